@@ -1,0 +1,267 @@
+"""The dialect of Claude Code's `claude -p`: flags that bind, the shape of its output, its faults.
+
+Facts measured with 2.1.197 and 2.1.329 against a scripted API.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kern.agents.reply import Ended, Fault, Grade, Reply
+from kern.pipeline import Stage
+
+COMMAND = "claude"
+OLDEST = (2, 1, 0)
+INSTALL = "npm install -g @anthropic-ai/claude-code"
+
+_COMMON = ("-p", "--output-format", "json", "--verbose", "--no-session-persistence")
+# A repository's hooks, MCP servers and key helpers must not run where limits are promised.
+_SEALED = ("--setting-sources", "user", "--strict-mcp-config", "--permission-mode", "dontAsk")
+TOOLS = {
+    Stage.RESEARCH: ("Read", "Glob", "Grep", "Task", "WebSearch", "WebFetch"),
+    Stage.IMPLEMENT: (
+        *("Bash", "Read", "Edit", "Write", "NotebookEdit", "Glob", "Grep"),
+        *("Task", "WebSearch", "WebFetch"),
+    ),
+    Stage.COMMIT: ("Bash", "Read", "Glob", "Grep"),
+}
+# `Edit(/x)` names the file at the top level where claude is started and covers Write, and
+# redirections in Bash as well; `Write(…)` rules refuse nothing. A deny list is no sandbox: what
+# slips through is detected by snapshots.
+_NOT_IN_IMPLEMENT = (
+    *("Edit(/SPEC.md)", "Edit(/LEARNINGS.md)"),
+    *("Bash(git commit *)", "Bash(git -* commit *)", "Bash(git -* commit)", "Bash(*/git commit *)"),
+    *("Bash(git push *)", "Bash(git -* push *)", "Bash(git -* push)", "Bash(*/git push *)"),
+    "Bash(*/git push)",
+)
+# A skipped hook leaves no trace in git. Abbreviations and clustered short options count too.
+_NOT_IN_COMMIT = (
+    *("Bash(git commit *--no-v*)", "Bash(git commit *--am*)", "Bash(git commit -n*)"),
+    *("Bash(git commit * -n)", "Bash(git commit * -n *)", "Bash(git commit * -nm*)"),
+    *("Bash(git commit -an*)", "Bash(git commit * -an*)", "Bash(git commit -qn*)"),
+    *("Bash(git commit * -qn*)", "Bash(git commit *'-n*)", 'Bash(git commit *"-n*)'),
+)
+_RULES = {
+    Stage.RESEARCH: (*_SEALED, "--allowedTools", "WebSearch", "WebFetch"),
+    Stage.IMPLEMENT: (
+        *("--permission-mode", "bypassPermissions"),
+        *("--disallowedTools", *_NOT_IN_IMPLEMENT),
+    ),
+    # `git status`, `diff` and `log` are allowed by themselves while they are harmless; to name `git
+    # diff` would open `git diff --output=FILE`.
+    Stage.COMMIT: (
+        *_SEALED,
+        *("--allowedTools", "Bash(git add *)", "Bash(git commit *)"),
+        *("--disallowedTools", *_NOT_IN_COMMIT),
+    ),
+}
+
+
+def argv(stage: Stage, model: str) -> list[str]:
+    """The prompt goes to stdin: as an argument it may not exceed 128 KiB."""
+    return [*_COMMON, "--model", model, "--tools", ",".join(TOOLS[stage]), *_RULES[stage]]
+
+
+def environment(stage: Stage) -> dict[str, str]:
+    """Channels between fresh processes, and what a prompt could trigger by its text, are off. So is
+    advice on git that contradicts kern's (to branch first, to sign as co-author).
+    """
+    lean = {"CLAUDE_CODE_SIMPLE_SYSTEM_PROMPT": "1"} if stage is Stage.COMMIT else {}
+    return {
+        **lean,  # without it a small model is sent 20 KB of advice on coding with every request
+        "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1",
+        "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
+        "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",  # `@path` would inline files, also from outside
+        "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
+        "DISABLE_AUTOUPDATER": "1",
+    }
+
+
+def read(seen: Iterable[Mapping[str, Any]], stage: Stage) -> Reply | None:
+    """The transcript's objects, one by one, as one value; None where there is no result among them.
+    Of several results the last counts.
+    """
+    result: Mapping[str, Any] | None = None
+    offered = {*TOOLS[stage], "Agent"}  # `Task` is called `Agent` in the transcript
+    version = ""
+    errors: list[str] = []
+    denied: list[str] = []
+    used: dict[str, str] = {}
+    resets_at: int | None = None
+    rejected = False
+    for value in seen:
+        match value.get("type"):
+            case "system" if value.get("subtype") == "init":
+                version = str(value.get("claude_code_version") or version)
+            case "assistant":
+                if isinstance(value.get("error"), str):
+                    errors.append(str(value["error"]))
+                used |= {
+                    str(block.get("id")): str(block.get("name"))
+                    for block in _blocks(value)
+                    if block.get("type") == "tool_use" and block.get("name") not in offered
+                }
+            case "user":
+                for block in _blocks(value):
+                    if block.get("type") == "tool_result" and block.get("is_error"):
+                        used.pop(str(block.get("tool_use_id")), None)
+            case "rate_limit_event":
+                info = value.get("rate_limit_info")
+                if isinstance(info, dict) and info.get("status") == "rejected":
+                    rejected = True
+                    resets_at = _whole(info.get("resetsAt"))
+            case "result":
+                result = value
+                denied += _denied(value)
+    if result is None:
+        return None
+    if rejected:
+        errors.append("usage_limit")
+    text = result.get("result")
+    cost = result.get("total_cost_usd")
+    return Reply(
+        result=dict(result),
+        text=text if isinstance(text, str) else "",
+        cost_usd=float(cost) if isinstance(cost, (int, float)) else None,
+        turns=_whole(result.get("num_turns")),
+        version=version,
+        denied=tuple(dict.fromkeys(denied)),
+        wrote=tuple(dict.fromkeys(used.values())) if stage is Stage.RESEARCH else (),
+        errors=tuple(errors),
+        resets_at=resets_at,
+    )
+
+
+def _blocks(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    message = value.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    return (
+        [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    )
+
+
+def _denied(value: Mapping[str, Any]) -> list[str]:
+    denials = value.get("permission_denials")
+    if not isinstance(denials, list):
+        return []
+    said = []
+    for denial in denials:
+        if isinstance(denial, dict):
+            given = denial.get("tool_input")
+            detail = ""
+            if isinstance(given, dict):
+                detail = str(given.get("command") or given.get("file_path") or "")
+            said.append(
+                f"{denial.get('tool_name')}: {detail}" if detail else str(denial.get("tool_name"))
+            )
+    return said
+
+
+def _whole(value: object) -> int | None:
+    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+_TRANSIENT_STATUS = frozenset({408, 409, 429})
+_LIMIT_PROSE = re.compile(r"hit your .{0,20}limit", re.I)
+_LOGIN = "run `claude` by hand and log in, or set ANTHROPIC_API_KEY; then run kern again"
+_EXHAUSTED = {
+    "error_max_turns": "the agent used up its turns",
+    "error_max_budget_usd": "the agent used up its budget",
+    "error_max_structured_output_retries": "the agent gave no structured answer",
+}
+
+
+def fault(reply: Reply | None, ended: Ended) -> Fault | None:
+    """Classify what went wrong, None for a sound reply. Exit code and `subtype: success` decide
+    nothing: an API failure says success, an interrupted claude exits 0.
+    """
+    if reply is None:
+        return _no_reply(ended)
+    result = reply.result
+    said = _words(reply)
+    subtype, terminal = str(result.get("subtype")), str(result.get("terminal_reason"))
+    status = _whole(result.get("api_error_status"))
+    if "usage_limit" in reply.errors and result.get("is_error"):
+        return Fault(Grade.LIMIT, said, resets_at=reply.resets_at)
+    if subtype == "error_during_execution" or terminal.startswith("aborted"):
+        return Fault(Grade.TRANSIENT, f"the agent was interrupted: {said}")
+    if subtype in _EXHAUSTED:
+        return Fault(Grade.FAILED, f"{_EXHAUSTED[subtype]}: {said}")
+    if result.get("is_error"):
+        if status == 429 and _LIMIT_PROSE.search(said):
+            return Fault(Grade.LIMIT, said, resets_at=reply.resets_at)
+        return _api_fault(reply, said, status, terminal)
+    if reply.turns == 0:
+        return Fault(
+            Grade.PERMANENT,
+            f"the agent took the prompt for a command of its own: {said}",
+            "a prompt file in .kern/prompts/ may be at fault",
+        )
+    return None
+
+
+def _no_reply(ended: Ended) -> Fault:
+    lines = [line for line in ended.stderr.splitlines() if line.strip()]
+    told = next((line for line in lines if line.lower().startswith("error:")), "")
+    if ended.overflow:
+        size = ended.overflow // 1_000_000
+        return Fault(
+            Grade.FAILED,
+            f"the agent printed more than {size} MB and was ended",
+            "the beginning of it is kept in the transcript file",
+        )
+    if "cannot be used with root" in ended.stderr:
+        return Fault(
+            Grade.PERMANENT,
+            f"claude refuses to run as root: {lines[0]}",
+            "run kern as an ordinary user; in a container, set IS_SANDBOX=1",
+        )
+    if "unknown option" in told:
+        oldest = ".".join(map(str, OLDEST))
+        return Fault(
+            Grade.PERMANENT,
+            f"this claude is too old: {told}",
+            f"kern needs Claude Code {oldest} or newer: {INSTALL}",
+        )
+    if told and ended.code > 0:
+        return Fault(
+            Grade.PERMANENT, f"claude refused to start: {told}", "kern doctor checks the agent"
+        )
+    how = f"was ended by signal {-ended.code}" if ended.code < 0 else f"exited {ended.code}"
+    last = f": {lines[-1]}" if lines else ""
+    return Fault(
+        Grade.TRANSIENT,
+        f"claude {how} without a JSON result{last}",
+        "run `claude -p hello --output-format json` by hand to see why",
+    )
+
+
+def _api_fault(reply: Reply, said: str, status: int | None, terminal: str) -> Fault:
+    errors = set(reply.errors)
+    if status in (401, 403) or "authentication_failed" in errors or "Not logged in" in said:
+        return Fault(Grade.PERMANENT, f"claude is not logged in: {said}", _LOGIN)
+    if status == 404 or "model_not_found" in errors:
+        return Fault(
+            Grade.PERMANENT,
+            f"claude does not know the model: {said}",
+            "change `model:` at the top of the stage's prompt, in .kern/prompts/",
+        )
+    if "billing_error" in errors:
+        return Fault(
+            Grade.PERMANENT, f"the account cannot pay: {said}", "settle it, then run kern again"
+        )
+    if terminal in ("prompt_too_long", "blocking_limit", "image_error") or status == 413:
+        return Fault(Grade.FAILED, f"the agent's context is full: {said}")
+    if "max_output_tokens" in errors or reply.result.get("stop_reason") == "refusal":
+        return Fault(Grade.FAILED, said)
+    if status is not None and 400 <= status < 500 and status not in _TRANSIENT_STATUS:
+        return Fault(
+            Grade.PERMANENT, f"the API refused the request: {said}", "kern doctor checks the agent"
+        )
+    return Fault(Grade.TRANSIENT, said)
+
+
+def _words(reply: Reply) -> str:
+    errors = reply.result.get("errors")
+    listed = "; ".join(map(str, errors)) if isinstance(errors, list) else ""
+    return reply.text.strip() or listed or str(reply.result.get("subtype") or "no reason given")

@@ -1,0 +1,124 @@
+"""What a stage said: Markdown that a person can read, whose last line is the code."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kern import plain
+from kern.pipeline import Stage
+
+MOST_SUBTASKS = 20
+
+
+class Code(StrEnum):
+    READY = "READY"
+    NO_TASK = "NO_TASK"
+    SUCCESS = "SUCCESS"
+    DECOMPOSED = "DECOMPOSED"
+    SKIPPED = "SKIPPED"
+    FAILED = "FAILED"
+    REJECT = "REJECT"
+    UNCLEAR = "UNCLEAR"  # never said by an agent: no line of the above stands at the end
+
+
+_CODES = {
+    Stage.RESEARCH: {Code.READY, Code.NO_TASK},
+    Stage.IMPLEMENT: {Code.SUCCESS, Code.DECOMPOSED, Code.SKIPPED, Code.FAILED},
+    Stage.COMMIT: {Code.REJECT},
+}
+_REASONED = {Code.NO_TASK, Code.SKIPPED, Code.FAILED, Code.REJECT}
+_LAST = re.compile(r"([A-Z_]+)[*_`]*(?::[*_`]*\s*(.*))?")
+_LABEL = re.compile(r"[-*+\s#>]*[*_]*(Files?|Patterns?|Constraints?)[*_]*\s*:?[*_]*\s*:?\s*(.*)")
+_ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[.?\]\s+)?(\S.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    code: Code
+    reason: str = ""
+    findings: tuple[tuple[str, str], ...] = ()  # of stage 1: (label, text)
+    learned: str = ""  # of stage 2
+    subtasks: tuple[str, ...] = ()
+    body: str = ""  # the answer without its last line
+
+
+def parse(stage: Stage, text: str) -> Answer:
+    """Never raises: what cannot be read is `UNCLEAR`."""
+    text = plain.block(text)
+    lines = text.rstrip().split("\n")
+    while lines and not _bare(lines[-1]):
+        lines.pop()
+    if not lines:
+        return Answer(Code.UNCLEAR, "the answer is empty")
+    code, reason = _code(stage, _bare(lines[-1]))
+    body = "\n".join(lines if code is Code.UNCLEAR else lines[:-1]).strip()
+    if stage is Stage.RESEARCH:
+        if code is Code.UNCLEAR:  # no code, but findings: they are what was asked for
+            code = Code.READY
+        return Answer(code, reason, findings=_findings(body), body=body)
+    if code is Code.UNCLEAR and stage is Stage.IMPLEMENT:
+        last = plain.line(lines[-1], 120)
+        reason = (
+            f'the answer does not end in SUCCESS, DECOMPOSED, SKIPPED or FAILED but in "{last}"'
+        )
+    return Answer(
+        code,
+        reason,
+        learned=_section(body, "Learned"),
+        subtasks=_subtasks(_section(body, "Subtasks")),
+        body=body,
+    )
+
+
+def _bare(line: str) -> str:
+    return line.strip().strip("*_`").strip().removesuffix(".").strip("*_`").strip()
+
+
+def _code(stage: Stage, line: str) -> tuple[Code, str]:
+    match = _LAST.fullmatch(line)
+    if match is None or match[1] not in _CODES[stage]:
+        return Code.UNCLEAR, ""
+    code, reason = Code(match[1]), plain.line(match[2] or "")
+    if reason and code not in _REASONED:
+        return Code.UNCLEAR, ""
+    if not reason and code in _REASONED and code is not Code.FAILED:
+        return Code.UNCLEAR, ""
+    return code, reason or ("no reason given" if code is Code.FAILED else "")
+
+
+def _findings(body: str) -> tuple[tuple[str, str], ...]:
+    """Files, Pattern and Constraint, wherever the answer states them; else its beginning."""
+    found: dict[str, list[str]] = {}
+    label = ""
+    for line in body.split("\n"):
+        if match := _LABEL.fullmatch(line):
+            label = {"F": "Files", "P": "Pattern", "C": "Constraint"}[match[1][0]]
+            line = match[2]
+        elif line.startswith("#"):
+            label = ""
+        text = line.strip().lstrip("-*+ ").strip()
+        if label and text:
+            found.setdefault(label, []).append(text)
+    if not found:
+        return (("Findings", plain.line(body)),) if body else ()
+    return tuple(
+        (label, plain.line("; ".join(found[label])))
+        for label in ("Files", "Pattern", "Constraint")
+        if label in found
+    )
+
+
+def _section(body: str, title: str) -> str:
+    match = re.search(rf"^#{{1,4}}\s*{title}\s*:?\s*$\n?(.*?)(?=^#{{1,4}}\s|\Z)", body, re.M | re.S)
+    return match[1].strip() if match else ""
+
+
+def _subtasks(section: str) -> tuple[str, ...]:
+    """The items at the left margin, each once; too many are no decomposition."""
+    titles: dict[str, None] = {}
+    for line in section.split("\n"):
+        if match := _ITEM.fullmatch(line.rstrip()):
+            title = plain.line(match[1], 200)
+            if re.search(r"\w", title):
+                titles[title] = None
+    return tuple(titles) if len(titles) <= MOST_SUBTASKS else ()

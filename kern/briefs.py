@@ -1,0 +1,75 @@
+"""Gathers what each stage is told, from SPEC.md, LEARNINGS.md and git, and composes the prompts."""
+
+from collections.abc import Mapping
+
+from kern import answer, edit
+from kern.context import Prompt, Template, compose
+from kern.documents import LEARNINGS, Documents
+from kern.observe import trailer
+from kern.pipeline import Stage, Tier
+from kern.repo import Repo
+from kern.spec import Kind, Task
+
+RECENT_COMMITS = 10
+
+
+class Briefs:
+    def __init__(self, repo: Repo, papers: Documents, templates: Mapping[Stage, Template]) -> None:
+        self.repo = repo
+        self.papers = papers
+        self.templates = templates
+
+    def research(self, task: Task) -> Prompt:
+        return compose(
+            self.templates[Stage.RESEARCH],
+            {"TASK": task_text(task)},
+            {
+                "ATTEMPTS": _attempts(task),
+                "LEARNINGS": self._learnings(),
+                "COMMITS": self._commits(),
+            },
+        )
+
+    def implement(self, task: Task, mode: Tier, researched: str) -> Prompt:
+        return compose(
+            self.templates[Stage.IMPLEMENT],
+            {"TASK": task_text(task), "MODE": str(mode)},
+            {
+                "ATTEMPTS": _attempts(task),
+                "RESEARCH": [note.text for note in task.of(Kind.RESEARCH)],
+                "ANSWER": [answer.parse(Stage.RESEARCH, researched).body],
+                "LEARNINGS": self._learnings(),
+                "COMMITS": self._commits(),
+            },
+        )
+
+    def commit(
+        self, task: Task, implemented: str, old: str, new: str, taken_back: str = ""
+    ) -> Prompt:
+        """`taken_back`: why a first commit of this stage did not hold."""
+        body = answer.parse(Stage.IMPLEMENT, implemented).body
+        if taken_back:
+            body = f"A first try did not hold: {taken_back}\n\n{body}"
+        stat = self.repo.text("diff", "--stat=100", "--stat-count=40", "--summary", old, new)
+        return compose(
+            self.templates[Stage.COMMIT],
+            {"TASK": task.text, "TRAILER": f"Kern-Task: {trailer(task.key)}"},
+            {"DIFF": [stat], "ANSWER": [body], "COMMITS": self._commits()},
+        )
+
+    def _learnings(self) -> list[str]:
+        return edit.learnings(self.papers.read(LEARNINGS) or "")
+
+    def _commits(self) -> list[str]:
+        return self.repo.subjects(RECENT_COMMITS)
+
+
+def task_text(task: Task) -> str:
+    """The task as a stage reads it: its parent's text, its own, and what a person wrote under it."""
+    above = f"(part of: {task.key.parent})\n" if task.key.parent else ""
+    return "\n".join([above + task.text, *task.body])
+
+
+def _attempts(task: Task) -> list[str]:
+    notes = (note for note in task.notes if note.kind in (Kind.ATTEMPT, Kind.SKIPPED))
+    return [f"{note.kind} {note.number or ''}".strip() + f": {note.text}" for note in notes]

@@ -1,0 +1,35 @@
+"""The files that kern brings along: prompts, examples, the installer; and a project's own prompts
+over them.
+"""
+
+from pathlib import Path
+
+from kern import context, workspace
+from kern.context import Template
+from kern.pipeline import Stage
+
+PROMPTS = {
+    Stage.RESEARCH: "1_research.md",
+    Stage.IMPLEMENT: "2_implement.md",
+    Stage.COMMIT: "3_commit.md",
+}
+OVERRIDES = Path(".kern") / "prompts"
+
+
+def path(name: str) -> Path:
+    """Beside the package in an installed kern, above it in a clone."""
+    here = Path(__file__).resolve().parent
+    installed = here / "bundled" / name
+    return installed if installed.exists() else here.parent / name
+
+
+def templates(root: Path) -> dict[Stage, Template]:
+    found: dict[Stage, Template] = {}
+    for stage, name in PROMPTS.items():
+        own = root / OVERRIDES / name
+        data = workspace.read(own)
+        origin = str(own) if data is not None else str(path("prompts") / name)
+        if data is None:
+            data = (path("prompts") / name).read_bytes()
+        found[stage] = context.template(stage, data.decode("utf-8", "replace"), origin)
+    return found

@@ -1,0 +1,58 @@
+"""What a person asks for beside a run: the first files, a clean-up, an update."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from kern import bundle, repo, workspace
+from kern.errors import KernError, UsageError
+
+
+def init(folder: Path) -> None:
+    """SPEC.md and LEARNINGS.md at the top level, never over what is there."""
+    root = repo.open_at(folder).root
+    for name in ("SPEC", "LEARNINGS"):
+        place = root / f"{name}.md"
+        try:
+            with place.open("xb") as file:
+                file.write(bundle.path(f"{name}.example.md").read_bytes())
+        except FileExistsError:
+            print(f"kept     {place}", file=sys.stderr)
+        else:
+            print(f"written  {place}", file=sys.stderr)
+    print("next: write your tasks into SPEC.md, then: kern -n", file=sys.stderr)
+
+
+def clean(folder: Path, older: str) -> None:
+    """History and kept attempts older than, say, `30d` or `12h`."""
+    match = re.fullmatch(r"(\d{1,6})([dh]?)", older)
+    if match is None:
+        raise UsageError(f"--older takes days or hours, like 30d or 12h: {older!r} is not")
+    before = time.time() - int(match[1]) * (3600 if match[2] == "h" else 86400)
+    found = repo.open_at(folder)
+    scope = workspace.scope(found.root, found.head().name)
+    with workspace.hold(scope, found.git_dir):
+        walks = workspace.forget_history(scope, before)
+        refs = [ref for ref, when in found.kept() if when < before]
+        for ref in refs:
+            found.delete_ref(ref)
+    print(f"deleted: {walks} walk(s) of history, {len(refs)} kept attempt(s)", file=sys.stderr)
+
+
+def update() -> int:
+    """Run the installer again with the source that this kern came from."""
+    script = bundle.path("install.sh")
+    if not script.exists():
+        raise KernError(
+            "this kern was not installed by install.sh", hint="update it the way you installed it"
+        )
+    data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "kern"
+    source = workspace.read(data / "source")
+    env = dict(os.environ)
+    if source and "KERN_SOURCE" not in env:
+        env["KERN_SOURCE"] = source.decode("utf-8", "surrogateescape").strip()
+    with script.open("rb") as text:  # by stdin: the script replaces the folder that it lies in
+        return subprocess.run(["sh"], stdin=text, env=env, check=False).returncode

@@ -1,0 +1,170 @@
+"""Stage 3 and its witness: a commit that holds exactly the task's change, or none."""
+
+from collections.abc import Callable, Sequence
+
+from kern import answer, edit, plain, workspace
+from kern.briefs import Briefs
+from kern.documents import LEARNINGS, SPEC, Documents, encode
+from kern.errors import KernError
+from kern.events import Sink, Warned
+from kern.keeper import some
+from kern.observe import Observer, Situation, StageFile, said, trailer
+from kern.pipeline import Saved, Stage
+from kern.repo import Entry, Repo
+from kern.spec import Task
+from kern.stages import Caller, Said
+
+TRIES = 2
+HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg")
+
+
+class Committer:
+    def __init__(
+        self,
+        repo: Repo,
+        observer: Observer,
+        papers: Documents,
+        briefs: Briefs,
+        caller: Caller,
+        sink: Sink,
+        save: Callable[[Said, Situation], None],
+    ) -> None:
+        self.repo = repo
+        self.observer = observer
+        self.papers = papers
+        self.briefs = briefs
+        self.caller = caller
+        self.sink = sink
+        self.save = save
+
+    @property
+    def _mark(self) -> str:
+        """HEAD's reflog says by this who made a commit."""
+        return f"kern {self.caller.run} stage 3"
+
+    def commit(self, at: Situation, task: Task, *, ask: bool) -> str:
+        """`ask` the agent first; kern commits where it did not. An outcome where that failed, else
+        empty.
+        """
+        second = at.files[Stage.IMPLEMENT]
+        start, tree = str(second["kern"]["start"]), str(second["kern"]["tree"])
+        merged, conflicts = self.observer.expected(start, tree, at.head.commit)
+        if conflicts:
+            return f"{Saved.FAILED}: {overlap(at, conflicts)}"
+        there_already = merged == self.repo.text("rev-parse", f"{at.head.commit}^{{tree}}")
+        whole = self._with_papers(merged, task, second)
+        if ask and not there_already:
+            reason = ""
+            for _ in range(TRIES):
+                reason = self._ask(at, task, whole, second, reason)
+                if not reason or self._rejected(at):
+                    return ""
+                if self.repo.head().commit != at.head.commit:
+                    raise KernError(
+                        f"HEAD moved during stage 3 in a way that is not kern's to undo: {reason}",
+                        hint="look at `git log`; then run kern again: it resumes",
+                    )
+        return self._commit_self(at, task, whole, second)
+
+    def _rejected(self, at: Situation) -> bool:
+        value = workspace.load(self.caller.scope, Stage.COMMIT)
+        return answer.parse(Stage.COMMIT, said(value)).code is answer.Code.REJECT
+
+    def _with_papers(self, merged: str, task: Task, second: StageFile) -> str:
+        """The tree to commit: SPEC.md with `[x]` and LEARNINGS.md, both from the disk as they are
+        now.
+        """
+        papers: dict[str, Entry | None] = {}
+        if not self.repo.ignored(SPEC):
+            text, parsed = self.papers.spec()
+            fresh = parsed.find(task.key)
+            if fresh is None:
+                raise KernError(
+                    f"the task is no longer in {SPEC}: {task.text}", hint="run kern again"
+                )
+            papers[SPEC] = self._entry(SPEC, edit.tick(text, parsed, fresh))
+        if not self.repo.ignored(LEARNINGS):
+            text = self.papers.read(LEARNINGS) or ""
+            if learned := answer.parse(Stage.IMPLEMENT, said(second)).learned:
+                text = edit.add_learning(
+                    text, str(second["kern"].get("time"))[:10], task.text, learned
+                )
+            if text:
+                papers[LEARNINGS] = self._entry(LEARNINGS, text)
+        return self.repo.tree_with(merged, papers)
+
+    def _entry(self, name: str, text: str) -> Entry:
+        known = self.repo.entries("HEAD").get(name)
+        mode = known.mode if known and known.mode != "120000" else "100644"
+        return Entry(mode, self.repo.blob(encode(text), path=name))
+
+    def _ask(
+        self, at: Situation, task: Task, whole: str, second: StageFile, taken_back: str
+    ) -> str:
+        """One run of the agent on a private index; why its commit does not hold, empty when it
+        does.
+        """
+        prompt = self.briefs.commit(task, said(second), at.head.commit, whole, taken_back)
+        with self.repo.private_index(copy=True) as index:
+            self.repo.read_into(whole, index)
+
+            def again() -> bool:
+                self.repo.read_into(whole, index)
+                return self.repo.head().commit == at.head.commit
+
+            outcome = self.caller.call(
+                Stage.COMMIT,
+                prompt,
+                self.briefs.templates[Stage.COMMIT].model,
+                task=task.text,
+                attempt=at.attempt,
+                env={**index, "GIT_REFLOG_ACTION": self._mark},
+                again=again,
+            )
+        if outcome is not None:
+            self.save(outcome, at)
+        return self._check(at, task, second)
+
+    def _check(self, at: Situation, task: Task, second: StageFile) -> str:
+        """HEAD's new commit is the task's, or it is taken back; why, empty when it holds."""
+        now = self.repo.head()
+        if now.branch != at.head.branch:
+            self.repo.switch_back(at.head)
+            return f"it switched to {now.name}"
+        if now.commit == at.head.commit:
+            return "nothing was committed"
+        commits = self.repo.since(at.head.commit, now.commit)
+        marked = self.repo.marked("stage 3")
+        if not commits or any(commit.sha not in marked for commit in commits):
+            ticked = bool(commits) and any(self.observer.ticks(c, task.key) for c in commits or ())
+            return "" if ticked else "a commit came in that is not stage 3's"
+        why = "it is more than one commit"
+        if len(commits) == 1:
+            start, tree = str(second["kern"]["start"]), str(second["kern"]["tree"])
+            why = self.observer.objection(commits[0], task.key, start, tree)
+        if why:
+            self.repo.move_head(at.head.commit, now.commit, "not the task's commit")
+            self.sink(Warned(f"stage 3's commit taken back: {why}"))
+        return why
+
+    def _commit_self(self, at: Situation, task: Task, whole: str, second: StageFile) -> str:
+        """kern's own commit: the task as subject, the person's hooks included."""
+        message = f"{plain.line(task.text, 200)}\n\nKern-Task: {trailer(task.key)}\n"
+        code, told = self.repo.record(message, whole, self._mark)
+        if code == 0:
+            why = self._check(at, task, second)
+            return f"{Saved.FAILED}: a hook changed the commit: {why}" if why else ""
+        if code == 1 and self.repo.has_hook(*HOOKS):
+            last = plain.line(" ".join(told.splitlines()[-3:]) or "no output", 160)
+            return f"{Saved.FAILED}: a commit hook refused: {last}"
+        raise KernError(
+            f"git commit failed: {plain.line(told, 400)}",
+            hint="settle it (identity, signing key, disk), then run kern again: stage 2's result is kept",
+        )
+
+
+def overlap(at: Situation, conflicts: Sequence[str]) -> str:
+    """Why the task's change cannot be told from what is the person's."""
+    moved = at.start is not None and at.start.base != at.head.commit
+    whose = "your commit" if moved else "your uncommitted changes"
+    return f"the change overlaps {whose} in {some(conflicts)}: commit or stash it"

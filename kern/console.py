@@ -1,0 +1,181 @@
+"""A sink that prints: talk on stderr, plain lines on a pipe, a live line on a terminal."""
+
+import sys
+import time
+from typing import Any, TextIO, assert_never
+
+from kern import plain
+from kern.events import (
+    AttemptNoted,
+    Event,
+    RunEnded,
+    RunStarted,
+    StageFinished,
+    StageRetried,
+    StageStarted,
+    TaskSettled,
+    TaskStarted,
+    Traced,
+    Waiting,
+    Warned,
+)
+from kern.pipeline import Outcome
+
+_STYLES = {
+    Outcome.DONE: "bold green",
+    Outcome.DECOMPOSED: "cyan",
+    Outcome.SKIPPED: "yellow",
+    Outcome.BLOCKED: "bold red",
+}
+
+
+class Console:
+    """Prints events. On a terminal it needs rich, which is loaded only there."""
+
+    def __init__(self, *, verbose: bool = False, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stderr
+        self.verbose = verbose
+        self.live = _Live(self.stream) if self.stream.isatty() else None
+        self.stage = ""
+        self.task = ""
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case RunStarted():
+                self._say(
+                    f"kern in {event.root}, branch {event.branch}: {event.open_tasks} open task(s)"
+                )
+                self._say(f"stage files: {event.folder}")
+            case TaskStarted():
+                self.task = event.task
+                resumed = f" (resumed: {event.resumed})" if event.resumed else ""
+                self._say(f"task: {plain.line(event.task, 160)}{resumed}", "bold")
+            case StageStarted():
+                again = f", attempt {event.attempt}" if event.attempt > 1 else ""
+                mode = ", to decompose" if event.mode == "decompose" else ""
+                self.stage = f"stage {event.stage.number}/3 {event.stage}"
+                self._say(f"{self.stage} ({plain.line(event.model, 40)}{again}{mode})", "blue")
+            case StageFinished():
+                self._finished(event)
+            case StageRetried():
+                self._say(
+                    f"{event.stage}: {plain.line(event.reason)}: again in {event.wait_seconds:.0f} s",
+                    "yellow",
+                )
+            case AttemptNoted():
+                self._say(f"attempt {event.number} failed: {plain.line(event.reason)}", "yellow")
+                self._say(f"  its work: git show {event.ref}")
+            case TaskSettled():
+                detail = f": {plain.line(event.detail)}" if event.detail else ""
+                self._say(f"{event.outcome}{detail}", _STYLES[event.outcome])
+            case Warned():
+                self._say(f"warning: {plain.line(event.text, 600)}", "yellow")
+            case Traced():
+                if self.verbose:
+                    self._say(f"debug: {plain.line(event.text, 600)}", "dim")
+            case Waiting():
+                self._say(f"next task in {event.seconds:g} s (Ctrl-C ends; kern goes on from here)")
+            case RunEnded():
+                self._summary(event)
+            case _ as never:
+                assert_never(never)
+
+    def tick(self, seconds: float) -> None:
+        """The agent is at work since so many seconds."""
+        if self.live:
+            minutes, rest = divmod(int(seconds), 60)
+            self.live.show(f"{self.stage}  {minutes}:{rest:02d}  {plain.line(self.task, 60)}")
+
+    def close(self) -> None:
+        if self.live:
+            self.live.hide()
+
+    def _finished(self, event: StageFinished) -> None:
+        cost = f", ${event.cost_usd:.4f}" if event.cost_usd is not None else ""
+        self._say(f"{event.stage} took {event.seconds:.1f} s{cost}")
+        for line in plain.block(event.text).strip().splitlines():
+            self._say(f"  {line}", "dim")
+        for tool in event.denied:
+            self._say(f"  refused: {plain.line(tool, 160)}", "yellow")
+
+    def _summary(self, event: RunEnded) -> None:
+        if event.interrupted:
+            self._say(f"ended early: {plain.line(event.interrupted)}", "yellow")
+        self._say(
+            f"{len(event.done)} done, {event.open_tasks} open, {_span(event.seconds)}, {_cost(event)}"
+        )
+        for task, commit in event.done:
+            self._say(f"  [x] {plain.line(task, 100)}  ({plain.line(commit, 100)})", "green")
+        for task in event.decomposed:
+            self._say(f"  [ ] {plain.line(task, 100)}  (split into subtasks)", "cyan")
+        for task, why in event.needs_help:
+            self._say(f"  needs help: {plain.line(task, 100)}: {plain.line(why)}", "yellow")
+        if event.stuck:
+            self._say("open tasks remain, but none is ready:", "yellow")
+            for task, why in event.stuck:
+                self._say(f"  {plain.line(task, 100)}: {plain.line(why)}", "yellow")
+        if event.done:
+            self._say("no gates are configured: the commits are unverified but for git's facts")
+        self._say(_next(event))
+
+    def _say(self, text: str, style: str = "") -> None:
+        if self.live:
+            self.live.print(text, style)
+        else:
+            print(f"[{time.strftime('%H:%M:%S')}] {text}", file=self.stream, flush=True)
+
+
+class _Live:
+    """One line at the bottom that is redrawn; everything else scrolls above it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console as Terminal
+
+        self.terminal = Terminal(file=stream, highlight=False)
+        self.status: Any = None
+        self.shown = ""
+
+    def print(self, text: str, style: str) -> None:
+        self.hide()
+        self.terminal.print(text, style=style or None, markup=False, emoji=False)
+
+    def show(self, text: str) -> None:
+        from rich.text import Text
+
+        if text == self.shown:
+            return
+        self.shown = text
+        if self.status is None:
+            self.status = self.terminal.status(Text(text), refresh_per_second=4)
+            self.status.start()
+        else:
+            self.status.update(Text(text))
+
+    def hide(self) -> None:
+        if self.status is not None:
+            self.status.stop()
+            self.status = None
+            self.shown = ""
+
+
+def _span(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d} h" if hours else f"{minutes}:{rest:02d} min"
+
+
+def _cost(event: RunEnded) -> str:
+    if event.unpriced and not event.cost_usd:
+        return "cost unknown"
+    more = f" and {event.unpriced} stage(s) of unknown cost" if event.unpriced else ""
+    return f"${event.cost_usd:.2f}{more}"
+
+
+def _next(event: RunEnded) -> str:
+    if event.exit_code >= 128 or event.interrupted:
+        return "next: kern goes on where this run ended"
+    if event.needs_help or event.stuck:
+        return "next: read the notes in SPEC.md, change the task or delete its Blocked note, then: kern"
+    if event.open_tasks:
+        return f"next: kern {event.open_tasks} takes the other open tasks"
+    return "all tasks are done: git log shows them"

@@ -1,0 +1,109 @@
+"""SPEC.md and LEARNINGS.md on the disk: read as text without losing a byte, replaced whole."""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from kern import spec, workspace
+from kern.errors import KernError, UsageError
+from kern.spec import Key, Spec, Task
+
+SPEC = "SPEC.md"
+LEARNINGS = "LEARNINGS.md"
+
+
+def decode(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+class Documents:
+    """The two files that kern alone writes, at the top level of one working tree."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._parsed: tuple[str, Spec] = ("", spec.parse(""))
+
+    def read(self, name: str) -> str | None:
+        data = workspace.read(self._place(name))
+        return None if data is None else decode(data)
+
+    def write(self, name: str, text: str) -> None:
+        place = self._place(name)
+        try:
+            mode = stat.S_IMODE(os.stat(place).st_mode)
+        except FileNotFoundError:
+            umask = os.umask(0)
+            os.umask(umask)
+            mode = 0o666 & ~umask
+        workspace.replace(place, encode(text), mode=mode)
+
+    def _place(self, name: str) -> Path:
+        """Where the file really lies: a link inside the repository is followed, one out of it
+        refused.
+        """
+        place = self.root / name
+        if place.is_symlink():
+            target = place.resolve()
+            if not target.is_relative_to(self.root):
+                raise UsageError(
+                    f"{name} is a link out of the repository: {target}",
+                    hint=f"put the file itself into {self.root}",
+                )
+            return target
+        return place
+
+    def spec_text(self) -> str:
+        text = self.read(SPEC)
+        if text is None:
+            raise UsageError(
+                f"there is no {SPEC} in {self.root}",
+                hint=f"kern init writes one; a task is a line like:  {spec.EXAMPLE}",
+            )
+        return text
+
+    def spec(self) -> tuple[str, Spec]:
+        """The fresh text and what it says; the same text is parsed once."""
+        text = self.spec_text()
+        if self._parsed[0] != text:
+            self._parsed = (text, spec.parse(text))
+        return self._parsed
+
+    def edit(self, change: Callable[[str, Spec], str]) -> str:
+        """Apply a pure edit to the fresh file. A person who saves in the same moment is not
+        overwritten.
+        """
+        for _ in range(5):
+            before = self._stamp()
+            text, parsed = self.spec()
+            new = change(text, parsed)
+            if new == text:
+                return text
+            if self._stamp() == before:
+                self.write(SPEC, new)
+                return new
+        raise KernError(f"{SPEC} changes faster than it can be written", hint="then run kern again")
+
+    def edit_task(self, key: Key, change: Callable[[str, Spec, Task], str]) -> str:
+        """Edit under one task; if it is gone the only `[~]` is meant, else nothing is written (R9)."""
+
+        def apply(text: str, parsed: Spec) -> str:
+            task = parsed.find(key)
+            if task is None and len(parsed.active) == 1:
+                task = parsed.active[0]
+            if task is None:
+                raise KernError(
+                    f"the task is no longer in {SPEC}, nothing was written there: {key.text}",
+                    hint="run kern again: it keeps the work as a ref and goes on with what SPEC.md says",
+                )
+            return change(text, parsed, task)
+
+        return self.edit(apply)
+
+    def _stamp(self) -> tuple[int, int, int]:
+        found = os.stat(self._place(SPEC))
+        return found.st_mtime_ns, found.st_size, found.st_ino

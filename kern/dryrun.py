@@ -1,0 +1,93 @@
+"""What a run would do, in words; reads and computes, writes nothing."""
+
+from pathlib import Path
+
+from kern import bundle, context, edit, engine, plain, spec, workspace
+from kern.agents import claude
+from kern.briefs import Briefs, task_text
+from kern.context import Prompt
+from kern.observe import Observer, Situation, said
+from kern.pipeline import Do, Stage, Tier, resume, tier
+from kern.snapshot import Snapshots
+from kern.spec import Key, Marker, Spec, Task
+
+
+def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> str:
+    repo, papers, parsed = engine.prepare(folder)
+    templates = bundle.templates(repo.root)
+    scope = workspace.scope(repo.root, repo.head().name, create=False)
+    at = Observer(repo, scope, papers, Snapshots(repo)).look(reading=True)
+    task = at.task if at.facts.active else spec.select(parsed)
+    lines = [f"{repo.root}, branch {repo.head().name}", f"stage files: {scope.folder}", ""]
+    if busy := repo.busy():
+        lines.append(f"a run would refuse to start: {busy}")
+    if task is None:
+        return "\n".join([*lines, *_nothing(parsed)])
+    mode = tier(task.recent_attempts, subtask=task.parent is not None)
+    lines.append(f"task:   {plain.line(task.text)}  (SPEC.md line {task.line})")
+    lines.append(f"tier:   {mode}, {task.recent_attempts} attempt(s) noted")
+    do = resume(at.facts)
+    lines.append(f"begins: {'fresh' if do is Do.SELECT else str(do).partition(': ')[2]}")
+    lines.append("gates:  none configured; a commit is unverified but for git's facts")
+    briefs = Briefs(repo, papers, templates)
+    for stage in Stage:
+        form = templates[stage]
+        prompt, exact = _prompt(briefs, stage, task, mode, at)
+        size = (
+            f"{prompt.tokens} tokens" if exact else f"at most {_most(briefs, stage, task)} tokens"
+        )
+        lines += [
+            "",
+            f"stage {stage.number} {stage}: {command}, model {form.model}, prompt of {size}",
+            f"  tools: {', '.join(claude.TOOLS[stage])}",
+        ]
+        if prompts:
+            lines += [f"  | {line}" for line in plain.block(prompt.text).splitlines()]
+    lines += ["", *_then(papers.spec_text(), task, iterations)]
+    return "\n".join(lines)
+
+
+def _prompt(
+    briefs: Briefs, stage: Stage, task: Task, mode: Tier, at: Situation
+) -> tuple[Prompt, bool]:
+    """The prompt as far as it is known now, and whether that is all of it."""
+    first = at.files.get(Stage.RESEARCH)
+    if stage is Stage.RESEARCH:
+        return briefs.research(task), True
+    if stage is Stage.IMPLEMENT:
+        return briefs.implement(task, mode, said(first)), first is not None
+    head = briefs.repo.head().commit
+    return briefs.commit(task, said(at.files.get(Stage.IMPLEMENT)), head, head), False
+
+
+def _most(briefs: Briefs, stage: Stage, task: Task) -> int:
+    form = len(briefs.templates[stage].text) + len(task_text(task))
+    return -(-form // context.CHARS_PER_TOKEN) + context.BUDGET[stage]
+
+
+def _nothing(parsed: Spec) -> list[str]:
+    waiting = [task for task in parsed.tasks if task.marker is not Marker.DONE]
+    if not waiting:
+        return ["nothing to do: every task is done"]
+    told = ["nothing to do: open tasks remain, but none is ready:"]
+    return [*told, *(f"  {plain.line(t.text, 100)}: {spec.blocker(parsed, t)}" for t in waiting)]
+
+
+def _then(text: str, task: Task, iterations: int) -> list[str]:
+    """The tasks of the other iterations, if each one succeeds."""
+    lines: list[str] = []
+    current: Key | None = task.key
+    for number in range(2, iterations + 1):
+        parsed = spec.parse(text)
+        done = parsed.find(current) if current else None
+        if done is None:
+            break
+        text = edit.tick(text, parsed, done)
+        following = spec.select(spec.parse(text))
+        if following is None:
+            break
+        lines.append(f"  {number}. {plain.line(following.text)}")
+        current = following.key
+    return (
+        ["then, if each one succeeds:", *lines] if lines else ["then: nothing, it is the last task"]
+    )

@@ -1,0 +1,113 @@
+"""Edits of SPEC.md and LEARNINGS.md: an edit changes the characters that it must and no others."""
+
+import re
+from collections.abc import Sequence
+
+from kern import plain
+from kern.spec import Kind, Marker, Spec, Task
+
+NOTE_LIMIT = 300  # characters
+
+
+def mark(text: str, task: Task, marker: Marker) -> str:
+    """Change the one character between the brackets."""
+    lines = text.split("\n")
+    line = lines[task.line - 1]
+    lines[task.line - 1] = line[: task.column] + marker + line[task.column + 1 :]
+    return "\n".join(lines)
+
+
+def tick(text: str, spec: Spec, task: Task) -> str:
+    """Mark the task done, and every ancestor of which it was the last open subtask."""
+    text = mark(text, task, Marker.DONE)
+    done = {task.line}
+    parent = task.parent
+    while parent is not None:
+        above = spec.tasks[parent]
+        open_ones = [
+            t
+            for t in spec.tasks
+            if t.parent == parent and t.marker is not Marker.DONE and t.line not in done
+        ]
+        if open_ones or above.marker is Marker.DONE:
+            break
+        text = mark(text, above, Marker.DONE)
+        done.add(above.line)
+        parent = above.parent
+    return text
+
+
+def note(kind: Kind, text: str, number: int = 0) -> str:
+    """One quote line as it stands under a task, without its margin."""
+    label = f"{kind} {number}" if number else f"{kind}"
+    return f"> **{label}:** {plain.line(text, NOTE_LIMIT)}"
+
+
+def research(findings: Sequence[tuple[str, str]]) -> list[str]:
+    """The research note: a heading line and one line per finding, say ("Files", "a.py:1-20")."""
+    lines = [f"> **{Kind.RESEARCH}:**"]
+    lines += [f">   - {label}: {plain.line(text, NOTE_LIMIT)}" for label, text in findings]
+    return lines
+
+
+def annotate(text: str, task: Task, notes: Sequence[str]) -> str:
+    """Put quote lines under the task, after what it has and before its subtasks."""
+    margin = task.margin + " " * (len(task.bullet) + 1)
+    return _insert(text, task.end, [margin + line for line in notes])
+
+
+def add_subtasks(text: str, spec: Spec, task: Task, titles: Sequence[str]) -> str:
+    """Append the titles under the task, each pending; one that is there already is not added again."""
+    index = spec.tasks.index(task)
+    there = {other.text for other in spec.tasks if other.parent == index}
+    bullet = task.bullet if task.bullet in "-*+" else "-"
+    margin = task.margin + " " * (len(task.bullet) + 1)
+    new = [title for title in titles if title not in there]
+    return _insert(text, task.block_end, [f"{margin}{bullet} [ ] {title}" for title in new])
+
+
+def _insert(text: str, after: int, new: Sequence[str]) -> str:
+    """Insert lines after the 1-based line `after`, with its line ending."""
+    if not new:
+        return text
+    lines = text.split("\n")
+    anchor = lines[after - 1]
+    last = after == len(lines)
+    crlf = anchor.endswith("\r") or (last and len(lines) > 1 and lines[-2].endswith("\r"))
+    added = [line + ("\r" if crlf else "") for line in new]
+    if last and crlf:  # the file has no final newline: the old last line gets one, the new one none
+        lines[after - 1] = anchor.removesuffix("\r") + "\r"
+        added[-1] = added[-1].removesuffix("\r")
+    lines[after:after] = added
+    return "\n".join(lines)
+
+
+_HEADING = re.compile(r"^## (.+?)\r?$", re.M)
+
+
+def add_learning(text: str, date: str, topic: str, body: str) -> str:
+    """Append `## <date> - <topic>` and its body to LEARNINGS.md; an entry that is there is left
+    alone.
+    """
+    newline = "\r\n" if "\r\n" in text else "\n"
+    heading = f"## {date} - {plain.line(topic, 120)}"
+    entry = f"{heading}\n\n{_shield(plain.block(body).strip())}\n".replace("\n", newline)
+    if entry.strip() in text:
+        return text
+    gap = "" if not text else newline if text.endswith("\n") else newline * 2
+    return text + gap + entry
+
+
+def _shield(body: str) -> str:
+    """Headings in an entry's body go one level down, so that entries stay apart."""
+    return re.sub(r"^#{1,2} ", "### ", body, flags=re.M)
+
+
+def learnings(text: str) -> list[str]:
+    """The entries of LEARNINGS.md, oldest first; what stands before the first heading is one as
+    well.
+    """
+    starts = [match.start() for match in _HEADING.finditer(text)]
+    edges = [0, *starts, len(text)]
+    parts = (text[a:b].strip() for a, b in zip(edges, edges[1:], strict=False))
+    return [part for part in parts if part]

@@ -1,0 +1,308 @@
+"""The loop: look at what is true, ask the pipeline what is next, have the walk do it, tell the
+sinks.
+"""
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kern import bundle, process, repo, spec, workspace
+from kern.agents import claude
+from kern.documents import SPEC, Documents
+from kern.errors import Interrupted, KernError, UsageError
+from kern.events import (
+    RunEnded,
+    RunStarted,
+    Sink,
+    TaskSettled,
+    TaskStarted,
+    Traced,
+    Waiting,
+    Warned,
+)
+from kern.observe import Situation
+from kern.pipeline import Do, Outcome, resume
+from kern.repo import Repo
+from kern.spec import Diagnostic, Key, Marker, Spec
+from kern.stages import Caller
+from kern.walk import Settled, Walk
+
+MOST_STEPS = (
+    200  # of one walk; the table's longest is far below, so more means a fault of kern's own
+)
+
+
+@dataclass(slots=True)
+class Options:
+    iterations: int = 5
+    delay: float = 10.0
+    command: str = claude.COMMAND
+    sleep: Callable[[float], None] = time.sleep
+    tick: Callable[[float], None] = lambda seconds: None
+    agent_env: Mapping[str, str] = field(default_factory=dict)
+
+
+def prepare(folder: Path) -> tuple[Repo, Documents, Spec]:
+    """What must be right before anything begins; each fault with its remedy."""
+    found = repo.open_at(folder)
+    found.head()
+    papers = Documents(found.root)
+    _, parsed = papers.spec()
+    if parsed.diagnostics:
+        raise UsageError(
+            _listed(parsed.diagnostics), hint="kern never guesses what a marker means: edit SPEC.md"
+        )
+    if not parsed.tasks:
+        raise UsageError(
+            f"no task line in {found.root / SPEC}", hint=f"a task is a line like:  {spec.EXAMPLE}"
+        )
+    return found, papers, parsed
+
+
+def _listed(faults: tuple[Diagnostic, ...]) -> str:
+    shown = [f"SPEC.md line {fault.line}: {fault.message}" for fault in faults[:50]]
+    more = [f"and {len(faults) - 50} more"] if len(faults) > 50 else []
+    return "\n".join([*shown, *more])
+
+
+def run(folder: Path, options: Options, sink: Sink) -> int:
+    """One run of kern; the exit code. Raises KernError for what a person must settle."""
+    found, _, parsed = prepare(folder)
+    if busy := found.busy():
+        raise UsageError(
+            f"{busy} in {found.root}", hint="finish or abort it first: git status tells how"
+        )
+    if complaint := found.identity():
+        raise UsageError(
+            f"git does not know who commits: {complaint}",
+            hint='git config --global user.name "Your Name" && git config --global user.email you@example.com',
+        )
+    templates = bundle.templates(found.root)
+    _require(options.command)
+    scope = workspace.scope(found.root, found.head().name)
+    run_id = secrets.token_hex(8)
+    caller = Caller(
+        found.root,
+        scope,
+        run_id,
+        sink,
+        options.command,
+        options.sleep,
+        options.tick,
+        extra=options.agent_env,
+    )
+    with process.signals(), workspace.hold(scope, found.git_dir):
+        loop = Loop(Walk(found, scope, caller, templates, sink), options, sink)
+        if scope.notice:
+            sink(Warned(scope.notice))
+        sink(
+            RunStarted(
+                run_id,
+                str(found.root),
+                found.head().name,
+                str(scope.folder),
+                sum(task.marker is not Marker.DONE for task in parsed.tasks),
+                options.iterations,
+            )
+        )
+        try:
+            return loop.run()
+        except Interrupted:
+            process.sweep(caller.mark)
+            raise
+
+
+def _require(command: str) -> None:
+    """The agent is there, and will not refuse root: said before the first token is spent."""
+    if shutil.which(command) is None:
+        there = any(
+            Path(part, command).exists() for part in os.environ.get("PATH", "").split(os.pathsep)
+        )
+        what = (
+            "is not executable"
+            if there or Path(command).exists()
+            else "is not installed, or not on PATH"
+        )
+        raise UsageError(
+            f"{command} {what}", hint=f"{claude.INSTALL}; then run `claude` once and log in"
+        )
+    if (
+        os.path.basename(command) == claude.COMMAND
+        and os.getuid() == 0
+        and not os.environ.get("IS_SANDBOX")
+    ):
+        raise KernError(
+            "claude refuses to work unattended as root",
+            hint="run kern as an ordinary user; in a container, set IS_SANDBOX=1",
+        )
+
+
+class Loop:
+    """Iterations: each carries one task to an outcome."""
+
+    def __init__(self, walk: Walk, options: Options, sink: Sink) -> None:
+        self.walk = walk
+        self.options = options
+        self.sink = sink
+        self.settled: list[Settled] = []
+        self.passed_over: set[Key] = set()
+        self.began = time.monotonic()
+
+    def run(self) -> int:
+        self.walk.end_orphans()
+        if note := self._ignored():
+            self.sink(Warned(note))
+        error: BaseException | None = None
+        try:
+            for number in range(1, self.options.iterations + 1):
+                if number > 1:
+                    self._pause()
+                if not self._iterate(number):
+                    break
+        except (KernError, Interrupted) as exc:
+            error = exc
+            raise
+        finally:
+            code = self._end(error)
+        return code
+
+    def _ignored(self) -> str:
+        if self.walk.repo.ignored(SPEC):
+            return f"git ignores {SPEC}: it stays out of the commits, their trailer Kern-Task names the task"
+        return ""
+
+    def _pause(self) -> None:
+        _, parsed = self.walk.papers.spec()
+        if self.options.delay and (parsed.active or spec.select(parsed, self.passed_over)):
+            self.sink(Waiting(self.options.delay))
+            self.options.sleep(self.options.delay)
+
+    def _iterate(self, number: int) -> bool:
+        """One task to its outcome; False where nothing is ready."""
+        told = False
+        for step in range(MOST_STEPS):
+            at = self.walk.look()
+            do = resume(at.facts)
+            self.sink(Traced(f"next: {do}"))
+            if not told and do is not Do.SELECT and at.key is not None and do is not Do.ABANDON:
+                self.sink(
+                    TaskStarted(at.key.text, number, "" if step else str(do).partition(": ")[2])
+                )
+                told = True
+            if do is Do.SELECT:
+                task = self.walk.take_next(self.passed_over)
+                if task is None:
+                    return False
+                self.sink(TaskStarted(task.text, number))
+                told = True
+            elif settled := self._perform(do, at):
+                self.settled.append(settled)
+                if settled.outcome is not Outcome.DONE:
+                    self.passed_over.add(settled.key)
+                self.sink(TaskSettled(settled.task, settled.outcome, settled.detail))
+                return True
+        raise KernError(
+            f"no end after {MOST_STEPS} steps: this is a fault in kern",
+            hint="kern -v shows the steps",
+        )
+
+    def _perform(self, do: Do, at: Situation) -> Settled | None:
+        walk = self.walk
+        match do:
+            case Do.STOP:
+                text = at.key.text if at.key else ""
+                raise KernError(
+                    f"the task in progress was begun on branch {at.other_branch}: {text}",
+                    hint=f"git switch {at.other_branch}, or set its marker in SPEC.md to [ ] here",
+                )
+            case Do.UNDO_COMMIT:
+                walk.undo_commit(at)
+            case Do.FINISH:
+                return walk.finish(at)
+            case Do.TAKE_OVER:
+                walk.take_over(at)
+            case Do.REMARK:
+                walk.remark(at)
+            case Do.ABANDON:
+                walk.abandon(at)
+            case Do.BOOK:
+                walk.book(at)
+            case Do.RELEASE | Do.SKIP_UNFIT:
+                return walk.release(at)
+            case Do.SKIP:
+                return walk.release(at, exhausted=True)
+            case Do.COMMIT | Do.COMMIT_SELF:
+                walk.commit(at, ask=do is Do.COMMIT)
+            case Do.REJECT:
+                walk.reject(at)
+            case Do.REPROVE:
+                walk.reprove(at)
+            case Do.PROVE:
+                walk.prove(at)
+            case Do.UNDO:
+                walk.undo(at)
+            case Do.NOTE_RESEARCH:
+                walk.note_research(at)
+            case Do.IMPLEMENT | Do.DECOMPOSE:
+                walk.implement(at)
+            case Do.RESEARCH:
+                walk.research(at)
+            case Do.SELECT:
+                raise AssertionError("handled by the caller")
+        return None
+
+    # ------------------------------------------------------------ the end
+
+    def _end(self, error: BaseException | None) -> int:
+        """The summary, whatever ended the run."""
+        try:
+            parsed = self.walk.papers.spec()[1]
+        except KernError:
+            parsed = spec.parse("")
+        open_tasks = [task for task in parsed.tasks if task.marker is not Marker.DONE]
+        needs = self._needs_help(parsed)
+        stuck = () if error or spec.select(parsed) else _stuck(parsed)
+        code = _exit_code(error) if error else 1 if needs or stuck else 0
+        self.sink(
+            RunEnded(
+                done=tuple((s.task, s.detail) for s in self.settled if s.outcome is Outcome.DONE),
+                decomposed=tuple(s.task for s in self.settled if s.outcome is Outcome.DECOMPOSED),
+                needs_help=needs,
+                stuck=stuck,
+                open_tasks=len(open_tasks),
+                seconds=time.monotonic() - self.began,
+                cost_usd=self.walk.caller.cost_usd,
+                unpriced=self.walk.caller.unpriced,
+                interrupted=str(error) if error else "",
+                exit_code=code,
+            )
+        )
+        return code
+
+    def _needs_help(self, parsed: Spec) -> tuple[tuple[str, str], ...]:
+        """Tasks of this run that ended skipped or blocked, and were not done after all."""
+        last = {s.key: s for s in self.settled}
+        done = {task.key for task in parsed.tasks if task.marker is Marker.DONE}
+        bad = (Outcome.SKIPPED, Outcome.BLOCKED)
+        return tuple(
+            (s.task, s.detail) for key, s in last.items() if s.outcome in bad and key not in done
+        )
+
+
+def _exit_code(error: BaseException) -> int:
+    return int(getattr(error, "exit_code", 1))
+
+
+def _stuck(parsed: Spec) -> tuple[tuple[str, str], ...]:
+    """Open tasks of which none is ready, each with what it waits for."""
+    return tuple(
+        (task.text, why)
+        for task in parsed.tasks
+        if task.marker is not Marker.DONE
+        and (why := spec.blocker(parsed, task))
+        and why != "has open subtasks"
+    )

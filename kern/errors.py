@@ -1,0 +1,50 @@
+"""What a person is told when kern stops: a message, a hint and an exit code."""
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """The process's exit codes; a signal adds 128 to its number."""
+
+    OK = 0
+    HELP_NEEDED = 1
+    USAGE = 2
+    LIMIT = 3
+
+
+class KernError(Exception):
+    """Says what is wrong and where; `hint` says what to type next."""
+
+    exit_code = Exit.HELP_NEEDED
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class UsageError(KernError):
+    """The input, the repository or a tool is not fit for a run: nothing was begun."""
+
+    exit_code = Exit.USAGE
+
+
+class LimitReached(KernError):
+    """A usage limit ended the run; it can be resumed after the limit's reset."""
+
+    exit_code = Exit.LIMIT
+
+
+class TransientFault(KernError):
+    """The same call may well succeed when it is made again."""
+
+
+class Interrupted(BaseException):
+    """A signal asked kern to end now. No `except Exception` swallows it."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"signal {signum}")
+        self.signum = signum
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.signum

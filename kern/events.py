@@ -1,0 +1,112 @@
+"""What happened, as frozen values. A `Sink` is a callable that takes one; it decides nothing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kern.pipeline import Outcome, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    run: str
+    root: str
+    branch: str
+    folder: str  # where the stage files are
+    open_tasks: int
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStarted:
+    task: str
+    iteration: int
+    resumed: str = ""  # at which step, where an earlier run left it
+
+
+@dataclass(frozen=True, slots=True)
+class StageStarted:
+    stage: Stage
+    task: str
+    model: str
+    attempt: int
+    mode: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StageFinished:
+    stage: Stage
+    task: str
+    text: str  # the agent's answer
+    seconds: float
+    cost_usd: float | None
+    denied: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StageRetried:
+    stage: Stage
+    reason: str
+    attempt: int  # which try has failed
+    wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptNoted:
+    task: str
+    number: int
+    reason: str
+    ref: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSettled:
+    task: str
+    outcome: Outcome
+    detail: str  # the commit, or the reason
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A debug line, shown with -v."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    done: tuple[tuple[str, str], ...]  # (task, commit)
+    decomposed: tuple[str, ...]
+    needs_help: tuple[tuple[str, str], ...]  # (task, why)
+    stuck: tuple[tuple[str, str], ...]  # open tasks that wait, where none is ready
+    open_tasks: int
+    seconds: float
+    cost_usd: float
+    unpriced: int  # stages whose answer named no cost
+    interrupted: str  # what ended the run early
+    exit_code: int
+
+
+Event = (
+    RunStarted
+    | TaskStarted
+    | StageStarted
+    | StageFinished
+    | StageRetried
+    | AttemptNoted
+    | TaskSettled
+    | Warned
+    | Traced
+    | Waiting
+    | RunEnded
+)
+Sink = Callable[[Event], None]

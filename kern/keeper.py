@@ -1,0 +1,148 @@
+"""Keep, then put back: nothing that an agent or a person made is lost when the tree returns to what
+it was.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from kern import guard, plain
+from kern.events import Sink, Warned
+from kern.repo import Commit, Entry, Head, Repo, StartRef, slug
+from kern.snapshot import Snapshots
+from kern.spec import Key
+
+
+class Keeper:
+    def __init__(self, repo: Repo, snapshots: Snapshots, sink: Sink) -> None:
+        self.repo = repo
+        self.snapshots = snapshots
+        self.sink = sink
+
+    def warn(self, text: str) -> None:
+        self.sink(Warned(text))
+
+    def keep(self, key: Key, name: str, tree: str, parent: str) -> str:
+        """A commit of the whole tree under the task's attempts; its short ref name."""
+        return self.repo.keep(slug(key), name, tree, f"{name}\n\nKern-Task: {key.text}\n", parent)
+
+    # ---------------------------------------------------------------- the working tree
+
+    def put_back(
+        self,
+        key: Key,
+        wanted: Mapping[str, Entry | None],
+        *,
+        start: str,
+        known: str,
+        base: str,
+        name: str,
+    ) -> None:
+        """Per path. Contents that stand in the tree `known` or in a kept ref go silently; anything
+        else is kept first, and that is said. What HEAD's move since `base` touched is left alone.
+        """
+        if not wanted:
+            return
+        now = self.snapshots.take(start)
+        touched = self.touched(base)
+        target = self.repo.tree_with(now, wanted)
+        todo = {
+            path: new
+            for path, (_, new) in self.repo.changed(now, target).items()
+            if path in wanted and path not in touched
+        }
+        unknown = set(todo) & self.repo.changed(known, now).keys()
+        for ref, _ in self.repo.kept(slug(key)) if unknown else ():
+            unknown &= self.repo.changed(f"{ref}^{{tree}}", now).keys()
+        if unknown:
+            ref = self.keep(key, name, now, base)
+            self.warn(f"changed since stage 2: {some(sorted(unknown))}: kept as {ref}")
+        self.snapshots.put_back(todo)
+
+    def back_to(self, start: StartRef, name: str) -> str:
+        """The whole tree as it was before stage 2, after keeping what is there; the ref, if one was
+        needed.
+        """
+        now = self.snapshots.take(start.tree)
+        touched = self.touched(start.base)
+        change = self.repo.changed(start.tree, now)
+        old = {path: entries[0] for path, entries in change.items() if path not in touched}
+        ref = ""
+        if old:
+            ref = self.keep(start.task, name, now, start.base)
+            self.snapshots.put_back(old)
+        self.index_back(start)
+        return ref
+
+    def touched(self, base: str) -> Collection[str]:
+        """The paths that HEAD's move since the base touched."""
+        head = self.repo.head().commit
+        return () if base == head else self.repo.changed(base, head).keys()
+
+    # ---------------------------------------------------------------- the person's index
+
+    def index_back(self, start: StartRef) -> None:
+        touched = self.touched(start.base)
+        change = self.repo.changed(f"{start.index}^{{tree}}", self.repo.index_tree())
+        self.repo.update_index(
+            {path: old for path, (old, _) in change.items() if path not in touched}
+        )
+
+    def index_forward(self, commit: Commit) -> None:
+        """The index follows the commit in its paths; lines that the person staged there stay staged
+        on top.
+        """
+        if not commit.parents:
+            return
+        parent = f"{commit.parents[0]}^{{tree}}"
+        staged = self.repo.changed(parent, self.repo.index_tree())
+        changes: dict[str, Entry | None] = {}
+        for path, (_, new) in self.repo.changed_by(commit).items():
+            if path not in staged:
+                changes[path] = new
+            elif staged[path][1] != new:
+                ours = self.repo.tree_with(parent, {path: staged[path][1]})
+                theirs = self.repo.tree_with(parent, {path: new})
+                merged, conflicts = self.repo.merge(parent, ours, theirs)
+                if not conflicts:
+                    changes[path] = self.repo.entries(merged).get(path)
+        self.repo.update_index(changes)
+
+    # ---------------------------------------------------------------- what stage 2 may not do
+
+    def enforce(self, head: Head, start: StartRef) -> str:
+        """Put back a branch, commits, hooks and configuration; what fails the attempt, in words."""
+        told: list[str] = []
+        if changed := guard.put_back(self.repo, f"{start.guard}^{{tree}}"):
+            told.append(f"it changed git's own {some(changed)}; put back")
+        now = self.repo.head()
+        if now.branch != head.branch:
+            self.repo.switch_back(head)
+            told.append(f"it switched to {now.name}; switched back")
+        self.undo_commits(start, "stage 2")
+        self.index_back(start)
+        for line in told:
+            self.warn(f"the agent broke its limits: {line}")
+        return "; ".join(told)
+
+    def undo_commits(self, start: StartRef, word: str) -> None:
+        """Commits that agents made on top of the base: kept under a ref, HEAD back. A person's
+        stay.
+        """
+        head = self.repo.head()
+        commits = self.repo.since(start.base, head.commit)
+        if not commits:
+            return
+        marked = self.repo.marked(word)
+        if theirs := [commit for commit in commits if commit.sha not in marked]:
+            self.warn(
+                f"{len(theirs)} commit(s) came in meanwhile that are not an agent's: they stay"
+            )
+            return
+        ref = self.keep(start.task, f"{start.attempt}-commit", commits[-1].tree, commits[-1].sha)
+        self.repo.move_head(start.base, head.commit, "an agent's commit taken back")
+        self.warn(f"the agent committed by itself: taken back, kept as {ref}")
+
+
+def some(names: Sequence[str]) -> str:
+    """A few names for a message."""
+    shown = ", ".join(plain.line(name, 80) for name in names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"

@@ -1,0 +1,287 @@
+"""Reads SPEC.md, the stage files and git into the facts that the resume table decides by. Writes
+nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kern import answer, documents, plain, spec, workspace
+from kern.documents import LEARNINGS, SPEC, Documents
+from kern.errors import KernError
+from kern.pipeline import Answered, Facts, Held, Research, Saved, Stage, Start
+from kern.repo import Change, Commit, Entry, Head, Repo, StartRef
+from kern.snapshot import Snapshots
+from kern.spec import Key, Kind, Marker, Spec, Task
+from kern.workspace import Scope
+
+StageFile = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The facts, and the values that they were read from."""
+
+    facts: Facts
+    head: Head
+    key: Key | None  # the [~] task's, else the start ref's
+    task: Task | None  # as SPEC.md has it now
+    attempt: int
+    start: StartRef | None
+    other_branch: str  # where the start ref of the [~] task stands, if elsewhere
+    files: Mapping[Stage, StageFile]
+    base: str
+    done: Commit | None  # the commit that ticks the task
+
+
+class Observer:
+    def __init__(self, repo: Repo, scope: Scope, papers: Documents, snapshots: Snapshots) -> None:
+        self.repo = repo
+        self.scope = scope
+        self.papers = papers
+        self.snapshots = snapshots
+
+    def look(self, *, reading: bool = False) -> Situation:
+        """`reading`: leave out the one fact that cannot be told without writing git objects."""
+        _, parsed = self.papers.spec()
+        head = self.repo.head()
+        start, other = self._starts(head, parsed)
+        active = parsed.active[0] if parsed.active else None
+        key = active.key if active else start.task if start else None
+        task = parsed.find(key) if key else None
+        ours = start if start and start.task == key else None
+        attempt = active.attempts + 1 if active else start.attempt if start else 1
+        files = self._files(key, attempt) if key else {}
+        second = files.get(Stage.IMPLEMENT)
+        base = str(_kern(second).get("base") or "") if second else ""
+        base = base or (ours.base if ours else "")
+        base = base or str(_kern(files.get(Stage.RESEARCH)).get("base") or "")
+        commits = self._since(base, head)
+        done = self._done(commits, key) if key and base else None
+        facts = Facts(
+            active=active is not None,
+            elsewhere=bool(other) and active is not None,
+            start=_start(start, key, attempt),
+            held=Held.GONE
+            if task is None
+            else Held.DONE
+            if task.marker is Marker.DONE
+            else Held.PENDING,
+            bad_tip=bool(
+                commits and key and not reading and self._bad(commits[-1], key, second, ours)
+            ),
+            done=done is not None,
+            research=_research(files.get(Stage.RESEARCH)),
+            noted=bool(task and task.of(Kind.RESEARCH)),
+            saved=_saved(second),
+            answered=_answered(files.get(Stage.COMMIT)),
+            at_base=not base or base == head.commit,
+            attempts=task.recent_attempts if task else 0,
+            subtask=bool(task and task.parent is not None),
+        )
+        return Situation(facts, head, key, task, attempt, start, other, files, base, done)
+
+    def _starts(self, head: Head, parsed: Spec) -> tuple[StartRef | None, str]:
+        """The start ref of this branch; and where one of the `[~]` task stands, if elsewhere."""
+        here = None
+        away: list[tuple[str, StartRef]] = []
+        for branch, start in self.repo.start_refs():
+            if branch == head.name or (
+                # A detached HEAD's name changes with the commit that the walk itself made.
+                not head.branch
+                and branch.startswith("HEAD-")
+                and self.repo.since(start.base, head.commit) is not None
+            ):
+                here = start
+            else:
+                away.append((branch, start))
+        active = {task.key for task in parsed.active}
+        other = next((branch for branch, start in away if start.task in active), "")
+        return here, other if not (here and here.task in active) else ""
+
+    def _files(self, key: Key, attempt: int) -> dict[Stage, StageFile]:
+        """The stage files that count: of this task and, from stage 2 on, of this attempt."""
+        found: dict[Stage, StageFile] = {}
+        for stage in Stage:
+            value = workspace.load(self.scope, stage)
+            if value is None or named(value) != key:
+                continue
+            if stage is Stage.RESEARCH or _kern(value).get("attempt") == attempt:
+                found[stage] = value
+        return found
+
+    def _since(self, base: str, head: Head) -> tuple[Commit, ...]:
+        if not base or base == head.commit:
+            return ()
+        commits = self.repo.since(base, head.commit)
+        # History was rewritten: whatever stands there is a person's; the tip alone can tell of the
+        # task.
+        return commits if commits is not None else (self.repo.commit(head.commit),)
+
+    def _done(self, commits: tuple[Commit, ...], key: Key) -> Commit | None:
+        return next((commit for commit in reversed(commits) if self.ticks(commit, key)), None)
+
+    def ticks(self, commit: Commit, key: Key) -> bool:
+        """Whether the commit is the witness of the task: its SPEC.md ticks it; where git does not
+        track SPEC.md, its trailer names it.
+        """
+        now = self.repo.content(commit.sha, SPEC)
+        if now is None:
+            return commit.trailer == trailer(key)
+        if not _ticked(now, key):
+            return False
+        before = self.repo.content(commit.parents[0], SPEC) if commit.parents else None
+        return before is None or not _ticked(before, key)
+
+    def _bad(self, tip: Commit, key: Key, second: StageFile | None, start: StartRef | None) -> bool:
+        """Whether HEAD's tip is a commit of stage 3 that is not the task's (row b)."""
+        if tip.sha not in self.repo.marked("stage 3"):
+            return False
+        if second is not None:
+            trees = _kern(second)
+            return bool(self.objection(tip, key, str(trees["start"]), str(trees["tree"])))
+        if start is None or not tip.parents:
+            return False
+        # Without stage2.json only this can be told: does it carry what the person had uncommitted?
+        own = self.snapshots.cleaned(self.repo.changed(tip.parents[0], start.tree))
+        carried = self.repo.changed_by(tip)
+        return any(carried[path][1] == own[path][1] for path in carried.keys() & own.keys())
+
+    def expected(self, start: str, tree: str, onto: str) -> tuple[str, list[str]]:
+        """HEAD plus exactly what changed between the snapshots, merged three-way; or the paths in
+        conflict. SPEC.md and LEARNINGS.md are as in `onto`.
+        """
+        change = self.task_change(start, tree)
+        clean = self.snapshots.cleaned(change)
+        head = f"{onto}^{{tree}}"
+        base = self.repo.tree_with(head, {path: old for path, (old, _) in clean.items()})
+        theirs = self.repo.tree_with(head, {path: new for path, (_, new) in clean.items()})
+        merged, conflicts = self.repo.merge(base, self.repo.text("rev-parse", head), theirs)
+        return merged, conflicts
+
+    def task_change(self, start: str, tree: str) -> dict[str, Change]:
+        """What the task changed, without new files that its own .gitignore hides."""
+        change = self.repo.changed(start, tree)
+        if any(path.split("/")[-1] == ".gitignore" for path in change):
+            new = [path for path, (old, _) in change.items() if old is None]
+            hidden = self.snapshots.ignored_by(tree, new)
+            change = {path: entries for path, entries in change.items() if path not in hidden}
+        return change
+
+    def objection(self, commit: Commit, key: Key, start: str, tree: str) -> str:
+        """Why the commit is not the task's; empty when it is (R17)."""
+        if len(commit.parents) != 1:
+            return "it is not one commit on top of the one before"
+        parent = commit.parents[0]
+        merged, conflicts = self.expected(start, tree, parent)
+        if conflicts:
+            return f"it conflicts in {', '.join(conflicts[:3])}"
+        strayed = self.repo.changed(merged, commit.tree)
+        strayed = {
+            path: entries for path, entries in strayed.items() if path not in (SPEC, LEARNINGS)
+        }
+        if why := self._strays(strayed, parent, start, tree):
+            return why
+        if not self.ticks(commit, key):
+            if self.repo.content(commit.sha, SPEC) is None:
+                return "its message lacks the trailer Kern-Task"
+            return "its SPEC.md does not tick the task"
+        return ""
+
+    def _strays(self, strayed: Mapping[str, Change], parent: str, start: str, tree: str) -> str:
+        """A hook may alter the task's paths, never add others, undo them, or let in what is the
+        person's.
+        """
+        if not strayed:
+            return ""
+        own = self.task_change(start, tree)
+        if foreign := sorted(strayed.keys() - own.keys()):
+            return f"it holds more than the task: {', '.join(foreign[:3])}"
+        before = self.repo.changed(parent, start)
+        for path, (_, got) in sorted(strayed.items()):
+            if path in before:
+                return f"it holds uncommitted changes of yours in {path}"
+            if got == self._at(parent, path):
+                return f"it leaves out {path}"
+        if not self.repo.has_hook("pre-commit", "prepare-commit-msg", "commit-msg"):
+            return f"it differs from the task's change in {sorted(strayed)[0]}"
+        return ""
+
+    def _at(self, revision: str, path: str) -> Entry | None:
+        return self.repo.entries(revision).get(path)
+
+
+def named(value: StageFile) -> Key:
+    """The task that a stage file names."""
+    kern = _kern(value)
+    nth = kern.get("nth")
+    return Key(
+        str(kern.get("parent") or ""),
+        str(kern.get("task") or ""),
+        nth if isinstance(nth, int) else 1,
+    )
+
+
+def naming(key: Key) -> dict[str, object]:
+    return {"task": key.text, "parent": key.parent, "nth": key.nth}
+
+
+def trailer(key: Key) -> str:
+    """What stands behind `Kern-Task:` in the task's commit."""
+    return plain.line(key.text, 10_000)
+
+
+def _kern(value: StageFile | None) -> Mapping[str, Any]:
+    return value["kern"] if value else {}
+
+
+def said(value: StageFile | None) -> str:
+    """`.result` of a stage file."""
+    text = value.get("result") if value else None
+    return text if isinstance(text, str) else ""
+
+
+def _ticked(data: bytes, key: Key) -> bool:
+    found = spec.parse(documents.decode(data)).find(key)
+    return found is not None and found.marker is Marker.DONE
+
+
+def _start(start: StartRef | None, key: Key | None, attempt: int) -> Start:
+    if start is None:
+        return Start.NONE
+    if start.task != key:
+        return Start.OTHER
+    if start.attempt == attempt:
+        return Start.THIS
+    return Start.EARLIER if start.attempt < attempt else Start.LATER
+
+
+def _research(value: StageFile | None) -> Research:
+    if value is None:
+        return Research.NONE
+    if _kern(value).get("fault"):
+        return Research.NO_TASK
+    code = answer.parse(Stage.RESEARCH, said(value)).code
+    return Research.NO_TASK if code is answer.Code.NO_TASK else Research.READY
+
+
+def _saved(value: StageFile | None) -> Saved:
+    if value is None:
+        return Saved.NONE
+    outcome = str(_kern(value).get("outcome") or "")
+    if not outcome:
+        return Saved.OPEN
+    word = outcome.partition(":")[0]
+    try:
+        return Saved(word)
+    except ValueError:
+        raise KernError(
+            f"stage2.json holds an unknown outcome: {word}", hint="kern clean"
+        ) from None
+
+
+def _answered(value: StageFile | None) -> Answered:
+    if value is None:
+        return Answered.NONE
+    code = answer.parse(Stage.COMMIT, said(value)).code
+    return Answered.REJECTED if code is answer.Code.REJECT else Answered.ANSWERED

@@ -1,0 +1,194 @@
+"""The state machine: what is true on disk and in git in, the next thing to do out. Total, bounded,
+pure.
+
+There is one way through a task, whether kern was killed or not: each durable step changes the
+facts, and `resume` reads them anew. The order of the steps makes every state in between readable.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+ATTEMPTS = 3  # before the next tier
+
+
+class Stage(StrEnum):
+    RESEARCH = "research"
+    IMPLEMENT = "implement"
+    COMMIT = "commit"
+
+    @property
+    def number(self) -> int:
+        return list(Stage).index(self) + 1
+
+
+class Tier(StrEnum):
+    """What follows failed attempts."""
+
+    IMPLEMENT = "implement"
+    DECOMPOSE = "decompose"
+    SKIP = "skip"
+
+
+class Start(StrEnum):
+    """What the start ref on this branch says: stage 2 of some attempt was begun."""
+
+    NONE = "none"
+    THIS = "this attempt"
+    EARLIER = "an attempt that is noted already"
+    LATER = "an attempt whose notes were deleted"
+    OTHER = "another task"
+
+
+class Held(StrEnum):
+    """The marker of the start ref's task where no task is `[~]`."""
+
+    PENDING = "pending"
+    DONE = "done"
+    GONE = "gone"
+
+
+class Research(StrEnum):
+    NONE = "none"
+    READY = "ready"
+    NO_TASK = "no task"
+
+
+class Saved(StrEnum):
+    """stage2.json of this attempt."""
+
+    NONE = "none"
+    OPEN = "without outcome"
+    PROVED = "proved"
+    FAILED = "failed"
+    DECOMPOSED = "decomposed"
+    SKIPPED = "skipped"
+
+
+class Answered(StrEnum):
+    """stage3.json of this attempt."""
+
+    NONE = "none"
+    ANSWERED = "answered"
+    REJECTED = "rejected"
+
+
+class Outcome(StrEnum):
+    """How an iteration ends for its task."""
+
+    DONE = "done"
+    DECOMPOSED = "decomposed"
+    SKIPPED = "skipped"
+    BLOCKED = "blocked"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    active: bool = False  # a task is [~]
+    elsewhere: bool = False  # its start ref stands on another branch of this working tree
+    start: Start = Start.NONE
+    held: Held = Held.PENDING
+    bad_tip: bool = False  # HEAD's tip is stage 3's and not acceptable
+    done: bool = False  # a commit since the base ticks the task
+    research: Research = Research.NONE
+    noted: bool = False  # the research note stands in SPEC.md
+    saved: Saved = Saved.NONE
+    answered: Answered = Answered.NONE
+    at_base: bool = True  # HEAD is the commit that stage 2 began on
+    attempts: int = 0  # noted since the last skip
+    subtask: bool = False
+
+
+class Do(StrEnum):
+    """The next thing to do; the letters are the rows of the resume table."""
+
+    STOP = "a: stop, the task is in progress on another branch"
+    UNDO_COMMIT = "b: take back a commit of stage 3 that is not the task's"
+    FINISH = "c: HEAD has the task: index, [x], sweep"
+    SELECT = "d: sweep, take the next task"
+    TAKE_OVER = "e: a person ticked it: keep the work, let it be"
+    REMARK = "e: ticked without a saved answer: back to [~]"
+    ABANDON = "f: the task was taken away: keep the work, put the tree back"
+    BOOK = "g: keep the attempt, put the tree back, note it"
+    RELEASE = "h: decomposed or skipped: keep, put back, write"
+    COMMIT = "i: stage 3"
+    COMMIT_SELF = "i: stage 3 answered and did not commit: kern commits"
+    REJECT = "i: stage 3 rejected: a failed attempt"
+    REPROVE = "j: a commit came in between: prove again"
+    PROVE = "k: stage 2 has ended: gates and witnesses decide"
+    UNDO = "l: stage 2 was begun and its answer never saved: keep, put back"
+    NOTE_RESEARCH = "m: write the research note"
+    SKIP_UNFIT = "m: research found no task in it: skip"
+    IMPLEMENT = "m: stage 2"
+    DECOMPOSE = "m: stage 2, to decompose"
+    SKIP = "m: skip, the attempts are used up"
+    RESEARCH = "n: stage 1"
+
+
+def resume(facts: Facts) -> Do:
+    """The resume table, first match wins."""
+    if facts.active and facts.elsewhere:
+        return Do.STOP
+    if facts.bad_tip:
+        return Do.UNDO_COMMIT
+    if facts.done and (facts.active or facts.start is not Start.NONE):
+        return Do.FINISH
+    return _in_progress(facts) if facts.active else _at_rest(facts)
+
+
+def _at_rest(facts: Facts) -> Do:
+    if facts.start is Start.NONE:
+        return Do.SELECT
+    if facts.held is not Held.DONE:
+        return Do.ABANDON
+    return Do.REMARK if facts.saved is Saved.NONE else Do.TAKE_OVER
+
+
+def _in_progress(facts: Facts) -> Do:
+    if facts.start is Start.OTHER:
+        return Do.ABANDON
+    match facts.saved:
+        case Saved.FAILED:
+            return Do.BOOK
+        case Saved.DECOMPOSED | Saved.SKIPPED:
+            return Do.RELEASE
+        case Saved.PROVED if facts.answered is Answered.REJECTED:
+            return Do.REJECT
+        case Saved.PROVED if not facts.at_base:
+            return Do.REPROVE
+        case Saved.PROVED:
+            return Do.COMMIT if facts.answered is Answered.NONE else Do.COMMIT_SELF
+        case Saved.OPEN:
+            return Do.PROVE
+        case Saved.NONE:
+            pass
+    if facts.start in (Start.THIS, Start.LATER):
+        return Do.UNDO
+    return _ahead(facts)
+
+
+def _ahead(facts: Facts) -> Do:
+    """No attempt is open: research, then the tier that the notes call for."""
+    if facts.research is Research.NONE:
+        return Do.RESEARCH
+    if facts.research is Research.NO_TASK:
+        return Do.SKIP_UNFIT
+    if not facts.noted:
+        return Do.NOTE_RESEARCH
+    match tier(facts.attempts, subtask=facts.subtask):
+        case Tier.IMPLEMENT:
+            return Do.IMPLEMENT
+        case Tier.DECOMPOSE:
+            return Do.DECOMPOSE
+        case Tier.SKIP:
+            return Do.SKIP
+
+
+def tier(attempts: int, *, subtask: bool) -> Tier:
+    if attempts < ATTEMPTS:
+        return Tier.IMPLEMENT
+    return Tier.SKIP if subtask else Tier.DECOMPOSE
+
+
+def skipped(full_failures: int, *, exhausted: bool) -> Outcome:
+    """`exhausted`: the attempts are used up. The second time a person is needed (R23)."""
+    return Outcome.BLOCKED if exhausted and full_failures else Outcome.SKIPPED

@@ -1,0 +1,20 @@
+"""Text from outside made harmless for a terminal or a note; decides nothing about its meaning."""
+
+import re
+
+# C0 and C1 controls but tab and newline, and the characters that reorder or hide text.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
+
+
+def block(text: str) -> str:
+    """Lines stay lines; escape sequences and control characters go."""
+    return _UNSAFE.sub("", _ESCAPE.sub("", text.replace("\r\n", "\n")))
+
+
+def line(text: str, limit: int = 300) -> str:
+    """One line of at most `limit` characters."""
+    flat = " ".join(block(text).split())
+    return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"

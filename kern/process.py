@@ -1,0 +1,238 @@
+"""Runs one child to its end and leaves nothing of it behind: own session, output on disk, a sweep.
+
+Knows nothing of agents. psutil finds what a child left: an agent's shell tool runs each command in
+a session of its own, which no signal to a process group reaches.
+"""
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from kern.errors import Interrupted, KernError, UsageError
+
+OUTPUT_LIMIT = 100_000_000  # bytes, standard output and error together
+GRACE_S = (5.0, 2.0)  # after SIGINT, after SIGTERM
+HURRIED_S = (1.0, 1.0)  # when a person interrupts
+_TICK_S = 0.05
+_STDERR_TAIL = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    code: int  # negative: the signal that ended it
+    seconds: float
+    stderr: str  # the end of it
+    overflow: int  # bytes at which it was ended for printing too much, else 0
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: str,
+    stdout: Path,
+    mark: tuple[str, str],
+    tick: Callable[[float], None] = lambda seconds: None,
+    limit: int = OUTPUT_LIMIT,
+) -> Ran:
+    """Run `argv`, its output spooled to the file `stdout`. `mark` is an environment variable that
+    all its descendants inherit: what carries it is ended when the child has ended, however it did.
+    """
+    adopt_orphans()
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as complaints:
+        given.write(stdin.encode("utf-8", "surrogateescape"))
+        given.seek(0)
+        with _spool(stdout) as spool:
+            bystanders = _children()
+            child = _spawn(argv, cwd, {**env, mark[0]: mark[1]}, given, spool, complaints)
+            overflow = 0
+            grace = HURRIED_S
+            try:
+                with _waiter(child) as wait:
+                    while child.poll() is None and not overflow:
+                        wait()
+                        tick(time.monotonic() - began)
+                        size = os.fstat(spool).st_size + os.fstat(complaints.fileno()).st_size
+                        overflow = limit if size > limit else 0
+                grace = GRACE_S
+            finally:
+                _end(child, grace)
+                sweep(mark, _descendants(bystanders))
+            if overflow:
+                os.ftruncate(spool, min(os.fstat(spool).st_size, limit))
+        complaints.seek(max(0, complaints.seek(0, os.SEEK_END) - _STDERR_TAIL))
+        tail = complaints.read(_STDERR_TAIL).decode("utf-8", "replace")
+    return Ran(child.returncode, time.monotonic() - began, tail, overflow)
+
+
+@contextlib.contextmanager
+def _waiter(child: "subprocess.Popen[bytes]") -> Iterator[Callable[[], None]]:
+    """Waits a tick, or less when the child ends. `Popen.wait` with a time-out polls and wakes up
+    late.
+    """
+    if not hasattr(os, "pidfd_open"):
+        yield lambda: time.sleep(_TICK_S)
+        return
+    ended = os.pidfd_open(child.pid)
+    poll = select.poll()
+    poll.register(ended, select.POLLIN)
+
+    def wait() -> None:
+        poll.poll(_TICK_S * 1000)
+
+    try:
+        yield wait
+    finally:
+        os.close(ended)
+
+
+@contextlib.contextmanager
+def _spool(path: Path) -> Iterator[int]:
+    try:
+        spool = os.open(
+            path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600
+        )
+    except OSError as exc:
+        raise KernError(
+            f"cannot write {path}: {exc.strerror}",
+            hint="make the folder writable, or set KERN_DIR to one that is",
+        ) from exc
+    try:
+        yield spool
+    finally:
+        os.close(spool)
+
+
+def _spawn(
+    argv: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: IO[bytes],
+    stdout: int,
+    stderr: IO[bytes],
+) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env=dict(env),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        )
+    except FileNotFoundError:
+        raise UsageError(
+            f"{argv[0]} is not installed, or not on PATH", hint="kern doctor"
+        ) from None
+    except PermissionError:
+        raise UsageError(f"{argv[0]} is not executable", hint=f"chmod +x {argv[0]}") from None
+    except OSError as exc:
+        raise UsageError(
+            f"{argv[0]} cannot be started: {exc.strerror}", hint="kern doctor"
+        ) from None
+
+
+def _end(child: "subprocess.Popen[bytes]", grace: tuple[float, float]) -> None:
+    """SIGINT to the child, SIGTERM, then SIGKILL to its group, as far as each is needed."""
+    for signum, seconds in zip((signal.SIGINT, signal.SIGTERM), grace, strict=True):
+        if child.poll() is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            child.send_signal(signum)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(seconds)
+    if child.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+def sweep(mark: tuple[str, str], also: Sequence[psutil.Process] = (), grace: float = 0.3) -> int:
+    """End what carries the mark in its environment, and `also`; kern and its ancestors are left
+    alone.
+    """
+    spared = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    found = {process.pid: process for process in also}
+    found |= {process.pid: process for process in marked(mark)}
+    left = [process for pid, process in found.items() if pid not in spared]
+    for process in left:
+        with contextlib.suppress(psutil.Error):
+            process.terminate()
+    _, stubborn = psutil.wait_procs(left, timeout=grace)
+    for process in stubborn:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(stubborn, timeout=1)
+    return len(left)
+
+
+def marked(mark: tuple[str, str]) -> list[psutil.Process]:
+    """The live processes that carry the variable; those of other users cannot be read and do not
+    count.
+    """
+    found = []
+    own = os.getuid()
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.uids().real == own and process.environ().get(mark[0]) == mark[1]:
+                found.append(process)
+    return found
+
+
+def _children() -> set[int]:
+    return {child.pid for child in psutil.Process().children()}
+
+
+def _descendants(bystanders: set[int]) -> list[psutil.Process]:
+    """What hangs below kern now and did not before: orphans of the child, adopted."""
+    return [
+        process
+        for child in psutil.Process().children()
+        if child.pid not in bystanders
+        for process in (child, *child.children(recursive=True))
+    ]
+
+
+def adopt_orphans() -> None:
+    """On Linux, what a child leaves behind becomes a child of kern instead of init's."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+@contextlib.contextmanager
+def signals() -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP (unless ignored at the start: nohup) end the block as
+    `Interrupted`; once that is under way further ones are ignored.
+    """
+    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {signum: signal.getsignal(signum) for signum in wanted}
+
+    def interrupt(signum: int, _: object) -> None:
+        for other in wanted:
+            signal.signal(other, signal.SIG_IGN)
+        raise Interrupted(signum)
+
+    for signum, handler in before.items():
+        if signum == signal.SIGINT or handler is not signal.SIG_IGN:
+            signal.signal(signum, interrupt)
+    try:
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)

@@ -1,0 +1,502 @@
+"""git: one repository's head, refs, reflog, index and commits. Trees of the working tree are
+`snapshot`'s.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import signal
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from git import Git
+from git.exc import GitCommandNotFound
+
+from kern.errors import KernError, UsageError
+from kern.spec import Key
+
+START = "refs/kern/start"
+ATTEMPTS = "refs/kern/attempts"
+
+# What a caller's hook or alias left in the environment would point git elsewhere.
+_INHERITED = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY"),
+    *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_REFLOG_ACTION"),
+    *("GIT_QUARANTINE_PATH", "GIT_EDITOR", "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    commit: str
+    branch: str  # empty when detached
+
+    @property
+    def name(self) -> str:
+        return self.branch or f"HEAD-{self.commit[:7]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    mode: str
+    blob: str
+
+
+Change = tuple[Entry | None, Entry | None]
+
+
+@dataclass(frozen=True, slots=True)
+class StartRef:
+    """Standing: stage 2 of `attempt` was begun on `base` with the working tree as `tree`."""
+
+    ref: str
+    commit: str
+    tree: str
+    base: str
+    index: str  # tree of the person's index
+    guard: str  # tree of git's own configuration and hooks
+    task: Key
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    sha: str
+    parents: tuple[str, ...]
+    tree: str
+    subject: str
+    trailer: str  # the text behind `Kern-Task:`, empty without
+
+
+class GitFailed(KernError):
+    def __init__(self, argv: Sequence[str], code: int, stderr: str) -> None:
+        lines = [line for line in stderr.splitlines() if line.strip()]
+        said = lines[-1] if lines else f"exit code {code}"
+        super().__init__(f"git {' '.join(argv[:2])} failed: {said}", hint=_advice(stderr))
+        self.code = code
+        self.stderr = stderr
+
+
+def _advice(stderr: str) -> str:
+    if found := re.search(r"Unable to create '([^']+\.lock)'", stderr):
+        path = found[1]
+        with contextlib.suppress(OSError):
+            age = int(time.time() - os.stat(path).st_mtime)
+            return f"{path} is {age} s old; if no git runs here any more: rm '{path}'"
+    if "No space left" in stderr:
+        return "free some space, then run kern again: it resumes"
+    return "settle it, then run kern again: it resumes"
+
+
+class Repo:
+    """One working tree. Every method is one git command or a few; nothing is cached but paths."""
+
+    def __init__(self, root: Path, git_dir: Path, common_dir: Path) -> None:
+        self.root = root
+        self.git_dir = git_dir
+        self.common_dir = common_dir
+        self._git = Git(str(root))
+        self.worktree = "main" if git_dir == common_dir else f"wt/{git_dir.name}"
+
+    # ------------------------------------------------------------ running git
+
+    def run(
+        self,
+        *argv: str,
+        given: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> tuple[int, bytes, str]:
+        """Exit code, standard output, standard error. In a session of its own, so that a Ctrl-C at
+        the terminal does not end git in the middle of a write: kern decides when it ends.
+        """
+        git = Git(str(cwd)) if cwd else self._git
+        handle = git.execute(  # ends its process when it is collected: it must outlive the call
+            ["git", *argv],
+            istream=-1,
+            as_process=True,
+            env={"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", **(env or {})},
+            start_new_session=True,
+        )
+        process = handle.proc
+        assert process is not None
+        try:
+            out, err = process.communicate(given)
+        except BaseException:
+            for signum, seconds in ((signal.SIGTERM, 1.0), (signal.SIGKILL, 1.0)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signum)
+                with contextlib.suppress(Exception):
+                    process.wait(seconds)
+                    break
+            raise
+        handle.proc = None
+        return process.returncode, cast(bytes, out), cast(bytes, err).decode("utf-8", "replace")
+
+    def git(self, *argv: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+        code, out, err = self.run(*argv, given=given, env=env)
+        if code:
+            raise GitFailed(argv, code, err)
+        return out
+
+    def text(self, *argv: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> str:
+        return self.git(*argv, given=given, env=env).decode("utf-8", "surrogateescape").strip()
+
+    # ------------------------------------------------------------ head and state
+
+    def head(self) -> Head:
+        code, out, _ = self.run("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
+        lines = out.decode("utf-8", "surrogateescape").split()
+        if code or len(lines) < 2:
+            raise UsageError(
+                "this repository has no commit yet",
+                hint='git add --all && git commit -m "start"  (or: git commit --allow-empty -m start)',
+            )
+        name = lines[1]
+        return Head(lines[0], name.removeprefix("refs/heads/") if name != "HEAD" else "")
+
+    def busy(self) -> str:
+        """What kern may not work in the middle of; empty when there is nothing."""
+        for mark, what in (
+            ("MERGE_HEAD", "a merge"),
+            ("rebase-merge", "a rebase"),
+            ("rebase-apply", "a rebase"),
+            ("CHERRY_PICK_HEAD", "a cherry-pick"),
+            ("REVERT_HEAD", "a revert"),
+        ):
+            if (self.git_dir / mark).exists():
+                return f"{what} is under way"
+        if self.git("ls-files", "--unmerged"):
+            return "the index holds unmerged paths"
+        return ""
+
+    def identity(self) -> str:
+        """git's complaint about who commits; empty when it knows."""
+        for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
+            code, _, err = self.run("var", who)
+            if code:
+                lines = [line for line in err.splitlines() if line.startswith("fatal:")]
+                return (
+                    lines[0].removeprefix("fatal: ") if lines else "git does not know who commits"
+                )
+        return ""
+
+    def ignored(self, path: str) -> bool:
+        """Whether git leaves the path out; a tracked one is never ignored."""
+        return self.run("check-ignore", "--quiet", path)[0] == 0
+
+    def subjects(self, count: int) -> list[str]:
+        """The newest commits as `<short hash> <subject>`, oldest first."""
+        out = self.text("log", f"-{count}", "--format=%h %s", "--reverse", "HEAD")
+        return out.splitlines()
+
+    # ------------------------------------------------------------ objects
+
+    def blob(self, data: bytes, *, path: str | None = None) -> str:
+        """Write a blob; with `path` as git would add it there, filters applied."""
+        how = ("--path", path) if path else ("--no-filters",)
+        return self.text("hash-object", "-w", "--stdin", *how, given=data)
+
+    def content(self, revision: str, path: str) -> bytes | None:
+        code, out, _ = self.run("cat-file", "blob", f"{revision}:{path}")
+        return None if code else out
+
+    def entries(self, tree: str) -> dict[str, Entry]:
+        """Path to entry, all levels."""
+        found: dict[str, Entry] = {}
+        for record in self.git("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0"):
+            if record:
+                meta, _, path = record.partition(b"\t")
+                mode, _, blob = meta.decode().split(" ")[:3]
+                found[os.fsdecode(path)] = Entry(mode, blob)
+        return found
+
+    def changed(self, old: str, new: str) -> dict[str, Change]:
+        """The paths that differ between two trees or commits, each with its entries."""
+        if old == new:
+            return {}
+        raw = self.git("diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", old, new)
+        fields = raw.split(b"\0")
+        found: dict[str, Change] = {}
+        for meta, path in zip(fields[::2], fields[1::2], strict=False):
+            if not meta:
+                break
+            before, after, was, now, _ = meta.decode().lstrip(":").split(" ")
+            found[os.fsdecode(path)] = (_entry(before, was), _entry(after, now))
+        return found
+
+    def tree_with(self, tree: str, changes: Mapping[str, Entry | None]) -> str:
+        """The tree with some paths replaced or, where None, removed."""
+        if not changes:
+            return tree
+        with self.private_index() as env:
+            self.git("read-tree", tree, env=env)
+            self.update_index(changes, env)
+            return self.text("write-tree", env=env)
+
+    def commit_object(self, tree: str, parents: Iterable[str], message: str) -> str:
+        flags = [flag for parent in parents for flag in ("-p", parent)]
+        return self.text(
+            "commit-tree",
+            "--no-gpg-sign",
+            tree,
+            *flags,
+            given=message.encode("utf-8", "surrogateescape"),
+            env=_KERN,
+        )
+
+    def commit(self, revision: str) -> Commit:
+        return self._log("-1", revision)[0]
+
+    def since(self, base: str, head: str) -> tuple[Commit, ...] | None:
+        """The commits on top of base, oldest first; None where base is not an ancestor."""
+        if base == head:
+            return ()
+        if self.run("merge-base", "--is-ancestor", base, head)[0]:
+            return None
+        return self._log("--reverse", "--topo-order", f"{base}..{head}")
+
+    def _log(self, *argv: str) -> tuple[Commit, ...]:
+        form = "%H%x00%P%x00%T%x00%s%x00%(trailers:key=Kern-Task,valueonly,separator=%x20)%x01"
+        out = self.text("log", f"--format={form}", *argv)
+        rows = (record.strip("\n").split("\0") for record in out.split("\x01") if record.strip())
+        return tuple(
+            Commit(sha, tuple(parents.split()), tree, subject, trailer.strip())
+            for sha, parents, tree, subject, trailer in rows
+        )
+
+    def changed_by(self, commit: Commit) -> dict[str, Change]:
+        return self.changed(commit.parents[0], commit.sha) if commit.parents else {}
+
+    # ------------------------------------------------------------ reflog
+
+    def marked(self, word: str) -> frozenset[str]:
+        """The commits to which HEAD's reflog says kern's agents moved it: lines `kern <run>
+        <word>`.
+        """
+        code, out, _ = self.run("log", "--walk-reflogs", "-50", "--format=%H%x00%gs", "HEAD")
+        if code:
+            return frozenset()
+        pattern = re.compile(rf"kern [0-9a-f]+ {word}\b")
+        rows = (row.partition("\0") for row in out.decode("utf-8", "replace").splitlines())
+        return frozenset(sha for sha, _, said in rows if pattern.match(said))
+
+    # ------------------------------------------------------------ refs
+
+    def start_refs(self) -> list[tuple[str, StartRef]]:
+        """(branch, start ref) of every branch of this working tree."""
+        prefix = f"{START}/{self.worktree}/"
+        form = "%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(contents)%01"
+        out = self.text("for-each-ref", f"--format={form}", prefix.rstrip("/"))
+        found = []
+        for record in out.split("\x01"):
+            fields = record.strip("\n").split("\0")
+            if len(fields) < 5:
+                continue
+            ref, commit, tree, parents, message = fields
+            said = dict(re.findall(r"^(Kern-[A-Za-z]+): ?(.*)$", message, re.M))
+            ids = parents.split()
+            if len(ids) < 2 or "Kern-Task" not in said:
+                continue
+            key = Key(
+                said.get("Kern-Parent", ""), said["Kern-Task"], int(said.get("Kern-Nth", "1"))
+            )
+            attempt = int(said.get("Kern-Attempt", "1"))
+            guard = ids[2] if len(ids) > 2 else ""
+            start = StartRef(ref, commit, tree, ids[0], ids[1], guard, key, attempt)
+            found.append((ref.removeprefix(prefix).removesuffix("/@"), start))
+        return found
+
+    def write_start(
+        self, head: Head, tree: str, index: str, guard: str, key: Key, attempt: int
+    ) -> None:
+        """Remember what stage 2 begins with, before its process exists."""
+        said = f"Kern-Parent: {key.parent}\nKern-Nth: {key.nth}\nKern-Attempt: {attempt}"
+        sides = [
+            self.commit_object(index, (), "index\n"),
+            self.commit_object(guard, (), "git's own\n"),
+        ]
+        message = f"before attempt {attempt}\n\nKern-Task: {key.text}\n{said}\n"
+        commit = self.commit_object(tree, (head.commit, *sides), message)
+        self.git("update-ref", f"{START}/{self.worktree}/{head.name}/@", commit)
+
+    def delete_ref(self, ref: str, old: str = "") -> None:
+        self.git("update-ref", "-d", ref, *([old] if old else []))
+
+    def keep(self, slug: str, name: str, tree: str, message: str, parent: str) -> str:
+        """Keep a tree as `refs/kern/attempts/<slug>/<name>`, never over another; returns the short
+        name.
+        """
+        for suffix in range(1000):
+            ref = f"{ATTEMPTS}/{slug}/{name}" + (f"+{suffix}" if suffix else "")
+            code, out, _ = self.run("rev-parse", "--verify", "-q", f"{ref}^{{tree}}")
+            if code:
+                commit = self.commit_object(tree, (parent,), message)
+                self.git("update-ref", ref, commit, "0" * len(commit))
+                return ref.removeprefix("refs/")
+            if out.decode().strip() == tree:
+                return ref.removeprefix("refs/")
+        raise KernError(
+            f"more than 1000 refs under {ATTEMPTS}/{slug}", hint="kern clean --older 0d"
+        )
+
+    def kept(self, slug: str = "") -> list[tuple[str, int]]:
+        """(ref, epoch seconds) of what was kept, of one task or of all."""
+        where = f"{ATTEMPTS}/{slug}".rstrip("/")
+        out = self.text("for-each-ref", "--format=%(refname) %(committerdate:unix)", where)
+        rows = (line.rpartition(" ") for line in out.splitlines())
+        return [(ref, int(when)) for ref, _, when in rows]
+
+    def move_head(self, new: str, old: str, why: str) -> None:
+        """Compare and swap of the branch (or the detached HEAD); the working tree stays as it is."""
+        self.git("update-ref", "-m", f"kern: {why}", "HEAD", new, old)
+
+    def switch_back(self, head: Head) -> None:
+        """HEAD names the branch again that it named; no file is touched."""
+        if head.branch:
+            self.git("symbolic-ref", "-m", "kern: switch back", "HEAD", f"refs/heads/{head.branch}")
+        else:
+            self.git("update-ref", "--no-deref", "-m", "kern: switch back", "HEAD", head.commit)
+
+    # ------------------------------------------------------------ index
+
+    @contextlib.contextmanager
+    def private_index(self, *, copy: bool = False) -> Iterator[dict[str, str]]:
+        """An index of kern's own, empty or a copy of the person's; the environment that names it."""
+        folder = self.git_dir / "kern"
+        folder.mkdir(exist_ok=True)
+        path = folder / f"index-{os.getpid()}-{time.monotonic_ns()}"
+        try:
+            if copy and (self.git_dir / "index").exists():
+                path.write_bytes((self.git_dir / "index").read_bytes())
+            yield {"GIT_INDEX_FILE": str(path)}
+        finally:
+            for left in (path, path.with_name(path.name + ".lock")):
+                left.unlink(missing_ok=True)
+
+    def update_index(
+        self, changes: Mapping[str, Entry | None], env: Mapping[str, str] | None = None
+    ) -> None:
+        """Set or remove entries; with no `env` in the person's own index. Removals first: a file
+        may have become a folder.
+        """
+        if not changes:
+            return
+        zero = "0" * 40
+        gone = [f"0 {zero}\t{p}" for p, e in changes.items() if e is None]
+        new = [f"{e.mode} {e.blob}\t{p}" for p, e in changes.items() if e is not None]
+        self.git(
+            "update-index",
+            "-z",
+            "--index-info",
+            given=os.fsencode("\0".join([*gone, *new, ""])),
+            env=env,
+        )
+
+    def index_tree(self) -> str:
+        """The person's index as a tree, read from a copy."""
+        with self.private_index(copy=True) as env:
+            return self.text("write-tree", env=env)
+
+    # ------------------------------------------------------------ committing
+
+    def merge(self, base: str, ours: str, theirs: str) -> tuple[str, list[str]]:
+        """Three-way merge of trees: the merged tree, or the paths in conflict.
+
+        Renames are not followed: a moved file with uncommitted edits is a conflict, not a guess.
+        """
+        root = self.commit_object(base, (), "base\n")
+        left = self.commit_object(ours, (root,), "ours\n")
+        right = self.commit_object(theirs, (root,), "theirs\n")
+        code, out, err = self.run(
+            *("-c", "merge.renames=false", "-c", "merge.conflictStyle=merge"),
+            *("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", left, right),
+        )
+        fields = [os.fsdecode(field) for field in out.split(b"\0")]
+        if code == 0:
+            return fields[0], []
+        if code == 1:
+            return "", sorted({field for field in fields[1:] if field})
+        raise GitFailed(("merge-tree",), code, err)
+
+    def has_hook(self, *names: str) -> bool:
+        folder = Path(self.text("rev-parse", "--git-path", "hooks"))
+        return any(os.access(self.root / folder / name, os.X_OK) for name in names)
+
+    def record(self, message: str, tree: str, reflog: str) -> tuple[int, str]:
+        """`git commit` of exactly that tree, through a private index, the person's hooks included.
+        Returns the exit code and what git and the hooks said.
+        """
+        with self.private_index(copy=True) as env:
+            self.read_into(tree, env)
+            code, out, err = self.run(
+                *("commit", "--allow-empty", "--quiet", "--file=-"),
+                given=message.encode("utf-8", "surrogateescape"),
+                env={**env, "GIT_REFLOG_ACTION": reflog},
+            )
+        return code, (err + out.decode("utf-8", "replace")).strip()
+
+    def read_into(self, tree: str, env: Mapping[str, str]) -> None:
+        """Fill a private index from a tree; what is known of unchanged files stays known."""
+        self.git("read-tree", "-i", "-m", tree, env=env)
+
+
+_KERN = {
+    "GIT_AUTHOR_NAME": "kern",
+    "GIT_AUTHOR_EMAIL": "kern@localhost",
+    "GIT_COMMITTER_NAME": "kern",
+    "GIT_COMMITTER_EMAIL": "kern@localhost",
+}
+
+
+def _entry(mode: str, blob: str) -> Entry | None:
+    return None if mode == "000000" else Entry(mode, blob)
+
+
+def open_at(folder: Path) -> Repo:
+    """The repository around `folder`, at its top level."""
+    for name in _INHERITED:
+        os.environ.pop(name, None)
+    try:
+        probe = Repo(folder, folder, folder)
+        code, out, err = probe.run(
+            *(
+                "rev-parse",
+                "--path-format=absolute",
+                "--show-toplevel",
+                "--git-dir",
+                "--git-common-dir",
+            )
+        )
+    except GitCommandNotFound:
+        raise UsageError(
+            "git is not installed, or not on PATH", hint="install git 2.38 or newer"
+        ) from None
+    lines = os.fsdecode(out).splitlines()
+    if code or len(lines) < 3:
+        said = err.strip().splitlines()
+        if "dubious ownership" in err:
+            raise UsageError(
+                f"git does not trust this repository: {folder} belongs to someone else",
+                hint=f"git config --global --add safe.directory {folder}",
+            )
+        if "must be run in a work tree" in err or (said and "not a git repository" not in said[0]):
+            raise UsageError(f"cannot work in {folder}: {said[0] if said else 'no working tree'}")
+        raise UsageError(
+            f"not a git repository: {folder}", hint="git init, or cd into your project"
+        )
+    root, git_dir, common = (Path(line).resolve() for line in lines[:3])
+    return Repo(root, git_dir, common)
+
+
+def slug(key: Key) -> str:
+    """A ref name component for a task: words of its text and 6 hex of its identity."""
+    words = re.sub(r"[^a-z0-9]+", "-", key.text.lower()).strip("-")[:40].strip("-") or "task"
+    digest = hashlib.sha256(
+        f"{key.parent}\0{key.text}\0{key.nth}".encode("utf-8", "surrogateescape")
+    )
+    return f"{words}-{digest.hexdigest()[:6]}"

@@ -1,0 +1,312 @@
+"""The one primitive that carries safety: the whole working tree as a git tree, and paths put back
+from one.
+
+Bytes are stored as they are, no filters, so they return as they were. Left out: SPEC.md,
+LEARNINGS.md, `.kern/`, nested repositories, and what git ignores; under which rules is the caller's
+to say, because an agent can change them. Neither the person's index nor the stash is touched.
+"""
+
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from kern.errors import KernError
+from kern.repo import Change, Entry, Repo
+
+OWN = ("SPEC.md", "LEARNINGS.md")
+_RACY_NS = 50_000_000  # a file written this recently may change again within its time stamp
+
+_Stamp = tuple[int, int, int, int, int]
+
+
+class Snapshots:
+    """Takes trees of one working tree. Remembers what it hashed, so the next one reads only what
+    changed.
+    """
+
+    def __init__(self, repo: Repo) -> None:
+        self.repo = repo
+        self._known: dict[str, tuple[_Stamp, Entry]] = {}
+        self._last: tuple[dict[str, Entry], str] | None = None
+
+    def take(self, rules: str = "") -> str:
+        """Write the tree and return its id. `rules`: a tree whose .gitignore files decide what is
+        ignored, instead of those on the disk.
+        """
+        for _ in range(5):
+            try:
+                found = self._read(rules)
+            except FileNotFoundError:  # a file vanished between listing and hashing
+                continue
+            if self._last and self._last[0] == found:
+                return self._last[1]
+            with self.repo.private_index() as env:
+                self.repo.update_index(found, env)
+                tree = self.repo.text("write-tree", env=env)
+            self._last = (found, tree)
+            return tree
+        raise KernError(
+            "the working tree changes faster than it can be read",
+            hint="stop what writes into it (a build, a watcher), or have git ignore those files",
+        )
+
+    def _read(self, rules: str) -> dict[str, Entry]:
+        listed = self._listed()
+        if rules and self._rules_changed(rules):
+            listed |= dict.fromkeys(self._unlisted(rules, listed))
+            hidden = self.ignored_by(rules, [p for p, entry in listed.items() if entry is None])
+            listed = {p: entry for p, entry in listed.items() if p not in hidden}
+        began = time.time_ns()
+        found: dict[str, Entry] = {}
+        unread: dict[str, _Stamp] = {}
+        real: dict[str, bool] = {"": True}
+        for path, indexed in listed.items():
+            if _left_out(path) or not self._in_real_folder(path, real):
+                continue
+            try:
+                info = os.lstat(self.repo.root / path)
+            except (FileNotFoundError, NotADirectoryError):
+                if indexed and indexed.mode.startswith("S"):  # sparse: absent on disk, not deleted
+                    found[path] = Entry(indexed.mode[1:], indexed.blob)
+                continue
+            if not (stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode)):
+                continue
+            stamp = (info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino, info.st_mode)
+            known = self._known.get(path)
+            if known and known[0] == stamp:
+                found[path] = known[1]
+            else:
+                unread[path] = stamp
+        for path, blob in self._hash(unread).items():
+            stamp = unread[path]
+            entry = Entry(_mode(stamp[4]), blob)
+            found[path] = entry
+            if stamp[0] < began - _RACY_NS and stamp[1] < began - _RACY_NS:
+                self._known[path] = (stamp, entry)
+        return dict(sorted(found.items()))
+
+    def _listed(self) -> dict[str, Entry | None]:
+        """Tracked paths with their index entry, untracked and not ignored ones with None."""
+        listed: dict[str, Entry | None] = {}
+        raw = self.repo.git(
+            "ls-files", "-z", "-t", "-s", "--cached", "--others", "--exclude-standard"
+        )
+        for record in raw.split(b"\0"):
+            tag, rest = record[:1], record[2:]
+            if tag == b"?":
+                path = os.fsdecode(rest)
+                if not path.endswith("/"):  # a nested repository
+                    listed[path] = None
+            elif tag:
+                meta, _, name = rest.partition(b"\t")
+                mode, blob, _ = meta.decode().split(" ")
+                if mode != "160000":  # a submodule
+                    listed[os.fsdecode(name)] = Entry(("S" if tag == b"S" else "") + mode, blob)
+        return listed
+
+    def _in_real_folder(self, path: str, real: dict[str, bool]) -> bool:
+        """Whether all folders above the path are folders: behind a symbolic link lies something
+        else.
+        """
+        folder = os.path.dirname(path)
+        known = real.get(folder)
+        if known is None:
+            try:
+                mode = os.lstat(self.repo.root / folder).st_mode
+            except (FileNotFoundError, NotADirectoryError):
+                mode = stat.S_IFDIR
+            known = real[folder] = stat.S_ISDIR(mode) and self._in_real_folder(folder, real)
+        return known
+
+    def _hash(self, paths: Mapping[str, _Stamp]) -> dict[str, str]:
+        """Write the blobs; `git hash-object` takes many paths at once, but no link and no line
+        break.
+        """
+        plain = [p for p, stamp in paths.items() if stat.S_ISREG(stamp[4]) and "\n" not in p]
+        blobs: dict[str, str] = {}
+        if plain:
+            given = os.fsencode("\n".join(plain) + "\n")
+            code, out, err = self.repo.run(
+                "hash-object", "-w", "--no-filters", "--stdin-paths", given=given
+            )
+            if code:
+                raise self._unreadable(err, plain)
+            blobs = dict(zip(plain, out.decode().split(), strict=True))
+        for path, stamp in paths.items():
+            if path not in blobs:
+                full = os.fsencode(self.repo.root / path)
+                linked = stat.S_ISLNK(stamp[4])
+                blobs[path] = self.repo.blob(
+                    os.readlink(full) if linked else Path(os.fsdecode(full)).read_bytes()
+                )
+        return blobs
+
+    def _unreadable(self, err: str, paths: Iterable[str]) -> Exception:
+        for path in paths:
+            full = self.repo.root / path
+            if not os.path.lexists(full):
+                return FileNotFoundError(path)
+            if not os.access(full, os.R_OK):
+                return KernError(
+                    f"cannot read {full}: kern must be able to put every file back",
+                    hint=f"chmod +r '{path}', or have git ignore it",
+                )
+        if "No space left" in err:
+            return KernError(
+                "no space left for git's objects", hint="free some space, then run kern again"
+            )
+        return KernError(f"git cannot store the working tree: {err.strip()[-300:]}")
+
+    # ------------------------------------------------------------ ignore rules
+
+    def _rules_changed(self, rules: str) -> bool:
+        """Whether the .gitignore files on the disk differ from those of the tree."""
+        before = {p: e.blob for p, e in self.repo.entries(rules).items() if _is_rule(p)}
+        now = [p for p in self._listed() if _is_rule(p)] + list(before)
+        return any(before.get(p) != self._blob_on_disk(p) for p in set(now))
+
+    def _blob_on_disk(self, path: str) -> str | None:
+        try:
+            return self.repo.blob((self.repo.root / path).read_bytes())
+        except OSError:
+            return None
+
+    def _unlisted(self, rules: str, listed: Collection[str]) -> list[str]:
+        """Untracked files that today's rules hide."""
+        raw = self.repo.git("ls-files", "-z", "--others")
+        paths = [os.fsdecode(record) for record in raw.split(b"\0") if record]
+        return [p for p in paths if not p.endswith("/") and p not in listed]
+
+    def ignored_by(self, rules: str, paths: Collection[str]) -> set[str]:
+        """Those of the untracked paths that the .gitignore files of the tree `rules` would hide."""
+        if not paths:
+            return set()
+        with tempfile.TemporaryDirectory() as folder:
+            for path, entry in self.repo.entries(rules).items():
+                if _is_rule(path):
+                    place = Path(folder, path)
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_bytes(self.repo.git("cat-file", "blob", entry.blob))
+            env = {"GIT_WORK_TREE": folder, "GIT_DIR": str(self.repo.git_dir)}
+            _, out, _ = self.repo.run(
+                *("check-ignore", "--no-index", "-z", "--stdin"),
+                given=os.fsencode("\0".join(paths)),
+                env=env,
+                cwd=Path(folder),
+            )
+        return {os.fsdecode(path) for path in out.split(b"\0") if path}
+
+    # ------------------------------------------------------------ putting back
+
+    def put_back(self, wanted: Mapping[str, Entry | None]) -> None:
+        """Make each path on the disk what the entry says, None for absent. Deletions first: a
+        folder may stand where a file stood.
+        """
+        for path in sorted((p for p, e in wanted.items() if e is None), reverse=True):
+            self._remove(path)
+        for path, entry in sorted(wanted.items()):
+            if entry is not None:
+                self._write(path, entry)
+
+    def _remove(self, path: str) -> None:
+        if not self._in_real_folder(path, {"": True}):
+            return
+        full = self.repo.root / path
+        if full.is_dir() and not full.is_symlink():
+            return
+        full.unlink(missing_ok=True)
+        parent = full.parent
+        while parent != self.repo.root:
+            try:
+                parent.rmdir()
+            except OSError:
+                return
+            parent = parent.parent
+
+    def _write(self, path: str, entry: Entry) -> None:
+        full = self.repo.root / path
+        if not self._in_real_folder(path, {"": True}):
+            raise self._in_the_way(path)
+        if full.is_dir() and not full.is_symlink():
+            try:
+                full.rmdir()
+            except OSError:
+                raise self._in_the_way(path) from None
+        data = self.repo.git("cat-file", "blob", entry.blob)
+        temporary = Path(tempfile.mkdtemp(prefix="put-back-", dir=self._scratch())) / "file"
+        try:
+            full.parent.mkdir(parents=True, exist_ok=True)
+            if entry.mode == "120000":
+                os.symlink(data, os.fsencode(temporary))
+            else:
+                temporary.write_bytes(data)
+                umask = os.umask(0)
+                os.umask(umask)
+                temporary.chmod((0o777 if entry.mode == "100755" else 0o666) & ~umask)
+            if full.is_symlink():
+                full.unlink()  # never through a link
+            shutil.move(temporary, full)  # the git directory may lie on another disk
+        except NotADirectoryError:
+            raise self._in_the_way(path) from None
+        except OSError as exc:
+            raise KernError(
+                f"cannot put back {full}: {exc.strerror}",
+                hint="settle it, then run kern again: it resumes",
+            ) from exc
+        finally:
+            shutil.rmtree(temporary.parent, ignore_errors=True)
+
+    def _scratch(self) -> Path:
+        folder = self.repo.git_dir / "kern"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def _in_the_way(self, path: str) -> KernError:
+        return KernError(
+            f"cannot put back {path}: something that git does not track stands in its way",
+            hint=f"move what is at {self.repo.root / path} away, then run kern again: it resumes",
+        )
+
+    # ------------------------------------------------------------ as git would store it
+
+    def cleaned(self, changes: Mapping[str, Change]) -> dict[str, Change]:
+        """The entries of a change between snapshots as `git add` would make them: filters applied."""
+        if not changes or not self._filtered(changes):
+            return dict(changes)
+        return {
+            path: (self._clean(path, old), self._clean(path, new))
+            for path, (old, new) in changes.items()
+        }
+
+    def _filtered(self, paths: Iterable[str]) -> bool:
+        code, value, _ = self.repo.run("config", "--get", "core.autocrlf")
+        if code == 0 and value.strip() in (b"true", b"input"):
+            return True
+        attributes = ("text", "eol", "crlf", "filter", "ident", "working-tree-encoding")
+        given = os.fsencode("\0".join(paths))
+        fields = self.repo.git("check-attr", "-z", "--stdin", *attributes, given=given).split(b"\0")
+        return any(value not in (b"unspecified", b"unset") for value in fields[2::3])
+
+    def _clean(self, path: str, entry: Entry | None) -> Entry | None:
+        if entry is None or entry.mode == "120000":
+            return entry
+        data = self.repo.git("cat-file", "blob", entry.blob)
+        return Entry(entry.mode, self.repo.blob(data, path=path))
+
+
+def _left_out(path: str) -> bool:
+    return path in OWN or path.startswith(".kern/")
+
+
+def _is_rule(path: str) -> bool:
+    return path == ".gitignore" or path.endswith("/.gitignore")
+
+
+def _mode(bits: int) -> str:
+    if stat.S_ISLNK(bits):
+        return "120000"
+    return "100755" if bits & stat.S_IXUSR else "100644"

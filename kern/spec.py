@@ -1,0 +1,331 @@
+"""SPEC.md as data: tasks, notes, diagnostics and the choice of the next task. Text in, values out.
+
+Lines are split at "\\n" alone: a form feed or U+2028 is no line end to an editor, and a "\\r" stays
+part of its line, so that an edit can put every byte back.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+EXAMPLE = "- [ ] Add a --version flag that prints the version from pyproject.toml"
+
+
+class Marker(StrEnum):
+    PENDING = " "
+    ACTIVE = "~"
+    DONE = "x"
+
+
+class Kind(StrEnum):
+    """The notes that kern reads or writes under a task."""
+
+    RESEARCH = "Research"
+    ATTEMPT = "Attempt"
+    SKIPPED = "Skipped"
+    BLOCKED = "Blocked"
+    AFTER = "After"
+
+
+_KINDS = frozenset(Kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What identifies a task across edits: its parent's text, its own, and which of the equal ones."""
+
+    parent: str
+    text: str
+    nth: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    kind: Kind
+    text: str  # of the first line; of a research note all lines
+    line: int
+    number: int = 0  # of an attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    key: Key
+    marker: Marker
+    line: int  # 1-based, as an editor shows it
+    column: int  # of the marker, 0-based
+    indent: int  # in columns
+    margin: str  # white space before the bullet
+    bullet: str
+    parent: int | None  # index among the tasks
+    end: int  # last line of its own text and notes, before its first subtask
+    block_end: int  # last line of the whole, subtasks included
+    has_subtasks: bool
+    open_subtasks: bool
+    notes: tuple[Note, ...]
+    body: tuple[str, ...]  # what a person wrote under it
+
+    @property
+    def text(self) -> str:
+        return self.key.text
+
+    def of(self, kind: Kind) -> tuple[Note, ...]:
+        return tuple(note for note in self.notes if note.kind is kind)
+
+    @property
+    def attempts(self) -> int:
+        """All that were ever noted: the next attempt's number is one more."""
+        return len(self.of(Kind.ATTEMPT))
+
+    @property
+    def recent_attempts(self) -> int:
+        """Those since the last `Skipped` note: they decide the tier."""
+        count = 0
+        for note in self.notes:
+            if note.kind is Kind.SKIPPED:
+                count = 0
+            elif note.kind is Kind.ATTEMPT:
+                count += 1
+        return count
+
+    def full_failures(self, attempts: int) -> int:
+        """How often `attempts` attempts were used up and a `Skipped` note closed them."""
+        failures = count = 0
+        for note in self.notes:
+            if note.kind is Kind.ATTEMPT:
+                count += 1
+            elif note.kind is Kind.SKIPPED:
+                failures += count >= attempts
+                count = 0
+        return failures
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    line: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    tasks: tuple[Task, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def active(self) -> tuple[Task, ...]:
+        return tuple(task for task in self.tasks if task.marker is Marker.ACTIVE)
+
+    def find(self, key: Key) -> Task | None:
+        return next((task for task in self.tasks if task.key == key), None)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A task while its lines are still being read."""
+
+    match: re.Match[str]
+    line: int
+    indent: int
+    parent: int | None
+    end: int
+    block_end: int
+    subtasks: list[int] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    body: list[str] = field(default_factory=list)
+
+
+_ITEM = re.compile(
+    r"(?P<margin>\ufeff?[ \t]*)(?P<bullet>[-*+]|\d{1,9}[.)])[ \t]+\[(?P<mark>[^\[\]]{0,3})\]"
+    r"(?:[ \t]+(?P<text>.*)|\r?$)"
+)
+_NOTE = re.compile(r"\*\*([A-Z][a-z]+)(?: (\d{1,9}))?:\*\*[ \t]*(.*)")
+_FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})")
+_BULLETS = frozenset("-*+0123456789")
+
+
+def parse(text: str) -> Spec:
+    """Linear in the text. Never raises: what is wrong comes back as diagnostics with line numbers."""
+    reader = _Reader()
+    for number, line in enumerate(text.split("\n"), 1):
+        reader.take(number, line)
+    return reader.spec()
+
+
+class _Reader:
+    """One pass over the lines: which task owns a line is decided by indentation, as in Markdown."""
+
+    def __init__(self) -> None:
+        self.drafts: list[_Draft] = []
+        self.stack: list[int] = []  # the tasks whose block the line may belong to
+        self.diagnostics: list[Diagnostic] = []
+        self.closer = ""  # what ends the fence or comment that is open
+        self.opened = 0
+        self.hidden = 0  # task lines in it
+
+    def take(self, number: int, line: str) -> None:
+        stripped = line.lstrip(" \t\ufeff")
+        if not stripped or stripped == "\r":
+            return
+        if self.closer:
+            self._take_hidden(number, line, stripped)
+            return
+        first = stripped[0]
+        if first in _BULLETS and (match := _ITEM.match(line)):
+            mark, title = match["mark"], (match["text"] or "").strip()
+            if mark in " ~xX" and len(mark) == 1:
+                if title:
+                    self._open_task(number, match)
+                return
+            self.diagnostics.append(Diagnostic(number, _malformed(mark)))
+            return
+        if first in "`~" and (fence := _FENCE.match(stripped.rstrip())):
+            self.closer, self.opened, self.hidden = fence[1] or fence[2], number, 0
+        elif stripped.startswith("<!--") and "-->" not in stripped:
+            self.closer, self.opened, self.hidden = "-->", number, 0
+        self._own(number, line, stripped)
+
+    def _take_hidden(self, number: int, line: str, stripped: str) -> None:
+        if self.closer == "-->":
+            closed = "-->" in stripped
+        else:
+            bare = stripped.rstrip()
+            closed = bare.startswith(self.closer) and not bare.strip(self.closer[0])
+        if closed:
+            self.closer = ""
+        elif (match := _ITEM.match(line)) and len(match["mark"]) == 1 and match["mark"] in " ~xX":
+            self.hidden += 1
+        self._own(number, line, stripped)
+
+    def _open_task(self, number: int, match: re.Match[str]) -> None:
+        indent = _columns(match["margin"])
+        self._leave(indent)
+        parent = self.stack[-1] if self.stack else None
+        if parent is not None:
+            self.drafts[parent].subtasks.append(len(self.drafts))
+        for index in self.stack:
+            self.drafts[index].block_end = number
+        self.stack.append(len(self.drafts))
+        self.drafts.append(_Draft(match, number, indent, parent, number, number))
+
+    def _leave(self, indent: int) -> None:
+        while self.stack and self.drafts[self.stack[-1]].indent >= indent:
+            self.stack.pop()
+
+    def _own(self, number: int, line: str, stripped: str) -> None:
+        self._leave(_columns(line[: len(line) - len(stripped)]))
+        if not self.stack:
+            return
+        for index in self.stack:
+            self.drafts[index].block_end = number
+        owner = self.drafts[self.stack[-1]]
+        if not owner.subtasks:
+            owner.end = number
+        if stripped[0] != ">" or self.closer:
+            owner.body.append(line.strip())
+            return
+        quoted = stripped[1:].strip()
+        match = _NOTE.match(quoted)
+        if match and match[1] in _KINDS:
+            owner.notes.append(Note(Kind(match[1]), match[3], number, int(match[2] or 0)))
+        elif owner.notes and owner.notes[-1].kind is Kind.RESEARCH and quoted.startswith("-"):
+            last = owner.notes[-1]
+            joined = f"{last.text}\n{quoted}".lstrip("\n")
+            owner.notes[-1] = Note(last.kind, joined, last.line)
+        else:
+            owner.body.append(line.strip())
+
+    def spec(self) -> Spec:
+        if self.closer and self.hidden:
+            what = "comment" if self.closer == "-->" else "code fence"
+            self.diagnostics.append(
+                Diagnostic(
+                    self.opened,
+                    f"the {what} opened here is never closed and hides {self.hidden} task line(s)",
+                )
+            )
+        seen: dict[tuple[str, str], int] = {}
+        tasks: list[Task] = []
+        drafts = self.drafts
+        texts = [draft.match["text"].strip() for draft in drafts]
+        markers = [Marker(draft.match["mark"].lower()) for draft in drafts]
+        for index, draft in enumerate(drafts):
+            above = texts[draft.parent] if draft.parent is not None else ""
+            name = (above, texts[index])
+            seen[name] = nth = seen.get(name, 0) + 1
+            tasks.append(
+                Task(
+                    key=Key(above, texts[index], nth),
+                    marker=markers[index],
+                    line=draft.line,
+                    column=draft.match.start("mark"),
+                    indent=draft.indent,
+                    margin=draft.match["margin"].lstrip("\ufeff"),
+                    bullet=draft.match["bullet"],
+                    parent=draft.parent,
+                    end=draft.end,
+                    block_end=draft.block_end,
+                    has_subtasks=bool(draft.subtasks),
+                    open_subtasks=any(markers[i] is not Marker.DONE for i in draft.subtasks),
+                    notes=tuple(draft.notes),
+                    body=tuple(draft.body),
+                )
+            )
+        return Spec(tuple(tasks), tuple(self.diagnostics))
+
+
+def _columns(margin: str) -> int:
+    return len(margin.replace("\ufeff", "").expandtabs(4))
+
+
+def _malformed(mark: str) -> str:
+    hint = "use [x] or delete it" if mark == "-" else "use [ ], [~] or [x]"
+    return f"malformed task marker [{mark}]: {hint}"
+
+
+def name(text: str) -> str:
+    """What an `After:` note and a task are compared by."""
+    return " ".join(text.split()).casefold()
+
+
+def blocker(spec: Spec, task: Task) -> str:
+    """Why a pending task is not ready; empty when it is."""
+    if blocked := task.of(Kind.BLOCKED):
+        return f"blocked: {blocked[-1].text}"
+    if task.open_subtasks:
+        return "has open subtasks"
+    for note in task.of(Kind.AFTER):
+        wanted = name(note.text)
+        named = [other for other in spec.tasks if name(other.text) == wanted]
+        if not named:
+            return f"waits for a task that is not in SPEC.md: {note.text}"
+        if any(other.marker is not Marker.DONE for other in named):
+            return f"waits for: {note.text}"
+    return ""
+
+
+def select(spec: Spec, passed_over: Collection[Key] = ()) -> Task | None:
+    """The `[~]` task, else the ready one least often skipped, in file order (R11).
+
+    `passed_over` are those that this run skipped: they come last (R23).
+    """
+    if spec.active:
+        return spec.active[0]
+    done = {name(task.text) for task in spec.tasks if task.marker is Marker.DONE}
+    undone = {name(task.text) for task in spec.tasks if task.marker is not Marker.DONE}
+    best: tuple[tuple[bool, int], Task] | None = None
+    for task in spec.tasks:
+        if task.marker is not Marker.PENDING or task.open_subtasks:
+            continue
+        if task.notes and not _ready(task, done, undone):
+            continue
+        rank = (task.key in passed_over, len(task.of(Kind.SKIPPED)) if task.notes else 0)
+        if best is None or rank < best[0]:
+            best = (rank, task)
+    return best[1] if best else None
+
+
+def _ready(task: Task, done: Collection[str], undone: Collection[str]) -> bool:
+    if task.of(Kind.BLOCKED):
+        return False
+    wanted = [name(note.text) for note in task.of(Kind.AFTER)]
+    return all(text in done and text not in undone for text in wanted)

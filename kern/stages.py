@@ -1,0 +1,204 @@
+"""One stage as a call: prompt in, reply out; a transient fault is made good by the same call again."""
+
+import mmap
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    wait_exponential,
+    wait_random,
+)
+
+from kern import process, replies
+from kern.agents import claude
+from kern.agents.reply import Ended, Fault, Grade, Reply
+from kern.context import Prompt
+from kern.errors import KernError, LimitReached, TransientFault
+from kern.events import Sink, StageFinished, StageRetried, StageStarted, Traced, Warned
+from kern.pipeline import Stage
+from kern.workspace import Scope
+
+TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A stage's end: the reply, and the fault where the stage itself ended badly."""
+
+    reply: Reply
+    fault: str = ""
+
+
+@dataclass(slots=True)
+class Caller:
+    """Runs stages for one run of kern and adds up what they cost."""
+
+    root: Path
+    scope: Scope
+    run: str  # id
+    sink: Sink
+    command: str = claude.COMMAND
+    sleep: Callable[[float], None] = time.sleep
+    tick: Callable[[float], None] = lambda seconds: None
+    cost_usd: float = 0.0
+    unpriced: int = 0  # stages without a cost in their answer
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def mark(self) -> tuple[str, str]:
+        return "KERN_RUN_ID", self.run
+
+    def call(
+        self,
+        stage: Stage,
+        prompt: Prompt,
+        model: str,
+        *,
+        task: str,
+        attempt: int,
+        mode: str = "",
+        env: Mapping[str, str] | None = None,
+        settle: Callable[[Reply], None] = lambda reply: None,
+        again: Callable[[], bool] = lambda: True,
+    ) -> Said | None:
+        """`settle` may raise `TransientFault` over a sound reply. `again` prepares a retry, or says
+        that none is needed because the stage's effect is there: then the answer is None.
+        """
+        self.sink(
+            Traced(f"{stage}: prompt of {prompt.tokens} tokens, {prompt.injected} of them context")
+        )
+        for what in prompt.left_out:
+            self.sink(Traced(f"{stage}: no room for {what}"))
+        self.sink(StageStarted(stage, task, model, attempt, mode))
+
+        def once() -> Said:
+            said = self._once(stage, prompt, model, task, env or {})
+            settle(said.reply)
+            return said
+
+        def noted(state: RetryCallState) -> None:
+            fault = state.outcome.exception() if state.outcome else None
+            wait = state.next_action.sleep if state.next_action else 0.0
+            self.sink(StageRetried(stage, str(fault), state.attempt_number, wait))
+
+        retrying = Retrying(
+            retry=retry_if_exception_type(TransientFault),
+            stop=stop_after_attempt(TRIES),
+            wait=wait_exponential(multiplier=2, max=60) + wait_random(0, 1),
+            sleep=self.sleep,
+            before_sleep=noted,
+            reraise=True,
+        )
+        for trial in retrying:
+            with trial:
+                if trial.retry_state.attempt_number > 1 and not again():
+                    return None
+                return once()
+        raise AssertionError("tenacity ends by returning or raising")
+
+    def _once(
+        self, stage: Stage, prompt: Prompt, model: str, task: str, env: Mapping[str, str]
+    ) -> Said:
+        transcript = self.scope.transcript(stage)
+        ran = process.run(
+            [self.command, *claude.argv(stage, model)],
+            cwd=self.root,
+            env=self._environment(stage, env),
+            stdin=prompt.text,
+            stdout=transcript,
+            mark=self.mark,
+            tick=self.tick,
+        )
+        reply = _reply(transcript, stage) if not ran.overflow else None
+        ended = Ended(ran.code, ran.stderr, ran.overflow)
+        self.sink(Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
+        self._count(reply)
+        fault = claude.fault(reply, ended)
+        if fault and fault.grade is not Grade.FAILED:
+            raise _stop(stage, fault, transcript)
+        if fault:
+            self.sink(Warned(f"{stage} stage: {fault.message}"))
+        if reply is None:
+            told = fault.message if fault else ""
+            reply = Reply(result={"type": "result", "is_error": True, "errors": [told]})
+        if reply.version and _too_old(reply.version):
+            oldest = ".".join(map(str, claude.OLDEST))
+            raise KernError(
+                f"claude {reply.version} is too old: kern needs {oldest} or newer",
+                hint=claude.INSTALL,
+            )
+        text = reply.text or (fault.message if fault else "")
+        self.sink(StageFinished(stage, task, text, ran.seconds, reply.cost_usd, reply.denied))
+        return Said(reply, fault.message if fault else "")
+
+    def _environment(self, stage: Stage, env: Mapping[str, str]) -> dict[str, str]:
+        given = {name: value for name, value in os.environ.items() if not name.startswith("KERN_")}
+        count = int(given.get("GIT_CONFIG_COUNT") or 0)
+        # What git would start in the background would outlive the stage, or be ended in mid-work by
+        # the sweep.
+        quiet = {"gc.auto": "0", "maintenance.auto": "false", "core.fsmonitor": "false"}
+        for number, (name, value) in enumerate(quiet.items(), count):
+            given[f"GIT_CONFIG_KEY_{number}"] = name
+            given[f"GIT_CONFIG_VALUE_{number}"] = value
+        given["GIT_CONFIG_COUNT"] = str(count + len(quiet))
+        return {
+            **given,
+            **claude.environment(stage),
+            **self.extra,
+            "KERN_ROOT": str(self.root),
+            **env,
+        }
+
+    def _count(self, reply: Reply | None) -> None:
+        if reply is None or reply.cost_usd is None:
+            self.unpriced += 1
+        else:
+            self.cost_usd += reply.cost_usd
+
+
+def _reply(transcript: Path, stage: Stage) -> Reply | None:
+    with transcript.open("rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return None
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as buffer:
+            return claude.read(replies.objects(buffer), stage) or claude.read(
+                replies.by_lines(buffer), stage
+            )
+
+
+def _stop(stage: Stage, fault: Fault, transcript: Path) -> KernError:
+    said = f"{stage} stage: {fault.message}"
+    if fault.grade is Grade.TRANSIENT:
+        return TransientFault(said, hint=fault.hint or f"the transcript: {transcript}")
+    if fault.grade is Grade.LIMIT:
+        when = ""
+        if fault.resets_at:
+            when = time.strftime(
+                " (resets %Y-%m-%d %H:%M local time)", time.localtime(fault.resets_at)
+            )
+        return LimitReached(
+            f"usage limit: {fault.message}{when}", hint="run kern again then: it resumes"
+        )
+    return KernError(said, hint=fault.hint or f"the transcript: {transcript}")
+
+
+def _too_old(version: str) -> bool:
+    numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:3] if part.isdigit())
+    return bool(numbers) and numbers < claude.OLDEST
+
+
+def stage_file(
+    said: Said, *, task: Mapping[str, object], stage: Stage, attempt: int, **facts: object
+) -> dict[str, object]:
+    """The agent's result object plus the one key `kern`."""
+    kern: dict[str, object] = {**task, "stage": str(stage), "attempt": attempt, **facts}
+    if said.fault:
+        kern["fault"] = said.fault
+    return {**said.reply.result, "kern": kern}

@@ -1,0 +1,88 @@
+"""What `kern status` shows: a snapshot of SPEC.md, the stage files and the lock as plain data."""
+
+from pathlib import Path
+from typing import Any
+
+from kern import plain, repo, spec, workspace
+from kern.documents import Documents
+from kern.observe import Observer
+from kern.pipeline import resume, tier
+from kern.snapshot import Snapshots
+from kern.spec import Kind, Marker, Spec, Task
+
+
+def snapshot(folder: Path) -> dict[str, Any]:
+    """Reads only. Keys are stable: they are what `--json` prints."""
+    found = repo.open_at(folder)
+    head = found.head()
+    papers = Documents(found.root)
+    _, parsed = papers.spec()
+    scope = workspace.scope(found.root, head.name, create=False)
+    next_task = spec.select(parsed)
+    at = Observer(found, scope, papers, Snapshots(found)).look(reading=True)
+    holder = workspace.holder(scope)
+    counts = {marker.name.lower(): 0 for marker in Marker}
+    for task in parsed.tasks:
+        counts[task.marker.name.lower()] += 1
+    return {
+        "root": str(found.root),
+        "branch": head.name,
+        "folder": str(scope.folder),
+        "holder": {"pid": holder[0], "host": holder[1]} if holder else None,
+        "counts": counts,
+        "next": next_task.text if next_task else None,
+        "resume": str(resume(at.facts)) if at.facts.active else None,
+        "tasks": [_task(parsed, number, task) for number, task in enumerate(parsed.tasks, 1)],
+        "diagnostics": [
+            {"line": fault.line, "message": fault.message} for fault in parsed.diagnostics
+        ],
+    }
+
+
+def _task(parsed: Spec, number: int, task: Task) -> dict[str, Any]:
+    waiting = task.marker is Marker.PENDING
+    return {
+        "number": number,
+        "line": task.line,
+        "depth": _depth(parsed, task),
+        "marker": str(task.marker),
+        "text": task.text,
+        "attempts": task.attempts,
+        "skipped": len(task.of(Kind.SKIPPED)),
+        "tier": str(tier(task.recent_attempts, subtask=task.parent is not None)),
+        "blocker": (spec.blocker(parsed, task) or None) if waiting else None,
+    }
+
+
+def _depth(parsed: Spec, task: Task) -> int:
+    depth, parent = 0, task.parent
+    while parent is not None:
+        depth, parent = depth + 1, parsed.tasks[parent].parent
+    return depth
+
+
+def text(found: dict[str, Any]) -> str:
+    counts = found["counts"]
+    lines = [
+        f"{found['root']}, branch {found['branch']}",
+        f"{counts['done']} done, {counts['active']} in progress, {counts['pending']} pending",
+    ]
+    if found["holder"]:
+        lines.append(f"a run holds the lock: pid {found['holder']['pid']}")
+    if found["resume"]:
+        lines.append(f"resumes at: {found['resume'].partition(': ')[2]}")
+    lines.append("")
+    for task in found["tasks"]:
+        notes = []
+        if task["attempts"]:
+            notes.append(f"{task['attempts']} attempt(s)")
+        if task["blocker"] and task["blocker"] != "has open subtasks":
+            notes.append(plain.line(task["blocker"], 120))
+        tail = f"  ({'; '.join(notes)})" if notes else ""
+        margin = "  " * task["depth"]
+        lines.append(
+            f"{task['number']:4}  {margin}[{task['marker']}] {plain.line(task['text'], 140)}{tail}"
+        )
+    lines += [f"line {fault['line']}: {fault['message']}" for fault in found["diagnostics"]]
+    lines += ["", f"stage files: {found['folder']}"]
+    return "\n".join(lines)

@@ -1,0 +1,521 @@
+"""The durable steps of one task's walk, each an atomic replace, in the order that makes every crash
+readable.
+
+Which step is next, `pipeline.resume` says; here it is done. Two rules hold throughout: `[x]` is
+never on disk before HEAD has it, and work is kept, then put back, then noted.
+"""
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kern import answer, edit, guard, plain, process, reconcile, workspace
+from kern.agents.reply import Reply
+from kern.briefs import Briefs
+from kern.committing import Committer, overlap
+from kern.context import Template
+from kern.documents import LEARNINGS, SPEC, Documents
+from kern.errors import TransientFault
+from kern.events import AttemptNoted, Sink, Traced, Warned
+from kern.keeper import Keeper, some
+from kern.observe import Observer, Situation, StageFile, named, naming, said
+from kern.pipeline import ATTEMPTS, Outcome, Saved, Stage, Tier, skipped, tier
+from kern.repo import Commit, Entry, Repo, StartRef
+from kern.snapshot import Snapshots
+from kern.spec import Key, Kind, Marker, Spec, Task, parse, select
+from kern.stages import Caller, Said, stage_file
+from kern.workspace import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """How a walk ended."""
+
+    task: str
+    outcome: Outcome
+    detail: str
+    key: Key
+
+
+class Walk:
+    def __init__(
+        self,
+        repo: Repo,
+        scope: Scope,
+        caller: Caller,
+        templates: Mapping[Stage, Template],
+        sink: Sink,
+    ) -> None:
+        self.repo = repo
+        self.scope = scope
+        self.caller = caller
+        self.sink = sink
+        self.papers = Documents(repo.root)
+        self.snapshots = Snapshots(repo)
+        self.observer = Observer(repo, scope, self.papers, self.snapshots)
+        self.keeper = Keeper(repo, self.snapshots, sink)
+        self.briefs = Briefs(repo, self.papers, templates)
+        self.committer = Committer(
+            repo, self.observer, self.papers, self.briefs, caller, sink, self._save_commit
+        )
+
+    def look(self) -> Situation:
+        self._one_active()
+        return self.observer.look()
+
+    def warn(self, text: str) -> None:
+        self.sink(Warned(text))
+
+    def _one_active(self) -> None:
+        """More than one `[~]`: the start ref's stays, else the stage files', else the first (R10)."""
+        text, parsed = self.papers.spec()
+        if len(parsed.active) < 2:
+            return
+        active = {task.key for task in parsed.active}
+        starts = [start.task for _, start in self.repo.start_refs()]
+        files = [workspace.load(self.scope, stage) for stage in Stage]
+        names = [*starts, *(named(value) for value in files if value)]
+        preferred = next((key for key in names if key in active), None)
+        _, told = reconcile.single_active(text, preferred)
+        self.papers.edit(lambda fresh, _: reconcile.single_active(fresh, preferred)[0])
+        for line in told:
+            self.warn(line)
+
+    # ---------------------------------------------------------------- begin
+
+    def take_next(self, passed_over: Collection[Key]) -> Task | None:
+        """Rows d and 1: sweep, select, `[~]`. None where nothing is ready."""
+        self.sweep()
+        chosen: list[Task] = []
+
+        def apply(text: str, parsed: Spec) -> str:
+            task = select(parsed, passed_over)
+            chosen[:] = [task] if task else []
+            return edit.mark(text, task, Marker.ACTIVE) if task else text
+
+        self.papers.edit(apply)
+        return chosen[0] if chosen else None
+
+    # ---------------------------------------------------------------- stage 1
+
+    def research(self, at: Situation) -> None:
+        """Row n. The tree is watched: an agent that wrote has failed, a person who wrote is named."""
+        key, task = _open(at)
+        began = _now()
+        before = self.snapshots.take()
+        papers = self._papers()
+
+        def settle(reply: Reply) -> None:
+            if reply.wrote:
+                self._undo_research(at, before, reply.wrote)
+            if not reply.text.strip() and not reply.result.get("is_error"):
+                raise TransientFault("research stage: the answer is empty")
+
+        outcome = self.caller.call(
+            Stage.RESEARCH,
+            self.briefs.research(task),
+            self.briefs.templates[Stage.RESEARCH].model,
+            task=key.text,
+            attempt=at.attempt,
+            settle=settle,
+        )
+        assert outcome is not None
+        self._name_strangers(before)
+        self._reconcile(papers, trusted=True)
+        self._save(outcome, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
+
+    def _undo_research(self, at: Situation, before: str, tools: Sequence[str]) -> None:
+        key, _ = _open(at)
+        after = self.snapshots.take(before)
+        changed = self.repo.changed(before, after)
+        if changed:
+            ref = self.keeper.keep(key, f"{at.attempt}-research", after, at.head.commit)
+            self.snapshots.put_back({path: old for path, (old, _) in changed.items()})
+            self.warn(f"the research agent wrote: put back, kept as {ref}")
+        raise TransientFault(
+            f"research stage: the agent used {', '.join(tools)}, which this stage does not offer"
+        )
+
+    def _name_strangers(self, before: str) -> None:
+        if changed := sorted(self.repo.changed(before, self.snapshots.take(before))):
+            self.warn(f"changed during research, not by the agent; kept as yours: {some(changed)}")
+
+    def note_research(self, at: Situation) -> None:
+        findings = answer.parse(Stage.RESEARCH, said(at.files[Stage.RESEARCH])).findings
+        lines = edit.research(findings or [("Findings", "none")])
+        self.papers.edit_task(
+            _open(at)[0],
+            lambda text, _, task: (
+                text if task.of(Kind.RESEARCH) else edit.annotate(text, task, lines)
+            ),
+        )
+
+    # ---------------------------------------------------------------- stage 2
+
+    def implement(self, at: Situation) -> None:
+        """Steps 4 to 6: the start ref, the agent, what it may not have done, stage2.json."""
+        key, task = _open(at)
+        mode = tier(at.facts.attempts, subtask=at.facts.subtask)
+        if at.attempt > 1:
+            workspace.retire(self.scope, at.attempt - 1)
+        before = self.snapshots.take()
+        planted = guard.take(self.repo)
+        self.repo.write_start(at.head, before, self.repo.index_tree(), planted, key, at.attempt)
+        start = self._start(at)
+        papers = self._papers()
+        researched = at.files[Stage.RESEARCH]
+
+        def again() -> bool:
+            self.keeper.enforce(at.head, start)
+            self._reconcile(papers, trusted=False)
+            self.keeper.back_to(start, f"{at.attempt}-retry")
+            return True
+
+        outcome = self.caller.call(
+            Stage.IMPLEMENT,
+            self.briefs.implement(task, mode, said(researched)),
+            self.briefs.templates[Stage.IMPLEMENT].model,
+            task=key.text,
+            attempt=at.attempt,
+            mode=str(mode),
+            env={"GIT_REFLOG_ACTION": f"kern {self.caller.run} stage 2"},
+            again=again,
+        )
+        assert outcome is not None
+        violation = self.keeper.enforce(at.head, start)
+        self._reconcile(papers, trusted=False)
+        after = self.snapshots.take(before)
+        facts: dict[str, object] = {
+            "base": at.head.commit,
+            "start": before,
+            "tree": after,
+            "time": researched["kern"].get("time"),
+        }
+        if why := violation or outcome.fault:
+            facts["outcome"] = f"{Saved.FAILED}: {plain.line(why)}"
+        self._save(outcome, key, Stage.IMPLEMENT, at.attempt, **facts)
+
+    def _start(self, at: Situation) -> StartRef:
+        """The start ref as it stands; its task may have been named by an older text."""
+        return next(start for branch, start in self.repo.start_refs() if branch == at.head.name)
+
+    # ---------------------------------------------------------------- the verdict
+
+    def prove(self, at: Situation) -> None:
+        """Step 7: the tree as the agent left it, then the witnesses; the outcome becomes durable."""
+        key, task = _open(at)
+        second = at.files[Stage.IMPLEMENT]
+        start, tree = str(second["kern"]["start"]), str(second["kern"]["tree"])
+        change = self.repo.changed(start, tree)
+        self._put_back(at, {path: new for path, (_, new) in change.items()}, known=start)
+        self._decide(second, self._verdict(at, task, second, start, tree), key)
+
+    def _verdict(self, at: Situation, task: Task, second: StageFile, start: str, tree: str) -> str:
+        replied = answer.parse(Stage.IMPLEMENT, said(second))
+        subtasks = [title for title in replied.subtasks if title != task.text]
+        if tier(at.facts.attempts, subtask=at.facts.subtask) is Tier.DECOMPOSE:
+            if replied.code is answer.Code.DECOMPOSED and subtasks:
+                return Saved.DECOMPOSED
+            return f"{Saved.SKIPPED}: {ATTEMPTS} attempts failed and it could not be split"
+        match replied.code:
+            case answer.Code.SUCCESS:
+                return self._success(at, start, tree)
+            case answer.Code.DECOMPOSED if at.facts.subtask:
+                return f"{Saved.FAILED}: a subtask cannot be split again"
+            case answer.Code.DECOMPOSED if not subtasks:
+                return f"{Saved.FAILED}: DECOMPOSED without usable subtasks"
+            case answer.Code.DECOMPOSED:
+                return Saved.DECOMPOSED
+            case answer.Code.SKIPPED:
+                return f"{Saved.SKIPPED}: {replied.reason}"
+            case _:
+                return f"{Saved.FAILED}: {replied.reason}"
+
+    def _success(self, at: Situation, start: str, tree: str) -> str:
+        """git's word on a SUCCESS: something changed, and it can be told from what is the person's."""
+        if start == tree or not self.observer.task_change(start, tree):
+            return f"{Saved.FAILED}: SUCCESS was claimed, but nothing changed"
+        _, conflicts = self.observer.expected(start, tree, at.head.commit)
+        if conflicts:
+            return f"{Saved.FAILED}: {overlap(at, conflicts)}"
+        return Saved.PROVED
+
+    def _decide(self, second: StageFile, outcome: str, key: Key) -> None:
+        kern = {**second["kern"], "outcome": outcome}
+        workspace.save(self.scope, Stage.IMPLEMENT, {**second, "kern": kern})
+        self.sink(Traced(f"outcome of {key.text}: {outcome}"))
+
+    def reprove(self, at: Situation) -> None:
+        """Row j: proof is bound to its base; HEAD has moved on by a person's commit."""
+        key, _ = _open(at)
+        second = at.files[Stage.IMPLEMENT]
+        kern = {k: v for k, v in second["kern"].items() if k != "outcome"}
+        kern["base"] = at.head.commit
+        workspace.save(self.scope, Stage.IMPLEMENT, {**second, "kern": kern})
+        self.warn(
+            f"a commit of yours came in before the task's: checked again on top of it: {key.text}"
+        )
+
+    # ---------------------------------------------------------------- stage 3
+
+    def commit(self, at: Situation, *, ask: bool) -> None:
+        """Step 8: HEAD moves, or the attempt has failed."""
+        key, task = _open(at)
+        papers = self._papers()
+        failed = self.committer.commit(at, task, ask=ask)
+        self._reconcile(papers, trusted=True)
+        if failed:
+            self._decide(at.files[Stage.IMPLEMENT], failed, key)
+
+    def _save_commit(self, outcome: Said, at: Situation) -> None:
+        when = at.files[Stage.IMPLEMENT]["kern"].get("time")
+        self._save(outcome, _open(at)[0], Stage.COMMIT, at.attempt, base=at.head.commit, time=when)
+
+    def undo_commit(self, at: Situation) -> None:
+        """Row b: the same after a crash."""
+        tip = self.repo.commit(at.head.commit)
+        self.repo.move_head(tip.parents[0], tip.sha, "not the task's commit")
+        self.warn(
+            f"a commit of stage 3 that is not the task's taken back: {tip.sha[:7]} {tip.subject}"
+        )
+
+    def reject(self, at: Situation) -> None:
+        reason = answer.parse(Stage.COMMIT, said(at.files[Stage.COMMIT])).reason
+        outcome = f"{Saved.FAILED}: rejected at the commit: {reason}"
+        self._decide(at.files[Stage.IMPLEMENT], outcome, _open(at)[0])
+
+    # ---------------------------------------------------------------- ends
+
+    def finish(self, at: Situation) -> Settled:
+        """Steps 10 to 13: HEAD has the task. All of it can be repeated."""
+        assert at.done is not None and at.key is not None
+        self.keeper.index_forward(at.done)
+        self._learn(at.done)
+
+        def apply(text: str, parsed: Spec) -> str:
+            task = parsed.find(at.key) if at.key else None
+            return edit.tick(text, parsed, task) if task else text
+
+        self.papers.edit(apply)
+        self._drop_start(at)
+        self.sweep()
+        return Settled(at.key.text, Outcome.DONE, f"{at.done.sha[:7]} {at.done.subject}", at.key)
+
+    def _learn(self, commit: Commit) -> None:
+        """Step 11: what the commit adds to LEARNINGS.md stands on the disk as well."""
+        new = self.repo.content(commit.sha, LEARNINGS)
+        if new is None:
+            return
+        old = self.repo.content(commit.parents[0], LEARNINGS) if commit.parents else None
+        was, now = (old or b"").decode("utf-8", "replace"), new.decode("utf-8", "replace")
+        text = self.papers.read(LEARNINGS) or ""
+        entries = [entry for entry in edit.learnings(now) if entry not in was and entry not in text]
+        if entries:
+            gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+            self.papers.write(LEARNINGS, text + gap + "\n\n".join(entries) + "\n")
+
+    def book(self, at: Situation) -> None:
+        """Row g: keep the attempt, put the tree back, note it; the note is what counts."""
+        key, _ = _open(at)
+        kern = at.files[Stage.IMPLEMENT]["kern"]
+        start, tree = str(kern["start"]), str(kern["tree"])
+        reason = str(kern["outcome"]).partition(": ")[2] or "no reason given"
+        ref = self.keeper.keep(key, str(at.attempt), tree, str(kern["base"]))
+        change = self.repo.changed(start, tree)
+        self._put_back(at, {path: old for path, (old, _) in change.items()}, known=tree)
+        if at.start:
+            self.keeper.index_back(at.start)
+        tail = f" (kept: {ref})"
+        note = edit.note(
+            Kind.ATTEMPT, plain.line(reason, edit.NOTE_LIMIT - len(tail)) + tail, at.attempt
+        )
+
+        def apply(text: str, _: Spec, task: Task) -> str:
+            there = any(known.number == at.attempt for known in task.of(Kind.ATTEMPT))
+            return text if there else edit.annotate(text, task, [note])
+
+        self.papers.edit_task(key, apply)
+        self.sink(AttemptNoted(key.text, at.attempt, reason, ref))
+
+    def release(self, at: Situation, *, exhausted: bool = False) -> Settled:
+        """Row h, and a skip without a process: keep, put back, drop the ref, then one write."""
+        key, task = _open(at)
+        second = at.files.get(Stage.IMPLEMENT)
+        outcome, reason = Outcome.SKIPPED, ""
+        titles: tuple[str, ...] = ()
+        if second is not None and at.facts.saved in (Saved.DECOMPOSED, Saved.SKIPPED):
+            kern = second["kern"]
+            start, tree = str(kern["start"]), str(kern["tree"])
+            if start != tree:
+                self.keeper.keep(key, f"{at.attempt}-stopped", tree, str(kern["base"]))
+                old = {path: entries[0] for path, entries in self.repo.changed(start, tree).items()}
+                self._put_back(at, old, known=tree)
+            if at.start:
+                self.keeper.index_back(at.start)
+            reason = str(kern["outcome"]).partition(": ")[2]
+            exhausted = tier(at.facts.attempts, subtask=at.facts.subtask) is not Tier.IMPLEMENT
+            if at.facts.saved is Saved.DECOMPOSED:
+                outcome = Outcome.DECOMPOSED
+                replied = answer.parse(Stage.IMPLEMENT, said(second))
+                titles = tuple(title for title in replied.subtasks if title != task.text)
+        elif exhausted:
+            last = task.of(Kind.ATTEMPT)[-1].text
+            reason = f"{ATTEMPTS} attempts failed, the last: {last}"
+        else:
+            first = at.files[Stage.RESEARCH]
+            reason = str(
+                first["kern"].get("fault") or answer.parse(Stage.RESEARCH, said(first)).reason
+            )
+        if outcome is not Outcome.DECOMPOSED:
+            outcome = skipped(task.full_failures(ATTEMPTS), exhausted=exhausted)
+        self._drop_start(at)
+
+        def apply(text: str, parsed: Spec, found: Task) -> str:
+            text = edit.mark(text, found, Marker.PENDING)
+            if outcome is Outcome.DECOMPOSED:
+                return edit.add_subtasks(text, parsed, found, titles)
+            kind = Kind.BLOCKED if outcome is Outcome.BLOCKED else Kind.SKIPPED
+            return edit.annotate(text, found, [edit.note(kind, reason)])
+
+        self.papers.edit_task(key, apply)
+        self.sweep()
+        detail = f"{len(titles)} subtasks" if titles else reason
+        return Settled(key.text, outcome, detail, key)
+
+    # ---------------------------------------------------------------- after a kill or a person's
+    # hand
+
+    def undo(self, at: Situation) -> None:
+        """Row l: stage 2 was begun and its answer never saved. Not an attempt."""
+        assert at.start is not None
+        self.keeper.enforce(at.head, at.start)
+        self.keeper.undo_commits(at.start, "stage 3")
+        ref = self.keeper.back_to(at.start, f"{at.start.attempt}-killed")
+        if ref:
+            self.warn(
+                f"an earlier run ended in the middle of stage 2: its work and what you changed since are kept "
+                f"(git diff {at.start.tree[:12]} {ref}), the tree is as it was before"
+            )
+        self._drop_start(at)
+
+    def abandon(self, at: Situation) -> None:
+        """Row f: the task was unmarked, reworded or removed while its stage 2 stood open."""
+        start = at.start
+        assert start is not None
+        self.keeper.enforce(at.head, start)
+        self.keeper.undo_commits(start, "stage 3")
+        second = workspace.load(self.scope, Stage.IMPLEMENT)
+        if (
+            second
+            and named(second) == start.task
+            and second["kern"].get("attempt") == start.attempt
+        ):
+            self.keeper.keep(
+                start.task, str(start.attempt), str(second["kern"]["tree"]), start.base
+            )
+        ref = self.keeper.back_to(start, f"{start.attempt}-killed")
+        kept = f": its work is kept as {ref}, the tree is as it was before" if ref else ""
+        self.warn(f"no longer in progress: {start.task.text}{kept}")
+        self.repo.delete_ref(start.ref, start.commit)
+
+    def take_over(self, at: Situation) -> None:
+        """Row e: a person ticked the task before kern could; the tree is theirs."""
+        assert at.start is not None
+        ref = self.keeper.keep(
+            at.start.task,
+            f"{at.start.attempt}-taken-over",
+            self.snapshots.take(at.start.tree),
+            at.head.commit,
+        )
+        self.warn(
+            f"you ticked it yourself: {at.start.task.text}: left as it is, also kept as {ref}"
+        )
+        self._drop_start(at)
+
+    def remark(self, at: Situation) -> None:
+        """Row e without stage2.json: nobody but a dying agent can have ticked it."""
+        assert at.key is not None
+        self.papers.edit_task(at.key, lambda text, _, task: edit.mark(text, task, Marker.ACTIVE))
+        self.warn(
+            f"ticked while stage 2 was running, without its answer: back to [~]: {at.key.text}"
+        )
+
+    # ---------------------------------------------------------------- shared
+
+    def _put_back(self, at: Situation, wanted: Mapping[str, Entry | None], *, known: str) -> None:
+        kern = at.files[Stage.IMPLEMENT]["kern"]
+        self.keeper.put_back(
+            _open(at)[0],
+            wanted,
+            start=str(kern["start"]),
+            known=known,
+            base=at.start.base if at.start else str(kern["base"]),
+            name=f"{at.attempt}-edited",
+        )
+
+    def _drop_start(self, at: Situation) -> None:
+        if at.start:
+            self.repo.delete_ref(at.start.ref, at.start.commit)
+
+    def sweep(self) -> None:
+        """Stage files to history; their own time and task name the folder, so a killed sweep goes
+        on.
+        """
+        found = [value for stage in Stage if (value := workspace.load(self.scope, stage))]
+        kern: Mapping[str, Any] = found[0]["kern"] if found else {}
+        when = str(kern.get("time") or _now())
+        workspace.sweep(
+            self.scope, workspace.history_name(when, str(kern.get("task") or "leftover"))
+        )
+
+    # ---------------------------------------------------------------- texts
+
+    def _papers(self) -> tuple[str, str]:
+        return self.papers.spec_text(), self.papers.read(LEARNINGS) or ""
+
+    def _reconcile(self, before: tuple[str, str], *, trusted: bool) -> None:
+        text = self.papers.read(SPEC)
+        if text != before[0]:
+            fixed, told = reconcile.spec(before[0], text, trusted=trusted)
+            if fixed != text:
+                self.papers.write(SPEC, fixed)
+            for line in [*told, *_new_faults(before[0], fixed)]:
+                self.warn(line)
+        learnings = self.papers.read(LEARNINGS)
+        if (learnings or "") != before[1]:
+            fixed, told = reconcile.learnings(before[1], learnings)
+            if fixed != (learnings or ""):
+                self.papers.write(LEARNINGS, fixed)
+            for line in told:
+                self.warn(line)
+
+    def _save(self, outcome: Said, key: Key, stage: Stage, attempt: int, **facts: object) -> None:
+        value = stage_file(
+            outcome, task=naming(key), stage=stage, attempt=attempt, run=self.caller.run, **facts
+        )
+        workspace.save(self.scope, stage, value)
+
+    def end_orphans(self) -> None:
+        """Step 0: an agent that outlived a killed kern would go on editing the tree."""
+        if ended := process.sweep(("KERN_ROOT", str(self.repo.root))):
+            self.warn(f"ended {ended} process(es) that an earlier run left behind")
+
+
+def _open(at: Situation) -> tuple[Key, Task]:
+    """The task in progress, as SPEC.md has it."""
+    assert at.key is not None and at.task is not None
+    return at.key, at.task
+
+
+def _new_faults(before: str, after: str) -> list[str]:
+    known = {fault.message for fault in parse(before).diagnostics}
+    return [
+        f"SPEC.md line {fault.line}: {fault.message}"
+        for fault in parse(after).diagnostics
+        if fault.message not in known
+    ]
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

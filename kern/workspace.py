@@ -1,0 +1,352 @@
+"""Where a run keeps its files: the scope's folder, atomic writes, stage files, history and the
+lock.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import re
+import shutil
+import socket
+import stat
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, SoftFileLock, Timeout
+
+from kern.errors import KernError, UsageError
+from kern.pipeline import Stage
+
+KEPT = 50  # finished walks in history/
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Project and branch: what stage files and the lock belong to."""
+
+    base: Path  # …/claude/kern
+    project: str
+    branch: str
+    notice: str = ""  # why another folder than the documented one is used
+
+    @property
+    def folder(self) -> Path:
+        return self.base / self.project / self.branch
+
+    @property
+    def lock(self) -> Path:
+        flat = self.branch
+        if "/" in flat:  # `feature/x` and `feature-x` are two branches
+            flat = f"{flat.replace('/', '-')}-{_digest(self.branch)}"
+        return self.base / f"{self.project}-{flat}.lock.d"
+
+    def stage_file(self, stage: Stage) -> Path:
+        return self.folder / f"stage{stage.number}.json"
+
+    def transcript(self, stage: Stage) -> Path:
+        return self.folder / f"transcript{stage.number}.json"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:6]
+
+
+def scope(root: Path, branch: str, *, create: bool = True) -> Scope:
+    """The scope of a working tree and branch. With `create` its folders exist and are safe
+    afterwards; without, not one byte is written.
+    """
+    base, notice = _base(create=create)
+    project = _project(base, root, create=create)
+    found = Scope(base, project, branch, notice)
+    if create:
+        folder = base
+        for part in (project, *branch.split("/")):
+            folder /= part
+            _own_folder(folder)
+    return found
+
+
+def _base(*, create: bool) -> tuple[Path, str]:
+    moved = os.environ.get("KERN_DIR")
+    if moved:
+        base = Path(moved).expanduser().absolute()
+        if create:
+            with _reported(base):
+                base.parent.mkdir(parents=True, exist_ok=True)
+            _own_folder(base)
+        elif why := _unsafe(base):
+            raise UsageError(f"KERN_DIR={base} {why}", hint="set KERN_DIR to a folder of your own")
+        return base, ""
+    temporary = Path("/tmp").resolve()  # behind a link on macOS
+    shared = temporary / "claude"
+    why = _unsafe(shared, loose=True) or _unsafe(shared / "kern")
+    if not why:
+        base, notice = shared / "kern", ""
+    else:
+        base = temporary / f"claude-{os.getuid()}" / "kern"
+        notice = f"{shared} {why}: using {base} instead"
+    if create:
+        for folder in (base.parent, base):
+            _own_folder(folder, loose=folder.name == "claude")
+    return base, notice
+
+
+def _unsafe(folder: Path, *, loose: bool = False) -> str:
+    """Why files of ours may not go there; empty when they may or when it does not exist."""
+    try:
+        found = folder.lstat()
+    except FileNotFoundError:
+        return ""
+    except OSError as exc:
+        return f"cannot be used ({exc.strerror})"
+    if stat.S_ISLNK(found.st_mode):
+        return "is a symbolic link"
+    if not stat.S_ISDIR(found.st_mode):
+        return "is not a folder"
+    if found.st_uid != os.getuid():
+        return "belongs to another user"
+    if not loose and found.st_mode & 0o022:
+        return "can be written by others"
+    return ""
+
+
+def _own_folder(folder: Path, *, loose: bool = False) -> None:
+    with _reported(folder), contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    if why := _unsafe(folder, loose=loose):
+        raise UsageError(
+            f"the output folder {folder} {why}",
+            hint="remove it, or set KERN_DIR to a folder of your own",
+        )
+
+
+def _project(base: Path, root: Path, *, create: bool) -> str:
+    """The basename of the top level; where another repository has the name, with 6 hex of the path."""
+    plain = re.sub(r"[\x00-\x1f]", "_", root.name) or "root"
+    for name in (plain, f"{plain}-{_digest(str(root))}"):
+        claim = base / name / ".root"
+        if create:
+            _own_folder(base / name)
+            with _reported(claim), contextlib.suppress(FileExistsError):
+                descriptor = os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW, 0o600)
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(os.fsencode(root))
+        try:
+            holder = claim.read_bytes()
+        except FileNotFoundError:
+            return name
+        except OSError as exc:
+            raise _failure(claim, exc) from exc
+        if holder in (os.fsencode(root), b""):
+            return name
+    raise KernError(f"{base} knows another repository under both names of {root}")
+
+
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+
+
+@contextlib.contextmanager
+def _reported(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except OSError as exc:
+        raise _failure(path, exc) from exc
+
+
+def _failure(path: Path, exc: OSError) -> KernError:
+    if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+        return KernError(f"no space left for {path}", hint="free some space, then run kern again")
+    if exc.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return KernError(
+            f"cannot write {path}: {exc.strerror}",
+            hint="make it writable, or set KERN_DIR to a folder that is",
+        )
+    return KernError(f"cannot use {path}: {exc.strerror}", hint="then run kern again: it resumes")
+
+
+def replace(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Write a whole file or nothing, and onto the disk before it takes the old one's place."""
+    with _reported(path):
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fchmod(file.fileno(), mode)
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+
+def read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        raise KernError(f"cannot read {path}: {exc.strerror}") from exc
+
+
+# ---------------------------------------------------------------- stage files
+
+
+def save(where: Scope, stage: Stage, value: dict[str, Any]) -> None:
+    text = json.dumps(value, indent=1, ensure_ascii=False)
+    replace(where.stage_file(stage), text.encode("utf-8", "surrogateescape"))
+
+
+def load(where: Scope, stage: Stage) -> dict[str, Any] | None:
+    """The stage file if it is there and whole; a torn or foreign one does not count."""
+    raw = read(where.stage_file(stage))
+    if raw is None:
+        return None
+    try:
+        value = json.loads(raw)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and isinstance(value.get("kern"), dict) else None
+
+
+def retire(where: Scope, attempt: int) -> None:
+    """Make room for the next attempt's stage 2: the booked one is kept under its own number."""
+    with _reported(where.folder):
+        for old, new in ((where.stage_file(Stage.IMPLEMENT), f"attempt{attempt}.json"),
+                         (where.transcript(Stage.IMPLEMENT), f"attempt{attempt}-transcript.json")):  # fmt: skip
+            if old.exists():
+                os.replace(old, where.folder / new)
+        for left in (where.stage_file(Stage.COMMIT), where.transcript(Stage.COMMIT)):
+            left.unlink(missing_ok=True)
+
+
+def sweep(where: Scope, name: str) -> Path | None:
+    """Move what a finished walk left into `history/<name>/`; `last` points there. Repeatable."""
+    with _reported(where.folder):
+        if not where.folder.is_dir():
+            return None
+        leftovers = [
+            entry
+            for entry in os.scandir(where.folder)
+            if entry.is_file(follow_symlinks=False)
+            and re.fullmatch(r"(stage|transcript|attempt)[\w.-]*", entry.name)
+        ]
+        for entry in os.scandir(where.folder):
+            if entry.is_file(follow_symlinks=False) and entry.name.startswith("."):
+                os.unlink(entry.path)  # half-written files of a killed kern
+        if not leftovers:
+            return None
+        history = where.folder / "history"
+        history.mkdir(mode=0o700, exist_ok=True)
+        target = history / name
+        target.mkdir(mode=0o700, exist_ok=True)
+        # stage1.json goes last: its time names the folder, so a killed sweep goes on into the same
+        # one.
+        for entry in sorted(leftovers, key=lambda entry: entry.name == "stage1.json"):
+            os.replace(entry.path, target / entry.name)
+        link = where.folder / ".last"
+        link.unlink(missing_ok=True)
+        link.symlink_to(Path("history") / name)
+        os.replace(link, where.folder / "last")
+        for old in sorted(entry.name for entry in os.scandir(history))[:-KEPT]:
+            shutil.rmtree(history / old, ignore_errors=True)
+        return target
+
+
+def history_name(time: str, task: str) -> str:
+    words = re.sub(r"[^a-z0-9]+", "-", task.lower()).strip("-")[:40].strip("-")
+    return f"{time.replace(':', '').replace('-', '')}-{words or 'task'}"
+
+
+def forget_history(where: Scope, before: float) -> int:
+    """Delete walks whose folder is older than `before` (epoch seconds); says how many."""
+    gone = 0
+    history = where.folder / "history"
+    with _reported(history):
+        for entry in list(os.scandir(history)) if history.is_dir() else ():
+            if entry.is_dir(follow_symlinks=False) and entry.stat().st_mtime < before:
+                shutil.rmtree(entry.path)
+                gone += 1
+    return gone
+
+
+# ---------------------------------------------------------------- the lock
+
+
+@contextlib.contextmanager
+def hold(where: Scope, git_dir: Path) -> Iterator[None]:
+    """Hold the working tree and the scope, or say who does.
+
+    The FileLock in the git directory guards the tree itself, whatever branch or KERN_DIR; the
+    kernel drops it with its holder. The SoftFileLock stands at the documented path, its holder's
+    PID inside; a killed holder's marker is taken over.
+    """
+    tree = FileLock(git_dir / "kern.lock", mode=0o600)
+    with _reported(git_dir / "kern.lock"):
+        try:
+            tree.acquire(timeout=0)
+        except Timeout:
+            raise _held(where, git_dir) from None
+    try:
+        _own_folder(where.lock)
+        marker = SoftFileLock(where.lock / "pid", mode=0o600)
+        with _reported(where.lock):
+            try:
+                marker.acquire(timeout=1, poll_interval=0.05)
+            except Timeout:
+                raise _unjudged(where) from None
+        try:
+            replace(git_dir / "kern.holder", str(os.getpid()).encode())
+            yield
+        finally:
+            marker.release()
+            with contextlib.suppress(OSError):
+                where.lock.rmdir()
+            with contextlib.suppress(OSError):
+                (git_dir / "kern.holder").unlink()
+    finally:
+        tree.release()
+
+
+def holder(where: Scope) -> tuple[int, str] | None:
+    """PID and host as the marker has them."""
+    raw = read(where.lock / "pid")
+    lines = (raw or b"").decode("utf-8", "replace").split()
+    if len(lines) >= 2 and lines[0].isdigit():
+        return int(lines[0]), lines[1]
+    return None
+
+
+def _held(where: Scope, git_dir: Path) -> KernError:
+    pid = (read(git_dir / "kern.holder") or b"").decode("ascii", "replace").strip()
+    who = f"pid {pid}" if pid else "its pid is not known yet"
+    return KernError(
+        f"another kern is at work in this working tree ({who})",
+        hint="wait for it, stop it with Ctrl-C in its terminal"
+        + (f" or `kill {pid}`" if pid else "")
+        + ", or run in a git worktree",
+    )
+
+
+def _unjudged(where: Scope) -> KernError:
+    found = holder(where)
+    path = where.lock / "pid"
+    if found is None:
+        return KernError(
+            f"the lock {path} is empty or damaged: it cannot be told whether its kern is alive",
+            hint=f"if no kern runs on {where.project}, branch {where.branch}: rm {path}",
+        )
+    pid, host = found
+    where_to = "" if host == socket.gethostname() else f" on {host}"
+    return KernError(
+        f"another kern holds {where.project}, branch {where.branch} (pid {pid}{where_to})",
+        hint=f"wait for it; if it is gone: rm {path}",
+    )

@@ -1,0 +1,156 @@
+"""Real repositories sealed from the developer's machine, and a kern that runs as its users run it."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+STRIPPED = ("GIT_", "ANTHROPIC_", "CLAUDE", "KERN_", "XDG_", "IS_SANDBOX")
+
+
+@pytest.fixture(autouse=True)
+def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads the developer's git configuration, or inherits a hook's variables."""
+    for name in list(os.environ):
+        if name.startswith(STRIPPED) and name != "KERN_TEST_CLAUDE":
+            monkeypatch.delenv(name)
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("KERN_DIR", str(tmp_path / "kern"))
+    monkeypatch.setenv("IS_SANDBOX", "1")  # tests may run as root in a container
+    (home / ".gitconfig").write_text(
+        "[user]\n\tname = t\n\temail = t@example.com\n[init]\n\tdefaultBranch = main\n"
+    )
+
+
+Git = Callable[..., str]
+
+
+@pytest.fixture
+def git(tmp_path: Path) -> Git:
+    """The git CLI in the project; the oracle of every test."""
+
+    def run(*argv: str, cwd: Path | None = None) -> str:
+        done = subprocess.run(
+            ["git", *argv],
+            cwd=cwd or tmp_path / "project",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.rstrip("\n")
+
+    return run
+
+
+@pytest.fixture
+def repo(tmp_path: Path, git: Git) -> Path:
+    """A real repository on main with one commit, a SPEC.md of one task and two files."""
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "SPEC.md").write_text("- [ ] add a greeting\n")
+    (root / "a.txt").write_text("one\ntwo\nthree\nfour\nfive\nsix\nseven\n")
+    (root / "own.txt").write_text("mine\n")
+    git("init", "--quiet")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=start")
+    return root
+
+
+@dataclass
+class Fake:
+    """The scripted `claude` on PATH, see fake_claude.py."""
+
+    folder: Path
+    steps: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def script(self, **stages: list[dict[str, Any]]) -> None:
+        """Steps by stage: research=[…], implement=[…], commit=[…]."""
+        self.steps.update(stages)
+        (self.folder / "script.json").write_text(json.dumps(self.steps))
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        path = self.folder / "calls.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    @property
+    def stages(self) -> list[str]:
+        return [call["stage"] for call in self.calls]
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
+    folder = tmp_path / "fake"
+    (folder / "bin").mkdir(parents=True)
+    shutil.copy(HERE / "fake_claude.py", folder / "bin" / "claude")
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_CLAUDE", str(folder))
+    made = Fake(folder)
+    made.script()
+    return made
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+Kern = Callable[..., Ran]
+
+
+@pytest.fixture
+def kern(tmp_path: Path) -> Kern:
+    """`kern(*argv, cwd=…, env=…)` in a child process, from the project's top level."""
+
+    def run(*argv: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> Ran:
+        done = subprocess.run(
+            [sys.executable, "-m", "kern", *argv],
+            cwd=cwd or tmp_path / "project",
+            env={**os.environ, "PYTHONPATH": str(HERE.parent), **(env or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def background(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+    """A kern that runs beside the test; ended with it."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*argv: str, cwd: Path | None = None) -> "subprocess.Popen[str]":
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kern", *argv],
+            cwd=cwd or tmp_path / "project",
+            env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)

@@ -1,0 +1,85 @@
+#!/usr/bin/env -S python3 -IS
+"""A stand-in for the agent: a real program called `claude` that plays a script and records its
+calls.
+
+The folder named by FAKE_CLAUDE holds `script.json`: for each stage a list of steps, the k-th call
+plays the k-th, the last one repeats. A step may hold, played in this order: `stderr`, `run` (shell
+lines), `sleep` (seconds), `kill` ("parent"), `stdout` (raw) or `megabytes` (of junk), else a
+`result` (the answer's text) with `fields` of the result object and `events` before it; `exit`. A
+stage without steps does what a good agent does.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+GOOD = {
+    "research": {"result": "- Files: a.txt:1-1\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY"},
+    "implement": {"run": ["echo work >> work.txt"], "result": "Wrote work.txt.\n\nSUCCESS"},
+    "commit": {"commit": True, "result": "committed"},
+}
+
+
+def main() -> None:
+    folder = os.environ["FAKE_CLAUDE"]
+    prompt = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+    stage = re.match(r"kern stage \d of 3: (\w+)", prompt)[1]
+    with open(os.path.join(folder, "calls.jsonl"), "a+") as calls:
+        calls.seek(0)
+        before = sum(json.loads(line)["stage"] == stage for line in calls)
+        kept = ("KERN_", "GIT_", "CLAUDE_", "DISABLE_")
+        call = {
+            "stage": stage,
+            "argv": sys.argv[1:],
+            "prompt": prompt,
+            "cwd": os.getcwd(),
+            "pid": os.getpid(),
+            "env": {name: value for name, value in os.environ.items() if name.startswith(kept)},
+        }
+        calls.write(json.dumps(call) + "\n")
+    with open(os.path.join(folder, "script.json")) as script:
+        steps = json.load(script).get(stage) or [GOOD[stage]]
+    play(steps[min(before, len(steps) - 1)], prompt)
+
+
+def play(step: dict, prompt: str) -> None:
+    sys.stderr.write(step.get("stderr", ""))
+    sys.stderr.flush()
+    for line in step.get("run", []):
+        subprocess.run(line, shell=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if step.get("commit"):
+        trailer = re.search(r"^\s*(Kern-Task: .*)$", prompt, re.M)[1]
+        subprocess.run(
+            ["git", "commit", "-q", "-m", "do the task", "-m", trailer],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    time.sleep(step.get("sleep", 0))
+    if step.get("kill") == "parent":
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(0.05)
+    if "stdout" in step:
+        sys.stdout.write(step["stdout"])
+    elif "megabytes" in step:
+        for _ in range(step["megabytes"]):
+            sys.stdout.write("x" * 1_000_000)
+    elif "result" in step:
+        result = {
+            "type": "result",
+            "subtype": "success",
+            "is_error": False,
+            "num_turns": 3,
+            "result": step["result"],
+            "total_cost_usd": 0.01,
+            **step.get("fields", {}),
+        }
+        json.dump([*step.get("events", []), result], sys.stdout)
+    sys.stdout.flush()
+    sys.exit(step.get("exit", 0))
+
+
+main()
