@@ -65,7 +65,7 @@ class Briefs:
 
 
 def task_text(task: Task) -> str:
-    """The task as a stage reads it: its parent's text, its own, and what a person wrote under it."""
+    """As a stage reads it: the parent's text, its own, and what a person wrote under it."""
     above = f"(part of: {task.key.parent})\n" if task.key.parent else ""
     return "\n".join([above + task.text, *task.body])
 

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from kern import bundle, repo, workspace
+from kern import bundle, lock, refs, repo, workspace
 from kern.errors import KernError, UsageError
 
 
@@ -34,12 +34,12 @@ def clean(folder: Path, older: str) -> None:
     before = time.time() - int(match[1]) * (3600 if match[2] == "h" else 86400)
     found = repo.open_at(folder)
     scope = workspace.scope(found.root, found.head().name)
-    with workspace.hold(scope, found.git_dir):
+    with lock.hold(scope, found.git_dir):
         walks = workspace.forget_history(scope, before)
-        refs = [ref for ref, when in found.kept() if when < before]
-        for ref in refs:
-            found.delete_ref(ref)
-    print(f"deleted: {walks} walk(s) of history, {len(refs)} kept attempt(s)", file=sys.stderr)
+        old = [ref for ref, when in refs.kept(found) if when < before]
+        for ref in old:
+            refs.delete(found, ref)
+    print(f"deleted: {walks} walk(s) of history, {len(old)} kept attempt(s)", file=sys.stderr)
 
 
 def update() -> int:

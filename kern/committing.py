@@ -159,7 +159,7 @@ class Committer:
             return f"{Saved.FAILED}: a commit hook refused: {last}"
         raise KernError(
             f"git commit failed: {plain.line(told, 400)}",
-            hint="settle it (identity, signing key, disk), then run kern again: stage 2's result is kept",
+            hint="settle it (identity, signing key, disk), then run kern again: it resumes here",
         )
 
 

@@ -59,7 +59,7 @@ class Console:
                 self._finished(event)
             case StageRetried():
                 self._say(
-                    f"{event.stage}: {plain.line(event.reason)}: again in {event.wait_seconds:.0f} s",
+                    f"{plain.line(event.reason)}: again in {event.wait_seconds:.0f} s",
                     "yellow",
                 )
             case AttemptNoted():
@@ -101,13 +101,13 @@ class Console:
     def _summary(self, event: RunEnded) -> None:
         if event.interrupted:
             self._say(f"ended early: {plain.line(event.interrupted)}", "yellow")
-        self._say(
-            f"{len(event.done)} done, {event.open_tasks} open, {_span(event.seconds)}, {_cost(event)}"
-        )
+        counts = f"{len(event.done)} done, {event.open_tasks} open"
+        self._say(f"{counts}, {_span(event.seconds)}, {_cost(event)}")
         for task, commit in event.done:
             self._say(f"  [x] {plain.line(task, 100)}  ({plain.line(commit, 100)})", "green")
-        for task in event.decomposed:
-            self._say(f"  [ ] {plain.line(task, 100)}  (split into subtasks)", "cyan")
+        for task, done in event.decomposed:
+            box, how = ("[x]", "by its subtasks") if done else ("[ ]", "split into subtasks")
+            self._say(f"  {box} {plain.line(task, 100)}  ({how})", "cyan")
         for task, why in event.needs_help:
             self._say(f"  needs help: {plain.line(task, 100)}: {plain.line(why)}", "yellow")
         if event.stuck:
@@ -175,7 +175,7 @@ def _next(event: RunEnded) -> str:
     if event.exit_code >= 128 or event.interrupted:
         return "next: kern goes on where this run ended"
     if event.needs_help or event.stuck:
-        return "next: read the notes in SPEC.md, change the task or delete its Blocked note, then: kern"
+        return "next: read the notes in SPEC.md, mend the task (delete a Blocked note), then: kern"
     if event.open_tasks:
         return f"next: kern {event.open_tasks} takes the other open tasks"
     return "all tasks are done: git log shows them"

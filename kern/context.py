@@ -49,7 +49,7 @@ def tokens(text: str) -> int:
 
 
 def template(stage: Stage, text: str, origin: str) -> Template:
-    """Read a prompt file: front matter with `model:`, then Markdown with the stage's placeholders."""
+    """Read a prompt file: front matter with `model:`, then Markdown with placeholders."""
     text = text.removeprefix("\ufeff")
     front = _FRONT.match(text)
     settings: dict[str, str] = {}

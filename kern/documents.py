@@ -89,7 +89,7 @@ class Documents:
         raise KernError(f"{SPEC} changes faster than it can be written", hint="then run kern again")
 
     def edit_task(self, key: Key, change: Callable[[str, Spec, Task], str]) -> str:
-        """Edit under one task; if it is gone the only `[~]` is meant, else nothing is written (R9)."""
+        """Edit under one task; if it is gone the only `[~]` is meant, else nothing happens (R9)."""
 
         def apply(text: str, parsed: Spec) -> str:
             task = parsed.find(key)
@@ -98,7 +98,7 @@ class Documents:
             if task is None:
                 raise KernError(
                     f"the task is no longer in {SPEC}, nothing was written there: {key.text}",
-                    hint="run kern again: it keeps the work as a ref and goes on with what SPEC.md says",
+                    hint="run kern again: it keeps the work and goes on with what SPEC.md says",
                 )
             return change(text, parsed, task)
 

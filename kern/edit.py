@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from kern import plain
 from kern.spec import Kind, Marker, Spec, Task
@@ -57,7 +58,7 @@ def annotate(text: str, task: Task, notes: Sequence[str]) -> str:
 
 
 def add_subtasks(text: str, spec: Spec, task: Task, titles: Sequence[str]) -> str:
-    """Append the titles under the task, each pending; one that is there already is not added again."""
+    """Append the titles under the task, each pending, without those that are there already."""
     index = spec.tasks.index(task)
     there = {other.text for other in spec.tasks if other.parent == index}
     bullet = task.bullet if task.bullet in "-*+" else "-"
@@ -109,5 +110,5 @@ def learnings(text: str) -> list[str]:
     """
     starts = [match.start() for match in _HEADING.finditer(text)]
     edges = [0, *starts, len(text)]
-    parts = (text[a:b].strip() for a, b in zip(edges, edges[1:], strict=False))
+    parts = (text[a:b].strip() for a, b in pairwise(edges))
     return [part for part in parts if part]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kern import bundle, process, repo, spec, workspace
+from kern import bundle, lock, process, repo, spec, workspace
 from kern.agents import claude
 from kern.documents import SPEC, Documents
 from kern.errors import Interrupted, KernError, UsageError
@@ -79,7 +79,7 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
     if complaint := found.identity():
         raise UsageError(
             f"git does not know who commits: {complaint}",
-            hint='git config --global user.name "Your Name" && git config --global user.email you@example.com',
+            hint="git config --global user.name YOU; git config --global user.email YOU@EXAMPLE",
         )
     templates = bundle.templates(found.root)
     _require(options.command)
@@ -95,7 +95,7 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
         options.tick,
         extra=options.agent_env,
     )
-    with process.signals(), workspace.hold(scope, found.git_dir):
+    with process.signals(), lock.hold(scope, found.git_dir):
         loop = Loop(Walk(found, scope, caller, templates, sink), options, sink)
         if scope.notice:
             sink(Warned(scope.notice))
@@ -172,7 +172,9 @@ class Loop:
 
     def _ignored(self) -> str:
         if self.walk.repo.ignored(SPEC):
-            return f"git ignores {SPEC}: it stays out of the commits, their trailer Kern-Task names the task"
+            return (
+                f"git ignores {SPEC}: commits leave it out and name the task in a Kern-Task trailer"
+            )
         return ""
 
     def _pause(self) -> None:
@@ -220,15 +222,15 @@ class Loop:
                     hint=f"git switch {at.other_branch}, or set its marker in SPEC.md to [ ] here",
                 )
             case Do.UNDO_COMMIT:
-                walk.undo_commit(at)
+                walk.recovery.undo_commit(at)
             case Do.FINISH:
                 return walk.finish(at)
             case Do.TAKE_OVER:
-                walk.take_over(at)
+                walk.recovery.take_over(at)
             case Do.REMARK:
-                walk.remark(at)
+                walk.recovery.remark(at)
             case Do.ABANDON:
-                walk.abandon(at)
+                walk.recovery.abandon(at)
             case Do.BOOK:
                 walk.book(at)
             case Do.RELEASE | Do.SKIP_UNFIT:
@@ -244,7 +246,7 @@ class Loop:
             case Do.PROVE:
                 walk.prove(at)
             case Do.UNDO:
-                walk.undo(at)
+                walk.recovery.undo(at)
             case Do.NOTE_RESEARCH:
                 walk.note_research(at)
             case Do.IMPLEMENT | Do.DECOMPOSE:
@@ -270,7 +272,7 @@ class Loop:
         self.sink(
             RunEnded(
                 done=tuple((s.task, s.detail) for s in self.settled if s.outcome is Outcome.DONE),
-                decomposed=tuple(s.task for s in self.settled if s.outcome is Outcome.DECOMPOSED),
+                decomposed=self._split(parsed),
                 needs_help=needs,
                 stuck=stuck,
                 open_tasks=len(open_tasks),
@@ -282,6 +284,12 @@ class Loop:
             )
         )
         return code
+
+    def _split(self, parsed: Spec) -> tuple[tuple[str, bool], ...]:
+        """Tasks that this run split, and whether all their subtasks are done by now."""
+        split = [s for s in self.settled if s.outcome is Outcome.DECOMPOSED]
+        done = {task.key for task in parsed.tasks if task.marker is Marker.DONE}
+        return tuple((s.task, s.key in done) for s in split)
 
     def _needs_help(self, parsed: Spec) -> tuple[tuple[str, str], ...]:
         """Tasks of this run that ended skipped or blocked, and were not done after all."""

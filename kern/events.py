@@ -85,7 +85,7 @@ class Waiting:
 @dataclass(frozen=True, slots=True)
 class RunEnded:
     done: tuple[tuple[str, str], ...]  # (task, commit)
-    decomposed: tuple[str, ...]
+    decomposed: tuple[tuple[str, bool], ...]  # (task, whether all its subtasks are done)
     needs_help: tuple[tuple[str, str], ...]  # (task, why)
     stuck: tuple[tuple[str, str], ...]  # open tasks that wait, where none is ready
     open_tasks: int

@@ -4,9 +4,10 @@ it was.
 
 from collections.abc import Collection, Mapping, Sequence
 
-from kern import guard, plain
+from kern import guard, plain, refs
 from kern.events import Sink, Warned
-from kern.repo import Commit, Entry, Head, Repo, StartRef, slug
+from kern.refs import StartRef
+from kern.repo import Commit, Entry, Head, Repo
 from kern.snapshot import Snapshots
 from kern.spec import Key
 
@@ -22,7 +23,9 @@ class Keeper:
 
     def keep(self, key: Key, name: str, tree: str, parent: str) -> str:
         """A commit of the whole tree under the task's attempts; its short ref name."""
-        return self.repo.keep(slug(key), name, tree, f"{name}\n\nKern-Task: {key.text}\n", parent)
+        return refs.keep(
+            self.repo, refs.slug(key), name, tree, f"{name}\n\nKern-Task: {key.text}\n", parent
+        )
 
     # ---------------------------------------------------------------- the working tree
 
@@ -50,7 +53,7 @@ class Keeper:
             if path in wanted and path not in touched
         }
         unknown = set(todo) & self.repo.changed(known, now).keys()
-        for ref, _ in self.repo.kept(slug(key)) if unknown else ():
+        for ref, _ in refs.kept(self.repo, refs.slug(key)) if unknown else ():
             unknown &= self.repo.changed(f"{ref}^{{tree}}", now).keys()
         if unknown:
             ref = self.keep(key, name, now, base)

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kern import answer, documents, plain, spec, workspace
+from kern import answer, documents, plain, refs, spec, workspace
 from kern.documents import LEARNINGS, SPEC, Documents
 from kern.errors import KernError
 from kern.pipeline import Answered, Facts, Held, Research, Saved, Stage, Start
-from kern.repo import Change, Commit, Entry, Head, Repo, StartRef
+from kern.refs import StartRef
+from kern.repo import Change, Commit, Entry, Head, Repo
 from kern.snapshot import Snapshots
 from kern.spec import Key, Kind, Marker, Spec, Task
 from kern.workspace import Scope
@@ -85,7 +86,7 @@ class Observer:
         """The start ref of this branch; and where one of the `[~]` task stands, if elsewhere."""
         here = None
         away: list[tuple[str, StartRef]] = []
-        for branch, start in self.repo.start_refs():
+        for branch, start in refs.starts(self.repo):
             if branch == head.name or (
                 # A detached HEAD's name changes with the commit that the walk itself made.
                 not head.branch

@@ -236,3 +236,21 @@ def signals() -> Iterator[None]:
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
+
+
+def capture(argv: Sequence[str], seconds: float) -> tuple[int, str]:
+    """Exit code and output of a short command; 127: not startable, 124: it hangs."""
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return 124, ""
+    except OSError as exc:
+        return 127, str(exc.strerror)
+    return done.returncode, done.stdout.decode("utf-8", "replace")

@@ -21,7 +21,7 @@ _RESULT = re.compile(rb'"type"\s*:\s*"result"')
 
 
 def objects(buffer: Buffer) -> Iterator[Object]:
-    """The top-level objects, or those of a top-level array, in order; too large ones are left out."""
+    """The top-level objects, or a top-level array's, in order; too large ones are left out."""
     yield from _objects(buffer, _spans(buffer))
 
 
@@ -89,7 +89,7 @@ def _is_result(buffer: Buffer, start: int, end: int) -> bool:
 
 
 def _shorten(buffer: Buffer, start: int, end: int) -> bytes:
-    """The object with each over-long string cut in its middle; its end, where the code is, stays."""
+    """The object with over-long strings cut in their middle; the end, where the code is, stays."""
     parts: list[bytes] = []
     at = start
     for match in _STRING.finditer(buffer, start, end):

@@ -3,7 +3,6 @@
 """
 
 import contextlib
-import hashlib
 import os
 import re
 import signal
@@ -17,10 +16,6 @@ from git import Git
 from git.exc import GitCommandNotFound
 
 from kern.errors import KernError, UsageError
-from kern.spec import Key
-
-START = "refs/kern/start"
-ATTEMPTS = "refs/kern/attempts"
 
 # What a caller's hook or alias left in the environment would point git elsewhere.
 _INHERITED = (
@@ -47,20 +42,6 @@ class Entry:
 
 
 Change = tuple[Entry | None, Entry | None]
-
-
-@dataclass(frozen=True, slots=True)
-class StartRef:
-    """Standing: stage 2 of `attempt` was begun on `base` with the working tree as `tree`."""
-
-    ref: str
-    commit: str
-    tree: str
-    base: str
-    index: str  # tree of the person's index
-    guard: str  # tree of git's own configuration and hooks
-    task: Key
-    attempt: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +135,7 @@ class Repo:
         if code or len(lines) < 2:
             raise UsageError(
                 "this repository has no commit yet",
-                hint='git add --all && git commit -m "start"  (or: git commit --allow-empty -m start)',
+                hint="git add --all && git commit -m start, or: git commit --allow-empty -m start",
             )
         name = lines[1]
         return Head(lines[0], name.removeprefix("refs/heads/") if name != "HEAD" else "")
@@ -285,74 +266,8 @@ class Repo:
         rows = (row.partition("\0") for row in out.decode("utf-8", "replace").splitlines())
         return frozenset(sha for sha, _, said in rows if pattern.match(said))
 
-    # ------------------------------------------------------------ refs
-
-    def start_refs(self) -> list[tuple[str, StartRef]]:
-        """(branch, start ref) of every branch of this working tree."""
-        prefix = f"{START}/{self.worktree}/"
-        form = "%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(contents)%01"
-        out = self.text("for-each-ref", f"--format={form}", prefix.rstrip("/"))
-        found = []
-        for record in out.split("\x01"):
-            fields = record.strip("\n").split("\0")
-            if len(fields) < 5:
-                continue
-            ref, commit, tree, parents, message = fields
-            said = dict(re.findall(r"^(Kern-[A-Za-z]+): ?(.*)$", message, re.M))
-            ids = parents.split()
-            if len(ids) < 2 or "Kern-Task" not in said:
-                continue
-            key = Key(
-                said.get("Kern-Parent", ""), said["Kern-Task"], int(said.get("Kern-Nth", "1"))
-            )
-            attempt = int(said.get("Kern-Attempt", "1"))
-            guard = ids[2] if len(ids) > 2 else ""
-            start = StartRef(ref, commit, tree, ids[0], ids[1], guard, key, attempt)
-            found.append((ref.removeprefix(prefix).removesuffix("/@"), start))
-        return found
-
-    def write_start(
-        self, head: Head, tree: str, index: str, guard: str, key: Key, attempt: int
-    ) -> None:
-        """Remember what stage 2 begins with, before its process exists."""
-        said = f"Kern-Parent: {key.parent}\nKern-Nth: {key.nth}\nKern-Attempt: {attempt}"
-        sides = [
-            self.commit_object(index, (), "index\n"),
-            self.commit_object(guard, (), "git's own\n"),
-        ]
-        message = f"before attempt {attempt}\n\nKern-Task: {key.text}\n{said}\n"
-        commit = self.commit_object(tree, (head.commit, *sides), message)
-        self.git("update-ref", f"{START}/{self.worktree}/{head.name}/@", commit)
-
-    def delete_ref(self, ref: str, old: str = "") -> None:
-        self.git("update-ref", "-d", ref, *([old] if old else []))
-
-    def keep(self, slug: str, name: str, tree: str, message: str, parent: str) -> str:
-        """Keep a tree as `refs/kern/attempts/<slug>/<name>`, never over another; returns the short
-        name.
-        """
-        for suffix in range(1000):
-            ref = f"{ATTEMPTS}/{slug}/{name}" + (f"+{suffix}" if suffix else "")
-            code, out, _ = self.run("rev-parse", "--verify", "-q", f"{ref}^{{tree}}")
-            if code:
-                commit = self.commit_object(tree, (parent,), message)
-                self.git("update-ref", ref, commit, "0" * len(commit))
-                return ref.removeprefix("refs/")
-            if out.decode().strip() == tree:
-                return ref.removeprefix("refs/")
-        raise KernError(
-            f"more than 1000 refs under {ATTEMPTS}/{slug}", hint="kern clean --older 0d"
-        )
-
-    def kept(self, slug: str = "") -> list[tuple[str, int]]:
-        """(ref, epoch seconds) of what was kept, of one task or of all."""
-        where = f"{ATTEMPTS}/{slug}".rstrip("/")
-        out = self.text("for-each-ref", "--format=%(refname) %(committerdate:unix)", where)
-        rows = (line.rpartition(" ") for line in out.splitlines())
-        return [(ref, int(when)) for ref, _, when in rows]
-
     def move_head(self, new: str, old: str, why: str) -> None:
-        """Compare and swap of the branch (or the detached HEAD); the working tree stays as it is."""
+        """Compare and swap of the branch or the detached HEAD; no file is touched."""
         self.git("update-ref", "-m", f"kern: {why}", "HEAD", new, old)
 
     def switch_back(self, head: Head) -> None:
@@ -366,7 +281,7 @@ class Repo:
 
     @contextlib.contextmanager
     def private_index(self, *, copy: bool = False) -> Iterator[dict[str, str]]:
-        """An index of kern's own, empty or a copy of the person's; the environment that names it."""
+        """An index of kern's own, empty or a copy of the person's: the environment naming it."""
         folder = self.git_dir / "kern"
         folder.mkdir(exist_ok=True)
         path = folder / f"index-{os.getpid()}-{time.monotonic_ns()}"
@@ -491,12 +406,3 @@ def open_at(folder: Path) -> Repo:
         )
     root, git_dir, common = (Path(line).resolve() for line in lines[:3])
     return Repo(root, git_dir, common)
-
-
-def slug(key: Key) -> str:
-    """A ref name component for a task: words of its text and 6 hex of its identity."""
-    words = re.sub(r"[^a-z0-9]+", "-", key.text.lower()).strip("-")[:40].strip("-") or "task"
-    digest = hashlib.sha256(
-        f"{key.parent}\0{key.text}\0{key.nth}".encode("utf-8", "surrogateescape")
-    )
-    return f"{words}-{digest.hexdigest()[:6]}"

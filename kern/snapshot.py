@@ -274,7 +274,7 @@ class Snapshots:
     # ------------------------------------------------------------ as git would store it
 
     def cleaned(self, changes: Mapping[str, Change]) -> dict[str, Change]:
-        """The entries of a change between snapshots as `git add` would make them: filters applied."""
+        """A change between snapshots as `git add` would store it: filters applied."""
         if not changes or not self._filtered(changes):
             return dict(changes)
         return {

@@ -33,7 +33,7 @@ _KINDS = frozenset(Kind)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What identifies a task across edits: its parent's text, its own, and which of the equal ones."""
+    """Identifies a task across edits: its parent's text, its own, which of the equal ones."""
 
     parent: str
     text: str
@@ -144,7 +144,7 @@ _BULLETS = frozenset("-*+0123456789")
 
 
 def parse(text: str) -> Spec:
-    """Linear in the text. Never raises: what is wrong comes back as diagnostics with line numbers."""
+    """Linear in the text. Never raises: what is wrong comes back as diagnostics."""
     reader = _Reader()
     for number, line in enumerate(text.split("\n"), 1):
         reader.take(number, line)

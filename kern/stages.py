@@ -1,4 +1,4 @@
-"""One stage as a call: prompt in, reply out; a transient fault is made good by the same call again."""
+"""One stage as a call: prompt in, reply out; transient faults are retried."""
 
 import mmap
 import os
@@ -128,7 +128,7 @@ class Caller:
         if reply is None:
             told = fault.message if fault else ""
             reply = Reply(result={"type": "result", "is_error": True, "errors": [told]})
-        if reply.version and _too_old(reply.version):
+        if () < claude.version(reply.version) < claude.OLDEST:
             oldest = ".".join(map(str, claude.OLDEST))
             raise KernError(
                 f"claude {reply.version} is too old: kern needs {oldest} or newer",
@@ -187,11 +187,6 @@ def _stop(stage: Stage, fault: Fault, transcript: Path) -> KernError:
             f"usage limit: {fault.message}{when}", hint="run kern again then: it resumes"
         )
     return KernError(said, hint=fault.hint or f"the transcript: {transcript}")
-
-
-def _too_old(version: str) -> bool:
-    numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:3] if part.isdigit())
-    return bool(numbers) and numbers < claude.OLDEST
 
 
 def stage_file(

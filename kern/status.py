@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from kern import plain, repo, spec, workspace
+from kern import lock, plain, repo, spec, workspace
 from kern.documents import Documents
 from kern.observe import Observer
 from kern.pipeline import resume, tier
@@ -20,7 +20,7 @@ def snapshot(folder: Path) -> dict[str, Any]:
     scope = workspace.scope(found.root, head.name, create=False)
     next_task = spec.select(parsed)
     at = Observer(found, scope, papers, Snapshots(found)).look(reading=True)
-    holder = workspace.holder(scope)
+    holder = lock.holder(scope)
     counts = {marker.name.lower(): 0 for marker in Marker}
     for task in parsed.tasks:
         counts[task.marker.name.lower()] += 1

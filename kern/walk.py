@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kern import answer, edit, guard, plain, process, reconcile, workspace
+from kern import answer, edit, guard, plain, process, reconcile, refs, verdict, workspace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.committing import Committer, overlap
@@ -21,7 +21,9 @@ from kern.events import AttemptNoted, Sink, Traced, Warned
 from kern.keeper import Keeper, some
 from kern.observe import Observer, Situation, StageFile, named, naming, said
 from kern.pipeline import ATTEMPTS, Outcome, Saved, Stage, Tier, skipped, tier
-from kern.repo import Commit, Entry, Repo, StartRef
+from kern.recovery import Recovery, drop_start
+from kern.refs import StartRef
+from kern.repo import Commit, Entry, Repo
 from kern.snapshot import Snapshots
 from kern.spec import Key, Kind, Marker, Spec, Task, parse, select
 from kern.stages import Caller, Said, stage_file
@@ -55,6 +57,7 @@ class Walk:
         self.snapshots = Snapshots(repo)
         self.observer = Observer(repo, scope, self.papers, self.snapshots)
         self.keeper = Keeper(repo, self.snapshots, sink)
+        self.recovery = Recovery(repo, scope, self.papers, self.snapshots, self.keeper, sink)
         self.briefs = Briefs(repo, self.papers, templates)
         self.committer = Committer(
             repo, self.observer, self.papers, self.briefs, caller, sink, self._save_commit
@@ -68,12 +71,12 @@ class Walk:
         self.sink(Warned(text))
 
     def _one_active(self) -> None:
-        """More than one `[~]`: the start ref's stays, else the stage files', else the first (R10)."""
+        """Of several `[~]` the start ref's stays, else the stage files', else the first (R10)."""
         text, parsed = self.papers.spec()
         if len(parsed.active) < 2:
             return
         active = {task.key for task in parsed.active}
-        starts = [start.task for _, start in self.repo.start_refs()]
+        starts = [start.task for _, start in refs.starts(self.repo)]
         files = [workspace.load(self.scope, stage) for stage in Stage]
         names = [*starts, *(named(value) for value in files if value)]
         preferred = next((key for key in names if key in active), None)
@@ -100,7 +103,7 @@ class Walk:
     # ---------------------------------------------------------------- stage 1
 
     def research(self, at: Situation) -> None:
-        """Row n. The tree is watched: an agent that wrote has failed, a person who wrote is named."""
+        """Row n. The tree is watched: an agent that wrote has failed, a person is named."""
         key, task = _open(at)
         began = _now()
         before = self.snapshots.take()
@@ -161,7 +164,9 @@ class Walk:
             workspace.retire(self.scope, at.attempt - 1)
         before = self.snapshots.take()
         planted = guard.take(self.repo)
-        self.repo.write_start(at.head, before, self.repo.index_tree(), planted, key, at.attempt)
+        refs.write_start(
+            self.repo, at.head, before, self.repo.index_tree(), planted, key, at.attempt
+        )
         start = self._start(at)
         papers = self._papers()
         researched = at.files[Stage.RESEARCH]
@@ -198,12 +203,12 @@ class Walk:
 
     def _start(self, at: Situation) -> StartRef:
         """The start ref as it stands; its task may have been named by an older text."""
-        return next(start for branch, start in self.repo.start_refs() if branch == at.head.name)
+        return next(start for branch, start in refs.starts(self.repo) if branch == at.head.name)
 
     # ---------------------------------------------------------------- the verdict
 
     def prove(self, at: Situation) -> None:
-        """Step 7: the tree as the agent left it, then the witnesses; the outcome becomes durable."""
+        """Step 7: the tree as the agent left it, then the witnesses' verdict, made durable."""
         key, task = _open(at)
         second = at.files[Stage.IMPLEMENT]
         start, tree = str(second["kern"]["start"]), str(second["kern"]["tree"])
@@ -212,34 +217,22 @@ class Walk:
         self._decide(second, self._verdict(at, task, second, start, tree), key)
 
     def _verdict(self, at: Situation, task: Task, second: StageFile, start: str, tree: str) -> str:
+        """The outcome's words: what the answer says, as far as git bears it out."""
         replied = answer.parse(Stage.IMPLEMENT, said(second))
-        subtasks = [title for title in replied.subtasks if title != task.text]
-        if tier(at.facts.attempts, subtask=at.facts.subtask) is Tier.DECOMPOSE:
-            if replied.code is answer.Code.DECOMPOSED and subtasks:
-                return Saved.DECOMPOSED
-            return f"{Saved.SKIPPED}: {ATTEMPTS} attempts failed and it could not be split"
-        match replied.code:
-            case answer.Code.SUCCESS:
-                return self._success(at, start, tree)
-            case answer.Code.DECOMPOSED if at.facts.subtask:
-                return f"{Saved.FAILED}: a subtask cannot be split again"
-            case answer.Code.DECOMPOSED if not subtasks:
-                return f"{Saved.FAILED}: DECOMPOSED without usable subtasks"
-            case answer.Code.DECOMPOSED:
-                return Saved.DECOMPOSED
-            case answer.Code.SKIPPED:
-                return f"{Saved.SKIPPED}: {replied.reason}"
-            case _:
-                return f"{Saved.FAILED}: {replied.reason}"
+        objection = ""
+        if replied.code is answer.Code.SUCCESS:
+            objection = self._objection(at, start, tree)
+        mode = tier(at.facts.attempts, subtask=at.facts.subtask)
+        return verdict.decide(
+            replied, task.text, mode, subtask=at.facts.subtask, objection=objection
+        )
 
-    def _success(self, at: Situation, start: str, tree: str) -> str:
-        """git's word on a SUCCESS: something changed, and it can be told from what is the person's."""
-        if start == tree or not self.observer.task_change(start, tree):
-            return f"{Saved.FAILED}: SUCCESS was claimed, but nothing changed"
+    def _objection(self, at: Situation, start: str, tree: str) -> str:
+        """git's word: something changed, and it can be told from what is the person's."""
+        if not self.observer.task_change(start, tree):
+            return "SUCCESS was claimed, but nothing changed"
         _, conflicts = self.observer.expected(start, tree, at.head.commit)
-        if conflicts:
-            return f"{Saved.FAILED}: {overlap(at, conflicts)}"
-        return Saved.PROVED
+        return overlap(at, conflicts) if conflicts else ""
 
     def _decide(self, second: StageFile, outcome: str, key: Key) -> None:
         kern = {**second["kern"], "outcome": outcome}
@@ -272,14 +265,6 @@ class Walk:
         when = at.files[Stage.IMPLEMENT]["kern"].get("time")
         self._save(outcome, _open(at)[0], Stage.COMMIT, at.attempt, base=at.head.commit, time=when)
 
-    def undo_commit(self, at: Situation) -> None:
-        """Row b: the same after a crash."""
-        tip = self.repo.commit(at.head.commit)
-        self.repo.move_head(tip.parents[0], tip.sha, "not the task's commit")
-        self.warn(
-            f"a commit of stage 3 that is not the task's taken back: {tip.sha[:7]} {tip.subject}"
-        )
-
     def reject(self, at: Situation) -> None:
         reason = answer.parse(Stage.COMMIT, said(at.files[Stage.COMMIT])).reason
         outcome = f"{Saved.FAILED}: rejected at the commit: {reason}"
@@ -298,7 +283,7 @@ class Walk:
             return edit.tick(text, parsed, task) if task else text
 
         self.papers.edit(apply)
-        self._drop_start(at)
+        drop_start(self.repo, at)
         self.sweep()
         return Settled(at.key.text, Outcome.DONE, f"{at.done.sha[:7]} {at.done.subject}", at.key)
 
@@ -358,7 +343,7 @@ class Walk:
             if at.facts.saved is Saved.DECOMPOSED:
                 outcome = Outcome.DECOMPOSED
                 replied = answer.parse(Stage.IMPLEMENT, said(second))
-                titles = tuple(title for title in replied.subtasks if title != task.text)
+                titles = verdict.subtasks(replied, task.text)
         elif exhausted:
             last = task.of(Kind.ATTEMPT)[-1].text
             reason = f"{ATTEMPTS} attempts failed, the last: {last}"
@@ -369,7 +354,7 @@ class Walk:
             )
         if outcome is not Outcome.DECOMPOSED:
             outcome = skipped(task.full_failures(ATTEMPTS), exhausted=exhausted)
-        self._drop_start(at)
+        drop_start(self.repo, at)
 
         def apply(text: str, parsed: Spec, found: Task) -> str:
             text = edit.mark(text, found, Marker.PENDING)
@@ -386,61 +371,6 @@ class Walk:
     # ---------------------------------------------------------------- after a kill or a person's
     # hand
 
-    def undo(self, at: Situation) -> None:
-        """Row l: stage 2 was begun and its answer never saved. Not an attempt."""
-        assert at.start is not None
-        self.keeper.enforce(at.head, at.start)
-        self.keeper.undo_commits(at.start, "stage 3")
-        ref = self.keeper.back_to(at.start, f"{at.start.attempt}-killed")
-        if ref:
-            self.warn(
-                f"an earlier run ended in the middle of stage 2: its work and what you changed since are kept "
-                f"(git diff {at.start.tree[:12]} {ref}), the tree is as it was before"
-            )
-        self._drop_start(at)
-
-    def abandon(self, at: Situation) -> None:
-        """Row f: the task was unmarked, reworded or removed while its stage 2 stood open."""
-        start = at.start
-        assert start is not None
-        self.keeper.enforce(at.head, start)
-        self.keeper.undo_commits(start, "stage 3")
-        second = workspace.load(self.scope, Stage.IMPLEMENT)
-        if (
-            second
-            and named(second) == start.task
-            and second["kern"].get("attempt") == start.attempt
-        ):
-            self.keeper.keep(
-                start.task, str(start.attempt), str(second["kern"]["tree"]), start.base
-            )
-        ref = self.keeper.back_to(start, f"{start.attempt}-killed")
-        kept = f": its work is kept as {ref}, the tree is as it was before" if ref else ""
-        self.warn(f"no longer in progress: {start.task.text}{kept}")
-        self.repo.delete_ref(start.ref, start.commit)
-
-    def take_over(self, at: Situation) -> None:
-        """Row e: a person ticked the task before kern could; the tree is theirs."""
-        assert at.start is not None
-        ref = self.keeper.keep(
-            at.start.task,
-            f"{at.start.attempt}-taken-over",
-            self.snapshots.take(at.start.tree),
-            at.head.commit,
-        )
-        self.warn(
-            f"you ticked it yourself: {at.start.task.text}: left as it is, also kept as {ref}"
-        )
-        self._drop_start(at)
-
-    def remark(self, at: Situation) -> None:
-        """Row e without stage2.json: nobody but a dying agent can have ticked it."""
-        assert at.key is not None
-        self.papers.edit_task(at.key, lambda text, _, task: edit.mark(text, task, Marker.ACTIVE))
-        self.warn(
-            f"ticked while stage 2 was running, without its answer: back to [~]: {at.key.text}"
-        )
-
     # ---------------------------------------------------------------- shared
 
     def _put_back(self, at: Situation, wanted: Mapping[str, Entry | None], *, known: str) -> None:
@@ -453,10 +383,6 @@ class Walk:
             base=at.start.base if at.start else str(kern["base"]),
             name=f"{at.attempt}-edited",
         )
-
-    def _drop_start(self, at: Situation) -> None:
-        if at.start:
-            self.repo.delete_ref(at.start.ref, at.start.commit)
 
     def sweep(self) -> None:
         """Stage files to history; their own time and task name the folder, so a killed sweep goes

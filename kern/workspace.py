@@ -9,15 +9,12 @@ import json
 import os
 import re
 import shutil
-import socket
 import stat
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from filelock import FileLock, SoftFileLock, Timeout
 
 from kern.errors import KernError, UsageError
 from kern.pipeline import Stage
@@ -67,7 +64,7 @@ def scope(root: Path, branch: str, *, create: bool = True) -> Scope:
         folder = base
         for part in (project, *branch.split("/")):
             folder /= part
-            _own_folder(folder)
+            own_folder(folder)
     return found
 
 
@@ -76,9 +73,9 @@ def _base(*, create: bool) -> tuple[Path, str]:
     if moved:
         base = Path(moved).expanduser().absolute()
         if create:
-            with _reported(base):
+            with reported(base):
                 base.parent.mkdir(parents=True, exist_ok=True)
-            _own_folder(base)
+            own_folder(base)
         elif why := _unsafe(base):
             raise UsageError(f"KERN_DIR={base} {why}", hint="set KERN_DIR to a folder of your own")
         return base, ""
@@ -92,7 +89,7 @@ def _base(*, create: bool) -> tuple[Path, str]:
         notice = f"{shared} {why}: using {base} instead"
     if create:
         for folder in (base.parent, base):
-            _own_folder(folder, loose=folder.name == "claude")
+            own_folder(folder, loose=folder.name == "claude")
     return base, notice
 
 
@@ -115,8 +112,8 @@ def _unsafe(folder: Path, *, loose: bool = False) -> str:
     return ""
 
 
-def _own_folder(folder: Path, *, loose: bool = False) -> None:
-    with _reported(folder), contextlib.suppress(FileExistsError):
+def own_folder(folder: Path, *, loose: bool = False) -> None:
+    with reported(folder), contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     if why := _unsafe(folder, loose=loose):
         raise UsageError(
@@ -126,13 +123,13 @@ def _own_folder(folder: Path, *, loose: bool = False) -> None:
 
 
 def _project(base: Path, root: Path, *, create: bool) -> str:
-    """The basename of the top level; where another repository has the name, with 6 hex of the path."""
+    """The top level's basename; with 6 hex of the path where another repository has the name."""
     plain = re.sub(r"[\x00-\x1f]", "_", root.name) or "root"
     for name in (plain, f"{plain}-{_digest(str(root))}"):
         claim = base / name / ".root"
         if create:
-            _own_folder(base / name)
-            with _reported(claim), contextlib.suppress(FileExistsError):
+            own_folder(base / name)
+            with reported(claim), contextlib.suppress(FileExistsError):
                 descriptor = os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW, 0o600)
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(os.fsencode(root))
@@ -151,7 +148,7 @@ _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 @contextlib.contextmanager
-def _reported(path: Path) -> Iterator[None]:
+def reported(path: Path) -> Iterator[None]:
     try:
         yield
     except FileExistsError:
@@ -173,7 +170,7 @@ def _failure(path: Path, exc: OSError) -> KernError:
 
 def replace(path: Path, data: bytes, *, mode: int = 0o600) -> None:
     """Write a whole file or nothing, and onto the disk before it takes the old one's place."""
-    with _reported(path):
+    with reported(path):
         descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -219,9 +216,11 @@ def load(where: Scope, stage: Stage) -> dict[str, Any] | None:
 
 def retire(where: Scope, attempt: int) -> None:
     """Make room for the next attempt's stage 2: the booked one is kept under its own number."""
-    with _reported(where.folder):
-        for old, new in ((where.stage_file(Stage.IMPLEMENT), f"attempt{attempt}.json"),
-                         (where.transcript(Stage.IMPLEMENT), f"attempt{attempt}-transcript.json")):  # fmt: skip
+    with reported(where.folder):
+        for old, new in (
+            (where.stage_file(Stage.IMPLEMENT), f"attempt{attempt}.json"),
+            (where.transcript(Stage.IMPLEMENT), f"attempt{attempt}-transcript.json"),
+        ):
             if old.exists():
                 os.replace(old, where.folder / new)
         for left in (where.stage_file(Stage.COMMIT), where.transcript(Stage.COMMIT)):
@@ -230,7 +229,7 @@ def retire(where: Scope, attempt: int) -> None:
 
 def sweep(where: Scope, name: str) -> Path | None:
     """Move what a finished walk left into `history/<name>/`; `last` points there. Repeatable."""
-    with _reported(where.folder):
+    with reported(where.folder):
         if not where.folder.is_dir():
             return None
         leftovers = [
@@ -270,83 +269,9 @@ def forget_history(where: Scope, before: float) -> int:
     """Delete walks whose folder is older than `before` (epoch seconds); says how many."""
     gone = 0
     history = where.folder / "history"
-    with _reported(history):
+    with reported(history):
         for entry in list(os.scandir(history)) if history.is_dir() else ():
             if entry.is_dir(follow_symlinks=False) and entry.stat().st_mtime < before:
                 shutil.rmtree(entry.path)
                 gone += 1
     return gone
-
-
-# ---------------------------------------------------------------- the lock
-
-
-@contextlib.contextmanager
-def hold(where: Scope, git_dir: Path) -> Iterator[None]:
-    """Hold the working tree and the scope, or say who does.
-
-    The FileLock in the git directory guards the tree itself, whatever branch or KERN_DIR; the
-    kernel drops it with its holder. The SoftFileLock stands at the documented path, its holder's
-    PID inside; a killed holder's marker is taken over.
-    """
-    tree = FileLock(git_dir / "kern.lock", mode=0o600)
-    with _reported(git_dir / "kern.lock"):
-        try:
-            tree.acquire(timeout=0)
-        except Timeout:
-            raise _held(where, git_dir) from None
-    try:
-        _own_folder(where.lock)
-        marker = SoftFileLock(where.lock / "pid", mode=0o600)
-        with _reported(where.lock):
-            try:
-                marker.acquire(timeout=1, poll_interval=0.05)
-            except Timeout:
-                raise _unjudged(where) from None
-        try:
-            replace(git_dir / "kern.holder", str(os.getpid()).encode())
-            yield
-        finally:
-            marker.release()
-            with contextlib.suppress(OSError):
-                where.lock.rmdir()
-            with contextlib.suppress(OSError):
-                (git_dir / "kern.holder").unlink()
-    finally:
-        tree.release()
-
-
-def holder(where: Scope) -> tuple[int, str] | None:
-    """PID and host as the marker has them."""
-    raw = read(where.lock / "pid")
-    lines = (raw or b"").decode("utf-8", "replace").split()
-    if len(lines) >= 2 and lines[0].isdigit():
-        return int(lines[0]), lines[1]
-    return None
-
-
-def _held(where: Scope, git_dir: Path) -> KernError:
-    pid = (read(git_dir / "kern.holder") or b"").decode("ascii", "replace").strip()
-    who = f"pid {pid}" if pid else "its pid is not known yet"
-    return KernError(
-        f"another kern is at work in this working tree ({who})",
-        hint="wait for it, stop it with Ctrl-C in its terminal"
-        + (f" or `kill {pid}`" if pid else "")
-        + ", or run in a git worktree",
-    )
-
-
-def _unjudged(where: Scope) -> KernError:
-    found = holder(where)
-    path = where.lock / "pid"
-    if found is None:
-        return KernError(
-            f"the lock {path} is empty or damaged: it cannot be told whether its kern is alive",
-            hint=f"if no kern runs on {where.project}, branch {where.branch}: rm {path}",
-        )
-    pid, host = found
-    where_to = "" if host == socket.gethostname() else f" on {host}"
-    return KernError(
-        f"another kern holds {where.project}, branch {where.branch} (pid {pid}{where_to})",
-        hint=f"wait for it; if it is gone: rm {path}",
-    )

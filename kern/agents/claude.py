@@ -57,6 +57,12 @@ _RULES = {
 }
 
 
+def version(text: str) -> tuple[int, ...]:
+    """The first version number in a text, as three numbers; empty where there is none."""
+    match = re.search(r"(\d+)\.(\d+)\.(\d+)", text)
+    return tuple(map(int, match.groups())) if match else ()
+
+
 def argv(stage: Stage, model: str) -> list[str]:
     """The prompt goes to stdin: as an argument it may not exceed 128 KiB."""
     return [*_COMMON, "--model", model, "--tools", ",".join(TOOLS[stage]), *_RULES[stage]]

@@ -1,0 +1,93 @@
+"""`kern demo`: the real pipeline on a sample repository, with an embedded agent."""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from kern import engine, process
+from kern.console import Console
+from kern.errors import KernError
+
+SPEC = """\
+# Tasks of the demo
+
+- [ ] greet.sh NAME greets by name
+- [ ] words.sh FILE prints the number of words, and nothing else
+- [ ] summary of a text file: its words and its lines, as one report
+"""
+GREET = "#!/bin/sh\necho Hello\n"
+CHECK = """\
+#!/bin/sh
+# Every script must parse.
+for script in *.sh; do
+  sh -n "$script" || exit 1
+done
+"""
+
+
+def main() -> int:
+    """Makes the repository, runs kern there, shows the commits; kern's exit code."""
+    folder = Path(tempfile.mkdtemp(prefix="kern-demo-")).resolve()
+    root = folder / "sample"
+    agent = _agent(folder)
+    _sample(root)
+    _say(f"A sample repository: {root}\nIts SPEC.md:\n\n{SPEC}")
+    _say("kern carries the tasks out with an agent that plays a script: no account, no network.\n")
+    os.environ["KERN_DIR"] = str(folder / "kern")
+    console = Console()
+    try:
+        code = engine.run(root, engine.Options(5, 0, str(agent), tick=console.tick), console)
+    finally:
+        console.close()
+    _, log = process.capture(
+        ["git", "-C", str(root), "log", "--reverse", "--format=%h  %s", "--stat"], 10
+    )
+    _, refs = process.capture(
+        ["git", "-C", str(root), "for-each-ref", "--format=%(refname:short)", "refs/kern/attempts"],
+        10,
+    )
+    _say(f"\nThe commits:\n\n{log}\nThe failed attempts, kept:\n\n{refs}")
+    _say(
+        "The folder stays. Look around:\n\n"
+        f"  cd {root}\n"
+        "  cat SPEC.md                 # the notes that kern wrote\n"
+        f"  export KERN_DIR={folder / 'kern'}\n"
+        "  kern status\n"
+        '  jq -r .result "$(kern path)"/last/stage2.json'
+    )
+    return code
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _agent(folder: Path) -> Path:
+    script = folder / "demo-agent"
+    package = Path(__file__).resolve().parent.parent
+    script.write_text(
+        f'#!/bin/sh\nPYTHONPATH="{package}" exec "{sys.executable}" -m kern.demo_agent\n'
+    )
+    script.chmod(0o755)
+    return script
+
+
+def _sample(root: Path) -> None:
+    root.mkdir()
+    (root / "SPEC.md").write_text(SPEC)
+    for name, text in (("greet.sh", GREET), ("check.sh", CHECK)):
+        (root / name).write_text(text)
+        (root / name).chmod(0o755)
+    for argv in (
+        ("init", "--quiet"),
+        ("config", "user.name", "kern demo"),
+        ("config", "user.email", "demo@localhost"),
+        ("config", "commit.gpgsign", "false"),
+        ("config", "core.hooksPath", ".git/hooks"),
+        ("add", "--all"),
+        ("commit", "--quiet", "--message", "Start the sample"),
+    ):
+        code, said = process.capture(["git", "-C", str(root), *argv], 30)
+        if code:
+            raise KernError(f"cannot make the sample repository: git {argv[0]}: {said.strip()}")

@@ -1,0 +1,127 @@
+"""`kern doctor`: what a run needs, checked one by one, each problem with its fix."""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypedDict
+
+from kern import bundle, engine, plain, process, repo, workspace
+from kern.agents import claude
+from kern.errors import KernError
+from kern.repo import Repo
+
+OLDEST_GIT = (2, 38)
+
+
+class Check(TypedDict):
+    name: str
+    ok: bool
+    detail: str
+    fix: str
+
+
+def examine(folder: Path, command: str) -> list[Check]:
+    return [*_git(folder), *_agent(command)]
+
+
+def text(checks: list[Check]) -> str:
+    lines = []
+    for check in checks:
+        first, *rest = plain.block(check["detail"]).splitlines() or [""]
+        lines.append(f"{'ok  ' if check['ok'] else 'FAIL'}  {check['name']}: {first}")
+        lines += [f"        {line}" for line in rest]
+        if not check["ok"] and check["fix"]:
+            lines.append(f"      fix: {check['fix']}")
+    return "\n".join(lines)
+
+
+def _check(name: str, ok: bool, detail: str, fix: str = "") -> Check:
+    return {"name": name, "ok": ok, "detail": detail, "fix": "" if ok else fix}
+
+
+def _tried(name: str, attempt: Callable[[], str]) -> Check:
+    try:
+        return _check(name, True, attempt())
+    except KernError as exc:
+        return _check(name, False, str(exc), exc.hint)
+
+
+def _git(folder: Path) -> Iterator[Check]:
+    code, said = process.capture(["git", "--version"], 10)
+    version = re.search(r"(\d+)\.(\d+)", said)
+    numbers = (int(version[1]), int(version[2])) if version else (0, 0)
+    detail = plain.line(said, 100) if code == 0 else "not installed, or not on PATH"
+    yield _check("git", numbers >= OLDEST_GIT, detail, "install git 2.38 or newer")
+    try:
+        found = repo.open_at(folder)
+        head = found.head()
+    except KernError as exc:
+        yield _check("repository", False, str(exc), exc.hint)
+        return
+    yield _check("repository", True, f"{found.root}, branch {head.name}")
+    busy = found.busy()
+    yield _check(
+        "state", not busy, busy or "no merge or rebase under way", "finish or abort it first"
+    )
+    complaint = found.identity()
+    fix = 'git config --global user.name "You"; git config --global user.email you@example.com'
+    yield _check(
+        "identity", not complaint, complaint or found.text("var", "GIT_COMMITTER_IDENT"), fix
+    )
+    yield _tried("SPEC.md", lambda: f"{len(engine.prepare(folder)[2].tasks)} task(s)")
+    yield _tried("prompts", lambda: _prompts(found.root))
+    yield _tried("output folder", lambda: _folder(found, head.name))
+
+
+def _prompts(root: Path) -> str:
+    models = [f"{stage} {form.model}" for stage, form in bundle.templates(root).items()]
+    return ", ".join(models)
+
+
+def _folder(found: Repo, branch: str) -> str:
+    scope = workspace.scope(found.root, branch)
+    return f"{scope.folder}{f' ({scope.notice})' if scope.notice else ''}"
+
+
+def _agent(command: str) -> Iterator[Check]:
+    place = shutil.which(command)
+    if place is None:
+        yield _check("agent", False, f"{command} is not on PATH", claude.INSTALL)
+        return
+    code, said = process.capture([command, "--version"], 30)
+    numbers = claude.version(said)
+    newest = numbers >= claude.OLDEST
+    detail = f"{place}, {plain.line(said, 60)}" if code == 0 else f"{place} does not run: {said}"
+    yield _check(
+        "agent", code == 0 and newest, detail, f"kern needs 2.1 or newer: {claude.INSTALL}"
+    )
+    root = os.getuid() == 0 and not os.environ.get("IS_SANDBOX")
+    yield _check(
+        "user",
+        not root,
+        "root: claude refuses to work unattended" if root else "claude accepts this user",
+        "run kern as an ordinary user; in a container, set IS_SANDBOX=1",
+    )
+    if code == 0:
+        yield _login(command)
+
+
+def _login(command: str) -> Check:
+    """What claude itself says of its login; it does not check the key."""
+    code, said = process.capture([command, "auth", "status", "--json"], 30)
+    try:
+        found = json.loads(said)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or "loggedIn" not in found:
+        return _check("login", True, "unknown: this claude does not tell")
+    how = str(found.get("apiKeySource") or found.get("authMethod") or "")
+    return _check(
+        "login",
+        bool(found["loggedIn"]) and code == 0,
+        f"by {how}" if found["loggedIn"] else "claude is not logged in",
+        "run `claude` by hand and log in, or set ANTHROPIC_API_KEY",
+    )

@@ -1,0 +1,84 @@
+"""Who works here: one kern per working tree, one per project and branch."""
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from filelock import FileLock, SoftFileLock, Timeout
+
+from kern import workspace
+from kern.errors import KernError
+from kern.workspace import Scope
+
+
+@contextlib.contextmanager
+def hold(where: Scope, git_dir: Path) -> Iterator[None]:
+    """Hold the working tree and the scope, or say who does.
+
+    The FileLock in the git directory guards the tree itself, whatever branch or KERN_DIR; the
+    kernel drops it with its holder. The SoftFileLock stands at the documented path, its holder's
+    PID inside; a killed holder's marker is taken over.
+    """
+    tree = FileLock(git_dir / "kern.lock", mode=0o600)
+    with workspace.reported(git_dir / "kern.lock"):
+        try:
+            tree.acquire(timeout=0)
+        except Timeout:
+            raise _held(where, git_dir) from None
+    try:
+        workspace.own_folder(where.lock)
+        marker = SoftFileLock(where.lock / "pid", mode=0o600)
+        with workspace.reported(where.lock):
+            try:
+                marker.acquire(timeout=1, poll_interval=0.05)
+            except Timeout:
+                raise _unjudged(where) from None
+        try:
+            workspace.replace(git_dir / "kern.holder", str(os.getpid()).encode())
+            yield
+        finally:
+            marker.release()
+            with contextlib.suppress(OSError):
+                where.lock.rmdir()
+            with contextlib.suppress(OSError):
+                (git_dir / "kern.holder").unlink()
+    finally:
+        tree.release()
+
+
+def holder(where: Scope) -> tuple[int, str] | None:
+    """PID and host as the marker has them."""
+    raw = workspace.read(where.lock / "pid")
+    lines = (raw or b"").decode("utf-8", "replace").split()
+    if len(lines) >= 2 and lines[0].isdigit():
+        return int(lines[0]), lines[1]
+    return None
+
+
+def _held(where: Scope, git_dir: Path) -> KernError:
+    pid = (workspace.read(git_dir / "kern.holder") or b"").decode("ascii", "replace").strip()
+    who = f"pid {pid}" if pid else "its pid is not known yet"
+    return KernError(
+        f"another kern is at work in this working tree ({who})",
+        hint="wait for it, stop it with Ctrl-C in its terminal"
+        + (f" or `kill {pid}`" if pid else "")
+        + ", or run in a git worktree",
+    )
+
+
+def _unjudged(where: Scope) -> KernError:
+    found = holder(where)
+    path = where.lock / "pid"
+    if found is None:
+        return KernError(
+            f"the lock {path} is empty or damaged: it cannot be told whether its kern is alive",
+            hint=f"if no kern runs on {where.project}, branch {where.branch}: rm {path}",
+        )
+    pid, host = found
+    where_to = "" if host == socket.gethostname() else f" on {host}"
+    return KernError(
+        f"another kern holds {where.project}, branch {where.branch} (pid {pid}{where_to})",
+        hint=f"wait for it; if it is gone: rm {path}",
+    )

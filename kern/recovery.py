@@ -1,0 +1,101 @@
+"""What follows a kill, or a person's hand in the middle of a task: nothing is lost."""
+
+from kern import edit, refs, workspace
+from kern.documents import Documents
+from kern.events import Sink, Warned
+from kern.keeper import Keeper
+from kern.observe import Situation, named
+from kern.pipeline import Stage
+from kern.repo import Repo
+from kern.snapshot import Snapshots
+from kern.spec import Marker
+from kern.workspace import Scope
+
+
+class Recovery:
+    def __init__(
+        self,
+        repo: Repo,
+        scope: Scope,
+        papers: Documents,
+        snapshots: Snapshots,
+        keeper: Keeper,
+        sink: Sink,
+    ) -> None:
+        self.repo = repo
+        self.scope = scope
+        self.papers = papers
+        self.snapshots = snapshots
+        self.keeper = keeper
+        self.sink = sink
+
+    def warn(self, text: str) -> None:
+        self.sink(Warned(text))
+
+    def undo_commit(self, at: Situation) -> None:
+        """Row b: the same after a crash."""
+        tip = self.repo.commit(at.head.commit)
+        self.repo.move_head(tip.parents[0], tip.sha, "not the task's commit")
+        self.warn(
+            f"a commit of stage 3 that is not the task's taken back: {tip.sha[:7]} {tip.subject}"
+        )
+
+    def undo(self, at: Situation) -> None:
+        """Row l: stage 2 was begun and its answer never saved. Not an attempt."""
+        assert at.start is not None
+        self.keeper.enforce(at.head, at.start)
+        self.keeper.undo_commits(at.start, "stage 3")
+        ref = self.keeper.back_to(at.start, f"{at.start.attempt}-killed")
+        if ref:
+            self.warn(
+                "an earlier run ended in the middle of stage 2: the tree is as it was before; its "
+                f"work and what you changed since are kept: git diff {at.start.tree[:12]} {ref}"
+            )
+        drop_start(self.repo, at)
+
+    def abandon(self, at: Situation) -> None:
+        """Row f: the task was unmarked, reworded or removed while its stage 2 stood open."""
+        start = at.start
+        assert start is not None
+        self.keeper.enforce(at.head, start)
+        self.keeper.undo_commits(start, "stage 3")
+        second = workspace.load(self.scope, Stage.IMPLEMENT)
+        if (
+            second
+            and named(second) == start.task
+            and second["kern"].get("attempt") == start.attempt
+        ):
+            self.keeper.keep(
+                start.task, str(start.attempt), str(second["kern"]["tree"]), start.base
+            )
+        ref = self.keeper.back_to(start, f"{start.attempt}-killed")
+        kept = f": its work is kept as {ref}, the tree is as it was before" if ref else ""
+        self.warn(f"no longer in progress: {start.task.text}{kept}")
+        refs.delete(self.repo, start.ref, start.commit)
+
+    def take_over(self, at: Situation) -> None:
+        """Row e: a person ticked the task before kern could; the tree is theirs."""
+        assert at.start is not None
+        ref = self.keeper.keep(
+            at.start.task,
+            f"{at.start.attempt}-taken-over",
+            self.snapshots.take(at.start.tree),
+            at.head.commit,
+        )
+        self.warn(
+            f"you ticked it yourself: {at.start.task.text}: left as it is, also kept as {ref}"
+        )
+        drop_start(self.repo, at)
+
+    def remark(self, at: Situation) -> None:
+        """Row e without stage2.json: nobody but a dying agent can have ticked it."""
+        assert at.key is not None
+        self.papers.edit_task(at.key, lambda text, _, task: edit.mark(text, task, Marker.ACTIVE))
+        self.warn(
+            f"ticked while stage 2 was running, without its answer: back to [~]: {at.key.text}"
+        )
+
+
+def drop_start(repo: Repo, at: Situation) -> None:
+    if at.start:
+        refs.delete(repo, at.start.ref, at.start.commit)

@@ -1,0 +1,100 @@
+"""kern's own refs: what stage 2 began with, and what was kept of failed work."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from kern.errors import KernError
+from kern.repo import Head, Repo
+from kern.spec import Key
+
+START = "refs/kern/start"
+ATTEMPTS = "refs/kern/attempts"
+
+
+@dataclass(frozen=True, slots=True)
+class StartRef:
+    """Standing: stage 2 of `attempt` was begun on `base` with the working tree as `tree`."""
+
+    ref: str
+    commit: str
+    tree: str
+    base: str
+    index: str  # tree of the person's index
+    guard: str  # tree of git's own configuration and hooks
+    task: Key
+    attempt: int
+
+
+def starts(repo: Repo) -> list[tuple[str, StartRef]]:
+    """(branch, start ref) of every branch of this working tree."""
+    prefix = f"{START}/{repo.worktree}/"
+    form = "%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(contents)%01"
+    out = repo.text("for-each-ref", f"--format={form}", prefix.rstrip("/"))
+    found = []
+    for record in out.split("\x01"):
+        fields = record.strip("\n").split("\0")
+        if len(fields) < 5:
+            continue
+        ref, commit, tree, parents, message = fields
+        said = dict(re.findall(r"^(Kern-[A-Za-z]+): ?(.*)$", message, re.M))
+        ids = parents.split()
+        if len(ids) < 2 or "Kern-Task" not in said:
+            continue
+        key = Key(said.get("Kern-Parent", ""), said["Kern-Task"], int(said.get("Kern-Nth", "1")))
+        attempt = int(said.get("Kern-Attempt", "1"))
+        guard = ids[2] if len(ids) > 2 else ""
+        start = StartRef(ref, commit, tree, ids[0], ids[1], guard, key, attempt)
+        found.append((ref.removeprefix(prefix).removesuffix("/@"), start))
+    return found
+
+
+def write_start(
+    repo: Repo, head: Head, tree: str, index: str, guard: str, key: Key, attempt: int
+) -> None:
+    """Remember what stage 2 begins with, before its process exists."""
+    said = f"Kern-Parent: {key.parent}\nKern-Nth: {key.nth}\nKern-Attempt: {attempt}"
+    sides = [
+        repo.commit_object(index, (), "index\n"),
+        repo.commit_object(guard, (), "git's own\n"),
+    ]
+    message = f"before attempt {attempt}\n\nKern-Task: {key.text}\n{said}\n"
+    commit = repo.commit_object(tree, (head.commit, *sides), message)
+    repo.git("update-ref", f"{START}/{repo.worktree}/{head.name}/@", commit)
+
+
+def delete(repo: Repo, ref: str, old: str = "") -> None:
+    repo.git("update-ref", "-d", ref, *([old] if old else []))
+
+
+def keep(repo: Repo, slug: str, name: str, tree: str, message: str, parent: str) -> str:
+    """Keep a tree as `refs/kern/attempts/<slug>/<name>`, never over another; returns the short
+    name.
+    """
+    for suffix in range(1000):
+        ref = f"{ATTEMPTS}/{slug}/{name}" + (f"+{suffix}" if suffix else "")
+        code, out, _ = repo.run("rev-parse", "--verify", "-q", f"{ref}^{{tree}}")
+        if code:
+            commit = repo.commit_object(tree, (parent,), message)
+            repo.git("update-ref", ref, commit, "0" * len(commit))
+            return ref.removeprefix("refs/")
+        if out.decode().strip() == tree:
+            return ref.removeprefix("refs/")
+    raise KernError(f"more than 1000 refs under {ATTEMPTS}/{slug}", hint="kern clean --older 0d")
+
+
+def kept(repo: Repo, slug: str = "") -> list[tuple[str, int]]:
+    """(ref, epoch seconds) of what was kept, of one task or of all."""
+    where = f"{ATTEMPTS}/{slug}".rstrip("/")
+    out = repo.text("for-each-ref", "--format=%(refname) %(committerdate:unix)", where)
+    rows = (line.rpartition(" ") for line in out.splitlines())
+    return [(ref, int(when)) for ref, _, when in rows]
+
+
+def slug(key: Key) -> str:
+    """A ref name component for a task: words of its text and 6 hex of its identity."""
+    words = re.sub(r"[^a-z0-9]+", "-", key.text.lower()).strip("-")[:40].strip("-") or "task"
+    digest = hashlib.sha256(
+        f"{key.parent}\0{key.text}\0{key.nth}".encode("utf-8", "surrogateescape")
+    )
+    return f"{words}-{digest.hexdigest()[:6]}"

@@ -1,0 +1,36 @@
+"""What stage 2's answer comes to: a claim that any witness may demote and none promote."""
+
+from kern.answer import Answer, Code
+from kern.pipeline import ATTEMPTS, Saved, Tier
+
+
+def decide(said: Answer, task: str, mode: Tier, *, subtask: bool, objection: str) -> str:
+    """The outcome as stage2.json holds it: a word of `Saved`, with a reason where it has one.
+
+    `objection` is what the other witnesses hold against a SUCCESS.
+    """
+    parts = subtasks(said, task)
+    if mode is Tier.DECOMPOSE:
+        if said.code is Code.DECOMPOSED and parts:
+            return Saved.DECOMPOSED
+        return f"{Saved.SKIPPED}: {ATTEMPTS} attempts failed and it could not be split"
+    match said.code:
+        case Code.SUCCESS if not objection:
+            return Saved.PROVED
+        case Code.SUCCESS:
+            return f"{Saved.FAILED}: {objection}"
+        case Code.DECOMPOSED if subtask:
+            return f"{Saved.FAILED}: a subtask cannot be split again"
+        case Code.DECOMPOSED if parts:
+            return Saved.DECOMPOSED
+        case Code.DECOMPOSED:
+            return f"{Saved.FAILED}: DECOMPOSED without usable subtasks"
+        case Code.SKIPPED:
+            return f"{Saved.SKIPPED}: {said.reason}"
+        case _:
+            return f"{Saved.FAILED}: {said.reason}"
+
+
+def subtasks(said: Answer, task: str) -> tuple[str, ...]:
+    """A task is no part of itself."""
+    return tuple(title for title in said.subtasks if title != task)
