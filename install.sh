@@ -138,14 +138,14 @@ check_places() { # sets data, bin and new; makes the folders
     trap 'exit 129' HUP
     for folder in "$data/versions" "$bin" "$new"; do
         if ! mkdir -p "$folder" || [ ! -w "$folder" ]; then
-            die "cannot write to $folder" "make it writable, or use another place: XDG_DATA_HOME, HOME"
+            die "cannot write to $folder" "make it writable, or set XDG_DATA_HOME or HOME"
         fi
     done
 }
 
 clean_up() {
     trap '' INT TERM HUP
-    # Not by a flag: a signal may fall between the switch and the line that would set it.
+    # A signal may fall between the switch and the line that takes this trap back.
     [ "$(readlink "$data/current" 2>/dev/null)" != "versions/$id" ] || return 0
     cd / && rm -rf "$new"
     rmdir "$data/versions" "$data" 2>/dev/null
@@ -181,7 +181,7 @@ install_package() {
     trouble=$trouble'|name resolution|could not resolve|connect to proxy|unreachable'
     if grep -Eqi "$trouble" "$log"; then
         die "pip could not reach the network while installing $source" \
-            "check the connection (a proxy: export https_proxy=http://host:port), then run this again"
+            "check the connection (a proxy: export https_proxy=http://host:port), run this again"
     fi
     die "pip could not install $source; its own words are above" \
         "set that right and run this again, or install from elsewhere: KERN_SOURCE=folder or URL"
@@ -298,6 +298,7 @@ main() {
         die "the new version does not run" "report it, with the lines above, at $SITE/issues"
     fi
     switch || die "the new version could not be put in place" "ls -la $data $bin; df $data"
+    trap - EXIT # from here on another install may have switched again: this one is its spare
     say "$version is installed: $bin/kern"
     closing_words
 }

@@ -23,14 +23,19 @@ kern            5 tasks, 10 s between them
 kern 10 30      10 tasks, 30 s between them
 kern -n         show what would happen, do nothing
 
-For each task kern runs three fresh agent processes: research (read-only), implement (full access),
-commit (git only). Kill it at any moment; the next run goes on from there.
-"""
-EPILOG = """\
+For each task kern runs three fresh agent processes: research (read-only), implement (full access), commit
+(git only). Kill it at any moment; the next run goes on from there.
+
 \b
-Exit codes: 0 done, or the iterations are used up; 1 a person is needed; 2 usage, SPEC.md or a
-missing tool; 3 a usage limit; 130, 143, 129 interrupted. \b KERN_DIR       where stage files and
-locks go (default /tmp/claude/kern) KERN_CLAUDE    the agent's command (default claude)
+Exit codes:  0  done, or the iterations are used up
+             1  a person is needed
+             2  usage, SPEC.md, configuration, or a missing tool
+             3  a usage limit
+             130, 143, 129  interrupted
+
+\b
+KERN_DIR     where stage files and locks go (default /tmp/claude/kern)
+KERN_CLAUDE  the agent's command (default claude)
 """
 
 
@@ -116,6 +121,7 @@ def _app(argv: list[str]) -> int:
     app = typer.Typer(
         add_completion=False,
         rich_markup_mode=None,
+        subcommand_metavar="[ITERATIONS] [DELAY] | COMMAND [ARGS]...",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -127,7 +133,7 @@ def _app(argv: list[str]) -> int:
     ]
     AsJson = Annotated[bool, typer.Option("--json", help="Data for jq instead of text.")]
 
-    @app.callback(invoke_without_command=True, help=HELP, epilog=EPILOG)
+    @app.callback(invoke_without_command=True, help=HELP)
     def root(
         dry_run: DryRun = False,
         verbose: Verbose = False,
@@ -158,14 +164,14 @@ def _app(argv: list[str]) -> int:
 
     @app.command()
     def init() -> None:
-        """Write SPEC.md and LEARNINGS.md from examples, never over a file."""
+        """Write SPEC.md and LEARNINGS.md, never over a file."""
         from kern import chores
 
         chores.init(Path.cwd())
 
     @app.command()
     def status(as_json: AsJson = False) -> None:
-        """Show the tasks, what is in progress and what needs help."""
+        """Show the tasks: in progress, done, waiting, and why."""
         from kern import status as view
 
         found = view.snapshot(Path.cwd())
@@ -173,7 +179,7 @@ def _app(argv: list[str]) -> int:
 
     @app.command()
     def path() -> None:
-        """Print the folder with the stage files of this project and branch."""
+        """Print the folder with the stage files."""
         from kern import repo, workspace
 
         found = repo.open_at(Path.cwd())
@@ -181,7 +187,7 @@ def _app(argv: list[str]) -> int:
 
     @app.command()
     def doctor(as_json: AsJson = False) -> None:
-        """Check git, the agent, the login and SPEC.md; each problem comes with its fix."""
+        """Check what a run needs; each problem with its fix."""
         from kern import doctor as clinic
 
         found = clinic.examine(Path.cwd(), _agent())
@@ -192,14 +198,14 @@ def _app(argv: list[str]) -> int:
     def clean(
         older: Annotated[str, typer.Option(help="Age: 30d, 12h, 0d.")] = "30d",
     ) -> None:
-        """Delete old history and kept attempts of this project and branch."""
+        """Delete old history and kept attempts."""
         from kern import chores
 
         chores.clean(Path.cwd(), older)
 
     @app.command()
     def demo() -> None:
-        """Run the whole pipeline on a sample repository, without an account or network."""
+        """Watch it work on a sample repository: no account, no network."""
         from kern import demo as show
 
         raise typer.Exit(show.main())

@@ -107,8 +107,12 @@ class Caller:
         self, stage: Stage, prompt: Prompt, model: str, task: str, env: Mapping[str, str]
     ) -> Said:
         transcript = self.scope.transcript(stage)
+        guidance = self.root / claude.GUIDANCE
         ran = process.run(
-            [self.command, *claude.argv(stage, model)],
+            [
+                self.command,
+                *claude.argv(stage, model, str(guidance) if guidance.is_file() else ""),
+            ],
             cwd=self.root,
             env=self._environment(stage, env),
             stdin=prompt.text,

@@ -1,4 +1,4 @@
-"""Real repositories sealed from the developer's machine, and a kern that runs as its users run it."""
+"""Real repositories sealed from the developer's machine, and kern as its users run it."""
 
 import json
 import os

@@ -11,6 +11,7 @@ from kern.agents.reply import Ended, Fault, Grade, Reply
 from kern.pipeline import Stage
 
 COMMAND = "claude"
+GUIDANCE = "CLAUDE.md"
 OLDEST = (2, 1, 0)
 INSTALL = "npm install -g @anthropic-ai/claude-code"
 
@@ -63,9 +64,13 @@ def version(text: str) -> tuple[int, ...]:
     return tuple(map(int, match.groups())) if match else ()
 
 
-def argv(stage: Stage, model: str) -> list[str]:
-    """The prompt goes to stdin: as an argument it may not exceed 128 KiB."""
-    return [*_COMMON, "--model", model, "--tools", ",".join(TOOLS[stage]), *_RULES[stage]]
+def argv(stage: Stage, model: str, guidance: str = "") -> list[str]:
+    """The prompt goes to stdin: as an argument it may not exceed 128 KiB. `guidance`: a file with the
+    project's advice to agents, for research, where the project's own settings are off.
+    """
+    told = ("--append-system-prompt-file", guidance) if guidance and stage is Stage.RESEARCH else ()
+    tools = ",".join(TOOLS[stage])
+    return [*_COMMON, "--model", model, "--tools", tools, *told, *_RULES[stage]]
 
 
 def environment(stage: Stage) -> dict[str, str]:
