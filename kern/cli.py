@@ -23,8 +23,8 @@ kern            5 tasks, 10 s between them
 kern 10 30      10 tasks, 30 s between them
 kern -n         show what would happen, do nothing
 
-For each task kern runs three fresh agent processes: research (read-only), implement (full access), commit
-(git only). Kill it at any moment; the next run goes on from there.
+For each task kern runs three fresh agent processes: research (read-only), implement (full access),
+commit (git only). Kill it at any moment; the next run goes on from there.
 
 \b
 Exit codes:  0  done, or the iterations are used up

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from kern import answer, edit, plain, workspace
 from kern.briefs import Briefs
 from kern.documents import LEARNINGS, SPEC, Documents, encode
-from kern.errors import KernError
+from kern.errors import KernError, TransientFault
 from kern.events import Sink, Warned
 from kern.keeper import some
 from kern.observe import Observer, Situation, StageFile, said, trailer
@@ -112,15 +112,20 @@ class Committer:
                 self.repo.read_into(whole, index)
                 return self.repo.head().commit == at.head.commit
 
-            outcome = self.caller.call(
-                Stage.COMMIT,
-                prompt,
-                self.briefs.templates[Stage.COMMIT].model,
-                task=task.text,
-                attempt=at.attempt,
-                env={**index, "GIT_REFLOG_ACTION": self._mark},
-                again=again,
-            )
+            try:
+                outcome = self.caller.call(
+                    Stage.COMMIT,
+                    prompt,
+                    self.briefs.templates[Stage.COMMIT].model,
+                    task=task.text,
+                    attempt=at.attempt,
+                    env={**index, "GIT_REFLOG_ACTION": self._mark},
+                    again=again,
+                )
+            except TransientFault:
+                if again():
+                    raise
+                outcome = None  # it died after its commit
         if outcome is not None:
             self.save(outcome, at)
         return self._check(at, task, second)

@@ -148,6 +148,7 @@ class Loop:
         self.walk = walk
         self.options = options
         self.sink = sink
+        self.branch = walk.repo.head().branch
         self.settled: list[Settled] = []
         self.passed_over: set[Key] = set()
         self.began = time.monotonic()
@@ -188,6 +189,11 @@ class Loop:
         told = False
         for step in range(MOST_STEPS):
             at = self.walk.look()
+            if at.head.branch != self.branch:
+                raise KernError(
+                    f"the branch was switched under the run: {self.branch} to {at.head.name}",
+                    hint=f"git switch {self.branch}, then run kern again: it resumes",
+                )
             do = resume(at.facts)
             self.sink(Traced(f"next: {do}"))
             if not told and do is not Do.SELECT and at.key is not None and do is not Do.ABANDON:

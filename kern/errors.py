@@ -1,5 +1,6 @@
 """What a person is told when kern stops: a message, a hint and an exit code."""
 
+import signal
 from enum import IntEnum
 
 
@@ -42,7 +43,7 @@ class Interrupted(BaseException):
     """A signal asked kern to end now. No `except Exception` swallows it."""
 
     def __init__(self, signum: int) -> None:
-        super().__init__(f"signal {signum}")
+        super().__init__(signal.Signals(signum).name)
         self.signum = signum
 
     @property

@@ -31,6 +31,7 @@ class Snapshots:
     def __init__(self, repo: Repo) -> None:
         self.repo = repo
         self._known: dict[str, tuple[_Stamp, Entry]] = {}
+        self._rule_files: dict[str, dict[str, Entry]] = {}
         self._last: tuple[dict[str, Entry], str] | None = None
 
     def take(self, rules: str = "") -> str:
@@ -56,10 +57,16 @@ class Snapshots:
 
     def _read(self, rules: str) -> dict[str, Entry]:
         listed = self._listed()
-        if rules and self._rules_changed(rules):
-            listed |= dict.fromkeys(self._unlisted(rules, listed))
-            hidden = self.ignored_by(rules, [p for p, entry in listed.items() if entry is None])
-            listed = {p: entry for p, entry in listed.items() if p not in hidden}
+        found = self._entries(listed)
+        if rules and _rules(found) != self._rules_of(rules):
+            # The .gitignore files are not what they were: the old ones decide on all untracked files.
+            listed |= dict.fromkeys(self._hidden_today(listed))
+            untracked = [path for path, entry in listed.items() if entry is None]
+            hidden = self.ignored_by(rules, untracked)
+            found = self._entries({p: entry for p, entry in listed.items() if p not in hidden})
+        return found
+
+    def _entries(self, listed: Mapping[str, Entry | None]) -> dict[str, Entry]:
         began = time.time_ns()
         found: dict[str, Entry] = {}
         unread: dict[str, _Stamp] = {}
@@ -85,7 +92,7 @@ class Snapshots:
             stamp = unread[path]
             entry = Entry(_mode(stamp[4]), blob)
             found[path] = entry
-            if stamp[0] < began - _RACY_NS and stamp[1] < began - _RACY_NS:
+            if max(stamp[:2]) < began - _RACY_NS:
                 self._known[path] = (stamp, entry)
         return dict(sorted(found.items()))
 
@@ -163,20 +170,13 @@ class Snapshots:
 
     # ------------------------------------------------------------ ignore rules
 
-    def _rules_changed(self, rules: str) -> bool:
-        """Whether the .gitignore files on the disk differ from those of the tree."""
-        before = {p: e.blob for p, e in self.repo.entries(rules).items() if _is_rule(p)}
-        now = [p for p in self._listed() if _is_rule(p)] + list(before)
-        return any(before.get(p) != self._blob_on_disk(p) for p in set(now))
+    def _rules_of(self, tree: str) -> dict[str, Entry]:
+        if tree not in self._rule_files:
+            self._rule_files[tree] = _rules(self.repo.entries(tree))
+        return self._rule_files[tree]
 
-    def _blob_on_disk(self, path: str) -> str | None:
-        try:
-            return self.repo.blob((self.repo.root / path).read_bytes())
-        except OSError:
-            return None
-
-    def _unlisted(self, rules: str, listed: Collection[str]) -> list[str]:
-        """Untracked files that today's rules hide."""
+    def _hidden_today(self, listed: Collection[str]) -> list[str]:
+        """Untracked files that the rules on the disk hide."""
         raw = self.repo.git("ls-files", "-z", "--others")
         paths = [os.fsdecode(record) for record in raw.split(b"\0") if record]
         return [p for p in paths if not p.endswith("/") and p not in listed]
@@ -186,11 +186,10 @@ class Snapshots:
         if not paths:
             return set()
         with tempfile.TemporaryDirectory() as folder:
-            for path, entry in self.repo.entries(rules).items():
-                if _is_rule(path):
-                    place = Path(folder, path)
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    place.write_bytes(self.repo.git("cat-file", "blob", entry.blob))
+            for path, entry in self._rules_of(rules).items():
+                place = Path(folder, path)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(self.repo.git("cat-file", "blob", entry.blob))
             env = {"GIT_WORK_TREE": folder, "GIT_DIR": str(self.repo.git_dir)}
             _, out, _ = self.repo.run(
                 *("check-ignore", "--no-index", "-z", "--stdin"),
@@ -302,8 +301,8 @@ def _left_out(path: str) -> bool:
     return path in OWN or path.startswith(".kern/")
 
 
-def _is_rule(path: str) -> bool:
-    return path == ".gitignore" or path.endswith("/.gitignore")
+def _rules(entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    return {p: e for p, e in entries.items() if p.rpartition("/")[2] == ".gitignore"}
 
 
 def _mode(bits: int) -> str:

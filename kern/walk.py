@@ -16,7 +16,7 @@ from kern.briefs import Briefs
 from kern.committing import Committer, overlap
 from kern.context import Template
 from kern.documents import LEARNINGS, SPEC, Documents
-from kern.errors import TransientFault
+from kern.errors import KernError, TransientFault
 from kern.events import AttemptNoted, Sink, Traced, Warned
 from kern.keeper import Keeper, some
 from kern.observe import Observer, Situation, StageFile, named, naming, said
@@ -177,16 +177,20 @@ class Walk:
             self.keeper.back_to(start, f"{at.attempt}-retry")
             return True
 
-        outcome = self.caller.call(
-            Stage.IMPLEMENT,
-            self.briefs.implement(task, mode, said(researched)),
-            self.briefs.templates[Stage.IMPLEMENT].model,
-            task=key.text,
-            attempt=at.attempt,
-            mode=str(mode),
-            env={"GIT_REFLOG_ACTION": f"kern {self.caller.run} stage 2"},
-            again=again,
-        )
+        try:
+            outcome = self.caller.call(
+                Stage.IMPLEMENT,
+                self.briefs.implement(task, mode, said(researched)),
+                self.briefs.templates[Stage.IMPLEMENT].model,
+                task=key.text,
+                attempt=at.attempt,
+                mode=str(mode),
+                env={"GIT_REFLOG_ACTION": f"kern {self.caller.run} stage 2"},
+                again=again,
+            )
+        except KernError:
+            again()  # no half-done work in the tree while a person settles it
+            raise
         assert outcome is not None
         violation = self.keeper.enforce(at.head, start)
         self._reconcile(papers, trusted=False)

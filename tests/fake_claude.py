@@ -27,7 +27,9 @@ GOOD = {
 def main() -> None:
     folder = os.environ["FAKE_CLAUDE"]
     prompt = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-    stage = re.match(r"kern stage \d of 3: (\w+)", prompt)[1]
+    heading = re.match(r"kern stage \d of 3: (\w+)", prompt)
+    assert heading
+    stage = heading[1]
     with open(os.path.join(folder, "calls.jsonl"), "a+") as calls:
         calls.seek(0)
         before = sum(json.loads(line)["stage"] == stage for line in calls)
@@ -52,7 +54,8 @@ def play(step: dict, prompt: str) -> None:
     for line in step.get("run", []):
         subprocess.run(line, shell=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     if step.get("commit"):
-        trailer = re.search(r"^\s*(Kern-Task: .*)$", prompt, re.M)[1]
+        line = re.search(r"^\s*(Kern-Task: .*)$", prompt, re.M)
+        trailer = line[1] if line else ""
         subprocess.run(
             ["git", "commit", "-q", "-m", "do the task", "-m", trailer],
             stdout=subprocess.DEVNULL,

@@ -65,8 +65,8 @@ def version(text: str) -> tuple[int, ...]:
 
 
 def argv(stage: Stage, model: str, guidance: str = "") -> list[str]:
-    """The prompt goes to stdin: as an argument it may not exceed 128 KiB. `guidance`: a file with the
-    project's advice to agents, for research, where the project's own settings are off.
+    """The prompt goes to stdin: as an argument it may not exceed 128 KiB. `guidance`: a file with
+    the project's advice to agents, for research, where the project's own settings are off.
     """
     told = ("--append-system-prompt-file", guidance) if guidance and stage is Stage.RESEARCH else ()
     tools = ",".join(TOOLS[stage])
