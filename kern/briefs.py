@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kern import answer, edit
+from kern import answer, edit, history
 from kern.context import Prompt, Template, compose
 from kern.documents import LEARNINGS, Documents
 from kern.observe import trailer
@@ -61,7 +61,7 @@ class Briefs:
         return edit.learnings(self.papers.read(LEARNINGS) or "")
 
     def _commits(self) -> list[str]:
-        return self.repo.subjects(RECENT_COMMITS)
+        return history.subjects(self.repo, RECENT_COMMITS)
 
 
 def task_text(task: Task) -> str:

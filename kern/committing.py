@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from kern import answer, edit, plain, workspace
+from kern import answer, edit, history, index, plain, workspace
 from kern.briefs import Briefs
 from kern.documents import LEARNINGS, SPEC, Documents, encode
 from kern.errors import KernError, TransientFault
@@ -91,7 +91,7 @@ class Committer:
                 )
             if text:
                 papers[LEARNINGS] = self._entry(LEARNINGS, text)
-        return self.repo.tree_with(merged, papers)
+        return index.tree_with(self.repo, merged, papers)
 
     def _entry(self, name: str, text: str) -> Entry:
         known = self.repo.entries("HEAD").get(name)
@@ -105,11 +105,11 @@ class Committer:
         does.
         """
         prompt = self.briefs.commit(task, said(second), at.head.commit, whole, taken_back)
-        with self.repo.private_index(copy=True) as index:
-            self.repo.read_into(whole, index)
+        with index.private(self.repo, copy=True) as private:
+            index.read_into(self.repo, whole, private)
 
             def again() -> bool:
-                self.repo.read_into(whole, index)
+                index.read_into(self.repo, whole, private)
                 return self.repo.head().commit == at.head.commit
 
             try:
@@ -119,7 +119,7 @@ class Committer:
                     self.briefs.templates[Stage.COMMIT].model,
                     task=task.text,
                     attempt=at.attempt,
-                    env={**index, "GIT_REFLOG_ACTION": self._mark},
+                    env={**private, "GIT_REFLOG_ACTION": self._mark},
                     again=again,
                 )
             except TransientFault:
@@ -138,8 +138,8 @@ class Committer:
             return f"it switched to {now.name}"
         if now.commit == at.head.commit:
             return "nothing was committed"
-        commits = self.repo.since(at.head.commit, now.commit)
-        marked = self.repo.marked("stage 3")
+        commits = history.since(self.repo, at.head.commit, now.commit)
+        marked = history.marked(self.repo, "stage 3")
         if not commits or any(commit.sha not in marked for commit in commits):
             ticked = bool(commits) and any(self.observer.ticks(c, task.key) for c in commits or ())
             return "" if ticked else "a commit came in that is not stage 3's"
@@ -155,7 +155,7 @@ class Committer:
     def _commit_self(self, at: Situation, task: Task, whole: str, second: StageFile) -> str:
         """kern's own commit: the task as subject, the person's hooks included."""
         message = f"{plain.line(task.text, 200)}\n\nKern-Task: {trailer(task.key)}\n"
-        code, told = self.repo.record(message, whole, self._mark)
+        code, told = index.record(self.repo, message, whole, self._mark)
         if code == 0:
             why = self._check(at, task, second)
             return f"{Saved.FAILED}: a hook changed the commit: {why}" if why else ""

@@ -6,12 +6,13 @@ import os
 import stat
 from pathlib import Path
 
+from kern import index
 from kern.repo import Entry, Repo
 
 
 def take(repo: Repo) -> str:
     """git's own configuration, exclude and attribute files and hooks as a tree."""
-    return repo.tree_with(_empty(repo), dict(_read(repo)))
+    return index.tree_with(repo, _empty(repo), dict(_read(repo)))
 
 
 def put_back(repo: Repo, guard: str) -> list[str]:

@@ -4,10 +4,11 @@ it was.
 
 from collections.abc import Collection, Mapping, Sequence
 
-from kern import guard, plain, refs
+from kern import guard, history, index, plain, refs
 from kern.events import Sink, Warned
+from kern.history import Commit
 from kern.refs import StartRef
-from kern.repo import Commit, Entry, Head, Repo
+from kern.repo import Entry, Head, Repo
 from kern.snapshot import Snapshots
 from kern.spec import Key
 
@@ -46,7 +47,7 @@ class Keeper:
             return
         now = self.snapshots.take(start)
         touched = self.touched(base)
-        target = self.repo.tree_with(now, wanted)
+        target = index.tree_with(self.repo, now, wanted)
         todo = {
             path: new
             for path, (_, new) in self.repo.changed(now, target).items()
@@ -84,9 +85,9 @@ class Keeper:
 
     def index_back(self, start: StartRef) -> None:
         touched = self.touched(start.base)
-        change = self.repo.changed(f"{start.index}^{{tree}}", self.repo.index_tree())
-        self.repo.update_index(
-            {path: old for path, (old, _) in change.items() if path not in touched}
+        change = self.repo.changed(f"{start.index}^{{tree}}", index.tree(self.repo))
+        index.update(
+            self.repo, {path: old for path, (old, _) in change.items() if path not in touched}
         )
 
     def index_forward(self, commit: Commit) -> None:
@@ -96,18 +97,18 @@ class Keeper:
         if not commit.parents:
             return
         parent = f"{commit.parents[0]}^{{tree}}"
-        staged = self.repo.changed(parent, self.repo.index_tree())
+        staged = self.repo.changed(parent, index.tree(self.repo))
         changes: dict[str, Entry | None] = {}
-        for path, (_, new) in self.repo.changed_by(commit).items():
+        for path, (_, new) in history.changed_by(self.repo, commit).items():
             if path not in staged:
                 changes[path] = new
             elif staged[path][1] != new:
-                ours = self.repo.tree_with(parent, {path: staged[path][1]})
-                theirs = self.repo.tree_with(parent, {path: new})
+                ours = index.tree_with(self.repo, parent, {path: staged[path][1]})
+                theirs = index.tree_with(self.repo, parent, {path: new})
                 merged, conflicts = self.repo.merge(parent, ours, theirs)
                 if not conflicts:
                     changes[path] = self.repo.entries(merged).get(path)
-        self.repo.update_index(changes)
+        index.update(self.repo, changes)
 
     # ---------------------------------------------------------------- what stage 2 may not do
 
@@ -131,10 +132,10 @@ class Keeper:
         stay.
         """
         head = self.repo.head()
-        commits = self.repo.since(start.base, head.commit)
+        commits = history.since(self.repo, start.base, head.commit)
         if not commits:
             return
-        marked = self.repo.marked(word)
+        marked = history.marked(self.repo, word)
         if theirs := [commit for commit in commits if commit.sha not in marked]:
             self.warn(
                 f"{len(theirs)} commit(s) came in meanwhile that are not an agent's: they stay"

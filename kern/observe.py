@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kern import answer, documents, plain, refs, spec, workspace
+from kern import answer, documents, history, index, plain, refs, spec, workspace
 from kern.documents import LEARNINGS, SPEC, Documents
 from kern.errors import KernError
+from kern.history import Commit
 from kern.pipeline import Answered, Facts, Held, Research, Saved, Stage, Start
 from kern.refs import StartRef
-from kern.repo import Change, Commit, Entry, Head, Repo
+from kern.repo import Change, Entry, Head, Repo
 from kern.snapshot import Snapshots
 from kern.spec import Key, Kind, Marker, Spec, Task
 from kern.workspace import Scope
@@ -91,7 +92,7 @@ class Observer:
                 # A detached HEAD's name changes with the commit that the walk itself made.
                 not head.branch
                 and branch.startswith("HEAD-")
-                and self.repo.since(start.base, head.commit) is not None
+                and history.since(self.repo, start.base, head.commit) is not None
             ):
                 here = start
             else:
@@ -114,10 +115,10 @@ class Observer:
     def _since(self, base: str, head: Head) -> tuple[Commit, ...]:
         if not base or base == head.commit:
             return ()
-        commits = self.repo.since(base, head.commit)
+        commits = history.since(self.repo, base, head.commit)
         # History was rewritten: whatever stands there is a person's; the tip alone can tell of the
         # task.
-        return commits if commits is not None else (self.repo.commit(head.commit),)
+        return commits if commits is not None else (history.commit(self.repo, head.commit),)
 
     def _done(self, commits: tuple[Commit, ...], key: Key) -> Commit | None:
         return next((commit for commit in reversed(commits) if self.ticks(commit, key)), None)
@@ -136,7 +137,7 @@ class Observer:
 
     def _bad(self, tip: Commit, key: Key, second: StageFile | None, start: StartRef | None) -> bool:
         """Whether HEAD's tip is a commit of stage 3 that is not the task's (row b)."""
-        if tip.sha not in self.repo.marked("stage 3"):
+        if tip.sha not in history.marked(self.repo, "stage 3"):
             return False
         if second is not None:
             trees = _kern(second)
@@ -145,7 +146,7 @@ class Observer:
             return False
         # Without stage2.json only this can be told: does it carry what the person had uncommitted?
         own = self.snapshots.cleaned(self.repo.changed(tip.parents[0], start.tree))
-        carried = self.repo.changed_by(tip)
+        carried = history.changed_by(self.repo, tip)
         return any(carried[path][1] == own[path][1] for path in carried.keys() & own.keys())
 
     def expected(self, start: str, tree: str, onto: str) -> tuple[str, list[str]]:
@@ -155,8 +156,8 @@ class Observer:
         change = self.task_change(start, tree)
         clean = self.snapshots.cleaned(change)
         head = f"{onto}^{{tree}}"
-        base = self.repo.tree_with(head, {path: old for path, (old, _) in clean.items()})
-        theirs = self.repo.tree_with(head, {path: new for path, (_, new) in clean.items()})
+        base = index.tree_with(self.repo, head, {path: old for path, (old, _) in clean.items()})
+        theirs = index.tree_with(self.repo, head, {path: new for path, (_, new) in clean.items()})
         merged, conflicts = self.repo.merge(base, self.repo.text("rev-parse", head), theirs)
         return merged, conflicts
 

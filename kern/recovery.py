@@ -1,6 +1,6 @@
 """What follows a kill, or a person's hand in the middle of a task: nothing is lost."""
 
-from kern import edit, refs, workspace
+from kern import edit, history, refs, workspace
 from kern.documents import Documents
 from kern.events import Sink, Warned
 from kern.keeper import Keeper
@@ -34,7 +34,7 @@ class Recovery:
 
     def undo_commit(self, at: Situation) -> None:
         """Row b: the same after a crash."""
-        tip = self.repo.commit(at.head.commit)
+        tip = history.commit(self.repo, at.head.commit)
         self.repo.move_head(tip.parents[0], tip.sha, "not the task's commit")
         self.warn(
             f"a commit of stage 3 that is not the task's taken back: {tip.sha[:7]} {tip.subject}"

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -42,15 +42,6 @@ class Entry:
 
 
 Change = tuple[Entry | None, Entry | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    sha: str
-    parents: tuple[str, ...]
-    tree: str
-    subject: str
-    trailer: str  # the text behind `Kern-Task:`, empty without
 
 
 class GitFailed(KernError):
@@ -170,11 +161,6 @@ class Repo:
         """Whether git leaves the path out; a tracked one is never ignored."""
         return self.run("check-ignore", "--quiet", path)[0] == 0
 
-    def subjects(self, count: int) -> list[str]:
-        """The newest commits as `<short hash> <subject>`, oldest first."""
-        out = self.text("log", f"-{count}", "--format=%h %s", "--reverse", "HEAD")
-        return out.splitlines()
-
     # ------------------------------------------------------------ objects
 
     def blob(self, data: bytes, *, path: str | None = None) -> str:
@@ -210,15 +196,6 @@ class Repo:
             found[os.fsdecode(path)] = (_entry(before, was), _entry(after, now))
         return found
 
-    def tree_with(self, tree: str, changes: Mapping[str, Entry | None]) -> str:
-        """The tree with some paths replaced or, where None, removed."""
-        if not changes:
-            return tree
-        with self.private_index() as env:
-            self.git("read-tree", tree, env=env)
-            self.update_index(changes, env)
-            return self.text("write-tree", env=env)
-
     def commit_object(self, tree: str, parents: Iterable[str], message: str) -> str:
         flags = [flag for parent in parents for flag in ("-p", parent)]
         return self.text(
@@ -230,41 +207,7 @@ class Repo:
             env=_KERN,
         )
 
-    def commit(self, revision: str) -> Commit:
-        return self._log("-1", revision)[0]
-
-    def since(self, base: str, head: str) -> tuple[Commit, ...] | None:
-        """The commits on top of base, oldest first; None where base is not an ancestor."""
-        if base == head:
-            return ()
-        if self.run("merge-base", "--is-ancestor", base, head)[0]:
-            return None
-        return self._log("--reverse", "--topo-order", f"{base}..{head}")
-
-    def _log(self, *argv: str) -> tuple[Commit, ...]:
-        form = "%H%x00%P%x00%T%x00%s%x00%(trailers:key=Kern-Task,valueonly,separator=%x20)%x01"
-        out = self.text("log", f"--format={form}", *argv)
-        rows = (record.strip("\n").split("\0") for record in out.split("\x01") if record.strip())
-        return tuple(
-            Commit(sha, tuple(parents.split()), tree, subject, trailer.strip())
-            for sha, parents, tree, subject, trailer in rows
-        )
-
-    def changed_by(self, commit: Commit) -> dict[str, Change]:
-        return self.changed(commit.parents[0], commit.sha) if commit.parents else {}
-
-    # ------------------------------------------------------------ reflog
-
-    def marked(self, word: str) -> frozenset[str]:
-        """The commits to which HEAD's reflog says kern's agents moved it: lines `kern <run>
-        <word>`.
-        """
-        code, out, _ = self.run("log", "--walk-reflogs", "-50", "--format=%H%x00%gs", "HEAD")
-        if code:
-            return frozenset()
-        pattern = re.compile(rf"kern [0-9a-f]+ {word}\b")
-        rows = (row.partition("\0") for row in out.decode("utf-8", "replace").splitlines())
-        return frozenset(sha for sha, _, said in rows if pattern.match(said))
+    # ------------------------------------------------------------ moving and merging
 
     def move_head(self, new: str, old: str, why: str) -> None:
         """Compare and swap of the branch or the detached HEAD; no file is touched."""
@@ -276,48 +219,6 @@ class Repo:
             self.git("symbolic-ref", "-m", "kern: switch back", "HEAD", f"refs/heads/{head.branch}")
         else:
             self.git("update-ref", "--no-deref", "-m", "kern: switch back", "HEAD", head.commit)
-
-    # ------------------------------------------------------------ index
-
-    @contextlib.contextmanager
-    def private_index(self, *, copy: bool = False) -> Iterator[dict[str, str]]:
-        """An index of kern's own, empty or a copy of the person's: the environment naming it."""
-        folder = self.git_dir / "kern"
-        folder.mkdir(exist_ok=True)
-        path = folder / f"index-{os.getpid()}-{time.monotonic_ns()}"
-        try:
-            if copy and (self.git_dir / "index").exists():
-                path.write_bytes((self.git_dir / "index").read_bytes())
-            yield {"GIT_INDEX_FILE": str(path)}
-        finally:
-            for left in (path, path.with_name(path.name + ".lock")):
-                left.unlink(missing_ok=True)
-
-    def update_index(
-        self, changes: Mapping[str, Entry | None], env: Mapping[str, str] | None = None
-    ) -> None:
-        """Set or remove entries; with no `env` in the person's own index. Removals first: a file
-        may have become a folder.
-        """
-        if not changes:
-            return
-        zero = "0" * 40
-        gone = [f"0 {zero}\t{p}" for p, e in changes.items() if e is None]
-        new = [f"{e.mode} {e.blob}\t{p}" for p, e in changes.items() if e is not None]
-        self.git(
-            "update-index",
-            "-z",
-            "--index-info",
-            given=os.fsencode("\0".join([*gone, *new, ""])),
-            env=env,
-        )
-
-    def index_tree(self) -> str:
-        """The person's index as a tree, read from a copy."""
-        with self.private_index(copy=True) as env:
-            return self.text("write-tree", env=env)
-
-    # ------------------------------------------------------------ committing
 
     def merge(self, base: str, ours: str, theirs: str) -> tuple[str, list[str]]:
         """Three-way merge of trees: the merged tree, or the paths in conflict.
@@ -341,23 +242,6 @@ class Repo:
     def has_hook(self, *names: str) -> bool:
         folder = Path(self.text("rev-parse", "--git-path", "hooks"))
         return any(os.access(self.root / folder / name, os.X_OK) for name in names)
-
-    def record(self, message: str, tree: str, reflog: str) -> tuple[int, str]:
-        """`git commit` of exactly that tree, through a private index, the person's hooks included.
-        Returns the exit code and what git and the hooks said.
-        """
-        with self.private_index(copy=True) as env:
-            self.read_into(tree, env)
-            code, out, err = self.run(
-                *("commit", "--allow-empty", "--quiet", "--file=-"),
-                given=message.encode("utf-8", "surrogateescape"),
-                env={**env, "GIT_REFLOG_ACTION": reflog},
-            )
-        return code, (err + out.decode("utf-8", "replace")).strip()
-
-    def read_into(self, tree: str, env: Mapping[str, str]) -> None:
-        """Fill a private index from a tree; what is known of unchanged files stays known."""
-        self.git("read-tree", "-i", "-m", tree, env=env)
 
 
 _KERN = {

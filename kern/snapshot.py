@@ -14,6 +14,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from kern import index
 from kern.errors import KernError
 from kern.repo import Change, Entry, Repo
 
@@ -45,8 +46,8 @@ class Snapshots:
                 continue
             if self._last and self._last[0] == found:
                 return self._last[1]
-            with self.repo.private_index() as env:
-                self.repo.update_index(found, env)
+            with index.private(self.repo) as env:
+                index.update(self.repo, found, env)
                 tree = self.repo.text("write-tree", env=env)
             self._last = (found, tree)
             return tree
@@ -59,7 +60,7 @@ class Snapshots:
         listed = self._listed()
         found = self._entries(listed)
         if rules and _rules(found) != self._rules_of(rules):
-            # The .gitignore files are not what they were: the old ones decide on all untracked files.
+            # Those .gitignore files are gone or changed: let them decide on all untracked files.
             listed |= dict.fromkeys(self._hidden_today(listed))
             untracked = [path for path, entry in listed.items() if entry is None]
             hidden = self.ignored_by(rules, untracked)

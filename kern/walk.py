@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kern import answer, edit, guard, plain, process, reconcile, refs, verdict, workspace
+from kern import answer, edit, guard, index, plain, process, reconcile, refs, verdict, workspace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.committing import Committer, overlap
@@ -18,12 +18,13 @@ from kern.context import Template
 from kern.documents import LEARNINGS, SPEC, Documents
 from kern.errors import KernError, TransientFault
 from kern.events import AttemptNoted, Sink, Traced, Warned
+from kern.history import Commit
 from kern.keeper import Keeper, some
 from kern.observe import Observer, Situation, StageFile, named, naming, said
 from kern.pipeline import ATTEMPTS, Outcome, Saved, Stage, Tier, skipped, tier
 from kern.recovery import Recovery, drop_start
 from kern.refs import StartRef
-from kern.repo import Commit, Entry, Repo
+from kern.repo import Entry, Repo
 from kern.snapshot import Snapshots
 from kern.spec import Key, Kind, Marker, Spec, Task, parse, select
 from kern.stages import Caller, Said, stage_file
@@ -165,7 +166,7 @@ class Walk:
         before = self.snapshots.take()
         planted = guard.take(self.repo)
         refs.write_start(
-            self.repo, at.head, before, self.repo.index_tree(), planted, key, at.attempt
+            self.repo, at.head, before, index.tree(self.repo), planted, key, at.attempt
         )
         start = self._start(at)
         papers = self._papers()

@@ -1,0 +1,60 @@
+"""What HEAD's history and reflog tell: commits since a base, what they changed, who made them."""
+
+import re
+from dataclasses import dataclass
+
+from kern.repo import Change, Repo
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    sha: str
+    parents: tuple[str, ...]
+    tree: str
+    subject: str
+    trailer: str  # the text behind `Kern-Task:`, empty without
+
+
+def subjects(repo: Repo, count: int) -> list[str]:
+    """The newest commits as `<short hash> <subject>`, oldest first."""
+    out = repo.text("log", f"-{count}", "--format=%h %s", "--reverse", "HEAD")
+    return out.splitlines()
+
+
+def commit(repo: Repo, revision: str) -> Commit:
+    return _log(repo, "-1", revision)[0]
+
+
+def since(repo: Repo, base: str, head: str) -> tuple[Commit, ...] | None:
+    """The commits on top of base, oldest first; None where base is not an ancestor."""
+    if base == head:
+        return ()
+    if repo.run("merge-base", "--is-ancestor", base, head)[0]:
+        return None
+    return _log(repo, "--reverse", "--topo-order", f"{base}..{head}")
+
+
+def _log(repo: Repo, *argv: str) -> tuple[Commit, ...]:
+    form = "%H%x00%P%x00%T%x00%s%x00%(trailers:key=Kern-Task,valueonly,separator=%x20)%x01"
+    out = repo.text("log", f"--format={form}", *argv)
+    rows = (record.strip("\n").split("\0") for record in out.split("\x01") if record.strip())
+    return tuple(
+        Commit(sha, tuple(parents.split()), tree, subject, trailer.strip())
+        for sha, parents, tree, subject, trailer in rows
+    )
+
+
+def changed_by(repo: Repo, commit: Commit) -> dict[str, Change]:
+    return repo.changed(commit.parents[0], commit.sha) if commit.parents else {}
+
+
+def marked(repo: Repo, word: str) -> frozenset[str]:
+    """The commits to which HEAD's reflog says kern's agents moved it: lines `kern <run>
+    <word>`.
+    """
+    code, out, _ = repo.run("log", "--walk-reflogs", "-50", "--format=%H%x00%gs", "HEAD")
+    if code:
+        return frozenset()
+    pattern = re.compile(rf"kern [0-9a-f]+ {word}\b")
+    rows = (row.partition("\0") for row in out.decode("utf-8", "replace").splitlines())
+    return frozenset(sha for sha, _, said in rows if pattern.match(said))

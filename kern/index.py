@@ -1,0 +1,78 @@
+"""Indexes: throw-away ones for trees and commits, and careful edits of the person's."""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Mapping
+
+from kern.repo import Entry, Repo
+
+
+@contextlib.contextmanager
+def private(repo: Repo, *, copy: bool = False) -> Iterator[dict[str, str]]:
+    """An index of kern's own, empty or a copy of the person's: the environment naming it."""
+    folder = repo.git_dir / "kern"
+    folder.mkdir(exist_ok=True)
+    path = folder / f"index-{os.getpid()}-{time.monotonic_ns()}"
+    try:
+        if copy and (repo.git_dir / "index").exists():
+            path.write_bytes((repo.git_dir / "index").read_bytes())
+        yield {"GIT_INDEX_FILE": str(path)}
+    finally:
+        for left in (path, path.with_name(path.name + ".lock")):
+            left.unlink(missing_ok=True)
+
+
+def update(
+    repo: Repo, changes: Mapping[str, Entry | None], env: Mapping[str, str] | None = None
+) -> None:
+    """Set or remove entries; with no `env` in the person's own index. Removals first: a file
+    may have become a folder.
+    """
+    if not changes:
+        return
+    zero = "0" * 40
+    gone = [f"0 {zero}\t{p}" for p, e in changes.items() if e is None]
+    new = [f"{e.mode} {e.blob}\t{p}" for p, e in changes.items() if e is not None]
+    repo.git(
+        "update-index",
+        "-z",
+        "--index-info",
+        given=os.fsencode("\0".join([*gone, *new, ""])),
+        env=env,
+    )
+
+
+def tree(repo: Repo) -> str:
+    """The person's index as a tree, read from a copy."""
+    with private(repo, copy=True) as env:
+        return repo.text("write-tree", env=env)
+
+
+def tree_with(repo: Repo, tree: str, changes: Mapping[str, Entry | None]) -> str:
+    """The tree with some paths replaced or, where None, removed."""
+    if not changes:
+        return tree
+    with private(repo) as env:
+        repo.git("read-tree", tree, env=env)
+        update(repo, changes, env)
+        return repo.text("write-tree", env=env)
+
+
+def read_into(repo: Repo, tree: str, env: Mapping[str, str]) -> None:
+    """Fill a private index from a tree; what is known of unchanged files stays known."""
+    repo.git("read-tree", "-i", "-m", tree, env=env)
+
+
+def record(repo: Repo, message: str, tree: str, reflog: str) -> tuple[int, str]:
+    """`git commit` of exactly that tree, through a private index, the person's hooks included.
+    Returns the exit code and what git and the hooks said.
+    """
+    with private(repo, copy=True) as env:
+        read_into(repo, tree, env)
+        code, out, err = repo.run(
+            *("commit", "--allow-empty", "--quiet", "--file=-"),
+            given=message.encode("utf-8", "surrogateescape"),
+            env={**env, "GIT_REFLOG_ACTION": reflog},
+        )
+    return code, (err + out.decode("utf-8", "replace")).strip()
