@@ -1,8 +1,9 @@
 """Stage 3 and its witness: a commit that holds exactly the task's change, or none."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from kern import answer, edit, history, index, plain, workspace
+from kern import answer, edit, history, index, plain, trace, workspace
 from kern.briefs import Briefs
 from kern.documents import LEARNINGS, SPEC, Documents, encode
 from kern.errors import KernError, TransientFault
@@ -15,7 +16,7 @@ from kern.spec import Task
 from kern.stages import Caller, Said
 
 TRIES = 2
-HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg")
+HOOKS = ("pre-commit", "commit-msg")
 
 
 class Committer:
@@ -105,6 +106,9 @@ class Committer:
         does.
         """
         prompt = self.briefs.commit(task, said(second), at.head.commit, whole, taken_back)
+        told = self.caller.scope.folder / ".git-trace"
+        told.unlink(missing_ok=True)
+        witness = {"GIT_TRACE2_EVENT": str(told)}
         with index.private(self.repo, copy=True) as private:
             index.read_into(self.repo, whole, private)
 
@@ -119,7 +123,7 @@ class Committer:
                     self.briefs.templates[Stage.COMMIT].model,
                     task=task.text,
                     attempt=at.attempt,
-                    env={**private, "GIT_REFLOG_ACTION": self._mark},
+                    env={**private, "GIT_REFLOG_ACTION": self._mark, **witness},
                     again=again,
                 )
             except TransientFault:
@@ -128,9 +132,21 @@ class Committer:
                 outcome = None  # it died after its commit
         if outcome is not None:
             self.save(outcome, at)
-        return self._check(at, task, second)
+        return self._check(at, task, second, trace.skipped_hook(self._told(told), self._hooks()))
 
-    def _check(self, at: Situation, task: Task, second: StageFile) -> str:
+    def _hooks(self) -> list[str]:
+        return [name for name in HOOKS if self.repo.has_hook(name)]
+
+    def _told(self, place: Path) -> list[str]:
+        """What git itself wrote of the stage's git processes."""
+        try:
+            text = place.read_text("utf-8", "replace")
+            place.unlink()
+        except FileNotFoundError:
+            return []
+        return text.splitlines()
+
+    def _check(self, at: Situation, task: Task, second: StageFile, skipped: str = "") -> str:
         """HEAD's new commit is the task's, or it is taken back; why, empty when it holds."""
         now = self.repo.head()
         if now.branch != at.head.branch:
@@ -143,8 +159,8 @@ class Committer:
         if not commits or any(commit.sha not in marked for commit in commits):
             ticked = bool(commits) and any(self.observer.ticks(c, task.key) for c in commits or ())
             return "" if ticked else "a commit came in that is not stage 3's"
-        why = "it is more than one commit"
-        if len(commits) == 1:
+        why = f"it skipped the hook {skipped}" if skipped else "it is more than one commit"
+        if len(commits) == 1 and not skipped:
             start, tree = str(second["kern"]["start"]), str(second["kern"]["tree"])
             why = self.observer.objection(commits[0], task.key, start, tree)
         if why:

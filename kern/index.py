@@ -31,7 +31,8 @@ def update(
     """
     if not changes:
         return
-    zero = "0" * 40
+    ids = [entry.blob for entry in changes.values() if entry is not None]
+    zero = "0" * len(ids[0] if ids else repo.head().commit)
     gone = [f"0 {zero}\t{p}" for p, e in changes.items() if e is None]
     new = [f"{e.mode} {e.blob}\t{p}" for p, e in changes.items() if e is not None]
     repo.git(

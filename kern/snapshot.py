@@ -134,10 +134,14 @@ class Snapshots:
         """Write the blobs; `git hash-object` takes many paths at once, but no link and no line
         break.
         """
-        plain = [p for p, stamp in paths.items() if stat.S_ISREG(stamp[4]) and "\n" not in p]
+        plain = [
+            path
+            for path, stamp in paths.items()
+            if stat.S_ISREG(stamp[4]) and "\n" not in path and not path.endswith("\r")
+        ]
         blobs: dict[str, str] = {}
         if plain:
-            given = os.fsencode("\n".join(plain) + "\n")
+            given = os.fsencode("".join(f"./{path}\n" for path in plain))  # a leading " would quote
             code, out, err = self.repo.run(
                 "hash-object", "-w", "--no-filters", "--stdin-paths", given=given
             )
@@ -275,21 +279,38 @@ class Snapshots:
 
     def cleaned(self, changes: Mapping[str, Change]) -> dict[str, Change]:
         """A change between snapshots as `git add` would store it: filters applied."""
-        if not changes or not self._filtered(changes):
-            return dict(changes)
+        filtered = self._filtered(changes) if changes else set()
         return {
             path: (self._clean(path, old), self._clean(path, new))
+            if path in filtered
+            else (old, new)
             for path, (old, new) in changes.items()
         }
 
-    def _filtered(self, paths: Iterable[str]) -> bool:
+    def _filtered(self, paths: Iterable[str]) -> set[str]:
+        """Those that git would not store byte for byte."""
         code, value, _ = self.repo.run("config", "--get", "core.autocrlf")
-        if code == 0 and value.strip() in (b"true", b"input"):
-            return True
-        attributes = ("text", "eol", "crlf", "filter", "ident", "working-tree-encoding")
+        converts = code == 0 and value.strip() in (b"true", b"input")
+        names = ("text", "eol", "crlf", "filter", "ident", "working-tree-encoding")
         given = os.fsencode("\0".join(paths))
-        fields = self.repo.git("check-attr", "-z", "--stdin", *attributes, given=given).split(b"\0")
-        return any(value not in (b"unspecified", b"unset") for value in fields[2::3])
+        fields = self.repo.git("check-attr", "-z", "--stdin", *names, given=given).split(b"\0")
+        attributes: dict[str, dict[bytes, bytes]] = {}
+        for raw, name, word in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
+            attributes.setdefault(os.fsdecode(raw), {})[name] = word
+        found = set()
+        for path, given_by in attributes.items():
+            said = {k: v for k, v in given_by.items() if v not in (b"unspecified", b"unset")}
+            guessed = said.get(b"text", b"auto") == b"auto" and not said.keys() - {b"text", b"eol"}
+            if (said or (converts and given_by.get(b"text") != b"unset")) and not (
+                guessed and self._has_crlf(path)
+            ):
+                found.add(path)
+        return found
+
+    def _has_crlf(self, path: str) -> bool:
+        """Where git only guesses, it leaves a file alone that was stored with CRLF."""
+        stored = self.repo.content("HEAD", path)
+        return stored is not None and b"\r\n" in stored and b"\0" not in stored
 
     def _clean(self, path: str, entry: Entry | None) -> Entry | None:
         if entry is None or entry.mode == "120000":

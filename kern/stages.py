@@ -107,11 +107,10 @@ class Caller:
         self, stage: Stage, prompt: Prompt, model: str, task: str, env: Mapping[str, str]
     ) -> Said:
         transcript = self.scope.transcript(stage)
-        guidance = self.root / claude.GUIDANCE
         ran = process.run(
             [
                 self.command,
-                *claude.argv(stage, model, str(guidance) if guidance.is_file() else ""),
+                *claude.argv(stage, model, self._guidance()),
             ],
             cwd=self.root,
             env=self._environment(stage, env),
@@ -141,6 +140,16 @@ class Caller:
         text = reply.text or (fault.message if fault else "")
         self.sink(StageFinished(stage, task, text, ran.seconds, reply.cost_usd, reply.denied))
         return Said(reply, fault.message if fault else "")
+
+    def _guidance(self) -> str:
+        """The project's advice to agents, where it is the project's own and not too large."""
+        for name in claude.GUIDANCE:
+            place = (self.root / name).resolve()
+            if place.is_relative_to(self.root) and place.is_file():
+                if place.stat().st_size <= claude.GUIDANCE_LIMIT:
+                    return str(place)
+                self.sink(Warned(f"{name} is too large to hand to research: left out"))
+        return ""
 
     def _environment(self, stage: Stage, env: Mapping[str, str]) -> dict[str, str]:
         given = {name: value for name, value in os.environ.items() if not name.startswith("KERN_")}

@@ -11,7 +11,8 @@ from kern.agents.reply import Ended, Fault, Grade, Reply
 from kern.pipeline import Stage
 
 COMMAND = "claude"
-GUIDANCE = "CLAUDE.md"
+GUIDANCE = ("CLAUDE.md", ".claude/CLAUDE.md")
+GUIDANCE_LIMIT = 100_000  # bytes
 OLDEST = (2, 1, 0)
 INSTALL = "npm install -g @anthropic-ai/claude-code"
 
@@ -33,7 +34,8 @@ _NOT_IN_IMPLEMENT = (
     *("Edit(/SPEC.md)", "Edit(/LEARNINGS.md)"),
     *("Bash(git commit *)", "Bash(git -* commit *)", "Bash(git -* commit)", "Bash(*/git commit *)"),
     *("Bash(git push *)", "Bash(git -* push *)", "Bash(git -* push)", "Bash(*/git push *)"),
-    "Bash(*/git push)",
+    *("Bash(*/git push)", "Bash(*/git -* commit *)", "Bash(*/git -* push *)"),
+    *("Bash(*{ git commit *)", "Bash(*{ git push *)", "Bash(*do git commit *)"),
 )
 # A skipped hook leaves no trace in git. Abbreviations and clustered short options count too.
 _NOT_IN_COMMIT = (
