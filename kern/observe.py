@@ -42,6 +42,9 @@ class Observer:
         self.scope = scope
         self.papers = papers
         self.snapshots = snapshots
+        # Functions of immutable objects, asked for again at each step.
+        self._merged: dict[tuple[str, str, str], tuple[str, list[str]]] = {}
+        self._objections: dict[tuple[str, Key, str, str], str] = {}
 
     def look(self, *, reading: bool = False) -> Situation:
         """`reading`: leave out the one fact that cannot be told without writing git objects."""
@@ -153,13 +156,20 @@ class Observer:
         """HEAD plus exactly what changed between the snapshots, merged three-way; or the paths in
         conflict. SPEC.md and LEARNINGS.md are as in `onto`.
         """
-        change = self.task_change(start, tree)
-        clean = self.snapshots.cleaned(change)
+        asked = (start, tree, onto)
+        if asked not in self._merged:
+            self._merged[asked] = self._merge(*asked)
+        return self._merged[asked]
+
+    def _merge(self, start: str, tree: str, onto: str) -> tuple[str, list[str]]:
         head = f"{onto}^{{tree}}"
-        base = index.tree_with(self.repo, head, {path: old for path, (old, _) in clean.items()})
+        clean = self.snapshots.cleaned(self.task_change(start, tree))
         theirs = index.tree_with(self.repo, head, {path: new for path, (_, new) in clean.items()})
-        merged, conflicts = self.repo.merge(base, self.repo.text("rev-parse", head), theirs)
-        return merged, conflicts
+        dirty = self.repo.changed(onto, start)
+        if not clean.keys() & dirty.keys():  # the person has nothing uncommitted in these paths
+            return theirs, []
+        base = index.tree_with(self.repo, head, {path: old for path, (old, _) in clean.items()})
+        return self.repo.merge(base, self.repo.text("rev-parse", head), theirs)
 
     def task_change(self, start: str, tree: str) -> dict[str, Change]:
         """What the task changed, without new files that its own .gitignore hides."""
@@ -172,6 +182,12 @@ class Observer:
 
     def objection(self, commit: Commit, key: Key, start: str, tree: str) -> str:
         """Why the commit is not the task's; empty when it is (R17)."""
+        asked = (commit.sha, key, start, tree)
+        if asked not in self._objections:
+            self._objections[asked] = self._object(commit, key, start, tree)
+        return self._objections[asked]
+
+    def _object(self, commit: Commit, key: Key, start: str, tree: str) -> str:
         if len(commit.parents) != 1:
             return "it is not one commit on top of the one before"
         parent = commit.parents[0]
