@@ -57,7 +57,7 @@ def scope(root: Path, branch: str, *, create: bool = True) -> Scope:
     """The scope of a working tree and branch. With `create` its folders exist and are safe
     afterwards; without, not one byte is written.
     """
-    base, notice = _base(create=create)
+    base, notice = _base(root, create=create)
     project = _project(base, root, create=create)
     found = Scope(base, project, branch, notice)
     if create:
@@ -68,10 +68,17 @@ def scope(root: Path, branch: str, *, create: bool = True) -> Scope:
     return found
 
 
-def _base(*, create: bool) -> tuple[Path, str]:
+def _base(root: Path, *, create: bool) -> tuple[Path, str]:
     moved = os.environ.get("KERN_DIR")
     if moved:
         base = Path(moved).expanduser().absolute()
+        if base.resolve().is_relative_to(root) and not base.resolve().is_relative_to(
+            root / ".kern"
+        ):
+            raise UsageError(
+                f"KERN_DIR={base} lies in the working tree, where stage files would look like work",
+                hint=f"set it to a folder outside {root}, or below {root / '.kern'}",
+            )
         if create:
             with reported(base):
                 base.parent.mkdir(parents=True, exist_ok=True)
