@@ -11,7 +11,7 @@ from kern.events import Sink, Warned
 from kern.keeper import some
 from kern.observe import Observer, Situation, StageFile, said, trailer
 from kern.pipeline import Saved, Stage
-from kern.repo import Entry, Repo
+from kern.repo import Entry, Head, Repo
 from kern.spec import Task
 from kern.stages import Caller, Said
 
@@ -156,6 +156,8 @@ class Committer:
             return "nothing was committed"
         commits = history.since(self.repo, at.head.commit, now.commit)
         marked = history.marked(self.repo, "stage 3")
+        if commits is None and history.moved_by(self.repo, "stage 3"):
+            return self._take_back(at, now, "it rewrote the commit before it")
         if not commits or any(commit.sha not in marked for commit in commits):
             ticked = bool(commits) and any(self.observer.ticks(c, task.key) for c in commits or ())
             return "" if ticked else "a commit came in that is not stage 3's"
@@ -163,9 +165,11 @@ class Committer:
         if len(commits) == 1 and not skipped:
             start, tree = str(second["kern"]["start"]), str(second["kern"]["tree"])
             why = self.observer.objection(commits[0], task.key, start, tree)
-        if why:
-            self.repo.move_head(at.head.commit, now.commit, "not the task's commit")
-            self.sink(Warned(f"stage 3's commit taken back: {why}"))
+        return self._take_back(at, now, why) if why else ""
+
+    def _take_back(self, at: Situation, now: Head, why: str) -> str:
+        self.repo.move_head(at.head.commit, now.commit, "not the task's commit")
+        self.sink(Warned(f"stage 3's commit taken back: {why}"))
         return why
 
     def _commit_self(self, at: Situation, task: Task, whole: str, second: StageFile) -> str:

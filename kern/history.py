@@ -48,6 +48,12 @@ def changed_by(repo: Repo, commit: Commit) -> dict[str, Change]:
     return repo.changed(commit.parents[0], commit.sha) if commit.parents else {}
 
 
+def moved_by(repo: Repo, word: str) -> bool:
+    """Whether the newest line of HEAD's reflog is one of kern's agents'."""
+    code, out, _ = repo.run("log", "--walk-reflogs", "-1", "--format=%gs", "HEAD")
+    return code == 0 and bool(re.match(rf"kern [0-9a-f]+ {word}\b", out.decode("utf-8", "replace")))
+
+
 def marked(repo: Repo, word: str) -> frozenset[str]:
     """The commits to which HEAD's reflog says kern's agents moved it: lines `kern <run>
     <word>`.

@@ -128,20 +128,23 @@ class Keeper:
         return "; ".join(told)
 
     def undo_commits(self, start: StartRef, word: str) -> None:
-        """Commits that agents made on top of the base: kept under a ref, HEAD back. A person's
-        stay.
+        """What agents made of HEAD since the base (commits, an amend, a reset): kept under a ref, HEAD
+        back. A person's commits stay.
         """
         head = self.repo.head()
+        if head.commit == start.base:
+            return
         commits = history.since(self.repo, start.base, head.commit)
-        if not commits:
-            return
         marked = history.marked(self.repo, word)
-        if theirs := [commit for commit in commits if commit.sha not in marked]:
-            self.warn(
-                f"{len(theirs)} commit(s) came in meanwhile that are not an agent's: they stay"
-            )
+        if commits is None:
+            ours = history.moved_by(self.repo, word)
+        else:
+            ours = all(commit.sha in marked for commit in commits)
+        if not ours:
+            self.warn("HEAD was moved meanwhile, and not by an agent: what is there stays")
             return
-        ref = self.keep(start.task, f"{start.attempt}-commit", commits[-1].tree, commits[-1].sha)
+        tip = history.commit(self.repo, head.commit)
+        ref = self.keep(start.task, f"{start.attempt}-commit", tip.tree, tip.sha)
         self.repo.move_head(start.base, head.commit, "an agent's commit taken back")
         self.warn(f"the agent committed by itself: taken back, kept as {ref}")
 

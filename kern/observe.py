@@ -73,7 +73,7 @@ class Observer:
             if task.marker is Marker.DONE
             else Held.PENDING,
             bad_tip=bool(
-                commits and key and not reading and self._bad(commits[-1], key, second, ours)
+                commits and key and not reading and self._bad(commits[-1], key, base, second, ours)
             ),
             done=done is not None,
             research=_research(files.get(Stage.RESEARCH)),
@@ -138,10 +138,14 @@ class Observer:
         before = self.repo.content(commit.parents[0], SPEC) if commit.parents else None
         return before is None or not _ticked(before, key)
 
-    def _bad(self, tip: Commit, key: Key, second: StageFile | None, start: StartRef | None) -> bool:
+    def _bad(
+        self, tip: Commit, key: Key, base: str, second: StageFile | None, start: StartRef | None
+    ) -> bool:
         """Whether HEAD's tip is a commit of stage 3 that is not the task's (row b)."""
         if tip.sha not in history.marked(self.repo, "stage 3"):
             return False
+        if history.since(self.repo, base, tip.sha) is None:
+            return history.moved_by(self.repo, "stage 3")  # it rewrote what was there before
         if second is not None:
             trees = _kern(second)
             return bool(self.objection(tip, key, str(trees["start"]), str(trees["tree"])))
@@ -170,6 +174,20 @@ class Observer:
             return theirs, []
         base = index.tree_with(self.repo, head, {path: old for path, (old, _) in clean.items()})
         return self.repo.merge(base, self.repo.text("rev-parse", head), theirs)
+
+    def taken_away(self, start: str, tree: str, onto: str) -> list[str]:
+        """The paths in which the change removed what a person had not committed: what is to be committed
+        plus what the person had must give what the agent left.
+        """
+        clean = self.snapshots.cleaned(self.task_change(start, tree))
+        if not clean.keys() & self.repo.changed(onto, start).keys():
+            return []
+        head = self.repo.text("rev-parse", f"{onto}^{{tree}}")
+        had = index.tree_with(self.repo, head, {path: old for path, (old, _) in clean.items()})
+        left = index.tree_with(self.repo, head, {path: new for path, (_, new) in clean.items()})
+        merged, _ = self.expected(start, tree, onto)
+        again, conflicts = self.repo.merge(head, had, merged)
+        return conflicts or sorted(self.repo.changed(again, left))
 
     def task_change(self, start: str, tree: str) -> dict[str, Change]:
         """What the task changed, without new files that its own .gitignore hides."""

@@ -49,9 +49,8 @@ def _lost(old: Spec, now: Spec) -> tuple[set[int], list[str]]:
         for note in notes:
             if note.kind is Kind.RESEARCH and new.of(Kind.RESEARCH):
                 continue  # reworded, not gone
-            lost.update(range(note.line - 1, note.line + note.text.count("\n")))
-            if note.kind is Kind.RESEARCH:
-                lost.add(note.line)
+            below = len(note.text.splitlines()) if note.kind is Kind.RESEARCH else 0
+            lost.update(range(note.line - 1, note.line + below))
             said.append(f"note put back that vanished from SPEC.md under: {task.text}")
     return lost, said
 

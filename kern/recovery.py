@@ -35,7 +35,9 @@ class Recovery:
     def undo_commit(self, at: Situation) -> None:
         """Row b: the same after a crash."""
         tip = history.commit(self.repo, at.head.commit)
-        self.repo.move_head(tip.parents[0], tip.sha, "not the task's commit")
+        rewritten = history.since(self.repo, at.base, tip.sha) is None
+        onto = at.base if rewritten else tip.parents[0]
+        self.repo.move_head(onto, tip.sha, "not the task's commit")
         self.warn(
             f"a commit of stage 3 that is not the task's taken back: {tip.sha[:7]} {tip.subject}"
         )

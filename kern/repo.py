@@ -161,6 +161,15 @@ class Repo:
         """Whether git leaves the path out; a tracked one is never ignored."""
         return self.run("check-ignore", "--quiet", path)[0] == 0
 
+    def refuse_push(self) -> list[tuple[str, str]]:
+        """Settings under which git cannot push to this repository's remotes, from a script either: what is
+        pushed cannot be undone. A remote with a push URL of its own is not covered.
+        """
+        _, out, _ = self.run("config", "-z", "--get-regexp", r"^remote\..*\.url$")
+        urls = [record.partition(b"\n")[2] for record in out.split(b"\0") if record]
+        key = "url.kern-refuses-push://.pushInsteadOf"
+        return [(key, os.fsdecode(url)) for url in urls]
+
     # ------------------------------------------------------------ objects
 
     def blob(self, data: bytes, *, path: str | None = None) -> str:
@@ -171,6 +180,18 @@ class Repo:
     def content(self, revision: str, path: str) -> bytes | None:
         code, out, _ = self.run("cat-file", "blob", f"{revision}:{path}")
         return None if code else out
+
+    def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
+        """Many blobs by one process; all of them are in memory at once."""
+        raw = self.git("cat-file", "--batch", given="".join(f"{b}\n" for b in blobs).encode())
+        found: dict[str, bytes] = {}
+        at = 0
+        while at < len(raw):
+            end = raw.index(b"\n", at)
+            name, _, size = raw[at:end].split(b" ")
+            at = end + 1 + int(size) + 1
+            found[name.decode()] = raw[end + 1 : at - 1]
+        return found
 
     def entries(self, tree: str) -> dict[str, Entry]:
         """Path to entry, all levels."""

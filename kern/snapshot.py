@@ -19,6 +19,7 @@ from kern.errors import KernError
 from kern.repo import Change, Entry, Repo
 
 OWN = ("SPEC.md", "LEARNINGS.md")
+_BATCH = 100  # files put back with their contents in memory at once
 _RACY_NS = 50_000_000  # a file written this recently may change again within its time stamp
 
 _Stamp = tuple[int, int, int, int, int]
@@ -59,7 +60,7 @@ class Snapshots:
     def _read(self, rules: str) -> dict[str, Entry]:
         listed = self._listed()
         found = self._entries(listed)
-        if rules and _rules(found) != self._rules_of(rules):
+        if rules and (_rules(found) != self._rules_of(rules) or self._self_hiding(rules, listed)):
             # Those .gitignore files are gone or changed: let them decide on all untracked files.
             listed |= dict.fromkeys(self._hidden_today(listed))
             untracked = [path for path, entry in listed.items() if entry is None]
@@ -131,31 +132,29 @@ class Snapshots:
         return known
 
     def _hash(self, paths: Mapping[str, _Stamp]) -> dict[str, str]:
-        """Write the blobs; `git hash-object` takes many paths at once, but no link and no line
-        break.
+        """Write the blobs by one process. What `git hash-object` cannot take by name (a link would be
+        followed, an odd name misread) is copied to a scratch folder first.
         """
-        plain = [
-            path
-            for path, stamp in paths.items()
-            if stat.S_ISREG(stamp[4]) and "\n" not in path and not path.endswith("\r")
-        ]
-        blobs: dict[str, str] = {}
-        if plain:
-            given = os.fsencode("".join(f"./{path}\n" for path in plain))  # a leading " would quote
+        if not paths:
+            return {}
+        with tempfile.TemporaryDirectory(prefix="hash-", dir=self._scratch()) as folder:
+            lines = []
+            for number, (path, stamp) in enumerate(paths.items()):
+                linked = stat.S_ISLNK(stamp[4])
+                if linked or "\n" in path or path.endswith("\r"):
+                    full = os.fsencode(self.repo.root / path)
+                    data = os.readlink(full) if linked else Path(os.fsdecode(full)).read_bytes()
+                    Path(folder, str(number)).write_bytes(data)
+                    lines.append(f"{folder}/{number}\n")
+                else:
+                    lines.append(f"./{path}\n")  # a leading quote would be read as quoting
+            given = os.fsencode("".join(lines))
             code, out, err = self.repo.run(
                 "hash-object", "-w", "--no-filters", "--stdin-paths", given=given
             )
-            if code:
-                raise self._unreadable(err, plain)
-            blobs = dict(zip(plain, out.decode().split(), strict=True))
-        for path, stamp in paths.items():
-            if path not in blobs:
-                full = os.fsencode(self.repo.root / path)
-                linked = stat.S_ISLNK(stamp[4])
-                blobs[path] = self.repo.blob(
-                    os.readlink(full) if linked else Path(os.fsdecode(full)).read_bytes()
-                )
-        return blobs
+        if code:
+            raise self._unreadable(err, paths)
+        return dict(zip(paths, out.decode().split(), strict=True))
 
     def _unreadable(self, err: str, paths: Iterable[str]) -> Exception:
         for path in paths:
@@ -179,6 +178,14 @@ class Snapshots:
         if tree not in self._rule_files:
             self._rule_files[tree] = _rules(self.repo.entries(tree))
         return self._rule_files[tree]
+
+    def _self_hiding(self, rules: str, listed: Collection[str]) -> bool:
+        """Whether there are .gitignore files that hide themselves, and that the old rules did not."""
+        pathspec = (":(glob).gitignore", ":(glob)**/.gitignore")
+        raw = self.repo.git("ls-files", "-z", "--others", "--", *pathspec)
+        paths = [os.fsdecode(record) for record in raw.split(b"\0") if record]
+        new = [path for path in paths if path not in listed]
+        return len(self.ignored_by(rules, new)) < len(new)
 
     def _hidden_today(self, listed: Collection[str]) -> list[str]:
         """Untracked files that the rules on the disk hide."""
@@ -212,9 +219,11 @@ class Snapshots:
         """
         for path in sorted((p for p, e in wanted.items() if e is None), reverse=True):
             self._remove(path)
-        for path, entry in sorted(wanted.items()):
-            if entry is not None:
-                self._write(path, entry)
+        new = [(path, entry) for path, entry in sorted(wanted.items()) if entry is not None]
+        for some in (new[at : at + _BATCH] for at in range(0, len(new), _BATCH)):
+            contents = self.repo.contents({entry.blob for _, entry in some})
+            for path, entry in some:
+                self._write(path, entry, contents[entry.blob])
 
     def _remove(self, path: str) -> None:
         if not self._in_real_folder(path, {"": True}):
@@ -231,7 +240,7 @@ class Snapshots:
                 return
             parent = parent.parent
 
-    def _write(self, path: str, entry: Entry) -> None:
+    def _write(self, path: str, entry: Entry, data: bytes) -> None:
         full = self.repo.root / path
         if not self._in_real_folder(path, {"": True}):
             raise self._in_the_way(path)
@@ -240,7 +249,6 @@ class Snapshots:
                 full.rmdir()
             except OSError:
                 raise self._in_the_way(path) from None
-        data = self.repo.git("cat-file", "blob", entry.blob)
         temporary = Path(tempfile.mkdtemp(prefix="put-back-", dir=self._scratch())) / "file"
         try:
             full.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 import mmap
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,6 +65,7 @@ class Caller:
         attempt: int,
         mode: str = "",
         env: Mapping[str, str] | None = None,
+        config: Sequence[tuple[str, str]] = (),
         settle: Callable[[Reply], None] = lambda reply: None,
         again: Callable[[], bool] = lambda: True,
     ) -> Said | None:
@@ -79,7 +80,9 @@ class Caller:
         self.sink(StageStarted(stage, task, model, attempt, mode))
 
         def once() -> Said:
-            said = self._once(stage, prompt, model, task, env or {})
+            said = self._once(
+                stage, prompt, model, task, self._environment(stage, env or {}, config)
+            )
             settle(said.reply)
             return said
 
@@ -113,7 +116,7 @@ class Caller:
                 *claude.argv(stage, model, self._guidance()),
             ],
             cwd=self.root,
-            env=self._environment(stage, env),
+            env=env,
             stdin=prompt.text,
             stdout=transcript,
             mark=self.mark,
@@ -151,16 +154,23 @@ class Caller:
                 self.sink(Warned(f"{name} is too large to hand to research: left out"))
         return ""
 
-    def _environment(self, stage: Stage, env: Mapping[str, str]) -> dict[str, str]:
+    def _environment(
+        self, stage: Stage, env: Mapping[str, str], config: Sequence[tuple[str, str]]
+    ) -> dict[str, str]:
         given = {name: value for name, value in os.environ.items() if not name.startswith("KERN_")}
         count = int(given.get("GIT_CONFIG_COUNT") or 0)
         # What git would start in the background would outlive the stage, or be ended in mid-work by
         # the sweep.
-        quiet = {"gc.auto": "0", "maintenance.auto": "false", "core.fsmonitor": "false"}
-        for number, (name, value) in enumerate(quiet.items(), count):
+        pairs = [
+            ("gc.auto", "0"),
+            ("maintenance.auto", "false"),
+            ("core.fsmonitor", "false"),
+            *config,
+        ]
+        for number, (name, value) in enumerate(pairs, count):
             given[f"GIT_CONFIG_KEY_{number}"] = name
             given[f"GIT_CONFIG_VALUE_{number}"] = value
-        given["GIT_CONFIG_COUNT"] = str(count + len(quiet))
+        given["GIT_CONFIG_COUNT"] = str(count + len(pairs))
         return {
             **given,
             **claude.environment(stage),

@@ -187,6 +187,7 @@ class Walk:
                 attempt=at.attempt,
                 mode=str(mode),
                 env={"GIT_REFLOG_ACTION": f"kern {self.caller.run} stage 2"},
+                config=self.repo.refuse_push(),
                 again=again,
             )
         except KernError:
@@ -237,7 +238,12 @@ class Walk:
         if not self.observer.task_change(start, tree):
             return "SUCCESS was claimed, but nothing changed"
         _, conflicts = self.observer.expected(start, tree, at.head.commit)
-        return overlap(at, conflicts) if conflicts else ""
+        if conflicts:
+            return overlap(at, conflicts)
+        lost: list[str] = []
+        if at.start and at.start.base == at.head.commit:
+            lost = self.observer.taken_away(start, tree, at.head.commit)
+        return f"it took away uncommitted changes of yours in {some(lost)}" if lost else ""
 
     def _decide(self, second: StageFile, outcome: str, key: Key) -> None:
         kern = {**second["kern"], "outcome": outcome}
