@@ -278,7 +278,6 @@ main() {
         usage
         case $1 in -h | --help) exit 0 ;; *) exit 2 ;; esac
     fi
-    exec </dev/null # stdin may be this script, which no child is to read
     # What these say is meant for another Python, or breaks pip in a virtual environment.
     unset PYTHONHOME PYTHONPATH PIP_TARGET PIP_PREFIX
     export PIP_USER=0

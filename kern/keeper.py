@@ -128,8 +128,8 @@ class Keeper:
         return "; ".join(told)
 
     def undo_commits(self, start: StartRef, word: str) -> None:
-        """What agents made of HEAD since the base (commits, an amend, a reset): kept under a ref, HEAD
-        back. A person's commits stay.
+        """What agents made of HEAD since the base (commits, an amend, a reset): kept under a ref,
+        HEAD back. A person's commits stay.
         """
         head = self.repo.head()
         if head.commit == start.base:

@@ -176,8 +176,8 @@ class Observer:
         return self.repo.merge(base, self.repo.text("rev-parse", head), theirs)
 
     def taken_away(self, start: str, tree: str, onto: str) -> list[str]:
-        """The paths in which the change removed what a person had not committed: what is to be committed
-        plus what the person had must give what the agent left.
+        """The paths in which the change removed what a person had not committed: what is to be
+        committed plus what the person had must give what the agent left.
         """
         clean = self.snapshots.cleaned(self.task_change(start, tree))
         if not clean.keys() & self.repo.changed(onto, start).keys():

@@ -132,8 +132,8 @@ class Snapshots:
         return known
 
     def _hash(self, paths: Mapping[str, _Stamp]) -> dict[str, str]:
-        """Write the blobs by one process. What `git hash-object` cannot take by name (a link would be
-        followed, an odd name misread) is copied to a scratch folder first.
+        """Write the blobs by one process. What `git hash-object` cannot take by name (a link would
+        be followed, an odd name misread) is copied to a scratch folder first.
         """
         if not paths:
             return {}
@@ -180,7 +180,7 @@ class Snapshots:
         return self._rule_files[tree]
 
     def _self_hiding(self, rules: str, listed: Collection[str]) -> bool:
-        """Whether there are .gitignore files that hide themselves, and that the old rules did not."""
+        """Whether there are .gitignore files that hide themselves and were not ignored before."""
         pathspec = (":(glob).gitignore", ":(glob)**/.gitignore")
         raw = self.repo.git("ls-files", "-z", "--others", "--", *pathspec)
         paths = [os.fsdecode(record) for record in raw.split(b"\0") if record]

@@ -1,5 +1,6 @@
 """Real repositories sealed from the developer's machine, and kern as its users run it."""
 
+import io
 import json
 import os
 import shutil
@@ -154,3 +155,42 @@ def background(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)
+
+
+@dataclass(frozen=True)
+class Heard:
+    code: int
+    err: str  # what a person reads
+    events: list[Any]
+    slept: list[float]
+
+
+Inline = Callable[..., Heard]
+
+
+@pytest.fixture
+def inline(tmp_path: Path) -> Inline:
+    """`inline(iterations)`: a run in the test's own process, its waits only written down."""
+    from kern import engine
+    from kern.console import Console
+    from kern.errors import Interrupted, KernError
+
+    def run(iterations: int = 1, *, delay: float = 0.0, cwd: Path | None = None) -> Heard:
+        said = io.StringIO()
+        console = Console(stream=said)
+        events: list[Any] = []
+        slept: list[float] = []
+
+        def sink(event: Any) -> None:
+            events.append(event)
+            console(event)
+
+        options = engine.Options(iterations, delay, sleep=slept.append)
+        try:
+            code = engine.run(cwd or tmp_path / "project", options, sink)
+        except (KernError, Interrupted) as exc:
+            code = int(exc.exit_code)
+            print(f"kern: {exc}\n  hint: {getattr(exc, 'hint', '')}", file=said)
+        return Heard(code, said.getvalue(), events, slept)
+
+    return run
