@@ -1,6 +1,7 @@
 """What a stage said: Markdown that a person can read, whose last line is the code."""
 
 import re
+import textwrap
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -28,7 +29,9 @@ _CODES = {
 }
 _REASONED = {Code.NO_TASK, Code.SKIPPED, Code.FAILED, Code.REJECT}
 _LAST = re.compile(r"([A-Z_]+)[*_`]*(?::[*_`]*\s*(.*))?")
-_LABEL = re.compile(r"[-*+\s#>]*[*_]*(Files?|Patterns?|Constraints?)[*_]*\s*:?[*_]*\s*:?\s*(.*)")
+_LABEL = re.compile(
+    r"[-*+\s#>]*[*_]*(Files?|Patterns?|Constraints?)[*_]*\s*(?::[*_]*\s*(?P<text>.*)|$)"
+)
 _ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[.?\]\s+)?(\S.*)")
 
 
@@ -89,13 +92,14 @@ def _code(stage: Stage, line: str) -> tuple[Code, str]:
 def _findings(body: str) -> tuple[tuple[str, str], ...]:
     """Files, Pattern and Constraint, wherever the answer states them; else its beginning."""
     found: dict[str, list[str]] = {}
-    label = ""
+    label, inline = "", False
     for line in body.split("\n"):
         if match := _LABEL.fullmatch(line):
             label = {"F": "Files", "P": "Pattern", "C": "Constraint"}[match[1][0]]
-            line = match[2]
-        elif line.startswith("#"):
-            label = ""
+            line = match["text"] or ""
+            inline = bool(line)
+        elif line.startswith("#") or (inline and not line.strip()):
+            label = ""  # a label alone on its line runs on over blank ones
         text = line.strip().lstrip("-*+ ").strip()
         if label and text:
             found.setdefault(label, []).append(text)
@@ -110,7 +114,7 @@ def _findings(body: str) -> tuple[tuple[str, str], ...]:
 
 def _section(body: str, title: str) -> str:
     match = re.search(rf"^#{{1,4}}\s*{title}\s*:?\s*$\n?(.*?)(?=^#{{1,4}}\s|\Z)", body, re.M | re.S)
-    return match[1].strip() if match else ""
+    return textwrap.dedent(match[1].expandtabs(4).strip("\n")).rstrip() if match else ""
 
 
 def _subtasks(section: str) -> tuple[str, ...]:

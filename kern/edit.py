@@ -62,7 +62,8 @@ def add_subtasks(text: str, spec: Spec, task: Task, titles: Sequence[str]) -> st
     index = spec.tasks.index(task)
     there = {other.text for other in spec.tasks if other.parent == index}
     bullet = task.bullet if task.bullet in "-*+" else "-"
-    margin = task.margin + " " * (len(task.bullet) + 1)
+    beside = [other.margin for other in spec.tasks if other.parent == index]
+    margin = beside[-1] if beside else task.margin + " " * (len(task.bullet) + 1)
     new = [title for title in titles if title not in there]
     return _insert(text, task.block_end, [f"{margin}{bullet} [ ] {title}" for title in new])
 

@@ -5,13 +5,14 @@ Pure: the text before the stage, the text after it, the reconciled text and what
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Collection
 from difflib import SequenceMatcher
 
 from kern import edit
-from kern.spec import Key, Kind, Marker, Spec, Task, parse
+from kern.spec import Key, Kind, Marker, Note, Spec, Task, parse
 
 _MARKER = re.compile(r"\[[ ~xX]\]")
+_MANY = 2000  # lines; more of them are compared by what is rare among them
 
 
 def spec(before: str, after: str | None, *, trusted: bool) -> tuple[str, list[str]]:
@@ -23,92 +24,93 @@ def spec(before: str, after: str | None, *, trusted: bool) -> tuple[str, list[st
     if before == after:
         return after, []
     old = parse(before)
-    lost, said = _lost(old, parse(after))
-    text = _merge(before.split("\n"), after.split("\n"), lost) if lost else after
+    text, said = _restore_tasks(before, old, after)
+    text, notes = _restore_notes(old, text)
+    markers: list[str] = []
     if not trusted:
-        text = _restore_markers(old, text, said)
-        text = _strike_markers_of_new_tasks(old, text, said)
-    return text, said
+        text, markers = _restore_markers(old, text)
+    return text, [*said, *notes, *markers]
 
 
-def _lost(old: Spec, now: Spec) -> tuple[set[int], list[str]]:
-    """The 0-based lines of the old text that hold tasks and notes which the new one lacks."""
-    lost: set[int] = set()
-    said: list[str] = []
-    there = {task.key: task for task in now.tasks}
-    reworded = _reworded(old, now)
-    for task in old.tasks:
-        new = there.get(task.key)
-        if new is None:
-            if task.key != reworded:
-                lost.update(range(task.line - 1, task.end))
-                said.append(f"task put back that vanished from SPEC.md: {task.text}")
-            continue
-        kept = {(note.kind, note.number, note.text) for note in new.notes}
-        notes = [note for note in task.notes if (note.kind, note.number, note.text) not in kept]
-        for note in notes:
-            if note.kind is Kind.RESEARCH and new.of(Kind.RESEARCH):
-                continue  # reworded, not gone
-            below = len(note.text.splitlines()) if note.kind is Kind.RESEARCH else 0
-            lost.update(range(note.line - 1, note.line + below))
-            said.append(f"note put back that vanished from SPEC.md under: {task.text}")
-    return lost, said
-
-
-def _reworded(old: Spec, now: Spec) -> Key | None:
-    """The `[~]` task stands under another text: a person changed its words, its line did not
-    vanish.
+def _matches(old: Spec, now: Spec) -> dict[Key, Task]:
+    """Which new task each old one is: by its key; moved or below a reworded parent, by its own text
+    and marker; the `[~]` one under other words where nothing else changed.
     """
-    known = {task.key for task in old.tasks}
-    if len(old.active) == len(now.active) == 1 and len(now.tasks) == len(old.tasks):
-        return None if now.active[0].key in known else old.active[0].key
-    return None
+    there = {task.key: task for task in now.tasks}
+    found = {task.key: there[task.key] for task in old.tasks if task.key in there}
+    taken = {task.key for task in found.values()}
+    free: dict[tuple[str, Marker], list[Task]] = {}
+    for task in now.tasks:
+        if task.key not in taken:
+            free.setdefault((task.text, task.marker), []).append(task)
+    for task in old.tasks:
+        if task.key not in found and (same := free.get((task.text, task.marker))):
+            found[task.key] = same.pop(0)
+    if (
+        len(old.active) == len(now.active) == 1
+        and len(old.tasks) == len(now.tasks)
+        and old.active[0].key not in found
+        and all(now.active[0] is not task for task in found.values())
+    ):
+        found[old.active[0].key] = now.active[0]
+    return found
 
 
-def _merge(old: list[str], new: list[str], lost: set[int]) -> str:
-    """The new lines, with the lost old ones where they stood."""
-    plain_old, plain_new = ([_MARKER.sub("[ ]", line, count=1) for line in t] for t in (old, new))
-    head = 0
-    while head < min(len(old), len(new)) and plain_old[head] == plain_new[head]:
-        head += 1
-    tail = 0
-    most = min(len(old), len(new)) - head
-    while tail < most and plain_old[-1 - tail] == plain_new[-1 - tail]:
-        tail += 1
-    middle_old, middle_new = plain_old[head : len(old) - tail], plain_new[head : len(new) - tail]
-    merged = new[:head]
-    matcher = SequenceMatcher(None, middle_old, middle_new, autojunk=len(middle_old) > 2000)
-    for _, a, b, c, d in matcher.get_opcodes():
-        if middle_old[a:b] != middle_new[c:d]:
-            merged += [old[head + i] for i in range(a, b) if head + i in lost]
-        merged += new[head + c : head + d]
-    return "\n".join(merged + new[len(new) - tail :])
+def _restore_tasks(before: str, old: Spec, after: str) -> tuple[str, list[str]]:
+    """Tasks that are gone come back, with their notes, where they stood."""
+    found = _matches(old, parse(after))
+    gone = [task for task in old.tasks if task.key not in found]
+    if not gone:
+        return after, []
+    lost = {line for task in gone for line in range(task.line - 1, task.end)}
+    text = _merge(before.split("\n"), after.split("\n"), lost)
+    return text, [f"task put back that vanished from SPEC.md: {task.text}" for task in gone]
 
 
-def _restore_markers(old: Spec, text: str, said: list[str]) -> str:
-    markers = {task.key: task.marker for task in old.tasks}
-    return _marks(text, lambda task: markers.get(task.key, task.marker), "put back", said)
+def _restore_notes(old: Spec, text: str) -> tuple[str, list[str]]:
+    """Notes that are gone come back under their task, wherever that stands now."""
+    found = _matches(old, parse(text))
+    lost: list[tuple[Task, list[Note]]] = []
+    for task in old.tasks:
+        now = found.get(task.key)
+        if now is None or not task.notes:
+            continue
+        there = {(note.kind, note.number, note.text) for note in now.notes}
+        notes = [
+            note
+            for note in task.notes
+            if (note.kind, note.number, note.text) not in there
+            # A research note that reads otherwise was edited, not lost.
+            and not (note.kind is Kind.RESEARCH and now.of(Kind.RESEARCH))
+        ]
+        if notes:
+            lost.append((now, notes))
+    for now, notes in sorted(lost, key=lambda pair: -pair[0].end):  # upwards: lines stay true
+        lines = [line for note in notes for line in _lines(note)]
+        text = edit.annotate(text, now, lines)
+    return text, [f"notes put back that vanished from SPEC.md under: {now.text}" for now, _ in lost]
 
 
-def _strike_markers_of_new_tasks(old: Spec, text: str, said: list[str]) -> str:
-    known: set[Key] = {task.key for task in old.tasks}
-    had_active = bool(old.active)
-
-    def wanted(task: Task) -> Marker:
-        if task.key in known or (had_active and task.marker is Marker.ACTIVE):
-            return task.marker
-        return Marker.PENDING
-
-    return _marks(text, wanted, "set to [ ]", said)
+def _lines(note: Note) -> list[str]:
+    if note.kind is Kind.RESEARCH:
+        return [f"> **{note.kind}:**", *(f">   {line}" for line in note.text.splitlines() if line)]
+    return [edit.note(note.kind, note.text, note.number)]
 
 
-def _marks(text: str, wanted: Callable[[Task], Marker], verb: str, said: list[str]) -> str:
-    for task in parse(text).tasks:
-        marker = wanted(task)
+def _restore_markers(old: Spec, text: str) -> tuple[str, list[str]]:
+    """Markers are as they were; a task that is new is pending."""
+    now = parse(text)
+    before = {task.key: task.marker for task in old.tasks}
+    wanted = {new.line: before[key] for key, new in _matches(old, now).items()}
+    said: list[str] = []
+    for task in now.tasks:
+        marker = wanted.get(task.line, Marker.PENDING)
         if marker is not task.marker:
-            said.append(f"marker [{task.marker}] that kern did not set {verb}: {task.text}")
+            said.append(
+                f"marker [{task.marker}] that kern did not set, now [{marker}]: {task.text}"
+            )
             text = edit.mark(text, task, marker)
-    return text
+    return text, said
 
 
 def single_active(text: str, preferred: Key | None) -> tuple[str, list[str]]:
@@ -131,15 +133,34 @@ def learnings(before: str, after: str | None) -> tuple[str, list[str]]:
         return before, ["LEARNINGS.md was deleted while an agent ran: put back"] if before else []
     if after.startswith(before):
         return after, []
-    old, new = before.split("\n"), after.split("\n")
-    merged: list[str] = []
-    lost = False
-    for op, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if op in ("delete", "replace"):
-            merged += old[a:b]
-            lost = lost or any(line.strip() for line in old[a:b])
-        if op in ("insert", "replace", "equal"):
-            merged += new[c:d]
-    if not lost:
+    old = before.split("\n")
+    text = _merge(old, after.split("\n"), {n for n, line in enumerate(old) if line.strip()})
+    if text == after:
         return after, []
-    return "\n".join(merged), ["lines put back that vanished from LEARNINGS.md"]
+    return text, ["lines put back that vanished from LEARNINGS.md"]
+
+
+def _merge(old: list[str], new: list[str], lost: Collection[int]) -> str:
+    """The new lines, with those old ones of `lost` (0-based) that have no counterpart, in place."""
+    plain_old, plain_new = _bare(old), _bare(new)
+    head = 0
+    while head < min(len(old), len(new)) and plain_old[head] == plain_new[head]:
+        head += 1
+    tail = 0
+    most = min(len(old), len(new)) - head
+    while tail < most and plain_old[-1 - tail] == plain_new[-1 - tail]:
+        tail += 1
+    middle_old, middle_new = plain_old[head : len(old) - tail], plain_new[head : len(new) - tail]
+    merged = new[:head]
+    many = max(len(middle_old), len(middle_new)) > _MANY
+    matcher = SequenceMatcher(None, middle_old, middle_new, autojunk=many)
+    for op, a, b, c, d in matcher.get_opcodes():
+        if op in ("delete", "replace"):
+            merged += [old[head + i] for i in range(a, b) if head + i in lost]
+        merged += new[head + c : head + d]
+    return "\n".join(merged + new[len(new) - tail :])
+
+
+def _bare(lines: list[str]) -> list[str]:
+    """Lines as they are compared: a changed marker or line end makes no other line."""
+    return [_MARKER.sub("[ ]", line, count=1).rstrip() for line in lines]

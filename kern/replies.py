@@ -14,8 +14,10 @@ Object = dict[str, Any]
 
 OBJECT_LIMIT = 1 << 20  # bytes; a larger object is read only when it is the result
 STRING_LIMIT = 1 << 19  # bytes; a longer string in the result is cut in its middle
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]]', re.S)
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.S)
+# A string that is never closed is one token to the end: to look for its end at every quote would
+# hang.
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[{}\[\]]', re.S)
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.S)
 _CLEAN = re.compile(rb'[^\\"]{5}')
 _RESULT = re.compile(rb'"type"\s*:\s*"result"')
 

@@ -242,15 +242,12 @@ class Repo:
             self.git("update-ref", "--no-deref", "-m", "kern: switch back", "HEAD", head.commit)
 
     def merge(self, base: str, ours: str, theirs: str) -> tuple[str, list[str]]:
-        """Three-way merge of trees: the merged tree, or the paths in conflict.
-
-        Renames are not followed: a moved file with uncommitted edits is a conflict, not a guess.
-        """
+        """Three-way merge of trees: the merged tree, or the paths in conflict."""
         root = self.commit_object(base, (), "base\n")
         left = self.commit_object(ours, (root,), "ours\n")
         right = self.commit_object(theirs, (root,), "theirs\n")
         code, out, err = self.run(
-            *("-c", "merge.renames=false", "-c", "merge.conflictStyle=merge"),
+            *("-c", "merge.directoryRenames=false"),  # that would be a guess
             *("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", left, right),
         )
         fields = [os.fsdecode(field) for field in out.split(b"\0")]

@@ -140,6 +140,7 @@ _ITEM = re.compile(
 )
 _NOTE = re.compile(r"\*\*([A-Z][a-z]+)(?: (\d{1,9}))?:\*\*[ \t]*(.*)")
 _FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})")
+_BULLET = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _BULLETS = frozenset("-*+0123456789")
 
 
@@ -178,11 +179,10 @@ class _Reader:
                 return
             self.diagnostics.append(Diagnostic(number, _malformed(mark)))
             return
-        if first in "`~" and (fence := _FENCE.match(stripped.rstrip())):
-            self.closer, self.opened, self.hidden = fence[1] or fence[2], number, 0
-        elif stripped.startswith("<!--") and "-->" not in stripped:
-            self.closer, self.opened, self.hidden = "-->", number, 0
+        closer = _opens(stripped)
         self._own(number, line, stripped)
+        if closer:
+            self.closer, self.opened, self.hidden = closer, number, 0
 
     def _take_hidden(self, number: int, line: str, stripped: str) -> None:
         if self.closer == "-->":
@@ -194,7 +194,7 @@ class _Reader:
             self.closer = ""
         elif (match := _ITEM.match(line)) and len(match["mark"]) == 1 and match["mark"] in " ~xX":
             self.hidden += 1
-        self._own(number, line, stripped)
+        self._own(number, line, stripped, inside=True)
 
     def _open_task(self, number: int, match: re.Match[str]) -> None:
         indent = _columns(match["margin"])
@@ -211,8 +211,10 @@ class _Reader:
         while self.stack and self.drafts[self.stack[-1]].indent >= indent:
             self.stack.pop()
 
-    def _own(self, number: int, line: str, stripped: str) -> None:
-        self._leave(_columns(line[: len(line) - len(stripped)]))
+    def _own(self, number: int, line: str, stripped: str, *, inside: bool = False) -> None:
+        """`inside` a fence or comment a line belongs to what the opening line belonged to."""
+        if not inside:
+            self._leave(_columns(line[: len(line) - len(stripped)]))
         if not self.stack:
             return
         for index in self.stack:
@@ -220,7 +222,7 @@ class _Reader:
         owner = self.drafts[self.stack[-1]]
         if not owner.subtasks:
             owner.end = number
-        if stripped[0] != ">" or self.closer:
+        if stripped[0] != ">" or inside:
             owner.body.append(line.strip())
             return
         quoted = stripped[1:].strip()
@@ -235,13 +237,13 @@ class _Reader:
             owner.body.append(line.strip())
 
     def spec(self) -> Spec:
-        if self.closer and self.hidden:
+        if self.closer and (self.hidden or self.stack):
             what = "comment" if self.closer == "-->" else "code fence"
+            hides = (
+                f"{self.hidden} task line(s)" if self.hidden else "what kern notes under the task"
+            )
             self.diagnostics.append(
-                Diagnostic(
-                    self.opened,
-                    f"the {what} opened here is never closed and hides {self.hidden} task line(s)",
-                )
+                Diagnostic(self.opened, f"the {what} opened here is never closed and hides {hides}")
             )
         seen: dict[tuple[str, str], int] = {}
         tasks: list[Task] = []
@@ -271,6 +273,17 @@ class _Reader:
                 )
             )
         return Spec(tuple(tasks), tuple(self.diagnostics))
+
+
+def _opens(stripped: str) -> str:
+    """What will close the fence or comment that the line opens, by itself or as a list item."""
+    if stripped[0] in _BULLETS and (item := _BULLET.match(stripped)):
+        stripped = stripped[item.end() :]
+    if stripped.startswith("<!--"):
+        return "" if "-->" in stripped else "-->"
+    if stripped.startswith(("```", "~~~")) and (fence := _FENCE.match(stripped.rstrip())):
+        return fence[1] or fence[2]
+    return ""
 
 
 def _columns(margin: str) -> int:

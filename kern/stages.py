@@ -212,11 +212,7 @@ def _stop(stage: Stage, fault: Fault, transcript: Path) -> KernError:
     return KernError(said, hint=fault.hint or f"the transcript: {transcript}")
 
 
-def stage_file(
-    said: Said, *, task: Mapping[str, object], stage: Stage, attempt: int, **facts: object
-) -> dict[str, object]:
+def stage_file(said: Said, noted: Mapping[str, object]) -> dict[str, object]:
     """The agent's result object plus the one key `kern`."""
-    kern: dict[str, object] = {**task, "stage": str(stage), "attempt": attempt, **facts}
-    if said.fault:
-        kern["fault"] = said.fault
-    return {**said.reply.result, "kern": kern}
+    fault = {"fault": said.fault} if said.fault else {}
+    return {**said.reply.result, "kern": {**noted, **fault}}

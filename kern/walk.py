@@ -427,10 +427,9 @@ class Walk:
             for line in told:
                 self.warn(line)
 
-    def _save(self, outcome: Said, key: Key, stage: Stage, attempt: int, **facts: object) -> None:
-        value = stage_file(
-            outcome, task=naming(key), stage=stage, attempt=attempt, run=self.caller.run, **facts
-        )
+    def _save(self, told: Said, key: Key, stage: Stage, attempt: int, **facts: object) -> None:
+        noted = {**naming(key), "stage": str(stage), "attempt": attempt, "run": self.caller.run}
+        value = stage_file(told, {**noted, **facts})
         workspace.save(self.scope, stage, value)
 
     def end_orphans(self) -> None:

@@ -205,8 +205,11 @@ def read(path: Path) -> bytes | None:
 
 
 def save(where: Scope, stage: Stage, value: dict[str, Any]) -> None:
-    text = json.dumps(value, indent=1, ensure_ascii=False)
-    replace(where.stage_file(stage), text.encode("utf-8", "surrogateescape"))
+    try:
+        data = json.dumps(value, indent=1, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # half an emoji: it stays an escape, as the agent printed it
+        data = json.dumps(value, indent=1).encode()
+    replace(where.stage_file(stage), data)
 
 
 def load(where: Scope, stage: Stage) -> dict[str, Any] | None:
