@@ -54,7 +54,8 @@ def research(findings: Sequence[tuple[str, str]]) -> list[str]:
 def annotate(text: str, task: Task, notes: Sequence[str]) -> str:
     """Put quote lines under the task, after what it has and before its subtasks."""
     margin = task.margin + " " * (len(task.bullet) + 1)
-    return _insert(text, task.end, [margin + line for line in notes])
+    after = max(task.end, *(note.end for note in task.notes), 0)  # in order, even below subtasks
+    return _insert(text, after, [margin + line for line in notes])
 
 
 def add_subtasks(text: str, spec: Spec, task: Task, titles: Sequence[str]) -> str:
@@ -94,7 +95,7 @@ def add_learning(text: str, date: str, topic: str, body: str) -> str:
     newline = "\r\n" if "\r\n" in text else "\n"
     heading = f"## {date} - {plain.line(topic, 120)}"
     entry = f"{heading}\n\n{_shield(plain.block(body).strip())}\n".replace("\n", newline)
-    if entry.strip() in text:
+    if entry.strip() in learnings(text):
         return text
     gap = "" if not text else newline if text.endswith("\n") else newline * 2
     return text + gap + entry

@@ -59,7 +59,7 @@ class Keeper:
         if unknown:
             ref = self.keep(key, name, now, base)
             self.warn(f"changed since stage 2: {some(sorted(unknown))}: kept as {ref}")
-        self.snapshots.put_back(todo)
+        self._put_back(todo)
 
     def back_to(self, start: StartRef, name: str) -> str:
         """The whole tree as it was before stage 2, after keeping what is there; the ref, if one was
@@ -72,9 +72,16 @@ class Keeper:
         ref = ""
         if old:
             ref = self.keep(start.task, name, now, start.base)
-            self.snapshots.put_back(old)
+            self._put_back(old)
         self.index_back(start)
         return ref
+
+    def _put_back(self, wanted: Mapping[str, Entry | None]) -> None:
+        self.snapshots.put_back(wanted)
+        # What the index remembers of the files on the disk (size, time) may be the agent's: renew
+        # it.
+        held = self.repo.entries(index.tree(self.repo)) if wanted else {}
+        index.update(self.repo, {path: held[path] for path in wanted if path in held})
 
     def touched(self, base: str) -> Collection[str]:
         """The paths that HEAD's move since the base touched."""

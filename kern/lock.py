@@ -3,6 +3,7 @@
 import contextlib
 import os
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,8 +27,9 @@ def hold(where: Scope, git_dir: Path) -> Iterator[None]:
         try:
             tree.acquire(timeout=0)
         except Timeout:
-            raise _held(where, git_dir) from None
+            raise _held(git_dir) from None
     try:
+        workspace.replace(git_dir / "kern.holder", str(os.getpid()).encode())
         workspace.own_folder(where.lock)
         marker = SoftFileLock(where.lock / "pid", mode=0o600)
         with workspace.reported(where.lock):
@@ -36,15 +38,14 @@ def hold(where: Scope, git_dir: Path) -> Iterator[None]:
             except Timeout:
                 raise _unjudged(where) from None
         try:
-            workspace.replace(git_dir / "kern.holder", str(os.getpid()).encode())
             yield
         finally:
             marker.release()
             with contextlib.suppress(OSError):
                 where.lock.rmdir()
-            with contextlib.suppress(OSError):
-                (git_dir / "kern.holder").unlink()
     finally:
+        with contextlib.suppress(OSError):
+            (git_dir / "kern.holder").unlink()
         tree.release()
 
 
@@ -57,15 +58,34 @@ def holder(where: Scope) -> tuple[int, str] | None:
     return None
 
 
-def _held(where: Scope, git_dir: Path) -> KernError:
-    pid = (workspace.read(git_dir / "kern.holder") or b"").decode("ascii", "replace").strip()
-    who = f"pid {pid}" if pid else "its pid is not known yet"
+def _held(git_dir: Path) -> KernError:
+    pid = _holder_of(git_dir)
+    who = f"pid {pid}" if pid else "its pid is not known"
+    stop = f" or `kill {pid}`" if pid else ""
     return KernError(
         f"another kern is at work in this working tree ({who})",
-        hint="wait for it, stop it with Ctrl-C in its terminal"
-        + (f" or `kill {pid}`" if pid else "")
-        + ", or run in a git worktree",
+        hint=f"wait for it, stop it with Ctrl-C in its terminal{stop}, or use a git worktree",
     )
+
+
+def _holder_of(git_dir: Path) -> int:
+    """The live holder's pid; 0 where it has not told it yet."""
+    for _ in range(20):
+        said = (workspace.read(git_dir / "kern.holder") or b"").strip()
+        if said.isdigit() and _alive(int(said)):
+            return int(said)
+        time.sleep(0.05)
+    return 0
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _unjudged(where: Scope) -> KernError:

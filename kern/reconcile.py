@@ -25,11 +25,13 @@ def spec(before: str, after: str | None, *, trusted: bool) -> tuple[str, list[st
         return after, []
     old = parse(before)
     text, said = _restore_tasks(before, old, after)
-    text, notes = _restore_notes(old, text)
-    markers: list[str] = []
+    text, told = _restore_notes(old, text)
+    said += told
     if not trusted:
-        text, markers = _restore_markers(old, text)
-    return text, [*said, *notes, *markers]
+        for rule in (_strike_attempts, _restore_markers):
+            text, told = rule(old, text)
+            said += told
+    return text, said
 
 
 def _matches(old: Spec, now: Spec) -> dict[Key, Task]:
@@ -62,7 +64,9 @@ def _restore_tasks(before: str, old: Spec, after: str) -> tuple[str, list[str]]:
     gone = [task for task in old.tasks if task.key not in found]
     if not gone:
         return after, []
-    lost = {line for task in gone for line in range(task.line - 1, task.end)}
+    spans = [(task.line, task.end) for task in gone]
+    spans += [(note.line, note.end) for task in gone for note in task.notes]
+    lost = {line for first, last in spans for line in range(first - 1, last)}
     text = _merge(before.split("\n"), after.split("\n"), lost)
     return text, [f"task put back that vanished from SPEC.md: {task.text}" for task in gone]
 
@@ -95,6 +99,26 @@ def _lines(note: Note) -> list[str]:
     if note.kind is Kind.RESEARCH:
         return [f"> **{note.kind}:**", *(f">   {line}" for line in note.text.splitlines() if line)]
     return [edit.note(note.kind, note.text, note.number)]
+
+
+def _strike_attempts(old: Spec, text: str) -> tuple[str, list[str]]:
+    """An attempt note of the agent's own would count as one of kern's, which is written later."""
+    found = {new.line: key for key, new in _matches(old, parse(text)).items()}
+    had = {task.key: {note.text for note in task.of(Kind.ATTEMPT)} for task in old.tasks}
+    strays = [
+        (note.line, task.text)
+        for task in parse(text).tasks
+        for note in task.of(Kind.ATTEMPT)
+        if task.line in found and note.text not in had[found[task.line]]
+    ]
+    if not strays:
+        return text, []
+    lines = text.split("\n")
+    if len(lines) in {line for line, _ in strays}:  # the file ended in it, without a line end
+        lines[-2] = lines[-2].removesuffix("\r")
+    struck = {line - 1 for line, _ in strays}
+    kept = [line for number, line in enumerate(lines) if number not in struck]
+    return "\n".join(kept), [f"attempt note that kern did not write struck: {t}" for _, t in strays]
 
 
 def _restore_markers(old: Spec, text: str) -> tuple[str, list[str]]:

@@ -45,6 +45,7 @@ class Note:
     kind: Kind
     text: str  # of the first line; of a research note all lines
     line: int
+    end: int  # its last line
     number: int = 0  # of an attempt
 
 
@@ -58,7 +59,7 @@ class Task:
     margin: str  # white space before the bullet
     bullet: str
     parent: int | None  # index among the tasks
-    end: int  # last line of its own text and notes, before its first subtask
+    end: int  # last line of its own before its first subtask
     block_end: int  # last line of the whole, subtasks included
     has_subtasks: bool
     open_subtasks: bool
@@ -228,11 +229,11 @@ class _Reader:
         quoted = stripped[1:].strip()
         match = _NOTE.match(quoted)
         if match and match[1] in _KINDS:
-            owner.notes.append(Note(Kind(match[1]), match[3], number, int(match[2] or 0)))
+            owner.notes.append(Note(Kind(match[1]), match[3], number, number, int(match[2] or 0)))
         elif owner.notes and owner.notes[-1].kind is Kind.RESEARCH and quoted.startswith("-"):
             last = owner.notes[-1]
             joined = f"{last.text}\n{quoted}".lstrip("\n")
-            owner.notes[-1] = Note(last.kind, joined, last.line)
+            owner.notes[-1] = Note(last.kind, joined, last.line, number)
         else:
             owner.body.append(line.strip())
 

@@ -53,11 +53,11 @@ def _digest(text: str) -> str:
     return hashlib.sha256(os.fsencode(text)).hexdigest()[:6]
 
 
-def scope(root: Path, branch: str, *, create: bool = True) -> Scope:
+def scope(root: Path, branch: str, *, create: bool = True, temporary: Path = Path("/tmp")) -> Scope:
     """The scope of a working tree and branch. With `create` its folders exist and are safe
     afterwards; without, not one byte is written.
     """
-    base, notice = _base(root, create=create)
+    base, notice = _base(root, temporary.resolve(), create=create)  # behind a link on macOS
     project = _project(base, root, create=create)
     found = Scope(base, project, branch, notice)
     if create:
@@ -68,7 +68,7 @@ def scope(root: Path, branch: str, *, create: bool = True) -> Scope:
     return found
 
 
-def _base(root: Path, *, create: bool) -> tuple[Path, str]:
+def _base(root: Path, temporary: Path, *, create: bool) -> tuple[Path, str]:
     moved = os.environ.get("KERN_DIR")
     if moved:
         base = Path(moved).expanduser().absolute()
@@ -86,7 +86,6 @@ def _base(root: Path, *, create: bool) -> tuple[Path, str]:
         elif why := _unsafe(base):
             raise UsageError(f"KERN_DIR={base} {why}", hint="set KERN_DIR to a folder of your own")
         return base, ""
-    temporary = Path("/tmp").resolve()  # behind a link on macOS
     shared = temporary / "claude"
     why = _unsafe(shared, loose=True) or _unsafe(shared / "kern")
     if not why:
@@ -137,21 +136,29 @@ def _project(base: Path, root: Path, *, create: bool) -> str:
         if create:
             own_folder(base / name)
             with reported(claim), contextlib.suppress(FileExistsError):
-                descriptor = os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW, 0o600)
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(os.fsencode(root))
+                _claim(claim, os.fsencode(root))
         try:
             holder = claim.read_bytes()
         except FileNotFoundError:
             return name
         except OSError as exc:
             raise _failure(claim, exc) from exc
-        if holder in (os.fsencode(root), b""):
+        if holder == os.fsencode(root):
             return name
     raise KernError(f"{base} knows another repository under both names of {root}")
 
 
-_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+def _claim(place: Path, data: bytes) -> None:
+    """Make the file whole or not at all, and never over another: two kerns may claim one name at
+    once.
+    """
+    descriptor, made = tempfile.mkstemp(prefix=".root.", dir=place.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.link(made, place)
+    finally:
+        os.unlink(made)
 
 
 @contextlib.contextmanager

@@ -39,7 +39,13 @@ _NOT_IN_IMPLEMENT = (
 )
 # A skipped hook leaves no trace in git. Abbreviations and clustered short options count too.
 _NOT_IN_COMMIT = (
-    *("Bash(git commit *--no-v*)", "Bash(git commit *--am*)", "Bash(git commit -n*)"),
+    *(
+        "Bash(git commit *--no-v*)",
+        "Bash(git commit *--am)",
+        "Bash(git commit *--am *)",
+        "Bash(git commit *--ame*)",
+        "Bash(git commit -n*)",
+    ),
     *("Bash(git commit * -n)", "Bash(git commit * -n *)", "Bash(git commit * -nm*)"),
     *("Bash(git commit -an*)", "Bash(git commit * -an*)", "Bash(git commit -qn*)"),
     *("Bash(git commit * -qn*)", "Bash(git commit *'-n*)", 'Bash(git commit *"-n*)'),
