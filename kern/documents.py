@@ -104,6 +104,10 @@ class Documents:
 
         return self.edit(apply)
 
+    def written(self) -> int:
+        """When SPEC.md was last written, seconds since the epoch."""
+        return int(os.stat(self._place(SPEC)).st_mtime)
+
     def _stamp(self) -> tuple[int, int, int]:
         found = os.stat(self._place(SPEC))
         return found.st_mtime_ns, found.st_size, found.st_ino

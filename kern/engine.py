@@ -7,7 +7,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kern import bundle, lock, process, repo, spec, workspace
@@ -149,6 +149,7 @@ class Loop:
         self.options = options
         self.sink = sink
         self.branch = walk.repo.head().branch
+        self.taken: Key | None = None
         self.settled: list[Settled] = []
         self.passed_over: set[Key] = set()
         self.began = time.monotonic()
@@ -194,7 +195,9 @@ class Loop:
                     f"the branch was switched under the run: {self.branch} to {at.head.name}",
                     hint=f"git switch {self.branch}, then run kern again: it resumes",
                 )
-            do = resume(at.facts)
+            # What this run selected is not in progress elsewhere, whatever refs another branch has.
+            facts = replace(at.facts, elsewhere=at.facts.elsewhere and at.key != self.taken)
+            do = resume(facts)
             self.sink(Traced(f"next: {do}"))
             if not told and do is not Do.SELECT and at.key is not None and do is not Do.ABANDON:
                 self.sink(
@@ -205,6 +208,7 @@ class Loop:
                 task = self.walk.take_next(self.passed_over)
                 if task is None:
                     return False
+                self.taken = task.key
                 self.sink(TaskStarted(task.text, number))
                 told = True
             elif settled := self._perform(do, at):

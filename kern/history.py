@@ -13,6 +13,7 @@ class Commit:
     tree: str
     subject: str
     trailer: str  # the text behind `Kern-Task:`, empty without
+    seconds: int  # when it was committed, since the epoch
 
 
 def subjects(repo: Repo, count: int) -> list[str]:
@@ -35,12 +36,12 @@ def since(repo: Repo, base: str, head: str) -> tuple[Commit, ...] | None:
 
 
 def _log(repo: Repo, *argv: str) -> tuple[Commit, ...]:
-    form = "%H%x00%P%x00%T%x00%s%x00%(trailers:key=Kern-Task,valueonly,separator=%x20)%x01"
+    form = "%H%x00%P%x00%T%x00%s%x00%ct%x00%(trailers:key=Kern-Task,valueonly,separator=%x20)%x01"
     out = repo.text("log", f"--format={form}", *argv)
     rows = (record.strip("\n").split("\0") for record in out.split("\x01") if record.strip())
     return tuple(
-        Commit(sha, tuple(parents.split()), tree, subject, trailer.strip())
-        for sha, parents, tree, subject, trailer in rows
+        Commit(sha, tuple(parents.split()), tree, subject, trailer.strip(), int(seconds))
+        for sha, parents, tree, subject, seconds, trailer in rows
     )
 
 

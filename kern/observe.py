@@ -44,6 +44,7 @@ class Observer:
         self.snapshots = snapshots
         # Functions of immutable objects, asked for again at each step.
         self._merged: dict[tuple[str, str, str], tuple[str, list[str]]] = {}
+        self._present: set[tuple[str, str]] = set()
         self._objections: dict[tuple[str, Key, str, str], str] = {}
 
     def look(self, *, reading: bool = False) -> Situation:
@@ -62,10 +63,10 @@ class Observer:
         base = base or (ours.base if ours else "")
         base = base or str(_kern(files.get(Stage.RESEARCH)).get("base") or "")
         commits = self._since(base, head)
-        done = self._done(commits, key) if key and base else None
+        done = self._done(commits, key) if key and base else self._done_at_tip(head, active)
         facts = Facts(
             active=active is not None,
-            elsewhere=bool(other) and active is not None,
+            elsewhere=bool(other) and active is not None and Stage.RESEARCH not in files,
             start=_start(start, key, attempt),
             held=Held.GONE
             if task is None
@@ -113,7 +114,22 @@ class Observer:
                 continue
             if stage is Stage.RESEARCH or _kern(value).get("attempt") == attempt:
                 found[stage] = value
+        second = found.get(Stage.IMPLEMENT)
+        if second is not None and not self._there(_kern(second)):
+            del found[Stage.IMPLEMENT]
+            found.pop(Stage.COMMIT, None)
         return found
+
+    def _there(self, kern: Mapping[str, Any]) -> bool:
+        """Whether git still has both trees: its collector may have dropped what no ref holds."""
+        asked = (str(kern.get("start")), str(kern.get("tree")))
+        if asked not in self._present:
+            given = "".join(f"{tree}\n" for tree in asked).encode()
+            told = self.repo.git("cat-file", "--batch-check", given=given).splitlines()
+            if not all(b" tree " in line for line in told):
+                return False
+            self._present.add(asked)
+        return True
 
     def _since(self, base: str, head: Head) -> tuple[Commit, ...]:
         if not base or base == head.commit:
@@ -122,6 +138,15 @@ class Observer:
         # History was rewritten: whatever stands there is a person's; the tip alone can tell of the
         # task.
         return commits if commits is not None else (history.commit(self.repo, head.commit),)
+
+    def _done_at_tip(self, head: Head, active: Task | None) -> Commit | None:
+        """Where no ref and no file tells the base: the tip, if SPEC.md was not written since. A
+        task that a person took up again after its commit is not done.
+        """
+        if active is None:
+            return None
+        tip = history.commit(self.repo, head.commit)
+        return self._done((tip,), active.key) if self.papers.written() <= tip.seconds else None
 
     def _done(self, commits: tuple[Commit, ...], key: Key) -> Commit | None:
         return next((commit for commit in reversed(commits) if self.ticks(commit, key)), None)

@@ -5,7 +5,7 @@ Pure: the text before the stage, the text after it, the reconciled text and what
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from difflib import SequenceMatcher
 
 from kern import edit
@@ -25,25 +25,24 @@ def spec(before: str, after: str | None, *, trusted: bool) -> tuple[str, list[st
         return after, []
     old = parse(before)
     text, said = _restore_tasks(before, old, after)
-    text, told = _restore_notes(old, text)
+    text, told = _restore_notes(before, old, text)
     said += told
     if not trusted:
         for rule in (_strike_attempts, _restore_markers):
-            text, told = rule(old, text)
+            text, told = rule(before, old, text)
             said += told
     return text, said
 
 
-def _matches(old: Spec, now: Spec) -> dict[Key, Task]:
-    """Which new task each old one is: by its key; moved or below a reworded parent, by its own text
-    and marker; the `[~]` one under other words where nothing else changed.
+def _matches(before: str, old: Spec, text: str, now: Spec) -> dict[Key, Task]:
+    """Which new task each old one is: by its key, twins by their lines; moved or below a reworded
+    parent, by its own text and marker; the `[~]` one under other words where nothing else changed.
     """
-    there = {task.key: task for task in now.tasks}
-    found = {task.key: there[task.key] for task in old.tasks if task.key in there}
-    taken = {task.key for task in found.values()}
+    found = _twins(before, old, text, now)
+    taken = {task.line for task in found.values()}
     free: dict[tuple[str, Marker], list[Task]] = {}
     for task in now.tasks:
-        if task.key not in taken:
+        if task.line not in taken:
             free.setdefault((task.text, task.marker), []).append(task)
     for task in old.tasks:
         if task.key not in found and (same := free.get((task.text, task.marker))):
@@ -58,9 +57,32 @@ def _matches(old: Spec, now: Spec) -> dict[Key, Task]:
     return found
 
 
+def _twins(before: str, old: Spec, text: str, now: Spec) -> dict[Key, Task]:
+    """Tasks of one name below one parent, in order; where one is gone, the lines say which."""
+    names: list[dict[tuple[str, str], list[Task]]] = [{}, {}]
+    for side, whole in zip(names, (old, now), strict=True):
+        for task in whole.tasks:
+            side.setdefault((task.key.parent, task.key.text), []).append(task)
+    lines: dict[int, int] | None = None
+    found: dict[Key, Task] = {}
+    for name, ours in names[0].items():
+        theirs = names[1].get(name, [])
+        if len(ours) != len(theirs) and theirs:
+            if lines is None:
+                lines = _aligned(before.split("\n"), text.split("\n"))
+            there = {task.line - 1: task for task in theirs}
+            pairs = [(task, there.get(lines.get(task.line - 1, -1))) for task in ours]
+            found |= {task.key: new for task, new in pairs if new}
+            taken = {new.line for _, new in pairs if new}
+            ours = [task for task, new in pairs if not new]
+            theirs = [task for task in theirs if task.line not in taken]
+        found |= {task.key: new for task, new in zip(ours, theirs, strict=False)}
+    return found
+
+
 def _restore_tasks(before: str, old: Spec, after: str) -> tuple[str, list[str]]:
     """Tasks that are gone come back, with their notes, where they stood."""
-    found = _matches(old, parse(after))
+    found = _matches(before, old, after, parse(after))
     gone = [task for task in old.tasks if task.key not in found]
     if not gone:
         return after, []
@@ -71,9 +93,9 @@ def _restore_tasks(before: str, old: Spec, after: str) -> tuple[str, list[str]]:
     return text, [f"task put back that vanished from SPEC.md: {task.text}" for task in gone]
 
 
-def _restore_notes(old: Spec, text: str) -> tuple[str, list[str]]:
+def _restore_notes(before: str, old: Spec, text: str) -> tuple[str, list[str]]:
     """Notes that are gone come back under their task, wherever that stands now."""
-    found = _matches(old, parse(text))
+    found = _matches(before, old, text, parse(text))
     lost: list[tuple[Task, list[Note]]] = []
     for task in old.tasks:
         now = found.get(task.key)
@@ -101,9 +123,9 @@ def _lines(note: Note) -> list[str]:
     return [edit.note(note.kind, note.text, note.number)]
 
 
-def _strike_attempts(old: Spec, text: str) -> tuple[str, list[str]]:
+def _strike_attempts(before: str, old: Spec, text: str) -> tuple[str, list[str]]:
     """An attempt note of the agent's own would count as one of kern's, which is written later."""
-    found = {new.line: key for key, new in _matches(old, parse(text)).items()}
+    found = {new.line: key for key, new in _matches(before, old, text, parse(text)).items()}
     had = {task.key: {note.text for note in task.of(Kind.ATTEMPT)} for task in old.tasks}
     strays = [
         (note.line, task.text)
@@ -121,11 +143,11 @@ def _strike_attempts(old: Spec, text: str) -> tuple[str, list[str]]:
     return "\n".join(kept), [f"attempt note that kern did not write struck: {t}" for _, t in strays]
 
 
-def _restore_markers(old: Spec, text: str) -> tuple[str, list[str]]:
+def _restore_markers(before: str, old: Spec, text: str) -> tuple[str, list[str]]:
     """Markers are as they were; a task that is new is pending."""
     now = parse(text)
-    before = {task.key: task.marker for task in old.tasks}
-    wanted = {new.line: before[key] for key, new in _matches(old, now).items()}
+    marks = {task.key: task.marker for task in old.tasks}
+    wanted = {new.line: marks[key] for key, new in _matches(before, old, text, now).items()}
     said: list[str] = []
     for task in now.tasks:
         marker = wanted.get(task.line, Marker.PENDING)
@@ -166,6 +188,21 @@ def learnings(before: str, after: str | None) -> tuple[str, list[str]]:
 
 def _merge(old: list[str], new: list[str], lost: Collection[int]) -> str:
     """The new lines, with those old ones of `lost` (0-based) that have no counterpart, in place."""
+    merged: list[str] = []
+    for op, a, b, c, d in _opcodes(old, new):
+        if op in ("delete", "replace"):
+            merged += [old[i] for i in range(a, b) if i in lost]
+        merged += new[c:d]
+    return "\n".join(merged)
+
+
+def _aligned(old: list[str], new: list[str]) -> dict[int, int]:
+    return {
+        a + i: c + i for op, a, b, c, _ in _opcodes(old, new) if op == "equal" for i in range(b - a)
+    }
+
+
+def _opcodes(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, int, int]]:
     plain_old, plain_new = _bare(old), _bare(new)
     head = 0
     while head < min(len(old), len(new)) and plain_old[head] == plain_new[head]:
@@ -175,14 +212,13 @@ def _merge(old: list[str], new: list[str], lost: Collection[int]) -> str:
     while tail < most and plain_old[-1 - tail] == plain_new[-1 - tail]:
         tail += 1
     middle_old, middle_new = plain_old[head : len(old) - tail], plain_new[head : len(new) - tail]
-    merged = new[:head]
     many = max(len(middle_old), len(middle_new)) > _MANY
-    matcher = SequenceMatcher(None, middle_old, middle_new, autojunk=many)
-    for op, a, b, c, d in matcher.get_opcodes():
-        if op in ("delete", "replace"):
-            merged += [old[head + i] for i in range(a, b) if head + i in lost]
-        merged += new[head + c : head + d]
-    return "\n".join(merged + new[len(new) - tail :])
+    yield "equal", 0, head, 0, head
+    for op, a, b, c, d in SequenceMatcher(
+        None, middle_old, middle_new, autojunk=many
+    ).get_opcodes():
+        yield op, head + a, head + b, head + c, head + d
+    yield "equal", len(old) - tail, len(old), len(new) - tail, len(new)
 
 
 def _bare(lines: list[str]) -> list[str]:
