@@ -106,7 +106,7 @@ def route(argv: list[str]) -> list[str]:
 
 def _number(text: str, name: str, least: float, *, whole: bool) -> float:
     try:
-        value = float(int(text)) if whole else float(text)
+        value = float(int(text)) if whole and text.isascii() else float(text)
     except ValueError:
         value = float("nan")
     if not least <= value < 1e9:
@@ -210,7 +210,12 @@ def _app(argv: list[str]) -> int:
 
         raise typer.Exit(show.main())
 
-    code = app(argv, prog_name="kern", standalone_mode=False)
+    try:
+        code = app(argv, prog_name="kern", standalone_mode=False)
+    except Exception as exc:
+        if not hasattr(exc, "format_message"):  # typer's own complaints have it, from click or not
+            raise
+        raise UsageError(exc.format_message(), hint="kern --help") from None
     return int(code or 0)
 
 

@@ -151,7 +151,8 @@ class Committer:
         now = self.repo.head()
         if now.branch != at.head.branch:
             self.repo.switch_back(at.head)
-            return f"it switched to {now.name}"
+            self.sink(Warned(f"stage 3 switched to {now.name}: switched back"))
+            now = self.repo.head()
         if now.commit == at.head.commit:
             return "nothing was committed"
         commits = history.since(self.repo, at.head.commit, now.commit)

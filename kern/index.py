@@ -2,9 +2,11 @@
 
 import contextlib
 import os
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 
+from kern.errors import KernError
 from kern.repo import Entry, Repo
 
 
@@ -16,7 +18,13 @@ def private(repo: Repo, *, copy: bool = False) -> Iterator[dict[str, str]]:
     path = folder / f"index-{os.getpid()}-{time.monotonic_ns()}"
     try:
         if copy and (repo.git_dir / "index").exists():
-            path.write_bytes((repo.git_dir / "index").read_bytes())
+            try:
+                shutil.copyfile(repo.git_dir / "index", path)
+            except OSError as exc:
+                raise KernError(
+                    f"cannot write {path}: {exc.strerror}",
+                    hint="settle it (free some space), then run kern again: it resumes",
+                ) from exc
         yield {"GIT_INDEX_FILE": str(path)}
     finally:
         for left in (path, path.with_name(path.name + ".lock")):

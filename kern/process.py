@@ -23,8 +23,7 @@ import psutil
 from kern.errors import Interrupted, KernError, UsageError
 
 OUTPUT_LIMIT = 100_000_000  # bytes, standard output and error together
-GRACE_S = (5.0, 2.0)  # after SIGINT, after SIGTERM
-HURRIED_S = (1.0, 1.0)  # when a person interrupts
+GRACE_S = (1.0, 1.0)  # after SIGINT, after SIGTERM
 _TICK_S = 0.05
 _STDERR_TAIL = 8192
 
@@ -60,7 +59,6 @@ def run(
             bystanders = _children()
             child = _spawn(argv, cwd, {**env, mark[0]: mark[1]}, given, spool, complaints)
             overflow = 0
-            grace = HURRIED_S
             try:
                 with _waiter(child) as wait:
                     while child.poll() is None and not overflow:
@@ -68,10 +66,9 @@ def run(
                         tick(time.monotonic() - began)
                         size = os.fstat(spool).st_size + os.fstat(complaints.fileno()).st_size
                         overflow = limit if size > limit else 0
-                grace = GRACE_S
             finally:
-                _end(child, grace)
-                sweep(mark, _descendants(bystanders))
+                _end(child)
+                sweep(mark, lambda: _descendants(bystanders))
             if overflow:
                 os.ftruncate(spool, min(os.fstat(spool).st_size, limit))
         complaints.seek(max(0, complaints.seek(0, os.SEEK_END) - _STDERR_TAIL))
@@ -147,9 +144,9 @@ def _spawn(
         ) from None
 
 
-def _end(child: "subprocess.Popen[bytes]", grace: tuple[float, float]) -> None:
+def _end(child: "subprocess.Popen[bytes]") -> None:
     """SIGINT to the child, SIGTERM, then SIGKILL to its group, as far as each is needed."""
-    for signum, seconds in zip((signal.SIGINT, signal.SIGTERM), grace, strict=True):
+    for signum, seconds in zip((signal.SIGINT, signal.SIGTERM), GRACE_S, strict=True):
         if child.poll() is not None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -162,23 +159,32 @@ def _end(child: "subprocess.Popen[bytes]", grace: tuple[float, float]) -> None:
         child.wait()
 
 
-def sweep(mark: tuple[str, str], also: Sequence[psutil.Process] = (), grace: float = 0.3) -> int:
-    """End what carries the mark in its environment, and `also`; kern and its ancestors are left
-    alone.
+def sweep(
+    mark: tuple[str, str],
+    also: Callable[[], Sequence[psutil.Process]] = tuple,
+    grace: float = 0.3,
+) -> int:
+    """End what carries the mark in its environment, and `also`, until nothing is found: a watchdog
+    may start its worker again. Politely at first. kern and its ancestors are left alone.
     """
     spared = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
-    found = {process.pid: process for process in also}
-    found |= {process.pid: process for process in marked(mark)}
-    left = [process for pid, process in found.items() if pid not in spared]
-    for process in left:
-        with contextlib.suppress(psutil.Error):
-            process.terminate()
-    _, stubborn = psutil.wait_procs(left, timeout=grace)
-    for process in stubborn:
-        with contextlib.suppress(psutil.Error):
-            process.kill()
-    psutil.wait_procs(stubborn, timeout=1)
-    return len(left)
+    ended: set[int] = set()
+    for turn in range(20):
+        found = {process.pid: process for process in (*also(), *marked(mark))}
+        left = [process for pid, process in found.items() if pid not in spared]
+        if not left:
+            break
+        ended |= {process.pid for process in left}
+        if turn == 0:
+            for process in left:
+                with contextlib.suppress(psutil.Error):
+                    process.terminate()
+            _, left = psutil.wait_procs(left, timeout=grace)
+        for process in left:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(left, timeout=1)
+    return len(ended)
 
 
 def marked(mark: tuple[str, str]) -> list[psutil.Process]:

@@ -45,6 +45,8 @@ class Recovery:
     def undo(self, at: Situation) -> None:
         """Row l: stage 2 was begun and its answer never saved. Not an attempt."""
         assert at.start is not None
+        # A stage2.json that does not count must not come back to count.
+        workspace.retire(self.scope, f"{at.start.attempt}-lost")
         self.keeper.enforce(at.head, at.start)
         self.keeper.undo_commits(at.start, "stage 3")
         ref = self.keeper.back_to(at.start, f"{at.start.attempt}-killed")

@@ -1,6 +1,4 @@
-"""git: one repository's head, refs, reflog, index and commits. Trees of the working tree are
-`snapshot`'s.
-"""
+"""git: one repository's head, objects and merges."""
 
 import contextlib
 import os
@@ -12,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # a missing git is told by the first call
 from git import Git
 from git.exc import GitCommandNotFound
 

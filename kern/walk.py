@@ -162,7 +162,7 @@ class Walk:
         key, task = _open(at)
         mode = tier(at.facts.attempts, subtask=at.facts.subtask)
         if at.attempt > 1:
-            workspace.retire(self.scope, at.attempt - 1)
+            workspace.retire(self.scope, str(at.attempt - 1))
         before = self.snapshots.take()
         planted = guard.take(self.repo)
         refs.write_start(

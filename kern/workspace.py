@@ -81,7 +81,7 @@ def _base(root: Path, temporary: Path, *, create: bool) -> tuple[Path, str]:
             )
         if create:
             with reported(base):
-                base.parent.mkdir(parents=True, exist_ok=True)
+                _parents(base)
             own_folder(base)
         elif why := _unsafe(base):
             raise UsageError(f"KERN_DIR={base} {why}", hint="set KERN_DIR to a folder of your own")
@@ -97,6 +97,16 @@ def _base(root: Path, temporary: Path, *, create: bool) -> tuple[Path, str]:
         for folder in (base.parent, base):
             own_folder(folder, loose=folder.name == "claude")
     return base, notice
+
+
+def _parents(base: Path) -> None:
+    try:
+        base.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as exc:
+        raise UsageError(
+            f"the output folder {base} cannot be made: {exc.filename} is not a folder",
+            hint="set KERN_DIR to a folder of your own",
+        ) from None
 
 
 def _unsafe(folder: Path, *, loose: bool = False) -> str:
@@ -231,8 +241,8 @@ def load(where: Scope, stage: Stage) -> dict[str, Any] | None:
     return value if isinstance(value, dict) and isinstance(value.get("kern"), dict) else None
 
 
-def retire(where: Scope, attempt: int) -> None:
-    """Make room for the next attempt's stage 2: the booked one is kept under its own number."""
+def retire(where: Scope, attempt: str) -> None:
+    """Make room for the next stage 2: the one that no longer counts is kept under its own name."""
     with reported(where.folder):
         for old, new in (
             (where.stage_file(Stage.IMPLEMENT), f"attempt{attempt}.json"),

@@ -34,7 +34,7 @@ _NOT_IN_IMPLEMENT = (
     *("Edit(/SPEC.md)", "Edit(/LEARNINGS.md)"),
     *("Bash(git commit *)", "Bash(git -* commit *)", "Bash(git -* commit)", "Bash(*/git commit *)"),
     *("Bash(git push *)", "Bash(git -* push *)", "Bash(git -* push)", "Bash(*/git push *)"),
-    *("Bash(*/git push)", "Bash(*/git -* commit *)", "Bash(*/git -* push *)"),
+    *("Bash(*/git push)", "Bash(*/git -* commit *)", "Bash(*/git -* push*)"),
     *("Bash(*{ git commit *)", "Bash(*{ git push *)", "Bash(*do git commit *)"),
 )
 # A skipped hook leaves no trace in git. Abbreviations and clustered short options count too.
