@@ -28,9 +28,10 @@ _CODES = {
     Stage.COMMIT: {Code.REJECT},
 }
 _REASONED = {Code.NO_TASK, Code.SKIPPED, Code.FAILED, Code.REJECT}
-_LAST = re.compile(r"([A-Z_]+)[*_`]*(?::[*_`]*\s*(.*))?")
+_HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
+_LAST = re.compile(r"([A-Z]+(?:_[A-Z]+)*)[*_`]*(?::[*_`]*\s*(.*))?")
 _LABEL = re.compile(
-    r"[-*+\s#>]*[*_]*(Files?|Patterns?|Constraints?)[*_]*\s*(?::[*_]*\s*(?P<text>.*)|$)"
+    r"[-*_+\s#>]*(Files?|Patterns?|Constraints?)[*_]*\s*(?::[*_]*\s*(?P<text>.*)|$)"
 )
 _ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[.?\]\s+)?(\S.*)")
 
@@ -113,8 +114,24 @@ def _findings(body: str) -> tuple[tuple[str, str], ...]:
 
 
 def _section(body: str, title: str) -> str:
-    match = re.search(rf"^#{{1,4}}\s*{title}\s*:?\s*$\n?(.*?)(?=^#{{1,4}}\s|\Z)", body, re.M | re.S)
-    return textwrap.dedent(match[1].expandtabs(4).strip("\n")).rstrip() if match else ""
+    """What stands below the heading, up to the next one of its level or above; code is no heading."""
+    taken: list[str] = []
+    depth, fence = 0, ""
+    for line in body.split("\n"):
+        bare = line.strip()
+        if fence:
+            fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
+        elif opening := re.match(r"`{3,}|~{3,}", bare):
+            fence = opening[0]
+        elif heading := _HEADING.fullmatch(line.rstrip()):
+            if depth and len(heading[1]) <= depth:
+                break
+            if not depth and heading[2].rstrip(": ") == title:
+                depth = len(heading[1])
+                continue
+        if depth:
+            taken.append(line)
+    return textwrap.dedent("\n".join(taken).expandtabs(4).strip("\n")).rstrip()
 
 
 def _subtasks(section: str) -> tuple[str, ...]:

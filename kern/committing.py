@@ -176,7 +176,8 @@ class Committer:
     def _commit_self(self, at: Situation, task: Task, whole: str, second: StageFile) -> str:
         """kern's own commit: the task as subject, the person's hooks included."""
         message = f"{plain.line(task.text, 200)}\n\nKern-Task: {trailer(task.key)}\n"
-        code, told = index.record(self.repo, message, whole, self._mark)
+        marks = {"GIT_REFLOG_ACTION": self._mark, **dict([self.caller.mark])}
+        code, told = index.record(self.repo, message, whole, marks)
         if code == 0:
             why = self._check(at, task, second)
             return f"{Saved.FAILED}: a hook changed the commit: {why}" if why else ""

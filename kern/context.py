@@ -10,12 +10,13 @@ from kern.pipeline import Stage
 BUDGET = {Stage.RESEARCH: 2000, Stage.IMPLEMENT: 3000, Stage.COMMIT: 1000}  # tokens
 CHARS_PER_TOKEN = 4
 
-# Which sections a stage gets (R14), the most needed first: the budget is given out in this order.
+# Which sections a stage gets (R14).
 SECTIONS = {
     Stage.RESEARCH: ("ATTEMPTS", "LEARNINGS", "COMMITS"),
     Stage.IMPLEMENT: ("ATTEMPTS", "RESEARCH", "ANSWER", "LEARNINGS", "COMMITS"),
     Stage.COMMIT: ("DIFF", "ANSWER", "COMMITS"),
 }
+_FAILED_SO_FAR = 3  # attempts that count for the tier: a stage must know them
 _EXTRA = {
     Stage.RESEARCH: ("TASK",),
     Stage.IMPLEMENT: ("TASK", "MODE"),
@@ -96,48 +97,67 @@ def compose(
     """
     room = BUDGET[form.stage] * CHARS_PER_TOKEN
     filled = dict(exempt)
-    left_out: list[str] = []
-    spent = 0
-    for name in SECTIONS[form.stage]:
+    left_out: dict[str, str] = {}
+    given = dict.fromkeys(SECTIONS[form.stage], "")
+    for name, most in _order(form.stage):
         items = [item.strip("\n") for item in sections.get(name, ()) if item.strip()]
-        text, dropped = _fit(items, room - spent)
-        if dropped:
-            left_out.append(f"{name.lower()}: {dropped}")
-        spent += len(text)
-        filled[name] = text or "none"
+        left = room - sum(len(text) for other, text in given.items() if other != name)
+        given[name], left_out[name] = _fit(items[-most:], left)
+    filled |= {name: text or "none" for name, text in given.items()}
+    spent = sum(map(len, given.values()))
     body = _PLACEHOLDER.sub(lambda match: filled[match[1]], form.text)
     heading = f"kern stage {form.stage.number} of {len(Stage)}: {form.stage}"
-    return Prompt(f"{heading}\n\n{body}\n", -(-spent // CHARS_PER_TOKEN), tuple(left_out))
+    return Prompt(
+        f"{heading}\n\n{body}\n",
+        -(-spent // CHARS_PER_TOKEN),
+        tuple(f"{name.lower()}: {dropped}" for name, dropped in left_out.items() if dropped),
+    )
+
+
+def _order(stage: Stage) -> list[tuple[str, int]]:
+    """The sections and how many items of each, the most needed first: what comes late goes first.
+    The attempts come twice, the newest before the learnings and the older ones after them.
+    """
+    order = [(name, 0) for name in SECTIONS[stage]]
+    if "ATTEMPTS" in SECTIONS[stage]:
+        order[0] = ("ATTEMPTS", _FAILED_SO_FAR)
+        order.insert(-1, ("ATTEMPTS", 0))
+    return order
 
 
 def _fit(items: Sequence[str], room: int) -> tuple[str, str]:
     """The fenced items that fit, the last ones first; and what did not, in words."""
     kept: list[str] = []
-    size = 0
+    size = bar = 0
     for item in reversed(items):
-        if size + len(item) + 1 > room - _FENCE_COST:
+        higher = max(bar, len(_bar(item)))
+        if size + len(item) + _cost(higher) > room:
             break
         kept.insert(0, item)
-        size += len(item) + 1
+        size, bar = size + len(item) + 1, higher
     dropped = len(items) - len(kept)
-    if not dropped:
-        return (fence("\n".join(kept)) if kept else ""), ""
-    rest = room - size - _FENCE_COST - len(_CUT) - 1
-    if (
-        not kept and rest > 200
-    ):  # nothing fits whole: the beginning of the newest is better than none
-        return fence(
-            items[-1][:rest] + _CUT
-        ), f"{len(items[-1]) - rest} characters of the last item"
-    return (fence("\n".join(kept)) if kept else ""), f"{dropped} of {len(items)} items"
+    if not kept and items:  # nothing fits whole: the beginning of the newest is better than none
+        rest = room - len(_CUT) - _cost(len(_bar(items[-1][: max(room, 0)])))
+        if rest > 200:
+            over = len(items[-1]) - rest
+            return fence(items[-1][:rest] + _CUT), f"{over} characters of the last item"
+    text = fence("\n".join(kept)) if kept else ""
+    return text, f"{dropped} of {len(items)} items" if dropped else ""
 
 
 _CUT = "\n[cut here for length]"
-_FENCE_COST = 24
+
+
+def _cost(bar: int) -> int:
+    return 2 * bar + len("text\n\n")
+
+
+def _bar(text: str) -> str:
+    longest = max((len(run) for run in re.findall(r"~{3,}", text)), default=2)
+    return "~" * (longest + 1)
 
 
 def fence(text: str) -> str:
     """A block that its content cannot close: data, not instructions."""
-    longest = max((len(run) for run in re.findall(r"~{3,}", text)), default=2)
-    bar = "~" * min(longest + 1, 8) if longest < 8 else "~" * (longest + 1)
+    bar = _bar(text)
     return f"{bar}text\n{text}\n{bar}"

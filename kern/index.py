@@ -73,15 +73,15 @@ def read_into(repo: Repo, tree: str, env: Mapping[str, str]) -> None:
     repo.git("read-tree", "-i", "-m", tree, env=env)
 
 
-def record(repo: Repo, message: str, tree: str, reflog: str) -> tuple[int, str]:
-    """`git commit` of exactly that tree, through a private index, the person's hooks included.
-    Returns the exit code and what git and the hooks said.
+def record(repo: Repo, message: str, tree: str, marks: Mapping[str, str]) -> tuple[int, str]:
+    """`git commit` of exactly that tree, through a private index, the person's hooks included, with
+    `marks` in their environment. Returns the exit code and what git and the hooks said.
     """
     with private(repo, copy=True) as env:
         read_into(repo, tree, env)
         code, out, err = repo.run(
             *("commit", "--allow-empty", "--quiet", "--file=-"),
             given=message.encode("utf-8", "surrogateescape"),
-            env={**env, "GIT_REFLOG_ACTION": reflog},
+            env={**env, **marks},
         )
     return code, (err + out.decode("utf-8", "replace")).strip()

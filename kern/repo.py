@@ -98,12 +98,11 @@ class Repo:
         try:
             out, err = process.communicate(given)
         except BaseException:
-            for signum, seconds in ((signal.SIGTERM, 1.0), (signal.SIGKILL, 1.0)):
+            for signum in (signal.SIGTERM, signal.SIGKILL):  # the second for a hook that is deaf
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signum)
                 with contextlib.suppress(Exception):
-                    process.wait(seconds)
-                    break
+                    process.wait(1.0)
             raise
         handle.proc = None
         return process.returncode, cast(bytes, out), cast(bytes, err).decode("utf-8", "replace")
