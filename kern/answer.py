@@ -114,7 +114,7 @@ def _findings(body: str) -> tuple[tuple[str, str], ...]:
 
 
 def _section(body: str, title: str) -> str:
-    """What stands below the heading, up to the next one of its level or above; code is no heading."""
+    """What stands below the heading, up to the next of its level or above, outside code."""
     taken: list[str] = []
     depth, fence = 0, ""
     for line in body.split("\n"):

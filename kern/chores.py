@@ -2,12 +2,11 @@
 
 import os
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
 
-from kern import bundle, lock, refs, repo, workspace
+from kern import bundle, lock, process, refs, repo, workspace
 from kern.errors import KernError, UsageError
 
 
@@ -44,15 +43,14 @@ def clean(folder: Path, older: str) -> None:
 
 def update() -> int:
     """Run the installer again with the source that this kern came from."""
-    script = bundle.path("install.sh")
-    if not script.exists():
+    version = Path(sys.prefix)  # the installer makes $XDG_DATA_HOME/kern/versions/<id>
+    source = workspace.read(version / "source")
+    if source is None:
         raise KernError(
-            "this kern was not installed by install.sh", hint="update it the way you installed it"
+            "this kern was not installed by install.sh",
+            hint="update it the way you installed it: in a clone, git pull",
         )
-    data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "kern"
-    source = workspace.read(data / "source")
-    env = dict(os.environ)
-    if source and "KERN_SOURCE" not in env:
-        env["KERN_SOURCE"] = source.decode("utf-8", "surrogateescape").strip()
-    with script.open("rb") as text:  # by stdin: the script replaces the folder that it lies in
-        return subprocess.run(["sh"], stdin=text, env=env, check=False).returncode
+    env = {"KERN_SOURCE": source.decode("utf-8", "surrogateescape").strip(), **os.environ}
+    env["XDG_DATA_HOME"] = str(version.parents[2])
+    with bundle.path("install.sh").open("rb") as text:  # by stdin: the script replaces its folder
+        return process.attended(["sh"], text, env)

@@ -260,3 +260,8 @@ def capture(argv: Sequence[str], seconds: float) -> tuple[int, str]:
     except OSError as exc:
         return 127, str(exc.strerror)
     return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def attended(argv: Sequence[str], stdin: IO[bytes], env: Mapping[str, str]) -> int:
+    """Run a command that talks to the person itself; its exit code."""
+    return subprocess.run(argv, stdin=stdin, env=dict(env), check=False).returncode
