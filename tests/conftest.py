@@ -1,5 +1,6 @@
 """Real repositories sealed from the developer's machine, and kern as its users run it."""
 
+import contextlib
 import io
 import json
 import os
@@ -7,11 +8,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 HERE = Path(__file__).parent
@@ -175,7 +178,13 @@ def inline(tmp_path: Path) -> Inline:
     from kern.console import Console
     from kern.errors import Interrupted, KernError
 
-    def run(iterations: int = 1, *, delay: float = 0.0, cwd: Path | None = None) -> Heard:
+    def run(
+        iterations: int = 1,
+        *,
+        delay: float = 0.0,
+        cwd: Path | None = None,
+        sleep: Callable[[float], None] | None = None,
+    ) -> Heard:
         said = io.StringIO()
         console = Console(stream=said)
         events: list[Any] = []
@@ -185,7 +194,7 @@ def inline(tmp_path: Path) -> Inline:
             events.append(event)
             console(event)
 
-        options = engine.Options(iterations, delay, sleep=slept.append)
+        options = engine.Options(iterations, delay, sleep=sleep or slept.append)
         try:
             code = engine.run(cwd or tmp_path / "project", options, sink)
         except (KernError, Interrupted) as exc:
@@ -194,3 +203,24 @@ def inline(tmp_path: Path) -> Inline:
         return Heard(code, said.getvalue(), events, slept)
 
     return run
+
+
+def wait_for(happened: Callable[[], object], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with contextlib.suppress(ValueError):  # a line that is being written
+            if happened():
+                return
+        time.sleep(0.02)
+    raise AssertionError("it did not happen in time")
+
+
+def survivors(pids: Path) -> list[psutil.Process]:
+    """Of the processes that wrote their pid into the file those that live; a zombie is gone."""
+    found = []
+    for pid in pids.read_text().split() if pids.exists() else ():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            candidate = psutil.Process(int(pid))
+            if candidate.status() != psutil.STATUS_ZOMBIE:
+                found.append(candidate)
+    return found

@@ -1,0 +1,47 @@
+"""One table of what kern costs:  python -m tests.bench [PART...]
+
+Run it in the source tree with an interpreter that has kern's dependencies; nothing else is needed.
+Parts: startup, texts, memory, agents (all of them unless named). `agents` compares kern with bare
+agent processes and needs a real claude binary, no account: KERN_TEST_CLAUDE=/path/to/claude. Its
+API is scripted and answers at once, so every millisecond of kern's own shows.
+
+Times depend on the machine; ratios are medians of interleaved runs. The exit code is 1 where a
+target is missed.
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tests.bench import agents, memory, startup, texts
+from tests.bench.measuring import Row
+
+PARTS: dict[str, Callable[[Path], Iterable[Row]]] = {
+    "startup": lambda folder: startup.rows(folder, rounds=15),
+    "texts": texts.rows,
+    "memory": memory.rows,
+    "agents": lambda folder: agents.rows(folder, rounds=5),
+}
+
+
+def main(argv: list[str]) -> int:
+    if strange := set(argv) - PARTS.keys():
+        print(f"no such part: {', '.join(sorted(strange))}\n\n{__doc__}", file=sys.stderr)
+        return 2
+    print("| what | measured | target | |\n| --- | ---: | ---: | --- |", flush=True)
+    missed = 0
+    for name in argv or PARTS:
+        with tempfile.TemporaryDirectory(prefix=f"kern-bench-{name}-") as folder:
+            for row in PARTS[name](Path(folder).resolve()):
+                print(_line(row), flush=True)
+                missed += row.met is False
+    return 1 if missed else 0
+
+
+def _line(row: Row) -> str:
+    verdict = {True: "ok", False: "**missed**", None: ""}[row.met]
+    return f"| {row.what} | {row.shown} | {row.bound} | {verdict} |"
+
+
+sys.exit(main(sys.argv[1:]))

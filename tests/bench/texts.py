@@ -1,0 +1,93 @@
+"""Long SPEC.md and LEARNINGS.md."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from kern import edit, spec
+from kern.spec import Kind, Marker
+from tests.bench.measuring import Row, best_ms, environment, peak_of, row, sample
+
+SIZES = (1_000, 10_000, 20_000)
+
+LEARNINGS = """
+import json, sys, time
+from pathlib import Path
+from kern import bundle, edit, repo
+from kern.briefs import Briefs
+from kern.documents import Documents
+found = repo.open_at(Path.cwd())
+papers = Documents(found.root)
+briefs = Briefs(found, papers, bundle.templates(found.root))
+task = papers.spec()[1].tasks[0]
+began = time.perf_counter()
+prompt = briefs.research(task)
+composed = time.perf_counter() - began
+began = time.perf_counter()
+text = edit.add_learning(papers.read("LEARNINGS.md"), "2030-01-01", "topic", "a new body")
+papers.write("LEARNINGS.md", text)
+print(json.dumps([composed, time.perf_counter() - began, prompt.tokens]))
+"""
+
+
+def rows(folder: Path) -> Iterator[Row]:
+    yield from _spec()
+    yield from _learnings(folder)
+
+
+def document(tasks: int) -> str:
+    """Parents with notes and subtasks, most of them done: the next one stands far below."""
+    lines = ["# Tasks", ""]
+    for number in range(0, tasks, 4):
+        mark = "x" if number < tasks * 0.9 else " "
+        lines += [
+            f"- [{mark}] task {number}: change the thing in module_{number % 97}.py",
+            "  > **Research:**",
+            f"  >   - Files: module_{number % 97}.py:10-40",
+            f"  > **Attempt 1:** it did not work because of {number}",
+            *(f"  - [{mark}] part {part} of {number}" for part in (1, 2, 3)),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _spec() -> Iterator[Row]:
+    total: dict[int, float] = {}
+    for size in SIZES:
+        text = document(size)
+        parsed = spec.parse(text)
+        task = spec.select(parsed)
+        assert task is not None
+        assert len(parsed.tasks) == size
+        note = edit.note(Kind.ATTEMPT, "it failed", 2)
+        times = {
+            "parsed": best_ms(lambda text=text: spec.parse(text)),  # type: ignore[misc]
+            "selected": best_ms(lambda parsed=parsed: spec.select(parsed)),  # type: ignore[misc]
+            "marked": best_ms(lambda: edit.mark(text, task, Marker.ACTIVE)),  # noqa: B023
+            "annotated": best_ms(lambda: edit.annotate(text, task, [note])),  # noqa: B023
+            "ticked": best_ms(lambda: edit.tick(text, parsed, task)),  # noqa: B023
+        }
+        total[size] = sum(times.values())
+        parts = ", ".join(f"{name} {ms:.1f}" for name, ms in times.items())
+        most = 150.0 if size == 10_000 else None
+        yield row(f"SPEC.md of {size:,} tasks", total[size], "ms", most=most, note=parts)
+    growth = total[20_000] / total[10_000]
+    yield row("SPEC.md: 20,000 tasks against 10,000", growth, "x", most=2.6)
+
+
+def _learnings(folder: Path) -> Iterator[Row]:
+    env = environment(folder / "home")
+    entry = (
+        "## 2029-01-{:02} - topic {}\n\n" + "A sentence that was learned, at length. " * 12 + "\n"
+    )
+    text = "\n".join(entry.format(n % 28 + 1, n) for n in range(10_000_000 // 530))
+    files = {"SPEC.md": "- [ ] one\n", "LEARNINGS.md": text}
+    root = sample(folder / "project", env, files)
+    size = len(text) / 1e6
+    peak, _, said = peak_of(LEARNINGS, env, root)
+    composed, added, tokens = json.loads(said)
+    yield row(
+        f"LEARNINGS.md of {size:.0f} MB: prompt of {tokens} tokens composed", 1e3 * composed, "ms"
+    )
+    yield row(f"LEARNINGS.md of {size:.0f} MB: entry added", 1e3 * added, "ms")
+    yield row(f"LEARNINGS.md of {size:.0f} MB: peak memory of both", peak, "MB", most=80)

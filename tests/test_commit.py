@@ -1,0 +1,415 @@
+"""The task's commit: exactly its change, whatever the agent, the hooks and the person's tree do."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Fake, Git, Inline, Kern
+
+EDIT = {"run": ["sed -i s/seven/SEVEN/ a.txt"], "result": "Shouted.\n\nSUCCESS"}
+WORK = {"run": ["echo 1 > n && echo 2 > m"], "result": "SUCCESS"}
+DONE = {"commit": True, "result": "committed"}
+ORIGINAL = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
+SHOUTED = ORIGINAL.replace("seven", "SEVEN")
+
+
+def spec(repo: Path) -> str:
+    return (repo / "SPEC.md").read_text()
+
+
+def shown(git: Git, what: str) -> str:
+    """A blob as it is, its last newline too."""
+    return git("cat-file", "blob", what) + "\n"
+
+
+def paths(git: Git, commit: str = "HEAD") -> set[str]:
+    return set(git("show", "--format=", "--name-only", commit).splitlines())
+
+
+def subjects(git: Git) -> list[str]:
+    return git("log", "--reverse", "--format=%s").splitlines()
+
+
+def hook(repo: Path, name: str, script: str) -> None:
+    place = repo / ".git" / "hooks" / name
+    place.write_text(f"#!/bin/sh\n{script}\n")
+    place.chmod(0o755)
+
+
+def committed(git: Git) -> None:
+    """The task is done: one commit on the base, ticked, nothing left over."""
+    assert git("rev-list", "--count", "HEAD") == "2"
+    assert "- [x] add a greeting" in git("show", "HEAD:SPEC.md")
+    assert git("for-each-ref", "refs/kern/start") == ""
+
+
+# ---------------------------------------------------------------- what is the person's
+
+
+def test_your_edits_stay_yours_even_in_the_same_file(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    for name in ("gone.txt", "moded.txt"):
+        (repo / name).write_text("here\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--amend", "--message=start")
+    (repo / "a.txt").write_text(ORIGINAL.replace("three", "THREE"))
+    (repo / "own.txt").write_text("mine, staged\n")
+    (repo / "new.txt").write_text("new, staged\n")
+    git("add", "a.txt", "own.txt", "new.txt")
+    (repo / "a.txt").write_text(ORIGINAL.replace("three", "THREE").replace("one", "ONE"))
+    (repo / "own.txt").write_text("mine, staged\nand not\n")
+    (repo / "gone.txt").unlink()
+    (repo / "moded.txt").chmod(0o755)
+    (repo / ".env").write_text("SECRET=1\n")
+    fake.script(implement=[EDIT])
+
+    assert inline(1).code == 0
+
+    committed(git)
+    assert subjects(git) == ["start", "do the task"]
+    assert paths(git) == {"a.txt", "SPEC.md"}
+    assert shown(git, "HEAD:a.txt") == SHOUTED
+    assert shown(git, ":a.txt") == SHOUTED.replace("three", "THREE")
+    assert shown(git, ":own.txt") == "mine, staged\n"
+    assert (repo / "a.txt").read_text() == SHOUTED.replace("three", "THREE").replace("one", "ONE")
+    assert git("status", "--porcelain").splitlines() == [
+        "MM a.txt",
+        " D gone.txt",
+        " M moded.txt",
+        "A  new.txt",
+        "MM own.txt",
+        "?? .env",
+    ]
+
+
+def test_a_change_over_your_uncommitted_lines_is_an_attempt_that_names_the_file(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    mine = ORIGINAL.replace("seven", "seven of mine")
+    (repo / "a.txt").write_text(mine)
+    over = {"run": ["sed -i 's/seven.*/SEVEN/' a.txt"], "result": "SUCCESS"}
+    fake.script(implement=[over, WORK])
+
+    assert inline(1).code == 0
+
+    assert fake.stages == ["research", "implement", "implement", "commit"]
+    (note,) = (line for line in spec(repo).splitlines() if "**Attempt 1:**" in line)
+    assert "a.txt" in note
+    assert "commit or stash it" in note
+    assert "uncommitted changes in a.txt" in fake.calls[2]["prompt"]
+    assert (repo / "a.txt").read_text() == mine
+    assert paths(git) == {"m", "n", "SPEC.md"}
+    (ref,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").splitlines()
+    assert shown(git, f"{ref}:a.txt") == SHOUTED
+    assert ref.removeprefix("refs/") in note
+
+
+def test_a_commit_of_yours_during_the_task_comes_first_and_stays(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    mine = "echo more >> own.txt && env -u GIT_REFLOG_ACTION git commit -qm mine own.txt"
+    fake.script(implement=[{"run": [mine, "echo 1 > n"], "result": "SUCCESS"}])
+
+    assert inline(1).code == 0
+
+    assert subjects(git) == ["start", "mine", "do the task"]
+    assert paths(git, "HEAD~1") == {"own.txt"}
+    assert paths(git) == {"n", "SPEC.md"}
+    assert git("status", "--porcelain") == ""
+
+
+def test_moves_deletions_and_a_folder_for_a_file_are_committed(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    script = ["git mv a.txt moved.txt", "rm own.txt && mkdir own.txt && echo x > own.txt/f"]
+    fake.script(implement=[{"run": script, "result": "SUCCESS"}])
+
+    assert inline(1).code == 0
+
+    assert set(git("ls-tree", "-r", "--name-only", "HEAD").splitlines()) == {
+        "SPEC.md",
+        "moved.txt",
+        "own.txt/f",
+    }
+    assert git("status", "--porcelain") == ""
+
+
+def test_line_endings_are_committed_as_git_add_would(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    git("config", "core.autocrlf", "true")
+    (repo / "a.txt").unlink()
+    git("checkout", "a.txt")
+    assert b"\r\n" in (repo / "a.txt").read_bytes()
+    script = ["sed -i s/seven/SEVEN/ a.txt", r"printf 'x\r\ny\r\n' > n"]
+    fake.script(implement=[{"run": script, "result": "SUCCESS"}])
+
+    assert inline(1).code == 0
+
+    assert shown(git, "HEAD:a.txt") == SHOUTED
+    assert shown(git, "HEAD:n") == "x\ny\n"
+    assert (repo / "a.txt").read_bytes() == SHOUTED.replace("\n", "\r\n").encode()
+    assert git("status", "--porcelain") == ""
+
+
+# ---------------------------------------------------------------- agents that commit otherwise
+
+TRAILER = "Kern-Task: add a greeting"
+COMMIT = f"git commit -qm theirs -m '{TRAILER}'"
+AMEND = f"git commit -q --amend -m theirs -m '{TRAILER}'"
+OTHERWISE = [
+    ("nothing", ["true"], "a claim", ["git commit -q --dry-run"]),
+    ("everything", [f"git add -A && {COMMIT}"], "some paths", [f"git reset -q -- n && {COMMIT}"]),
+    ("without SPEC.md", [f"git reset -q -- SPEC.md && {COMMIT}"], "an amend", [AMEND]),
+    (
+        *("twice", [COMMIT, "git commit -q --allow-empty -m again"]),
+        *("another branch", [f"git checkout -q -b other && {COMMIT}"]),
+    ),
+    (
+        *("a reset", ["git reset -q --soft HEAD~1"]),
+        *("other content", [f"echo 3 > m && git add m && {COMMIT}"]),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [pytest.param(a, b, id=f"{one}, {two}") for one, a, two, b in OTHERWISE],
+)
+def test_commits_that_are_not_exactly_the_tasks_are_undone_and_kern_commits(
+    repo: Path, git: Git, fake: Fake, inline: Inline, first: list[str], second: list[str]
+) -> None:
+    git("commit", "--quiet", "--allow-empty", "--message=base")
+    base = git("rev-parse", "HEAD")
+    (repo / "own.txt").write_text("mine\nand more\n")
+    (repo / ".env").write_text("SECRET=1\n")
+    claim = "Committed: theirs"
+    fake.script(
+        implement=[WORK], commit=[{"run": first, "result": claim}, {"run": second, "result": claim}]
+    )
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert fake.stages == ["research", "implement", "commit", "commit"]
+    assert "A first try did not hold" in fake.calls[3]["prompt"]
+    assert git("symbolic-ref", "--short", "HEAD") == "main"
+    assert git("rev-parse", "HEAD~1") == base
+    assert "- [x] add a greeting" in git("show", "HEAD:SPEC.md")
+    assert git("log", "-1", "--format=%s%n%(trailers:key=Kern-Task)").splitlines()[:2] == [
+        "add a greeting",
+        TRAILER,
+    ]
+    assert paths(git) == {"m", "n", "SPEC.md"}
+    assert shown(git, "HEAD:m") == "2\n"
+    dirt = [" M m"] if "echo 3" in second[0] else []
+    assert git("status", "--porcelain").splitlines() == [*dirt, " M own.txt", "?? .env"]
+
+
+def test_an_amend_of_which_kern_died_is_undone_without_losing_the_commit_before(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    git("commit", "--quiet", "--allow-empty", "--message=base")
+    base = git("rev-parse", "HEAD")
+    fake.script(implement=[WORK], commit=[{"run": [AMEND], "kill": "parent"}, DONE])
+    assert kern("1", "0").code == -9
+    assert git("rev-parse", "HEAD") != base
+
+    ran = kern("1", "0")
+
+    assert ran.code == 0, ran.err
+    assert subjects(git)[:2] == ["start", "base"]
+    assert git("rev-parse", "HEAD~1") == base
+    assert paths(git) == {"m", "n", "SPEC.md"}
+
+
+def test_an_agent_that_mends_its_commit_at_the_second_try_keeps_its_message(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    fake.script(
+        implement=[WORK],
+        commit=[{"result": "I forgot."}, {"run": ["git commit -qm 'feat: mine'"], "result": "ok"}],
+    )
+
+    assert inline(1).code == 0
+
+    committed(git)
+    assert subjects(git) == ["start", "feat: mine"]  # ticked in SPEC.md: the trailer may be missing
+    assert paths(git) == {"m", "n", "SPEC.md"}
+
+
+def test_a_rejected_change_is_a_failed_attempt(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    leak = {"run": ["echo key > n"], "result": "SUCCESS"}
+    fake.script(
+        implement=[leak, WORK],
+        commit=[
+            {"result": "Looked at it.\n\nREJECT: n holds a key"},
+            {"run": [COMMIT], "result": "theirs"},
+        ],
+    )
+
+    assert inline(1).code == 0
+
+    assert fake.stages == ["research", "implement", "commit", "implement", "commit"]
+    assert "> **Attempt 1:** rejected at the commit: n holds a key (kept: kern/att" in spec(repo)
+    assert "n holds a key" in fake.calls[3]["prompt"]
+    assert subjects(git) == ["start", "theirs"]
+    assert shown(git, "HEAD:n") == "1\n"
+    (ref,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").splitlines()
+    assert shown(git, f"{ref}:n") == "key\n"
+
+
+# ---------------------------------------------------------------- hooks
+
+
+def test_a_red_hook_becomes_an_attempt_note(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    hook(
+        repo, "pre-commit", "git show :n | grep -q bad && { echo 'n is bad' >&2; exit 1; }\nexit 0"
+    )
+    bad = {"run": ["echo bad > n"], "result": "SUCCESS"}
+    fake.script(implement=[bad, WORK])
+
+    assert inline(1).code == 0
+
+    assert fake.stages == ["research", "implement", "commit", "commit", "implement", "commit"]
+    (note,) = (line for line in spec(repo).splitlines() if "**Attempt 1:**" in line)
+    assert "hook" in note
+    assert "n is bad" in note
+    assert "n is bad" in fake.calls[4]["prompt"]
+    committed(git)
+    assert subjects(git) == ["start", "do the task"]
+    assert git("status", "--porcelain") == ""
+
+
+def test_a_commit_past_the_hooks_is_undone(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    hook(repo, "pre-commit", "echo ran >> .git/ran")
+    fake.script(implement=[WORK], commit=[{"run": [f"{COMMIT} --no-verify"], "result": "theirs"}])
+
+    assert inline(1).code == 0
+
+    assert fake.stages == ["research", "implement", "commit", "commit"]
+    assert "hook" in fake.calls[3]["prompt"]
+    committed(git)
+    assert subjects(git) == ["start", "add a greeting"]
+    assert (repo / ".git" / "ran").read_text() == "ran\n"
+
+
+def test_a_hook_may_format_the_tasks_files(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    (repo / "own.txt").write_text("mine\nand more\n")
+    hook(repo, "pre-commit", "sed -i s/1/one/ n && git add n")
+    fake.script(implement=[WORK])
+
+    assert inline(1).code == 0
+
+    committed(git)
+    assert subjects(git) == ["start", "do the task"]
+    assert fake.stages == ["research", "implement", "commit"]
+    assert shown(git, "HEAD:n") == "one\n"
+    assert (repo / "n").read_text() == "one\n"
+    assert git("status", "--porcelain") == " M own.txt"
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["echo x > foreign && git add foreign own.txt", "git add a.txt"],
+    ids=["other files", "the person's lines in the task's file"],
+)
+def test_a_hook_never_adds_what_is_not_the_tasks(
+    repo: Path, git: Git, fake: Fake, inline: Inline, script: str
+) -> None:
+    (repo / "own.txt").write_text("mine\nand more\n")
+    (repo / "a.txt").write_text(ORIGINAL.replace("one", "ONE"))
+    hook(repo, "pre-commit", f"test -e .git/quiet || {{ {script}; }}")
+    fake.script(implement=[EDIT, {**EDIT, "run": [*EDIT["run"], "touch .git/quiet"]}])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    (note,) = (line for line in spec(repo).splitlines() if "**Attempt 1:**" in line)
+    assert "hook" in note
+    committed(git)
+    assert paths(git) == {"a.txt", "SPEC.md"}
+    assert shown(git, "HEAD:a.txt") == SHOUTED
+    assert (repo / "own.txt").read_text() == "mine\nand more\n"
+    assert (repo / "a.txt").read_text() == SHOUTED.replace("one", "ONE")
+    left = git("status", "--porcelain").splitlines()
+    assert [line for line in left if line != "?? foreign"] == [" M a.txt", " M own.txt"]
+
+
+# ---------------------------------------------------------------- SPEC.md outside git
+
+
+@pytest.mark.parametrize("message", [COMMIT, "git commit -qm theirs"], ids=["trailer", "without"])
+def test_where_git_ignores_spec_md_the_trailer_is_the_witness(
+    repo: Path, git: Git, fake: Fake, inline: Inline, message: str
+) -> None:
+    git("rm", "--quiet", "--cached", "SPEC.md")
+    (repo / ".gitignore").write_text("SPEC.md\n")
+    git("add", ".gitignore")
+    git("commit", "--quiet", "--amend", "--message=start")
+    fake.script(implement=[WORK], commit=[{"run": [message], "result": "theirs"}])
+
+    ran = inline(1)
+
+    assert ran.code == 0
+    assert "git ignores SPEC.md" in ran.err
+    assert "- [x] add a greeting" in spec(repo)
+    assert subjects(git) == ["start", "theirs" if TRAILER in message else "add a greeting"]
+    assert TRAILER in git("log", "-1", "--format=%B")
+    assert paths(git) == {"m", "n"}
+    assert git("status", "--porcelain") == ""
+
+
+def test_an_untracked_spec_md_comes_in_with_the_first_commit(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    git("rm", "--quiet", "--cached", "SPEC.md")
+    git("commit", "--quiet", "--amend", "--message=start")
+    fake.script(implement=[WORK])
+
+    assert inline(1).code == 0
+
+    committed(git)
+    assert paths(git) == {"m", "n", "SPEC.md"}
+    assert git("status", "--porcelain") == ""
+
+
+# ---------------------------------------------------------------- kern's own commit fails
+
+
+def test_a_failing_signature_stops_the_run_and_the_next_one_only_commits(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    git("config", "commit.gpgSign", "true")
+    git("config", "gpg.program", "false")
+    hook(repo, "pre-commit", "true")
+    (repo / "own.txt").write_text("mine\nand more\n")
+    fake.script(implement=[WORK])
+
+    stopped = inline(1)
+
+    assert stopped.code == 1
+    assert "gpg failed to sign" in stopped.err
+    assert "signing key" in stopped.err
+    assert subjects(git) == ["start"]
+    assert "- [~] add a greeting" in spec(repo)
+    assert "Attempt" not in spec(repo)
+
+    git("config", "commit.gpgSign", "false")
+    calls = fake.stages
+    resumed = inline(1)
+
+    assert resumed.code == 0
+    assert fake.stages == calls == ["research", "implement", "commit", "commit"]
+    committed(git)
+    assert paths(git) == {"m", "n", "SPEC.md"}
+    assert git("status", "--porcelain") == " M own.txt"

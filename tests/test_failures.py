@@ -1,0 +1,761 @@
+"""What goes wrong with agents and tasks: retries, attempts, tiers, and limits that were broken."""
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Fake, Git, Inline
+
+Step = dict[str, Any]
+
+READY = "- Files: a.txt\n- Pattern: a.txt:1\n\nREADY"
+WORK: Step = {"run": ["echo 1 > n"], "result": "SUCCESS"}
+DONE: list[Step] = [{"commit": True, "result": "committed"}]
+PARTS = "## Subtasks\n- [ ] part one\n- part two\n2. part three\n\nDECOMPOSED"
+
+
+def spec(repo: Path) -> str:
+    return (repo / "SPEC.md").read_text()
+
+
+def write_spec(repo: Path, git: Git, text: str) -> None:
+    (repo / "SPEC.md").write_text(text)
+    git("commit", "--quiet", "--all", "--message=tasks")
+
+
+def notes(repo: Path, kind: str) -> list[str]:
+    return re.findall(rf"> \*\*({kind}.*)", spec(repo))
+
+
+def kept(git: Git) -> dict[str, str]:
+    """What is kept of attempts: the last part of the ref's name to the ref."""
+    refs = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").splitlines()
+    return {ref.rpartition("/")[2]: ref for ref in refs}
+
+
+def subjects(git: Git) -> list[str]:
+    return git("log", "--reverse", "--format=%s").splitlines()
+
+
+def error(status: int | None, text: str, **more: object) -> Step:
+    """How claude reports an API failure: subtype success, is_error true."""
+    fields = {"is_error": True, "api_error_status": status, "terminal_reason": "api_error", **more}
+    return {"result": text, "fields": fields, "exit": 1}
+
+
+def fails(reason: str, *run: str) -> Step:
+    return {"run": list(run), "result": f"Tried.\n\nFAILED: {reason}"}
+
+
+# ---------------------------------------------------------------- retries (R19)
+
+PARTIAL = ["echo half > half.txt", "echo two >> a.txt", "git add -A"]
+OVERLOADED = error(529, "API Error: 529 Overloaded")
+REFUSED = error(None, "API Error: Unable to connect to API (ConnectionRefused)")
+
+
+def test_transient_faults_are_retried_and_leave_no_trace_in_spec_md(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    (repo / "own.txt").write_text("mine, dirty\n")
+    fake.script(
+        research=[OVERLOADED, {"exit": 0}, {"result": READY}],
+        implement=[{**REFUSED, "run": PARTIAL}, {"run": [*PARTIAL, "kill -9 $PPID"]}, WORK],
+        commit=[error(503, "oops"), {"stderr": "Segmentation fault\n", "exit": 139}, *DONE],
+    )
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert fake.stages == ["research"] * 3 + ["implement"] * 3 + ["commit"] * 3
+    for first, second in zip(ran.slept[::2], ran.slept[1::2], strict=True):
+        assert 2 <= first <= 3 < 4 <= second <= 5
+    assert "529 Overloaded: again in" in ran.err
+    assert notes(repo, "Attempt") == []
+    assert set(git("show", "--format=", "--name-only").splitlines()) == {"n", "SPEC.md"}
+    assert git("status", "--porcelain") == " M own.txt"
+    assert {name.partition("+")[0] for name in kept(git)} == {"1-retry"}
+    assert git("show", f"{kept(git)['1-retry']}:half.txt") == "half"
+
+
+def test_these_faults_are_transient(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
+    aborted = error(None, "x", subtype="error_during_execution", terminal_reason="aborted_tools")
+    fake.script(
+        research=[error(408, "timeout"), error(409, "conflict"), {"result": READY}],
+        implement=[error(429, "Request rejected (429)"), {"stdout": '{"type": "resu'}, WORK],
+        commit=[{"stdout": "Killed", "exit": 137}, aborted, *DONE],
+    )
+
+    assert inline(1).code == 0
+
+    assert fake.stages == ["research"] * 3 + ["implement"] * 3 + ["commit"] * 3
+    assert notes(repo, "Attempt") == []
+    assert kept(git) == {}
+
+
+@pytest.mark.parametrize("stage", ["research", "implement", "commit"])
+def test_a_fault_that_lasts_ends_the_run_and_the_next_one_goes_on_there(
+    repo: Path, git: Git, fake: Fake, inline: Inline, stage: str
+) -> None:
+    fake.script(**{stage: [{**OVERLOADED, "run": PARTIAL if stage == "implement" else []}]})
+
+    stopped = inline(3)
+
+    order = ["research", "implement", "commit"]
+    before = order[: order.index(stage)]
+    assert stopped.code == 1
+    assert fake.stages == [*before, stage, stage, stage]
+    assert "Overloaded" in stopped.err
+    assert "next: kern goes on where this run ended" in stopped.err
+    assert "- [~] add a greeting" in spec(repo)
+    assert not notes(repo, "Attempt") + notes(repo, "Skipped")
+    assert subjects(git) == ["start"]
+
+    fake.script(**{stage: DONE if stage == "commit" else []})
+    resumed = inline(1)
+
+    assert resumed.code == 0, resumed.err
+    again = fake.stages[len(before) + 3 :]
+    # a commit stage that answered would not be asked again; one that never did is
+    assert again == order[order.index(stage) :]
+    assert len(subjects(git)) == 2
+    assert "half.txt" not in git("ls-tree", "-r", "--name-only", "HEAD")
+    assert git("status", "--porcelain") == ""
+
+
+def test_a_commit_stage_that_died_after_its_commit_is_not_asked_again(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    fake.script(commit=[{"commit": True, **REFUSED}])
+
+    assert inline(1).code == 0
+
+    assert fake.stages == ["research", "implement", "commit"]
+    assert subjects(git) == ["start", "do the task"]
+
+
+# ---------------------------------------------------------------- what a person must settle
+
+ROOT = "--dangerously-skip-permissions cannot be used with root/sudo privileges\n"
+BILLING = [{"type": "assistant", "error": "billing_error", "message": {"content": []}}]
+PERMANENT: dict[str, tuple[Step, str, str]] = {
+    "key": (error(401, "Invalid API key · Fix external API key"), "Invalid API key", "log in"),
+    "revoked": (error(403, "Your account does not have access"), "not have access", "log in"),
+    "login": (error(None, "Not logged in · Please run /login"), "Not logged in", "log in"),
+    "request": (error(400, "API Error: 400 tools.3: bad"), "tools.3: bad", "kern doctor"),
+    "model": (error(404, "issue with the selected model (opsu)"), "opsu", "model:"),
+    "credit": (
+        {**error(400, "Credit balance is too low"), "events": BILLING},
+        "Credit balance",
+        "settle",
+    ),
+    "option": ({"stderr": "error: unknown option '--tools'\n", "exit": 1}, "--tools", "npm"),
+    "choice": ({"stderr": "error: option bad choice\n", "exit": 1}, "bad choice", "kern doctor"),
+    "root": ({"stderr": ROOT, "exit": 1}, "root", "IS_SANDBOX=1"),
+    "command": ({"result": "Unknown command: /x", "fields": {"num_turns": 0}}, "/x", "prompt"),
+}
+
+
+@pytest.mark.parametrize("what", PERMANENT)
+def test_what_only_a_person_can_settle_stops_the_run_at_once(
+    repo: Path, git: Git, fake: Fake, inline: Inline, what: str
+) -> None:
+    step, words, hint = PERMANENT[what]
+    fake.script(research=[step])
+
+    ran = inline(3)
+
+    assert ran.code == 1
+    assert fake.stages == ["research"]
+    assert ran.slept == []
+    complaint, told = ran.err.split("\nkern: ")[1].split("\n  hint: ")
+    assert words in complaint
+    assert hint in told
+    assert "- [~]" in spec(repo)
+    assert not notes(repo, "Attempt") + notes(repo, "Skipped")
+
+
+def test_a_usage_limit_ends_the_run_with_its_reset_time(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    said = "You've hit your session limit · resets 9:33am (UTC)"
+    told = {"status": "rejected", "resetsAt": 1795253606, "rateLimitType": "five_hour"}
+    event = {"type": "rate_limit_event", "rate_limit_info": told}
+    fake.script(implement=[{**error(429, said), "events": [event], "run": PARTIAL}])
+
+    limited = inline(1)
+
+    assert limited.code == 3
+    assert limited.slept == []
+    assert "resets 2026-11-2" in limited.err
+    assert not notes(repo, "Attempt") + notes(repo, "Skipped")
+
+    fake.script(implement=[error(429, said)])
+    by_words = inline(1)
+    assert by_words.code == 3
+    assert "resets 9:33am (UTC)" in by_words.err
+
+    warning = {**event, "rate_limit_info": {**told, "status": "allowed_warning"}}
+    talk = f"The page now says: {said}\n\nSUCCESS"
+    fake.script(implement=[{"run": ["echo 1 > n"], "result": talk, "events": [warning]}])
+    assert inline(1).code == 0
+    assert fake.stages == ["research", "implement", "implement", "implement", "commit"]
+    assert git("ls-tree", "--name-only", "HEAD").splitlines() == [
+        "SPEC.md",
+        "a.txt",
+        "n",
+        "own.txt",
+    ]
+
+
+# ---------------------------------------------------------------- attempts (R20, R21, R24)
+
+REFUSAL = error(None, "I will not", stop_reason="refusal")
+TURNS: Step = {
+    "result": "SUCCESS",
+    "fields": {"is_error": True, "subtype": "error_max_turns", "errors": ["40 turns"]},
+}
+UNPROVEN: dict[str, list[tuple[Step, str]]] = {
+    "words": [
+        (fails("the API lacks it"), "the API lacks it"),
+        ({"result": "Could not reach SUCCESS"}, "Could not reach SUCCESS"),
+        ({"result": "UNSUCCESSFUL"}, "UNSUCCESSFUL"),
+    ],
+    "shapes": [
+        ({"result": ""}, "empty"),
+        ({"result": "SUCCESS\n\nwell, almost"}, "well, almost"),
+        ({"result": "SUCCESS: but two tests fail"}, "two tests fail"),
+    ],
+    "errors": [(TURNS, "turns"), (REFUSAL, "I will not"), ({"result": "FAILED"}, "no reason")],
+    "claims": [
+        ({"result": "SKIPPED"}, "SKIPPED"),
+        ({"result": "DECOMPOSED"}, "without usable subtasks"),
+        ({"result": "Done.\n\n`SUCCESS`", "unchanged": True}, "nothing changed"),
+    ],
+}
+
+
+@pytest.mark.parametrize("group", UNPROVEN)
+def test_nothing_unproven_is_committed_and_each_attempt_says_why(
+    repo: Path, git: Git, fake: Fake, inline: Inline, group: str
+) -> None:
+    steps = [
+        step if step.get("unchanged") else {**step, "run": [f"echo {number} > half.txt"]}
+        for number, (step, _) in enumerate(UNPROVEN[group], 1)
+    ]
+    fake.script(implement=[*steps, {"result": "It cannot be split."}])
+
+    ran = inline(1)
+
+    assert ran.code == 1
+    assert fake.stages == ["research", *["implement"] * 4]
+    assert subjects(git) == ["start"]
+    attempts = notes(repo, "Attempt")
+    for number, (_, why) in enumerate(UNPROVEN[group], 1):
+        assert attempts[number - 1].startswith(f"Attempt {number}:** ")
+        assert why in attempts[number - 1]
+        assert f"{kept(git)[str(number)].removeprefix('refs/')})" in attempts[number - 1]
+        if not steps[number - 1].get("unchanged"):
+            assert git("show", f"{kept(git)[str(number)]}:half.txt") == str(number)
+        if number < 3:
+            assert why in fake.calls[number + 1]["prompt"]
+    assert len(attempts) == 3
+    assert all(len(note) <= 320 for note in attempts)
+    assert len(notes(repo, "Skipped")) == 1
+    assert not (repo / "half.txt").exists()
+    assert git("status", "--porcelain") == " M SPEC.md"
+
+
+def test_decoration_around_the_code_is_no_matter(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    fake.script(implement=[{"run": ["echo 1 > n"], "result": "Not FAILED.\n\n**`SUCCESS`.**\n\n"}])
+
+    assert inline(1).code == 0
+    assert len(subjects(git)) == 2
+
+
+def tree(repo: Path) -> dict[bytes, tuple[int, bytes]]:
+    """Every path of the working tree with its type, permissions and bytes; SPEC.md is kern's."""
+    found: dict[bytes, tuple[int, bytes]] = {}
+    for folder, names, files in os.walk(os.fsencode(repo)):
+        if b".git" in names:
+            names.remove(b".git")
+        for name in (*names, *files):
+            path = os.path.join(folder, name)
+            mode = os.lstat(path).st_mode
+            if stat.S_ISLNK(mode):
+                held = os.readlink(path)
+            else:
+                held = Path(os.fsdecode(path)).read_bytes() if stat.S_ISREG(mode) else b""
+            found[os.path.relpath(path, os.fsencode(repo))] = (mode, held)
+    found.pop(b"SPEC.md")
+    return found
+
+
+MESS = [
+    r"printf '\377\000\001' > image.bin && rm run.sh && chmod +x a.txt",
+    "rm own.txt && mkdir -p own.txt/deep && echo x > own.txt/deep/f",
+    "rm -r pack && echo x > pack",
+    "ln -sfn elsewhere link && rm other && echo x > other",
+    "rm dos.txt && ln -s ../outside dos.txt",
+    r"printf 'a\nb\n' > crlf.txt && rm crlf2.txt",
+    "mkdir -p new/er && echo x > new/er/f && ln -s f new/er/g",
+    "echo '*.log' >> .gitignore && echo x > hidden.log && rm -f .gitattributes",
+    "rm staged.txt untracked.txt && echo 'by agent' >> dirty.txt",
+    "rm -f -- '-dash' 'tab\tand \"quote\"' \"$(printf 'line\\nbreak')\" $(printf '\\351')",
+    "echo built > build/out",
+    "git add -A && git rm -q --cached a.txt && git stash list",
+]
+
+
+def test_a_failed_attempt_leaves_the_tree_byte_for_byte_as_it_was(
+    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
+) -> None:
+    every_byte = bytes(range(256)) * 40
+    (tmp_path / "outside").write_text("not the repository's\n")
+    (repo / "image.bin").write_bytes(every_byte)
+    (repo / "run.sh").write_text("#!/bin/sh\n")
+    (repo / "run.sh").chmod(0o755)
+    (repo / "pack" / "age").mkdir(parents=True)
+    (repo / "pack" / "age" / "f").write_text("deep\n")
+    (repo / "link").symlink_to("pack")
+    (repo / "other").symlink_to("nowhere")
+    (repo / ".gitattributes").write_text("crlf2.txt text eol=crlf\n")
+    (repo / ".gitignore").write_text("build/\n")
+    for name in ("crlf.txt", "crlf2.txt", "dos.txt"):
+        (repo / name).write_bytes(b"a\r\nb\r\n")
+    for name in ("dirty.txt", "staged.txt", "-dash", 'tab\tand "quote"', "line\nbreak"):
+        (repo / name).write_text("first\n")
+    (repo / os.fsdecode(b"\xe9")).write_text("latin\n")
+    git("config", "core.autocrlf", "true")
+    git("-c", "core.safecrlf=false", "add", "--all")
+    git("commit", "--quiet", "--message=all")
+    (repo / "dirty.txt").write_text("first\nmine\n")
+    (repo / "staged.txt").write_text("first\nmine\n")
+    (repo / "mixed.bin").write_bytes(every_byte[::-1])
+    git("add", "staged.txt", "mixed.bin")
+    (repo / "mixed.bin").write_bytes(every_byte)
+    (repo / "untracked.txt").write_text("mine\n")
+    (repo / "-dash").unlink()
+    (repo / "build").mkdir()
+    (repo / "build" / "out").write_text("ignored\n")
+    before, index = tree(repo), git("ls-files", "--stage")
+    status = git("status", "--porcelain")
+    mess = [*MESS[:-3], MESS[-3].replace("'-dash'", ""), *MESS[-2:]]
+    fake.script(implement=[fails("no", *mess), {"run": mess, "result": "SKIPPED: no key"}])
+
+    ran = inline(1)
+
+    assert ran.code == 1, ran.err
+    assert [note[:9] for note in notes(repo, "")] == ["Research:", "Attempt 1", "Skipped:*"]
+    after = tree(repo)
+    assert after.pop(b"build/out")[1] == b"built\n"  # ignored before the stage: not kern's to keep
+    before.pop(b"build/out")
+    assert after == before
+    assert git("ls-files", "--stage") == index
+    assert git("status", "--porcelain").replace(" M SPEC.md\n", "") == status
+    assert (tmp_path / "outside").read_text() == "not the repository's\n"
+    for name in ("1", "2-stopped"):
+        shown = git("ls-tree", "-r", "--name-only", kept(git)[name]).splitlines()
+        assert {"new/er/f", "own.txt/deep/f", "pack", "hidden.log"} <= set(shown)
+
+
+def test_what_a_person_ignored_before_the_attempt_is_no_part_of_it(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    (repo / ".gitignore").write_text("*.log\ncache/\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=rules")
+    (repo / "cache").mkdir()
+    (repo / "cache" / "x").write_text("slow to build\n")
+    (repo / "my.log").write_text("mine\n")
+    agent = ["echo > .gitignore", "echo more > new.txt", "echo more >> my.log"]
+    fake.script(implement=[fails("no", *agent), WORK])
+
+    assert inline(1).code == 0
+
+    assert (repo / ".gitignore").read_text() == "*.log\ncache/\n"
+    assert (repo / "cache" / "x").read_text() == "slow to build\n"
+    assert (repo / "my.log").exists()
+    assert not (repo / "new.txt").exists()
+    assert git("status", "--porcelain") == ""
+    assert set(git("show", "--format=", "--name-only").splitlines()) == {"n", "SPEC.md"}
+
+
+# ---------------------------------------------------------------- tiers (R22, R23, R25)
+
+
+def test_three_attempts_lead_to_subtasks_and_they_finish_the_task(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    write_spec(repo, git, "- [ ] whole\n- [ ] other\n")
+    split = {"run": ["echo x > scratch"], "result": PARTS}
+    works = [{"run": [f"echo {n} > n"], "result": "SUCCESS"} for n in range(3)]
+    fake.script(implement=[fails("one"), fails("two"), fails("three"), split, *works])
+
+    ran = inline(4)
+
+    assert ran.code == 0, ran.err
+    modes = [
+        re.findall(r"^Mode: (\w+)", call["prompt"], re.M)[0]
+        for call in fake.calls
+        if call["stage"] == "implement"
+    ]
+    assert modes == ["implement"] * 3 + ["decompose"] + ["implement"] * 3
+    assert all(word in fake.calls[4]["prompt"] for word in ("one", "two", "three"))
+    lines = [line for line in spec(repo).splitlines() if ">" not in line]
+    assert lines == [
+        "- [x] whole",
+        "  - [x] part one",
+        "  - [x] part two",
+        "  - [x] part three",
+        "- [ ] other",
+    ]
+    assert [note[:9] for note in notes(repo, "Attempt")] == [f"Attempt {n}" for n in (1, 2, 3)]
+    tasks = git("log", "--reverse", "--format=%(trailers:key=Kern-Task,valueonly,separator=%x20)")
+    assert tasks.split("\n")[2:] == ["part one", "part two", "part three"]
+    assert not (repo / "scratch").exists()
+    assert git("show", f"{kept(git)['4-stopped']}:scratch") == "x"
+    assert "decomposed: 3 subtasks" in ran.err
+    assert "(part of: whole)" in fake.calls[5]["prompt"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "No idea.",
+        "DECOMPOSED",
+        "## Subtasks\n- [ ] add a greeting\n\nDECOMPOSED",
+        "SUCCESS",
+    ],
+    ids=["prose", "no parts", "itself", "success"],
+)
+def test_an_unusable_decomposition_is_a_skip(
+    repo: Path, git: Git, fake: Fake, inline: Inline, answer: str
+) -> None:
+    noted = "".join(f"  > **Attempt {n}:** no\n" for n in (1, 2, 3))
+    write_spec(repo, git, f"- [ ] add a greeting\n{noted}- [x] other\n")
+    fake.script(implement=[{"run": ["echo x > scratch"], "result": answer}])
+
+    ran = inline(1)
+
+    assert ran.code == 1
+    assert fake.stages == ["research", "implement"]
+    assert "Mode: decompose" in fake.calls[1]["prompt"]
+    assert spec(repo).startswith("- [ ] add a greeting\n")
+    assert len(notes(repo, "Attempt")) == 3
+    assert len(notes(repo, "Skipped")) == 1
+    assert spec(repo).count("- [ ]") == 1
+    assert "needs help: add a greeting" in ran.err
+    assert subjects(git) == ["start", "tasks"]
+    assert not (repo / "scratch").exists()
+
+
+def test_a_subtask_is_skipped_after_three_attempts_and_blocked_after_three_more(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    write_spec(repo, git, "- [ ] whole\n  - [ ] part\n- [ ] other\n")
+    bad = [fails(f"reason {n}") for n in range(1, 7)]
+    fake.script(implement=[*bad[:3], WORK, *bad[3:]])
+
+    ran = inline(5)
+
+    assert ran.code == 1
+    once = ["research", "implement", "implement", "implement"]
+    assert fake.stages == [*once, "research", "implement", "commit", *once]
+    text = spec(repo)
+    assert "- [ ] whole\n  - [ ] part\n" in text
+    assert "- [x] other\n" in text
+    order = [note.partition(":")[0] for note in notes(repo, "(?:Attempt|Skipped|Blocked)")]
+    three, more = [f"Attempt {n}" for n in (1, 2, 3)], [f"Attempt {n}" for n in (4, 5, 6)]
+    assert order == [*three, "Skipped", *more, "Blocked"]
+    assert sorted(kept(git)) == ["1", "2", "3", "4", "5", "6"]
+    assert re.search(r"part: .*blocked", ran.err, re.I)
+
+    calls = len(fake.calls)
+    assert inline(1).code == 1
+    assert len(fake.calls) == calls
+
+
+def test_an_agent_that_splits_or_skips_of_itself_is_believed(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    write_spec(repo, git, "- [ ] whole\n- [ ] remote\n- [ ] other\n")
+    skip = {"run": ["echo x > half"], "result": "SKIPPED: the staging server is down"}
+    again = {"result": "SKIPPED: still down"}
+    fake.script(
+        implement=[{"result": "## Subtasks\n- only part\n\nDECOMPOSED"}, WORK, skip, again],
+        commit=DONE,
+    )
+
+    ran = inline(3)
+
+    assert ran.code == 1
+    assert fake.stages.count("implement") == 3
+    assert "- [x] whole\n" in spec(repo)
+    assert "  - [x] only part\n" in spec(repo)
+    assert "- [ ] remote\n" in spec(repo)
+    assert notes(repo, "Skipped") == ["Skipped:** the staging server is down"]
+    assert not (repo / "half").exists()
+    assert "needs help: remote: the staging server is down" in ran.err
+    assert "[~]" not in spec(repo)
+
+
+def test_a_subtask_is_not_split_again(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
+    write_spec(repo, git, "- [ ] whole\n  - [ ] part\n")
+    fake.script(implement=[{"result": PARTS}, WORK])
+
+    assert inline(1).code == 0
+
+    assert "cannot be split again" in notes(repo, "Attempt")[0]
+    assert "part one" not in re.sub(r">.*", "", spec(repo))
+
+
+def test_research_that_finds_no_task_skips_it_but_not_by_a_quotation(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    write_spec(repo, git, "- [ ] done already\n- [ ] real\n")
+    quoted = "- Files: a.txt\n\nLines like\nNO_TASK: so\nare what prompts ask for.\n\nREADY"
+    fake.script(
+        research=[{"result": "Looked.\n\nNO_TASK: a.txt has it since v1"}, {"result": quoted}]
+    )
+
+    ran = inline(2)
+
+    assert ran.code == 1
+    assert fake.stages == ["research", "research", "implement", "commit"]
+    assert notes(repo, "Skipped") == ["Skipped:** a.txt has it since v1"]
+    assert "- [ ] done already\n" in spec(repo)
+    assert "- [x] real\n" in spec(repo)
+
+
+# ---------------------------------------------------------------- limits broken (R9, R13)
+
+
+def test_what_stage_2_did_to_spec_md_and_learnings_md_is_reconciled(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    write_spec(
+        repo, git, "# Plan\n\n- [ ] first\n- [ ] second\n  > **Attempt 1:** no\n- [ ] third\n"
+    )
+    (repo / "LEARNINGS.md").write_text("# Learnings\n\n## 2026-01-01 - a\n\nkeep\n")
+    agent = [
+        "sed -i -e 's/\\[~\\] first/[x] first/' -e 's/\\[ \\] third/[x] third/' SPEC.md",
+        "sed -i -e '/second/d' -e '/Attempt 1/d' SPEC.md",
+        "printf -- '- [x] forged\\n- [ ] a person adds\\n' >> SPEC.md",
+        "rm LEARNINGS.md",
+        "echo 1 > n",
+    ]
+    fake.script(implement=[{"run": agent, "result": "SUCCESS"}])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    shown = [
+        line for line in spec(repo).splitlines() if "Research" not in line and "  >  " not in line
+    ]
+    assert "- [x] first" in shown
+    assert "- [ ] second" in shown
+    assert "  > **Attempt 1:** no" in shown
+    assert "- [ ] third" in shown
+    assert "- [ ] forged" in shown
+    assert "- [ ] a person adds" in shown
+    assert (repo / "LEARNINGS.md").read_text() == "# Learnings\n\n## 2026-01-01 - a\n\nkeep\n"
+    for said in ("vanished from SPEC.md: second", "did not set", "LEARNINGS.md was deleted"):
+        assert said in ran.err
+    assert git("show", "HEAD:SPEC.md") == spec(repo).rstrip("\n")
+
+
+def test_a_deleted_spec_md_comes_back(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
+    fake.script(implement=[{"run": ["rm SPEC.md", "echo 1 > n"], "result": "SUCCESS"}])
+
+    ran = inline(1)
+
+    assert ran.code == 0
+    assert "SPEC.md was deleted" in ran.err
+    assert spec(repo).startswith("- [x] add a greeting\n")
+    assert len(subjects(git)) == 2
+
+
+def test_attempt_notes_that_the_agent_wrote_neither_count_twice_nor_hide_its_work(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    write = [f"echo '  > **Attempt {n}:** by the agent' >> SPEC.md" for n in (1, 2, 3)]
+    fake.script(implement=[fails("no", *write, "echo x > half.txt"), WORK])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert fake.stages == ["research", "implement", "implement", "commit"]
+    assert len(notes(repo, "Attempt 1:")) == 1
+    assert len(notes(repo, "Attempt")) == 1
+    assert not (repo / "half.txt").exists()
+    assert git("show", f"{kept(git)['1']}:half.txt") == "x"
+    assert git("status", "--porcelain") == ""
+
+
+def test_commits_of_stage_2_are_kept_undone_and_then_made_properly(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    (repo / "own.txt").write_text("mine, dirty\n")
+    base = git("rev-parse", "HEAD")
+    agent = [
+        "sed -i 's/\\[~\\]/[x]/' SPEC.md",
+        "echo 1 > n && git add -A && git commit -qm sneaky",
+        "echo 2 > m && git add m && git commit -qm again",
+    ]
+    fake.script(implement=[{"run": agent, "result": "SUCCESS"}])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert "committed by itself" in ran.err
+    assert subjects(git) == ["start", "do the task"]
+    assert git("rev-parse", "HEAD~1") == base
+    assert set(git("show", "--format=", "--name-only").splitlines()) == {"m", "n", "SPEC.md"}
+    assert git("status", "--porcelain") == " M own.txt"
+    assert git("log", "--format=%s", f"{base}..{kept(git)['1-commit']}^").splitlines() == [
+        "again",
+        "sneaky",
+    ]
+
+
+@pytest.mark.parametrize("how", ["git commit -q --amend --no-edit", "git reset -q HEAD~1"])
+def test_a_commit_of_yours_that_stage_2_rewrote_comes_back(
+    repo: Path, git: Git, fake: Fake, inline: Inline, how: str
+) -> None:
+    (repo / "own.txt").write_text("mine, committed\n")
+    git("commit", "--quiet", "--all", "--message=mine")
+    base = git("rev-parse", "HEAD")
+    (repo / "own.txt").write_text("mine, staged\n")
+    git("add", "own.txt")
+    fake.script(implement=[{"run": ["echo 1 > n && git add n", how], "result": "SUCCESS"}, WORK])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert git("rev-parse", "HEAD~1") == base
+    assert set(git("show", "--format=", "--name-only").splitlines()) == {"n", "SPEC.md"}
+    assert git("status", "--porcelain") == "M  own.txt"
+
+
+GIT_FILES = [
+    "cp /bin/true .git/hooks/post-commit",
+    "echo 'touch evil' >> .git/hooks/pre-commit",
+    "ln -s /bin/true .git/hooks/commit-msg",
+    "git config core.hooksPath evil && git config alias.x '!touch evil'",
+    "echo '*.txt' >> .git/info/exclude",
+    "mkdir -p .git/info && echo '* filter=x' > .git/info/attributes",
+]
+BRANCH = ["git checkout -q -b evil"]
+BRANCH_COMMIT = ["git checkout -q -b worse && git add n && git commit -qm evil"]
+
+
+@pytest.mark.parametrize(
+    "breaches",
+    [[GIT_FILES], [BRANCH, BRANCH_COMMIT], [["git checkout -q --detach"]]],
+    ids=["git's own files", "branches", "detached"],
+)
+def test_planted_hooks_configuration_and_branches_fail_the_attempt(
+    repo: Path, git: Git, fake: Fake, inline: Inline, breaches: list[list[str]]
+) -> None:
+    own = repo / ".git" / "hooks" / "pre-commit"
+    own.write_text("#!/bin/sh\nexit 0\n")
+    own.chmod(0o755)
+
+    def state() -> dict[str, tuple[int, bytes]]:
+        hooks = (path for path in own.parent.iterdir() if not path.name.endswith(".sample"))
+        info = repo / ".git" / "info"
+        files = [*hooks, repo / ".git" / "config", info / "exclude", info / "attributes"]
+        return {str(p): (p.lstat().st_mode, p.read_bytes()) for p in files if p.exists()}
+
+    before = state()
+    steps = [{"run": ["echo 0 > n", *breach], "result": "SUCCESS"} for breach in breaches]
+    fake.script(implement=[*steps, WORK])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert ran.err.count("broke its limits") == len(breaches)
+    assert len(notes(repo, "Attempt")) == len(breaches)
+    assert state() == before
+    assert git("symbolic-ref", "--short", "HEAD") == "main"
+    assert len(subjects(git)) == 2
+    assert git("show", "HEAD:n") == "1"
+    assert git("show", f"{kept(git)['1']}:n") == "0"
+    assert not (repo / "evil").exists()
+    assert git("status", "--porcelain") == ""
+
+
+# ---------------------------------------------------------------- research that writes (R13)
+
+
+def used(tool: str, *, refused: bool = False) -> list[Step]:
+    use = {"type": "tool_use", "id": "t1", "name": tool, "input": {"file_path": "x"}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "", "is_error": refused}
+    return [
+        {"type": "assistant", "message": {"content": [use]}},
+        {"type": "user", "message": {"content": [result]}},
+    ]
+
+
+def test_research_that_wrote_is_put_back_and_runs_again(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    (repo / "own.txt").write_text("mine, dirty\n")
+    wrote: Step = {
+        "run": ["echo x > made.txt", "rm a.txt"],
+        "result": READY,
+        "events": used("Write"),
+    }
+    fake.script(research=[wrote, {"result": "  \n"}, {"result": READY}])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert fake.stages == ["research"] * 3 + ["implement", "commit"]
+    assert "Write" in ran.err
+    assert "the research agent wrote" in ran.err
+    assert notes(repo, "Attempt") == []
+    assert not (repo / "made.txt").exists()
+    assert git("status", "--porcelain") == " M own.txt"
+    (ref,) = kept(git).values()
+    assert git("show", f"{ref}:made.txt") == "x"
+
+
+def test_research_that_keeps_writing_ends_the_run(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    fake.script(research=[{"run": ["echo x > m"], "result": READY, "events": used("Bash")}])
+
+    ran = inline(2)
+
+    assert ran.code == 1
+    assert fake.stages == ["research"] * 3
+    assert "Bash" in ran.err
+    assert not (repo / "m").exists()
+    assert notes(repo, "") == []
+
+
+def test_a_person_who_edits_during_research_keeps_the_edits(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    person = ["echo idea > idea.txt", "sed -i s/one/ONE/ a.txt", "echo '- [ ] more' >> SPEC.md"]
+    fake.script(
+        research=[{"run": person, "result": READY, "events": used("Write", refused=True)}],
+        implement=[fails("no", "rm idea.txt"), WORK],
+    )
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert fake.stages.count("research") == 1
+    assert re.search(r"during research.*a\.txt, idea\.txt", ran.err)
+    assert git("status", "--porcelain").splitlines() == [" M a.txt", "?? idea.txt"]
+    assert "- [ ] more\n" in spec(repo)
+    assert set(git("show", "--format=", "--name-only").splitlines()) == {"n", "SPEC.md"}

@@ -1,0 +1,86 @@
+"""Text from outside made harmless: no escape sequence, no control character, no reordering."""
+
+import random
+import re
+import time
+
+import pytest
+
+from kern import plain
+
+UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain text", "plain text"),
+        ("two\nlines\tand a tab", "two\nlines\tand a tab"),
+        ("windows\r\nlines", "windows\nlines"),
+        ("ünïcödé 日本語 🎉", "ünïcödé 日本語 🎉"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b[1;38;5;200mbold\x1b[m", "bold"),
+        ("\x1b[2J\x1b[Hcleared", "cleared"),
+        ("\x1b[?25lhidden", "hidden"),
+        ("\x1b]0;title\x07text", "text"),
+        ("\x1b]8;;https://example.org\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b(Bcharset", "charset"),
+        ("\x1bcreset", "reset"),
+        ("\x07bell\x00nul\x08back", "bellnulback"),
+        ("\x9b31mc1", "31mc1"),
+        ("\u202egnihtemos\u202c", "gnihtemos"),
+        ("zero\u200bwidth\ufeff", "zerowidth"),
+        ("line\u2028separator", "lineseparator"),
+        ("\udcff\ud83d", ""),
+        ("lone escape \x1b", "lone escape "),
+        ("", ""),
+    ],
+)
+def test_what_is_left_of_a_text(text: str, expected: str) -> None:
+    assert plain.block(text) == expected
+
+
+def test_an_unfinished_sequence_takes_no_more_than_its_line() -> None:
+    assert plain.block("\x1b]0;title\nsecond\nSUCCESS").split("\n")[1:] == ["second", "SUCCESS"]
+    assert plain.block("\x1b[31\nsecond").endswith("\nsecond")
+
+
+def test_whatever_comes_in_nothing_harmful_comes_out() -> None:
+    for seed in range(300):
+        chance = random.Random(seed)
+        text = "".join(
+            chance.choice("\x1b\x1b[]0;m\\\x07\r\n\t ab\x9b\u202e\udc80\x7f(?") for _ in range(60)
+        )
+        text += chance.randbytes(30).decode("latin-1")
+        safe = plain.block(text)
+        assert not UNSAFE.search(safe), seed
+        assert plain.block(safe) == safe, seed
+        one = plain.line(text, 40)
+        assert not UNSAFE.search(one), seed
+        assert "\n" not in one, seed
+        assert "\t" not in one, seed
+        assert len(one) <= 40, seed
+        assert one == one.strip(), seed
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 299, 300, 301, 5000])
+def test_a_line_is_cut_only_where_it_is_too_long_and_says_so(size: int) -> None:
+    cut = plain.line("x" * size)
+    assert len(cut) == min(size, 300)
+    assert cut.endswith("…") == (size > 300)
+
+
+def test_a_line_is_all_lines_joined_by_blanks() -> None:
+    assert plain.line("  one\n\n  two\r\n\tthree  ") == "one two three"
+    assert plain.line("word " * 100, 12) == "word word w…"
+    assert plain.line(" \n\t ") == ""
+
+
+def test_much_text_is_no_problem() -> None:
+    began = time.monotonic()
+    for piece in ("\x1b[", "\x1b]", "\x1b", "\x1b[0", "a\r", " \n"):
+        plain.block(piece * 500_000)
+        plain.line(piece * 500_000)
+    assert time.monotonic() - began < 20

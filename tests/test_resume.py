@@ -1,0 +1,972 @@
+"""Killed anywhere, the next kern goes on: each row of the resume table with real git.
+
+The first run dies by SIGKILL, from the agent (`{"kill": "parent"}`) or after one of kern's own
+writes; perhaps a person acts; then kern runs again and the git CLI tells.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from kern import workspace
+from tests.conftest import Fake, Git, Ran
+
+Script = list[dict[str, Any]]
+
+HERE = Path(__file__).parent
+TASK = "- [ ] add a greeting\n"
+WORK = ["sed -i s/seven/SEVEN/ a.txt", "echo work >> work.txt"]
+DONE = "Wrote it.\n\nSUCCESS"
+WORKS = {"run": WORK, "result": DONE}
+FAILS = {"run": WORK, "result": "FAILED: it does not link"}
+COMMITS = {"commit": True, "result": "committed"}
+DIES = {"kill": "parent"}
+HALFWAY = {"run": WORK, "kill": "parent"}  # the work is in the tree, the answer never came
+
+
+class Stable:
+    """A process that has kern imported and forks it for each run, see crashing_kern.py."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, HERE / "crashing_kern.py"],
+            env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def kern(
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        where: str = "",
+        env: Mapping[str, str] | None = None,
+    ) -> Ran:
+        job = {"argv": argv, "cwd": str(cwd), "env": {**os.environ, **(env or {})}, "where": where}
+        assert self.process.stdin and self.process.stdout
+        print(json.dumps(job), file=self.process.stdin, flush=True)
+        said = json.loads(self.process.stdout.readline())
+        self.writes: list[str] = said["writes"]
+        return Ran(said["code"], said["out"], said["err"])
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def stable() -> Iterator[Stable]:
+    made = Stable()
+    yield made
+    made.close()
+
+
+@dataclass
+class Bench:
+    """One repository with a person's own work in it, an agent to script, kerns to kill.
+
+    It lies at one place for all tests: a state that one of them has reached is copied for the next.
+    """
+
+    place: Path
+    fake: Fake
+    stable: Stable
+    states: dict[str, Path]
+    run_git: Git
+    earlier: int = 0  # calls of the agent before the kern that is asked about
+
+    @property
+    def root(self) -> Path:
+        return self.place / "project"
+
+    @property
+    def folder(self) -> Path:
+        """The output folder on main."""
+        return self.place / "kern" / "project" / "main"
+
+    def git(self, *argv: str, cwd: Path | None = None) -> str:
+        return self.run_git(*argv, cwd=cwd or self.root)
+
+    # -- runs
+
+    def kern(self, *argv: str, cwd: Path | None = None, where: str = "") -> Ran:
+        return self.stable.kern(argv, cwd or self.root, where)
+
+    def killed(self, *, anew: bool = False, **script: Script) -> None:
+        """A run that the scripted agent kills; `anew` where a person has acted before."""
+        self.crashed("", anew=anew, **script)
+
+    def crashed(self, where: str, *, anew: bool = False, **script: Script) -> None:
+        """A run that dies after kern's own write `where`."""
+        state = json.dumps([where, script])
+        if state in self.states and not anew:
+            restore(self.states[state], self.place)
+            self.fake.steps = dict(script)
+            return
+        self.fake.script(**script)
+        ran = self.kern("1", "0", where=where)
+        assert ran.code == -signal.SIGKILL, ran.err
+        if not anew:
+            self.states[state] = self.states["fresh"].with_name(f"state{len(self.states)}")
+            restore(self.place, self.states[state])
+
+    def resumed(self, code: int = 0) -> Ran:
+        """The next run; `asked` then tells of it alone."""
+        self.earlier = len(self.fake.calls)
+        ran = self.kern("1", "0")
+        assert ran.code == code, ran.err
+        return ran
+
+    @property
+    def asked(self) -> list[str]:
+        """The stages that the resumed run and later ones called."""
+        return self.fake.stages[self.earlier :]
+
+    # -- a person
+
+    def write(self, name: str, text: str) -> None:
+        (self.root / name).write_text(text)
+
+    def mark(self, marker: str) -> None:
+        text = self.spec.replace("[~]", f"[{marker}]")
+        assert text != self.spec
+        self.write("SPEC.md", text)
+
+    def clean_tmp(self) -> None:
+        shutil.rmtree(self.place / "kern")
+
+    # -- what is there
+
+    @property
+    def spec(self) -> str:
+        return (self.root / "SPEC.md").read_text()
+
+    @property
+    def subjects(self) -> list[str]:
+        return self.git("log", "--format=%s", "--reverse").splitlines()
+
+    def head(self, path: str) -> str:
+        return self.git("show", f"HEAD:{path}")
+
+    def refs(self, kind: str) -> list[str]:
+        """Names of the kept attempts or start refs without what comes before the last folder."""
+        names = self.git("for-each-ref", "--format=%(refname)", f"refs/kern/{kind}").splitlines()
+        return [name.rpartition("/")[2] for name in names]
+
+    def kept(self, name: str, path: str) -> str:
+        ref = self.git("for-each-ref", "--format=%(refname)", f"refs/kern/attempts/*/{name}")
+        return self.git("show", f"{ref}:{path}")
+
+    @property
+    def left(self) -> list[str]:
+        """Stage files, transcripts and temporary files in the output folder."""
+        found = self.folder.iterdir() if self.folder.exists() else ()
+        return sorted(p.name for p in found if p.is_file() and not p.is_symlink())
+
+
+def restore(state: Path, place: Path) -> None:
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(state, place, symlinks=True)
+
+
+@pytest.fixture(scope="module")
+def states(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {"fresh": tmp_path_factory.mktemp("states") / "fresh"}
+
+
+@pytest.fixture
+def bench(
+    request: pytest.FixtureRequest,
+    fake: Fake,
+    git: Git,
+    stable: Stable,
+    states: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Bench:
+    fresh = states["fresh"]
+    if not fresh.exists():
+        furnish(request.getfixturevalue("repo"), fresh, git)
+    place = fresh.with_name("place")
+    restore(fresh, place)
+    fake.folder = place / "fake"
+    monkeypatch.setenv("FAKE_CLAUDE", str(fake.folder))
+    monkeypatch.setenv("KERN_DIR", str(place / "kern"))
+    return Bench(place, fake, stable, states, git)
+
+
+def furnish(repo: Path, place: Path, git: Git) -> None:
+    """The sample repository, with what a person has in it beside the task."""
+    shutil.copytree(repo, place / "project")
+    (place / "fake").mkdir()
+    (place / "fake" / "script.json").write_text("{}")
+    root = place / "project"
+    (root / "a.txt").write_text("one (mine)\ntwo\nthree\nfour\nfive\nsix\nseven\n")
+    (root / "own.txt").write_text("mine, not committed\n")
+    (root / "staged.txt").write_text("staged\n")
+    (root / "junk.txt").write_text("untracked\n")
+    git("add", "staged.txt", cwd=root)
+
+
+def is_done_once(bench: Bench, *, more: tuple[str, ...] = (), work: str = "work") -> None:
+    """One commit of the task on top of what was there, nothing of the person's in it, none of it
+    gone.
+    """
+    assert bench.subjects == ["start", *more, "do the task"]
+    assert bench.head("work.txt") == work
+    assert bench.head("a.txt") == "one\ntwo\nthree\nfour\nfive\nsix\nSEVEN"
+    assert bench.head("SPEC.md").startswith("- [x] add a greeting")
+    assert (bench.root / "SPEC.md").read_text().startswith("- [x] add a greeting")
+    changed = set(bench.git("show", "--format=", "--name-only").splitlines())
+    assert changed == {"SPEC.md", "a.txt", "work.txt"}
+    nothing_of_the_persons_is_touched(bench)
+    assert not bench.refs("start")
+
+
+def nothing_of_the_persons_is_touched(bench: Bench) -> None:
+    status = bench.git("status", "--porcelain").splitlines()
+    assert status == [" M a.txt", " M own.txt", "A  staged.txt", "?? junk.txt"]
+    diff = bench.git("diff", "-U0", "a.txt").splitlines()
+    assert [line for line in diff if line[0] in "+-"][2:] == ["-one", "+one (mine)"]
+    assert (bench.root / "own.txt").read_text() == "mine, not committed\n"
+    assert (bench.root / "junk.txt").read_text() == "untracked\n"
+
+
+# ------------------------------------------------------------ a: on another branch
+
+
+def test_a_task_begun_on_another_branch_stops_the_run_until_one_switches_back(
+    bench: Bench,
+) -> None:
+    bench.git("switch", "-qc", "feature/x")
+    bench.killed(anew=True, implement=[HALFWAY, WORKS])
+    bench.git("switch", "-qc", "feature-x")
+    refs = bench.git("for-each-ref")
+    before, status = bench.spec, bench.git("status", "--porcelain")
+    ran = bench.resumed(code=1)
+    assert "begun on branch feature/x" in ran.err and "git switch feature/x" in ran.err
+    assert (bench.spec, bench.git("status", "--porcelain")) == (before, status)
+    assert bench.git("for-each-ref") == refs
+    assert not bench.asked
+    bench.git("switch", "-q", "feature/x")
+    assert bench.kern("1", "0").code == 0
+    assert bench.asked == ["implement", "commit"]
+    is_done_once(bench)
+
+
+def test_unmarked_on_the_other_branch_the_task_is_done_there(bench: Bench) -> None:
+    """A branch `a` that became `a/b`: the start ref of the old name stands in nobody's way."""
+    bench.git("switch", "-qc", "a")
+    bench.killed(anew=True, implement=[HALFWAY, WORKS])
+    bench.git("branch", "-m", "a", "a/b")
+    assert "begun on branch a" in bench.resumed(code=1).err
+    bench.mark(" ")
+    bench.git("checkout", "-q", "HEAD", "--", "a.txt")
+    (bench.root / "work.txt").unlink()
+    assert bench.kern("1", "0").code == 0
+    assert bench.subjects == ["start", "do the task"]
+    assert bench.git("for-each-ref", "--format=%(refname)", "refs/kern/start") == (
+        "refs/kern/start/main/a/@"
+    )
+
+
+# ------------------------------------------------------------ b: a commit that is not the task's
+
+SWEEPS = {"run": ["git add --all", "git commit -qm 'sweep up'"], "result": "committed"}
+
+
+@pytest.mark.parametrize("cleaned", [False, True])
+def test_a_swept_up_commit_is_taken_back_after_the_kill(bench: Bench, cleaned: bool) -> None:
+    bench.killed(implement=[WORKS], commit=[{**SWEEPS, "kill": "parent"}, COMMITS])
+    assert bench.subjects[-1] == "sweep up"
+    if cleaned:
+        bench.clean_tmp()
+    ran = bench.resumed()
+    assert "not the task's taken back" in ran.err
+    is_done_once(bench)
+    assert bench.asked == (["research", "implement", "commit"] if cleaned else ["commit"])
+
+
+def test_after_the_answer_to_a_swept_up_commit_kern_commits_itself(bench: Bench) -> None:
+    bench.crashed("stage3.json", implement=[WORKS], commit=[SWEEPS])
+    assert "not the task's taken back" in bench.resumed().err
+    assert not bench.asked
+    assert bench.subjects == ["start", "add a greeting"]
+    assert bench.head("work.txt") == "work"
+    nothing_of_the_persons_is_touched(bench)
+
+
+# ------------------------------------------------------------ c: HEAD has the task
+
+
+def nobody(bench: Bench) -> None:
+    pass
+
+
+def unmarks_and_cleans(bench: Bench) -> None:
+    bench.mark(" ")
+    bench.clean_tmp()
+
+
+def ticks(bench: Bench) -> None:
+    bench.mark("x")
+
+
+def commits_on_top(bench: Bench) -> None:
+    bench.git("commit", "-qm", "my own", "own.txt")
+
+
+@pytest.mark.parametrize("person", [nobody, unmarks_and_cleans, ticks])
+def test_a_committed_task_is_only_finished(bench: Bench, person: Callable[[Bench], None]) -> None:
+    bench.killed(implement=[WORKS], commit=[{**COMMITS, "kill": "parent"}])
+    assert "[~]" in bench.spec and bench.head("SPEC.md").startswith("- [x]")
+    person(bench)
+    bench.resumed()
+    assert not bench.asked
+    is_done_once(bench)
+    assert not bench.left
+
+
+def test_a_committed_task_is_finished_under_a_persons_commit(bench: Bench) -> None:
+    bench.killed(implement=[WORKS], commit=[{**COMMITS, "kill": "parent"}])
+    bench.git("commit", "-qm", "my own", "own.txt")
+    bench.resumed()
+    assert not bench.asked
+    assert bench.subjects == ["start", "do the task", "my own"]
+    assert bench.spec.startswith("- [x]") and not bench.refs("start") and not bench.left
+    assert bench.git("status", "--porcelain").splitlines() == [
+        " M a.txt",
+        "A  staged.txt",
+        "?? junk.txt",
+    ]
+
+
+def test_a_committed_task_is_finished_even_without_any_ref_or_file(bench: Bench) -> None:
+    """Base unknown: HEAD itself is the witness."""
+    bench.killed(implement=[WORKS], commit=[{**COMMITS, "kill": "parent"}])
+    bench.clean_tmp()
+    for ref in bench.git("for-each-ref", "--format=%(refname)", "refs/kern").splitlines():
+        bench.git("update-ref", "-d", ref)
+    bench.resumed()
+    assert not bench.asked
+    assert bench.subjects == ["start", "do the task"]
+    assert bench.spec.startswith("- [x]")
+
+
+def test_a_lock_that_a_killed_git_left_is_named_and_not_deleted(bench: Bench) -> None:
+    bench.killed(implement=[WORKS], commit=[{**COMMITS, "kill": "parent"}])
+    lock = bench.root / ".git" / "index.lock"
+    lock.touch()
+    ran = bench.resumed(code=1)
+    assert str(lock) in ran.err and " s old" in ran.err
+    assert lock.exists()
+    lock.unlink()
+    assert bench.kern("1", "0").code == 0
+    assert not bench.asked
+    is_done_once(bench)
+
+
+# ------------------------------------------------------------ d: files of another task
+
+
+def test_stage_files_of_another_task_are_swept_and_never_read(bench: Bench) -> None:
+    bench.crashed("SPEC.md", implement=[WORKS])
+    bench.mark(" ")
+    stranger = {"task": "another task", "attempt": 1, "time": "2020-01-01T00:00:00Z"}
+    for number in (1, 2, 3):
+        value = {"result": DONE, "kern": {**stranger, "outcome": "proved"}}
+        (bench.folder / f"stage{number}.json").write_text(json.dumps(value))
+    bench.resumed()
+    assert bench.asked == ["research", "implement", "commit"]
+    is_done_once(bench)
+    swept = bench.folder / "history" / "20200101T000000Z-another-task"
+    assert sorted(p.name for p in swept.iterdir()) == ["stage1.json", "stage2.json", "stage3.json"]
+
+
+# ------------------------------------------------------------ e: a person ticked it
+
+
+def test_what_a_person_ticked_after_the_answer_is_theirs(bench: Bench) -> None:
+    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
+    bench.mark("x")
+    ran = bench.resumed()
+    assert "you ticked it yourself" in ran.err
+    assert not bench.asked
+    assert bench.subjects == ["start"]
+    assert (bench.root / "work.txt").read_text() == "work\n"
+    assert bench.kept("1-taken-over", "work.txt") == "work"
+    assert bench.spec.startswith("- [x]") and not bench.refs("start") and not bench.left
+
+
+def test_a_tick_without_an_answer_is_not_believed(bench: Bench) -> None:
+    bench.killed(implement=[HALFWAY, WORKS])
+    bench.mark("x")
+    ran = bench.resumed()
+    assert "back to [~]" in ran.err
+    assert bench.asked == ["implement", "commit"]
+    is_done_once(bench)
+
+
+# ------------------------------------------------------------ f: the task was taken away
+
+
+def test_an_unmarked_task_begins_anew_its_half_done_work_kept(bench: Bench) -> None:
+    bench.killed(implement=[HALFWAY, WORKS])
+    bench.mark(" ")
+    ran = bench.resumed()
+    assert "no longer in progress" in ran.err and "1-killed" in ran.err
+    assert bench.kept("1-killed", "work.txt") == "work"
+    assert bench.asked == ["research", "implement", "commit"]
+    is_done_once(bench)
+
+
+def test_an_unmarked_task_keeps_the_answered_attempt_under_its_number(bench: Bench) -> None:
+    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
+    bench.mark(" ")
+    bench.resumed()
+    assert bench.kept("1", "work.txt") == "work"
+    assert bench.asked == ["research", "implement", "commit"]
+    is_done_once(bench)
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        "- [~] add a warm greeting\n",
+        "- [ ] add a greeting\n- [~] write the manual\n",
+        "- [ ] write the manual\n",
+    ],
+    ids=["reworded", "moved to another task", "deleted"],
+)
+def test_the_work_of_a_task_that_was_taken_away_is_kept_and_put_back(
+    bench: Bench, edited: str
+) -> None:
+    bench.killed(implement=[HALFWAY, WORKS])
+    bench.write("SPEC.md", edited)
+    ran = bench.resumed()
+    assert "no longer in progress: add a greeting" in ran.err
+    assert bench.kept("1-killed", "work.txt") == "work"
+    assert bench.subjects == ["start", "do the task"]
+    assert bench.head("work.txt") == "work"
+    assert "[~]" not in bench.spec and "[x]" in bench.spec
+    assert "[x] add a greeting" not in bench.spec
+    assert bench.asked == ["research", "implement", "commit"]
+    nothing_of_the_persons_is_touched(bench)
+
+
+# ------------------------------------------------------------ g, h: decided, not yet carried out
+
+
+def test_a_failed_attempt_is_booked_and_the_next_one_begun(bench: Bench) -> None:
+    bench.crashed("stage2.json#2", implement=[FAILS, WORKS])
+    ran = bench.resumed()
+    assert bench.asked == ["implement", "commit"]
+    assert "attempt 1 failed: it does not link" in ran.err
+    assert bench.kept("1", "work.txt") == "work"
+    assert "> **Attempt 1:** it does not link (kept: kern/attempts/" in bench.spec
+    assert "Attempt 2" not in bench.spec
+    is_done_once(bench)
+
+
+@pytest.mark.parametrize(
+    ("answer", "noted"),
+    [
+        ("## Subtasks\n- [ ] one half\n- [ ] other half\n\nDECOMPOSED", "  - [ ] other half\n"),
+        ("SKIPPED: there is no key", "  > **Skipped:** there is no key\n"),
+    ],
+)
+def test_a_task_split_or_skipped_is_released(bench: Bench, answer: str, noted: str) -> None:
+    bench.crashed("stage2.json#2", implement=[{"run": WORK, "result": answer}])
+    bench.resumed(code=1 if "SKIPPED" in answer else 0)
+    assert not bench.asked
+    assert bench.spec.startswith(TASK) and bench.spec.count(noted) == 1
+    assert bench.kept("1-stopped", "work.txt") == "work"
+    assert bench.subjects == ["start"]
+    nothing_but_the_spec_differs(bench)
+    assert not bench.refs("start") and not bench.left
+
+
+def nothing_but_the_spec_differs(bench: Bench) -> None:
+    status = bench.git("status", "--porcelain", "--", ":!SPEC.md").splitlines()
+    assert status == [" M a.txt", " M own.txt", "A  staged.txt", "?? junk.txt"]
+    diff = bench.git("diff", "-U0", "a.txt").splitlines()
+    assert [line for line in diff if line[0] in "+-"][2:] == ["-one", "+one (mine)"]
+
+
+# ------------------------------------------------------------ i: proved, on its base
+
+
+def test_a_proved_change_is_committed_without_what_was_edited_since(bench: Bench) -> None:
+    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
+    with (bench.root / "work.txt").open("a") as file:
+        file.write("mine, later\n")
+    bench.resumed()
+    assert bench.asked == ["commit"]
+    assert bench.subjects == ["start", "do the task"]
+    assert bench.head("work.txt") == "work"
+    assert (bench.root / "work.txt").read_text() == "work\nmine, later\n"
+    assert " M work.txt" in bench.git("status", "--porcelain").splitlines()
+
+
+def test_an_agent_that_answered_without_a_commit_is_not_asked_again(bench: Bench) -> None:
+    bench.crashed("stage3.json", implement=[WORKS], commit=[{"result": "I looked at it"}])
+    bench.resumed()
+    assert not bench.asked
+    assert bench.subjects == ["start", "add a greeting"]
+    assert bench.git("log", "-1", "--format=%(trailers:key=Kern-Task)").strip() == (
+        "Kern-Task: add a greeting"
+    )
+    assert bench.head("work.txt") == "work"
+    nothing_of_the_persons_is_touched(bench)
+
+
+def test_a_saved_rejection_is_a_failed_attempt(bench: Bench) -> None:
+    rejects = {"result": "REJECT: it holds a password"}
+    bench.crashed("stage3.json", implement=[WORKS], commit=[rejects, COMMITS])
+    bench.resumed()
+    assert "> **Attempt 1:** rejected at the commit: it holds a password" in bench.spec
+    assert bench.kept("1", "work.txt") == "work"
+    assert bench.asked == ["implement", "commit"]
+    is_done_once(bench)
+
+
+# ------------------------------------------------------------ j: proved, a commit came in between
+
+
+def test_a_persons_commit_in_between_asks_for_the_proof_again_not_the_work(bench: Bench) -> None:
+    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
+    bench.git("commit", "-qm", "my own", "own.txt")
+    ran = bench.resumed()
+    assert "a commit of yours came in" in ran.err
+    assert bench.asked == ["commit"]
+    assert bench.subjects == ["start", "my own", "do the task"]
+    assert bench.head("work.txt") == "work"
+    assert "one (mine)" not in bench.head("a.txt") and "SEVEN" in bench.head("a.txt")
+    assert bench.git("status", "--porcelain").splitlines() == [
+        " M a.txt",
+        "A  staged.txt",
+        "?? junk.txt",
+    ]
+
+
+def test_work_that_a_person_committed_needs_no_agent_only_the_tick(bench: Bench) -> None:
+    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
+    bench.git("commit", "-qm", "my own", "a.txt", "own.txt")
+    bench.git("add", "work.txt")
+    bench.git("commit", "-qm", "and the work", "work.txt")
+    bench.resumed()
+    assert not bench.asked
+    assert bench.subjects == ["start", "my own", "and the work", "add a greeting"]
+    assert bench.git("show", "--format=", "--name-only") == "SPEC.md"
+    assert bench.spec.startswith("- [x]")
+
+
+def test_a_persons_commit_of_the_same_lines_fails_the_attempt(bench: Bench) -> None:
+    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
+    other = {"run": ["echo other > other.txt"], "result": DONE}
+    bench.fake.script(implement=[WORKS, other])
+    text = (bench.root / "a.txt").read_text()
+    bench.write("a.txt", text.replace("SEVEN", "my seven"))
+    bench.git("commit", "-qm", "my own", "a.txt")
+    bench.resumed()
+    assert "> **Attempt 1:** the change overlaps your commit in a.txt" in bench.spec
+    assert bench.subjects == ["start", "my own", "do the task"]
+    assert "my seven" in bench.head("a.txt") and bench.head("other.txt") == "other"
+    assert "my seven" in (bench.root / "a.txt").read_text()
+    assert not (bench.root / "work.txt").exists()
+
+
+# ------------------------------------------------------------ k: answered, not judged
+
+
+def test_an_answer_is_judged_with_the_tree_as_the_agent_left_it(bench: Bench) -> None:
+    bench.crashed("stage2.json", implement=[WORKS])
+    bench.write("work.txt", "mine, later\n")
+    ran = bench.resumed()
+    assert bench.asked == ["commit"]
+    assert "changed since stage 2: work.txt: kept as" in ran.err
+    assert bench.kept("1-edited", "work.txt") == "mine, later"
+    is_done_once(bench)
+
+
+def test_an_answer_whose_tree_git_has_dropped_counts_as_none(bench: Bench) -> None:
+    bench.crashed("stage2.json#2", implement=[WORKS])
+    bench.git("prune", "--expire=now")
+    bench.resumed()
+    assert bench.asked == ["implement", "commit"]
+    is_done_once(bench)
+
+
+# ------------------------------------------------------------ l: begun, never answered
+
+
+@pytest.mark.parametrize("cleaned", [False, True])
+def test_half_done_work_is_kept_put_back_and_done_again(bench: Bench, cleaned: bool) -> None:
+    bench.killed(implement=[HALFWAY, WORKS])
+    if cleaned:
+        bench.clean_tmp()
+    ran = bench.resumed()
+    assert bench.asked == (["research"] if cleaned else []) + ["implement", "commit"]
+    assert "in the middle of stage 2" in ran.err and "git diff" in ran.err
+    assert bench.kept("1-killed", "work.txt") == "work"
+    assert "Attempt" not in bench.spec
+    is_done_once(bench)
+
+
+def test_a_torn_stage_file_counts_as_none(bench: Bench) -> None:
+    bench.killed(implement=[HALFWAY, WORKS])
+    (bench.folder / "stage2.json").write_text('{"result": "SUCC')
+    bench.resumed()
+    assert bench.asked == ["implement", "commit"]
+    is_done_once(bench)
+
+
+def test_commits_of_a_killed_implement_agent_are_kept_and_taken_back(bench: Bench) -> None:
+    sneaky = {"run": [*WORK, "git add --all", "git commit -qm sneaky"], "kill": "parent"}
+    bench.killed(implement=[sneaky, WORKS])
+    assert bench.subjects == ["start", "sneaky"]
+    ran = bench.resumed()
+    assert "the agent committed by itself: taken back, kept as" in ran.err
+    assert bench.kept("1-commit", "work.txt") == "work"
+    is_done_once(bench)
+
+
+def test_edits_after_the_kill_are_kept_with_the_agents(bench: Bench) -> None:
+    """They cannot be told apart; the first line of output says so."""
+    bench.killed(implement=[HALFWAY, WORKS])
+    bench.write("notes.txt", "mine\n")
+    ran = bench.resumed()
+    assert "what you changed since are kept" in ran.err
+    assert bench.kept("1-killed", "notes.txt") == "mine"
+    is_done_once(bench)
+
+
+# ------------------------------------------------------------ m: researched
+
+
+def test_saved_research_is_not_asked_for_again(bench: Bench) -> None:
+    bench.crashed("stage1.json", implement=[WORKS])
+    bench.write("notes.txt", "mine\n")
+    bench.resumed()
+    assert bench.asked == ["implement", "commit"]
+    assert bench.spec.count("> **Research:**") == 1
+    assert (bench.root / "notes.txt").read_text() == "mine\n"
+    (bench.root / "notes.txt").unlink()
+    is_done_once(bench)
+
+
+def test_a_saved_no_task_is_written_down_without_an_agent(bench: Bench) -> None:
+    bench.crashed("stage1.json", research=[{"result": "NO_TASK: it is there already"}])
+    bench.resumed(code=1)
+    assert not bench.asked
+    assert bench.spec == TASK + "  > **Skipped:** it is there already\n"
+    nothing_but_the_spec_differs(bench)
+    assert not bench.left
+
+
+def test_a_subtask_whose_attempts_are_noted_is_skipped_without_an_agent(bench: Bench) -> None:
+    bench.write("SPEC.md", "- [ ] all\n  - [ ] part\n")
+    bench.crashed("stage2.json#2", anew=True, implement=[{"result": "FAILED: third"}])
+    notes = [f"    > **Attempt {n}:** no\n" for n in (1, 2)]
+    lines = bench.spec.splitlines(keepends=True)
+    bench.write("SPEC.md", "".join([*lines, *notes]))
+    second = json.loads((bench.folder / "stage2.json").read_text())
+    second["kern"]["attempt"] = 3
+    (bench.folder / "stage2.json").write_text(json.dumps(second))
+    bench.resumed(code=1)
+    assert not bench.asked
+    assert "  - [ ] part\n" in bench.spec and "**Skipped:** 3 attempts failed" in bench.spec
+    assert bench.spec.count("> **Attempt") == 3
+    assert not bench.refs("start") and not bench.left
+
+
+# ------------------------------------------------------------ n: nothing but the marker
+
+
+def test_killed_in_research_it_begins_anew(bench: Bench) -> None:
+    bench.killed(research=[DIES, {"result": "- Files: a.txt\n\nREADY"}], implement=[WORKS])
+    assert "[~]" in bench.spec
+    bench.resumed()
+    assert bench.asked == ["research", "implement", "commit"]
+    assert not bench.refs("attempts")
+    is_done_once(bench)
+
+
+def test_a_fresh_clone_of_a_marked_task_begins_anew(bench: Bench, tmp_path: Path) -> None:
+    bench.write("SPEC.md", TASK.replace("[ ]", "[~]"))
+    bench.git("commit", "-qm", "in progress", "SPEC.md")
+    clone = tmp_path / "clone"
+    bench.git("clone", "-q", ".", str(clone))
+    assert bench.kern("1", "0", cwd=clone).code == 0
+    assert bench.asked == ["research", "implement", "commit"]
+    assert bench.git("log", "--format=%s", cwd=clone).splitlines() == [
+        "do the task",
+        "in progress",
+        "start",
+    ]
+
+
+# ------------------------------------------------------------ questions that are not states
+
+
+@pytest.mark.parametrize("killed", ["stage 2", "stage 3"])
+def test_on_a_detached_head_whose_name_changes_with_the_commit(bench: Bench, killed: str) -> None:
+    bench.git("checkout", "-q", "--detach")
+    if killed == "stage 2":
+        bench.killed(anew=True, implement=[HALFWAY, WORKS])
+    else:
+        bench.killed(anew=True, implement=[WORKS], commit=[{**COMMITS, "kill": "parent"}])
+    bench.resumed()
+    assert bench.asked == (["implement", "commit"] if killed == "stage 2" else [])
+    is_done_once(bench)
+    assert bench.subjects == ["start", "do the task"]
+    assert bench.git("rev-parse", "main") == bench.git("rev-parse", "HEAD^")
+
+
+def untrack_spec(bench: Bench) -> None:
+    bench.git("rm", "-q", "--cached", "SPEC.md", "staged.txt")
+    bench.git("commit", "-qm", "untrack")
+    bench.git("add", "staged.txt")
+
+
+def test_an_untracked_spec_is_added_with_the_first_commit(bench: Bench) -> None:
+    untrack_spec(bench)
+    bench.killed(anew=True, implement=[HALFWAY, WORKS])
+    bench.resumed()
+    is_done_once(bench, more=("untrack",))
+
+
+@pytest.mark.parametrize("killed", ["stage 2", "stage 3", "swept"])
+def test_an_ignored_spec_stays_out_and_the_trailer_is_the_witness(
+    bench: Bench, killed: str
+) -> None:
+    untrack_spec(bench)
+    (bench.root / ".git" / "info" / "exclude").write_text("SPEC.md\n")
+    scripts: dict[str, dict[str, Script]] = {
+        "stage 2": {"implement": [HALFWAY, WORKS]},
+        "stage 3": {"implement": [WORKS], "commit": [{**COMMITS, "kill": "parent"}]},
+        "swept": {"implement": [WORKS], "commit": [{**SWEEPS, "kill": "parent"}, COMMITS]},
+    }
+    bench.killed(anew=True, **scripts[killed])
+    ran = bench.resumed()
+    assert "git ignores SPEC.md" in ran.err
+    asked = {"stage 2": ["implement", "commit"], "stage 3": [], "swept": ["commit"]}
+    assert bench.asked == asked[killed]
+    assert bench.subjects == ["start", "untrack", "do the task"]
+    assert bench.git("show", "--format=", "--name-only").split() == ["a.txt", "work.txt"]
+    assert bench.spec.startswith("- [x]") and not bench.refs("start")
+    nothing_of_the_persons_is_touched(bench)
+
+
+def test_rewritten_history_counts_like_a_persons_commit(bench: Bench) -> None:
+    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
+    bench.git("commit", "-q", "--amend", "--only", "-m", "start over")
+    ran = bench.resumed()
+    assert "a commit of yours came in" in ran.err
+    assert bench.asked == ["commit"]
+    assert bench.subjects == ["start over", "do the task"]
+    assert bench.head("work.txt") == "work"
+    nothing_of_the_persons_is_touched(bench)
+
+
+def test_rewritten_history_under_half_done_work_stays(bench: Bench) -> None:
+    bench.killed(implement=[HALFWAY, {"run": ["echo other > other.txt"], "result": DONE}])
+    bench.git("commit", "-q", "--amend", "--only", "-m", "start over")
+    bench.resumed()
+    assert bench.subjects == ["start over", "do the task"]
+    assert bench.kept("1-killed", "work.txt") == "work"
+    assert bench.head("other.txt") == "other"
+    assert "(mine)" in (bench.root / "a.txt").read_text() and "(mine)" not in bench.head("a.txt")
+
+
+@pytest.mark.parametrize("killed", ["stage 1", "stage 2"])
+def test_of_two_marked_tasks_the_one_that_was_begun_stays(bench: Bench, killed: str) -> None:
+    """The start ref names it, or the stage files do."""
+    if killed == "stage 2":
+        bench.killed(implement=[HALFWAY, WORKS])
+    else:
+        bench.crashed("stage1.json", implement=[WORKS])
+    bench.write("SPEC.md", "- [~] write the manual\n  > a note\n" + bench.spec)
+    ran = bench.resumed()
+    assert "more than one [~]: line 1 goes back to [ ]: write the manual" in ran.err
+    assert bench.asked == ["implement", "commit"]
+    assert bench.spec.startswith("- [ ] write the manual\n  > a note\n- [x] add a greeting\n")
+    assert bench.subjects == ["start", "do the task"]
+    assert bench.head("work.txt") == "work"
+
+
+def test_notes_deleted_by_hand_make_the_count_fall_and_overwrite_no_ref(bench: Bench) -> None:
+    other = {"run": ["echo other > other.txt"], "result": "FAILED: again"}
+    bench.killed(implement=[FAILS, HALFWAY, other, WORKS])
+    kept = [line for line in bench.spec.splitlines(keepends=True) if "Attempt 1" not in line]
+    bench.write("SPEC.md", "".join(kept))
+    bench.resumed()
+    assert bench.asked == ["implement", "implement", "commit"]
+    assert bench.refs("attempts") == ["1", "1+1", "2-killed"]
+    assert bench.kept("1", "work.txt") == "work" and bench.kept("1+1", "other.txt") == "other"
+    assert bench.spec.count("> **Attempt") == 1 and "/1+1)" in bench.spec
+    is_done_once(bench)
+
+
+def test_each_worktree_resumes_its_own(bench: Bench) -> None:
+    """A killed run in one is nothing to the other, even where both are called the same."""
+    side = bench.place / "side" / "project"
+    bench.git("worktree", "add", "-q", "-b", "side", str(side))
+    bench.fake.script(implement=[HALFWAY, WORKS])
+    assert bench.kern("1", "0", cwd=side).code == -signal.SIGKILL
+    assert bench.kern("1", "0").code == 0
+    assert bench.fake.stages == ["research", "implement", "research", "implement", "commit"]
+    starts = bench.git("for-each-ref", "--format=%(refname)", "refs/kern/start")
+    assert starts == "refs/kern/start/wt/project/side/@"
+    assert bench.kern("1", "0", cwd=side).code == 0
+    assert bench.fake.stages[5:] == ["implement", "commit"]
+    assert bench.git("log", "--format=%s", "side").splitlines() == ["do the task", "start"]
+    is_done_once(bench)
+
+
+def test_branches_that_are_spelled_alike_keep_their_files_and_locks_apart(bench: Bench) -> None:
+    branches = ("a", "a-b", "feature/x", "feature-x", "x")
+    scopes = [workspace.scope(bench.root, branch) for branch in branches]
+    assert len({scope.folder for scope in scopes}) == len({scope.lock for scope in scopes}) == 5
+
+
+def test_a_learning_is_written_once_though_the_run_died_after_its_commit(bench: Bench) -> None:
+    learned = {"run": WORK, "result": "Wrote it.\n\n## Learned\nGreet late.\n\nSUCCESS"}
+    bench.killed(implement=[learned], commit=[{**COMMITS, "kill": "parent"}])
+    assert not (bench.root / "LEARNINGS.md").exists()
+    bench.clean_tmp()
+    bench.resumed()
+    text = (bench.root / "LEARNINGS.md").read_text()
+    assert re.fullmatch(r"## \d{4}-\d\d-\d\d - add a greeting\n\nGreet late\.\n", text)
+    assert bench.head("LEARNINGS.md") == text.rstrip("\n")
+    nothing_of_the_persons_is_touched(bench)
+
+
+def test_a_finished_walk_lies_in_history_and_last_points_to_it(bench: Bench) -> None:
+    bench.crashed("stage2.json#2", implement=[FAILS, WORKS])
+    second = json.loads((bench.folder / "stage2.json").read_text())
+    bench.resumed()
+    (name,) = os.listdir(bench.folder / "history")
+    stamp = second["kern"]["time"].replace("-", "").replace(":", "")
+    assert name == f"{stamp}-add-a-greeting"
+    assert (bench.folder / "last").resolve() == bench.folder / "history" / name
+    stages = [f"stage{number}.json" for number in (1, 2, 3)]
+    found = set(os.listdir(bench.folder / "last"))
+    assert {*stages, "attempt1.json", "transcript3.json"} <= found
+    first = json.loads((bench.folder / "last" / "attempt1.json").read_text())
+    assert first["result"] == FAILS["result"] and first["kern"]["attempt"] == 1
+    assert not bench.left
+
+
+def test_an_agent_that_outlived_its_kern_is_ended_before_anything_else(bench: Bench) -> None:
+    loop = "for i in $(seq 80); do echo leak >> leak.txt; sleep 0.1; done"
+    leaves = {"run": [f"({loop}) & echo $! > ../pid"], "kill": "parent"}
+    bench.killed(anew=True, implement=[leaves, WORKS])
+    pid = int((bench.place / "pid").read_text())
+    os.kill(pid, 0)
+    ran = bench.resumed()
+    assert re.search(r"ended \d process\(es\) that an earlier run left behind", ran.err)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert "leak" in bench.kept("1-killed", "leak.txt")
+    is_done_once(bench)
+
+
+# ------------------------------------------------------------ killed after each of kern's writes
+
+LEARNS = {"run": WORK, "result": "Wrote it.\n\n## Learned\nGreet late.\n\nSUCCESS"}
+MATRIX: dict[str, dict[str, Script]] = {
+    "success": {"implement": [LEARNS]},
+    "fails, then succeeds": {"implement": [FAILS, LEARNS]},
+}
+
+
+def portrait(place: Path, git: Git) -> dict[str, object]:
+    """All that a run leaves and that no clock enters."""
+    root, out = place / "project", place / "kern" / "project" / "main"
+
+    def told(*argv: str) -> list[str]:
+        return git(*argv, cwd=root).splitlines()
+
+    learned = (root / "LEARNINGS.md").read_text()
+    return {
+        "history": told("log", "--format=%s|%(trailers)"),
+        "tree": [line for line in told("ls-tree", "-r", "HEAD") if "LEARNINGS.md" not in line],
+        "learnings": re.sub(r"\d{4}-\d\d-\d\d", "DATE", learned),
+        "learned": git("show", "HEAD:LEARNINGS.md", cwd=root) == learned.rstrip("\n"),
+        "spec": (root / "SPEC.md").read_text(),
+        "status": told("status", "--porcelain"),
+        "unstaged": told("diff"),
+        "staged": told("diff", "--cached"),
+        "untracked": (root / "junk.txt").read_text(),
+        "refs": told("for-each-ref", "--format=%(refname) %(tree)"),
+        "left": sorted(p.name for p in out.iterdir() if p.name != "last"),
+        "swept": [sorted(os.listdir(walk)) for walk in (out / "history").iterdir()],
+        "locks": sorted(p.name for p in (place / "kern").glob("*.lock.d")),
+    }
+
+
+@dataclass
+class Case:
+    """One walk, killed after one write or not at all, and carried to its end by the next kern."""
+
+    place: Path
+    stable: Stable
+    script: dict[str, Script]
+
+    def play(self, fresh: Path, where: str) -> "Case":
+        restore(fresh, self.place)
+        self.fake.script(**self.script)
+        self.first = self.kern(where)
+        self.writes = self.stable.writes
+        self.second = self.kern() if self.first.code else self.first
+        return self
+
+    def kern(self, where: str = "") -> Ran:
+        env = {"FAKE_CLAUDE": str(self.fake.folder), "KERN_DIR": str(self.place / "kern")}
+        return self.stable.kern(("1", "0"), self.place / "project", where, env)
+
+    @property
+    def fake(self) -> Fake:
+        return Fake(self.place / "fake")
+
+
+@pytest.mark.parametrize("story", MATRIX)
+def test_killed_after_any_write_the_next_run_leaves_what_an_undisturbed_one_does(
+    bench: Bench, story: str, stable: Stable, tmp_path: Path
+) -> None:
+    fresh = bench.states["fresh"]
+    undisturbed = Case(tmp_path / "undisturbed", stable, MATRIX[story]).play(fresh, "none")
+    wanted = portrait(undisturbed.place, bench.git)
+    assert undisturbed.first.code == 0 and wanted["left"] == ["history"]
+    helper = Stable()
+    stables: Queue[Stable] = Queue()
+    for one in (stable, helper):
+        stables.put(one)
+
+    def killed(number: int) -> Case:
+        mine = stables.get()
+        try:
+            return Case(tmp_path / f"{number}", mine, MATRIX[story]).play(fresh, f"{number}")
+        finally:
+            stables.put(mine)
+
+    with contextlib.closing(helper), ThreadPoolExecutor(2) as pool:
+        cases = list(pool.map(killed, range(1, len(undisturbed.writes) + 1)))
+    for case, write in zip(cases, undisturbed.writes, strict=True):
+        assert case.first.code == -signal.SIGKILL, (write, case.first.err)
+        assert case.second.code == 0, (write, case.second.err)
+        assert portrait(case.place, bench.git) == wanted, f"killed after {write}"
+        assert case.fake.stages == undisturbed.fake.stages, f"killed after {write}"

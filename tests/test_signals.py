@@ -1,0 +1,194 @@
+"""kern interrupted or killed in the middle, and what the next kern finds."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kern.errors import Exit
+from tests.conftest import HERE, Fake, Git, Inline, survivors, wait_for
+
+SPREAD = [
+    "sh -c 'echo $$ >> \"$FAKE_CLAUDE/pids\"; exec sleep 300' &",
+    "setsid nohup sh -c 'echo $$ >> \"$FAKE_CLAUDE/pids\"; exec sleep 300' &",
+    'setsid sh -c \'trap "" INT TERM; echo $$ >> "$FAKE_CLAUDE/pids"; exec sleep 300\' &',
+]
+HANG = {
+    "run": ["echo half-done >> a.txt", *SPREAD, "sleep 300"],
+    "result": "never said\n\nSUCCESS",
+}
+GOOD = {"run": ["echo work > work.txt"], "result": "did it\n\nSUCCESS"}
+
+Begin = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def begin(repo: Path, fake: Fake) -> Iterator[Begin]:
+    """A kern in a process of its own, `before` being shell lines that run in front of it."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*argv: str, before: str = ":") -> "subprocess.Popen[str]":
+        process = subprocess.Popen(
+            ["sh", "-c", f'{before}; exec "$@"', "sh", sys.executable, "-m", "kern", *argv],
+            cwd=repo,
+            env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+    for process in left(fake):
+        process.kill()
+
+
+@pytest.fixture
+def deaf(fake: Fake) -> None:
+    """The agent and what it starts ignore SIGINT."""
+    claude = fake.folder / "bin" / "claude"
+    shutil.move(claude, claude.with_name("player"))
+    claude.write_text(f"#!/bin/sh\ntrap '' INT\nexec '{claude.with_name('player')}' \"$@\"\n")
+    claude.chmod(0o755)
+
+
+def left(fake: Fake) -> list[psutil.Process]:
+    return survivors(fake.folder / "pids")
+
+
+def spread(fake: Fake) -> bool:
+    """Everything that HANG starts is up."""
+    return len(left(fake)) == len(SPREAD)
+
+
+def agents(fake: Fake) -> list[int]:
+    return [call["pid"] for call in fake.calls if psutil.pid_exists(call["pid"])]
+
+
+def hook(repo: Path, *lines: str) -> Path:
+    path = repo / ".git" / "hooks" / "pre-commit"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.usefixtures("deaf")
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_ends_everything_now_and_the_next_run_goes_on(
+    repo: Path, git: Git, fake: Fake, begin: Begin, inline: Inline, signum: signal.Signals
+) -> None:
+    fake.script(implement=[HANG, GOOD])
+    kern = begin("1", "0")
+    wait_for(lambda: spread(fake))
+    began = time.monotonic()
+    kern.send_signal(signum)
+    if signum is signal.SIGINT:  # an impatient person
+        time.sleep(0.2)
+        kern.send_signal(signum)
+    _, said = kern.communicate(timeout=20)
+    assert kern.returncode == 128 + signum
+    assert time.monotonic() - began < 10
+    assert left(fake) == []
+    assert agents(fake) == []
+    assert "interrupted" in said
+    assert "Traceback" not in said
+    assert git("log", "--format=%s") == "start"
+    assert (repo / "SPEC.md").read_text().startswith("- [~]")
+    assert not list((repo.parent / "kern").glob("*.lock.d"))
+    ran = inline()
+    assert ran.code == Exit.OK, ran.err
+    assert fake.stages == ["research", "implement", "implement", "commit"]
+    assert git("log", "--format=%s") == "do the task\nstart"
+    assert git("status", "--porcelain") == ""
+    assert "half-done" not in git("show", "HEAD:a.txt")
+
+
+def test_kern_under_nohup_outlives_the_terminal(git: Git, fake: Fake, begin: Begin) -> None:
+    until = 'while [ ! -e "$FAKE_CLAUDE/go" ]; do sleep 0.02; done'
+    fake.script(implement=[{**GOOD, "run": [until, *GOOD["run"]]}])
+    kern = begin("1", "0", before="trap '' HUP")
+    wait_for(lambda: "implement" in fake.stages)
+    kern.send_signal(signal.SIGHUP)
+    (fake.folder / "go").touch()
+    _, said = kern.communicate(timeout=20)
+    assert kern.returncode == Exit.OK, said
+    assert git("log", "--format=%s") == "do the task\nstart"
+
+
+@pytest.mark.parametrize("whose", ["the agent's", "kern's own"])
+def test_an_interrupt_while_a_deaf_hook_runs_commits_nothing_afterwards(
+    repo: Path, git: Git, fake: Fake, begin: Begin, inline: Inline, whose: str
+) -> None:
+    if whose == "kern's own":
+        fake.script(commit=[{"result": "I did not commit"}])
+    path = hook(repo, "trap '' INT TERM", 'echo $$ >> "$FAKE_CLAUDE/pids"', "sleep 2.5")
+    kern = begin("1", "0")
+    wait_for(lambda: left(fake))
+    kern.send_signal(signal.SIGTERM)
+    _, said = kern.communicate(timeout=20)
+    assert kern.returncode == 128 + signal.SIGTERM, said
+    assert left(fake) == []
+    assert git("log", "--format=%s") == "start"
+    assert [path.name for path in (repo / ".git").glob("*.lock")] in ([], ["kern.lock"])
+    path.unlink()
+    ran = inline()
+    assert ran.code == Exit.OK, ran.err
+    assert fake.stages.count("implement") == 1
+    assert git("rev-list", "--count", "HEAD") == "2"
+    assert git("status", "--porcelain") == ""
+
+
+def test_an_agent_that_outlived_its_kern_is_ended_before_anything_else(
+    repo: Path, git: Git, fake: Fake, begin: Begin, inline: Inline
+) -> None:
+    scribble = (
+        'setsid sh -c \'trap "" INT TERM; echo $$ >> "$FAKE_CLAUDE/pids"; '
+        "while :; do echo orphan >> own.txt; sleep 0.02; done' &"
+    )
+    fake.script(implement=[{**HANG, "run": [scribble, *HANG["run"]]}, GOOD])
+    kern = begin("1", "0")
+    wait_for(lambda: len(left(fake)) == len(SPREAD) + 1)
+    kern.kill()
+    kern.wait()
+    assert len(left(fake)) == len(SPREAD) + 1
+    assert agents(fake) != []
+    ran = inline()
+    assert ran.code == Exit.OK, ran.err
+    assert left(fake) == []
+    assert agents(fake) == []
+    assert "that an earlier run left behind" in ran.err
+    assert (repo / "own.txt").read_text() == "mine\n"
+    assert git("status", "--porcelain") == ""
+    assert git("show", "--format=", "--name-only", "HEAD") == "SPEC.md\nwork.txt"
+
+
+def test_ctrl_c_during_the_delay_ends_at_once_with_the_task_done(
+    repo: Path, git: Git, fake: Fake, begin: Begin
+) -> None:
+    (repo / "SPEC.md").write_text("- [ ] add a greeting\n- [ ] and another\n")
+    git("commit", "--quiet", "--all", "--message=two tasks")
+    kern = begin("2", "60")
+    assert kern.stderr is not None
+    assert any("next task in 60 s" in line for line in kern.stderr)
+    began = time.monotonic()
+    kern.send_signal(signal.SIGINT)
+    _, said = kern.communicate(timeout=20)
+    assert kern.returncode == 130
+    assert time.monotonic() - began < 5
+    assert "1 done, 1 open" in said
+    assert git("log", "--format=%s", "-1") == "do the task"
+    assert "- [ ] and another" in (repo / "SPEC.md").read_text().splitlines()
+    assert fake.stages == ["research", "implement", "commit"]
