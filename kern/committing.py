@@ -157,7 +157,7 @@ class Committer:
             return "nothing was committed"
         commits = history.since(self.repo, at.head.commit, now.commit)
         marked = history.marked(self.repo, "stage 3")
-        if commits is None and history.moved_by(self.repo, "stage 3"):
+        if commits is None and history.moved_by(self.repo, now, at.head.commit, "stage 3"):
             return self._take_back(at, now, "it rewrote the commit before it")
         if not commits or any(commit.sha not in marked for commit in commits):
             ticked = bool(commits) and any(self.observer.ticks(c, task.key) for c in commits or ())

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from kern.repo import Change, Repo
+from kern.repo import Change, Head, Repo
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,21 @@ def changed_by(repo: Repo, commit: Commit) -> dict[str, Change]:
     return repo.changed(commit.parents[0], commit.sha) if commit.parents else {}
 
 
-def moved_by(repo: Repo, word: str) -> bool:
-    """Whether the newest line of HEAD's reflog is one of kern's agents'."""
-    code, out, _ = repo.run("log", "--walk-reflogs", "-1", "--format=%gs", "HEAD")
-    return code == 0 and bool(re.match(rf"kern [0-9a-f]+ {word}\b", out.decode("utf-8", "replace")))
+def moved_by(repo: Repo, head: Head, base: str, word: str) -> bool:
+    """Whether every move of the branch since it stood at `base` was one of kern's agents', or
+    kern's own: commits, amends, resets, merges. A branch's own reflog leaves out switches.
+    """
+    ref = f"refs/heads/{head.branch}" if head.branch else "HEAD"
+    code, out, _ = repo.run("log", "--walk-reflogs", "-200", "--format=%H%x00%gs", ref)
+    if code:
+        return False
+    for row in out.decode("utf-8", "replace").splitlines():
+        sha, _, said = row.partition("\0")
+        if sha == base:
+            return True
+        if not re.match(rf"kern(?: [0-9a-f]+ {word}\b|: )", said):
+            return False
+    return False
 
 
 def marked(repo: Repo, word: str) -> frozenset[str]:

@@ -68,6 +68,12 @@ def tree_with(repo: Repo, tree: str, changes: Mapping[str, Entry | None]) -> str
         return repo.text("write-tree", env=env)
 
 
+def reset(repo: Repo, tree: str) -> None:
+    """The person's index as a whole from a tree, where nothing else makes it whole again."""
+    repo.git("read-tree", tree)
+    repo.run("update-index", "-q", "--refresh")
+
+
 def read_into(repo: Repo, tree: str, env: Mapping[str, str]) -> None:
     """Fill a private index from a tree; what is known of unchanged files stays known."""
     repo.git("read-tree", "-i", "-m", tree, env=env)

@@ -122,8 +122,14 @@ class Keeper:
     def enforce(self, head: Head, start: StartRef) -> str:
         """Put back a branch, commits, hooks and configuration; what fails the attempt, in words."""
         told: list[str] = []
+        if what := self.repo.busy():
+            self.repo.abort_operations()
+            index.reset(self.repo, f"{start.index}^{{tree}}")
+            told.append(f"it left a mess ({what}); cleared")
         if changed := guard.put_back(self.repo, f"{start.guard}^{{tree}}"):
             told.append(f"it changed git's own {some(changed)}; put back")
+        if self.repo.restore_branch(head, start.base):
+            told.append(f"it removed the branch {head.branch}; put back")
         now = self.repo.head()
         if now.branch != head.branch:
             self.repo.switch_back(head)
@@ -141,13 +147,7 @@ class Keeper:
         head = self.repo.head()
         if head.commit == start.base:
             return
-        commits = history.since(self.repo, start.base, head.commit)
-        marked = history.marked(self.repo, word)
-        if commits is None:
-            ours = history.moved_by(self.repo, word)
-        else:
-            ours = all(commit.sha in marked for commit in commits)
-        if not ours:
+        if not history.moved_by(self.repo, head, start.base, word):
             self.warn("HEAD was moved meanwhile, and not by an agent: what is there stays")
             return
         tip = history.commit(self.repo, head.commit)

@@ -74,7 +74,10 @@ class Observer:
             if task.marker is Marker.DONE
             else Held.PENDING,
             bad_tip=bool(
-                commits and key and not reading and self._bad(commits[-1], key, base, second, ours)
+                commits
+                and key
+                and not reading
+                and self._bad(head, commits[-1], key, base, second, ours)
             ),
             done=done is not None,
             research=_research(files.get(Stage.RESEARCH)),
@@ -164,13 +167,20 @@ class Observer:
         return before is None or not _ticked(before, key)
 
     def _bad(
-        self, tip: Commit, key: Key, base: str, second: StageFile | None, start: StartRef | None
+        self,
+        head: Head,
+        tip: Commit,
+        key: Key,
+        base: str,
+        second: StageFile | None,
+        start: StartRef | None,
     ) -> bool:
         """Whether HEAD's tip is a commit of stage 3 that is not the task's (row b)."""
         if tip.sha not in history.marked(self.repo, "stage 3"):
             return False
         if history.since(self.repo, base, tip.sha) is None:
-            return history.moved_by(self.repo, "stage 3")  # it rewrote what was there before
+            # It rewrote what was there before.
+            return history.moved_by(self.repo, head, base, "stage 3")
         if second is not None:
             trees = _kern(second)
             return bool(self.objection(tip, key, str(trees["start"]), str(trees["tree"])))

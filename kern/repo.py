@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shutil
 import signal
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +23,15 @@ _INHERITED = (
     *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_REFLOG_ACTION"),
     *("GIT_QUARANTINE_PATH", "GIT_EDITOR", "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS"),
 )
+
+
+_OPERATIONS = {
+    "MERGE_HEAD": "a merge",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +139,26 @@ class Repo:
         name = lines[1]
         return Head(lines[0], name.removeprefix("refs/heads/") if name != "HEAD" else "")
 
+    def abort_operations(self) -> None:
+        """Forget a merge, rebase, cherry-pick or revert under way; HEAD, index and files stay."""
+        for mark in (*_OPERATIONS, "MERGE_MODE", "MERGE_MSG", "AUTO_MERGE", "sequencer"):
+            place = self.git_dir / mark
+            if place.is_dir():
+                shutil.rmtree(place)
+            else:
+                place.unlink(missing_ok=True)
+
+    def restore_branch(self, head: Head, commit: str) -> bool:
+        """Make the branch again where it is gone; says whether it was."""
+        ref = f"refs/heads/{head.branch}"
+        if not head.branch or self.run("show-ref", "--verify", "--quiet", ref)[0] == 0:
+            return False
+        self.git("update-ref", "-m", "kern: branch back", ref, commit)
+        return True
+
     def busy(self) -> str:
         """What kern may not work in the middle of; empty when there is nothing."""
-        for mark, what in (
-            ("MERGE_HEAD", "a merge"),
-            ("rebase-merge", "a rebase"),
-            ("rebase-apply", "a rebase"),
-            ("CHERRY_PICK_HEAD", "a cherry-pick"),
-            ("REVERT_HEAD", "a revert"),
-        ):
+        for mark, what in _OPERATIONS.items():
             if (self.git_dir / mark).exists():
                 return f"{what} is under way"
         if self.git("ls-files", "--unmerged"):

@@ -137,11 +137,10 @@ def read(seen: Iterable[Mapping[str, Any]], stage: Stage) -> Reply | None:
     if rejected:
         errors.append("usage_limit")
     text = result.get("result")
-    cost = result.get("total_cost_usd")
     return Reply(
         result=dict(result),
         text=text if isinstance(text, str) else "",
-        cost_usd=float(cost) if isinstance(cost, (int, float)) else None,
+        cost_usd=_number(result.get("total_cost_usd")),
         turns=_whole(result.get("num_turns")),
         version=version,
         denied=tuple(dict.fromkeys(denied)),
@@ -176,8 +175,16 @@ def _denied(value: Mapping[str, Any]) -> list[str]:
     return said
 
 
+def _number(value: object) -> float | None:
+    """A number of sane size; JSON as Python reads it has infinities as well."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e12:
+        return float(value)
+    return None
+
+
 def _whole(value: object) -> int | None:
-    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    number = _number(value)
+    return None if number is None else int(number)
 
 
 _TRANSIENT_STATUS = frozenset({408, 409, 429})
@@ -207,7 +214,7 @@ def fault(reply: Reply | None, ended: Ended) -> Fault | None:
     if subtype in _EXHAUSTED:
         return Fault(Grade.FAILED, f"{_EXHAUSTED[subtype]}: {said}")
     if result.get("is_error"):
-        if status == 429 and _LIMIT_PROSE.search(said):
+        if _LIMIT_PROSE.search(said):
             return Fault(Grade.LIMIT, said, resets_at=reply.resets_at)
         return _api_fault(reply, said, status, terminal)
     if reply.turns == 0:
@@ -242,7 +249,7 @@ def _no_reply(ended: Ended) -> Fault:
             f"this claude is too old: {told}",
             f"kern needs Claude Code {oldest} or newer: {INSTALL}",
         )
-    if told and ended.code > 0:
+    if told and ended.code == 1:
         return Fault(
             Grade.PERMANENT, f"claude refused to start: {told}", "kern doctor checks the agent"
         )
