@@ -13,8 +13,14 @@ from kern.agents.reply import Ended, Fault, Grade, Reply
 from kern.pipeline import Stage
 
 STAGES = list(Stage)
-RESULT = {"type": "result", "subtype": "success", "is_error": False, "result": "x", "num_turns": 2}
-FAILURE = {**RESULT, "is_error": True, "num_turns": 1}
+RESULT: dict[str, Any] = {
+    "type": "result",
+    "subtype": "success",
+    "is_error": False,
+    "result": "x",
+    "num_turns": 2,
+}
+FAILURE: dict[str, Any] = {**RESULT, "is_error": True, "num_turns": 1}
 
 
 def options(stage: Stage, guidance: str = "") -> dict[str, list[str]]:
@@ -247,7 +253,20 @@ def test_reading_tools_and_subagents_write_nothing() -> None:
         assert reply(use("Write"), answered(), RESULT, stage=stage).wrote == ()
 
 
-ODD = (None, True, 1, -1.5, float("inf"), float("nan"), "", "429", [], [1, None, "x"], {}, {"a": 1})
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    1,
+    -1.5,
+    float("inf"),
+    float("nan"),
+    "",
+    "429",
+    [],
+    [1, None, "x"],
+    {},
+    {"a": 1},
+)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +294,7 @@ def test_odd_values_in_a_result_never_raise(name: str) -> None:
 
 def test_odd_values_before_the_result_never_raise() -> None:
     for value in ODD:
-        before = [
+        before: list[dict[str, Any]] = [
             {"type": value},
             {"type": "system", "subtype": "init", "claude_code_version": value},
             {"type": "assistant", "message": value, "error": value},

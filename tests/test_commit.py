@@ -320,16 +320,19 @@ def test_a_hook_may_format_the_tasks_files(
 
 @pytest.mark.parametrize(
     "script",
-    ["echo x > foreign && git add foreign own.txt", "git add a.txt"],
-    ids=["other files", "the person's lines in the task's file"],
+    ["echo x > foreign && git add foreign", "git add a.txt", "git reset -q HEAD -- n"],
+    ids=["a new file", "the person's lines in the task's file", "less than the task"],
 )
-def test_a_hook_never_adds_what_is_not_the_tasks(
+def test_a_hook_neither_adds_what_is_not_the_tasks_nor_takes_away_what_is(
     repo: Path, git: Git, fake: Fake, inline: Inline, script: str
 ) -> None:
     (repo / "own.txt").write_text("mine\nand more\n")
     (repo / "a.txt").write_text(ORIGINAL.replace("one", "ONE"))
     hook(repo, "pre-commit", f"test -e .git/quiet || {{ {script}; }}")
-    fake.script(implement=[EDIT, {**EDIT, "run": [*EDIT["run"], "touch .git/quiet"]}])
+    run = [*EDIT["run"], "echo 1 > n"]
+    fake.script(
+        implement=[{**EDIT, "run": run}, {**EDIT, "run": [*run, "touch .git/quiet"]}],
+    )
 
     ran = inline(1)
 
@@ -337,7 +340,7 @@ def test_a_hook_never_adds_what_is_not_the_tasks(
     (note,) = (line for line in spec(repo).splitlines() if "**Attempt 1:**" in line)
     assert "hook" in note
     committed(git)
-    assert paths(git) == {"a.txt", "SPEC.md"}
+    assert paths(git) == {"a.txt", "n", "SPEC.md"}
     assert shown(git, "HEAD:a.txt") == SHOUTED
     assert (repo / "own.txt").read_text() == "mine\nand more\n"
     assert (repo / "a.txt").read_text() == SHOUTED.replace("one", "ONE")

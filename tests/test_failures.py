@@ -72,6 +72,7 @@ def test_transient_faults_are_retried_and_leave_no_trace_in_spec_md(
 
     assert ran.code == 0, ran.err
     assert fake.stages == ["research"] * 3 + ["implement"] * 3 + ["commit"] * 3
+    assert len(ran.slept) == 6
     for first, second in zip(ran.slept[::2], ran.slept[1::2], strict=True):
         assert 2 <= first <= 3 < 4 <= second <= 5
     assert "529 Overloaded: again in" in ran.err
@@ -298,11 +299,11 @@ def tree(repo: Path) -> dict[bytes, tuple[int, bytes]]:
 
 
 MESS = [
-    r"printf '\377\000\001' > image.bin && rm run.sh && chmod +x a.txt",
+    r"printf '\377\000\001' > image.bin && chmod +x a.txt",
     "rm own.txt && mkdir -p own.txt/deep && echo x > own.txt/deep/f",
     "rm -r pack && echo x > pack",
     "ln -sfn elsewhere link && rm other && echo x > other",
-    "rm dos.txt && ln -s ../outside dos.txt",
+    "rm dos.txt run.sh && ln -s ../outside dos.txt && ln -s ../outside/f run.sh",
     r"printf 'a\nb\n' > crlf.txt && rm crlf2.txt",
     "mkdir -p new/er && echo x > new/er/f && ln -s f new/er/g",
     "echo '*.log' >> .gitignore && echo x > hidden.log && rm -f .gitattributes",
@@ -317,7 +318,8 @@ def test_a_failed_attempt_leaves_the_tree_byte_for_byte_as_it_was(
     repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
 ) -> None:
     every_byte = bytes(range(256)) * 40
-    (tmp_path / "outside").write_text("not the repository's\n")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "f").write_text("not the repository's\n")
     (repo / "image.bin").write_bytes(every_byte)
     (repo / "run.sh").write_text("#!/bin/sh\n")
     (repo / "run.sh").chmod(0o755)
@@ -359,7 +361,8 @@ def test_a_failed_attempt_leaves_the_tree_byte_for_byte_as_it_was(
     assert after == before
     assert git("ls-files", "--stage") == index
     assert git("status", "--porcelain").replace(" M SPEC.md\n", "") == status
-    assert (tmp_path / "outside").read_text() == "not the repository's\n"
+    assert [path.name for path in (tmp_path / "outside").iterdir()] == ["f"]
+    assert (tmp_path / "outside" / "f").read_text() == "not the repository's\n"
     for name in ("1", "2-stopped"):
         shown = git("ls-tree", "-r", "--name-only", kept(git)[name]).splitlines()
         assert {"new/er/f", "own.txt/deep/f", "pack", "hidden.log"} <= set(shown)
@@ -582,6 +585,23 @@ def test_a_deleted_spec_md_comes_back(repo: Path, git: Git, fake: Fake, inline: 
     assert len(subjects(git)) == 2
 
 
+def test_a_spec_md_turned_into_a_link_is_a_file_again(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    inside = fails("no", "mv SPEC.md real.md && ln -s real.md SPEC.md")
+    outside = ["mv SPEC.md ../real.md && ln -s ../real.md SPEC.md", "echo 1 > n"]
+    fake.script(implement=[inside, {"run": outside, "result": "SUCCESS"}])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert not (repo / "SPEC.md").is_symlink()
+    assert spec(repo).startswith("- [x] add a greeting\n")
+    assert len(notes(repo, "Attempt")) == 1
+    assert set(git("show", "--format=", "--name-only").splitlines()) == {"n", "SPEC.md"}
+    assert git("status", "--porcelain") == ""
+
+
 def test_attempt_notes_that_the_agent_wrote_neither_count_twice_nor_hide_its_work(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
@@ -653,13 +673,25 @@ GIT_FILES = [
     "mkdir -p .git/info && echo '* filter=x' > .git/info/attributes",
 ]
 BRANCH = ["git checkout -q -b evil"]
+ORPHAN = ["git checkout -q --orphan orphan"]
+RENAMED = ["git branch -m main renamed"]
+CONFLICT = [
+    "git checkout -q -b side && echo 1 > a.txt && git commit -qam side && git checkout -q main",
+    "echo 2 > a.txt && git commit -qam more",
+]
 BRANCH_COMMIT = ["git checkout -q -b worse && git add n && git commit -qm evil"]
 
 
 @pytest.mark.parametrize(
     "breaches",
-    [[GIT_FILES], [BRANCH, BRANCH_COMMIT], [["git checkout -q --detach"]]],
-    ids=["git's own files", "branches", "detached"],
+    [
+        [GIT_FILES],
+        [BRANCH, BRANCH_COMMIT],
+        [["git checkout -q --detach"]],
+        [ORPHAN, RENAMED],
+        [[*CONFLICT, "git merge -q side"], ["git branch -D side", *CONFLICT, "git rebase -q side"]],
+    ],
+    ids=["git's own files", "branches", "detached", "no branch", "conflicts"],
 )
 def test_planted_hooks_configuration_and_branches_fail_the_attempt(
     repo: Path, git: Git, fake: Fake, inline: Inline, breaches: list[list[str]]
@@ -681,12 +713,14 @@ def test_planted_hooks_configuration_and_branches_fail_the_attempt(
     ran = inline(1)
 
     assert ran.code == 0, ran.err
-    assert ran.err.count("broke its limits") == len(breaches)
+    assert ran.err.count("broke its limits") >= len(breaches)
     assert len(notes(repo, "Attempt")) == len(breaches)
     assert state() == before
     assert git("symbolic-ref", "--short", "HEAD") == "main"
-    assert len(subjects(git)) == 2
+    assert subjects(git) == ["start", "do the task"]
     assert git("show", "HEAD:n") == "1"
+    for left in ("MERGE_HEAD", "rebase-merge", "sequencer"):
+        assert not (repo / ".git" / left).exists()
     assert git("show", f"{kept(git)['1']}:n") == "0"
     assert not (repo / "evil").exists()
     assert git("status", "--porcelain") == ""

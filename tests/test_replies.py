@@ -15,9 +15,17 @@ from kern import replies, workspace
 from kern.agents import claude
 from kern.pipeline import Stage
 
-RESULT = {"type": "result", "subtype": "success", "result": "done\n\nSUCCESS", "num_turns": 2}
-START = {"type": "system", "subtype": "init", "tools": ["Read"], "version": "2.1.0"}
-SAID = {"type": "assistant", "message": {"content": [{"type": "text", "text": 'a "quote" } ] {'}]}}
+RESULT: dict[str, Any] = {
+    "type": "result",
+    "subtype": "success",
+    "result": "done\n\nSUCCESS",
+    "num_turns": 2,
+}
+START: dict[str, Any] = {"type": "system", "subtype": "init", "tools": ["Read"], "version": "2.1.0"}
+SAID: dict[str, Any] = {
+    "type": "assistant",
+    "message": {"content": [{"type": "text", "text": 'a "quote" } ] {'}]},
+}
 ALL = [START, SAID, RESULT]
 
 

@@ -168,6 +168,7 @@ class Bench:
 
     def kept(self, name: str, path: str) -> str:
         ref = self.git("for-each-ref", "--format=%(refname)", f"refs/kern/attempts/*/{name}")
+        assert ref, f"nothing is kept as {name}"
         return self.git("show", f"{ref}:{path}")
 
     @property
@@ -297,6 +298,16 @@ def test_a_swept_up_commit_is_taken_back_after_the_kill(bench: Bench, cleaned: b
     assert "not the task's taken back" in ran.err
     is_done_once(bench)
     assert bench.asked == (["research", "implement", "commit"] if cleaned else ["commit"])
+
+
+def test_a_commit_without_the_tick_is_taken_back_even_when_no_answer_is_left(
+    bench: Bench,
+) -> None:
+    partial = {"run": ["git reset -q HEAD -- work.txt SPEC.md", "git commit -qm partial"]}
+    bench.killed(implement=[WORKS], commit=[{**partial, "kill": "parent"}, COMMITS])
+    bench.clean_tmp()
+    assert "taken back" in bench.resumed().err
+    is_done_once(bench)
 
 
 def test_after_the_answer_to_a_swept_up_commit_kern_commits_itself(bench: Bench) -> None:

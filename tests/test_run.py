@@ -198,7 +198,7 @@ def test_each_stage_is_a_fresh_process_with_its_own_limits(
 def test_each_stage_is_told_what_it_needs_and_no_more(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    nasty = r"use `&&`, \1, $HOME, {TASK}, ~~~ and {LEARNINGS}"
+    nasty = r"use `&&`, \1, $HOME, {TASK}, {COMMITS}, ~~~"
     (repo / "LEARNINGS.md").write_text(f"# Learnings\n\n## 2026-01-01 - shell\n\n{nasty}\n")
     (repo / "SPEC.md").write_text("- [ ] add a greeting\n  in {DIFF} & more\n- [ ] other thing\n")
     git("add", "--all")

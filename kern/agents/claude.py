@@ -118,7 +118,7 @@ def read(seen: Iterable[Mapping[str, Any]], stage: Stage) -> Reply | None:
                 used |= {
                     str(block.get("id")): str(block.get("name"))
                     for block in _blocks(value)
-                    if block.get("type") == "tool_use" and block.get("name") not in offered
+                    if block.get("type") == "tool_use" and str(block.get("name")) not in offered
                 }
             case "user":
                 for block in _blocks(value):
