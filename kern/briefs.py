@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from kern import answer, edit, history
 from kern.context import Prompt, Template, compose
 from kern.documents import LEARNINGS, Documents
-from kern.observe import trailer
 from kern.pipeline import Stage, Tier
 from kern.repo import Repo
 from kern.spec import Kind, Task
+from kern.witness import trailer
 
 RECENT_COMMITS = 10
 

@@ -9,11 +9,12 @@ from kern.documents import LEARNINGS, SPEC, Documents, encode
 from kern.errors import KernError, TransientFault
 from kern.events import Sink, Warned
 from kern.keeper import some
-from kern.observe import Observer, Situation, StageFile, said, trailer
+from kern.observe import Situation, StageFile, said
 from kern.pipeline import Saved, Stage
 from kern.repo import Entry, Head, Repo
 from kern.spec import Task
 from kern.stages import Caller, Said
+from kern.witness import Witness, trailer
 
 TRIES = 2
 HOOKS = ("pre-commit", "commit-msg")
@@ -23,7 +24,7 @@ class Committer:
     def __init__(
         self,
         repo: Repo,
-        observer: Observer,
+        witness: Witness,
         papers: Documents,
         briefs: Briefs,
         caller: Caller,
@@ -31,7 +32,7 @@ class Committer:
         save: Callable[[Said, Situation], None],
     ) -> None:
         self.repo = repo
-        self.observer = observer
+        self.witness = witness
         self.papers = papers
         self.briefs = briefs
         self.caller = caller
@@ -49,7 +50,7 @@ class Committer:
         """
         second = at.files[Stage.IMPLEMENT]
         start, tree = str(second["kern"]["start"]), str(second["kern"]["tree"])
-        merged, conflicts = self.observer.expected(start, tree, at.head.commit)
+        merged, conflicts = self.witness.expected(start, tree, at.head.commit)
         if conflicts:
             return f"{Saved.FAILED}: {overlap(at, conflicts)}"
         there_already = merged == self.repo.text("rev-parse", f"{at.head.commit}^{{tree}}")
@@ -108,7 +109,7 @@ class Committer:
         prompt = self.briefs.commit(task, said(second), at.head.commit, whole, taken_back)
         told = self.caller.scope.folder / ".git-trace"
         told.unlink(missing_ok=True)
-        witness = {"GIT_TRACE2_EVENT": str(told)}
+        testimony = {"GIT_TRACE2_EVENT": str(told)}
         with index.private(self.repo, copy=True) as private:
             index.read_into(self.repo, whole, private)
 
@@ -123,7 +124,7 @@ class Committer:
                     self.briefs.templates[Stage.COMMIT].model,
                     task=task.text,
                     attempt=at.attempt,
-                    env={**private, "GIT_REFLOG_ACTION": self._mark, **witness},
+                    env={**private, "GIT_REFLOG_ACTION": self._mark, **testimony},
                     again=again,
                 )
             except TransientFault:
@@ -160,12 +161,12 @@ class Committer:
         if commits is None and history.moved_by(self.repo, now, at.head.commit, "stage 3"):
             return self._take_back(at, now, "it rewrote the commit before it")
         if not commits or any(commit.sha not in marked for commit in commits):
-            ticked = bool(commits) and any(self.observer.ticks(c, task.key) for c in commits or ())
+            ticked = bool(commits) and any(self.witness.ticks(c, task.key) for c in commits or ())
             return "" if ticked else "a commit came in that is not stage 3's"
         why = f"it skipped the hook {skipped}" if skipped else "it is more than one commit"
         if len(commits) == 1 and not skipped:
             start, tree = str(second["kern"]["start"]), str(second["kern"]["tree"])
-            why = self.observer.objection(commits[0], task.key, start, tree)
+            why = self.witness.objection(commits[0], task.key, start, tree)
         return self._take_back(at, now, why) if why else ""
 
     def _take_back(self, at: Situation, now: Head, why: str) -> str:

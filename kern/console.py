@@ -101,7 +101,8 @@ class Console:
     def _summary(self, event: RunEnded) -> None:
         if event.interrupted:
             self._say(f"ended early: {plain.line(event.interrupted)}", "yellow")
-        counts = f"{len(event.done)} done, {event.open_tasks} open"
+        left = "SPEC.md unreadable" if event.open_tasks is None else f"{event.open_tasks} open"
+        counts = f"{len(event.done)} done, {left}"
         self._say(f"{counts}, {_span(event.seconds)}, {_cost(event)}")
         for task, commit in event.done:
             self._say(f"  [x] {plain.line(task, 100)}  ({plain.line(commit, 100)})", "green")

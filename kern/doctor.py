@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypedDict
 
-from kern import bundle, engine, plain, process, repo, workspace
+from kern import bundle, engine, operations, plain, process, repo, workspace
 from kern.agents import claude
 from kern.errors import KernError
 from kern.repo import Repo
@@ -62,7 +62,7 @@ def _git(folder: Path) -> Iterator[Check]:
         yield _check("repository", False, str(exc), exc.hint)
         return
     yield _check("repository", True, f"{found.root}, branch {head.name}")
-    busy = found.busy()
+    busy = operations.under_way(found)
     yield _check(
         "state", not busy, busy or "no merge or rebase under way", "finish or abort it first"
     )

@@ -1,5 +1,6 @@
 """SPEC.md and LEARNINGS.md on the disk: read as text without losing a byte, replaced whole."""
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable
@@ -56,6 +57,31 @@ class Documents:
                 )
             return target
         return place
+
+    def form(self, name: str) -> str | None:
+        """What kind of thing stands there: the target of a link, "" for a file, None for nothing."""
+        place = self.root / name
+        if place.is_symlink():
+            return os.readlink(place)
+        return "" if place.is_file() else None
+
+    def restore_form(self, name: str, form: str | None, text: str) -> bool:
+        """Make a file (or the link that it was) of what an agent put in its place; the text that
+        can be read there stays, else `text` comes back. Says whether anything was done.
+        """
+        if form is None or self.form(name) == form:
+            return False
+        place = self.root / name
+        with contextlib.suppress(OSError, KernError):
+            text = decode(place.read_bytes()) if place.exists() else text
+        if place.is_symlink():
+            place.unlink()
+        elif place.exists():
+            os.replace(place, place.with_name(f"{name}.agent-{os.getpid()}"))
+        if form:
+            place.symlink_to(form)
+        self.write(name, text)
+        return True
 
     def spec_text(self) -> str:
         text = self.read(SPEC)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kern import bundle, context, edit, engine, plain, spec, workspace
+from kern import bundle, choice, context, edit, engine, operations, plain, spec, workspace
 from kern.agents import claude
 from kern.briefs import Briefs, task_text
 from kern.context import Prompt
@@ -17,9 +17,9 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
     templates = bundle.templates(repo.root)
     scope = workspace.scope(repo.root, repo.head().name, create=False)
     at = Observer(repo, scope, papers, Snapshots(repo)).look(reading=True)
-    task = at.task if at.facts.active else spec.select(parsed)
+    task = at.task if at.facts.active else choice.select(parsed)
     lines = [f"{repo.root}, branch {repo.head().name}", f"stage files: {scope.folder}", ""]
-    if busy := repo.busy():
+    if busy := operations.under_way(repo):
         lines.append(f"a run would refuse to start: {busy}")
     if task is None:
         return "\n".join([*lines, *_nothing(parsed)])
@@ -70,7 +70,7 @@ def _nothing(parsed: Spec) -> list[str]:
     if not waiting:
         return ["nothing to do: every task is done"]
     told = ["nothing to do: open tasks remain, but none is ready:"]
-    return [*told, *(f"  {plain.line(t.text, 100)}: {spec.blocker(parsed, t)}" for t in waiting)]
+    return [*told, *(f"  {plain.line(t.text, 100)}: {choice.blocker(parsed, t)}" for t in waiting)]
 
 
 def _then(text: str, task: Task, iterations: int) -> list[str]:
@@ -83,7 +83,7 @@ def _then(text: str, task: Task, iterations: int) -> list[str]:
         if done is None:
             break
         text = edit.tick(text, parsed, done)
-        following = spec.select(spec.parse(text))
+        following = choice.select(spec.parse(text))
         if following is None:
             break
         lines.append(f"  {number}. {plain.line(following.text)}")

@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kern import bundle, lock, process, repo, spec, workspace
+from kern import bundle, choice, lock, operations, process, repo, spec, summary, workspace
 from kern.agents import claude
 from kern.documents import SPEC, Documents
 from kern.errors import Interrupted, KernError, UsageError
 from kern.events import (
-    RunEnded,
     RunStarted,
     Sink,
     TaskSettled,
@@ -29,7 +28,8 @@ from kern.pipeline import Do, Outcome, resume
 from kern.repo import Repo
 from kern.spec import Diagnostic, Key, Marker, Spec
 from kern.stages import Caller
-from kern.walk import Settled, Walk
+from kern.summary import Settled
+from kern.walk import Walk
 
 MOST_STEPS = (
     200  # of one walk; the table's longest is far below, so more means a fault of kern's own
@@ -72,7 +72,7 @@ def _listed(faults: tuple[Diagnostic, ...]) -> str:
 def run(folder: Path, options: Options, sink: Sink) -> int:
     """One run of kern; the exit code. Raises KernError for what a person must settle."""
     found, _, parsed = prepare(folder)
-    if busy := found.busy():
+    if busy := operations.under_way(found):
         raise UsageError(
             f"{busy} in {found.root}", hint="finish or abort it first: git status tells how"
         )
@@ -181,7 +181,7 @@ class Loop:
 
     def _pause(self) -> None:
         _, parsed = self.walk.papers.spec()
-        if self.options.delay and (parsed.active or spec.select(parsed, self.passed_over)):
+        if self.options.delay and (parsed.active or choice.select(parsed, self.passed_over)):
             self.sink(Waiting(self.options.delay))
             self.options.sleep(self.options.delay)
 
@@ -234,7 +234,7 @@ class Loop:
             case Do.UNDO_COMMIT:
                 walk.recovery.undo_commit(at)
             case Do.FINISH:
-                return walk.finish(at)
+                return walk.settling.finish(at)
             case Do.TAKE_OVER:
                 walk.recovery.take_over(at)
             case Do.REMARK:
@@ -242,11 +242,11 @@ class Loop:
             case Do.ABANDON:
                 walk.recovery.abandon(at)
             case Do.BOOK:
-                walk.book(at)
+                walk.settling.book(at)
             case Do.RELEASE | Do.SKIP_UNFIT:
-                return walk.release(at)
+                return walk.settling.release(at)
             case Do.SKIP:
-                return walk.release(at, exhausted=True)
+                return walk.settling.release(at, exhausted=True)
             case Do.COMMIT | Do.COMMIT_SELF:
                 walk.commit(at, ask=do is Do.COMMIT)
             case Do.REJECT:
@@ -267,60 +267,20 @@ class Loop:
                 raise AssertionError("handled by the caller")
         return None
 
-    # ------------------------------------------------------------ the end
-
     def _end(self, error: BaseException | None) -> int:
         """The summary, whatever ended the run."""
         try:
             parsed = self.walk.papers.spec()[1]
         except KernError:
-            parsed = spec.parse("")
-        open_tasks = [task for task in parsed.tasks if task.marker is not Marker.DONE]
-        needs = self._needs_help(parsed)
-        stuck = () if error or spec.select(parsed) else _stuck(parsed)
-        code = _exit_code(error) if error else 1 if needs or stuck else 0
-        self.sink(
-            RunEnded(
-                done=tuple((s.task, s.detail) for s in self.settled if s.outcome is Outcome.DONE),
-                decomposed=self._split(parsed),
-                needs_help=needs,
-                stuck=stuck,
-                open_tasks=len(open_tasks),
-                seconds=time.monotonic() - self.began,
-                cost_usd=self.walk.caller.cost_usd,
-                unpriced=self.walk.caller.unpriced,
-                interrupted=str(error) if error else "",
-                exit_code=code,
-            )
+            parsed = None
+        caller = self.walk.caller
+        ended = summary.of(
+            self.settled,
+            parsed,
+            error,
+            seconds=time.monotonic() - self.began,
+            cost_usd=caller.cost_usd,
+            unpriced=caller.unpriced,
         )
-        return code
-
-    def _split(self, parsed: Spec) -> tuple[tuple[str, bool], ...]:
-        """Tasks that this run split, and whether all their subtasks are done by now."""
-        split = [s for s in self.settled if s.outcome is Outcome.DECOMPOSED]
-        done = {task.key for task in parsed.tasks if task.marker is Marker.DONE}
-        return tuple((s.task, s.key in done) for s in split)
-
-    def _needs_help(self, parsed: Spec) -> tuple[tuple[str, str], ...]:
-        """Tasks of this run that ended skipped or blocked, and were not done after all."""
-        last = {s.key: s for s in self.settled}
-        done = {task.key for task in parsed.tasks if task.marker is Marker.DONE}
-        bad = (Outcome.SKIPPED, Outcome.BLOCKED)
-        return tuple(
-            (s.task, s.detail) for key, s in last.items() if s.outcome in bad and key not in done
-        )
-
-
-def _exit_code(error: BaseException) -> int:
-    return int(getattr(error, "exit_code", 1))
-
-
-def _stuck(parsed: Spec) -> tuple[tuple[str, str], ...]:
-    """Open tasks of which none is ready, each with what it waits for."""
-    return tuple(
-        (task.text, why)
-        for task in parsed.tasks
-        if task.marker is not Marker.DONE
-        and (why := spec.blocker(parsed, task))
-        and why != "has open subtasks"
-    )
+        self.sink(ended)
+        return ended.exit_code

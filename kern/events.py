@@ -88,7 +88,7 @@ class RunEnded:
     decomposed: tuple[tuple[str, bool], ...]  # (task, whether all its subtasks are done)
     needs_help: tuple[tuple[str, str], ...]  # (task, why)
     stuck: tuple[tuple[str, str], ...]  # open tasks that wait, where none is ready
-    open_tasks: int
+    open_tasks: int | None  # None where SPEC.md cannot be read any more
     seconds: float
     cost_usd: float
     unpriced: int  # stages whose answer named no cost

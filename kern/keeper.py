@@ -4,7 +4,7 @@ it was.
 
 from collections.abc import Collection, Mapping, Sequence
 
-from kern import guard, history, index, plain, refs
+from kern import guard, history, index, operations, plain, refs
 from kern.events import Sink, Warned
 from kern.history import Commit
 from kern.refs import StartRef
@@ -122,18 +122,18 @@ class Keeper:
     def enforce(self, head: Head, start: StartRef) -> str:
         """Put back a branch, commits, hooks and configuration; what fails the attempt, in words."""
         told: list[str] = []
-        if what := self.repo.busy():
-            self.repo.abort_operations()
+        if what := operations.under_way(self.repo):
+            operations.abort(self.repo)
             index.reset(self.repo, f"{start.index}^{{tree}}")
             told.append(f"it left a mess ({what}); cleared")
         if changed := guard.put_back(self.repo, f"{start.guard}^{{tree}}"):
             told.append(f"it changed git's own {some(changed)}; put back")
         if self.repo.restore_branch(head, start.base):
             told.append(f"it removed the branch {head.branch}; put back")
-        now = self.repo.head()
-        if now.branch != head.branch:
+        branch = self.repo.branch()
+        if branch != head.branch:
             self.repo.switch_back(head)
-            told.append(f"it switched to {now.name}; switched back")
+            told.append(f"it switched to {branch or 'a detached HEAD'}; switched back")
         self.undo_commits(start, "stage 2")
         self.index_back(start)
         for line in told:

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kern import answer, documents, history, index, plain, refs, spec, workspace
-from kern.documents import LEARNINGS, SPEC, Documents
+from kern import answer, filters, history, refs, workspace
+from kern.documents import Documents
 from kern.errors import KernError
 from kern.history import Commit
 from kern.pipeline import Answered, Facts, Held, Research, Saved, Stage, Start
 from kern.refs import StartRef
-from kern.repo import Change, Entry, Head, Repo
+from kern.repo import Head, Repo
 from kern.snapshot import Snapshots
 from kern.spec import Key, Kind, Marker, Spec, Task
+from kern.witness import Witness
 from kern.workspace import Scope
 
 StageFile = Mapping[str, Any]
@@ -42,10 +43,8 @@ class Observer:
         self.scope = scope
         self.papers = papers
         self.snapshots = snapshots
-        # Functions of immutable objects, asked for again at each step.
-        self._merged: dict[tuple[str, str, str], tuple[str, list[str]]] = {}
+        self.witness = Witness(repo, snapshots)
         self._present: set[tuple[str, str]] = set()
-        self._objections: dict[tuple[str, Key, str, str], str] = {}
 
     def look(self, *, reading: bool = False) -> Situation:
         """`reading`: leave out the one fact that cannot be told without writing git objects."""
@@ -152,19 +151,9 @@ class Observer:
         return self._done((tip,), active.key) if self.papers.written() <= tip.seconds else None
 
     def _done(self, commits: tuple[Commit, ...], key: Key) -> Commit | None:
-        return next((commit for commit in reversed(commits) if self.ticks(commit, key)), None)
-
-    def ticks(self, commit: Commit, key: Key) -> bool:
-        """Whether the commit is the witness of the task: its SPEC.md ticks it; where git does not
-        track SPEC.md, its trailer names it.
-        """
-        now = self.repo.content(commit.sha, SPEC)
-        if now is None:
-            return commit.trailer == trailer(key)
-        if not _ticked(now, key):
-            return False
-        before = self.repo.content(commit.parents[0], SPEC) if commit.parents else None
-        return before is None or not _ticked(before, key)
+        return next(
+            (commit for commit in reversed(commits) if self.witness.ticks(commit, key)), None
+        )
 
     def _bad(
         self,
@@ -183,103 +172,13 @@ class Observer:
             return history.moved_by(self.repo, head, base, "stage 3")
         if second is not None:
             trees = _kern(second)
-            return bool(self.objection(tip, key, str(trees["start"]), str(trees["tree"])))
+            return bool(self.witness.objection(tip, key, str(trees["start"]), str(trees["tree"])))
         if start is None or not tip.parents:
             return False
         # Without stage2.json only this can be told: does it carry what the person had uncommitted?
-        own = self.snapshots.cleaned(self.repo.changed(tip.parents[0], start.tree))
+        own = filters.cleaned(self.repo, self.repo.changed(tip.parents[0], start.tree))
         carried = history.changed_by(self.repo, tip)
         return any(carried[path][1] == own[path][1] for path in carried.keys() & own.keys())
-
-    def expected(self, start: str, tree: str, onto: str) -> tuple[str, list[str]]:
-        """HEAD plus exactly what changed between the snapshots, merged three-way; or the paths in
-        conflict. SPEC.md and LEARNINGS.md are as in `onto`.
-        """
-        asked = (start, tree, onto)
-        if asked not in self._merged:
-            self._merged[asked] = self._merge(*asked)
-        return self._merged[asked]
-
-    def _merge(self, start: str, tree: str, onto: str) -> tuple[str, list[str]]:
-        head = f"{onto}^{{tree}}"
-        clean = self.snapshots.cleaned(self.task_change(start, tree))
-        theirs = index.tree_with(self.repo, head, {path: new for path, (_, new) in clean.items()})
-        dirty = self.repo.changed(onto, start)
-        if not clean.keys() & dirty.keys():  # the person has nothing uncommitted in these paths
-            return theirs, []
-        base = index.tree_with(self.repo, head, {path: old for path, (old, _) in clean.items()})
-        return self.repo.merge(base, self.repo.text("rev-parse", head), theirs)
-
-    def taken_away(self, start: str, tree: str, onto: str) -> list[str]:
-        """The paths in which the change removed what a person had not committed: what is to be
-        committed plus what the person had must give what the agent left.
-        """
-        clean = self.snapshots.cleaned(self.task_change(start, tree))
-        if not clean.keys() & self.repo.changed(onto, start).keys():
-            return []
-        head = self.repo.text("rev-parse", f"{onto}^{{tree}}")
-        had = index.tree_with(self.repo, head, {path: old for path, (old, _) in clean.items()})
-        left = index.tree_with(self.repo, head, {path: new for path, (_, new) in clean.items()})
-        merged, _ = self.expected(start, tree, onto)
-        again, conflicts = self.repo.merge(head, had, merged)
-        return conflicts or sorted(self.repo.changed(again, left))
-
-    def task_change(self, start: str, tree: str) -> dict[str, Change]:
-        """What the task changed, without new files that its own .gitignore hides."""
-        change = self.repo.changed(start, tree)
-        if any(path.split("/")[-1] == ".gitignore" for path in change):
-            new = [path for path, (old, _) in change.items() if old is None]
-            hidden = self.snapshots.ignored_by(tree, new)
-            change = {path: entries for path, entries in change.items() if path not in hidden}
-        return change
-
-    def objection(self, commit: Commit, key: Key, start: str, tree: str) -> str:
-        """Why the commit is not the task's; empty when it is (R17)."""
-        asked = (commit.sha, key, start, tree)
-        if asked not in self._objections:
-            self._objections[asked] = self._object(commit, key, start, tree)
-        return self._objections[asked]
-
-    def _object(self, commit: Commit, key: Key, start: str, tree: str) -> str:
-        if len(commit.parents) != 1:
-            return "it is not one commit on top of the one before"
-        parent = commit.parents[0]
-        merged, conflicts = self.expected(start, tree, parent)
-        if conflicts:
-            return f"it conflicts in {', '.join(conflicts[:3])}"
-        strayed = self.repo.changed(merged, commit.tree)
-        strayed = {
-            path: entries for path, entries in strayed.items() if path not in (SPEC, LEARNINGS)
-        }
-        if why := self._strays(strayed, parent, start, tree):
-            return why
-        if not self.ticks(commit, key):
-            if self.repo.content(commit.sha, SPEC) is None:
-                return "its message lacks the trailer Kern-Task"
-            return "its SPEC.md does not tick the task"
-        return ""
-
-    def _strays(self, strayed: Mapping[str, Change], parent: str, start: str, tree: str) -> str:
-        """A hook may alter the task's paths, never add others, undo them, or let in what is the
-        person's.
-        """
-        if not strayed:
-            return ""
-        own = self.task_change(start, tree)
-        if foreign := sorted(strayed.keys() - own.keys()):
-            return f"it holds more than the task: {', '.join(foreign[:3])}"
-        before = self.repo.changed(parent, start)
-        for path, (_, got) in sorted(strayed.items()):
-            if path in before:
-                return f"it holds uncommitted changes of yours in {path}"
-            if got == self._at(parent, path):
-                return f"it leaves out {path}"
-        if not self.repo.has_hook("pre-commit", "prepare-commit-msg", "commit-msg"):
-            return f"it differs from the task's change in {sorted(strayed)[0]}"
-        return ""
-
-    def _at(self, revision: str, path: str) -> Entry | None:
-        return self.repo.entries(revision).get(path)
 
 
 def named(value: StageFile) -> Key:
@@ -297,11 +196,6 @@ def naming(key: Key) -> dict[str, object]:
     return {"task": key.text, "parent": key.parent, "nth": key.nth}
 
 
-def trailer(key: Key) -> str:
-    """What stands behind `Kern-Task:` in the task's commit."""
-    return plain.line(key.text, 10_000)
-
-
 def _kern(value: StageFile | None) -> Mapping[str, Any]:
     return value["kern"] if value else {}
 
@@ -310,11 +204,6 @@ def said(value: StageFile | None) -> str:
     """`.result` of a stage file."""
     text = value.get("result") if value else None
     return text if isinstance(text, str) else ""
-
-
-def _ticked(data: bytes, key: Key) -> bool:
-    found = spec.parse(documents.decode(data)).find(key)
-    return found is not None and found.marker is Marker.DONE
 
 
 def _start(start: StartRef | None, key: Key | None, attempt: int) -> Start:

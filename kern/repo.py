@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import shutil
 import signal
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,15 +22,6 @@ _INHERITED = (
     *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_REFLOG_ACTION"),
     *("GIT_QUARANTINE_PATH", "GIT_EDITOR", "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS"),
 )
-
-
-_OPERATIONS = {
-    "MERGE_HEAD": "a merge",
-    "rebase-merge": "a rebase",
-    "rebase-apply": "a rebase",
-    "CHERRY_PICK_HEAD": "a cherry-pick",
-    "REVERT_HEAD": "a revert",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +129,6 @@ class Repo:
         name = lines[1]
         return Head(lines[0], name.removeprefix("refs/heads/") if name != "HEAD" else "")
 
-    def abort_operations(self) -> None:
-        """Forget a merge, rebase, cherry-pick or revert under way; HEAD, index and files stay."""
-        for mark in (*_OPERATIONS, "MERGE_MODE", "MERGE_MSG", "AUTO_MERGE", "sequencer"):
-            place = self.git_dir / mark
-            if place.is_dir():
-                shutil.rmtree(place)
-            else:
-                place.unlink(missing_ok=True)
-
     def restore_branch(self, head: Head, commit: str) -> bool:
         """Make the branch again where it is gone; says whether it was."""
         ref = f"refs/heads/{head.branch}"
@@ -155,15 +136,6 @@ class Repo:
             return False
         self.git("update-ref", "-m", "kern: branch back", ref, commit)
         return True
-
-    def busy(self) -> str:
-        """What kern may not work in the middle of; empty when there is nothing."""
-        for mark, what in _OPERATIONS.items():
-            if (self.git_dir / mark).exists():
-                return f"{what} is under way"
-        if self.git("ls-files", "--unmerged"):
-            return "the index holds unmerged paths"
-        return ""
 
     def identity(self) -> str:
         """git's complaint about who commits; empty when it knows."""
@@ -175,6 +147,11 @@ class Repo:
                     lines[0].removeprefix("fatal: ") if lines else "git does not know who commits"
                 )
         return ""
+
+    def branch(self) -> str:
+        """Where HEAD points, also where there is no commit; empty when detached."""
+        _, out, _ = self.run("symbolic-ref", "--quiet", "HEAD")
+        return out.decode("utf-8", "surrogateescape").strip().removeprefix("refs/heads/")
 
     def ignored(self, path: str) -> bool:
         """Whether git leaves the path out; a tracked one is never ignored."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kern import index
 from kern.errors import KernError
-from kern.repo import Change, Entry, Repo
+from kern.repo import Entry, Repo
 
 OWN = ("SPEC.md", "LEARNINGS.md")
 _BATCH = 100  # files put back with their contents in memory at once
@@ -282,49 +282,6 @@ class Snapshots:
             f"cannot put back {path}: something that git does not track stands in its way",
             hint=f"move what is at {self.repo.root / path} away, then run kern again: it resumes",
         )
-
-    # ------------------------------------------------------------ as git would store it
-
-    def cleaned(self, changes: Mapping[str, Change]) -> dict[str, Change]:
-        """A change between snapshots as `git add` would store it: filters applied."""
-        filtered = self._filtered(changes) if changes else set()
-        return {
-            path: (self._clean(path, old), self._clean(path, new))
-            if path in filtered
-            else (old, new)
-            for path, (old, new) in changes.items()
-        }
-
-    def _filtered(self, paths: Iterable[str]) -> set[str]:
-        """Those that git would not store byte for byte."""
-        code, value, _ = self.repo.run("config", "--get", "core.autocrlf")
-        converts = code == 0 and value.strip() in (b"true", b"input")
-        names = ("text", "eol", "crlf", "filter", "ident", "working-tree-encoding")
-        given = os.fsencode("\0".join(paths))
-        fields = self.repo.git("check-attr", "-z", "--stdin", *names, given=given).split(b"\0")
-        attributes: dict[str, dict[bytes, bytes]] = {}
-        for raw, name, word in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
-            attributes.setdefault(os.fsdecode(raw), {})[name] = word
-        found = set()
-        for path, given_by in attributes.items():
-            said = {k: v for k, v in given_by.items() if v not in (b"unspecified", b"unset")}
-            guessed = said.get(b"text", b"auto") == b"auto" and not said.keys() - {b"text", b"eol"}
-            if (said or (converts and given_by.get(b"text") != b"unset")) and not (
-                guessed and self._has_crlf(path)
-            ):
-                found.add(path)
-        return found
-
-    def _has_crlf(self, path: str) -> bool:
-        """Where git only guesses, it leaves a file alone that was stored with CRLF."""
-        stored = self.repo.content("HEAD", path)
-        return stored is not None and b"\r\n" in stored and b"\0" not in stored
-
-    def _clean(self, path: str, entry: Entry | None) -> Entry | None:
-        if entry is None or entry.mode == "120000":
-            return entry
-        data = self.repo.git("cat-file", "blob", entry.blob)
-        return Entry(entry.mode, self.repo.blob(data, path=path))
 
 
 def _left_out(path: str) -> bool:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from kern import lock, plain, repo, spec, workspace
+from kern import choice, lock, plain, repo, workspace
 from kern.documents import Documents
 from kern.observe import Observer
 from kern.pipeline import resume, tier
@@ -18,7 +18,7 @@ def snapshot(folder: Path) -> dict[str, Any]:
     papers = Documents(found.root)
     _, parsed = papers.spec()
     scope = workspace.scope(found.root, head.name, create=False)
-    next_task = spec.select(parsed)
+    next_task = choice.select(parsed)
     at = Observer(found, scope, papers, Snapshots(found)).look(reading=True)
     holder = lock.holder(scope)
     counts = {marker.name.lower(): 0 for marker in Marker}
@@ -50,7 +50,7 @@ def _task(parsed: Spec, number: int, task: Task) -> dict[str, Any]:
         "attempts": task.attempts,
         "skipped": len(task.of(Kind.SKIPPED)),
         "tier": str(tier(task.recent_attempts, subtask=task.parent is not None)),
-        "blocker": (spec.blocker(parsed, task) or None) if waiting else None,
+        "blocker": (choice.blocker(parsed, task) or None) if waiting else None,
     }
 
 
@@ -76,7 +76,7 @@ def text(found: dict[str, Any]) -> str:
         notes = []
         if task["attempts"]:
             notes.append(f"{task['attempts']} attempt(s)")
-        if task["blocker"] and task["blocker"] != "has open subtasks":
+        if task["blocker"] and task["blocker"] != choice.OPEN_SUBTASKS:
             notes.append(plain.line(task["blocker"], 120))
         tail = f"  ({'; '.join(notes)})" if notes else ""
         margin = "  " * task["depth"]

@@ -5,40 +5,28 @@ Which step is next, `pipeline.resume` says; here it is done. Two rules hold thro
 never on disk before HEAD has it, and work is kept, then put back, then noted.
 """
 
-import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from kern import answer, edit, guard, index, plain, process, reconcile, refs, verdict, workspace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
+from kern.choice import select
 from kern.committing import Committer, overlap
 from kern.context import Template
 from kern.documents import LEARNINGS, SPEC, Documents
 from kern.errors import KernError, TransientFault
-from kern.events import AttemptNoted, Sink, Traced, Warned
-from kern.history import Commit
+from kern.events import Sink, Traced, Warned
 from kern.keeper import Keeper, some
 from kern.observe import Observer, Situation, StageFile, named, naming, said
-from kern.pipeline import ATTEMPTS, Outcome, Saved, Stage, Tier, skipped, tier
-from kern.recovery import Recovery, drop_start
+from kern.pipeline import Saved, Stage, tier
+from kern.recovery import Recovery
 from kern.refs import StartRef
-from kern.repo import Entry, Repo
+from kern.repo import Repo
+from kern.settling import Settling, now, opened, put_back, sweep
 from kern.snapshot import Snapshots
-from kern.spec import Key, Kind, Marker, Spec, Task, parse, select
+from kern.spec import Key, Kind, Marker, Spec, Task, parse
 from kern.stages import Caller, Said, stage_file
 from kern.workspace import Scope
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """How a walk ended."""
-
-    task: str
-    outcome: Outcome
-    detail: str
-    key: Key
 
 
 class Walk:
@@ -54,14 +42,16 @@ class Walk:
         self.scope = scope
         self.caller = caller
         self.sink = sink
+        self._forms: dict[str, str | None] = {}
         self.papers = Documents(repo.root)
         self.snapshots = Snapshots(repo)
         self.observer = Observer(repo, scope, self.papers, self.snapshots)
         self.keeper = Keeper(repo, self.snapshots, sink)
         self.recovery = Recovery(repo, scope, self.papers, self.snapshots, self.keeper, sink)
+        self.settling = Settling(repo, scope, self.papers, self.keeper, sink)
         self.briefs = Briefs(repo, self.papers, templates)
         self.committer = Committer(
-            repo, self.observer, self.papers, self.briefs, caller, sink, self._save_commit
+            repo, self.observer.witness, self.papers, self.briefs, caller, sink, self._save_commit
         )
 
     def look(self) -> Situation:
@@ -90,7 +80,7 @@ class Walk:
 
     def take_next(self, passed_over: Collection[Key]) -> Task | None:
         """Rows d and 1: sweep, select, `[~]`. None where nothing is ready."""
-        self.sweep()
+        sweep(self.scope)
         chosen: list[Task] = []
 
         def apply(text: str, parsed: Spec) -> str:
@@ -105,8 +95,8 @@ class Walk:
 
     def research(self, at: Situation) -> None:
         """Row n. The tree is watched: an agent that wrote has failed, a person is named."""
-        key, task = _open(at)
-        began = _now()
+        key, task = opened(at)
+        began = now()
         before = self.snapshots.take()
         papers = self._papers()
 
@@ -130,7 +120,7 @@ class Walk:
         self._save(outcome, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
 
     def _undo_research(self, at: Situation, before: str, tools: Sequence[str]) -> None:
-        key, _ = _open(at)
+        key, _ = opened(at)
         after = self.snapshots.take(before)
         changed = self.repo.changed(before, after)
         if changed:
@@ -149,7 +139,7 @@ class Walk:
         findings = answer.parse(Stage.RESEARCH, said(at.files[Stage.RESEARCH])).findings
         lines = edit.research(findings or [("Findings", "none")])
         self.papers.edit_task(
-            _open(at)[0],
+            opened(at)[0],
             lambda text, _, task: (
                 text if task.of(Kind.RESEARCH) else edit.annotate(text, task, lines)
             ),
@@ -159,7 +149,7 @@ class Walk:
 
     def implement(self, at: Situation) -> None:
         """Steps 4 to 6: the start ref, the agent, what it may not have done, stage2.json."""
-        key, task = _open(at)
+        key, task = opened(at)
         mode = tier(at.facts.attempts, subtask=at.facts.subtask)
         if at.attempt > 1:
             workspace.retire(self.scope, str(at.attempt - 1))
@@ -215,11 +205,11 @@ class Walk:
 
     def prove(self, at: Situation) -> None:
         """Step 7: the tree as the agent left it, then the witnesses' verdict, made durable."""
-        key, task = _open(at)
+        key, task = opened(at)
         second = at.files[Stage.IMPLEMENT]
         start, tree = str(second["kern"]["start"]), str(second["kern"]["tree"])
         change = self.repo.changed(start, tree)
-        self._put_back(at, {path: new for path, (_, new) in change.items()}, known=start)
+        put_back(self.keeper, at, {path: new for path, (_, new) in change.items()}, known=start)
         self._decide(second, self._verdict(at, task, second, start, tree), key)
 
     def _verdict(self, at: Situation, task: Task, second: StageFile, start: str, tree: str) -> str:
@@ -235,14 +225,14 @@ class Walk:
 
     def _objection(self, at: Situation, start: str, tree: str) -> str:
         """git's word: something changed, and it can be told from what is the person's."""
-        if not self.observer.task_change(start, tree):
+        if not self.observer.witness.task_change(start, tree):
             return "SUCCESS was claimed, but nothing changed"
-        _, conflicts = self.observer.expected(start, tree, at.head.commit)
+        _, conflicts = self.observer.witness.expected(start, tree, at.head.commit)
         if conflicts:
             return overlap(at, conflicts)
         lost: list[str] = []
         if at.start and at.start.base == at.head.commit:
-            lost = self.observer.taken_away(start, tree, at.head.commit)
+            lost = self.observer.witness.taken_away(start, tree, at.head.commit)
         return f"it took away uncommitted changes of yours in {some(lost)}" if lost else ""
 
     def _decide(self, second: StageFile, outcome: str, key: Key) -> None:
@@ -252,7 +242,7 @@ class Walk:
 
     def reprove(self, at: Situation) -> None:
         """Row j: proof is bound to its base; HEAD has moved on by a person's commit."""
-        key, _ = _open(at)
+        key, _ = opened(at)
         second = at.files[Stage.IMPLEMENT]
         kern = {k: v for k, v in second["kern"].items() if k != "outcome"}
         kern["base"] = at.head.commit
@@ -265,7 +255,7 @@ class Walk:
 
     def commit(self, at: Situation, *, ask: bool) -> None:
         """Step 8: HEAD moves, or the attempt has failed."""
-        key, task = _open(at)
+        key, task = opened(at)
         papers = self._papers()
         failed = self.committer.commit(at, task, ask=ask)
         self._reconcile(papers, trusted=True)
@@ -274,144 +264,26 @@ class Walk:
 
     def _save_commit(self, outcome: Said, at: Situation) -> None:
         when = at.files[Stage.IMPLEMENT]["kern"].get("time")
-        self._save(outcome, _open(at)[0], Stage.COMMIT, at.attempt, base=at.head.commit, time=when)
+        self._save(outcome, opened(at)[0], Stage.COMMIT, at.attempt, base=at.head.commit, time=when)
 
     def reject(self, at: Situation) -> None:
         reason = answer.parse(Stage.COMMIT, said(at.files[Stage.COMMIT])).reason
         outcome = f"{Saved.FAILED}: rejected at the commit: {reason}"
-        self._decide(at.files[Stage.IMPLEMENT], outcome, _open(at)[0])
-
-    # ---------------------------------------------------------------- ends
-
-    def finish(self, at: Situation) -> Settled:
-        """Steps 10 to 13: HEAD has the task. All of it can be repeated."""
-        assert at.done is not None and at.key is not None
-        self.keeper.index_forward(at.done)
-        self._learn(at.done)
-
-        def apply(text: str, parsed: Spec) -> str:
-            task = parsed.find(at.key) if at.key else None
-            return edit.tick(text, parsed, task) if task else text
-
-        self.papers.edit(apply)
-        drop_start(self.repo, at)
-        self.sweep()
-        return Settled(at.key.text, Outcome.DONE, f"{at.done.sha[:7]} {at.done.subject}", at.key)
-
-    def _learn(self, commit: Commit) -> None:
-        """Step 11: what the commit adds to LEARNINGS.md stands on the disk as well."""
-        new = self.repo.content(commit.sha, LEARNINGS)
-        if new is None:
-            return
-        old = self.repo.content(commit.parents[0], LEARNINGS) if commit.parents else None
-        was, now = (old or b"").decode("utf-8", "replace"), new.decode("utf-8", "replace")
-        text = self.papers.read(LEARNINGS) or ""
-        entries = [entry for entry in edit.learnings(now) if entry not in was and entry not in text]
-        if entries:
-            gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-            self.papers.write(LEARNINGS, text + gap + "\n\n".join(entries) + "\n")
-
-    def book(self, at: Situation) -> None:
-        """Row g: keep the attempt, put the tree back, note it; the note is what counts."""
-        key, _ = _open(at)
-        kern = at.files[Stage.IMPLEMENT]["kern"]
-        start, tree = str(kern["start"]), str(kern["tree"])
-        reason = str(kern["outcome"]).partition(": ")[2] or "no reason given"
-        ref = self.keeper.keep(key, str(at.attempt), tree, str(kern["base"]))
-        change = self.repo.changed(start, tree)
-        self._put_back(at, {path: old for path, (old, _) in change.items()}, known=tree)
-        if at.start:
-            self.keeper.index_back(at.start)
-        tail = f" (kept: {ref})"
-        note = edit.note(
-            Kind.ATTEMPT, plain.line(reason, edit.NOTE_LIMIT - len(tail)) + tail, at.attempt
-        )
-
-        def apply(text: str, _: Spec, task: Task) -> str:
-            there = any(known.number == at.attempt for known in task.of(Kind.ATTEMPT))
-            return text if there else edit.annotate(text, task, [note])
-
-        self.papers.edit_task(key, apply)
-        self.sink(AttemptNoted(key.text, at.attempt, reason, ref))
-
-    def release(self, at: Situation, *, exhausted: bool = False) -> Settled:
-        """Row h, and a skip without a process: keep, put back, drop the ref, then one write."""
-        key, task = _open(at)
-        second = at.files.get(Stage.IMPLEMENT)
-        outcome, reason = Outcome.SKIPPED, ""
-        titles: tuple[str, ...] = ()
-        if second is not None and at.facts.saved in (Saved.DECOMPOSED, Saved.SKIPPED):
-            kern = second["kern"]
-            start, tree = str(kern["start"]), str(kern["tree"])
-            if start != tree:
-                self.keeper.keep(key, f"{at.attempt}-stopped", tree, str(kern["base"]))
-                old = {path: entries[0] for path, entries in self.repo.changed(start, tree).items()}
-                self._put_back(at, old, known=tree)
-            if at.start:
-                self.keeper.index_back(at.start)
-            reason = str(kern["outcome"]).partition(": ")[2]
-            exhausted = tier(at.facts.attempts, subtask=at.facts.subtask) is not Tier.IMPLEMENT
-            if at.facts.saved is Saved.DECOMPOSED:
-                outcome = Outcome.DECOMPOSED
-                replied = answer.parse(Stage.IMPLEMENT, said(second))
-                titles = verdict.subtasks(replied, task.text)
-        elif exhausted:
-            last = task.of(Kind.ATTEMPT)[-1].text
-            reason = f"{ATTEMPTS} attempts failed, the last: {last}"
-        else:
-            first = at.files[Stage.RESEARCH]
-            reason = str(
-                first["kern"].get("fault") or answer.parse(Stage.RESEARCH, said(first)).reason
-            )
-        if outcome is not Outcome.DECOMPOSED:
-            outcome = skipped(task.full_failures(ATTEMPTS), exhausted=exhausted)
-        drop_start(self.repo, at)
-
-        def apply(text: str, parsed: Spec, found: Task) -> str:
-            text = edit.mark(text, found, Marker.PENDING)
-            if outcome is Outcome.DECOMPOSED:
-                return edit.add_subtasks(text, parsed, found, titles)
-            kind = Kind.BLOCKED if outcome is Outcome.BLOCKED else Kind.SKIPPED
-            return edit.annotate(text, found, [edit.note(kind, reason)])
-
-        self.papers.edit_task(key, apply)
-        self.sweep()
-        detail = f"{len(titles)} subtasks" if titles else reason
-        return Settled(key.text, outcome, detail, key)
+        self._decide(at.files[Stage.IMPLEMENT], outcome, opened(at)[0])
 
     # ---------------------------------------------------------------- after a kill or a person's
     # hand
 
-    # ---------------------------------------------------------------- shared
-
-    def _put_back(self, at: Situation, wanted: Mapping[str, Entry | None], *, known: str) -> None:
-        kern = at.files[Stage.IMPLEMENT]["kern"]
-        self.keeper.put_back(
-            _open(at)[0],
-            wanted,
-            start=str(kern["start"]),
-            known=known,
-            base=at.start.base if at.start else str(kern["base"]),
-            name=f"{at.attempt}-edited",
-        )
-
-    def sweep(self) -> None:
-        """Stage files to history; their own time and task name the folder, so a killed sweep goes
-        on.
-        """
-        found = [value for stage in Stage if (value := workspace.load(self.scope, stage))]
-        kern: Mapping[str, Any] = found[0]["kern"] if found else {}
-        when = str(kern.get("time") or _now())
-        workspace.sweep(
-            self.scope, workspace.history_name(when, str(kern.get("task") or "leftover"))
-        )
-
     # ---------------------------------------------------------------- texts
 
     def _papers(self) -> tuple[str, str]:
+        self._forms = {name: self.papers.form(name) for name in (SPEC, LEARNINGS)}
         return self.papers.spec_text(), self.papers.read(LEARNINGS) or ""
 
     def _reconcile(self, before: tuple[str, str], *, trusted: bool) -> None:
+        for name, known in zip((SPEC, LEARNINGS), before, strict=True):
+            if not trusted and self.papers.restore_form(name, self._forms[name], known):
+                self.warn(f"{name} was made something else while an agent ran: put back")
         text = self.papers.read(SPEC)
         if text != before[0]:
             fixed, told = reconcile.spec(before[0], text, trusted=trusted)
@@ -438,12 +310,6 @@ class Walk:
             self.warn(f"ended {ended} process(es) that an earlier run left behind")
 
 
-def _open(at: Situation) -> tuple[Key, Task]:
-    """The task in progress, as SPEC.md has it."""
-    assert at.key is not None and at.task is not None
-    return at.key, at.task
-
-
 def _new_faults(before: str, after: str) -> list[str]:
     known = {fault.message for fault in parse(before).diagnostics}
     return [
@@ -451,7 +317,3 @@ def _new_faults(before: str, after: str) -> list[str]:
         for fault in parse(after).diagnostics
         if fault.message not in known
     ]
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

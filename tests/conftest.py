@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -98,7 +97,10 @@ class Fake:
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
     folder = tmp_path / "fake"
     (folder / "bin").mkdir(parents=True)
-    shutil.copy(HERE / "fake_claude.py", folder / "bin" / "claude")
+    program = folder / "bin" / "claude"
+    body = (HERE / "fake_claude.py").read_text().partition("\n")[2]
+    program.write_text(f"#!{sys.executable} -IS\n{body}")  # a python3 on PATH may be a slow shim
+    program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_CLAUDE", str(folder))
     made = Fake(folder)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kern import history, index, refs
+from kern import history, index, operations, refs
 from kern import repo as repository
 from kern.errors import Exit, UsageError
 from kern.events import Event
@@ -96,7 +96,7 @@ def test_what_kern_may_not_work_in_the_middle_of_is_named(repo: Path, git: Git) 
     git("switch", "--quiet", "main")
     commit(git, repo, "ours", a_txt="ours\n")
     found = repository.open_at(repo)
-    assert found.busy() == ""
+    assert operations.under_way(found) == ""
     for argv, said in (
         (("merge", "side"), "a merge"),
         (("cherry-pick", "side"), "a cherry-pick"),
@@ -105,15 +105,15 @@ def test_what_kern_may_not_work_in_the_middle_of_is_named(repo: Path, git: Git) 
     ):
         with pytest.raises(subprocess.CalledProcessError):
             git(*argv)
-        assert found.busy() == f"{said} is under way"
+        assert operations.under_way(found) == f"{said} is under way"
         git(argv[0], "--abort")
-        assert found.busy() == ""
+        assert operations.under_way(found) == ""
     (repo / "own.txt").write_text("stashed\n")
     git("stash")
     commit(git, repo, "on top", own_txt="other\n")
     with pytest.raises(subprocess.CalledProcessError):
         git("stash", "pop")
-    assert found.busy() == "the index holds unmerged paths"
+    assert operations.under_way(found) == "the index holds unmerged paths"
 
 
 # ---------------------------------------------------------------- trees
@@ -318,11 +318,12 @@ def test_a_commit_of_kern_s_own_holds_that_tree_and_runs_the_person_s_hooks(
     hook.chmod(0o755)
     tree = edited(found, a_txt="task\n")
     before = git("rev-parse", "HEAD")
-    code, told = index.record(found, "subject\n", tree, "kern 00 stage 3")
+    marks = {"GIT_REFLOG_ACTION": "kern 00 stage 3"}
+    code, told = index.record(found, "subject\n", tree, marks)
     assert (code, git("rev-parse", "HEAD")) == (1, before)
     assert "refused by hook" in told
     hook.write_text("#!/bin/sh\ngit diff --cached --name-only > seen-by-hook\n")
-    code, told = index.record(found, "subject\n", tree, "kern 00 stage 3")
+    code, told = index.record(found, "subject\n", tree, marks)
     assert (code, told) == (0, "")
     assert git("rev-parse", "HEAD^", "HEAD^{tree}") == f"{before}\n{tree}"
     assert (repo / "seen-by-hook").read_text() == "a.txt\n"

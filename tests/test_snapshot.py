@@ -10,14 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kern import index
+from kern import filters, index
 from kern import repo as repository
-from kern.documents import Documents
 from kern.errors import KernError
-from kern.observe import Observer
 from kern.repo import Change, Entry, Repo
 from kern.snapshot import Snapshots
-from kern.workspace import Scope
 from tests.conftest import Fake, Git, Inline
 
 Disk = dict[bytes, tuple[str, bytes]]
@@ -545,7 +542,7 @@ def stored(root: Path, name: str) -> bytes:
 
 
 def cleaned(taken: Snapshots, change: Mapping[str, Change], name: str) -> bytes:
-    entry = taken.cleaned(change)[name][1]
+    entry = filters.cleaned(taken.repo, change)[name][1]
     assert entry is not None
     return taken.repo.git("cat-file", "blob", entry.blob)
 
@@ -587,8 +584,7 @@ def test_the_tree_to_commit_is_what_git_would_have_added(repo: Path, git: Git, c
     start = taken.take()
     (repo / "f.txt").write_bytes(LINES[case] + MORE[case])
     after = taken.take(start)
-    observer = Observer(taken.repo, Scope(repo.parent, "p", "main"), Documents(repo), taken)
-    merged, conflicts = observer.expected(start, after, git("rev-parse", "HEAD"))
+    merged, conflicts = Witness(taken.repo, taken).expected(start, after, git("rev-parse", "HEAD"))
     assert conflicts == []
     git("add", "f.txt")
     assert merged == git("write-tree")

@@ -6,17 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kern.spec import (
-    Diagnostic,
-    Key,
-    Kind,
-    Marker,
-    Spec,
-    Task,
-    blocker,
-    parse,
-    select,
-)
+from kern.choice import blocker, select
+from kern.spec import Diagnostic, Key, Kind, Marker, Spec, Task, parse
 
 PIECES = (
     "- [ ] plain task",

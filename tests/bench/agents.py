@@ -38,10 +38,16 @@ def rows(folder: Path, rounds: int) -> Iterator[Row]:
     if not binary:
         yield Row("kern against bare claude processes", "needs KERN_TEST_CLAUDE")
         return
-    with ScriptedServer(_script()) as server:
-        bench = Bench(folder, Path(binary).resolve(), server)
+    yield from _compared(folder / "at-once", Path(binary).resolve(), rounds, delay=0.0)
+    yield from _compared(folder / "slowly", Path(binary).resolve(), rounds // 2, delay=0.5)
+
+
+def _compared(folder: Path, binary: Path, rounds: int, *, delay: float) -> Iterator[Row]:
+    folder.mkdir()
+    asked: dict[str, list[int]] = {}
+    with ScriptedServer(_script(), delay) as server:
+        bench = Bench(folder, binary, server)
         calls = bench.record()
-        asked: dict[str, list[int]] = {}
         acts = {
             "kern": bench.measured("kern", asked, bench.kern),
             "default": bench.measured("default", asked, lambda: bench.bare(calls, plain=True)),
@@ -50,20 +56,22 @@ def rows(folder: Path, rounds: int) -> Iterator[Row]:
         interleaved(acts, 1)
         asked.clear()
         taken = interleaved(acts, rounds)
-    shares = {name: f"{len(sizes) // rounds} requests" for name, sizes in asked.items()}
+    shares = {name: len(sizes) // rounds for name, sizes in asked.items()}
+    answers = f"answers after {delay:g} s" if delay else "answers at once"
     for name, what, most in (
         ("default", "claude's default flags", 1.05),
         ("flags", "kern's flags", None),
     ):
-        note = f"{shares['kern']} against {shares[name]}, rounds {_spread(taken, name)}"
-        label = f"`kern 3 0` against nine bare claude processes, {what}"
+        note = f"{shares['kern']} against {shares[name]} requests, rounds {_spread(taken, name)}"
+        label = f"`kern 3 0` against nine bare claude processes, {what}, API {answers}"
         yield row(label, ratio(taken, "kern", name), "x", most=most, note=note)
     for name, who, bound in (
         ("kern", "kern", 350.0),
         ("default", "bare claude, default flags", None),
     ):
         size = sum(asked[name]) / rounds / len(TASKS) / 1000
-        yield row(f"request bytes per finished task, {who}", size, "KB", most=bound)
+        if not delay:
+            yield row(f"request bytes per finished task, {who}", size, "KB", most=bound)
 
 
 def _spread(taken: Mapping[str, list[float]], name: str) -> str:

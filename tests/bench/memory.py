@@ -27,7 +27,8 @@ elif how != "none":
     block = {{"type": "text", "text": "y" * 300}}
     one = json.dumps({{"type": "assistant", "message": {{"content": [block]}}}}) + ","
     write("[")
-    for _ in range(({{"many": 20_000_000, "most": 95_000_000, "flood": 200_000_000}}[how]) // len(one)):
+    size = {{"many": 20_000_000, "most": 95_000_000, "flood": 200_000_000}}[how]
+    for _ in range(size // len(one)):
         write(one)
     write(json.dumps({{**result, "result": answer}}) + "]")
 else:

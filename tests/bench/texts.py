@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from kern import edit, spec
+from kern import choice, edit, spec
 from kern.spec import Kind, Marker
 from tests.bench.measuring import Row, best_ms, environment, peak_of, row, sample
 
@@ -13,7 +13,7 @@ SIZES = (1_000, 10_000, 20_000)
 LEARNINGS = """
 import json, sys, time
 from pathlib import Path
-from kern import bundle, edit, repo
+from kern import choice, bundle, edit, repo
 from kern.briefs import Briefs
 from kern.documents import Documents
 found = repo.open_at(Path.cwd())
@@ -56,13 +56,13 @@ def _spec() -> Iterator[Row]:
     for size in SIZES:
         text = document(size)
         parsed = spec.parse(text)
-        task = spec.select(parsed)
+        task = choice.select(parsed)
         assert task is not None
         assert len(parsed.tasks) == size
         note = edit.note(Kind.ATTEMPT, "it failed", 2)
         times = {
             "parsed": best_ms(lambda text=text: spec.parse(text)),  # type: ignore[misc]
-            "selected": best_ms(lambda parsed=parsed: spec.select(parsed)),  # type: ignore[misc]
+            "selected": best_ms(lambda parsed=parsed: choice.select(parsed)),  # type: ignore[misc]
             "marked": best_ms(lambda: edit.mark(text, task, Marker.ACTIVE)),  # noqa: B023
             "annotated": best_ms(lambda: edit.annotate(text, task, [note])),  # noqa: B023
             "ticked": best_ms(lambda: edit.tick(text, parsed, task)),  # noqa: B023

@@ -1,0 +1,49 @@
+"""Snapshots hold raw bytes; this is what git would store of them: line ends, clean filters."""
+
+import os
+from collections.abc import Iterable, Mapping
+
+from kern.repo import Change, Entry, Repo
+
+
+def cleaned(repo: Repo, changes: Mapping[str, Change]) -> dict[str, Change]:
+    """A change between snapshots as `git add` would store it: filters applied."""
+    filtered = _filtered(repo, changes) if changes else set()
+    return {
+        path: (_clean(repo, path, old), _clean(repo, path, new)) if path in filtered else (old, new)
+        for path, (old, new) in changes.items()
+    }
+
+
+def _filtered(repo: Repo, paths: Iterable[str]) -> set[str]:
+    """Those that git would not store byte for byte."""
+    code, value, _ = repo.run("config", "--get", "core.autocrlf")
+    converts = code == 0 and value.strip() in (b"true", b"input")
+    names = ("text", "eol", "crlf", "filter", "ident", "working-tree-encoding")
+    given = os.fsencode("\0".join(paths))
+    fields = repo.git("check-attr", "-z", "--stdin", *names, given=given).split(b"\0")
+    attributes: dict[str, dict[bytes, bytes]] = {}
+    for raw, name, word in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
+        attributes.setdefault(os.fsdecode(raw), {})[name] = word
+    found = set()
+    for path, given_by in attributes.items():
+        said = {k: v for k, v in given_by.items() if v not in (b"unspecified", b"unset")}
+        guessed = said.get(b"text", b"auto") == b"auto" and not said.keys() - {b"text", b"eol"}
+        if (said or (converts and given_by.get(b"text") != b"unset")) and not (
+            guessed and _has_crlf(repo, path)
+        ):
+            found.add(path)
+    return found
+
+
+def _has_crlf(repo: Repo, path: str) -> bool:
+    """Where git only guesses, it leaves a file alone that was stored with CRLF."""
+    stored = repo.content("HEAD", path)
+    return stored is not None and b"\r\n" in stored and b"\0" not in stored
+
+
+def _clean(repo: Repo, path: str, entry: Entry | None) -> Entry | None:
+    if entry is None or entry.mode == "120000":
+        return entry
+    data = repo.git("cat-file", "blob", entry.blob)
+    return Entry(entry.mode, repo.blob(data, path=path))

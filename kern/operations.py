@@ -1,0 +1,33 @@
+"""What kern may not work in the middle of: a merge, a rebase, a cherry-pick, a revert."""
+
+import shutil
+
+from kern.repo import Repo
+
+_OPERATIONS = {
+    "MERGE_HEAD": "a merge",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+}
+
+
+def under_way(repo: Repo) -> str:
+    """What kern may not work in the middle of; empty when there is nothing."""
+    for mark, what in _OPERATIONS.items():
+        if (repo.git_dir / mark).exists():
+            return f"{what} is under way"
+    if repo.git("ls-files", "--unmerged"):
+        return "the index holds unmerged paths"
+    return ""
+
+
+def abort(repo: Repo) -> None:
+    """Forget a merge, rebase, cherry-pick or revert under way; HEAD, index and files stay."""
+    for mark in (*_OPERATIONS, "MERGE_MODE", "MERGE_MSG", "AUTO_MERGE", "sequencer"):
+        place = repo.git_dir / mark
+        if place.is_dir():
+            shutil.rmtree(place)
+        else:
+            place.unlink(missing_ok=True)

@@ -1,0 +1,157 @@
+"""How a walk ends: done, an attempt noted, decomposed, skipped. Every end can be repeated."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from kern import answer, edit, plain, verdict, workspace
+from kern.documents import LEARNINGS, Documents
+from kern.events import AttemptNoted, Sink
+from kern.history import Commit
+from kern.keeper import Keeper
+from kern.observe import Situation, said
+from kern.pipeline import ATTEMPTS, Outcome, Saved, Stage, Tier, skipped, tier
+from kern.recovery import drop_start
+from kern.repo import Entry, Repo
+from kern.spec import Key, Kind, Marker, Spec, Task
+from kern.summary import Settled
+from kern.workspace import Scope
+
+
+class Settling:
+    def __init__(
+        self, repo: Repo, scope: Scope, papers: Documents, keeper: Keeper, sink: Sink
+    ) -> None:
+        self.repo = repo
+        self.scope = scope
+        self.papers = papers
+        self.keeper = keeper
+        self.sink = sink
+
+    def finish(self, at: Situation) -> Settled:
+        """Steps 10 to 13: HEAD has the task. All of it can be repeated."""
+        assert at.done is not None and at.key is not None
+        self.keeper.index_forward(at.done)
+        self._learn(at.done)
+
+        def apply(text: str, parsed: Spec) -> str:
+            task = parsed.find(at.key) if at.key else None
+            return edit.tick(text, parsed, task) if task else text
+
+        self.papers.edit(apply)
+        drop_start(self.repo, at)
+        sweep(self.scope)
+        return Settled(at.key.text, Outcome.DONE, f"{at.done.sha[:7]} {at.done.subject}", at.key)
+
+    def _learn(self, commit: Commit) -> None:
+        """Step 11: what the commit adds to LEARNINGS.md stands on the disk as well."""
+        new = self.repo.content(commit.sha, LEARNINGS)
+        if new is None:
+            return
+        old = self.repo.content(commit.parents[0], LEARNINGS) if commit.parents else None
+        was, now = (old or b"").decode("utf-8", "replace"), new.decode("utf-8", "replace")
+        text = self.papers.read(LEARNINGS) or ""
+        entries = [entry for entry in edit.learnings(now) if entry not in was and entry not in text]
+        if entries:
+            gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+            self.papers.write(LEARNINGS, text + gap + "\n\n".join(entries) + "\n")
+
+    def book(self, at: Situation) -> None:
+        """Row g: keep the attempt, put the tree back, note it; the note is what counts."""
+        key, _ = opened(at)
+        kern = at.files[Stage.IMPLEMENT]["kern"]
+        start, tree = str(kern["start"]), str(kern["tree"])
+        reason = str(kern["outcome"]).partition(": ")[2] or "no reason given"
+        ref = self.keeper.keep(key, str(at.attempt), tree, str(kern["base"]))
+        change = self.repo.changed(start, tree)
+        put_back(self.keeper, at, {path: old for path, (old, _) in change.items()}, known=tree)
+        if at.start:
+            self.keeper.index_back(at.start)
+        tail = f" (kept: {ref})"
+        note = edit.note(
+            Kind.ATTEMPT, plain.line(reason, edit.NOTE_LIMIT - len(tail)) + tail, at.attempt
+        )
+
+        def apply(text: str, _: Spec, task: Task) -> str:
+            there = any(known.number == at.attempt for known in task.of(Kind.ATTEMPT))
+            return text if there else edit.annotate(text, task, [note])
+
+        self.papers.edit_task(key, apply)
+        self.sink(AttemptNoted(key.text, at.attempt, reason, ref))
+
+    def release(self, at: Situation, *, exhausted: bool = False) -> Settled:
+        """Row h, and a skip without a process: keep, put back, drop the ref, then one write."""
+        key, task = opened(at)
+        second = at.files.get(Stage.IMPLEMENT)
+        outcome, reason = Outcome.SKIPPED, ""
+        titles: tuple[str, ...] = ()
+        if second is not None and at.facts.saved in (Saved.DECOMPOSED, Saved.SKIPPED):
+            kern = second["kern"]
+            start, tree = str(kern["start"]), str(kern["tree"])
+            if start != tree:
+                self.keeper.keep(key, f"{at.attempt}-stopped", tree, str(kern["base"]))
+                old = {path: entries[0] for path, entries in self.repo.changed(start, tree).items()}
+                put_back(self.keeper, at, old, known=tree)
+            if at.start:
+                self.keeper.index_back(at.start)
+            reason = str(kern["outcome"]).partition(": ")[2]
+            exhausted = tier(at.facts.attempts, subtask=at.facts.subtask) is not Tier.IMPLEMENT
+            if at.facts.saved is Saved.DECOMPOSED:
+                outcome = Outcome.DECOMPOSED
+                replied = answer.parse(Stage.IMPLEMENT, said(second))
+                titles = verdict.subtasks(replied, task.text)
+        elif exhausted:
+            last = task.of(Kind.ATTEMPT)[-1].text
+            reason = f"{ATTEMPTS} attempts failed, the last: {last}"
+        else:
+            first = at.files[Stage.RESEARCH]
+            reason = str(
+                first["kern"].get("fault") or answer.parse(Stage.RESEARCH, said(first)).reason
+            )
+        if outcome is not Outcome.DECOMPOSED:
+            outcome = skipped(task.full_failures(ATTEMPTS), exhausted=exhausted)
+        drop_start(self.repo, at)
+
+        def apply(text: str, parsed: Spec, found: Task) -> str:
+            text = edit.mark(text, found, Marker.PENDING)
+            if outcome is Outcome.DECOMPOSED:
+                return edit.add_subtasks(text, parsed, found, titles)
+            kind = Kind.BLOCKED if outcome is Outcome.BLOCKED else Kind.SKIPPED
+            return edit.annotate(text, found, [edit.note(kind, reason)])
+
+        self.papers.edit_task(key, apply)
+        sweep(self.scope)
+        detail = f"{len(titles)} subtasks" if titles else reason
+        return Settled(key.text, outcome, detail, key)
+
+
+def put_back(
+    keeper: Keeper, at: Situation, wanted: Mapping[str, Entry | None], *, known: str
+) -> None:
+    kern = at.files[Stage.IMPLEMENT]["kern"]
+    keeper.put_back(
+        opened(at)[0],
+        wanted,
+        start=str(kern["start"]),
+        known=known,
+        base=at.start.base if at.start else str(kern["base"]),
+        name=f"{at.attempt}-edited",
+    )
+
+
+def sweep(scope: Scope) -> None:
+    """Stage files to history; their time and task name the folder: a killed sweep goes on."""
+    found = [value for stage in Stage if (value := workspace.load(scope, stage))]
+    kern: Mapping[str, Any] = found[0]["kern"] if found else {}
+    when, task = str(kern.get("time") or now()), str(kern.get("task") or "leftover")
+    workspace.sweep(scope, workspace.history_name(when, task))
+
+
+def opened(at: Situation) -> tuple[Key, Task]:
+    """The task in progress, as SPEC.md has it."""
+    assert at.key is not None and at.task is not None
+    return at.key, at.task
+
+
+def now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

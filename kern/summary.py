@@ -1,0 +1,66 @@
+"""What a run came to: counted from how its tasks were settled and what SPEC.md says now. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kern import choice
+from kern.events import RunEnded
+from kern.pipeline import Outcome
+from kern.spec import Key, Marker, Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """How a walk ended."""
+
+    task: str
+    outcome: Outcome
+    detail: str
+    key: Key
+
+
+def of(
+    settled: Sequence[Settled],
+    parsed: Spec | None,
+    error: BaseException | None,
+    *,
+    seconds: float,
+    cost_usd: float,
+    unpriced: int,
+) -> RunEnded:
+    """`parsed` is None where SPEC.md cannot be read any more; `error` ended the run early."""
+    tasks = parsed.tasks if parsed else ()
+    done = {task.key for task in tasks if task.marker is Marker.DONE}
+    last = {one.key: one for one in settled}
+    needs = tuple(
+        (one.task, one.detail)
+        for key, one in last.items()
+        if one.outcome in (Outcome.SKIPPED, Outcome.BLOCKED) and key not in done
+    )
+    stuck = _stuck(parsed) if parsed and not error and not choice.select(parsed) else ()
+    failed = 1 if needs or stuck else 0
+    return RunEnded(
+        done=tuple((one.task, one.detail) for one in settled if one.outcome is Outcome.DONE),
+        decomposed=tuple(
+            (one.task, one.key in done) for one in settled if one.outcome is Outcome.DECOMPOSED
+        ),
+        needs_help=needs,
+        stuck=stuck,
+        open_tasks=len(tasks) - len(done) if parsed else None,
+        seconds=seconds,
+        cost_usd=cost_usd,
+        unpriced=unpriced,
+        interrupted=str(error) if error else "",
+        exit_code=int(getattr(error, "exit_code", 1)) if error else failed,
+    )
+
+
+def _stuck(parsed: Spec) -> tuple[tuple[str, str], ...]:
+    """Open tasks of which none is ready, each with what it waits for."""
+    return tuple(
+        (task.text, why)
+        for task in parsed.tasks
+        if task.marker is not Marker.DONE
+        and (why := choice.blocker(parsed, task))
+        and why != choice.OPEN_SUBTASKS
+    )

@@ -1,0 +1,131 @@
+"""git's testimony: what the task's commit must hold, and whether a commit is the task's."""
+
+from collections.abc import Mapping
+
+from kern import documents, filters, index, plain, spec
+from kern.documents import LEARNINGS, SPEC
+from kern.history import Commit
+from kern.repo import Change, Entry, Repo
+from kern.snapshot import Snapshots
+from kern.spec import Key, Marker
+
+
+class Witness:
+    def __init__(self, repo: Repo, snapshots: Snapshots) -> None:
+        self.repo = repo
+        self.snapshots = snapshots
+        # Functions of immutable objects, asked for again at each step.
+        self._merged: dict[tuple[str, str, str], tuple[str, list[str]]] = {}
+        self._objections: dict[tuple[str, Key, str, str], str] = {}
+
+    def ticks(self, commit: Commit, key: Key) -> bool:
+        """Whether the commit is the witness of the task: its SPEC.md ticks it; where git does not
+        track SPEC.md, its trailer names it.
+        """
+        now = self.repo.content(commit.sha, SPEC)
+        if now is None:
+            return commit.trailer == trailer(key)
+        if not _ticked(now, key):
+            return False
+        before = self.repo.content(commit.parents[0], SPEC) if commit.parents else None
+        return before is None or not _ticked(before, key)
+
+    def expected(self, start: str, tree: str, onto: str) -> tuple[str, list[str]]:
+        """HEAD plus exactly what changed between the snapshots, merged three-way; or the paths in
+        conflict. SPEC.md and LEARNINGS.md are as in `onto`.
+        """
+        asked = (start, tree, onto)
+        if asked not in self._merged:
+            self._merged[asked] = self._merge(*asked)
+        return self._merged[asked]
+
+    def _merge(self, start: str, tree: str, onto: str) -> tuple[str, list[str]]:
+        head = f"{onto}^{{tree}}"
+        clean = filters.cleaned(self.repo, self.task_change(start, tree))
+        theirs = index.tree_with(self.repo, head, {path: new for path, (_, new) in clean.items()})
+        dirty = self.repo.changed(onto, start)
+        if not clean.keys() & dirty.keys():  # the person has nothing uncommitted in these paths
+            return theirs, []
+        base = index.tree_with(self.repo, head, {path: old for path, (old, _) in clean.items()})
+        return self.repo.merge(base, self.repo.text("rev-parse", head), theirs)
+
+    def taken_away(self, start: str, tree: str, onto: str) -> list[str]:
+        """The paths in which the change removed what a person had not committed: what is to be
+        committed plus what the person had must give what the agent left.
+        """
+        clean = filters.cleaned(self.repo, self.task_change(start, tree))
+        if not clean.keys() & self.repo.changed(onto, start).keys():
+            return []
+        head = self.repo.text("rev-parse", f"{onto}^{{tree}}")
+        had = index.tree_with(self.repo, head, {path: old for path, (old, _) in clean.items()})
+        left = index.tree_with(self.repo, head, {path: new for path, (_, new) in clean.items()})
+        merged, _ = self.expected(start, tree, onto)
+        again, conflicts = self.repo.merge(head, had, merged)
+        return conflicts or sorted(self.repo.changed(again, left))
+
+    def task_change(self, start: str, tree: str) -> dict[str, Change]:
+        """What the task changed, without new files that its own .gitignore hides."""
+        change = self.repo.changed(start, tree)
+        if any(path.split("/")[-1] == ".gitignore" for path in change):
+            new = [path for path, (old, _) in change.items() if old is None]
+            hidden = self.snapshots.ignored_by(tree, new)
+            change = {path: entries for path, entries in change.items() if path not in hidden}
+        return change
+
+    def objection(self, commit: Commit, key: Key, start: str, tree: str) -> str:
+        """Why the commit is not the task's; empty when it is (R17)."""
+        asked = (commit.sha, key, start, tree)
+        if asked not in self._objections:
+            self._objections[asked] = self._object(commit, key, start, tree)
+        return self._objections[asked]
+
+    def _object(self, commit: Commit, key: Key, start: str, tree: str) -> str:
+        if len(commit.parents) != 1:
+            return "it is not one commit on top of the one before"
+        parent = commit.parents[0]
+        merged, conflicts = self.expected(start, tree, parent)
+        if conflicts:
+            return f"it conflicts in {', '.join(conflicts[:3])}"
+        strayed = self.repo.changed(merged, commit.tree)
+        strayed = {
+            path: entries for path, entries in strayed.items() if path not in (SPEC, LEARNINGS)
+        }
+        if why := self._strays(strayed, parent, start, tree):
+            return why
+        if not self.ticks(commit, key):
+            if self.repo.content(commit.sha, SPEC) is None:
+                return "its message lacks the trailer Kern-Task"
+            return "its SPEC.md does not tick the task"
+        return ""
+
+    def _strays(self, strayed: Mapping[str, Change], parent: str, start: str, tree: str) -> str:
+        """A hook may alter the task's paths, never add others, undo them, or let in what is the
+        person's.
+        """
+        if not strayed:
+            return ""
+        own = self.task_change(start, tree)
+        if foreign := sorted(strayed.keys() - own.keys()):
+            return f"it holds more than the task: {', '.join(foreign[:3])}"
+        before = self.repo.changed(parent, start)
+        for path, (_, got) in sorted(strayed.items()):
+            if path in before:
+                return f"it holds uncommitted changes of yours in {path}"
+            if got == self._at(parent, path):
+                return f"it leaves out {path}"
+        if not self.repo.has_hook("pre-commit", "prepare-commit-msg", "commit-msg"):
+            return f"it differs from the task's change in {sorted(strayed)[0]}"
+        return ""
+
+    def _at(self, revision: str, path: str) -> Entry | None:
+        return self.repo.entries(revision).get(path)
+
+
+def trailer(key: Key) -> str:
+    """What stands behind `Kern-Task:` in the task's commit."""
+    return plain.line(key.text, 10_000)
+
+
+def _ticked(data: bytes, key: Key) -> bool:
+    found = spec.parse(documents.decode(data)).find(key)
+    return found is not None and found.marker is Marker.DONE
