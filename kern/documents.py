@@ -59,7 +59,7 @@ class Documents:
         return place
 
     def form(self, name: str) -> str | None:
-        """What kind of thing stands there: the target of a link, "" for a file, None for nothing."""
+        """What stands there: the target of a link, "" for a file, None for nothing else."""
         place = self.root / name
         if place.is_symlink():
             return os.readlink(place)
