@@ -18,7 +18,7 @@ class Commit:
 
 def subjects(repo: Repo, count: int) -> list[str]:
     """The newest commits as `<short hash> <subject>`, oldest first."""
-    out = repo.text("log", f"-{count}", "--format=%h %s", "--reverse", "HEAD")
+    out = repo.text("log", f"-{count}", "--format=%h %s", "--reverse", repo.head().commit)
     return out.splitlines()
 
 

@@ -5,6 +5,7 @@ each.
 """
 
 import json
+import mmap
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,7 @@ STRING_LIMIT = 1 << 19  # bytes; a longer string in the result is cut in its mid
 # hang.
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[{}\[\]]', re.S)
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.S)
+_WINDOW = 8 << 20  # bytes
 _CLEAN = re.compile(rb'[^\\"]{5}')
 _RESULT = re.compile(rb'"type"\s*:\s*"result"')
 
@@ -54,8 +56,12 @@ def _spans(buffer: Buffer, start: int = 0, stop: int | None = None) -> Iterator[
     depth = 0
     within = 0  # 1 inside a top-level array
     begin = -1
+    seen = start
     for match in _TOKEN.finditer(buffer, start, len(buffer) if stop is None else stop):
         at = match.start()
+        if at - seen > _WINDOW:
+            seen = at
+            _let_go(buffer, at)
         char = buffer[at]
         if char == 0x22:  # a string
             continue
@@ -72,6 +78,12 @@ def _spans(buffer: Buffer, start: int = 0, stop: int | None = None) -> Iterator[
                 begin = -1
             if depth == 0:
                 within = 0
+
+
+def _let_go(buffer: Buffer, upto: int) -> None:
+    """The pages of a memory map that were read count as this process's memory until then."""
+    if isinstance(buffer, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        buffer.madvise(mmap.MADV_DONTNEED, 0, upto - upto % mmap.PAGESIZE)
 
 
 def _is_result(buffer: Buffer, start: int, end: int) -> bool:

@@ -63,14 +63,26 @@ def _advice(stderr: str) -> str:
     return "settle it, then run kern again: it resumes"
 
 
+# What git says of objects by their full names never changes: asked again, it is remembered.
+_OBJECT = re.compile(r"[0-9a-f]{40,64}(\^\{tree\})?(:.*|\.\.[0-9a-f]{40,64})?", re.S)
+_OF_OBJECTS = frozenset(("diff-tree", "ls-tree", "cat-file", "merge-base", "log", "rev-parse"))
+_MOST_KEPT = (256, 1 << 20)  # answers, bytes of one
+
+
+def _lasting(argv: Sequence[str]) -> bool:
+    names = [word for word in argv[1:] if not word.startswith("-") and word != "blob"]
+    return argv[0] in _OF_OBJECTS and bool(names) and all(map(_OBJECT.fullmatch, names))
+
+
 class Repo:
-    """One working tree. Every method is one git command or a few; nothing is cached but paths."""
+    """One working tree. Every method is one git command or a few."""
 
     def __init__(self, root: Path, git_dir: Path, common_dir: Path) -> None:
         self.root = root
         self.git_dir = git_dir
         self.common_dir = common_dir
         self._git = Git(str(root))
+        self._told: dict[tuple[str, ...], tuple[int, bytes, str]] = {}
         self.worktree = "main" if git_dir == common_dir else f"wt/{git_dir.name}"
 
     # ------------------------------------------------------------ running git
@@ -85,6 +97,9 @@ class Repo:
         """Exit code, standard output, standard error. In a session of its own, so that a Ctrl-C at
         the terminal does not end git in the middle of a write: kern decides when it ends.
         """
+        lasting = not (given or env or cwd) and _lasting(argv)
+        if lasting and argv in self._told:
+            return self._told[argv]
         git = Git(str(cwd)) if cwd else self._git
         handle = git.execute(  # ends its process when it is collected: it must outlive the call
             ["git", *argv],
@@ -105,7 +120,12 @@ class Repo:
                     process.wait(1.0)
             raise
         handle.proc = None
-        return process.returncode, cast(bytes, out), cast(bytes, err).decode("utf-8", "replace")
+        told = process.returncode, cast(bytes, out), cast(bytes, err).decode("utf-8", "replace")
+        if lasting and not told[0] and len(told[1]) < _MOST_KEPT[1]:
+            if len(self._told) >= _MOST_KEPT[0]:
+                self._told.pop(next(iter(self._told)))
+            self._told[argv] = told
+        return told
 
     def git(self, *argv: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
         code, out, err = self.run(*argv, given=given, env=env)
@@ -119,6 +139,25 @@ class Repo:
     # ------------------------------------------------------------ head and state
 
     def head(self) -> Head:
+        return self._plain_head() or self._asked_head()
+
+    def _plain_head(self) -> Head | None:
+        """HEAD where two small files say it plainly; git is asked where it is packed or kept
+        elsewhere.
+        """
+        try:
+            text = (self.git_dir / "HEAD").read_text("utf-8", "surrogateescape").strip()
+            name = text.removeprefix("ref: ")
+            if name != text:
+                text = (self.common_dir / name).read_text("ascii").strip()
+        except (OSError, UnicodeError):
+            return None
+        if not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", text):
+            return None
+        branch = name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else ""
+        return Head(text, branch) if branch or name == text else None
+
+    def _asked_head(self) -> Head:
         code, out, _ = self.run("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
         lines = out.decode("utf-8", "surrogateescape").split()
         if code or len(lines) < 2:
