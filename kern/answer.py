@@ -83,7 +83,7 @@ def _code(stage: Stage, line: str) -> tuple[Code, str]:
     if match is None or match[1] not in _CODES[stage]:
         return Code.UNCLEAR, ""
     code, reason = Code(match[1]), plain.line(match[2] or "")
-    if reason and code not in _REASONED:
+    if match[2] is not None and code not in _REASONED:
         return Code.UNCLEAR, ""
     if not reason and code in _REASONED and code is not Code.FAILED:
         return Code.UNCLEAR, ""

@@ -25,8 +25,9 @@ def encode(text: str) -> bytes:
 class Documents:
     """The two files that kern alone writes, at the top level of one working tree."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, scratch: Path | None = None) -> None:
         self.root = root
+        self.scratch = scratch
         self._parsed: tuple[str, Spec] = ("", spec.parse(""))
 
     def read(self, name: str) -> str | None:
@@ -41,7 +42,7 @@ class Documents:
             umask = os.umask(0)
             os.umask(umask)
             mode = 0o666 & ~umask
-        workspace.replace(place, encode(text), mode=mode)
+        workspace.replace(place, encode(text), mode=mode, scratch=self.scratch)
 
     def _place(self, name: str) -> Path:
         """Where the file really lies: a link inside the repository is followed, one out of it
@@ -69,9 +70,9 @@ class Documents:
         """Make a file (or the link that it was) of what an agent put in its place; the text that
         can be read there stays, else `text` comes back. Says whether anything was done.
         """
-        if form is None or self.form(name) == form:
-            return False
         place = self.root / name
+        if form is None or self.form(name) == form or not os.path.lexists(place):
+            return False
         with contextlib.suppress(OSError, KernError):
             text = decode(place.read_bytes()) if place.exists() else text
         if place.is_symlink():

@@ -3,6 +3,7 @@ sinks.
 """
 
 import os
+import re
 import secrets
 import shutil
 import time
@@ -96,6 +97,7 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
         extra=options.agent_env,
     )
     with process.signals(), lock.hold(scope, found.git_dir):
+        workspace.empty(found.git_dir / "kern")
         loop = Loop(Walk(found, scope, caller, templates, sink), options, sink)
         if scope.notice:
             sink(Warned(scope.notice))
@@ -229,7 +231,7 @@ class Loop:
                 text = at.key.text if at.key else ""
                 raise KernError(
                     f"the task in progress was begun on branch {at.other_branch}: {text}",
-                    hint=f"git switch {at.other_branch}, or set its marker in SPEC.md to [ ] here",
+                    hint=f"{_back(at.other_branch)}, or set its marker in SPEC.md to [ ] here",
                 )
             case Do.UNDO_COMMIT:
                 walk.recovery.undo_commit(at)
@@ -284,3 +286,9 @@ class Loop:
         )
         self.sink(ended)
         return ended.exit_code
+
+
+def _back(branch: str) -> str:
+    """The command that goes back to where a walk was begun."""
+    detached = re.fullmatch(r"HEAD-([0-9a-f]{7})", branch)
+    return f"git checkout --detach {detached[1]}" if detached else f"git switch {branch}"

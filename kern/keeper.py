@@ -25,7 +25,12 @@ class Keeper:
     def keep(self, key: Key, name: str, tree: str, parent: str) -> str:
         """A commit of the whole tree under the task's attempts; its short ref name."""
         return refs.keep(
-            self.repo, refs.slug(key), name, tree, f"{name}\n\nKern-Task: {key.text}\n", parent
+            self.repo,
+            refs.slug(key),
+            name,
+            tree,
+            f"{name}\n\nKern-Task: {plain.line(key.text)}\n",
+            parent,
         )
 
     # ---------------------------------------------------------------- the working tree

@@ -31,7 +31,18 @@ def spec(before: str, after: str | None, *, trusted: bool) -> tuple[str, list[st
         for rule in (_strike_attempts, _restore_markers):
             text, told = rule(before, old, text)
             said += told
+        if hidden := _hidden(before, old, text):
+            return before, [f"tasks were hidden in SPEC.md; put back whole: {hidden}"]
     return text, said
+
+
+def _hidden(before: str, old: Spec, text: str) -> str:
+    """What a fence or comment of the agent's makes unreadable, though each line is there."""
+    now = parse(text)
+    if now.unclosed and not old.unclosed:
+        return now.unclosed.message
+    found = _matches(before, old, text, now)
+    return "; ".join(task.text for task in old.tasks if task.key not in found)
 
 
 def _matches(before: str, old: Spec, text: str, now: Spec) -> dict[Key, Task]:
@@ -84,6 +95,9 @@ def _restore_tasks(before: str, old: Spec, after: str) -> tuple[str, list[str]]:
     """Tasks that are gone come back, with their notes, where they stood."""
     found = _matches(before, old, after, parse(after))
     gone = [task for task in old.tasks if task.key not in found]
+    if gone:  # a line that is there but hidden did not vanish
+        lines = _aligned(before.split("\n"), after.split("\n"))
+        gone = [task for task in gone if task.line - 1 not in lines]
     if not gone:
         return after, []
     spans = [(task.line, task.end) for task in gone]

@@ -7,6 +7,7 @@ from kern.keeper import Keeper
 from kern.observe import Situation, named
 from kern.pipeline import Stage
 from kern.repo import Repo
+from kern.settling import drop_start, sweep
 from kern.snapshot import Snapshots
 from kern.spec import Marker
 from kern.workspace import Scope
@@ -75,6 +76,7 @@ class Recovery:
         ref = self.keeper.back_to(start, f"{start.attempt}-killed")
         kept = f": its work is kept as {ref}, the tree is as it was before" if ref else ""
         self.warn(f"no longer in progress: {start.task.text}{kept}")
+        sweep(self.scope)  # or its answer would count again if the task is taken up again
         refs.delete(self.repo, start.ref, start.commit)
 
     def take_over(self, at: Situation) -> None:
@@ -98,8 +100,3 @@ class Recovery:
         self.warn(
             f"ticked while stage 2 was running, without its answer: back to [~]: {at.key.text}"
         )
-
-
-def drop_start(repo: Repo, at: Situation) -> None:
-    if at.start:
-        refs.delete(repo, at.start.ref, at.start.commit)

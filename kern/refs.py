@@ -1,9 +1,11 @@
 """kern's own refs: what stage 2 began with, and what was kept of failed work."""
 
 import hashlib
+import json
 import re
 from dataclasses import dataclass
 
+from kern import plain
 from kern.errors import KernError
 from kern.repo import Head, Repo
 from kern.spec import Key
@@ -39,9 +41,9 @@ def starts(repo: Repo) -> list[tuple[str, StartRef]]:
         ref, commit, tree, parents, message = fields
         said = dict(re.findall(r"^(Kern-[A-Za-z]+): ?(.*)$", message, re.M))
         ids = parents.split()
-        if len(ids) < 2 or "Kern-Task" not in said:
+        if len(ids) < 2 or "Kern-Key" not in said:
             continue
-        key = Key(said.get("Kern-Parent", ""), said["Kern-Task"], int(said.get("Kern-Nth", "1")))
+        key = Key(*json.loads(said["Kern-Key"]))
         attempt = int(said.get("Kern-Attempt", "1"))
         guard = ids[2] if len(ids) > 2 else ""
         start = StartRef(ref, commit, tree, ids[0], ids[1], guard, key, attempt)
@@ -53,12 +55,14 @@ def write_start(
     repo: Repo, head: Head, tree: str, index: str, guard: str, key: Key, attempt: int
 ) -> None:
     """Remember what stage 2 begins with, before its process exists."""
-    said = f"Kern-Parent: {key.parent}\nKern-Nth: {key.nth}\nKern-Attempt: {attempt}"
+    # The task in ASCII for kern, whatever bytes its text holds, and as text for people.
+    exact = json.dumps([key.parent, key.text, key.nth])
     sides = [
         repo.commit_object(index, (), "index\n"),
         repo.commit_object(guard, (), "git's own\n"),
     ]
-    message = f"before attempt {attempt}\n\nKern-Task: {key.text}\n{said}\n"
+    shown = f"Kern-Task: {plain.line(key.text)}\nKern-Key: {exact}\nKern-Attempt: {attempt}"
+    message = f"before attempt {attempt}\n\n{shown}\n"
     commit = repo.commit_object(tree, (head.commit, *sides), message)
     repo.git("update-ref", f"{START}/{repo.worktree}/{head.name}/@", commit)
 

@@ -4,14 +4,13 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from kern import answer, edit, plain, verdict, workspace
+from kern import answer, edit, plain, refs, verdict, workspace
 from kern.documents import LEARNINGS, Documents
 from kern.events import AttemptNoted, Sink
 from kern.history import Commit
 from kern.keeper import Keeper
 from kern.observe import Situation, said
 from kern.pipeline import ATTEMPTS, Outcome, Saved, Stage, Tier, skipped, tier
-from kern.recovery import drop_start
 from kern.repo import Entry, Repo
 from kern.spec import Key, Kind, Marker, Spec, Task
 from kern.summary import Settled
@@ -155,3 +154,8 @@ def opened(at: Situation) -> tuple[Key, Task]:
 
 def now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def drop_start(repo: Repo, at: Situation) -> None:
+    if at.start:
+        refs.delete(repo, at.start.ref, at.start.commit)

@@ -110,6 +110,7 @@ class Diagnostic:
 class Spec:
     tasks: tuple[Task, ...]
     diagnostics: tuple[Diagnostic, ...]
+    unclosed: Diagnostic | None = None  # a fence or comment that hides the rest
 
     @property
     def active(self) -> tuple[Task, ...]:
@@ -237,14 +238,15 @@ class _Reader:
             owner.body.append(line.strip())
 
     def spec(self) -> Spec:
+        unclosed = None
         if self.closer and (self.hidden or self.stack):
             what = "comment" if self.closer == "-->" else "code fence"
             hides = (
                 f"{self.hidden} task line(s)" if self.hidden else "what kern notes under the task"
             )
-            self.diagnostics.append(
-                Diagnostic(self.opened, f"the {what} opened here is never closed and hides {hides}")
-            )
+            said = f"the {what} opened here is never closed and hides {hides}"
+            unclosed = Diagnostic(self.opened, said)
+            self.diagnostics.append(unclosed)
         seen: dict[tuple[str, str], int] = {}
         tasks: list[Task] = []
         drafts = self.drafts
@@ -272,7 +274,7 @@ class _Reader:
                     body=tuple(draft.body),
                 )
             )
-        return Spec(tuple(tasks), tuple(self.diagnostics))
+        return Spec(tuple(tasks), tuple(self.diagnostics), unclosed)
 
 
 def _opens(stripped: str) -> str:

@@ -43,7 +43,7 @@ class Walk:
         self.caller = caller
         self.sink = sink
         self._forms: dict[str, str | None] = {}
-        self.papers = Documents(repo.root)
+        self.papers = Documents(repo.root, repo.git_dir / "kern")
         self.snapshots = Snapshots(repo)
         self.observer = Observer(repo, scope, self.papers, self.snapshots)
         self.keeper = Keeper(repo, self.snapshots, sink)
@@ -55,6 +55,11 @@ class Walk:
         )
 
     def look(self) -> Situation:
+        if unclosed := self.papers.spec()[1].unclosed:
+            raise KernError(
+                f"{SPEC} line {unclosed.line}: {unclosed.message}",
+                hint="close it, then run kern again: it resumes",
+            )
         self._one_active()
         return self.observer.look()
 

@@ -192,10 +192,16 @@ def _failure(path: Path, exc: OSError) -> KernError:
     return KernError(f"cannot use {path}: {exc.strerror}", hint="then run kern again: it resumes")
 
 
-def replace(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Write a whole file or nothing, and onto the disk before it takes the old one's place."""
+def replace(path: Path, data: bytes, *, mode: int = 0o600, scratch: Path | None = None) -> None:
+    """Write a whole file or nothing, and onto the disk before it takes the old one's place.
+    `scratch`: a folder for the half-written file, where one beside the old would be in a person's
+    way.
+    """
     with reported(path):
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        beside = path.parent
+        if scratch and scratch.is_dir() and scratch.stat().st_dev == beside.stat().st_dev:
+            beside = scratch
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=beside)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
@@ -207,6 +213,17 @@ def replace(path: Path, data: bytes, *, mode: int = 0o600) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
+
+
+def empty(folder: Path) -> None:
+    """Make the folder, or clear it of what a killed kern left there."""
+    with reported(folder):
+        folder.mkdir(exist_ok=True)
+        for entry in list(os.scandir(folder)):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                os.unlink(entry.path)
 
 
 def read(path: Path) -> bytes | None:
