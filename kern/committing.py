@@ -151,7 +151,7 @@ class Committer:
         """HEAD's new commit is the task's, or it is taken back; why, empty when it holds."""
         now = self.repo.head()
         if now.branch != at.head.branch:
-            self.repo.switch_back(at.head)
+            history.switch_back(self.repo, at.head)
             self.sink(Warned(f"stage 3 switched to {now.name}: switched back"))
             now = self.repo.head()
         if now.commit == at.head.commit:
@@ -170,7 +170,7 @@ class Committer:
         return self._take_back(at, now, why) if why else ""
 
     def _take_back(self, at: Situation, now: Head, why: str) -> str:
-        self.repo.move_head(at.head.commit, now.commit, "not the task's commit")
+        history.move_head(self.repo, at.head.commit, now.commit, "not the task's commit")
         self.sink(Warned(f"stage 3's commit taken back: {why}"))
         return why
 

@@ -157,7 +157,9 @@ class Loop:
         self.began = time.monotonic()
 
     def run(self) -> int:
-        self.walk.end_orphans()
+        # Step 0: an agent that outlived a killed kern would go on editing the tree.
+        if ended := process.sweep(("KERN_ROOT", str(self.walk.repo.root))):
+            self.sink(Warned(f"ended {ended} process(es) that an earlier run left behind"))
         if note := self._ignored():
             self.sink(Warned(note))
         error: BaseException | None = None

@@ -1,4 +1,4 @@
-"""What HEAD's history and reflog tell: commits since a base, what they changed, who made them."""
+"""HEAD: the commits since a base, what they changed, who made them; and moving it back."""
 
 import re
 from dataclasses import dataclass
@@ -76,3 +76,25 @@ def marked(repo: Repo, word: str) -> frozenset[str]:
     pattern = re.compile(rf"kern [0-9a-f]+ {word}\b")
     rows = (row.partition("\0") for row in out.decode("utf-8", "replace").splitlines())
     return frozenset(sha for sha, _, said in rows if pattern.match(said))
+
+
+def move_head(repo: Repo, new: str, old: str, why: str) -> None:
+    """Compare and swap of the branch or the detached HEAD; no file is touched."""
+    repo.git("update-ref", "-m", f"kern: {why}", "HEAD", new, old)
+
+
+def switch_back(repo: Repo, head: Head) -> None:
+    """HEAD names the branch again that it named; no file is touched."""
+    if head.branch:
+        repo.git("symbolic-ref", "-m", "kern: switch back", "HEAD", f"refs/heads/{head.branch}")
+    else:
+        repo.git("update-ref", "--no-deref", "-m", "kern: switch back", "HEAD", head.commit)
+
+
+def restore_branch(repo: Repo, head: Head, commit: str) -> bool:
+    """Make the branch again where it is gone; says whether it was."""
+    ref = f"refs/heads/{head.branch}"
+    if not head.branch or repo.run("show-ref", "--verify", "--quiet", ref)[0] == 0:
+        return False
+    repo.git("update-ref", "-m", "kern: branch back", ref, commit)
+    return True

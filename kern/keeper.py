@@ -133,11 +133,11 @@ class Keeper:
             told.append(f"it left a mess ({what}); cleared")
         if changed := guard.put_back(self.repo, f"{start.guard}^{{tree}}"):
             told.append(f"it changed git's own {some(changed)}; put back")
-        if self.repo.restore_branch(head, start.base):
+        if history.restore_branch(self.repo, head, start.base):
             told.append(f"it removed the branch {head.branch}; put back")
         branch = self.repo.branch()
         if branch != head.branch:
-            self.repo.switch_back(head)
+            history.switch_back(self.repo, head)
             told.append(f"it switched to {branch or 'a detached HEAD'}; switched back")
         self.undo_commits(start, "stage 2")
         self.index_back(start)
@@ -157,7 +157,7 @@ class Keeper:
             return
         tip = history.commit(self.repo, head.commit)
         ref = self.keep(start.task, f"{start.attempt}-commit", tip.tree, tip.sha)
-        self.repo.move_head(start.base, head.commit, "an agent's commit taken back")
+        history.move_head(self.repo, start.base, head.commit, "an agent's commit taken back")
         self.warn(f"the agent committed by itself: taken back, kept as {ref}")
 
 

@@ -38,7 +38,7 @@ class Recovery:
         tip = history.commit(self.repo, at.head.commit)
         rewritten = history.since(self.repo, at.base, tip.sha) is None
         onto = at.base if rewritten else tip.parents[0]
-        self.repo.move_head(onto, tip.sha, "not the task's commit")
+        history.move_head(self.repo, onto, tip.sha, "not the task's commit")
         self.warn(
             f"a commit of stage 3 that is not the task's taken back: {tip.sha[:7]} {tip.subject}"
         )

@@ -168,14 +168,6 @@ class Repo:
         name = lines[1]
         return Head(lines[0], name.removeprefix("refs/heads/") if name != "HEAD" else "")
 
-    def restore_branch(self, head: Head, commit: str) -> bool:
-        """Make the branch again where it is gone; says whether it was."""
-        ref = f"refs/heads/{head.branch}"
-        if not head.branch or self.run("show-ref", "--verify", "--quiet", ref)[0] == 0:
-            return False
-        self.git("update-ref", "-m", "kern: branch back", ref, commit)
-        return True
-
     def identity(self) -> str:
         """git's complaint about who commits; empty when it knows."""
         for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
@@ -262,19 +254,6 @@ class Repo:
             given=message.encode("utf-8", "surrogateescape"),
             env=_KERN,
         )
-
-    # ------------------------------------------------------------ moving and merging
-
-    def move_head(self, new: str, old: str, why: str) -> None:
-        """Compare and swap of the branch or the detached HEAD; no file is touched."""
-        self.git("update-ref", "-m", f"kern: {why}", "HEAD", new, old)
-
-    def switch_back(self, head: Head) -> None:
-        """HEAD names the branch again that it named; no file is touched."""
-        if head.branch:
-            self.git("symbolic-ref", "-m", "kern: switch back", "HEAD", f"refs/heads/{head.branch}")
-        else:
-            self.git("update-ref", "--no-deref", "-m", "kern: switch back", "HEAD", head.commit)
 
     def merge(self, base: str, ours: str, theirs: str) -> tuple[str, list[str]]:
         """Three-way merge of trees: the merged tree, or the paths in conflict."""

@@ -7,7 +7,7 @@ never on disk before HEAD has it, and work is kept, then put back, then noted.
 
 from collections.abc import Collection, Mapping, Sequence
 
-from kern import answer, edit, guard, index, plain, process, reconcile, refs, verdict, workspace
+from kern import answer, edit, guard, index, plain, reconcile, refs, verdict, workspace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.choice import select
@@ -308,11 +308,6 @@ class Walk:
         noted = {**naming(key), "stage": str(stage), "attempt": attempt, "run": self.caller.run}
         value = stage_file(told, {**noted, **facts})
         workspace.save(self.scope, stage, value)
-
-    def end_orphans(self) -> None:
-        """Step 0: an agent that outlived a killed kern would go on editing the tree."""
-        if ended := process.sweep(("KERN_ROOT", str(self.repo.root))):
-            self.warn(f"ended {ended} process(es) that an earlier run left behind")
 
 
 def _new_faults(before: str, after: str) -> list[str]:

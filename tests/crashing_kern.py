@@ -3,7 +3,8 @@
 Imports kern once, then reads a job per line, {"argv", "cwd", "env", "where"}, and plays it in a
 fork: `kern ARGV…` in that folder and environment. `where` says after which write it dies by
 SIGKILL: what was written, `stage2.json`, the second time `stage2.json#2`, or a number for that one
-of all; empty for none. Answers {"code", "out", "err", "writes"}: the names of the writes in order.
+of all; with `before ` in front just before it; empty for none. Answers {"code", "out", "err",
+"writes"}, the last being the names of the writes in order.
 """
 
 import contextlib
@@ -37,6 +38,10 @@ class Deaths:
         self.log = log
         self.seen: Counter[str] = Counter()
 
+    def begins(self, name: str) -> None:
+        if self.where == f"before {name}#{self.seen[name] + 1}":
+            os.kill(os.getpid(), signal.SIGKILL)
+
     def wrote(self, name: str) -> None:
         self.seen[name] += 1
         os.write(self.log.fileno(), f"{name}#{self.seen[name]}\n".encode())
@@ -49,8 +54,10 @@ def watch(deaths: Deaths) -> None:
     replace, run, put_back = os.replace, Repo.run, Snapshots.put_back
 
     def replacing(source: Any, target: Any, **how: Any) -> None:
+        name = Path(target).name
+        deaths.begins(name)
         replace(source, target, **how)
-        if (name := Path(target).name) != "kern.holder":
+        if name != "kern.holder":
             deaths.wrote(name)
 
     def running(self: Repo, *argv: str, **how: Any) -> tuple[int, bytes, str]:

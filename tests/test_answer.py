@@ -116,6 +116,7 @@ def test_a_last_line_that_only_holds_a_code_is_no_code(code: str, form: str) -> 
         "Could not reach SUCCESS",
         "SUCCESS SUCCESS",
         "SUCCESS or FAILED",
+        "SUCCESS:",
         "SUCCESS: all good",
         "DECOMPOSED: into three",
         "SU\u0421CESS",

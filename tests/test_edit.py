@@ -3,11 +3,13 @@
 import re
 import time
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from kern import edit
 from kern.spec import Key, Kind, Marker, Spec, Task, parse
+from tests.conftest import Fake, Git, Inline
 from tests.test_spec import documents, nasty, offset
 
 
@@ -375,3 +377,28 @@ def test_learnings_of_any_bytes_never_raise() -> None:
         new = edit.add_learning(text, "2025-01-31", "t", text)
         assert new.startswith(text)
         assert edit.learnings(new)
+
+
+# -------------------------------------------------------------------- a whole run
+
+
+@pytest.mark.parametrize(
+    "odd", [b"caf\xe9", b"\x01\x0c\x1b[31m", b"nul \x00", b"\xc3\xa9 & {TASK} $1"]
+)
+def test_odd_bytes_of_a_task_go_through_a_whole_run(
+    repo: Path, fake: Fake, inline: Inline, git: Git, odd: bytes
+) -> None:
+    text = b"\xef\xbb\xbf# T\r\n\r\n-\t[ ]\ttask " + odd + b"\r\n\tits \xff\r\n* [X] done\x0c"
+    (repo / "SPEC.md").write_bytes(text)
+    heard = inline(1)
+    assert heard.code == 0, heard.err
+    assert "warning" not in heard.err
+    assert fake.stages == ["research", "implement", "commit"]
+    new = (repo / "SPEC.md").read_bytes()
+    notes = [line for line in new.split(b"\r\n") if b"> " in line]
+    assert len(notes) == 4
+    for note in notes:
+        new = new.replace(note + b"\r\n", b"")
+    assert new == text.replace(b"[ ]", b"[x]")
+    assert git("log", "--format=%s") == "do the task\nstart"
+    assert git("for-each-ref", "refs/kern") == ""

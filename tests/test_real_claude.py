@@ -105,8 +105,6 @@ class Talk:
 
     done: Counter[tuple[str, str]]
     refused: Counter[tuple[str, str]]
-    tools: tuple[str, ...]
-    stderr: str
 
 
 Ask = Callable[..., Talk]
@@ -118,7 +116,7 @@ def ask(serve: Serve, repo: Path) -> Ask:
 
     def run(stage: Stage, *calls: Turn, helper: Sequence[Turn] = ()) -> Talk:
         script = {stage.value: [*calls, say("ok")], "helper": [*helper, say("ok")]}
-        server = serve(**script)
+        serve(**script)
         ended = subprocess.run(
             [claude.COMMAND, *claude.argv(stage, "opus")],
             cwd=repo,
@@ -129,12 +127,12 @@ def ask(serve: Serve, repo: Path) -> Ask:
             timeout=60,
             check=True,
         )
-        return _talk(json.loads(ended.stdout), server.requests[0].tools, ended.stderr)
+        return _talk(json.loads(ended.stdout))
 
     return run
 
 
-def _talk(transcript: list[dict[str, Any]], tools: tuple[str, ...], stderr: str) -> Talk:
+def _talk(transcript: list[dict[str, Any]]) -> Talk:
     named: dict[str, tuple[str, str]] = {}
     done: Counter[tuple[str, str]] = Counter()
     refused: Counter[tuple[str, str]] = Counter()
@@ -149,7 +147,7 @@ def _talk(transcript: list[dict[str, Any]], tools: tuple[str, ...], stderr: str)
             elif block.get("type") == "tool_result":
                 name = named[block["tool_use_id"]]
                 (refused if _is_refusal(block) else done)[name] += 1
-    return Talk(done, refused, tools, stderr)
+    return Talk(done, refused)
 
 
 def _is_refusal(result: dict[str, Any]) -> bool:

@@ -4,11 +4,13 @@ import random
 import time
 from collections import Counter
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from kern import edit, reconcile
 from kern.spec import Key, Kind, Marker, Task, parse
+from tests.conftest import Fake, Inline
 from tests.test_spec import nasty
 
 BEFORE = (
@@ -184,6 +186,51 @@ def test_an_editor_that_turned_the_line_ends_lost_no_order() -> None:
     before = BEFORE.replace("\n", "\r\n")
     after = BEFORE.replace("  > **Attempt 2:** no again\n", "").replace("- [x] first\n", "")
     assert state(mended(after, before)) == state(BEFORE)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        f"```\n{BEFORE}",
+        f"<!--\n{BEFORE}",
+        f"```\n{BEFORE}```\n",
+        f"<!--\n{BEFORE}-->\n",
+        BEFORE.replace("- [ ] third\n", "```\n- [ ] third\n```\n"),
+        BEFORE.replace("- [x] first\n", "<!--\n- [x] first\n-->\n"),
+        BEFORE.replace("    > **Skipped:** later\n", "    > **Skipped:** later\n    ~~~\n"),
+    ],
+)
+def test_an_agent_cannot_hide_tasks(after: str) -> None:
+    again = mended(after)
+    assert state(again) == state(BEFORE)
+    assert parse(again).diagnostics == ()
+    assert warned(after)
+
+
+def test_a_task_that_a_person_commented_out_is_not_put_back() -> None:
+    after = BEFORE.replace("- [x] first\n", "<!--\n- [x] first\n").replace(
+        "  >   - Files: a.py\n", "  >   - Files: a.py\n-->\n"
+    )
+    assert reconcile.spec(BEFORE, after, trusted=True) == (after, [])
+
+
+@pytest.mark.parametrize("half", ["  ```\n  code\n", "```\n", "<!--\n"])
+def test_a_fence_that_a_person_has_half_written_stops_the_run_and_is_left_alone(
+    repo: Path, fake: Fake, inline: Inline, half: str
+) -> None:
+    spec = repo / "SPEC.md"
+    first = half.startswith(" ")
+    order = "cat SPEC.md half" if first else "cat half SPEC.md"
+    (repo / "half").write_text(half)
+    fake.script(research=[{"run": [f"{order} > new; mv new SPEC.md"], "result": "a\n\nREADY"}])
+    heard = inline(1)
+    assert heard.code in (1, 2)
+    assert "never closed" in heard.err.rpartition("kern: ")[2]
+    task = "- [~] add a greeting\n"
+    assert spec.read_text() == (task + half if first else half + task)
+    spec.write_text(task)
+    assert inline(1).code == 0
+    assert fake.stages == ["research", "implement", "commit"]
 
 
 # -------------------------------------------------------------------- notes that vanished

@@ -253,9 +253,9 @@ def test_head_moves_only_from_where_it_was_expected(repo: Path, git: Git) -> Non
     second = commit(git, repo, a_txt="2\n")
     found = repository.open_at(repo)
     with pytest.raises(GitFailed):
-        found.move_head(base, first, "no")
+        history.move_head(found, base, first, "no")
     assert git("rev-parse", "HEAD") == second
-    found.move_head(base, second, "yes")
+    history.move_head(found, base, second, "yes")
     assert git("rev-parse", "HEAD", "main") == f"{base}\n{base}"
     assert (repo / "a.txt").read_text() == "2\n"
     assert git("reflog", "-1", "--format=%gs") == "kern: yes"
@@ -405,6 +405,45 @@ def test_put_back_keeps_first_what_nobody_has_kept(repo: Path, git: Git) -> None
     commit(git, repo, a_txt="committed\n")
     held.put_back(KEY, wanted, start=start, known=after, base=base, name="1-edited")
     assert (repo / "a.txt").read_text() == "committed\n"
+
+
+def test_paths_that_a_person_s_commit_touched_meanwhile_are_left_alone(
+    repo: Path, git: Git
+) -> None:
+    found = repository.open_at(repo)
+    held, _ = keeping(found)
+    head = found.head()
+    tree = held.snapshots.take()
+    refs.write_start(found, head, tree, index.tree(found), tree, KEY, 1)
+    ((_, start),) = refs.starts(found)
+    commit(git, repo, a_txt="a person's\n")
+    (repo / "own.txt").write_text("agent's\n")
+    git("add", "own.txt")
+    ref = held.back_to(start, "1-killed")
+    assert git("show", f"refs/{ref}:own.txt") == "agent's"
+    assert git("status", "--porcelain") == ""
+    assert (repo / "a.txt").read_text() == "a person's\n"
+    assert (repo / "own.txt").read_text() == "mine\n"
+
+
+def test_flags_in_the_index_survive_when_their_files_are_put_back(repo: Path, git: Git) -> None:
+    git("update-index", "--assume-unchanged", "a.txt")
+    git("update-index", "--skip-worktree", "own.txt")
+    (repo / "a.txt").write_text("local\n")
+    (repo / "own.txt").write_text("local\n")
+    found = repository.open_at(repo)
+    held, _ = keeping(found)
+    before = held.snapshots.take()
+    flags = git("ls-files", "-v")
+    (repo / "a.txt").write_text("agent's\n")
+    (repo / "own.txt").write_text("agent's\n")
+    after = held.snapshots.take()
+    wanted = {path: old for path, (old, _) in found.changed(before, after).items()}
+    base = found.head().commit
+    held.put_back(KEY, wanted, start=before, known=after, base=base, name="1-edited")
+    assert (repo / "a.txt").read_text() == (repo / "own.txt").read_text() == "local\n"
+    assert git("ls-files", "-v") == flags
+    assert git("status", "--porcelain") == ""
 
 
 # ---------------------------------------------------------------- odd repositories

@@ -31,6 +31,7 @@ TASK = "- [ ] add a greeting\n"
 WORK = ["sed -i s/seven/SEVEN/ a.txt", "echo work >> work.txt"]
 DONE = "Wrote it.\n\nSUCCESS"
 WORKS = {"run": WORK, "result": DONE}
+LEARNS = {"run": WORK, "result": "Wrote it.\n\n## Learned\nGreet late.\n\nSUCCESS"}
 FAILS = {"run": WORK, "result": "FAILED: it does not link"}
 COMMITS = {"commit": True, "result": "committed"}
 DIES = {"kill": "parent"}
@@ -267,6 +268,17 @@ def test_a_task_begun_on_another_branch_stops_the_run_until_one_switches_back(
     is_done_once(bench)
 
 
+def test_begun_on_a_detached_head_the_hint_is_something_that_git_accepts(bench: Bench) -> None:
+    bench.git("checkout", "-q", "--detach")
+    bench.killed(anew=True, implement=[HALFWAY, WORKS])
+    bench.git("switch", "-q", "main")
+    hint = re.search(r"hint: (git [^,]+),", bench.resumed(code=1).err)
+    assert hint
+    bench.git(*hint[1].split()[1:])
+    assert bench.kern("1", "0").code == 0
+    is_done_once(bench)
+
+
 def test_unmarked_on_the_other_branch_the_task_is_done_there(bench: Bench) -> None:
     """A branch `a` that became `a/b`: the start ref of the old name stands in nobody's way."""
     bench.git("switch", "-qc", "a")
@@ -388,6 +400,17 @@ def test_a_committed_task_is_finished_even_without_any_ref_or_file(bench: Bench)
     assert bench.spec.startswith("- [x]")
 
 
+def test_the_last_subtask_ticks_its_parent_after_the_kill_as_well(bench: Bench) -> None:
+    bench.write("SPEC.md", "- [ ] all\n  - [x] first\n  - [ ] add a greeting\n")
+    bench.killed(anew=True, implement=[WORKS], commit=[{**COMMITS, "kill": "parent"}])
+    assert bench.spec.startswith("- [ ] all\n  - [x] first\n  - [~] add a greeting\n")
+    bench.resumed()
+    assert not bench.asked
+    assert bench.spec.startswith("- [x] all\n  - [x] first\n  - [x] add a greeting\n")
+    assert bench.spec == bench.head("SPEC.md") + "\n"
+    nothing_of_the_persons_is_touched(bench)
+
+
 def test_a_lock_that_a_killed_git_left_is_named_and_not_deleted(bench: Bench) -> None:
     bench.killed(implement=[WORKS], commit=[{**COMMITS, "kill": "parent"}])
     lock = bench.root / ".git" / "index.lock"
@@ -489,6 +512,19 @@ def test_the_work_of_a_task_that_was_taken_away_is_kept_and_put_back(
     nothing_of_the_persons_is_touched(bench)
 
 
+def test_a_task_taken_up_again_after_another_begins_anew(bench: Bench) -> None:
+    """What its first walk saved was kept and put back: it must not count again."""
+    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
+    bench.write("SPEC.md", "- [ ] add a greeting\n- [~] write the manual\n")
+    dies_next = [{"result": "READY"}, DIES, {"result": "- Files: a.txt\n\nREADY"}]
+    bench.fake.script(research=dies_next)
+    bench.resumed(code=-signal.SIGKILL)
+    bench.write("SPEC.md", "- [~] add a greeting\n- [ ] write the manual\n")
+    bench.resumed()
+    assert bench.asked == ["research", "implement", "commit"]
+    is_done_once(bench)
+
+
 # ------------------------------------------------------------ g, h: decided, not yet carried out
 
 
@@ -526,6 +562,19 @@ def nothing_but_the_spec_differs(bench: Bench) -> None:
     assert status == [" M a.txt", " M own.txt", "A  staged.txt", "?? junk.txt"]
     diff = bench.git("diff", "-U0", "a.txt").splitlines()
     assert [line for line in diff if line[0] in "+-"][2:] == ["-one", "+one (mine)"]
+
+
+def test_a_killed_split_is_asked_for_again_as_a_split(bench: Bench) -> None:
+    notes = [f"  > **Attempt {number}:** no\n" for number in (1, 2, 3)]
+    bench.write("SPEC.md", "".join([TASK, *notes]))
+    split = {"result": "## Subtasks\n- [ ] one half\n- [ ] other half\n\nDECOMPOSED"}
+    bench.killed(anew=True, implement=[HALFWAY, split])
+    bench.resumed()
+    assert bench.asked == ["implement"]
+    assert "Mode: decompose" in bench.fake.calls[-1]["prompt"]
+    assert bench.spec.endswith("  - [ ] one half\n  - [ ] other half\n")
+    assert bench.spec.startswith(TASK) and bench.spec.count("> **Attempt") == 3
+    nothing_but_the_spec_differs(bench)
 
 
 # ------------------------------------------------------------ i: proved, on its base
@@ -859,8 +908,7 @@ def test_branches_that_are_spelled_alike_keep_their_files_and_locks_apart(bench:
 
 
 def test_a_learning_is_written_once_though_the_run_died_after_its_commit(bench: Bench) -> None:
-    learned = {"run": WORK, "result": "Wrote it.\n\n## Learned\nGreet late.\n\nSUCCESS"}
-    bench.killed(implement=[learned], commit=[{**COMMITS, "kill": "parent"}])
+    bench.killed(implement=[LEARNS], commit=[{**COMMITS, "kill": "parent"}])
     assert not (bench.root / "LEARNINGS.md").exists()
     bench.clean_tmp()
     bench.resumed()
@@ -900,9 +948,23 @@ def test_an_agent_that_outlived_its_kern_is_ended_before_anything_else(bench: Be
     is_done_once(bench)
 
 
+@pytest.mark.parametrize("write", ["SPEC.md#2", "LEARNINGS.md#1"])
+def test_a_half_written_file_is_not_left_lying_about(bench: Bench, write: str) -> None:
+    bench.crashed(f"before {write}", implement=[LEARNS])
+    bench.resumed()
+    assert bench.subjects == ["start", "do the task"]
+    nothing_of_the_persons_is_touched(bench)
+    assert not bench.left
+
+
+def test_private_indexes_of_killed_runs_do_not_pile_up(bench: Bench) -> None:
+    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
+    bench.resumed()
+    assert not list((bench.root / ".git").rglob("*index-*"))
+
+
 # ------------------------------------------------------------ killed after each of kern's writes
 
-LEARNS = {"run": WORK, "result": "Wrote it.\n\n## Learned\nGreet late.\n\nSUCCESS"}
 STORIES: dict[str, dict[str, Script]] = {
     "success": {"implement": [LEARNS]},
     "fails, then succeeds": {"implement": [FAILS, LEARNS]},
