@@ -21,6 +21,7 @@ from kern.events import (
 )
 from kern.pipeline import Outcome
 
+_MOST_SHOWN = 20  # waiting tasks in the summary
 _STYLES = {
     Outcome.DONE: "bold green",
     Outcome.DECOMPOSED: "cyan",
@@ -49,6 +50,8 @@ class Console:
             case TaskStarted():
                 self.task = event.task
                 resumed = f" (resumed: {event.resumed})" if event.resumed else ""
+                if self.live:
+                    self.live.print("", "")
                 self._say(f"task: {plain.line(event.task, 160)}{resumed}", "bold")
             case StageStarted():
                 again = f", attempt {event.attempt}" if event.attempt > 1 else ""
@@ -113,8 +116,10 @@ class Console:
             self._say(f"  needs help: {plain.line(task, 100)}: {plain.line(why)}", "yellow")
         if event.stuck:
             self._say("open tasks remain, but none is ready:", "yellow")
-            for task, why in event.stuck:
+            for task, why in event.stuck[:_MOST_SHOWN]:
                 self._say(f"  {plain.line(task, 100)}: {plain.line(why)}", "yellow")
+            if (more := len(event.stuck) - _MOST_SHOWN) > 0:
+                self._say(f"  and {more} more: kern status", "yellow")
         if event.done:
             self._say("no gates are configured: the commits are unverified but for git's facts")
         self._say(_next(event))

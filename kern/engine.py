@@ -7,8 +7,8 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kern import bundle, choice, lock, operations, process, repo, spec, summary, workspace
@@ -44,7 +44,6 @@ class Options:
     command: str = claude.COMMAND
     sleep: Callable[[float], None] = time.sleep
     tick: Callable[[float], None] = lambda seconds: None
-    agent_env: Mapping[str, str] = field(default_factory=dict)
 
 
 def prepare(folder: Path) -> tuple[Repo, Documents, Spec]:
@@ -86,16 +85,7 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
     _require(options.command)
     scope = workspace.scope(found.root, found.head().name)
     run_id = secrets.token_hex(8)
-    caller = Caller(
-        found.root,
-        scope,
-        run_id,
-        sink,
-        options.command,
-        options.sleep,
-        options.tick,
-        extra=options.agent_env,
-    )
+    caller = Caller(found.root, scope, run_id, sink, options.command, options.sleep, options.tick)
     with process.signals(), lock.hold(scope, found.git_dir):
         workspace.empty(found.git_dir / "kern")
         loop = Loop(Walk(found, scope, caller, templates, sink), options, sink)

@@ -4,7 +4,7 @@ import mmap
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tenacity import (
@@ -49,7 +49,6 @@ class Caller:
     tick: Callable[[float], None] = lambda seconds: None
     cost_usd: float = 0.0
     unpriced: int = 0  # stages without a cost in their answer
-    extra: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def mark(self) -> tuple[str, str]:
