@@ -173,7 +173,6 @@ class Caller:
         return {
             **given,
             **claude.environment(stage),
-            **self.extra,
             "KERN_ROOT": str(self.root),
             **env,
         }

@@ -27,7 +27,7 @@ from kern import cli
 from kern.repo import Entry, Repo
 from kern.snapshot import Snapshots
 
-MOVES = ("update-ref", "symbolic-ref", "commit")
+MOVES = ("update-ref", "commit")
 
 
 class Deaths:
