@@ -1,5 +1,5 @@
-"""What an agent with full access could plant in the git directory: configuration and hooks, kept as
-a tree.
+"""What an agent with full access could do to git itself: plant configuration and hooks (kept as a
+tree, put back), and push (refused).
 """
 
 import os
@@ -80,3 +80,13 @@ def _read(repo: Repo) -> dict[str, Entry]:
         except FileNotFoundError:
             continue
     return found
+
+
+def refuse_push(repo: Repo) -> list[tuple[str, str]]:
+    """Settings under which git cannot push to this repository's remotes, from a script either:
+    what is pushed cannot be undone. A remote with a push URL of its own is not covered.
+    """
+    _, out, _ = repo.run("config", "-z", "--get-regexp", r"^remote\..*\.url$")
+    urls = [record.partition(b"\n")[2] for record in out.split(b"\0") if record]
+    key = "url.kern-refuses-push://.pushInsteadOf"
+    return [(key, os.fsdecode(url)) for url in urls]

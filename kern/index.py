@@ -68,6 +68,14 @@ def tree_with(repo: Repo, tree: str, changes: Mapping[str, Entry | None]) -> str
         return repo.text("write-tree", env=env)
 
 
+def flagged(repo: Repo) -> set[str]:
+    """Entries that a person marked assume-unchanged (lower case) or skip-worktree: to write them
+    anew would drop the mark.
+    """
+    records = repo.git("ls-files", "-z", "-v").split(b"\0")
+    return {os.fsdecode(r[2:]) for r in records if r[:1] == b"S" or r[:1].islower()}
+
+
 def reset(repo: Repo, tree: str) -> None:
     """The person's index as a whole from a tree, where nothing else makes it whole again."""
     repo.git("read-tree", tree)

@@ -85,8 +85,11 @@ class Keeper:
         self.snapshots.put_back(wanted)
         # What the index remembers of the files on the disk (size, time) may be the agent's: renew
         # it.
-        held = self.repo.entries(index.tree(self.repo)) if wanted else {}
-        index.update(self.repo, {path: held[path] for path in wanted if path in held})
+        if wanted:
+            held = self.repo.entries(index.tree(self.repo))
+            fixed = index.flagged(self.repo)
+            renewed = {path: held[path] for path in wanted if path in held and path not in fixed}
+            index.update(self.repo, renewed)
 
     def touched(self, base: str) -> Collection[str]:
         """The paths that HEAD's move since the base touched."""

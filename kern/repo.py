@@ -188,15 +188,6 @@ class Repo:
         """Whether git leaves the path out; a tracked one is never ignored."""
         return self.run("check-ignore", "--quiet", path)[0] == 0
 
-    def refuse_push(self) -> list[tuple[str, str]]:
-        """Settings under which git cannot push to this repository's remotes, from a script either:
-        what is pushed cannot be undone. A remote with a push URL of its own is not covered.
-        """
-        _, out, _ = self.run("config", "-z", "--get-regexp", r"^remote\..*\.url$")
-        urls = [record.partition(b"\n")[2] for record in out.split(b"\0") if record]
-        key = "url.kern-refuses-push://.pushInsteadOf"
-        return [(key, os.fsdecode(url)) for url in urls]
-
     # ------------------------------------------------------------ objects
 
     def blob(self, data: bytes, *, path: str | None = None) -> str:

@@ -182,7 +182,7 @@ class Walk:
                 attempt=at.attempt,
                 mode=str(mode),
                 env={"GIT_REFLOG_ACTION": f"kern {self.caller.run} stage 2"},
-                config=self.repo.refuse_push(),
+                config=guard.refuse_push(self.repo),
                 again=again,
             )
         except KernError:

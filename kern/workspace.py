@@ -194,8 +194,7 @@ def _failure(path: Path, exc: OSError) -> KernError:
 
 def replace(path: Path, data: bytes, *, mode: int = 0o600, scratch: Path | None = None) -> None:
     """Write a whole file or nothing, and onto the disk before it takes the old one's place.
-    `scratch`: a folder for the half-written file, where one beside the old would be in a person's
-    way.
+    `scratch`: where the half-written file goes if one beside the old would be in a person's way.
     """
     with reported(path):
         beside = path.parent
