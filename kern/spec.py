@@ -5,8 +5,9 @@ part of its line, so that an edit can put every byte back.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 EXAMPLE = "- [ ] Add a --version flag that prints the version from pyproject.toml"
 
@@ -27,11 +28,10 @@ class Kind(StrEnum):
     AFTER = "After"
 
 
-_KINDS = frozenset(Kind)
+_KINDS = {str(kind): kind for kind in Kind}
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """Identifies a task across edits: its parent's text, its own, which of the equal ones."""
 
     parent: str
@@ -39,8 +39,7 @@ class Key:
     nth: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     kind: Kind
     text: str  # of the first line; of a research note all lines
     line: int
@@ -48,8 +47,7 @@ class Note:
     number: int = 0  # of an attempt
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     key: Key
     marker: Marker
     line: int  # 1-based, as an editor shows it
@@ -122,17 +120,23 @@ class Spec:
 
 @dataclass(slots=True)
 class _Draft:
-    """A task while its lines are still being read."""
+    """A task while its lines are still being read. Most have no subtasks, notes or body: no lists
+    then.
+    """
 
-    match: re.Match[str]
+    text: str
+    marker: Marker
+    column: int
+    margin: str
+    bullet: str
     line: int
     indent: int
     parent: int | None
     end: int
     block_end: int
-    subtasks: list[int] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
-    body: list[str] = field(default_factory=list)
+    subtasks: list[int] | None = None
+    notes: list[Note] | None = None
+    body: list[str] | None = None
 
 
 _ITEM = re.compile(
@@ -141,6 +145,7 @@ _ITEM = re.compile(
 )
 _NOTE = re.compile(r"\*\*([A-Z][a-z]+)(?: (\d{1,9}))?:\*\*[ \t]*(.*)")
 _FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})")
+_MARKERS = {" ": Marker.PENDING, "~": Marker.ACTIVE, "x": Marker.DONE, "X": Marker.DONE}
 _BULLET = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _BULLETS = frozenset("-*+0123456789")
 
@@ -171,14 +176,12 @@ class _Reader:
         if self.closer:
             self._take_hidden(number, line, stripped)
             return
-        first = stripped[0]
-        if first in _BULLETS and (match := _ITEM.match(line)):
-            mark, title = match["mark"], (match["text"] or "").strip()
-            if mark in " ~xX" and len(mark) == 1:
-                if title:
-                    self._open_task(number, match)
-                return
-            self.diagnostics.append(Diagnostic(number, _malformed(mark)))
+        if stripped[0] in _BULLETS and (match := _ITEM.match(line)):
+            marker, title = _MARKERS.get(match["mark"]), (match["text"] or "").strip()
+            if marker is None:
+                self.diagnostics.append(Diagnostic(number, _malformed(match["mark"])))
+            elif title:
+                self._open_task(number, match, marker, title)
             return
         closer = _opens(stripped)
         self._own(number, line, stripped)
@@ -193,20 +196,27 @@ class _Reader:
             closed = bare.startswith(self.closer) and not bare.strip(self.closer[0])
         if closed:
             self.closer = ""
-        elif (match := _ITEM.match(line)) and len(match["mark"]) == 1 and match["mark"] in " ~xX":
+        elif (match := _ITEM.match(line)) and match["mark"] in _MARKERS:
             self.hidden += 1
         self._own(number, line, stripped, inside=True)
 
-    def _open_task(self, number: int, match: re.Match[str]) -> None:
-        indent = _columns(match["margin"])
+    def _open_task(self, number: int, match: re.Match[str], marker: Marker, title: str) -> None:
+        margin, bullet = match["margin"], match["bullet"]
+        indent = _columns(margin)
         self._leave(indent)
         parent = self.stack[-1] if self.stack else None
         if parent is not None:
-            self.drafts[parent].subtasks.append(len(self.drafts))
+            above = self.drafts[parent]
+            if above.subtasks is None:
+                above.subtasks = []
+            above.subtasks.append(len(self.drafts))
         for index in self.stack:
             self.drafts[index].block_end = number
         self.stack.append(len(self.drafts))
-        self.drafts.append(_Draft(match, number, indent, parent, number, number))
+        column, margin = match.start("mark"), margin.lstrip("\ufeff")
+        self.drafts.append(
+            _Draft(title, marker, column, margin, bullet, number, indent, parent, number, number)
+        )
 
     def _leave(self, indent: int) -> None:
         while self.stack and self.drafts[self.stack[-1]].indent >= indent:
@@ -223,18 +233,19 @@ class _Reader:
         owner = self.drafts[self.stack[-1]]
         if not owner.subtasks:
             owner.end = number
-        if stripped[0] != ">" or inside:
-            owner.body.append(line.strip())
-            return
-        quoted = stripped[1:].strip()
-        match = _NOTE.match(quoted)
-        if match and match[1] in _KINDS:
-            owner.notes.append(Note(Kind(match[1]), match[3], number, number, int(match[2] or 0)))
-        elif owner.notes and owner.notes[-1].kind is Kind.RESEARCH and quoted.startswith("-"):
+        quoted = stripped[1:].strip() if stripped[0] == ">" and not inside else ""
+        if owner.notes is None:
+            owner.notes = []
+        if quoted.startswith("**") and (match := _NOTE.match(quoted)) and match[1] in _KINDS:
+            kind, count = _KINDS[match[1]], int(match[2] or 0)
+            owner.notes.append(Note(kind, match[3], number, number, count))
+        elif quoted.startswith("-") and owner.notes and owner.notes[-1].kind is Kind.RESEARCH:
             last = owner.notes[-1]
             joined = f"{last.text}\n{quoted}".lstrip("\n")
             owner.notes[-1] = Note(last.kind, joined, last.line, number)
         else:
+            if owner.body is None:
+                owner.body = []
             owner.body.append(line.strip())
 
     def spec(self) -> Spec:
@@ -250,28 +261,26 @@ class _Reader:
         seen: dict[tuple[str, str], int] = {}
         tasks: list[Task] = []
         drafts = self.drafts
-        texts = [draft.match["text"].strip() for draft in drafts]
-        markers = [Marker(draft.match["mark"].lower()) for draft in drafts]
-        for index, draft in enumerate(drafts):
-            above = texts[draft.parent] if draft.parent is not None else ""
-            name = (above, texts[index])
-            seen[name] = nth = seen.get(name, 0) + 1
+        for draft in drafts:
+            above = drafts[draft.parent].text if draft.parent is not None else ""
+            seen[above, draft.text] = nth = seen.get((above, draft.text), 0) + 1
+            below = draft.subtasks or ()
             tasks.append(
                 Task(
-                    key=Key(above, texts[index], nth),
-                    marker=markers[index],
-                    line=draft.line,
-                    column=draft.match.start("mark"),
-                    indent=draft.indent,
-                    margin=draft.match["margin"].lstrip("\ufeff"),
-                    bullet=draft.match["bullet"],
-                    parent=draft.parent,
-                    end=draft.end,
-                    block_end=draft.block_end,
-                    has_subtasks=bool(draft.subtasks),
-                    open_subtasks=any(markers[i] is not Marker.DONE for i in draft.subtasks),
-                    notes=tuple(draft.notes),
-                    body=tuple(draft.body),
+                    Key(above, draft.text, nth),
+                    draft.marker,
+                    draft.line,
+                    draft.column,
+                    draft.indent,
+                    draft.margin,
+                    draft.bullet,
+                    draft.parent,
+                    draft.end,
+                    draft.block_end,
+                    has_subtasks=bool(below),
+                    open_subtasks=any(drafts[i].marker is not Marker.DONE for i in below),
+                    notes=tuple(draft.notes or ()),
+                    body=tuple(draft.body or ()),
                 )
             )
         return Spec(tuple(tasks), tuple(self.diagnostics), unclosed)
@@ -289,7 +298,9 @@ def _opens(stripped: str) -> str:
 
 
 def _columns(margin: str) -> int:
-    return len(margin.replace("\ufeff", "").expandtabs(4))
+    if "\t" in margin or "\ufeff" in margin:
+        return len(margin.replace("\ufeff", "").expandtabs(4))
+    return len(margin)
 
 
 def _malformed(mark: str) -> str:
