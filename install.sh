@@ -244,7 +244,7 @@ PYTHON
 }
 
 closing_words() {
-    have claude || warn "claude is not on PATH; kern needs it for everything but \`kern demo\`:" \
+    have claude || warn "claude is not on PATH; runs need it (\`kern demo\` does not):" \
         "https://docs.claude.com/en/docs/claude-code/setup"
     have jq || warn "jq is not on PATH; it reads the stage files nicely: $(how_to_get jq)"
     case ":$PATH:" in

@@ -50,7 +50,16 @@ class Briefs:
         body = answer.parse(Stage.IMPLEMENT, implemented).body
         if taken_back:
             body = f"A first try did not hold: {taken_back}\n\n{body}"
-        stat = self.repo.text("diff", "--stat=100", "--stat-count=40", "--summary", old, new)
+        stat = self.repo.text(
+            "diff",
+            "-O/dev/null",
+            "--no-ext-diff",
+            "--stat=100",
+            "--stat-count=40",
+            "--summary",
+            old,
+            new,
+        )
         return compose(
             self.templates[Stage.COMMIT],
             {"TASK": task.text, "TRAILER": f"Kern-Task: {trailer(task.key)}"},

@@ -29,7 +29,9 @@ def clean(folder: Path, older: str) -> None:
     """History and kept attempts older than, say, `30d` or `12h`."""
     match = re.fullmatch(r"(\d{1,6})([dh]?)", older)
     if match is None:
-        raise UsageError(f"--older takes days or hours, like 30d or 12h: {older!r} is not")
+        raise UsageError(
+            f"--older takes days or hours: {older!r} is neither", hint="kern clean --older 30d"
+        )
     before = time.time() - int(match[1]) * (3600 if match[2] == "h" else 86400)
     found = repo.open_at(folder)
     scope = workspace.scope(found.root, found.head().name)

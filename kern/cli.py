@@ -15,6 +15,13 @@ _ROOT_FLAGS = frozenset(("-h", "--help", "-V", "--version", "--update"))
 
 def main() -> None:
     """Route, run, and turn what was raised into one message and an exit code."""
+    for number in (0, 1, 2):  # closed by the caller: no file that is opened may take the place
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     sys.exit(_guarded(sys.argv[1:]))
 
 
@@ -59,6 +66,8 @@ def route(argv: list[str]) -> list[str]:
     words = [word for word in argv if not word.startswith("-")]
     if words and words[0] in _COMMANDS:
         return argv
+    if words == ["help"]:
+        return ["--help"]
     if _ROOT_FLAGS.intersection(argv):
         return argv
     if number := next((word for word in argv if re.match(r"-\d", word)), ""):
@@ -72,7 +81,7 @@ def route(argv: list[str]) -> list[str]:
 
         close = difflib.get_close_matches(words[0], _COMMANDS, 1)
         raise UsageError(
-            f"ITERATIONS is a number, and there is no command {words[0]!r}",
+            f"{words[0]!r} is neither a number of iterations nor a command",
             hint=f"did you mean kern {close[0]}?" if close else "kern --help lists the commands",
         )
     return ["run", *argv]

@@ -1,5 +1,6 @@
 """A sink that prints: talk on stderr, plain lines on a pipe, a live line on a terminal."""
 
+import contextlib
 import sys
 import time
 from typing import Any, TextIO, assert_never
@@ -102,8 +103,6 @@ class Console:
             self._say(f"  refused: {plain.line(tool, 160)}", "yellow")
 
     def _summary(self, event: RunEnded) -> None:
-        if event.interrupted:
-            self._say(f"ended early: {plain.line(event.interrupted)}", "yellow")
         left = "SPEC.md unreadable" if event.open_tasks is None else f"{event.open_tasks} open"
         counts = f"{len(event.done)} done, {left}"
         self._say(f"{counts}, {_span(event.seconds)}, {_cost(event)}")
@@ -121,14 +120,18 @@ class Console:
             if (more := len(event.stuck) - _MOST_SHOWN) > 0:
                 self._say(f"  and {more} more: kern status", "yellow")
         if event.done:
-            self._say("no gates are configured: the commits are unverified but for git's facts")
-        self._say(_next(event))
+            self._say("unverified: kern ran no checks of its own; the agent was told to validate")
+        if not event.interrupted:
+            self._say(_next(event))
 
     def _say(self, text: str, style: str = "") -> None:
-        if self.live:
-            self.live.print(text, style)
-        else:
-            print(f"[{time.strftime('%H:%M:%S')}] {text}", file=self.stream, flush=True)
+        with contextlib.suppress(
+            OSError, ValueError
+        ):  # a lost reader is no reason to stop paid work
+            if self.live:
+                self.live.print(text, style)
+            else:
+                print(f"[{time.strftime('%H:%M:%S')}] {text}", file=self.stream, flush=True)
 
 
 class _Live:
@@ -167,7 +170,9 @@ class _Live:
 def _span(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d} h" if hours else f"{minutes}:{rest:02d} min"
+    parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
+    shown = [f"{count} {unit}" for count, unit in parts if count]
+    return " ".join(shown[:2]) or "0 s"
 
 
 def _cost(event: RunEnded) -> str:
@@ -178,8 +183,6 @@ def _cost(event: RunEnded) -> str:
 
 
 def _next(event: RunEnded) -> str:
-    if event.exit_code >= 128 or event.interrupted:
-        return "next: kern goes on where this run ended"
     if event.needs_help or event.stuck:
         return "next: read the notes in SPEC.md, mend the task (delete a Blocked note), then: kern"
     if event.open_tasks:

@@ -69,7 +69,10 @@ def _git(folder: Path) -> Iterator[Check]:
     complaint = found.identity()
     fix = 'git config --global user.name "You"; git config --global user.email you@example.com'
     yield _check(
-        "identity", not complaint, complaint or found.text("var", "GIT_COMMITTER_IDENT"), fix
+        "identity",
+        not complaint,
+        complaint or found.text("var", "GIT_COMMITTER_IDENT").rsplit(" ", 2)[0],
+        fix,
     )
     yield _tried("SPEC.md", lambda: f"{len(engine.prepare(folder)[2].tasks)} task(s)")
     yield _tried("prompts", lambda: _prompts(found.root))

@@ -28,7 +28,7 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
     lines.append(f"tier:   {mode}, {task.recent_attempts} attempt(s) noted")
     do = resume(at.facts)
     lines.append(f"begins: {'fresh' if do is Do.SELECT else str(do).partition(': ')[2]}")
-    lines.append("gates:  none configured; a commit is unverified but for git's facts")
+    lines.append("gates:  none: kern runs no checks of its own, a commit is unverified")
     briefs = Briefs(repo, papers, templates)
     for stage in Stage:
         form = templates[stage]
@@ -39,11 +39,11 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
         lines += [
             "",
             f"stage {stage.number} {stage}: {command}, model {form.model}, prompt of {size}",
-            f"  tools: {', '.join(claude.TOOLS[stage])}",
+            f"  tools: {', '.join(claude.shown(stage))}",
         ]
         if prompts:
             lines += [f"  | {line}" for line in plain.block(prompt.text).splitlines()]
-    lines += ["", *_then(papers.spec_text(), task, iterations)]
+    lines += ["", *_then(papers.spec_text(), task, iterations), *_waiting(parsed)]
     return "\n".join(lines)
 
 
@@ -71,6 +71,18 @@ def _nothing(parsed: Spec) -> list[str]:
         return ["nothing to do: every task is done"]
     told = ["nothing to do: open tasks remain, but none is ready:"]
     return [*told, *(f"  {plain.line(t.text, 100)}: {choice.blocker(parsed, t)}" for t in waiting)]
+
+
+def _waiting(parsed: Spec) -> list[str]:
+    """Open tasks that are not ready, and why."""
+    told = [
+        f"  {plain.line(task.text, 100)}: {plain.line(why, 160)}"
+        for task in parsed.tasks
+        if task.marker is Marker.PENDING
+        and (why := choice.blocker(parsed, task))
+        and why != choice.OPEN_SUBTASKS
+    ]
+    return ["", "not ready:", *told[:20]] if told else []
 
 
 def _then(text: str, task: Task, iterations: int) -> list[str]:

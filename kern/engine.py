@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kern import bundle, choice, lock, operations, process, repo, spec, summary, workspace
 from kern.agents import claude
-from kern.documents import SPEC, Documents
+from kern.documents import LEARNINGS, SPEC, Documents
 from kern.errors import Interrupted, KernError, UsageError
 from kern.events import (
     RunStarted,
@@ -32,6 +32,7 @@ from kern.stages import Caller
 from kern.summary import Settled
 from kern.walk import Walk
 
+MOST_SELECTED = 2  # in one iteration: a task, and another where a person took that one away
 MOST_STEPS = (
     200  # of one walk; the table's longest is far below, so more means a fault of kern's own
 )
@@ -49,8 +50,15 @@ class Options:
 def prepare(folder: Path) -> tuple[Repo, Documents, Spec]:
     """What must be right before anything begins; each fault with its remedy."""
     found = repo.open_at(folder)
-    found.head()
+    head = found.head()
     papers = Documents(found.root)
+    for name in (SPEC, LEARNINGS):
+        entry = found.entries(head.commit).get(name) if papers.form(name) else None
+        if entry and entry.mode == "120000":
+            raise UsageError(
+                f"{name} is a link in git: kern would commit it as a file",
+                hint=f"git rm --cached {name}, then put the file itself there",
+            )
     _, parsed = papers.spec()
     if parsed.diagnostics:
         raise UsageError(
@@ -119,9 +127,7 @@ def _require(command: str) -> None:
             if there or Path(command).exists()
             else "is not installed, or not on PATH"
         )
-        raise UsageError(
-            f"{command} {what}", hint=f"{claude.INSTALL}; then run `claude` once and log in"
-        )
+        raise UsageError(f"{command} {what}", hint=_agent_hint(command))
     if (
         os.path.basename(command) == claude.COMMAND
         and os.getuid() == 0
@@ -182,6 +188,7 @@ class Loop:
     def _iterate(self, number: int) -> bool:
         """One task to its outcome; False where nothing is ready."""
         told = False
+        selected = 0
         for step in range(MOST_STEPS):
             at = self.walk.look()
             if at.head.branch != self.branch:
@@ -192,13 +199,19 @@ class Loop:
             # What this run selected is not in progress elsewhere, whatever refs another branch has.
             facts = replace(at.facts, elsewhere=at.facts.elsewhere and at.key != self.taken)
             do = resume(facts)
-            self.sink(Traced(f"next: {do}"))
+            self.sink(Traced(f"next: {str(do).partition(': ')[2]}"))
             if not told and do is not Do.SELECT and at.key is not None and do is not Do.ABANDON:
                 self.sink(
                     TaskStarted(at.key.text, number, "" if step else str(do).partition(": ")[2])
                 )
                 told = True
             if do is Do.SELECT:
+                selected += 1
+                if selected > MOST_SELECTED:
+                    raise KernError(
+                        "the task is taken out of progress again and again: does a hook stash?",
+                        hint="git status, git stash list; then run kern again",
+                    )
                 task = self.walk.take_next(self.passed_over)
                 if task is None:
                     return False
@@ -284,3 +297,9 @@ def _back(branch: str) -> str:
     """The command that goes back to where a walk was begun."""
     detached = re.fullmatch(r"HEAD-([0-9a-f]{7})", branch)
     return f"git checkout --detach {detached[1]}" if detached else f"git switch {branch}"
+
+
+def _agent_hint(command: str) -> str:
+    if command != claude.COMMAND:
+        return "KERN_CLAUDE names it: correct it, or unset it for `claude`"
+    return f"{claude.INSTALL}; then run `claude` once and log in"

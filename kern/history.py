@@ -36,13 +36,22 @@ def since(repo: Repo, base: str, head: str) -> tuple[Commit, ...] | None:
 
 
 def _log(repo: Repo, *argv: str) -> tuple[Commit, ...]:
-    form = "%H%x00%P%x00%T%x00%s%x00%ct%x00%(trailers:key=Kern-Task,valueonly,separator=%x20)%x01"
-    out = repo.text("log", f"--format={form}", *argv)
-    rows = (record.strip("\n").split("\0") for record in out.split("\x01") if record.strip())
+    form = "%H%x00%P%x00%T%x00%s%x00%ct%x00%b%x00"
+    out = repo.text("log", "-z", "--encoding=UTF-8", f"--format={form}", *argv)
+    fields = out.split("\0")
+    rows = (fields[at : at + 6] for at in range(0, len(fields) - 5, 7))
     return tuple(
-        Commit(sha, tuple(parents.split()), tree, subject, trailer.strip(), int(seconds))
-        for sha, parents, tree, subject, seconds, trailer in rows
+        Commit(sha.strip(), tuple(parents.split()), tree, subject, _trailer(body), int(seconds))
+        for sha, parents, tree, subject, seconds, body in rows
     )
+
+
+def _trailer(body: str) -> str:
+    """Read by kern itself: git's own reading obeys trailer.separators, core.commentChar and the
+    like.
+    """
+    found = re.findall(r"^Kern-Task:[ \t]*(.*)$", body, re.M)
+    return found[-1].strip() if found else ""
 
 
 def changed_by(repo: Repo, commit: Commit) -> dict[str, Change]:

@@ -58,6 +58,11 @@ def holder(where: Scope) -> tuple[int, str] | None:
     return None
 
 
+def alive(pid: int, host: str) -> bool:
+    """Whether the holder lives; of another host that cannot be told and is assumed."""
+    return host != socket.gethostname() or _alive(pid)
+
+
 def _held(git_dir: Path) -> KernError:
     pid = _holder_of(git_dir)
     who = f"pid {pid}" if pid else "its pid is not known"

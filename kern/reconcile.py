@@ -238,3 +238,12 @@ def _opcodes(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, in
 def _bare(lines: list[str]) -> list[str]:
     """Lines as they are compared: a changed marker or line end makes no other line."""
     return [_MARKER.sub("[ ]", line, count=1).rstrip() for line in lines]
+
+
+def new_faults(before: str, after: str) -> list[str]:
+    known = {fault.message for fault in parse(before).diagnostics}
+    return [
+        f"SPEC.md line {fault.line}: {fault.message}"
+        for fault in parse(after).diagnostics
+        if fault.message not in known
+    ]

@@ -71,7 +71,7 @@ class Recovery:
             and second["kern"].get("attempt") == start.attempt
         ):
             self.keeper.keep(
-                start.task, str(start.attempt), str(second["kern"]["tree"]), start.base
+                start.task, str(start.attempt), str(second["kern"]["tree"]), start.commit
             )
         ref = self.keeper.back_to(start, f"{start.attempt}-killed")
         kept = f": its work is kept as {ref}, the tree is as it was before" if ref else ""

@@ -193,7 +193,9 @@ class Repo:
     def blob(self, data: bytes, *, path: str | None = None) -> str:
         """Write a blob; with `path` as git would add it there, filters applied."""
         how = ("--path", path) if path else ("--no-filters",)
-        return self.text("hash-object", "-w", "--stdin", *how, given=data)
+        # core.safecrlf guards a person's `git add`; here the bytes are kept in refs anyway.
+        argv = ("-c", "core.safecrlf=false", "hash-object", "-w", "--stdin", *how)
+        return self.text(*argv, given=data)
 
     def content(self, revision: str, path: str) -> bytes | None:
         code, out, _ = self.run("cat-file", "blob", f"{revision}:{path}")
@@ -299,6 +301,8 @@ def open_at(folder: Path) -> Repo:
             "git is not installed, or not on PATH", hint="install git 2.38 or newer"
         ) from None
     lines = os.fsdecode(out).splitlines()
+    if not code and len(lines) > 3:
+        raise UsageError(f"a line break in the path of {folder}", hint="rename the folder")
     if code or len(lines) < 3:
         said = err.strip().splitlines()
         if "dubious ownership" in err:

@@ -1,11 +1,12 @@
 """How a walk ends: done, an attempt noted, decomposed, skipped. Every end can be repeated."""
 
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from kern import answer, edit, plain, refs, verdict, workspace
-from kern.documents import LEARNINGS, Documents
+from kern.documents import LEARNINGS, Documents, decode
 from kern.events import AttemptNoted, Sink
 from kern.history import Commit
 from kern.keeper import Keeper
@@ -43,17 +44,24 @@ class Settling:
         return Settled(at.key.text, Outcome.DONE, f"{at.done.sha[:7]} {at.done.subject}", at.key)
 
     def _learn(self, commit: Commit) -> None:
-        """Step 11: what the commit adds to LEARNINGS.md stands on the disk as well."""
+        """Step 11: what the commit adds to LEARNINGS.md stands on the disk as well, with its line
+        ends.
+        """
         new = self.repo.content(commit.sha, LEARNINGS)
         if new is None:
             return
         old = self.repo.content(commit.parents[0], LEARNINGS) if commit.parents else None
-        was, now = (old or b"").decode("utf-8", "replace"), new.decode("utf-8", "replace")
         text = self.papers.read(LEARNINGS) or ""
-        entries = [entry for entry in edit.learnings(now) if entry not in was and entry not in text]
-        if entries:
+        if text == decode(old or b""):
+            self.papers.write(LEARNINGS, decode(new))
+            return
+        known = {*edit.learnings(_lf(decode(old or b""))), *edit.learnings(_lf(text))}
+        added = [entry for entry in edit.learnings(_lf(decode(new))) if entry not in known]
+        if added:
             gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-            self.papers.write(LEARNINGS, text + gap + "\n\n".join(entries) + "\n")
+            newline = "\r\n" if "\r\n" in text else "\n"
+            more = gap + "\n\n".join(added) + "\n"
+            self.papers.write(LEARNINGS, text + more.replace("\n", newline))
 
     def book(self, at: Situation) -> None:
         """Row g: keep the attempt, put the tree back, note it; the note is what counts."""
@@ -61,7 +69,7 @@ class Settling:
         kern = at.files[Stage.IMPLEMENT]["kern"]
         start, tree = str(kern["start"]), str(kern["tree"])
         reason = str(kern["outcome"]).partition(": ")[2] or "no reason given"
-        ref = self.keeper.keep(key, str(at.attempt), tree, str(kern["base"]))
+        ref = self.keeper.keep(key, str(at.attempt), tree, _before(at))
         change = self.repo.changed(start, tree)
         put_back(self.keeper, at, {path: old for path, (old, _) in change.items()}, known=tree)
         if at.start:
@@ -88,7 +96,7 @@ class Settling:
             kern = second["kern"]
             start, tree = str(kern["start"]), str(kern["tree"])
             if start != tree:
-                self.keeper.keep(key, f"{at.attempt}-stopped", tree, str(kern["base"]))
+                self.keeper.keep(key, f"{at.attempt}-stopped", tree, _before(at))
                 old = {path: entries[0] for path, entries in self.repo.changed(start, tree).items()}
                 put_back(self.keeper, at, old, known=tree)
             if at.start:
@@ -143,7 +151,7 @@ def sweep(scope: Scope) -> None:
     found = [value for stage in Stage if (value := workspace.load(scope, stage))]
     kern: Mapping[str, Any] = found[0]["kern"] if found else {}
     when, task = str(kern.get("time") or now()), str(kern.get("task") or "leftover")
-    workspace.sweep(scope, workspace.history_name(when, task))
+    workspace.sweep(scope, history_name(when, task))
 
 
 def opened(at: Situation) -> tuple[Key, Task]:
@@ -159,3 +167,17 @@ def now() -> str:
 def drop_start(repo: Repo, at: Situation) -> None:
     if at.start:
         refs.delete(repo, at.start.ref, at.start.commit)
+
+
+def _lf(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def _before(at: Situation) -> str:
+    """The commit that holds the tree before stage 2, where its ref still stands."""
+    return at.start.commit if at.start else str(at.files[Stage.IMPLEMENT]["kern"]["base"])
+
+
+def history_name(time: str, task: str) -> str:
+    words = re.sub(r"[^a-z0-9]+", "-", task.lower()).strip("-")[:40].strip("-")
+    return f"{time.replace(':', '').replace('-', '')}-{words or 'task'}"

@@ -146,6 +146,7 @@ _ITEM = re.compile(
 _NOTE = re.compile(r"\*\*([A-Z][a-z]+)(?: (\d{1,9}))?:\*\*[ \t]*(.*)")
 _FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})")
 _MARKERS = {" ": Marker.PENDING, "~": Marker.ACTIVE, "x": Marker.DONE, "X": Marker.DONE}
+_GLUED = re.compile(r"[-*+]\[[ ~xX]\][ \t]+\S")
 _BULLET = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _BULLETS = frozenset("-*+0123456789")
 
@@ -183,6 +184,9 @@ class _Reader:
             elif title:
                 self._open_task(number, match, marker, title)
             return
+        if _GLUED.match(stripped):
+            said = "a task needs a space between bullet and bracket: - [ ] text"
+            self.diagnostics.append(Diagnostic(number, said))
         closer = _opens(stripped)
         self._own(number, line, stripped)
         if closer:

@@ -197,7 +197,8 @@ def _reply(transcript: Path, stage: Stage) -> Reply | None:
 def _stop(stage: Stage, fault: Fault, transcript: Path) -> KernError:
     said = f"{stage} stage: {fault.message}"
     if fault.grade is Grade.TRANSIENT:
-        return TransientFault(said, hint=fault.hint or f"the transcript: {transcript}")
+        again = f"run kern again: it goes on at this stage; the transcript: {transcript}"
+        return TransientFault(said, hint=fault.hint or again)
     if fault.grade is Grade.LIMIT:
         when = ""
         if fault.resets_at:

@@ -28,7 +28,9 @@ def snapshot(folder: Path) -> dict[str, Any]:
         "root": str(found.root),
         "branch": head.name,
         "folder": str(scope.folder),
-        "holder": {"pid": holder[0], "host": holder[1]} if holder else None,
+        "holder": {"pid": holder[0], "host": holder[1], "alive": lock.alive(*holder)}
+        if holder
+        else None,
         "counts": counts,
         "next": next_task.text if next_task else None,
         "resume": str(resume(at.facts)) if at.facts.active else None,
@@ -68,7 +70,9 @@ def text(found: dict[str, Any]) -> str:
         f"{counts['done']} done, {counts['active']} in progress, {counts['pending']} pending",
     ]
     if found["holder"]:
-        lines.append(f"a run holds the lock: pid {found['holder']['pid']}")
+        pid, alive = found["holder"]["pid"], found["holder"]["alive"]
+        held = "a run is on" if alive else "a killed run left its lock, the next kern takes it over"
+        lines.append(f"{held}: pid {pid}")
     if found["resume"]:
         lines.append(f"resumes at: {found['resume'].partition(': ')[2]}")
     lines.append("")

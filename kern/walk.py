@@ -5,6 +5,7 @@ Which step is next, `pipeline.resume` says; here it is done. Two rules hold thro
 never on disk before HEAD has it, and work is kept, then put back, then noted.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 
 from kern import answer, edit, guard, index, plain, reconcile, refs, verdict, workspace
@@ -24,9 +25,11 @@ from kern.refs import StartRef
 from kern.repo import Repo
 from kern.settling import Settling, now, opened, put_back, sweep
 from kern.snapshot import Snapshots
-from kern.spec import Key, Kind, Marker, Spec, Task, parse
+from kern.spec import Key, Kind, Marker, Spec, Task
 from kern.stages import Caller, Said, stage_file
 from kern.workspace import Scope
+
+_CONFLICT = re.compile(r"^<{7} .*?^>{7} ", re.M | re.S)
 
 
 class Walk:
@@ -263,6 +266,10 @@ class Walk:
         key, task = opened(at)
         papers = self._papers()
         failed = self.committer.commit(at, task, ask=ask)
+        for name, known in zip((SPEC, LEARNINGS), papers, strict=True):
+            if _CONFLICT.search(self.papers.read(name) or "") and not _CONFLICT.search(known):
+                self.papers.write(name, known)
+                self.warn(f"a hook left conflict marks in {name}: put back; see `git stash list`")
         self._reconcile(papers, trusted=True)
         if failed:
             self._decide(at.files[Stage.IMPLEMENT], failed, key)
@@ -294,7 +301,7 @@ class Walk:
             fixed, told = reconcile.spec(before[0], text, trusted=trusted)
             if fixed != text:
                 self.papers.write(SPEC, fixed)
-            for line in [*told, *_new_faults(before[0], fixed)]:
+            for line in [*told, *reconcile.new_faults(before[0], fixed)]:
                 self.warn(line)
         learnings = self.papers.read(LEARNINGS)
         if (learnings or "") != before[1]:
@@ -308,12 +315,3 @@ class Walk:
         noted = {**naming(key), "stage": str(stage), "attempt": attempt, "run": self.caller.run}
         value = stage_file(told, {**noted, **facts})
         workspace.save(self.scope, stage, value)
-
-
-def _new_faults(before: str, after: str) -> list[str]:
-    known = {fault.message for fault in parse(before).diagnostics}
-    return [
-        f"SPEC.md line {fault.line}: {fault.message}"
-        for fault in parse(after).diagnostics
-        if fault.message not in known
-    ]

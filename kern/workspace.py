@@ -19,6 +19,7 @@ from typing import Any
 from kern.errors import KernError, UsageError
 from kern.pipeline import Stage
 
+_LONGEST_NAME = 240  # bytes; a file name holds 255
 KEPT = 50  # finished walks in history/
 
 
@@ -40,6 +41,8 @@ class Scope:
         flat = self.branch
         if "/" in flat:  # `feature/x` and `feature-x` are two branches
             flat = f"{flat.replace('/', '-')}-{_digest(self.branch)}"
+        if len(os.fsencode(f"{self.project}-{flat}")) > _LONGEST_NAME:
+            flat = f"{flat[:40]}-{_digest(self.branch)}"
         return self.base / f"{self.project}-{flat}.lock.d"
 
     def stage_file(self, stage: Stage) -> Path:
@@ -301,11 +304,6 @@ def sweep(where: Scope, name: str) -> Path | None:
         for old in sorted(entry.name for entry in os.scandir(history))[:-KEPT]:
             shutil.rmtree(history / old, ignore_errors=True)
         return target
-
-
-def history_name(time: str, task: str) -> str:
-    words = re.sub(r"[^a-z0-9]+", "-", task.lower()).strip("-")[:40].strip("-")
-    return f"{time.replace(':', '').replace('-', '')}-{words or 'task'}"
 
 
 def forget_history(where: Scope, before: float) -> int:

@@ -215,7 +215,9 @@ def test_a_sweep_spares_kern_s_own_ancestors_and_strangers(tmp_path: Path) -> No
         "import os; from kern import process; "
         f"print(process.sweep({MARK!r}), os.getpid(), flush=True)"
     )
-    family = f"sleep 301 & echo $!; '{sys.executable}' -c \"{sweeping}\"; echo alive"
+    family = (
+        f"sleep 301 >/dev/null 2>&1 & echo $!; '{sys.executable}' -c \"{sweeping}\"; echo alive"
+    )
     env = {**os.environ, "PYTHONPATH": str(HERE.parent)}
     with subprocess.Popen(["sleep", "302"], env={**env, MARK[0]: "another"}) as stranger:
         shown = subprocess.run(
@@ -227,9 +229,9 @@ def test_a_sweep_spares_kern_s_own_ancestors_and_strangers(tmp_path: Path) -> No
         )
         assert stranger.poll() is None
         stranger.kill()
-    sibling, swept, last = shown.stdout.splitlines()
+    pid, swept, last = shown.stdout.splitlines()
     assert (swept.split()[0], last) == ("1", "alive"), shown.stderr
-    assert not psutil.pid_exists(int(sibling))
+    assert not psutil.pid_exists(int(pid))
 
 
 # ---------------------------------------------------------------- signals

@@ -1055,6 +1055,25 @@ def of_its_own(story: str, writes: list[str]) -> list[str]:
     return writes[writes.index("stage2.json#2") : second_start + 1]
 
 
+RESEARCHED = ["SPEC.md", "stage1.json", "SPEC.md"]
+ATTEMPTED = ["update-ref", "stage2.json", "stage2.json"]  # the start ref; the answer; the outcome
+BOOKED = ["update-ref", "put-back", "put-back", "SPEC.md", "attempt1.json"]  # kept, back, noted
+FINISHED = ["stage3.json", "LEARNINGS.md", "SPEC.md", "delete-ref"]
+ORDER = {
+    "success": [*RESEARCHED, *ATTEMPTED, *FINISHED],
+    "fails, then succeeds": [*RESEARCHED, *ATTEMPTED, *BOOKED, *ATTEMPTED, *FINISHED],
+}
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_the_durable_steps_come_in_their_order(story: str, expected: Expected) -> None:
+    names = [write.partition("#")[0] for write in expected.writes]
+    steps = [name for name in names if name in {*ORDER[story]}]
+    assert steps[: len(ORDER[story])] == ORDER[story]
+    swept = names[names.index("delete-ref") + 1 :]
+    assert swept[-2:] == ["stage1.json", "last"]
+
+
 @pytest.mark.parametrize("story", STORIES)
 def test_killed_after_any_write_the_next_run_leaves_what_an_undisturbed_one_does(
     bench: Bench, story: str, expected: Expected, tmp_path: Path

@@ -66,6 +66,12 @@ _RULES = {
 }
 
 
+def shown(stage: Stage) -> tuple[str, ...]:
+    """The tools as a person reads them."""
+    git = ("Bash(git add, commit, status, diff)",)
+    return (*git, *TOOLS[stage][1:]) if stage is Stage.COMMIT else TOOLS[stage]
+
+
 def version(text: str) -> tuple[int, ...]:
     """The first version number in a text, as three numbers; empty where there is none."""
     match = re.search(r"(\d+)\.(\d+)\.(\d+)", text)
