@@ -1,6 +1,6 @@
 """Which task is next, and what the others wait for (R11). Pure."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from kern.spec import Key, Kind, Marker, Spec, Task
 
@@ -12,20 +12,27 @@ def name(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def blocker(spec: Spec, task: Task) -> str:
-    """Why a pending task is not ready; empty when it is."""
-    if blocked := task.of(Kind.BLOCKED):
-        return f"blocked: {blocked[-1].text}"
-    if task.open_subtasks:
-        return OPEN_SUBTASKS
-    for note in task.of(Kind.AFTER):
-        wanted = name(note.text)
-        named = [other for other in spec.tasks if name(other.text) == wanted]
-        if not named:
-            return f"waits for a task that is not in SPEC.md: {note.text}"
-        if any(other.marker is not Marker.DONE for other in named):
-            return f"waits for: {note.text}"
-    return ""
+def blockers(spec: Spec) -> Callable[[Task], str]:
+    """Why a pending task is not ready, empty when it is; the names are gathered once."""
+    still_open: dict[str, bool] = {}
+    for task in spec.tasks:
+        key = name(task.text)
+        still_open[key] = still_open.get(key, False) or task.marker is not Marker.DONE
+
+    def blocker(task: Task) -> str:
+        if blocked := task.of(Kind.BLOCKED):
+            return f"blocked: {blocked[-1].text}"
+        if task.open_subtasks:
+            return OPEN_SUBTASKS
+        for note in task.of(Kind.AFTER):
+            there = still_open.get(name(note.text))
+            if there is None:
+                return f"waits for a task that is not in SPEC.md: {note.text}"
+            if there:
+                return f"waits for: {note.text}"
+        return ""
+
+    return blocker
 
 
 def select(spec: Spec, passed_over: Collection[Key] = ()) -> Task | None:
@@ -35,22 +42,14 @@ def select(spec: Spec, passed_over: Collection[Key] = ()) -> Task | None:
     """
     if spec.active:
         return spec.active[0]
-    done = {name(task.text) for task in spec.tasks if task.marker is Marker.DONE}
-    undone = {name(task.text) for task in spec.tasks if task.marker is not Marker.DONE}
+    blocker = blockers(spec)
     best: tuple[tuple[bool, int], Task] | None = None
     for task in spec.tasks:
         if task.marker is not Marker.PENDING or task.open_subtasks:
             continue
-        if task.notes and not _ready(task, done, undone):
+        if task.notes and blocker(task):
             continue
         rank = (task.key in passed_over, len(task.of(Kind.SKIPPED)) if task.notes else 0)
         if best is None or rank < best[0]:
             best = (rank, task)
     return best[1] if best else None
-
-
-def _ready(task: Task, done: Collection[str], undone: Collection[str]) -> bool:
-    if task.of(Kind.BLOCKED):
-        return False
-    wanted = [name(note.text) for note in task.of(Kind.AFTER)]
-    return all(text in done and text not in undone for text in wanted)

@@ -2,6 +2,7 @@
 runs.
 """
 
+import io
 import os
 import re
 import sys
@@ -22,6 +23,8 @@ def main() -> None:
             os.open(os.devnull, os.O_RDWR)
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # what is no UTF-8 leaves as it came
     sys.exit(_guarded(sys.argv[1:]))
 
 

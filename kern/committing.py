@@ -96,7 +96,7 @@ class Committer:
         return index.tree_with(self.repo, merged, papers)
 
     def _entry(self, name: str, text: str) -> Entry:
-        known = self.repo.entries("HEAD").get(name)
+        known = self.repo.entries(self.repo.head().commit).get(name)
         mode = known.mode if known and known.mode != "120000" else "100644"
         return Entry(mode, self.repo.blob(encode(text), path=name))
 
@@ -161,7 +161,7 @@ class Committer:
         if commits is None and history.moved_by(self.repo, now, at.head.commit, "stage 3"):
             return self._take_back(at, now, "it rewrote the commit before it")
         if not commits or any(commit.sha not in marked for commit in commits):
-            ticked = bool(commits) and any(self.witness.ticks(c, task.key) for c in commits or ())
+            ticked = any(self.witness.ticks(c, task.key) for c in commits or ())
             return "" if ticked else "a commit came in that is not stage 3's"
         why = f"it skipped the hook {skipped}" if skipped else "it is more than one commit"
         if len(commits) == 1 and not skipped:
@@ -177,12 +177,16 @@ class Committer:
     def _commit_self(self, at: Situation, task: Task, whole: str, second: StageFile) -> str:
         """kern's own commit: the task as subject, the person's hooks included."""
         message = f"{plain.line(task.text, 200)}\n\nKern-Task: {trailer(task.key)}\n"
-        marks = {"GIT_REFLOG_ACTION": self._mark, **dict([self.caller.mark])}
+        marks = {
+            "GIT_REFLOG_ACTION": self._mark,
+            "KERN_ROOT": str(self.repo.root),  # the next run ends it if this one is killed
+            **dict([self.caller.mark]),
+        }
         code, told = index.record(self.repo, message, whole, marks)
         if code == 0:
             why = self._check(at, task, second)
             return f"{Saved.FAILED}: a hook changed the commit: {why}" if why else ""
-        if code == 1 and self.repo.has_hook(*HOOKS):
+        if code == 1 and self.repo.has_hook(*HOOKS, "prepare-commit-msg"):
             last = plain.line(" ".join(told.splitlines()[-3:]) or "no output", 160)
             return f"{Saved.FAILED}: a commit hook refused: {last}"
         raise KernError(

@@ -13,8 +13,6 @@ from kern.agents import claude
 from kern.errors import KernError
 from kern.repo import Repo
 
-OLDEST_GIT = (2, 38)
-
 
 class Check(TypedDict):
     name: str
@@ -54,7 +52,7 @@ def _git(folder: Path) -> Iterator[Check]:
     version = re.search(r"(\d+)\.(\d+)", said)
     numbers = (int(version[1]), int(version[2])) if version else (0, 0)
     detail = plain.line(said, 100) if code == 0 else "not installed, or not on PATH"
-    yield _check("git", numbers >= OLDEST_GIT, detail, "install git 2.38 or newer")
+    yield _check("git", numbers >= repo.OLDEST, detail, "install git 2.38 or newer")
     try:
         found = repo.open_at(folder)
         head = found.head()

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -60,7 +61,7 @@ class Documents:
         return place
 
     def form(self, name: str) -> str | None:
-        """What stands there: the target of a link, "" for a file, None for nothing else."""
+        """What stands there: the target of a link, "" for a file, None for anything else."""
         place = self.root / name
         if place.is_symlink():
             return os.readlink(place)
@@ -74,11 +75,13 @@ class Documents:
         if form is None or self.form(name) == form or not os.path.lexists(place):
             return False
         with contextlib.suppress(OSError, KernError):
-            text = decode(place.read_bytes()) if place.exists() else text
+            inside = place.resolve().is_relative_to(self.root)
+            if inside and stat.S_ISREG(place.stat().st_mode):  # no pipe, nothing from elsewhere
+                text = decode(place.read_bytes())
         if place.is_symlink():
             place.unlink()
-        elif place.exists():
-            os.replace(place, place.with_name(f"{name}.agent-{os.getpid()}"))
+        else:
+            shutil.move(place, (self.scratch or place.parent) / f"{name}.agent-{os.getpid()}")
         if form:
             place.symlink_to(form)
         self.write(name, text)

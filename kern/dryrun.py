@@ -9,7 +9,7 @@ from kern.context import Prompt
 from kern.observe import Observer, Situation, said
 from kern.pipeline import Do, Stage, Tier, resume, tier
 from kern.snapshot import Snapshots
-from kern.spec import Key, Marker, Spec, Task
+from kern.spec import Marker, Spec, Task
 
 
 def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> str:
@@ -36,9 +36,10 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
         size = (
             f"{prompt.tokens} tokens" if exact else f"at most {_most(briefs, stage, task)} tokens"
         )
+        model = plain.line(form.model, 40)
         lines += [
             "",
-            f"stage {stage.number} {stage}: {command}, model {form.model}, prompt of {size}",
+            f"stage {stage.number} {stage}: {command}, model {model}, prompt of {size}",
             f"  tools: {', '.join(claude.shown(stage))}",
         ]
         if prompts:
@@ -70,17 +71,17 @@ def _nothing(parsed: Spec) -> list[str]:
     if not waiting:
         return ["nothing to do: every task is done"]
     told = ["nothing to do: open tasks remain, but none is ready:"]
-    return [*told, *(f"  {plain.line(t.text, 100)}: {choice.blocker(parsed, t)}" for t in waiting)]
+    why = choice.blockers(parsed)
+    return [*told, *(f"  {plain.line(t.text, 100)}: {plain.line(why(t), 160)}" for t in waiting)]
 
 
 def _waiting(parsed: Spec) -> list[str]:
     """Open tasks that are not ready, and why."""
+    blocker = choice.blockers(parsed)
     told = [
         f"  {plain.line(task.text, 100)}: {plain.line(why, 160)}"
         for task in parsed.tasks
-        if task.marker is Marker.PENDING
-        and (why := choice.blocker(parsed, task))
-        and why != choice.OPEN_SUBTASKS
+        if task.marker is Marker.PENDING and (why := blocker(task)) and why != choice.OPEN_SUBTASKS
     ]
     return ["", "not ready:", *told[:20]] if told else []
 
@@ -88,18 +89,16 @@ def _waiting(parsed: Spec) -> list[str]:
 def _then(text: str, task: Task, iterations: int) -> list[str]:
     """The tasks of the other iterations, if each one succeeds."""
     lines: list[str] = []
-    current: Key | None = task.key
+    parsed = spec.parse(text)
+    current: Task | None = parsed.find(task.key)
     for number in range(2, iterations + 1):
+        if current is None:
+            break
+        text = edit.tick(text, parsed, current)
         parsed = spec.parse(text)
-        done = parsed.find(current) if current else None
-        if done is None:
-            break
-        text = edit.tick(text, parsed, done)
-        following = choice.select(spec.parse(text))
-        if following is None:
-            break
-        lines.append(f"  {number}. {plain.line(following.text)}")
-        current = following.key
+        current = choice.select(parsed)
+        if current is not None:
+            lines.append(f"  {number}. {plain.line(current.text)}")
     return (
         ["then, if each one succeeds:", *lines] if lines else ["then: nothing, it is the last task"]
     )

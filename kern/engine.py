@@ -165,7 +165,7 @@ class Loop:
                     self._pause()
                 if not self._iterate(number):
                     break
-        except (KernError, Interrupted) as exc:
+        except BaseException as exc:
             error = exc
             raise
         finally:

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from kern import index
+from kern import index, workspace
 from kern.repo import Entry, Repo
 
 
@@ -18,27 +18,36 @@ def take(repo: Repo) -> str:
 def put_back(repo: Repo, guard: str) -> list[str]:
     """Make those files what the tree says; the names of those that had changed."""
     wanted = repo.entries(guard)
+    changed: list[str] = []
+    hooks = _hooks(repo)
+    if hooks.is_symlink() and "hooks" not in wanted:
+        hooks.unlink()  # before anything is read or written through it
+        changed.append("hooks")
     now = _read(repo)
-    changed = sorted(
-        {name for name in wanted.keys() | now.keys() if wanted.get(name) != now.get(name)}
-    )
+    names = wanted.keys() | now.keys()
+    changed += sorted(name for name in names if wanted.get(name) != now.get(name))
     for name in changed:
-        place = _places(repo).get(name) or _hooks(repo) / name.removeprefix("hooks/")
+        place = _places(repo).get(name) or repo.common_dir / name
         entry = wanted.get(name)
-        if entry is None:
+        if entry is None or place.is_symlink():
             place.unlink(missing_ok=True)
-            continue
-        if place.is_symlink():
-            place.unlink()
-        place.parent.mkdir(parents=True, exist_ok=True)
-        data = repo.git("cat-file", "blob", entry.blob)
-        if entry.mode == "120000":
-            place.unlink(missing_ok=True)
-            place.symlink_to(os.fsdecode(data))
-        else:
-            place.write_bytes(data)
-            place.chmod(0o755 if entry.mode == "100755" else 0o644)
+        if entry is not None:
+            _restore(repo, place, entry)
     return changed
+
+
+def _restore(repo: Repo, place: Path, entry: Entry) -> None:
+    if not place.parent.is_dir():
+        place.parent.unlink(missing_ok=True)
+        place.parent.mkdir()
+    data = repo.git("cat-file", "blob", entry.blob)
+    if entry.mode == "120000":
+        place.unlink(missing_ok=True)
+        place.symlink_to(os.fsdecode(data))
+        return
+    old = stat.S_IMODE(place.lstat().st_mode) if place.exists() else 0o644
+    mode = old | 0o111 if entry.mode == "100755" else old & ~0o111
+    workspace.replace(place, data, mode=mode)
 
 
 def _empty(repo: Repo) -> str:
@@ -64,7 +73,9 @@ def _hooks(repo: Repo) -> Path:
 def _read(repo: Repo) -> dict[str, Entry]:
     places = _places(repo)
     hooks = _hooks(repo)
-    if hooks.is_dir():
+    if hooks.is_symlink():  # the link itself is what to remember
+        places["hooks"] = hooks
+    elif hooks.is_dir():
         for entry in os.scandir(hooks):
             if not entry.name.endswith(".sample"):
                 places[f"hooks/{entry.name}"] = Path(entry.path)
@@ -77,7 +88,7 @@ def _read(repo: Repo) -> dict[str, Entry]:
             elif stat.S_ISREG(mode):
                 bits = "100755" if mode & stat.S_IXUSR else "100644"
                 found[name] = Entry(bits, repo.blob(place.read_bytes()))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
     return found
 

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from kern.repo import Change, Head, Repo
+from kern.repo import Change, GitFailed, Head, Repo
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Commit:
 
 def subjects(repo: Repo, count: int) -> list[str]:
     """The newest commits as `<short hash> <subject>`, oldest first."""
-    out = repo.text("log", f"-{count}", "--format=%h %s", "--reverse", repo.head().commit)
+    out = _text(repo, f"-{count}", "--format=%h %s", "--reverse", repo.head().commit)
     return out.splitlines()
 
 
@@ -37,7 +37,7 @@ def since(repo: Repo, base: str, head: str) -> tuple[Commit, ...] | None:
 
 def _log(repo: Repo, *argv: str) -> tuple[Commit, ...]:
     form = "%H%x00%P%x00%T%x00%s%x00%ct%x00%b%x00"
-    out = repo.text("log", "-z", "--encoding=UTF-8", f"--format={form}", *argv)
+    out = _text(repo, "-z", f"--format={form}", *argv)
     fields = out.split("\0")
     rows = (fields[at : at + 6] for at in range(0, len(fields) - 5, 7))
     return tuple(
@@ -63,7 +63,7 @@ def moved_by(repo: Repo, head: Head, base: str, word: str) -> bool:
     kern's own: commits, amends, resets, merges. A branch's own reflog leaves out switches.
     """
     ref = f"refs/heads/{head.branch}" if head.branch else "HEAD"
-    code, out, _ = repo.run("log", "--walk-reflogs", "-200", "--format=%H%x00%gs", ref)
+    code, out, _ = _git_log(repo, "--walk-reflogs", "-200", "--format=%H%x00%gs", ref)
     if code:
         return False
     for row in out.decode("utf-8", "replace").splitlines():
@@ -79,7 +79,7 @@ def marked(repo: Repo, word: str) -> frozenset[str]:
     """The commits to which HEAD's reflog says kern's agents moved it: lines `kern <run>
     <word>`.
     """
-    code, out, _ = repo.run("log", "--walk-reflogs", "-50", "--format=%H%x00%gs", "HEAD")
+    code, out, _ = _git_log(repo, "--walk-reflogs", "-50", "--format=%H%x00%gs", "HEAD")
     if code:
         return frozenset()
     pattern = re.compile(rf"kern [0-9a-f]+ {word}\b")
@@ -107,3 +107,15 @@ def restore_branch(repo: Repo, head: Head, commit: str) -> bool:
         return False
     repo.git("update-ref", "-m", "kern: branch back", ref, commit)
     return True
+
+
+def _git_log(repo: Repo, *argv: str) -> tuple[int, bytes, str]:
+    """What a person sets for their own eyes (signatures, an encoding) stays out of it."""
+    return repo.run("log", "--no-show-signature", "--encoding=UTF-8", *argv)
+
+
+def _text(repo: Repo, *argv: str) -> str:
+    code, out, err = _git_log(repo, *argv)
+    if code:
+        raise GitFailed(("log", *argv), code, err)
+    return out.decode("utf-8", "surrogateescape").strip()

@@ -1,4 +1,4 @@
-"""Indexes: throw-away ones for trees and commits, and careful edits of the person's."""
+"""Trees made and merged through throw-away indexes, and careful edits of the person's index."""
 
 import contextlib
 import os
@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from kern.errors import KernError
-from kern.repo import Entry, Repo
+from kern.repo import Entry, GitFailed, Repo
 
 
 @contextlib.contextmanager
@@ -99,3 +99,20 @@ def record(repo: Repo, message: str, tree: str, marks: Mapping[str, str]) -> tup
             env={**env, **marks},
         )
     return code, (err + out.decode("utf-8", "replace")).strip()
+
+
+def merge(repo: Repo, base: str, ours: str, theirs: str) -> tuple[str, list[str]]:
+    """Three-way merge of trees: the merged tree, or the paths in conflict."""
+    root = repo.commit_object(base, (), "base\n")
+    left = repo.commit_object(ours, (root,), "ours\n")
+    right = repo.commit_object(theirs, (root,), "theirs\n")
+    code, out, err = repo.run(
+        *("-c", "merge.directoryRenames=false"),  # that would be a guess
+        *("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", left, right),
+    )
+    fields = [os.fsdecode(field) for field in out.split(b"\0")]
+    if code == 0:
+        return fields[0], []
+    if code == 1:
+        return "", sorted({field for field in fields[1:] if field})
+    raise GitFailed(("merge-tree",), code, err)

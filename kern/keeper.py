@@ -117,7 +117,7 @@ class Keeper:
             elif staged[path][1] != new:
                 ours = index.tree_with(self.repo, parent, {path: staged[path][1]})
                 theirs = index.tree_with(self.repo, parent, {path: new})
-                merged, conflicts = self.repo.merge(parent, ours, theirs)
+                merged, conflicts = index.merge(self.repo, parent, ours, theirs)
                 if not conflicts:
                     changes[path] = self.repo.entries(merged).get(path)
         index.update(self.repo, changes)

@@ -240,7 +240,8 @@ def _saved(value: StageFile | None) -> Saved:
         return Saved(word)
     except ValueError:
         raise KernError(
-            f"stage2.json holds an unknown outcome: {word}", hint="kern clean"
+            f"stage2.json holds an unknown outcome: {word}",
+            hint='rm "$(kern path)/stage2.json", then run kern again',
         ) from None
 
 

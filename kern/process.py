@@ -81,10 +81,11 @@ def _waiter(child: "subprocess.Popen[bytes]") -> Iterator[Callable[[], None]]:
     """Waits a tick, or less when the child ends. `Popen.wait` with a time-out polls and wakes up
     late.
     """
-    if not hasattr(os, "pidfd_open"):
+    try:
+        ended = os.pidfd_open(child.pid)
+    except (AttributeError, OSError):  # not Linux, an old kernel, a sandbox
         yield lambda: time.sleep(_TICK_S)
         return
-    ended = os.pidfd_open(child.pid)
     poll = select.poll()
     poll.register(ended, select.POLLIN)
 

@@ -34,7 +34,7 @@ class Recovery:
         self.sink(Warned(text))
 
     def undo_commit(self, at: Situation) -> None:
-        """Row b: the same after a crash."""
+        """Row b: stage 3 committed what is not the task's, and kern died before the check."""
         tip = history.commit(self.repo, at.head.commit)
         rewritten = history.since(self.repo, at.base, tip.sha) is None
         onto = at.base if rewritten else tip.parents[0]

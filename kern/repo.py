@@ -64,9 +64,10 @@ def _advice(stderr: str) -> str:
 
 
 # What git says of objects by their full names never changes: asked again, it is remembered.
+OLDEST = (2, 38)  # of git: merge-tree --write-tree
 _OBJECT = re.compile(r"[0-9a-f]{40,64}(\^\{tree\})?(:.*|\.\.[0-9a-f]{40,64})?", re.S)
 _OF_OBJECTS = frozenset(("diff-tree", "ls-tree", "cat-file", "merge-base", "log", "rev-parse"))
-_MOST_KEPT = (256, 1 << 20)  # answers, bytes of one
+_MOST_KEPT = (256, 1 << 16)  # answers, bytes of one
 
 
 def _lasting(argv: Sequence[str]) -> bool:
@@ -208,7 +209,10 @@ class Repo:
         at = 0
         while at < len(raw):
             end = raw.index(b"\n", at)
-            name, _, size = raw[at:end].split(b" ")
+            words = raw[at:end].split(b" ")
+            if len(words) != 3:
+                raise KernError(f"git lacks an object: {words[0].decode()}", hint="git fsck")
+            name, _, size = words
             at = end + 1 + int(size) + 1
             found[name.decode()] = raw[end + 1 : at - 1]
         return found
@@ -247,22 +251,6 @@ class Repo:
             given=message.encode("utf-8", "surrogateescape"),
             env=_KERN,
         )
-
-    def merge(self, base: str, ours: str, theirs: str) -> tuple[str, list[str]]:
-        """Three-way merge of trees: the merged tree, or the paths in conflict."""
-        root = self.commit_object(base, (), "base\n")
-        left = self.commit_object(ours, (root,), "ours\n")
-        right = self.commit_object(theirs, (root,), "theirs\n")
-        code, out, err = self.run(
-            *("-c", "merge.directoryRenames=false"),  # that would be a guess
-            *("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", left, right),
-        )
-        fields = [os.fsdecode(field) for field in out.split(b"\0")]
-        if code == 0:
-            return fields[0], []
-        if code == 1:
-            return "", sorted({field for field in fields[1:] if field})
-        raise GitFailed(("merge-tree",), code, err)
 
     def has_hook(self, *names: str) -> bool:
         folder = Path(self.text("rev-parse", "--git-path", "hooks"))
@@ -315,5 +303,9 @@ def open_at(folder: Path) -> Repo:
         raise UsageError(
             f"not a git repository: {folder}", hint="git init, or cd into your project"
         )
+    _, version, _ = probe.run("version")
+    found = re.search(rb"(\d+)\.(\d+)", version)
+    if found and (int(found[1]), int(found[2])) < OLDEST:
+        raise UsageError(f"git {found[0].decode()} is too old", hint="install git 2.38 or newer")
     root, git_dir, common = (Path(line).resolve() for line in lines[:3])
     return Repo(root, git_dir, common)

@@ -32,7 +32,7 @@ class Settling:
         """Steps 10 to 13: HEAD has the task. All of it can be repeated."""
         assert at.done is not None and at.key is not None
         self.keeper.index_forward(at.done)
-        self._learn(at.done)
+        self._learn(at, at.done)
 
         def apply(text: str, parsed: Spec) -> str:
             task = parsed.find(at.key) if at.key else None
@@ -43,12 +43,17 @@ class Settling:
         sweep(self.scope)
         return Settled(at.key.text, Outcome.DONE, f"{at.done.sha[:7]} {at.done.subject}", at.key)
 
-    def _learn(self, commit: Commit) -> None:
+    def _learn(self, at: Situation, commit: Commit) -> None:
         """Step 11: what the commit adds to LEARNINGS.md stands on the disk as well, with its line
         ends.
         """
         new = self.repo.content(commit.sha, LEARNINGS)
-        if new is None:
+        if new is None:  # git ignores it: it is on the disk alone
+            second = at.files.get(Stage.IMPLEMENT)
+            learned = answer.parse(Stage.IMPLEMENT, said(second)).learned if second else ""
+            if second and learned:
+                date, text = str(second["kern"].get("time"))[:10], self.papers.read(LEARNINGS) or ""
+                self.papers.write(LEARNINGS, edit.add_learning(text, date, commit.trailer, learned))
             return
         old = self.repo.content(commit.parents[0], LEARNINGS) if commit.parents else None
         text = self.papers.read(LEARNINGS) or ""

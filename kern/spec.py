@@ -1,4 +1,4 @@
-"""SPEC.md as data: tasks, notes, diagnostics and the choice of the next task. Text in, values out.
+"""SPEC.md as data: tasks, notes, diagnostics. Text in, values out.
 
 Lines are split at "\\n" alone: a form feed or U+2028 is no line end to an editor, and a "\\r" stays
 part of its line, so that an edit can put every byte back.

@@ -1,5 +1,6 @@
 """What `kern status` shows: a snapshot of SPEC.md, the stage files and the lock as plain data."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ def snapshot(folder: Path) -> dict[str, Any]:
     _, parsed = papers.spec()
     scope = workspace.scope(found.root, head.name, create=False)
     next_task = choice.select(parsed)
+    blocker = choice.blockers(parsed)
     at = Observer(found, scope, papers, Snapshots(found)).look(reading=True)
     holder = lock.holder(scope)
     counts = {marker.name.lower(): 0 for marker in Marker}
@@ -34,14 +36,16 @@ def snapshot(folder: Path) -> dict[str, Any]:
         "counts": counts,
         "next": next_task.text if next_task else None,
         "resume": str(resume(at.facts)) if at.facts.active else None,
-        "tasks": [_task(parsed, number, task) for number, task in enumerate(parsed.tasks, 1)],
+        "tasks": [
+            _task(parsed, number, task, blocker) for number, task in enumerate(parsed.tasks, 1)
+        ],
         "diagnostics": [
             {"line": fault.line, "message": fault.message} for fault in parsed.diagnostics
         ],
     }
 
 
-def _task(parsed: Spec, number: int, task: Task) -> dict[str, Any]:
+def _task(parsed: Spec, number: int, task: Task, blocker: Callable[[Task], str]) -> dict[str, Any]:
     waiting = task.marker is Marker.PENDING
     return {
         "number": number,
@@ -52,7 +56,7 @@ def _task(parsed: Spec, number: int, task: Task) -> dict[str, Any]:
         "attempts": task.attempts,
         "skipped": len(task.of(Kind.SKIPPED)),
         "tier": str(tier(task.recent_attempts, subtask=task.parent is not None)),
-        "blocker": (choice.blocker(parsed, task) or None) if waiting else None,
+        "blocker": (blocker(task) or None) if waiting else None,
     }
 
 
@@ -87,6 +91,8 @@ def text(found: dict[str, Any]) -> str:
         lines.append(
             f"{task['number']:4}  {margin}[{task['marker']}] {plain.line(task['text'], 140)}{tail}"
         )
-    lines += [f"line {fault['line']}: {fault['message']}" for fault in found["diagnostics"]]
+    lines += [
+        f"line {fault['line']}: {plain.line(fault['message'])}" for fault in found["diagnostics"]
+    ]
     lines += ["", f"stage files: {found['folder']}"]
     return "\n".join(lines)

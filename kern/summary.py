@@ -57,10 +57,9 @@ def of(
 
 def _stuck(parsed: Spec) -> tuple[tuple[str, str], ...]:
     """Open tasks of which none is ready, each with what it waits for."""
+    blocker = choice.blockers(parsed)
     return tuple(
         (task.text, why)
         for task in parsed.tasks
-        if task.marker is not Marker.DONE
-        and (why := choice.blocker(parsed, task))
-        and why != choice.OPEN_SUBTASKS
+        if task.marker is not Marker.DONE and (why := blocker(task)) and why != choice.OPEN_SUBTASKS
     )

@@ -34,3 +34,10 @@ def decide(said: Answer, task: str, mode: Tier, *, subtask: bool, objection: str
 def subtasks(said: Answer, task: str) -> tuple[str, ...]:
     """A task is no part of itself."""
     return tuple(title for title in said.subtasks if title != task)
+
+
+def broken(why: str, mode: Tier) -> str:
+    """The outcome of a stage 2 that broke a limit or ended in a fault, whatever it answered."""
+    if mode is Tier.DECOMPOSE:  # once: another would be asked without end (R22)
+        return f"{Saved.SKIPPED}: {ATTEMPTS} attempts failed and it could not be split: {why}"
+    return f"{Saved.FAILED}: {why}"

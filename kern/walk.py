@@ -202,7 +202,7 @@ class Walk:
             "time": researched["kern"].get("time"),
         }
         if why := violation or outcome.fault:
-            facts["outcome"] = f"{Saved.FAILED}: {plain.line(why)}"
+            facts["outcome"] = verdict.broken(plain.line(why), mode)
         self._save(outcome, key, Stage.IMPLEMENT, at.attempt, **facts)
 
     def _start(self, at: Situation) -> StartRef:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from kern import documents, filters, index, plain, spec
 from kern.documents import LEARNINGS, SPEC
 from kern.history import Commit
-from kern.repo import Change, Entry, Repo
+from kern.repo import Change, Repo
 from kern.snapshot import Snapshots
 from kern.spec import Key, Marker
 
@@ -47,7 +47,7 @@ class Witness:
         if not clean.keys() & dirty.keys():  # the person has nothing uncommitted in these paths
             return theirs, []
         base = index.tree_with(self.repo, head, {path: old for path, (old, _) in clean.items()})
-        return self.repo.merge(base, self.repo.text("rev-parse", head), theirs)
+        return index.merge(self.repo, base, self.repo.text("rev-parse", head), theirs)
 
     def taken_away(self, start: str, tree: str, onto: str) -> list[str]:
         """The paths in which the change removed what a person had not committed: what is to be
@@ -60,7 +60,7 @@ class Witness:
         had = index.tree_with(self.repo, head, {path: old for path, (old, _) in clean.items()})
         left = index.tree_with(self.repo, head, {path: new for path, (_, new) in clean.items()})
         merged, _ = self.expected(start, tree, onto)
-        again, conflicts = self.repo.merge(head, had, merged)
+        again, conflicts = index.merge(self.repo, head, had, merged)
         return conflicts or sorted(self.repo.changed(again, left))
 
     def task_change(self, start: str, tree: str) -> dict[str, Change]:
@@ -108,17 +108,15 @@ class Witness:
         if foreign := sorted(strayed.keys() - own.keys()):
             return f"it holds more than the task: {', '.join(foreign[:3])}"
         before = self.repo.changed(parent, start)
+        there = self.repo.entries(parent)
         for path, (_, got) in sorted(strayed.items()):
             if path in before:
                 return f"it holds uncommitted changes of yours in {path}"
-            if got == self._at(parent, path):
+            if got == there.get(path):
                 return f"it leaves out {path}"
         if not self.repo.has_hook("pre-commit", "prepare-commit-msg", "commit-msg"):
             return f"it differs from the task's change in {sorted(strayed)[0]}"
         return ""
-
-    def _at(self, revision: str, path: str) -> Entry | None:
-        return self.repo.entries(revision).get(path)
 
 
 def trailer(key: Key) -> str:

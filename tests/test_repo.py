@@ -190,14 +190,14 @@ def test_two_hunks_of_one_file_merge_and_overlapping_ones_name_the_file(repo: Pa
     base = edited(found)
     ours = edited(found, a_txt=lines(_1="ours"), own_txt=None)
     theirs = edited(found, a_txt=lines(_7="theirs"), new_txt="new\n")
-    merged, conflicts = found.merge(base, ours, theirs)
+    merged, conflicts = index.merge(found, base, ours, theirs)
     assert conflicts == []
     assert found.content(merged, "a.txt") == lines(_1="ours", _7="theirs").encode()
     assert found.content(merged, "own.txt") is None
     assert found.content(merged, "new.txt") == b"new\n"
     for clash in ({"a_txt": lines(_1="theirs")}, {"own_txt": "changed\n"}):
         expected = [next(iter(clash)).replace("_txt", ".txt")]
-        assert found.merge(base, ours, edited(found, **clash)) == ("", expected)
+        assert index.merge(found, base, ours, edited(found, **clash)) == ("", expected)
 
 
 def test_a_merge_does_not_depend_on_the_person_s_configuration(repo: Path, git: Git) -> None:
@@ -219,7 +219,7 @@ def test_a_merge_does_not_depend_on_the_person_s_configuration(repo: Path, git: 
     base = edited(found)
     moved = edited(found, a_txt=None, b_txt=lines(_7="theirs"))
     clash = edited(found, a_txt=lines(_1="ours")), edited(found, a_txt=lines(_1="theirs"))
-    assert found.merge(base, *clash) == ("", ["a.txt"])
+    assert index.merge(found, base, *clash) == ("", ["a.txt"])
     assert found.changed(base, moved).keys() == {"a.txt", "b.txt"}
     sha = found.commit_object(base, (git("rev-parse", "HEAD"),), "\u00fcber\n\nKern-Task: \u4e2d\n")
     assert history.commit(found, sha).subject == "\u00fcber"

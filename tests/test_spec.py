@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kern.choice import blocker, select
+from kern.choice import blockers, select
 from kern.spec import Diagnostic, Key, Kind, Marker, Spec, Task, parse
 
 PIECES = (
@@ -581,7 +581,7 @@ def test_passed_over_counts_for_the_one_of_equal_tasks_that_it_names() -> None:
 )
 def test_a_blocker_is_named(text: str, words: str) -> None:
     parsed = parse(text)
-    said = blocker(parsed, parsed.tasks[0])
+    said = blockers(parsed)(parsed.tasks[0])
     assert words in said
     assert bool(said) == bool(words)
 
@@ -591,7 +591,7 @@ def test_select_takes_a_task_exactly_if_nothing_blocks_it() -> None:
         ready = [
             task
             for task in parsed.tasks
-            if task.marker is Marker.PENDING and not blocker(parsed, task)
+            if task.marker is Marker.PENDING and not blockers(parsed)(task)
         ]
         task = select(parsed)
         if parsed.active:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kern import workspace
+from kern import settling, workspace
 from kern.errors import Exit, KernError, UsageError
 from kern.pipeline import Stage
 from kern.workspace import Scope

@@ -1,6 +1,6 @@
 """What every dialect turns an agent's output into."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -23,7 +23,7 @@ class Reply:
     version: str = ""
     denied: tuple[str, ...] = ()  # tools that were refused
     wrote: tuple[str, ...] = ()  # tools that ran although the stage does not offer them
-    errors: tuple[str, ...] = field(default=())  # typed words of the dialect
+    errors: tuple[str, ...] = ()  # typed words of the dialect
     resets_at: int | None = None  # epoch seconds, of a usage limit
 
 
