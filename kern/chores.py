@@ -22,7 +22,9 @@ def init(folder: Path) -> None:
             print(f"kept     {place}", file=sys.stderr)
         else:
             print(f"written  {place}", file=sys.stderr)
-    print("next: write your tasks into SPEC.md, then: kern -n", file=sys.stderr)
+    print(
+        "next: put your tasks in place of the examples in SPEC.md, then: kern -n", file=sys.stderr
+    )
 
 
 def clean(folder: Path, older: str) -> None:

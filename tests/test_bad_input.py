@@ -74,8 +74,8 @@ def snapshot(repo: Path) -> tuple[object, ...]:
         (["5", "inf"], ("DELAY", "'inf'"), "kern 5 10"),
         (["5", "1e300"], ("DELAY", "'1e300'"), "kern 5 10"),
         (["5", "soon"], ("DELAY", "'soon'"), "kern 5 10"),
-        (["five"], ("no command 'five'",), "kern --help"),
-        (["statsu"], ("no command 'statsu'",), "kern status"),
+        (["five"], ("'five' is neither",), "kern --help"),
+        (["statsu"], ("'statsu' is neither",), "kern status"),
     ],
 )
 def test_a_wrong_word_is_named(
@@ -291,7 +291,7 @@ def test_an_agent_that_is_not_there_or_cannot_run_is_found_before_the_first_stag
     claude.unlink()
     refused(typed("1", "0"), 2, "claude is not installed", hint="npm install -g")
     monkeypatch.setenv("KERN_CLAUDE", str(tmp_path / "nowhere"))
-    refused(typed("1", "0"), 2, str(tmp_path / "nowhere"), hint="npm install -g")
+    refused(typed("1", "0"), 2, str(tmp_path / "nowhere"), hint="KERN_CLAUDE names it")
     monkeypatch.delenv("KERN_CLAUDE")
 
     assert snapshot(repo) == before

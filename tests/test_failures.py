@@ -111,7 +111,7 @@ def test_a_fault_that_lasts_ends_the_run_and_the_next_one_goes_on_there(
     assert stopped.code == 1
     assert fake.stages == [*before, stage, stage, stage]
     assert "Overloaded" in stopped.err
-    assert "next: kern goes on where this run ended" in stopped.err
+    assert "next:" not in stopped.err
     assert "- [~] add a greeting" in spec(repo)
     assert not notes(repo, "Attempt") + notes(repo, "Skipped")
     assert subjects(git) == ["start"]

@@ -145,7 +145,6 @@ NO_TASKS = (
     "- [x]   ",
     "- [ ]\r",
     "- [ ]glued",
-    "-[ ] no blank after the bullet",
     "[ ] no bullet",
     "> - [ ] quoted",
     "    text [ ] in the middle",
@@ -156,6 +155,13 @@ NO_TASKS = (
     "|- [ ] in a table|",
     "- text\n  [ ] wrapped",
 )
+
+
+@pytest.mark.parametrize("text", ["-[ ] a", "*[x] a", "  +[~] a"])
+def test_a_task_glued_to_its_bullet_is_a_fault_with_its_line(text: str) -> None:
+    parsed = parse(f"- [ ] sound\n{text}\n")
+    assert [(fault.line, "space" in fault.message) for fault in parsed.diagnostics] == [(2, True)]
+    assert len(parsed.tasks) == 1
 
 
 @pytest.mark.parametrize("text", NO_TASKS)
