@@ -8,11 +8,30 @@ from kern.repo import Change, Entry, Repo
 
 def cleaned(repo: Repo, changes: Mapping[str, Change]) -> dict[str, Change]:
     """A change between snapshots as `git add` would store it: filters applied."""
-    filtered = _filtered(repo, changes) if changes else set()
+    if not changes:
+        return {}
+    filtered = _filtered(repo, changes)
+    clean = dict(changes)
+    for path in filtered:
+        old, new = changes[path]
+        clean[path] = (_clean(repo, path, old), _clean(repo, path, new))
+    code, value, _ = repo.run("config", "--type=bool", "--get", "core.fileMode")
+    if code or value.strip() != b"false":
+        return clean
+    stored = repo.entries(repo.head().commit)
     return {
-        path: (_clean(repo, path, old), _clean(repo, path, new)) if path in filtered else (old, new)
-        for path, (old, new) in changes.items()
+        path: (_as_stored(stored, path, old), _as_stored(stored, path, new))
+        for path, (old, new) in clean.items()
     }
+
+
+def _as_stored(stored: Mapping[str, Entry], path: str, entry: Entry | None) -> Entry | None:
+    """Where git does not trust the disk's modes, the one that HEAD has counts."""
+    if entry is None or entry.mode == "120000":
+        return entry
+    known = stored.get(path)
+    mode = known.mode if known and known.mode.startswith("100") else "100644"
+    return Entry(mode, entry.blob)
 
 
 def _filtered(repo: Repo, paths: Iterable[str]) -> set[str]:

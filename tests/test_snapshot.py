@@ -602,6 +602,29 @@ def test_the_tree_to_commit_is_what_git_would_have_added(repo: Path, git: Git, c
     assert merged == git("write-tree")
 
 
+def test_where_git_does_not_trust_the_disk_s_modes_neither_does_the_commit(
+    repo: Path, git: Git
+) -> None:
+    """As on a mounted Windows disk, where every file looks executable."""
+    (repo / "tool").write_text("#!/bin/sh\n")
+    (repo / "tool").chmod(0o755)
+    commit_all(git)
+    git("config", "core.fileMode", "false")
+    for name in ("a.txt", "own.txt", "tool"):
+        (repo / name).chmod(0o777)
+    taken = snapshots(repo)
+    start = taken.take()
+    for name in ("a.txt", "tool", "new.txt"):
+        (repo / name).write_text("changed\n")
+        (repo / name).chmod(0o777)
+    merged, conflicts = Witness(taken.repo, taken).expected(
+        start, taken.take(start), git("rev-parse", "HEAD")
+    )
+    assert conflicts == []
+    git("add", "a.txt", "tool", "new.txt")
+    assert merged == git("write-tree")
+
+
 def test_a_task_in_a_filtered_repository_ends_in_a_clean_status(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
