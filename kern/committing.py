@@ -9,7 +9,7 @@ from kern.documents import LEARNINGS, SPEC, Documents, encode
 from kern.errors import KernError, TransientFault
 from kern.events import Sink, Warned
 from kern.keeper import some
-from kern.observe import Situation, StageFile, said
+from kern.observe import Situation, StageFile, day, said, trees
 from kern.pipeline import Saved, Stage
 from kern.repo import Entry, Head, Repo
 from kern.spec import Task
@@ -49,7 +49,7 @@ class Committer:
         empty.
         """
         second = at.files[Stage.IMPLEMENT]
-        start, tree = str(second["kern"]["start"]), str(second["kern"]["tree"])
+        start, tree = trees(second)
         merged, conflicts = self.witness.expected(start, tree, at.head.commit)
         if conflicts:
             return f"{Saved.FAILED}: {overlap(at, conflicts)}"
@@ -88,9 +88,7 @@ class Committer:
         if not self.repo.ignored(LEARNINGS):
             text = self.papers.read(LEARNINGS) or ""
             if learned := answer.parse(Stage.IMPLEMENT, said(second)).learned:
-                text = edit.add_learning(
-                    text, str(second["kern"].get("time"))[:10], task.text, learned
-                )
+                text = edit.add_learning(text, day(second), task.text, learned)
             if text:
                 papers[LEARNINGS] = self._entry(LEARNINGS, text)
         return index.tree_with(self.repo, merged, papers)
@@ -165,7 +163,7 @@ class Committer:
             return "" if ticked else "a commit came in that is not stage 3's"
         why = f"it skipped the hook {skipped}" if skipped else "it is more than one commit"
         if len(commits) == 1 and not skipped:
-            start, tree = str(second["kern"]["start"]), str(second["kern"]["tree"])
+            start, tree = trees(second)
             why = self.witness.objection(commits[0], task.key, start, tree)
         return self._take_back(at, now, why) if why else ""
 

@@ -175,8 +175,7 @@ class Observer:
             # It rewrote what was there before.
             return history.moved_by(self.repo, head, base, "stage 3")
         if second is not None:
-            trees = _kern(second)
-            return bool(self.witness.objection(tip, key, str(trees["start"]), str(trees["tree"])))
+            return bool(self.witness.objection(tip, key, *trees(second)))
         if start is None or not tip.parents:
             return False
         # Without stage2.json only this can be told: does it carry what the person had uncommitted?
@@ -202,6 +201,16 @@ def naming(key: Key) -> dict[str, object]:
 
 def _kern(value: StageFile | None) -> Mapping[str, Any]:
     return value["kern"] if value else {}
+
+
+def trees(value: StageFile) -> tuple[str, str]:
+    """The snapshots before and after the stage 2 that the file holds."""
+    return str(_kern(value)["start"]), str(_kern(value)["tree"])
+
+
+def day(value: StageFile) -> str:
+    """The date of the walk: a resume past midnight must not write another."""
+    return str(_kern(value).get("time"))[:10]
 
 
 def said(value: StageFile | None) -> str:

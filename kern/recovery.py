@@ -2,7 +2,6 @@
 
 from kern import edit, history, refs, workspace
 from kern.documents import Documents
-from kern.events import Sink, Warned
 from kern.keeper import Keeper
 from kern.observe import Situation, named
 from kern.pipeline import Stage
@@ -21,17 +20,12 @@ class Recovery:
         papers: Documents,
         snapshots: Snapshots,
         keeper: Keeper,
-        sink: Sink,
     ) -> None:
         self.repo = repo
         self.scope = scope
         self.papers = papers
         self.snapshots = snapshots
         self.keeper = keeper
-        self.sink = sink
-
-    def warn(self, text: str) -> None:
-        self.sink(Warned(text))
 
     def undo_commit(self, at: Situation) -> None:
         """Row b: stage 3 committed what is not the task's, and kern died before the check."""
@@ -39,7 +33,7 @@ class Recovery:
         rewritten = history.since(self.repo, at.base, tip.sha) is None
         onto = at.base if rewritten else tip.parents[0]
         history.move_head(self.repo, onto, tip.sha, "not the task's commit")
-        self.warn(
+        self.keeper.warn(
             f"a commit of stage 3 that is not the task's taken back: {tip.sha[:7]} {tip.subject}"
         )
 
@@ -52,7 +46,7 @@ class Recovery:
         self.keeper.undo_commits(at.start, "stage 3")
         ref = self.keeper.back_to(at.start, f"{at.start.attempt}-killed")
         if ref:
-            self.warn(
+            self.keeper.warn(
                 "an earlier run ended in the middle of stage 2: the tree is as it was before; its "
                 f"work and what you changed since are kept: git diff {at.start.tree[:12]} {ref}"
             )
@@ -75,7 +69,7 @@ class Recovery:
             )
         ref = self.keeper.back_to(start, f"{start.attempt}-killed")
         kept = f": its work is kept as {ref}, the tree is as it was before" if ref else ""
-        self.warn(f"no longer in progress: {start.task.text}{kept}")
+        self.keeper.warn(f"no longer in progress: {start.task.text}{kept}")
         sweep(self.scope)  # or its answer would count again if the task is taken up again
         refs.delete(self.repo, start.ref, start.commit)
 
@@ -88,7 +82,7 @@ class Recovery:
             self.snapshots.take(at.start.tree),
             at.head.commit,
         )
-        self.warn(
+        self.keeper.warn(
             f"you ticked it yourself: {at.start.task.text}: left as it is, also kept as {ref}"
         )
         drop_start(self.repo, at)
@@ -97,6 +91,6 @@ class Recovery:
         """Row e without stage2.json: nobody but a dying agent can have ticked it."""
         assert at.key is not None
         self.papers.edit_task(at.key, lambda text, _, task: edit.mark(text, task, Marker.ACTIVE))
-        self.warn(
+        self.keeper.warn(
             f"ticked while stage 2 was running, without its answer: back to [~]: {at.key.text}"
         )

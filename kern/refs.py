@@ -53,18 +53,18 @@ def starts(repo: Repo) -> list[tuple[str, StartRef]]:
 
 def write_start(
     repo: Repo, head: Head, tree: str, index: str, guard: str, key: Key, attempt: int
-) -> None:
+) -> StartRef:
     """Remember what stage 2 begins with, before its process exists."""
     # The task in ASCII for kern, whatever bytes its text holds, and as text for people.
     exact = json.dumps([key.parent, key.text, key.nth])
-    sides = [
-        repo.commit_object(index, (), "index\n"),
-        repo.commit_object(guard, (), "git's own\n"),
-    ]
+    staged = repo.commit_object(index, (), "index\n")
+    guarded = repo.commit_object(guard, (), "git's own\n")
     shown = f"Kern-Task: {plain.line(key.text)}\nKern-Key: {exact}\nKern-Attempt: {attempt}"
     message = f"before attempt {attempt}\n\n{shown}\n"
-    commit = repo.commit_object(tree, (head.commit, *sides), message)
-    repo.git("update-ref", f"{START}/{repo.worktree}/{head.name}/@", commit)
+    commit = repo.commit_object(tree, (head.commit, staged, guarded), message)
+    ref = f"{START}/{repo.worktree}/{head.name}/@"
+    repo.git("update-ref", ref, commit)
+    return StartRef(ref, commit, tree, head.commit, staged, guarded, key, attempt)
 
 
 def delete(repo: Repo, ref: str, old: str = "") -> None:

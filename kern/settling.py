@@ -10,7 +10,7 @@ from kern.documents import LEARNINGS, Documents, decode
 from kern.events import AttemptNoted, Sink
 from kern.history import Commit
 from kern.keeper import Keeper
-from kern.observe import Situation, said
+from kern.observe import Situation, day, said, trees
 from kern.pipeline import ATTEMPTS, Outcome, Saved, Stage, Tier, skipped, tier
 from kern.repo import Entry, Repo
 from kern.spec import Key, Kind, Marker, Spec, Task
@@ -52,10 +52,12 @@ class Settling:
             second = at.files.get(Stage.IMPLEMENT)
             learned = answer.parse(Stage.IMPLEMENT, said(second)).learned if second else ""
             if second and learned:
-                date, text = str(second["kern"].get("time"))[:10], self.papers.read(LEARNINGS) or ""
+                date, text = day(second), self.papers.read(LEARNINGS) or ""
                 self.papers.write(LEARNINGS, edit.add_learning(text, date, commit.trailer, learned))
             return
         old = self.repo.content(commit.parents[0], LEARNINGS) if commit.parents else None
+        if new == old:
+            return
         text = self.papers.read(LEARNINGS) or ""
         if text == decode(old or b""):
             self.papers.write(LEARNINGS, decode(new))
@@ -71,9 +73,9 @@ class Settling:
     def book(self, at: Situation) -> None:
         """Row g: keep the attempt, put the tree back, note it; the note is what counts."""
         key, _ = opened(at)
-        kern = at.files[Stage.IMPLEMENT]["kern"]
-        start, tree = str(kern["start"]), str(kern["tree"])
-        reason = str(kern["outcome"]).partition(": ")[2] or "no reason given"
+        second = at.files[Stage.IMPLEMENT]
+        start, tree = trees(second)
+        reason = str(second["kern"]["outcome"]).partition(": ")[2] or "no reason given"
         ref = self.keeper.keep(key, str(at.attempt), tree, _before(at))
         change = self.repo.changed(start, tree)
         put_back(self.keeper, at, {path: old for path, (old, _) in change.items()}, known=tree)
@@ -98,15 +100,14 @@ class Settling:
         outcome, reason = Outcome.SKIPPED, ""
         titles: tuple[str, ...] = ()
         if second is not None and at.facts.saved in (Saved.DECOMPOSED, Saved.SKIPPED):
-            kern = second["kern"]
-            start, tree = str(kern["start"]), str(kern["tree"])
+            start, tree = trees(second)
             if start != tree:
                 self.keeper.keep(key, f"{at.attempt}-stopped", tree, _before(at))
                 old = {path: entries[0] for path, entries in self.repo.changed(start, tree).items()}
                 put_back(self.keeper, at, old, known=tree)
             if at.start:
                 self.keeper.index_back(at.start)
-            reason = str(kern["outcome"]).partition(": ")[2]
+            reason = str(second["kern"]["outcome"]).partition(": ")[2]
             exhausted = tier(at.facts.attempts, subtask=at.facts.subtask) is not Tier.IMPLEMENT
             if at.facts.saved is Saved.DECOMPOSED:
                 outcome = Outcome.DECOMPOSED
@@ -140,13 +141,14 @@ class Settling:
 def put_back(
     keeper: Keeper, at: Situation, wanted: Mapping[str, Entry | None], *, known: str
 ) -> None:
-    kern = at.files[Stage.IMPLEMENT]["kern"]
+    """The keeper's, with what the attempt under way says of itself."""
+    second = at.files[Stage.IMPLEMENT]
     keeper.put_back(
         opened(at)[0],
         wanted,
-        start=str(kern["start"]),
+        start=trees(second)[0],
         known=known,
-        base=at.start.base if at.start else str(kern["base"]),
+        base=at.start.base if at.start else str(second["kern"]["base"]),
         name=f"{at.attempt}-edited",
     )
 

@@ -16,12 +16,11 @@ from kern.committing import Committer, overlap
 from kern.context import Template
 from kern.documents import LEARNINGS, SPEC, Documents
 from kern.errors import KernError, TransientFault
-from kern.events import Sink, Traced, Warned
+from kern.events import Sink, Traced
 from kern.keeper import Keeper, some
-from kern.observe import Observer, Situation, StageFile, named, naming, said
+from kern.observe import Observer, Situation, StageFile, named, naming, said, trees
 from kern.pipeline import Saved, Stage, tier
 from kern.recovery import Recovery
-from kern.refs import StartRef
 from kern.repo import Repo
 from kern.settling import Settling, now, opened, put_back, sweep
 from kern.snapshot import Snapshots
@@ -50,7 +49,7 @@ class Walk:
         self.snapshots = Snapshots(repo)
         self.observer = Observer(repo, scope, self.papers, self.snapshots)
         self.keeper = Keeper(repo, self.snapshots, sink)
-        self.recovery = Recovery(repo, scope, self.papers, self.snapshots, self.keeper, sink)
+        self.recovery = Recovery(repo, scope, self.papers, self.snapshots, self.keeper)
         self.settling = Settling(repo, scope, self.papers, self.keeper, sink)
         self.briefs = Briefs(repo, self.papers, templates)
         self.committer = Committer(
@@ -66,9 +65,6 @@ class Walk:
         self._one_active()
         return self.observer.look()
 
-    def warn(self, text: str) -> None:
-        self.sink(Warned(text))
-
     def _one_active(self) -> None:
         """Of several `[~]` the start ref's stays, else the stage files', else the first (R10)."""
         text, parsed = self.papers.spec()
@@ -82,7 +78,7 @@ class Walk:
         _, told = reconcile.single_active(text, preferred)
         self.papers.edit(lambda fresh, _: reconcile.single_active(fresh, preferred)[0])
         for line in told:
-            self.warn(line)
+            self.keeper.warn(line)
 
     # ---------------------------------------------------------------- begin
 
@@ -134,14 +130,16 @@ class Walk:
         if changed:
             ref = self.keeper.keep(key, f"{at.attempt}-research", after, at.head.commit)
             self.snapshots.put_back({path: old for path, (old, _) in changed.items()})
-            self.warn(f"the research agent wrote: put back, kept as {ref}")
+            self.keeper.warn(f"the research agent wrote: put back, kept as {ref}")
         raise TransientFault(
             f"research stage: the agent used {', '.join(tools)}, which this stage does not offer"
         )
 
     def _name_strangers(self, before: str) -> None:
         if changed := sorted(self.repo.changed(before, self.snapshots.take(before))):
-            self.warn(f"changed during research, not by the agent; kept as yours: {some(changed)}")
+            self.keeper.warn(
+                f"changed during research, not by the agent; kept as yours: {some(changed)}"
+            )
 
     def note_research(self, at: Situation) -> None:
         findings = answer.parse(Stage.RESEARCH, said(at.files[Stage.RESEARCH])).findings
@@ -162,11 +160,9 @@ class Walk:
         if at.attempt > 1:
             workspace.retire(self.scope, str(at.attempt - 1))
         before = self.snapshots.take()
-        planted = guard.take(self.repo)
-        refs.write_start(
-            self.repo, at.head, before, index.tree(self.repo), planted, key, at.attempt
-        )
-        start = self._start(at)
+        own = guard.take(self.repo)
+        staged = index.tree(self.repo)
+        start = refs.write_start(self.repo, at.head, before, staged, own, key, at.attempt)
         papers = self._papers()
         researched = at.files[Stage.RESEARCH]
 
@@ -205,17 +201,13 @@ class Walk:
             facts["outcome"] = verdict.broken(plain.line(why), mode)
         self._save(outcome, key, Stage.IMPLEMENT, at.attempt, **facts)
 
-    def _start(self, at: Situation) -> StartRef:
-        """The start ref as it stands; its task may have been named by an older text."""
-        return next(start for branch, start in refs.starts(self.repo) if branch == at.head.name)
-
     # ---------------------------------------------------------------- the verdict
 
     def prove(self, at: Situation) -> None:
         """Step 7: the tree as the agent left it, then the witnesses' verdict, made durable."""
         key, task = opened(at)
         second = at.files[Stage.IMPLEMENT]
-        start, tree = str(second["kern"]["start"]), str(second["kern"]["tree"])
+        start, tree = trees(second)
         change = self.repo.changed(start, tree)
         put_back(self.keeper, at, {path: new for path, (_, new) in change.items()}, known=start)
         self._decide(second, self._verdict(at, task, second, start, tree), key)
@@ -255,7 +247,7 @@ class Walk:
         kern = {k: v for k, v in second["kern"].items() if k != "outcome"}
         kern["base"] = at.head.commit
         workspace.save(self.scope, Stage.IMPLEMENT, {**second, "kern": kern})
-        self.warn(
+        self.keeper.warn(
             f"a commit of yours came in before the task's: checked again on top of it: {key.text}"
         )
 
@@ -269,7 +261,9 @@ class Walk:
         for name, known in zip((SPEC, LEARNINGS), papers, strict=True):
             if _CONFLICT.search(self.papers.read(name) or "") and not _CONFLICT.search(known):
                 self.papers.write(name, known)
-                self.warn(f"a hook left conflict marks in {name}: put back; see `git stash list`")
+                self.keeper.warn(
+                    f"a hook left conflict marks in {name}: put back; see `git stash list`"
+                )
         self._reconcile(papers, trusted=True)
         if failed:
             self._decide(at.files[Stage.IMPLEMENT], failed, key)
@@ -283,9 +277,6 @@ class Walk:
         outcome = f"{Saved.FAILED}: rejected at the commit: {reason}"
         self._decide(at.files[Stage.IMPLEMENT], outcome, opened(at)[0])
 
-    # ---------------------------------------------------------------- after a kill or a person's
-    # hand
-
     # ---------------------------------------------------------------- texts
 
     def _papers(self) -> tuple[str, str]:
@@ -295,21 +286,21 @@ class Walk:
     def _reconcile(self, before: tuple[str, str], *, trusted: bool) -> None:
         for name, known in zip((SPEC, LEARNINGS), before, strict=True):
             if not trusted and self.papers.restore_form(name, self._forms[name], known):
-                self.warn(f"{name} was made something else while an agent ran: put back")
+                self.keeper.warn(f"{name} was made something else while an agent ran: put back")
         text = self.papers.read(SPEC)
         if text != before[0]:
             fixed, told = reconcile.spec(before[0], text, trusted=trusted)
             if fixed != text:
                 self.papers.write(SPEC, fixed)
             for line in [*told, *reconcile.new_faults(before[0], fixed)]:
-                self.warn(line)
+                self.keeper.warn(line)
         learnings = self.papers.read(LEARNINGS)
         if (learnings or "") != before[1]:
             fixed, told = reconcile.learnings(before[1], learnings)
             if fixed != (learnings or ""):
                 self.papers.write(LEARNINGS, fixed)
             for line in told:
-                self.warn(line)
+                self.keeper.warn(line)
 
     def _save(self, told: Said, key: Key, stage: Stage, attempt: int, **facts: object) -> None:
         noted = {**naming(key), "stage": str(stage), "attempt": attempt, "run": self.caller.run}
