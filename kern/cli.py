@@ -33,7 +33,12 @@ def _guarded(argv: list[str]) -> int:
         if argv in (["-V"], ["--version"]):  # faster than what it takes to load typer
             print(f"kern {__version__}")
             return Exit.OK
-        return _app(route(argv))
+        routed = route(argv)
+        if routed[0] == "run" and routed[3:] == [] and not any(w[:1] == "-" for w in routed):
+            from kern import launch
+
+            return launch.run(*routed[1:])
+        return _app(routed)
     except (KernError, Interrupted) as exc:
         return _complain(exc)
     except KeyboardInterrupt:

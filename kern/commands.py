@@ -1,14 +1,13 @@
 """kern's commands and options as typer has them; each body imports what it needs."""
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kern import __version__
-from kern.errors import Exit, UsageError
+from kern import __version__, launch
+from kern.errors import Exit
 
 HELP = """\
 Turn the checkboxes in SPEC.md into commits you can trust, one task at a time.
@@ -66,15 +65,13 @@ def root(
 
 @app.command()
 def run(
-    iterations: Annotated[str, typer.Argument(help="How many tasks.")] = "5",
-    delay: Annotated[str, typer.Argument(help="Seconds between them.")] = "10",
+    iterations: Annotated[str, typer.Argument(help="How many tasks.")] = launch.ITERATIONS,
+    delay: Annotated[str, typer.Argument(help="Seconds between them.")] = launch.DELAY,
     dry_run: DryRun = False,
     verbose: Verbose = False,
 ) -> None:
     """Carry out tasks; what `kern [ITERATIONS] [DELAY]` does."""
-    count = int(_number(iterations, "ITERATIONS", 1, whole=True))
-    pause = _number(delay, "DELAY", 0, whole=False)
-    raise typer.Exit(_run(count, pause, dry=dry_run, verbose=verbose))
+    raise typer.Exit(launch.run(iterations, delay, dry=dry_run, verbose=verbose))
 
 
 @app.command()
@@ -108,7 +105,7 @@ def doctor(as_json: AsJson = False) -> None:
     """Check what a run needs; each problem with its fix."""
     from kern import doctor as clinic
 
-    found = clinic.examine(Path.cwd(), _agent())
+    found = clinic.examine(Path.cwd(), launch.agent())
     print(json.dumps(found, indent=1, ensure_ascii=False) if as_json else clinic.text(found))
     raise typer.Exit(Exit.OK if all(check["ok"] for check in found) else Exit.USAGE)
 
@@ -129,35 +126,3 @@ def demo() -> None:
     from kern import demo as show
 
     raise typer.Exit(show.main())
-
-
-def _number(text: str, name: str, least: float, *, whole: bool) -> float:
-    try:
-        value = float(int(text)) if whole and text.isascii() else float(text)
-    except ValueError:
-        value = float("nan")
-    if not least <= value < 1e9:
-        kind = "a whole number" if whole else "a number of seconds"
-        raise UsageError(f"{name} is {kind}, at least {least:g}: {text!r} is not", hint="kern 5 10")
-    return value
-
-
-def _agent() -> str:
-    return os.environ.get("KERN_CLAUDE") or "claude"
-
-
-def _run(count: int, pause: float, *, dry: bool, verbose: bool) -> int:
-    if dry:
-        from kern import dryrun
-
-        print(dryrun.describe(Path.cwd(), count, _agent(), prompts=verbose))
-        return Exit.OK
-    from kern import engine
-    from kern.console import Console
-
-    console = Console(verbose=verbose)
-    options = engine.Options(count, pause, _agent(), tick=console.tick)
-    try:
-        return engine.run(Path.cwd(), options, console)
-    finally:
-        console.close()

@@ -77,7 +77,8 @@ class Committer:
         now.
         """
         papers: dict[str, Entry | None] = {}
-        if not self.repo.ignored(SPEC):
+        ignored = self.repo.ignored(SPEC, LEARNINGS)
+        if SPEC not in ignored:
             text, parsed = self.papers.spec()
             fresh = parsed.find(task.key)
             if fresh is None:
@@ -85,7 +86,7 @@ class Committer:
                     f"the task is no longer in {SPEC}: {task.text}", hint="run kern again"
                 )
             papers[SPEC] = self._entry(SPEC, edit.tick(text, parsed, fresh))
-        if not self.repo.ignored(LEARNINGS):
+        if LEARNINGS not in ignored:
             text = self.papers.read(LEARNINGS) or ""
             if learned := answer.parse(Stage.IMPLEMENT, said(second)).learned:
                 text = edit.add_learning(text, day(second), task.text, learned)
@@ -134,7 +135,7 @@ class Committer:
         return self._check(at, task, second, trace.skipped_hook(self._told(told), self._hooks()))
 
     def _hooks(self) -> list[str]:
-        return [name for name in HOOKS if self.repo.has_hook(name)]
+        return self.repo.hooks(*HOOKS)
 
     def _told(self, place: Path) -> list[str]:
         """What git itself wrote of the stage's git processes."""
@@ -184,7 +185,7 @@ class Committer:
         if code == 0:
             why = self._check(at, task, second)
             return f"{Saved.FAILED}: a hook changed the commit: {why}" if why else ""
-        if code == 1 and self.repo.has_hook(*HOOKS, "prepare-commit-msg"):
+        if code == 1 and self.repo.hooks(*HOOKS, "prepare-commit-msg"):
             last = plain.line(" ".join(told.splitlines()[-3:]) or "no output", 160)
             return f"{Saved.FAILED}: a commit hook refused: {last}"
         raise KernError(

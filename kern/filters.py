@@ -5,18 +5,23 @@ from collections.abc import Iterable, Mapping
 
 from kern.repo import Change, Entry, Repo
 
+_TRUE = (b"true", b"yes", b"on", b"1")  # as git reads a boolean
+
 
 def cleaned(repo: Repo, changes: Mapping[str, Change]) -> dict[str, Change]:
     """A change between snapshots as `git add` would store it: filters applied."""
     if not changes:
         return {}
-    filtered = _filtered(repo, changes)
+    _, out, _ = repo.run("config", "-z", "--get-regexp", r"^core\.(autocrlf|filemode)$")
+    said = (record.partition(b"\n") for record in out.split(b"\0"))
+    config = {name: value if equals else b"true" for name, equals, value in said}
+    converts = config.get(b"core.autocrlf", b"").lower() in (*_TRUE, b"input")
+    filtered = _filtered(repo, changes, converts=converts)
     clean = dict(changes)
     for path in filtered:
         old, new = changes[path]
         clean[path] = (_clean(repo, path, old), _clean(repo, path, new))
-    code, value, _ = repo.run("config", "--type=bool", "--get", "core.fileMode")
-    if code or value.strip() != b"false":
+    if config.get(b"core.filemode", b"true").lower() in _TRUE:
         return clean
     stored = repo.entries(repo.head().commit)
     return {
@@ -34,10 +39,8 @@ def _as_stored(stored: Mapping[str, Entry], path: str, entry: Entry | None) -> E
     return Entry(mode, entry.blob)
 
 
-def _filtered(repo: Repo, paths: Iterable[str]) -> set[str]:
-    """Those that git would not store byte for byte."""
-    code, value, _ = repo.run("config", "--get", "core.autocrlf")
-    converts = code == 0 and value.strip() in (b"true", b"input")
+def _filtered(repo: Repo, paths: Iterable[str], *, converts: bool) -> set[str]:
+    """Those that git would not store byte for byte; `converts`: line ends by configuration."""
     names = ("text", "eol", "crlf", "filter", "ident", "working-tree-encoding")
     given = os.fsencode("\0".join(paths))
     fields = repo.git("check-attr", "-z", "--stdin", *names, given=given).split(b"\0")

@@ -6,13 +6,16 @@ import os
 import stat
 from pathlib import Path
 
-from kern import index, workspace
+from kern import workspace
 from kern.repo import Entry, Repo
+
+_HOOK = "hooks:"  # a slash would be a level of its own
 
 
 def take(repo: Repo) -> str:
-    """git's own configuration, exclude and attribute files and hooks as a tree."""
-    return index.tree_with(repo, _empty(repo), dict(_read(repo)))
+    """git's own configuration, exclude and attribute files and hooks as a flat tree."""
+    lines = (f"{e.mode} blob {e.blob}\t{name}\0" for name, e in sorted(_read(repo).items()))
+    return repo.text("mktree", "-z", given=os.fsencode("".join(lines)))
 
 
 def put_back(repo: Repo, guard: str) -> list[str]:
@@ -27,7 +30,7 @@ def put_back(repo: Repo, guard: str) -> list[str]:
     names = wanted.keys() | now.keys()
     changed += sorted(name for name in names if wanted.get(name) != now.get(name))
     for name in changed:
-        place = _places(repo).get(name) or repo.common_dir / name
+        place = _places(repo).get(name) or hooks / name.removeprefix(_HOOK)
         entry = wanted.get(name)
         if entry is None or place.is_symlink():
             place.unlink(missing_ok=True)
@@ -50,16 +53,13 @@ def _restore(repo: Repo, place: Path, entry: Entry) -> None:
     workspace.replace(place, data, mode=mode)
 
 
-def _empty(repo: Repo) -> str:
-    return repo.text("mktree")
-
-
 def _places(repo: Repo) -> dict[str, Path]:
     return {
         "config": repo.common_dir / "config",
         "config.worktree": repo.git_dir / "config.worktree",
         "exclude": repo.common_dir / "info" / "exclude",
         "attributes": repo.common_dir / "info" / "attributes",
+        "hooks": repo.common_dir / "hooks",  # where it is a link
     }
 
 
@@ -73,12 +73,10 @@ def _hooks(repo: Repo) -> Path:
 def _read(repo: Repo) -> dict[str, Entry]:
     places = _places(repo)
     hooks = _hooks(repo)
-    if hooks.is_symlink():  # the link itself is what to remember
-        places["hooks"] = hooks
-    elif hooks.is_dir():
+    if hooks.is_dir() and not hooks.is_symlink():
         for entry in os.scandir(hooks):
             if not entry.name.endswith(".sample"):
-                places[f"hooks/{entry.name}"] = Path(entry.path)
+                places[_HOOK + entry.name] = Path(entry.path)
     found: dict[str, Entry] = {}
     for name, place in places.items():
         try:

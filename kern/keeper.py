@@ -49,11 +49,11 @@ class Keeper:
             return
         now = self.snapshots.take(start)
         touched = self.touched(base)
-        target = index.tree_with(self.repo, now, wanted)
+        held = self.repo.entries(now)
         todo = {
-            path: new
-            for path, (_, new) in self.repo.changed(now, target).items()
-            if path in wanted and path not in touched
+            path: entry
+            for path, entry in wanted.items()
+            if held.get(path) != entry and path not in touched
         }
         unknown = set(todo) & self.repo.changed(known, now).keys()
         for ref, _ in refs.kept(self.repo, refs.slug(key)) if unknown else ():
@@ -133,12 +133,14 @@ class Keeper:
             told.append(f"it left a mess ({what}); cleared")
         if changed := guard.put_back(self.repo, f"{start.guard}^{{tree}}"):
             told.append(f"it changed git's own {some(changed)}; put back")
-        if history.restore_branch(self.repo, head, start.base):
-            told.append(f"it removed the branch {head.branch}; put back")
-        branch = self.repo.branch()
-        if branch != head.branch:
-            history.switch_back(self.repo, head)
-            told.append(f"it switched to {branch or 'a detached HEAD'}; switched back")
+        at = self.repo.plain_head()
+        if at is None or at.branch != head.branch:
+            if history.restore_branch(self.repo, head, start.base):
+                told.append(f"it removed the branch {head.branch}; put back")
+            branch = self.repo.branch()
+            if branch != head.branch:
+                history.switch_back(self.repo, head)
+                told.append(f"it switched to {branch or 'a detached HEAD'}; switched back")
         self.undo_commits(start, "stage 2")
         self.index_back(start)
         for line in told:

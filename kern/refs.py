@@ -31,6 +31,8 @@ class StartRef:
 def starts(repo: Repo) -> list[tuple[str, StartRef]]:
     """(branch, start ref) of every branch of this working tree."""
     prefix = f"{START}/{repo.worktree}/"
+    if _none(repo, prefix):
+        return []
     form = "%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(contents)%01"
     out = repo.text("for-each-ref", f"--format={form}", prefix.rstrip("/"))
     found = []
@@ -49,6 +51,16 @@ def starts(repo: Repo) -> list[tuple[str, StartRef]]:
         start = StartRef(ref, commit, tree, ids[0], ids[1], guard, key, attempt)
         found.append((ref.removeprefix(prefix).removesuffix("/@"), start))
     return found
+
+
+def _none(repo: Repo, prefix: str) -> bool:
+    """Whether the files say plainly that no ref begins so; git is asked where they do not."""
+    if (repo.common_dir / "reftable").exists() or (repo.common_dir / prefix).exists():
+        return False
+    try:
+        return prefix.encode() not in (repo.common_dir / "packed-refs").read_bytes()
+    except FileNotFoundError:
+        return True
 
 
 def write_start(

@@ -84,6 +84,7 @@ class Repo:
         self.common_dir = common_dir
         self._git = Git(str(root))
         self._told: dict[tuple[str, ...], tuple[int, bytes, str]] = {}
+        self._stored: dict[bytes, str] = {}
         self.worktree = "main" if git_dir == common_dir else f"wt/{git_dir.name}"
 
     # ------------------------------------------------------------ running git
@@ -140,9 +141,9 @@ class Repo:
     # ------------------------------------------------------------ head and state
 
     def head(self) -> Head:
-        return self._plain_head() or self._asked_head()
+        return self.plain_head() or self._asked_head()
 
-    def _plain_head(self) -> Head | None:
+    def plain_head(self) -> Head | None:
         """HEAD where two small files say it plainly; git is asked where it is packed or kept
         elsewhere.
         """
@@ -185,18 +186,24 @@ class Repo:
         _, out, _ = self.run("symbolic-ref", "--quiet", "HEAD")
         return out.decode("utf-8", "surrogateescape").strip().removeprefix("refs/heads/")
 
-    def ignored(self, path: str) -> bool:
-        """Whether git leaves the path out; a tracked one is never ignored."""
-        return self.run("check-ignore", "--quiet", path)[0] == 0
+    def ignored(self, *paths: str) -> set[str]:
+        """Those that git leaves out; a tracked one is never ignored."""
+        _, out, _ = self.run("check-ignore", "-z", "--stdin", given=os.fsencode("\0".join(paths)))
+        return {os.fsdecode(path) for path in out.split(b"\0") if path}
 
     # ------------------------------------------------------------ objects
 
     def blob(self, data: bytes, *, path: str | None = None) -> str:
         """Write a blob; with `path` as git would add it there, filters applied."""
         how = ("--path", path) if path else ("--no-filters",)
+        if not path and data in self._stored:
+            return self._stored[data]
         # core.safecrlf guards a person's `git add`; here the bytes are kept in refs anyway.
         argv = ("-c", "core.safecrlf=false", "hash-object", "-w", "--stdin", *how)
-        return self.text(*argv, given=data)
+        blob = self.text(*argv, given=data)
+        if not path and len(data) < _MOST_KEPT[1]:
+            self._stored[data] = blob
+        return blob
 
     def content(self, revision: str, path: str) -> bytes | None:
         code, out, _ = self.run("cat-file", "blob", f"{revision}:{path}")
@@ -252,9 +259,10 @@ class Repo:
             env=_KERN,
         )
 
-    def has_hook(self, *names: str) -> bool:
-        folder = Path(self.text("rev-parse", "--git-path", "hooks"))
-        return any(os.access(self.root / folder / name, os.X_OK) for name in names)
+    def hooks(self, *names: str) -> list[str]:
+        """Those of the hooks that are there and can run."""
+        folder = self.root / self.text("rev-parse", "--git-path", "hooks")
+        return [name for name in names if os.access(folder / name, os.X_OK)]
 
 
 _KERN = {

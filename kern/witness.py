@@ -17,6 +17,7 @@ class Witness:
         # Functions of immutable objects, asked for again at each step.
         self._merged: dict[tuple[str, str, str], tuple[str, list[str]]] = {}
         self._objections: dict[tuple[str, Key, str, str], str] = {}
+        self._cleaned: tuple[tuple[str, str], dict[str, Change]] = ("", ""), {}
 
     def ticks(self, commit: Commit, key: Key) -> bool:
         """Whether the commit is the witness of the task: its SPEC.md ticks it; where git does not
@@ -41,7 +42,7 @@ class Witness:
 
     def _merge(self, start: str, tree: str, onto: str) -> tuple[str, list[str]]:
         head = f"{onto}^{{tree}}"
-        clean = filters.cleaned(self.repo, self.task_change(start, tree))
+        clean = self._clean(start, tree)
         theirs = index.tree_with(self.repo, head, {path: new for path, (_, new) in clean.items()})
         dirty = self.repo.changed(onto, start)
         if not clean.keys() & dirty.keys():  # the person has nothing uncommitted in these paths
@@ -53,7 +54,7 @@ class Witness:
         """The paths in which the change removed what a person had not committed: what is to be
         committed plus what the person had must give what the agent left.
         """
-        clean = filters.cleaned(self.repo, self.task_change(start, tree))
+        clean = self._clean(start, tree)
         if not clean.keys() & self.repo.changed(onto, start).keys():
             return []
         head = self.repo.text("rev-parse", f"{onto}^{{tree}}")
@@ -62,6 +63,12 @@ class Witness:
         merged, _ = self.expected(start, tree, onto)
         again, conflicts = index.merge(self.repo, head, had, merged)
         return conflicts or sorted(self.repo.changed(again, left))
+
+    def _clean(self, start: str, tree: str) -> dict[str, Change]:
+        if self._cleaned[0] != (start, tree):
+            change = filters.cleaned(self.repo, self.task_change(start, tree))
+            self._cleaned = (start, tree), change
+        return self._cleaned[1]
 
     def task_change(self, start: str, tree: str) -> dict[str, Change]:
         """What the task changed, without new files that its own .gitignore hides."""
@@ -114,7 +121,7 @@ class Witness:
                 return f"it holds uncommitted changes of yours in {path}"
             if got == there.get(path):
                 return f"it leaves out {path}"
-        if not self.repo.has_hook("pre-commit", "prepare-commit-msg", "commit-msg"):
+        if not self.repo.hooks("pre-commit", "prepare-commit-msg", "commit-msg"):
             return f"it differs from the task's change in {sorted(strayed)[0]}"
         return ""
 

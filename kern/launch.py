@@ -1,0 +1,52 @@
+"""A run from its two numbers. Apart from the commands, so that a plain `kern 10 30` starts without
+what it takes to parse options.
+"""
+
+import os
+from pathlib import Path
+
+from kern.errors import Exit, UsageError
+
+ITERATIONS, DELAY = "5", "10"
+
+
+def run(
+    iterations: str = ITERATIONS,
+    delay: str = DELAY,
+    *,
+    dry: bool = False,
+    verbose: bool = False,
+) -> int:
+    """The exit code of the run, or of the dry run."""
+    count = int(_number(iterations, "ITERATIONS", 1, whole=True))
+    pause = _number(delay, "DELAY", 0, whole=False)
+    if dry:
+        from kern import dryrun
+
+        print(dryrun.describe(Path.cwd(), count, agent(), prompts=verbose))
+        return Exit.OK
+    from kern import engine
+    from kern.console import Console
+
+    console = Console(verbose=verbose)
+    options = engine.Options(count, pause, agent(), tick=console.tick)
+    try:
+        return engine.run(Path.cwd(), options, console)
+    finally:
+        console.close()
+
+
+def agent() -> str:
+    """The agent's command."""
+    return os.environ.get("KERN_CLAUDE") or "claude"
+
+
+def _number(text: str, name: str, least: float, *, whole: bool) -> float:
+    try:
+        value = float(int(text)) if whole and text.isascii() else float(text)
+    except ValueError:
+        value = float("nan")
+    if not least <= value < 1e9:
+        kind = "a whole number" if whole else "a number of seconds"
+        raise UsageError(f"{name} is {kind}, at least {least:g}: {text!r} is not", hint="kern 5 10")
+    return value
