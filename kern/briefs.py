@@ -1,11 +1,13 @@
 """Gathers what each stage is told, from SPEC.md, LEARNINGS.md and git, and composes the prompts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from kern import answer, edit, history
+from kern import answer, config, edit, history
+from kern.config import Gate
 from kern.context import Prompt, Template, compose
 from kern.documents import LEARNINGS, Documents
-from kern.pipeline import Stage, Tier
+from kern.pipeline import Aide, Role, Stage, Tier
 from kern.repo import Repo
 from kern.spec import Kind, Task
 from kern.witness import trailer
@@ -14,7 +16,7 @@ RECENT_COMMITS = 10
 
 
 class Briefs:
-    def __init__(self, repo: Repo, papers: Documents, templates: Mapping[Stage, Template]) -> None:
+    def __init__(self, repo: Repo, papers: Documents, templates: Mapping[Role, Template]) -> None:
         self.repo = repo
         self.papers = papers
         self.templates = templates
@@ -30,12 +32,23 @@ class Briefs:
             },
         )
 
-    def implement(self, task: Task, mode: Tier, researched: str) -> Prompt:
+    def implement(
+        self,
+        task: Task,
+        mode: Tier,
+        researched: str,
+        gates: Sequence[Gate] = (),
+        red: Mapping[str, Any] | None = None,
+    ) -> Prompt:
+        """`red`: the gate that failed the attempt before, as stage2.json has it."""
+        attempts = _attempts(task)
+        if red and attempts:
+            attempts[-1] += f"\nThe end of what {red['name']} printed then:\n{red['output']}"
         return compose(
             self.templates[Stage.IMPLEMENT],
-            {"TASK": task_text(task), "MODE": str(mode)},
+            {"TASK": task_text(task, gates), "MODE": str(mode)},
             {
-                "ATTEMPTS": _attempts(task),
+                "ATTEMPTS": attempts,
                 "RESEARCH": [note.text for note in task.of(Kind.RESEARCH)],
                 "ANSWER": [answer.parse(Stage.RESEARCH, researched).body],
                 "LEARNINGS": self._learnings(),
@@ -66,6 +79,16 @@ class Briefs:
             {"DIFF": [stat], "ANSWER": [body], "COMMITS": self._commits()},
         )
 
+    def judge(self, task: Task, criterion: str, old: str, new: str) -> Prompt:
+        patch = self.repo.text(
+            "diff", "-O/dev/null", "--no-ext-diff", "--no-textconv", "--no-color", old, new
+        )
+        return compose(
+            self.templates[Aide.JUDGE],
+            {"TASK": task_text(task), "CRITERION": criterion},
+            {"DIFF": [patch]},
+        )
+
     def _learnings(self) -> list[str]:
         return edit.learnings(self.papers.read(LEARNINGS) or "")
 
@@ -73,10 +96,15 @@ class Briefs:
         return history.subjects(self.repo, RECENT_COMMITS)
 
 
-def task_text(task: Task) -> str:
-    """As a stage reads it: the parent's text, its own, and what a person wrote under it."""
+def task_text(task: Task, gates: Sequence[Gate] = ()) -> str:
+    """As a stage reads it: the parent's text, its own, what a person wrote under it, and the checks
+    that it must pass.
+    """
     above = f"(part of: {task.key.parent})\n" if task.key.parent else ""
-    return "\n".join([above + task.text, *task.body])
+    checks = [f"- {gate.command}" for gate in (*config.task_gates(task, 0), *gates)]
+    checks += [f"- a judge asks: {criterion}" for criterion in config.criteria(task)]
+    asked = ["", "Checked afterwards, and must pass:", *checks] if checks else []
+    return "\n".join([above + task.text, *task.body, *asked])
 
 
 def _attempts(task: Task) -> list[str]:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 from kern import context, workspace
 from kern.context import Template
-from kern.pipeline import Stage
+from kern.pipeline import Aide, Role, Stage
 
-PROMPTS = {
+PROMPTS: dict[Role, str] = {
     Stage.RESEARCH: "1_research.md",
     Stage.IMPLEMENT: "2_implement.md",
     Stage.COMMIT: "3_commit.md",
+    Aide.JUDGE: "judge.md",
 }
 OVERRIDES = Path(".kern") / "prompts"
 
@@ -23,8 +24,8 @@ def path(name: str) -> Path:
     return installed if installed.exists() else here.parent / name
 
 
-def templates(root: Path) -> dict[Stage, Template]:
-    found: dict[Stage, Template] = {}
+def templates(root: Path) -> dict[Role, Template]:
+    found: dict[Role, Template] = {}
     for stage, name in PROMPTS.items():
         own = root / OVERRIDES / name
         data = workspace.read(own)

@@ -6,25 +6,45 @@ import sys
 import time
 from pathlib import Path
 
-from kern import bundle, lock, process, refs, repo, workspace
+from kern import bundle, config, lock, process, proposing, refs, repo, workspace
+from kern.config import FILE
 from kern.errors import KernError, UsageError
 
 
 def init(folder: Path) -> None:
-    """SPEC.md and LEARNINGS.md at the top level, never over what is there."""
+    """SPEC.md, LEARNINGS.md and kern.toml at the top level, never over what is there."""
     root = repo.open_at(folder).root
-    for name in ("SPEC", "LEARNINGS"):
-        place = root / f"{name}.md"
+    texts = {
+        f"{name}.md": bundle.path(f"{name}.example.md").read_bytes()
+        for name in ("SPEC", "LEARNINGS")
+    }
+    proposed = proposing.text(*_project(root))
+    for name, text in {**texts, FILE: proposed.encode()}.items():
+        place = root / name
         try:
             with place.open("xb") as file:
-                file.write(bundle.path(f"{name}.example.md").read_bytes())
+                file.write(text)
         except FileExistsError:
             print(f"kept     {place}", file=sys.stderr)
         else:
             print(f"written  {place}", file=sys.stderr)
+            for gate in config.parse(proposed).gates if name == FILE else ():
+                print(f"         gate {gate.shown}", file=sys.stderr)
     print(
-        "next: put your tasks in place of the examples in SPEC.md, then: kern -n", file=sys.stderr
+        "next: put your tasks into SPEC.md, see if the gates in kern.toml are right, then: kern -n",
+        file=sys.stderr,
     )
+
+
+def _project(root: Path) -> tuple[dict[str, str], frozenset[str]]:
+    """What tells of the project's checks: the beginnings of some files, and the folders."""
+    files = {}
+    for name in proposing.TELLING:
+        place = root / name
+        if place.is_file():
+            with place.open("rb") as file:
+                files[name] = file.read(1 << 16).decode("utf-8", "replace")
+    return files, frozenset(entry.name for entry in os.scandir(root) if entry.is_dir())
 
 
 def clean(folder: Path, older: str) -> None:

@@ -36,6 +36,9 @@ DryRun = Annotated[
     bool, typer.Option("-n", "--dry-run", help="Show what would happen; write nothing.")
 ]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Debug lines; with -n the prompts.")]
+NoWait = Annotated[
+    bool, typer.Option("--no-wait", help="End at a usage limit instead of waiting for its reset.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Data for jq instead of text.")]
 
 app = typer.Typer(
@@ -69,14 +72,15 @@ def run(
     delay: Annotated[str, typer.Argument(help="Seconds between them.")] = launch.DELAY,
     dry_run: DryRun = False,
     verbose: Verbose = False,
+    no_wait: NoWait = False,
 ) -> None:
     """Carry out tasks; what `kern [ITERATIONS] [DELAY]` does."""
-    raise typer.Exit(launch.run(iterations, delay, dry=dry_run, verbose=verbose))
+    raise typer.Exit(launch.run(iterations, delay, dry=dry_run, wait=not no_wait, verbose=verbose))
 
 
 @app.command()
 def init() -> None:
-    """Write SPEC.md and LEARNINGS.md, never over a file."""
+    """Write SPEC.md, LEARNINGS.md and kern.toml, never over a file."""
     from kern import chores
 
     chores.init(Path.cwd())

@@ -9,6 +9,9 @@ from kern import plain
 from kern.events import (
     AttemptNoted,
     Event,
+    GateEnded,
+    GateStarted,
+    LimitReset,
     RunEnded,
     RunStarted,
     StageFinished,
@@ -20,9 +23,12 @@ from kern.events import (
     Waiting,
     Warned,
 )
-from kern.pipeline import Outcome
+from kern.pipeline import Outcome, Stage
+from kern.proof import Result
 
 _MOST_SHOWN = 20  # waiting tasks in the summary
+_SHOWN_OF_A_GATE = 12  # lines of what a red one printed
+_HEARTBEAT_S = 600  # between signs of life on a pipe while a limit holds
 _STYLES = {
     Outcome.DONE: "bold green",
     Outcome.DECOMPOSED: "cyan",
@@ -48,6 +54,9 @@ class Console:
                     f"kern in {event.root}, branch {event.branch}: {event.open_tasks} open task(s)"
                 )
                 self._say(f"stage files: {event.folder}")
+                self._say(f"pays: {plain.line(event.payer)}")
+                for gate in event.gates:
+                    self._say(f"gate {plain.line(gate, 160)}")
             case TaskStarted():
                 self.task = event.task
                 resumed = f" (resumed: {event.resumed})" if event.resumed else ""
@@ -57,7 +66,9 @@ class Console:
             case StageStarted():
                 again = f", attempt {event.attempt}" if event.attempt > 1 else ""
                 mode = ", to decompose" if event.mode == "decompose" else ""
-                self.stage = f"stage {event.stage.number}/3 {event.stage}"
+                self.stage = str(event.stage)
+                if isinstance(event.stage, Stage):
+                    self.stage = f"stage {event.stage.number}/3 {event.stage}"
                 self._say(f"{self.stage} ({plain.line(event.model, 40)}{again}{mode})", "blue")
             case StageFinished():
                 self._finished(event)
@@ -69,6 +80,15 @@ class Console:
             case AttemptNoted():
                 self._say(f"attempt {event.number} failed: {plain.line(event.reason)}", "yellow")
                 self._say(f"  its work: git show {event.ref}")
+            case GateStarted():
+                self.stage = f"gate {plain.line(event.name, 60)}"
+                self._say(f"{self.stage}{', before the task' if event.before else ''}", "blue")
+            case GateEnded():
+                self._gate(event.result)
+            case LimitReset():
+                until = time.strftime("%a %H:%M", time.localtime(event.until))
+                self._say(plain.line(event.text), "yellow")
+                self._say(f"waiting until {until} (Ctrl-C ends; kern goes on from here)", "yellow")
             case TaskSettled():
                 detail = f": {plain.line(event.detail)}" if event.detail else ""
                 self._say(f"{event.outcome}{detail}", _STYLES[event.outcome])
@@ -90,6 +110,15 @@ class Console:
             minutes, rest = divmod(int(seconds), 60)
             self.live.show(f"{self.stage}  {minutes}:{rest:02d}  {plain.line(self.task, 60)}")
 
+    def countdown(self, seconds: float) -> None:
+        """So long until a usage limit's reset."""
+        if self.live:
+            minutes, rest = divmod(int(seconds), 60)
+            hours, minutes = divmod(minutes, 60)
+            self.live.show(f"usage limit: again in {hours}:{minutes:02d}:{rest:02d}")
+        elif int(seconds) % _HEARTBEAT_S == 0:
+            self._say(f"usage limit: again in {_span(seconds)}")
+
     def close(self) -> None:
         if self.live:
             self.live.hide()
@@ -102,12 +131,23 @@ class Console:
         for tool in event.denied:
             self._say(f"  refused: {plain.line(tool, 160)}", "yellow")
 
+    def _gate(self, result: Result) -> None:
+        took = f", {result.seconds:.1f} s" if result.seconds else ""
+        before = ", as it was before the task" if result.red and result.red_before else ""
+        colour = ("red" if result.blocks else "yellow") if result.red else "green"
+        said = f"red ({result.how}{took}){before}" if result.red else f"green{took}"
+        self._say(f"  {result.label}: {said}", colour)
+        if result.red:
+            for line in plain.block(result.output).strip().splitlines()[-_SHOWN_OF_A_GATE:]:
+                self._say(f"    {line}", "dim")
+
     def _summary(self, event: RunEnded) -> None:
         left = "SPEC.md unreadable" if event.open_tasks is None else f"{event.open_tasks} open"
         counts = f"{len(event.done)} done, {left}"
         self._say(f"{counts}, {_span(event.seconds)}, {_cost(event)}")
-        for task, commit in event.done:
+        for task, commit, proved in event.done:
             self._say(f"  [x] {plain.line(task, 100)}  ({plain.line(commit, 100)})", "green")
+            self._say(f"      verified by {plain.line(proved)}" if proved else "      unverified")
         for task, done in event.decomposed:
             box, how = ("[x]", "by its subtasks") if done else ("[ ]", "split into subtasks")
             self._say(f"  {box} {plain.line(task, 100)}  ({how})", "cyan")
@@ -119,8 +159,8 @@ class Console:
                 self._say(f"  {plain.line(task, 100)}: {plain.line(why)}", "yellow")
             if (more := len(event.stuck) - _MOST_SHOWN) > 0:
                 self._say(f"  and {more} more: kern status", "yellow")
-        if event.done:
-            self._say("unverified: kern ran no checks of its own; the agent was told to validate")
+        if not all(proved for _, _, proved in event.done):
+            self._say("unverified: kern ran no checks of its own; [gates] in kern.toml names them")
         if not event.interrupted:
             self._say(_next(event))
 

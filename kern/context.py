@@ -5,22 +5,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kern.errors import UsageError
-from kern.pipeline import Stage
+from kern.pipeline import Aide, Role, Stage
 
-BUDGET = {Stage.RESEARCH: 2000, Stage.IMPLEMENT: 3000, Stage.COMMIT: 1000}  # tokens
+BUDGET: dict[Role, int] = {  # tokens
+    Stage.RESEARCH: 2000,
+    Stage.IMPLEMENT: 3000,
+    Stage.COMMIT: 1000,
+    Aide.JUDGE: 3000,
+}
 CHARS_PER_TOKEN = 4
 
 # Which sections a stage gets (R14).
-SECTIONS = {
+SECTIONS: dict[Role, tuple[str, ...]] = {
     Stage.RESEARCH: ("ATTEMPTS", "LEARNINGS", "COMMITS"),
     Stage.IMPLEMENT: ("ATTEMPTS", "RESEARCH", "ANSWER", "LEARNINGS", "COMMITS"),
     Stage.COMMIT: ("DIFF", "ANSWER", "COMMITS"),
+    Aide.JUDGE: ("DIFF",),
 }
 _FAILED_SO_FAR = 3  # attempts that count for the tier: a stage must know them
-_EXTRA = {
+_EXTRA: dict[Role, tuple[str, ...]] = {
     Stage.RESEARCH: ("TASK",),
     Stage.IMPLEMENT: ("TASK", "MODE"),
     Stage.COMMIT: ("TASK", "TRAILER"),
+    Aide.JUDGE: ("TASK", "CRITERION"),
 }
 _PLACEHOLDER = re.compile(r"\{([A-Z][A-Z_]*)\}")
 _FRONT = re.compile(r"---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?", re.S | re.M)
@@ -28,7 +35,7 @@ _FRONT = re.compile(r"---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?", re.S | re.M)
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    stage: Stage
+    stage: Role
     model: str
     text: str
 
@@ -49,7 +56,7 @@ def tokens(text: str) -> int:
     return -(-len(text) // CHARS_PER_TOKEN)
 
 
-def template(stage: Stage, text: str, origin: str) -> Template:
+def template(stage: Role, text: str, origin: str) -> Template:
     """Read a prompt file: front matter with `model:`, then Markdown with placeholders."""
     text = text.removeprefix("\ufeff")
     front = _FRONT.match(text)
@@ -106,7 +113,10 @@ def compose(
     filled |= {name: text or "none" for name, text in given.items()}
     spent = sum(map(len, given.values()))
     body = _PLACEHOLDER.sub(lambda match: filled[match[1]], form.text)
-    heading = f"kern stage {form.stage.number} of {len(Stage)}: {form.stage}"
+    stage = form.stage
+    heading = f"kern {stage}"
+    if isinstance(stage, Stage):
+        heading = f"kern stage {stage.number} of {len(Stage)}: {stage}"
     return Prompt(
         f"{heading}\n\n{body}\n",
         -(-spent // CHARS_PER_TOKEN),
@@ -114,7 +124,7 @@ def compose(
     )
 
 
-def _order(stage: Stage) -> list[tuple[str, int]]:
+def _order(stage: Role) -> list[tuple[str, int]]:
     """The sections and how many items of each, the most needed first: what comes late goes first.
     The attempts come twice, the newest before the learnings and the older ones after them.
     """

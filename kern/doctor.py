@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypedDict
 
-from kern import bundle, engine, operations, plain, process, repo, workspace
+from kern import bundle, credential, operations, plain, process, ready, repo, workspace
 from kern.agents import claude
+from kern.config import FILE
+from kern.documents import Documents
 from kern.errors import KernError
 from kern.repo import Repo
 
@@ -22,7 +24,7 @@ class Check(TypedDict):
 
 
 def examine(folder: Path, command: str) -> list[Check]:
-    return [*_git(folder), *_agent(command)]
+    return [*_git(folder), *_agent(command), _payer(folder)]
 
 
 def text(checks: list[Check]) -> str:
@@ -72,9 +74,18 @@ def _git(folder: Path) -> Iterator[Check]:
         complaint or found.text("var", "GIT_COMMITTER_IDENT").rsplit(" ", 2)[0],
         fix,
     )
-    yield _tried("SPEC.md", lambda: f"{len(engine.prepare(folder)[2].tasks)} task(s)")
+    yield _tried("SPEC.md", lambda: f"{len(ready.prepare(folder)[2].tasks)} task(s)")
+    yield _tried("gates", lambda: _gates(found))
     yield _tried("prompts", lambda: _prompts(found.root))
     yield _tried("output folder", lambda: _folder(found, head.name))
+
+
+def _gates(found: Repo) -> str:
+    """What this repository makes kern run."""
+    gates = Documents(found.root).settings().gates
+    if not gates:
+        return f"none in {FILE}: a commit is unverified unless its task has a Gate note"
+    return "\n".join(["run by kern before each commit:", *(gate.shown for gate in gates)])
 
 
 def _prompts(root: Path) -> str:
@@ -108,6 +119,13 @@ def _agent(command: str) -> Iterator[Check]:
     )
     if code == 0:
         yield _login(command)
+
+
+def _payer(folder: Path) -> Check:
+    """A warning is no fault: the person may mean it."""
+    found = credential.payer(folder)
+    said = f"{found.who}\n{found.warning}" if found.warning else found.who
+    return _check("pays", True, said)
 
 
 def _login(command: str) -> Check:

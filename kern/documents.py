@@ -7,7 +7,8 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from kern import spec, workspace
+from kern import config, spec, workspace
+from kern.config import FILE, Settings
 from kern.errors import KernError, UsageError
 from kern.spec import Key, Spec, Task
 
@@ -86,6 +87,14 @@ class Documents:
             place.symlink_to(form)
         self.write(name, text)
         return True
+
+    def settings(self) -> Settings:
+        """kern.toml, or the defaults where there is none. A link could lead anywhere: refused."""
+        place = self.root / FILE
+        if place.is_symlink():
+            raise UsageError(f"{FILE} is a link", hint=f"put the file itself into {self.root}")
+        text = self.read(FILE)
+        return config.parse(text) if text is not None else Settings()
 
     def spec_text(self) -> str:
         text = self.read(SPEC)

@@ -2,18 +2,19 @@
 
 from pathlib import Path
 
-from kern import bundle, choice, context, edit, engine, operations, plain, spec, workspace
+from kern import bundle, choice, config, context, edit, operations, plain, ready, spec, workspace
 from kern.agents import claude
 from kern.briefs import Briefs, task_text
+from kern.config import Settings
 from kern.context import Prompt
 from kern.observe import Observer, Situation, said
-from kern.pipeline import Do, Stage, Tier, resume, tier
+from kern.pipeline import ATTEMPTS, Do, Stage, Tier, resume, tier
 from kern.snapshot import Snapshots
 from kern.spec import Marker, Spec, Task
 
 
 def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> str:
-    repo, papers, parsed = engine.prepare(folder)
+    repo, papers, parsed, settings = ready.prepare(folder)
     templates = bundle.templates(repo.root)
     scope = workspace.scope(repo.root, repo.head().name, create=False)
     at = Observer(repo, scope, papers, Snapshots(repo)).look(reading=True)
@@ -23,12 +24,12 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
         lines.append(f"a run would refuse to start: {busy}")
     if task is None:
         return "\n".join([*lines, *_nothing(parsed)])
-    mode = tier(task.recent_attempts, subtask=task.parent is not None)
+    mode = tier(task.spent(ATTEMPTS), subtask=task.parent is not None)
     lines.append(f"task:   {plain.line(task.text)}  (SPEC.md line {task.line})")
     lines.append(f"tier:   {mode}, {task.recent_attempts} attempt(s) noted")
     do = resume(at.facts)
     lines.append(f"begins: {'fresh' if do is Do.SELECT else str(do).partition(': ')[2]}")
-    lines.append("gates:  none: kern runs no checks of its own, a commit is unverified")
+    lines += _checks(task, settings)
     briefs = Briefs(repo, papers, templates)
     for stage in Stage:
         form = templates[stage]
@@ -48,6 +49,16 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
     return "\n".join(lines)
 
 
+def _checks(task: Task, settings: Settings) -> list[str]:
+    gates = (*config.task_gates(task, settings.timeouts.gate), *settings.gates)
+    shown = [gate.shown for gate in gates]
+    shown += [f"judge: {criterion}" for criterion in config.criteria(task)]
+    if not shown:
+        return ["gates:  none: kern runs no checks of its own, a commit is unverified"]
+    margins = ["gates:  ", *["        "] * (len(shown) - 1)]
+    return [margin + plain.line(text, 160) for margin, text in zip(margins, shown, strict=True)]
+
+
 def _prompt(
     briefs: Briefs, stage: Stage, task: Task, mode: Tier, at: Situation
 ) -> tuple[Prompt, bool]:
@@ -56,7 +67,8 @@ def _prompt(
     if stage is Stage.RESEARCH:
         return briefs.research(task), True
     if stage is Stage.IMPLEMENT:
-        return briefs.implement(task, mode, said(first)), first is not None
+        prompt = briefs.implement(task, mode, said(first), briefs.papers.settings().gates)
+        return prompt, first is not None
     head = briefs.repo.head().commit
     return briefs.commit(task, said(at.files.get(Stage.IMPLEMENT)), head, head), False
 

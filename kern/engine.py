@@ -2,20 +2,28 @@
 sinks.
 """
 
-import os
 import re
 import secrets
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kern import bundle, choice, lock, operations, process, repo, spec, summary, workspace
+from kern import (
+    bundle,
+    choice,
+    credential,
+    lock,
+    process,
+    ready,
+    summary,
+    workspace,
+)
 from kern.agents import claude
-from kern.documents import LEARNINGS, SPEC, Documents
-from kern.errors import Interrupted, KernError, UsageError
+from kern.documents import SPEC
+from kern.errors import Interrupted, KernError, LimitReached
 from kern.events import (
+    LimitReset,
     RunStarted,
     Sink,
     TaskSettled,
@@ -26,13 +34,15 @@ from kern.events import (
 )
 from kern.observe import Situation
 from kern.pipeline import Do, Outcome, resume
-from kern.repo import Repo
-from kern.spec import Diagnostic, Key, Marker, Spec
+from kern.spec import Key, Marker
 from kern.stages import Caller
 from kern.summary import Settled
 from kern.walk import Walk
 
 MOST_SELECTED = 2  # in one iteration: a task, and another where a person took that one away
+_NOTHING = (Outcome.SKIPPED, Outcome.BLOCKED)
+UNKNOWN_WAIT_S = 900.0  # where a limit does not say when it ends
+RESET_MARGIN_S = 5.0
 MOST_STEPS = (
     200  # of one walk; the table's longest is far below, so more means a fault of kern's own
 )
@@ -43,68 +53,38 @@ class Options:
     iterations: int = 5
     delay: float = 10.0
     command: str = claude.COMMAND
+    wait: bool = True  # for a usage limit's reset
     sleep: Callable[[float], None] = time.sleep
     tick: Callable[[float], None] = lambda seconds: None
-
-
-def prepare(folder: Path) -> tuple[Repo, Documents, Spec]:
-    """What must be right before anything begins; each fault with its remedy."""
-    found = repo.open_at(folder)
-    head = found.head()
-    papers = Documents(found.root)
-    for name in (SPEC, LEARNINGS):
-        entry = found.entries(head.commit).get(name) if papers.form(name) else None
-        if entry and entry.mode == "120000":
-            raise UsageError(
-                f"{name} is a link in git: kern would commit it as a file",
-                hint=f"git rm --cached {name}, then put the file itself there",
-            )
-    _, parsed = papers.spec()
-    if parsed.diagnostics:
-        raise UsageError(
-            _listed(parsed.diagnostics), hint="kern never guesses what a marker means: edit SPEC.md"
-        )
-    if not parsed.tasks:
-        raise UsageError(
-            f"no task line in {found.root / SPEC}", hint=f"a task is a line like:  {spec.EXAMPLE}"
-        )
-    return found, papers, parsed
-
-
-def _listed(faults: tuple[Diagnostic, ...]) -> str:
-    shown = [f"SPEC.md line {fault.line}: {fault.message}" for fault in faults[:50]]
-    more = [f"and {len(faults) - 50} more"] if len(faults) > 50 else []
-    return "\n".join([*shown, *more])
+    countdown: Callable[[float], None] = lambda seconds: None
+    clock: Callable[[], float] = time.time
 
 
 def run(folder: Path, options: Options, sink: Sink) -> int:
     """One run of kern; the exit code. Raises KernError for what a person must settle."""
-    found, _, parsed = prepare(folder)
-    if busy := operations.under_way(found):
-        raise UsageError(
-            f"{busy} in {found.root}", hint="finish or abort it first: git status tells how"
-        )
-    if complaint := found.identity():
-        raise UsageError(
-            f"git does not know who commits: {complaint}",
-            hint="git config --global user.name YOU; git config --global user.email YOU@EXAMPLE",
-        )
+    found, _, parsed, settings = ready.prepare(folder)
+    ready.to_work(found)
     templates = bundle.templates(found.root)
-    _require(options.command)
+    ready.agent(options.command)
     scope = workspace.scope(found.root, found.head().name)
     run_id = secrets.token_hex(8)
-    caller = Caller(found.root, scope, run_id, sink, options.command, options.sleep, options.tick)
+    caller = Caller(
+        found.root, scope, run_id, sink, options.command, settings, options.sleep, options.tick
+    )
+    payer = credential.payer(found.root)
     with process.signals(), lock.hold(scope, found.git_dir):
         workspace.empty(found.git_dir / "kern")
         loop = Loop(Walk(found, scope, caller, templates, sink), options, sink)
-        if scope.notice:
-            sink(Warned(scope.notice))
+        for notice in filter(None, (scope.notice, payer.warning)):
+            sink(Warned(notice))
         sink(
             RunStarted(
                 run_id,
                 str(found.root),
                 found.head().name,
                 str(scope.folder),
+                tuple(gate.shown for gate in settings.gates),
+                payer.who,
                 sum(task.marker is not Marker.DONE for task in parsed.tasks),
                 options.iterations,
             )
@@ -114,29 +94,6 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
         except Interrupted:
             process.sweep(caller.mark)
             raise
-
-
-def _require(command: str) -> None:
-    """The agent is there, and will not refuse root: said before the first token is spent."""
-    if shutil.which(command) is None:
-        there = any(
-            Path(part, command).exists() for part in os.environ.get("PATH", "").split(os.pathsep)
-        )
-        what = (
-            "is not executable"
-            if there or Path(command).exists()
-            else "is not installed, or not on PATH"
-        )
-        raise UsageError(f"{command} {what}", hint=_agent_hint(command))
-    if (
-        os.path.basename(command) == claude.COMMAND
-        and os.getuid() == 0
-        and not os.environ.get("IS_SANDBOX")
-    ):
-        raise KernError(
-            "claude refuses to work unattended as root",
-            hint="run kern as an ordinary user; in a container, set IS_SANDBOX=1",
-        )
 
 
 class Loop:
@@ -150,6 +107,7 @@ class Loop:
         self.taken: Key | None = None
         self.settled: list[Settled] = []
         self.passed_over: set[Key] = set()
+        self.waits, self.waited = 0, 0.0  # for one limit
         self.began = time.monotonic()
 
     def run(self) -> int:
@@ -165,12 +123,24 @@ class Loop:
                     self._pause()
                 if not self._iterate(number):
                     break
+                self._give_up()
         except BaseException as exc:
             error = exc
             raise
         finally:
             code = self._end(error)
         return code
+
+    def _give_up(self) -> None:
+        """Stop where task after task comes to nothing: the fault is hardly theirs."""
+        most = self.walk.caller.settings.max_failures
+        last = self.settled[-most:] if most else []
+        if len(last) < most or not all(one.outcome in _NOTHING for one in last) or not last:
+            return
+        raise KernError(
+            f"{most} tasks in a row came to nothing: stopped, before more is spent",
+            hint="read their notes in SPEC.md; max_failures in kern.toml sets the bound",
+        )
 
     def _ignored(self) -> str:
         if self.walk.repo.ignored(SPEC):
@@ -218,7 +188,7 @@ class Loop:
                 self.taken = task.key
                 self.sink(TaskStarted(task.text, number))
                 told = True
-            elif settled := self._perform(do, at):
+            elif settled := self._performed(do, at):
                 self.settled.append(settled)
                 if settled.outcome is not Outcome.DONE:
                     self.passed_over.add(settled.key)
@@ -228,6 +198,35 @@ class Loop:
             f"no end after {MOST_STEPS} steps: this is a fault in kern",
             hint="kern -v shows the steps",
         )
+
+    def _performed(self, do: Do, at: Situation) -> Settled | None:
+        """The step, or the wait for a usage limit's reset: then the same step is due again."""
+        try:
+            settled = self._perform(do, at)
+        except LimitReached as limit:
+            self._wait_for(limit)
+            return None
+        self.waits, self.waited = 0, 0.0
+        return settled
+
+    def _wait_for(self, limit: LimitReached) -> None:
+        """Until the reset, with a countdown; where it is not known, a while (R33)."""
+        now = self.options.clock()
+        seconds = UNKNOWN_WAIT_S
+        if limit.resets_at is not None:
+            # It may hold longer than it said, and the next answer say the same again.
+            seconds = max(limit.resets_at - now, 0) + RESET_MARGIN_S * 4 ** min(self.waits, 4)
+        self.waits += 1
+        self.waited += seconds
+        if not self.options.wait or self.waited > self.walk.caller.settings.max_wait:
+            raise limit
+        self.sink(LimitReset(str(limit), seconds, now + seconds))
+        left = seconds
+        while left > 0:
+            self.options.countdown(left)
+            step = min(left, 1.0)
+            self.options.sleep(step)
+            left = min(left - step, now + seconds - self.options.clock())
 
     def _perform(self, do: Do, at: Situation) -> Settled | None:
         walk = self.walk
@@ -257,11 +256,11 @@ class Loop:
             case Do.COMMIT | Do.COMMIT_SELF:
                 walk.commit(at, ask=do is Do.COMMIT)
             case Do.REJECT:
-                walk.reject(at)
+                walk.prover.reject(at)
             case Do.REPROVE:
-                walk.reprove(at)
+                walk.prover.reprove(at)
             case Do.PROVE:
-                walk.prove(at)
+                walk.prover.prove(at)
             case Do.UNDO:
                 walk.recovery.undo(at)
             case Do.NOTE_RESEARCH:
@@ -297,9 +296,3 @@ def _back(branch: str) -> str:
     """The command that goes back to where a walk was begun."""
     detached = re.fullmatch(r"HEAD-([0-9a-f]{7})", branch)
     return f"git checkout --detach {detached[1]}" if detached else f"git switch {branch}"
-
-
-def _agent_hint(command: str) -> str:
-    if command != claude.COMMAND:
-        return "KERN_CLAUDE names it: correct it, or unset it for `claude`"
-    return f"{claude.INSTALL}; then run `claude` once and log in"

@@ -30,9 +30,13 @@ class UsageError(KernError):
 
 
 class LimitReached(KernError):
-    """A usage limit ended the run; it can be resumed after the limit's reset."""
+    """A usage limit: the same stage can run again after the reset (epoch seconds, if known)."""
 
     exit_code = Exit.LIMIT
+
+    def __init__(self, message: str, *, hint: str = "", resets_at: float | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.resets_at = resets_at
 
 
 class TransientFault(KernError):

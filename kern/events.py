@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kern.pipeline import Outcome, Stage
+from kern.pipeline import Outcome, Role
+from kern.proof import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +13,8 @@ class RunStarted:
     root: str
     branch: str
     folder: str  # where the stage files are
+    gates: tuple[str, ...]  # commands that the repository makes kern run
+    payer: str  # which credential the agent will use, as far as that can be known
     open_tasks: int
     iterations: int
 
@@ -25,7 +28,7 @@ class TaskStarted:
 
 @dataclass(frozen=True, slots=True)
 class StageStarted:
-    stage: Stage
+    stage: Role
     task: str
     model: str
     attempt: int
@@ -34,7 +37,7 @@ class StageStarted:
 
 @dataclass(frozen=True, slots=True)
 class StageFinished:
-    stage: Stage
+    stage: Role
     task: str
     text: str  # the agent's answer
     seconds: float
@@ -44,7 +47,7 @@ class StageFinished:
 
 @dataclass(frozen=True, slots=True)
 class StageRetried:
-    stage: Stage
+    stage: Role
     reason: str
     attempt: int  # which try has failed
     wait_seconds: float
@@ -66,6 +69,27 @@ class TaskSettled:
 
 
 @dataclass(frozen=True, slots=True)
+class GateStarted:
+    name: str
+    before: bool = False  # the baseline, before the task's change
+
+
+@dataclass(frozen=True, slots=True)
+class GateEnded:
+    result: Result
+    before: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReset:
+    """A usage limit's wait begins."""
+
+    text: str
+    seconds: float
+    until: float  # epoch seconds
+
+
+@dataclass(frozen=True, slots=True)
 class Warned:
     text: str
 
@@ -84,7 +108,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    done: tuple[tuple[str, str], ...]  # (task, commit)
+    done: tuple[tuple[str, str, str], ...]  # (task, commit, what proved it)
     decomposed: tuple[tuple[str, bool], ...]  # (task, whether all its subtasks are done)
     needs_help: tuple[tuple[str, str], ...]  # (task, why)
     stuck: tuple[tuple[str, str], ...]  # open tasks that wait, where none is ready
@@ -104,6 +128,9 @@ Event = (
     | StageRetried
     | AttemptNoted
     | TaskSettled
+    | GateStarted
+    | GateEnded
+    | LimitReset
     | Warned
     | Traced
     | Waiting

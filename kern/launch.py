@@ -15,6 +15,7 @@ def run(
     delay: str = DELAY,
     *,
     dry: bool = False,
+    wait: bool = True,
     verbose: bool = False,
 ) -> int:
     """The exit code of the run, or of the dry run."""
@@ -29,7 +30,9 @@ def run(
     from kern.console import Console
 
     console = Console(verbose=verbose)
-    options = engine.Options(count, pause, agent(), tick=console.tick)
+    options = engine.Options(
+        count, pause, agent(), wait=wait, tick=console.tick, countdown=console.countdown
+    )
     try:
         return engine.run(Path.cwd(), options, console)
     finally:

@@ -10,7 +10,7 @@ from kern import answer, filters, history, refs, workspace
 from kern.documents import SPEC, Documents
 from kern.errors import KernError
 from kern.history import Commit
-from kern.pipeline import Answered, Facts, Held, Research, Saved, Stage, Start
+from kern.pipeline import ATTEMPTS, Answered, Facts, Held, Research, Saved, Stage, Start
 from kern.refs import StartRef
 from kern.repo import Head, Repo
 from kern.snapshot import Snapshots
@@ -84,7 +84,7 @@ class Observer:
             saved=_saved(second),
             answered=_answered(files.get(Stage.COMMIT)),
             at_base=not base or base == head.commit,
-            attempts=task.recent_attempts if task else 0,
+            attempts=task.spent(ATTEMPTS) if task else 0,
             subtask=bool(task and task.parent is not None),
         )
         return Situation(facts, head, key, task, attempt, start, other, files, base, done)

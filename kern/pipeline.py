@@ -21,6 +21,15 @@ class Stage(StrEnum):
         return list(Stage).index(self) + 1
 
 
+class Aide(StrEnum):
+    """An agent process beside the stages; it writes nothing."""
+
+    JUDGE = "judge"
+
+
+Role = Stage | Aide
+
+
 class Tier(StrEnum):
     """What follows failed attempts."""
 

@@ -23,7 +23,8 @@ import psutil
 from kern.errors import Interrupted, KernError, UsageError
 
 OUTPUT_LIMIT = 100_000_000  # bytes, standard output and error together
-GRACE_S = (1.0, 1.0)  # after SIGINT, after SIGTERM
+GRACE_S = (1.0, 1.0)  # after SIGINT, after SIGTERM, where a person waits
+PATIENCE_S = (5.0, 2.0)  # the same after a time-out: it may still say what it has
 _TICK_S = 0.05
 _STDERR_TAIL = 8192
 
@@ -34,6 +35,7 @@ class Ran:
     seconds: float
     stderr: str  # the end of it
     overflow: int  # bytes at which it was ended for printing too much, else 0
+    timed_out: str = ""  # what of its time was over, in words
 
 
 def run(
@@ -46,9 +48,14 @@ def run(
     mark: tuple[str, str],
     tick: Callable[[float], None] = lambda seconds: None,
     limit: int = OUTPUT_LIMIT,
+    total: float = 0,
+    idle: float = 0,
+    joined: bool = False,
 ) -> Ran:
     """Run `argv`, its output spooled to the file `stdout`. `mark` is an environment variable that
     all its descendants inherit: what carries it is ended when the child has ended, however it did.
+    `total` and `idle` (without output) are its time-outs in seconds, 0 for none. `joined`: its
+    complaints stand among its output.
     """
     adopt_orphans()
     began = time.monotonic()
@@ -57,23 +64,43 @@ def run(
         given.seek(0)
         with _spool(stdout) as spool:
             bystanders = _children()
-            child = _spawn(argv, cwd, {**env, mark[0]: mark[1]}, given, spool, complaints)
-            overflow = 0
+            errors = spool if joined else complaints.fileno()
+            child = _spawn(argv, cwd, {**env, mark[0]: mark[1]}, given, spool, errors)
+            overflow, timed_out, grace = 0, "", GRACE_S
+            printed, last_sign = 0, began
             try:
                 with _waiter(child) as wait:
-                    while child.poll() is None and not overflow:
+                    while child.poll() is None and not overflow and not timed_out:
                         wait()
-                        tick(time.monotonic() - began)
+                        now = time.monotonic()
+                        tick(now - began)
                         size = os.fstat(spool).st_size + os.fstat(complaints.fileno()).st_size
                         overflow = limit if size > limit else 0
+                        if size != printed:
+                            printed, last_sign = size, now
+                        if child.poll() is None:
+                            timed_out = _time_out(now - began, total, now - last_sign, idle)
+                if timed_out:
+                    grace = PATIENCE_S
             finally:
-                _end(child)
+                _end(child, grace)
                 sweep(mark, lambda: _descendants(bystanders))
             if overflow:
                 os.ftruncate(spool, min(os.fstat(spool).st_size, limit))
         complaints.seek(max(0, complaints.seek(0, os.SEEK_END) - _STDERR_TAIL))
         tail = complaints.read(_STDERR_TAIL).decode("utf-8", "replace")
-    return Ran(child.returncode, time.monotonic() - began, tail, overflow)
+    return Ran(child.returncode, time.monotonic() - began, tail, overflow, timed_out)
+
+
+def _time_out(passed: float, total: float, silent: float, idle: float) -> str:
+    if total and passed >= total:
+        return f"not done after {span(total)}"
+    return f"no sign of life for {span(idle)}" if idle and silent >= idle else ""
+
+
+def span(seconds: float) -> str:
+    """`90` as `90 s`, `600` as `10 min`."""
+    return f"{seconds / 60:g} min" if seconds >= 120 else f"{seconds:g} s"
 
 
 @contextlib.contextmanager
@@ -121,7 +148,7 @@ def _spawn(
     env: Mapping[str, str],
     stdin: IO[bytes],
     stdout: int,
-    stderr: IO[bytes],
+    stderr: int,
 ) -> "subprocess.Popen[bytes]":
     try:
         return subprocess.Popen(
@@ -145,13 +172,13 @@ def _spawn(
         ) from None
 
 
-def _end(child: "subprocess.Popen[bytes]") -> None:
-    """SIGINT to the child, SIGTERM, then SIGKILL to its group, as far as each is needed."""
-    for signum, seconds in zip((signal.SIGINT, signal.SIGTERM), GRACE_S, strict=True):
+def _end(child: "subprocess.Popen[bytes]", grace: tuple[float, float]) -> None:
+    """SIGINT, SIGTERM, then SIGKILL to the child's group, as far as each is needed."""
+    for signum, seconds in zip((signal.SIGINT, signal.SIGTERM), grace, strict=True):
         if child.poll() is not None:
             return
         with contextlib.suppress(ProcessLookupError):
-            child.send_signal(signum)
+            os.killpg(child.pid, signum)
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(seconds)
     if child.poll() is None:

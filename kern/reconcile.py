@@ -134,6 +134,8 @@ def _restore_notes(before: str, old: Spec, text: str) -> tuple[str, list[str]]:
 def _lines(note: Note) -> list[str]:
     if note.kind is Kind.RESEARCH:
         return [f"> **{note.kind}:**", *(f">   {line}" for line in note.text.splitlines() if line)]
+    if note.kind in (Kind.GATE, Kind.JUDGE):  # a person's, of any length
+        return [f"> **{note.kind}:** {note.text}"]
     return [edit.note(note.kind, note.text, note.number)]
 
 

@@ -5,15 +5,15 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from kern import answer, edit, plain, refs, verdict, workspace
+from kern import answer, edit, plain, proof, refs, verdict, workspace
 from kern.documents import LEARNINGS, Documents, decode
 from kern.events import AttemptNoted, Sink
 from kern.history import Commit
 from kern.keeper import Keeper
-from kern.observe import Situation, day, said, trees
+from kern.observe import Situation, StageFile, day, named, said, trees
 from kern.pipeline import ATTEMPTS, Outcome, Saved, Stage, Tier, skipped, tier
 from kern.repo import Entry, Repo
-from kern.spec import Key, Kind, Marker, Spec, Task
+from kern.spec import STUCK, Key, Kind, Marker, Spec, Task
 from kern.summary import Settled
 from kern.workspace import Scope
 
@@ -41,7 +41,10 @@ class Settling:
         self.papers.edit(apply)
         drop_start(self.repo, at)
         sweep(self.scope)
-        return Settled(at.key.text, Outcome.DONE, f"{at.done.sha[:7]} {at.done.subject}", at.key)
+        second = at.files.get(Stage.IMPLEMENT)
+        proved = str(second["kern"].get("proof") or "") if second else ""
+        detail = f"{at.done.sha[:7]} {at.done.subject}"
+        return Settled(at.key.text, Outcome.DONE, detail, at.key, proved)
 
     def _learn(self, at: Situation, commit: Commit) -> None:
         """Step 11: what the commit adds to LEARNINGS.md stands on the disk as well, with its line
@@ -81,7 +84,8 @@ class Settling:
         put_back(self.keeper, at, {path: old for path, (old, _) in change.items()}, known=tree)
         if at.start:
             self.keeper.index_back(at.start)
-        tail = f" (kept: {ref})"
+        stuck = self._no_progress(at, key, second)
+        tail = f" {STUCK}kept: {ref})" if stuck else f" (kept: {ref})"
         note = edit.note(
             Kind.ATTEMPT, plain.line(reason, edit.NOTE_LIMIT - len(tail)) + tail, at.attempt
         )
@@ -92,6 +96,18 @@ class Settling:
 
         self.papers.edit_task(key, apply)
         self.sink(AttemptNoted(key.text, at.attempt, reason, ref))
+
+    def _no_progress(self, at: Situation, key: Key, second: StageFile) -> bool:
+        """Two attempts in a row with the same tree or the same red gate: the next tier is due."""
+        if not at.facts.attempts:
+            return False
+        before = workspace.load(self.scope, Stage.IMPLEMENT, at.attempt - 1)
+        if before is None or named(before) != key:
+            return False
+        one, other = before["kern"], second["kern"]
+        return one.get("tree") == other["tree"] or proof.same_failure(
+            one.get("red"), other.get("red")
+        )
 
     def release(self, at: Situation, *, exhausted: bool = False) -> Settled:
         """Row h, and a skip without a process: keep, put back, drop the ref, then one write."""
@@ -115,7 +131,7 @@ class Settling:
                 titles = verdict.subtasks(replied, task.text)
         elif exhausted:
             last = task.of(Kind.ATTEMPT)[-1].text
-            reason = f"{ATTEMPTS} attempts failed, the last: {last}"
+            reason = f"{task.recent_attempts} attempts failed, the last: {last}"
         else:
             first = at.files[Stage.RESEARCH]
             reason = str(
@@ -136,6 +152,12 @@ class Settling:
         sweep(self.scope)
         detail = f"{len(titles)} subtasks" if titles else reason
         return Settled(key.text, outcome, detail, key)
+
+
+def red_gate(scope: Scope, key: Key, attempt: int) -> Mapping[str, Any] | None:
+    """What the red gate of an earlier attempt printed."""
+    value = workspace.load(scope, Stage.IMPLEMENT, attempt)
+    return value["kern"].get("red") if value and named(value) == key else None
 
 
 def put_back(

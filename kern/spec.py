@@ -26,9 +26,13 @@ class Kind(StrEnum):
     SKIPPED = "Skipped"
     BLOCKED = "Blocked"
     AFTER = "After"
+    GATE = "Gate"
+    JUDGE = "Judge"
 
 
 _KINDS = {str(kind): kind for kind in Kind}
+STUCK = "(no progress; "  # ends an attempt note: the rest of the tier is not worth trying
+_STUCK = re.compile(r"\(no progress; kept: \S+\)$")
 
 
 class Key(NamedTuple):
@@ -77,25 +81,28 @@ class Task(NamedTuple):
 
     @property
     def recent_attempts(self) -> int:
-        """Those since the last `Skipped` note: they decide the tier."""
-        count = 0
-        for note in self.notes:
-            if note.kind is Kind.SKIPPED:
-                count = 0
-            elif note.kind is Kind.ATTEMPT:
-                count += 1
-        return count
+        """Those since the last `Skipped` note."""
+        return self._rounds(0)[-1]
+
+    def spent(self, attempts: int) -> int:
+        """Of the `attempts` that a tier has those that are used up: all where one brought nothing
+        new.
+        """
+        return self._rounds(attempts)[-1]
 
     def full_failures(self, attempts: int) -> int:
         """How often `attempts` attempts were used up and a `Skipped` note closed them."""
-        failures = count = 0
+        return sum(used >= attempts for used in self._rounds(attempts)[:-1])
+
+    def _rounds(self, attempts: int) -> list[int]:
+        """The attempts between `Skipped` notes; at least `attempts` where one was stuck."""
+        counts = [0]
         for note in self.notes:
-            if note.kind is Kind.ATTEMPT:
-                count += 1
-            elif note.kind is Kind.SKIPPED:
-                failures += count >= attempts
-                count = 0
-        return failures
+            if note.kind is Kind.SKIPPED:
+                counts.append(0)
+            elif note.kind is Kind.ATTEMPT:
+                counts[-1] = max(counts[-1] + 1, attempts if _STUCK.search(note.text) else 0)
+        return counts
 
 
 @dataclass(frozen=True, slots=True)

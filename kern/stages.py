@@ -4,7 +4,7 @@ import mmap
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tenacity import (
@@ -19,13 +19,15 @@ from tenacity import (
 from kern import process, replies
 from kern.agents import claude
 from kern.agents.reply import Ended, Fault, Grade, Reply
+from kern.config import Settings
 from kern.context import Prompt
 from kern.errors import KernError, LimitReached, TransientFault
 from kern.events import Sink, StageFinished, StageRetried, StageStarted, Traced, Warned
-from kern.pipeline import Stage
+from kern.pipeline import Role, Stage
 from kern.workspace import Scope
 
 TRIES = 3
+_LONGER = "[timeouts] in kern.toml sets how long a stage may take"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Caller:
     run: str  # id
     sink: Sink
     command: str = claude.COMMAND
+    settings: Settings = field(default_factory=Settings)
     sleep: Callable[[float], None] = time.sleep
     tick: Callable[[float], None] = lambda seconds: None
     cost_usd: float = 0.0
@@ -56,7 +59,7 @@ class Caller:
 
     def call(
         self,
-        stage: Stage,
+        stage: Role,
         prompt: Prompt,
         model: str,
         *,
@@ -106,7 +109,7 @@ class Caller:
         raise AssertionError("tenacity ends by returning or raising")
 
     def _once(
-        self, stage: Stage, prompt: Prompt, model: str, task: str, env: Mapping[str, str]
+        self, stage: Role, prompt: Prompt, model: str, task: str, env: Mapping[str, str]
     ) -> Said:
         transcript = self.scope.transcript(stage)
         ran = process.run(
@@ -120,12 +123,18 @@ class Caller:
             stdout=transcript,
             mark=self.mark,
             tick=self.tick,
+            total=self.settings.total(stage),
+            idle=self.settings.timeouts.idle,
         )
         reply = _reply(transcript, stage) if not ran.overflow else None
-        ended = Ended(ran.code, ran.stderr, ran.overflow)
+        ended = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
         self.sink(Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
         self._count(reply)
         fault = claude.fault(reply, ended)
+        if ran.timed_out:
+            # Half a change is an attempt; a stage that changes nothing can simply run again.
+            grade = Grade.FAILED if stage is Stage.IMPLEMENT else Grade.TRANSIENT
+            fault = Fault(grade, f"timed out: {ran.timed_out}", _LONGER)
         if fault and fault.grade is not Grade.FAILED:
             raise _stop(stage, fault, transcript)
         if fault:
@@ -154,7 +163,7 @@ class Caller:
         return ""
 
     def _environment(
-        self, stage: Stage, env: Mapping[str, str], config: Sequence[tuple[str, str]]
+        self, stage: Role, env: Mapping[str, str], config: Sequence[tuple[str, str]]
     ) -> dict[str, str]:
         given = {name: value for name, value in os.environ.items() if not name.startswith("KERN_")}
         count = int(given.get("GIT_CONFIG_COUNT") or 0)
@@ -184,7 +193,7 @@ class Caller:
             self.cost_usd += reply.cost_usd
 
 
-def _reply(transcript: Path, stage: Stage) -> Reply | None:
+def _reply(transcript: Path, stage: Role) -> Reply | None:
     with transcript.open("rb") as file:
         if not os.fstat(file.fileno()).st_size:
             return None
@@ -194,7 +203,7 @@ def _reply(transcript: Path, stage: Stage) -> Reply | None:
             )
 
 
-def _stop(stage: Stage, fault: Fault, transcript: Path) -> KernError:
+def _stop(stage: Role, fault: Fault, transcript: Path) -> KernError:
     said = f"{stage} stage: {fault.message}"
     if fault.grade is Grade.TRANSIENT:
         again = f"run kern again: it goes on at this stage; the transcript: {transcript}"
@@ -206,7 +215,9 @@ def _stop(stage: Stage, fault: Fault, transcript: Path) -> KernError:
                 " (resets %Y-%m-%d %H:%M local time)", time.localtime(fault.resets_at)
             )
         return LimitReached(
-            f"usage limit: {fault.message}{when}", hint="run kern again then: it resumes"
+            f"usage limit: {fault.message}{when}",
+            hint="run kern again then: it resumes",
+            resets_at=fault.resets_at,
         )
     return KernError(said, hint=fault.hint or f"the transcript: {transcript}")
 

@@ -7,7 +7,7 @@ from typing import Any
 from kern import choice, lock, plain, repo, workspace
 from kern.documents import Documents
 from kern.observe import Observer
-from kern.pipeline import resume, tier
+from kern.pipeline import ATTEMPTS, resume, tier
 from kern.snapshot import Snapshots
 from kern.spec import Kind, Marker, Spec, Task
 
@@ -55,7 +55,7 @@ def _task(parsed: Spec, number: int, task: Task, blocker: Callable[[Task], str])
         "text": task.text,
         "attempts": task.attempts,
         "skipped": len(task.of(Kind.SKIPPED)),
-        "tier": str(tier(task.recent_attempts, subtask=task.parent is not None)),
+        "tier": str(tier(task.spent(ATTEMPTS), subtask=task.parent is not None)),
         "blocker": (blocker(task) or None) if waiting else None,
     }
 

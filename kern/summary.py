@@ -17,6 +17,7 @@ class Settled:
     outcome: Outcome
     detail: str
     key: Key
+    proved: str = ""  # what stands behind it, empty without any check
 
 
 def of(
@@ -40,7 +41,9 @@ def of(
     stuck = _stuck(parsed) if parsed and not error and not choice.select(parsed) else ()
     failed = 1 if needs or stuck else 0
     return RunEnded(
-        done=tuple((one.task, one.detail) for one in settled if one.outcome is Outcome.DONE),
+        done=tuple(
+            (one.task, one.detail, one.proved) for one in settled if one.outcome is Outcome.DONE
+        ),
         decomposed=tuple(
             (one.task, one.key in done) for one in settled if one.outcome is Outcome.DECOMPOSED
         ),

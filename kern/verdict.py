@@ -1,7 +1,7 @@
 """What stage 2's answer comes to: a claim that any witness may demote and none promote."""
 
 from kern.answer import Answer, Code
-from kern.pipeline import ATTEMPTS, Saved, Tier
+from kern.pipeline import Saved, Tier
 
 
 def decide(said: Answer, task: str, mode: Tier, *, subtask: bool, objection: str) -> str:
@@ -13,7 +13,7 @@ def decide(said: Answer, task: str, mode: Tier, *, subtask: bool, objection: str
     if mode is Tier.DECOMPOSE:
         if said.code is Code.DECOMPOSED and parts:
             return Saved.DECOMPOSED
-        return f"{Saved.SKIPPED}: {ATTEMPTS} attempts failed and it could not be split"
+        return f"{Saved.SKIPPED}: the attempts failed and it could not be split"
     match said.code:
         case Code.SUCCESS if not objection:
             return Saved.PROVED
@@ -39,5 +39,5 @@ def subtasks(said: Answer, task: str) -> tuple[str, ...]:
 def broken(why: str, mode: Tier) -> str:
     """The outcome of a stage 2 that broke a limit or ended in a fault, whatever it answered."""
     if mode is Tier.DECOMPOSE:  # once: another would be asked without end (R22)
-        return f"{Saved.SKIPPED}: {ATTEMPTS} attempts failed and it could not be split: {why}"
+        return f"{Saved.SKIPPED}: the attempts failed and it could not be split: {why}"
     return f"{Saved.FAILED}: {why}"

@@ -7,22 +7,24 @@ never on disk before HEAD has it, and work is kept, then put back, then noted.
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from kern import answer, edit, guard, index, plain, reconcile, refs, verdict, workspace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.choice import select
-from kern.committing import Committer, overlap
+from kern.committing import Committer
 from kern.context import Template
 from kern.documents import LEARNINGS, SPEC, Documents
 from kern.errors import KernError, TransientFault
-from kern.events import Sink, Traced
+from kern.events import Sink
 from kern.keeper import Keeper, some
-from kern.observe import Observer, Situation, StageFile, named, naming, said, trees
-from kern.pipeline import Saved, Stage, tier
+from kern.observe import Observer, Situation, named, naming, said
+from kern.pipeline import Role, Stage, Tier, tier
+from kern.proving import Prover
 from kern.recovery import Recovery
 from kern.repo import Repo
-from kern.settling import Settling, now, opened, put_back, sweep
+from kern.settling import Settling, now, opened, red_gate, sweep
 from kern.snapshot import Snapshots
 from kern.spec import Key, Kind, Marker, Spec, Task
 from kern.stages import Caller, Said, stage_file
@@ -37,7 +39,7 @@ class Walk:
         repo: Repo,
         scope: Scope,
         caller: Caller,
-        templates: Mapping[Stage, Template],
+        templates: Mapping[Role, Template],
         sink: Sink,
     ) -> None:
         self.repo = repo
@@ -54,6 +56,9 @@ class Walk:
         self.briefs = Briefs(repo, self.papers, templates)
         self.committer = Committer(
             repo, self.observer.witness, self.papers, self.briefs, caller, sink, self._save_commit
+        )
+        self.prover = Prover(
+            repo, self.observer.witness, self.snapshots, self.keeper, self.briefs, caller, sink
         )
 
     def look(self) -> Situation:
@@ -157,12 +162,16 @@ class Walk:
         """Steps 4 to 6: the start ref, the agent, what it may not have done, stage2.json."""
         key, task = opened(at)
         mode = tier(at.facts.attempts, subtask=at.facts.subtask)
+        red: Mapping[str, Any] | None = None
         if at.attempt > 1:
             workspace.retire(self.scope, str(at.attempt - 1))
+            red = red_gate(self.scope, key, at.attempt - 1)
         before = self.snapshots.take()
         own = guard.take(self.repo)
         staged = index.tree(self.repo)
         start = refs.write_start(self.repo, at.head, before, staged, own, key, at.attempt)
+        if mode is Tier.IMPLEMENT:
+            self.prover.baseline(start)
         papers = self._papers()
         researched = at.files[Stage.RESEARCH]
 
@@ -175,7 +184,9 @@ class Walk:
         try:
             outcome = self.caller.call(
                 Stage.IMPLEMENT,
-                self.briefs.implement(task, mode, said(researched)),
+                self.briefs.implement(
+                    task, mode, said(researched), self.prover.settings(before).gates, red
+                ),
                 self.briefs.templates[Stage.IMPLEMENT].model,
                 task=key.text,
                 attempt=at.attempt,
@@ -186,6 +197,7 @@ class Walk:
             )
         except KernError:
             again()  # no half-done work in the tree while a person settles it
+            refs.delete(self.repo, start.ref, start.commit)
             raise
         assert outcome is not None
         violation = self.keeper.enforce(at.head, start)
@@ -200,56 +212,6 @@ class Walk:
         if why := violation or outcome.fault:
             facts["outcome"] = verdict.broken(plain.line(why), mode)
         self._save(outcome, key, Stage.IMPLEMENT, at.attempt, **facts)
-
-    # ---------------------------------------------------------------- the verdict
-
-    def prove(self, at: Situation) -> None:
-        """Step 7: the tree as the agent left it, then the witnesses' verdict, made durable."""
-        key, task = opened(at)
-        second = at.files[Stage.IMPLEMENT]
-        start, tree = trees(second)
-        change = self.repo.changed(start, tree)
-        put_back(self.keeper, at, {path: new for path, (_, new) in change.items()}, known=start)
-        self._decide(second, self._verdict(at, task, second, start, tree), key)
-
-    def _verdict(self, at: Situation, task: Task, second: StageFile, start: str, tree: str) -> str:
-        """The outcome's words: what the answer says, as far as git bears it out."""
-        replied = answer.parse(Stage.IMPLEMENT, said(second))
-        objection = ""
-        if replied.code is answer.Code.SUCCESS:
-            objection = self._objection(at, start, tree)
-        mode = tier(at.facts.attempts, subtask=at.facts.subtask)
-        return verdict.decide(
-            replied, task.text, mode, subtask=at.facts.subtask, objection=objection
-        )
-
-    def _objection(self, at: Situation, start: str, tree: str) -> str:
-        """git's word: something changed, and it can be told from what is the person's."""
-        if not self.observer.witness.task_change(start, tree):
-            return "SUCCESS was claimed, but nothing changed"
-        _, conflicts = self.observer.witness.expected(start, tree, at.head.commit)
-        if conflicts:
-            return overlap(at, conflicts)
-        lost: list[str] = []
-        if at.start and at.start.base == at.head.commit:
-            lost = self.observer.witness.taken_away(start, tree, at.head.commit)
-        return f"it took away uncommitted changes of yours in {some(lost)}" if lost else ""
-
-    def _decide(self, second: StageFile, outcome: str, key: Key) -> None:
-        kern = {**second["kern"], "outcome": outcome}
-        workspace.save(self.scope, Stage.IMPLEMENT, {**second, "kern": kern})
-        self.sink(Traced(f"outcome of {key.text}: {outcome}"))
-
-    def reprove(self, at: Situation) -> None:
-        """Row j: proof is bound to its base; HEAD has moved on by a person's commit."""
-        key, _ = opened(at)
-        second = at.files[Stage.IMPLEMENT]
-        kern = {k: v for k, v in second["kern"].items() if k != "outcome"}
-        kern["base"] = at.head.commit
-        workspace.save(self.scope, Stage.IMPLEMENT, {**second, "kern": kern})
-        self.keeper.warn(
-            f"a commit of yours came in before the task's: checked again on top of it: {key.text}"
-        )
 
     # ---------------------------------------------------------------- stage 3
 
@@ -266,16 +228,11 @@ class Walk:
                 )
         self._reconcile(papers, trusted=True)
         if failed:
-            self._decide(at.files[Stage.IMPLEMENT], failed, key)
+            self.prover.decide(at.files[Stage.IMPLEMENT], failed, key)
 
     def _save_commit(self, outcome: Said, at: Situation) -> None:
         when = at.files[Stage.IMPLEMENT]["kern"].get("time")
         self._save(outcome, opened(at)[0], Stage.COMMIT, at.attempt, base=at.head.commit, time=when)
-
-    def reject(self, at: Situation) -> None:
-        reason = answer.parse(Stage.COMMIT, said(at.files[Stage.COMMIT])).reason
-        outcome = f"{Saved.FAILED}: rejected at the commit: {reason}"
-        self._decide(at.files[Stage.IMPLEMENT], outcome, opened(at)[0])
 
     # ---------------------------------------------------------------- texts
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kern.errors import KernError, UsageError
-from kern.pipeline import Stage
+from kern.pipeline import Role, Stage
 
 _LONGEST_NAME = 240  # bytes; a file name holds 255
 KEPT = 50  # finished walks in history/
@@ -45,11 +45,13 @@ class Scope:
             flat = f"{flat[:40]}-{_digest(self.branch)}"
         return self.base / f"{self.project}-{flat}.lock.d"
 
-    def stage_file(self, stage: Stage) -> Path:
-        return self.folder / f"stage{stage.number}.json"
+    def stage_file(self, stage: Stage, attempt: int = 0) -> Path:
+        """`attempt`: stage 2's of an earlier attempt."""
+        return self.folder / (f"attempt{attempt}.json" if attempt else f"stage{stage.number}.json")
 
-    def transcript(self, stage: Stage) -> Path:
-        return self.folder / f"transcript{stage.number}.json"
+    def transcript(self, role: Role) -> Path:
+        name = role.number if isinstance(role, Stage) else f"-{role}"
+        return self.folder / f"transcript{name}.json"
 
 
 def _digest(text: str) -> str:
@@ -248,9 +250,9 @@ def save(where: Scope, stage: Stage, value: dict[str, Any]) -> None:
     replace(where.stage_file(stage), data)
 
 
-def load(where: Scope, stage: Stage) -> dict[str, Any] | None:
+def load(where: Scope, stage: Stage, attempt: int = 0) -> dict[str, Any] | None:
     """The stage file if it is there and whole; a torn or foreign one does not count."""
-    raw = read(where.stage_file(stage))
+    raw = read(where.stage_file(stage, attempt))
     if raw is None:
         return None
     try:
@@ -282,7 +284,7 @@ def sweep(where: Scope, name: str) -> Path | None:
             entry
             for entry in os.scandir(where.folder)
             if entry.is_file(follow_symlinks=False)
-            and re.fullmatch(r"(stage|transcript|attempt)[\w.-]*", entry.name)
+            and re.fullmatch(r"(stage|transcript|attempt|gate)[\w.-]*", entry.name)
         ]
         for entry in os.scandir(where.folder):
             if entry.is_file(follow_symlinks=False) and entry.name.startswith("."):

@@ -186,6 +186,7 @@ def inline(tmp_path: Path) -> Inline:
         delay: float = 0.0,
         cwd: Path | None = None,
         sleep: Callable[[float], None] | None = None,
+        **options: Any,
     ) -> Heard:
         said = io.StringIO()
         console = Console(stream=said)
@@ -196,9 +197,9 @@ def inline(tmp_path: Path) -> Inline:
             events.append(event)
             console(event)
 
-        options = engine.Options(iterations, delay, sleep=sleep or slept.append)
+        chosen = engine.Options(iterations, delay, sleep=sleep or slept.append, **options)
         try:
-            code = engine.run(cwd or tmp_path / "project", options, sink)
+            code = engine.run(cwd or tmp_path / "project", chosen, sink)
         except (KernError, Interrupted) as exc:
             code = int(exc.exit_code)
             print(f"kern: {exc}\n  hint: {getattr(exc, 'hint', '')}", file=said)

@@ -21,13 +21,14 @@ GOOD = {
     "research": {"result": "- Files: a.txt:1-1\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY"},
     "implement": {"run": ["echo work >> work.txt"], "result": "Wrote work.txt.\n\nSUCCESS"},
     "commit": {"commit": True, "result": "committed"},
+    "judge": {"result": "PASS: it does"},
 }
 
 
 def main() -> None:
     folder = os.environ["FAKE_CLAUDE"]
     prompt = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-    heading = re.match(r"kern stage \d of 3: (\w+)", prompt)
+    heading = re.match(r"kern (?:stage \d of 3: )?(\w+)", prompt)
     assert heading
     stage = heading[1]
     with open(os.path.join(folder, "calls.jsonl"), "a+") as calls:

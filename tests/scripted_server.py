@@ -30,7 +30,7 @@ from urllib.parse import urlsplit
 Turn = Mapping[str, Any]
 Script = Mapping[str, Sequence[Turn] | Sequence[Sequence[Turn]]]
 
-_HEADING = re.compile(r"^kern stage \d of 3: (\w+)", re.MULTILINE)
+_HEADING = re.compile(r"^kern (?:stage \d of 3: )?(\w+)$", re.MULTILINE)
 _KINDS = ("text", "tool", "tools", "status")
 _SIDE = {"text": "ok"}  # titles, summaries, subagents: nothing that a script speaks of
 

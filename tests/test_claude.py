@@ -55,7 +55,7 @@ def test_every_stage_is_a_fresh_process_that_prints_its_transcript_as_json(stage
     found = options(stage)
     assert next(iter(found)) == "-p"
     assert found["-p"] == []  # the prompt comes by stdin
-    assert found["--output-format"] == ["json"]
+    assert found["--output-format"] == ["stream-json"]
     assert found["--model"] == ["opus"]
     assert {"--verbose", "--no-session-persistence"} <= found.keys()
     assert not found.keys() & {"--dangerously-skip-permissions", "--resume", "--continue", "--bare"}

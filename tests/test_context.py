@@ -10,23 +10,30 @@ import pytest
 from kern import bundle, context, edit
 from kern.context import BUDGET, SECTIONS, Prompt, Template, compose
 from kern.errors import UsageError
-from kern.pipeline import Stage
+from kern.pipeline import Aide, Role, Stage
 from tests.test_spec import nasty
 
-EXEMPT = {
+EXEMPT: dict[Role, dict[str, str]] = {
     Stage.RESEARCH: {"TASK": "the task"},
     Stage.IMPLEMENT: {"TASK": "the task", "MODE": "implement"},
     Stage.COMMIT: {"TASK": "the task", "TRAILER": "Kern-Task: the task"},
+    Aide.JUDGE: {"TASK": "the task", "CRITERION": "it is clear"},
 }
 # The table of R14: which texts each stage is given.
-GIVEN = {
+GIVEN: dict[Role, set[str]] = {
     Stage.RESEARCH: {"TASK", "ATTEMPTS", "LEARNINGS", "COMMITS"},
     Stage.IMPLEMENT: {
         *("TASK", "MODE", "ATTEMPTS", "RESEARCH", "ANSWER", "LEARNINGS", "COMMITS"),
     },
     Stage.COMMIT: {"TASK", "TRAILER", "DIFF", "ANSWER", "COMMITS"},
+    Aide.JUDGE: {"TASK", "CRITERION", "DIFF"},
 }
-MODELS = {Stage.RESEARCH: "opus", Stage.IMPLEMENT: "opus", Stage.COMMIT: "haiku"}
+MODELS: dict[Role, str] = {
+    Aide.JUDGE: "haiku",
+    Stage.RESEARCH: "opus",
+    Stage.IMPLEMENT: "opus",
+    Stage.COMMIT: "haiku",
+}
 STAGES = list(Stage)
 
 
@@ -67,7 +74,10 @@ def test_the_prompts_that_kern_brings_compose_for_every_stage(tmp_path: Path) ->
     for stage, one in forms.items():
         texts = {name: [f"<{name} text>"] for name in SECTIONS[stage]}
         prompt = compose(one, {name: f"<{name} text>" for name in EXEMPT[stage]}, texts)
-        assert prompt.text.startswith(f"kern stage {stage.number} of 3: {stage}\n")
+        heading = "kern judge"
+        if isinstance(stage, Stage):
+            heading = f"kern stage {stage.number} of 3: {stage}"
+        assert prompt.text.startswith(f"{heading}\n")
         assert all(f"<{name} text>" in prompt.text for name in GIVEN[stage])
         assert not re.search(r"\{[A-Z_]+\}", prompt.text)
         assert prompt.left_out == ()
@@ -240,7 +250,8 @@ def assert_within(stage: Stage, prompt: Prompt) -> None:
 
 
 def test_the_budgets_are_those_of_the_table() -> None:
-    assert BUDGET == {Stage.RESEARCH: 2000, Stage.IMPLEMENT: 3000, Stage.COMMIT: 1000}
+    stages: dict[Role, int] = {Stage.RESEARCH: 2000, Stage.IMPLEMENT: 3000, Stage.COMMIT: 1000}
+    assert {**stages, Aide.JUDGE: 3000} == BUDGET
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -188,7 +188,7 @@ def test_a_usage_limit_ends_the_run_with_its_reset_time(
     event = {"type": "rate_limit_event", "rate_limit_info": told}
     fake.script(implement=[{**error(429, said), "events": [event], "run": PARTIAL}])
 
-    limited = inline(1)
+    limited = inline(1, wait=False)
 
     assert limited.code == 3
     assert limited.slept == []
@@ -196,7 +196,7 @@ def test_a_usage_limit_ends_the_run_with_its_reset_time(
     assert not notes(repo, "Attempt") + notes(repo, "Skipped")
 
     fake.script(implement=[error(429, said)])
-    by_words = inline(1)
+    by_words = inline(1, wait=False)
     assert by_words.code == 3
     assert "resets 9:33am (UTC)" in by_words.err
 
@@ -399,7 +399,7 @@ def test_three_attempts_lead_to_subtasks_and_they_finish_the_task(
     write_spec(repo, git, "- [ ] whole\n- [ ] other\n")
     split = {"run": ["echo x > scratch"], "result": PARTS}
     works = [{"run": [f"echo {n} > n"], "result": "SUCCESS"} for n in range(3)]
-    fake.script(implement=[fails("one"), fails("two"), fails("three"), split, *works])
+    fake.script(implement=[*(fails(n, f"echo {n} > n") for n in ("one", "two", "three")), split, *works])
 
     ran = inline(4)
 
@@ -463,7 +463,7 @@ def test_a_subtask_is_skipped_after_three_attempts_and_blocked_after_three_more(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
     write_spec(repo, git, "- [ ] whole\n  - [ ] part\n- [ ] other\n")
-    bad = [fails(f"reason {n}") for n in range(1, 7)]
+    bad = [fails(f"reason {n}", f"echo {n} > n") for n in range(1, 7)]
     fake.script(implement=[*bad[:3], WORK, *bad[3:]])
 
     ran = inline(5)
@@ -707,7 +707,10 @@ def test_planted_hooks_configuration_and_branches_fail_the_attempt(
         return {str(p): (p.lstat().st_mode, p.read_bytes()) for p in files if p.exists()}
 
     before = state()
-    steps = [{"run": ["echo 0 > n", *breach], "result": "SUCCESS"} for breach in breaches]
+    steps = [
+        {"run": [f"echo bad {number} > n", *breach], "result": "SUCCESS"}
+        for number, breach in enumerate(breaches)
+    ]
     fake.script(implement=[*steps, WORK])
 
     ran = inline(1)
@@ -721,7 +724,7 @@ def test_planted_hooks_configuration_and_branches_fail_the_attempt(
     assert git("show", "HEAD:n") == "1"
     for left in ("MERGE_HEAD", "rebase-merge", "sequencer"):
         assert not (repo / ".git" / left).exists()
-    assert git("show", f"{kept(git)['1']}:n") == "0"
+    assert git("show", f"{kept(git)['1']}:n") == "bad 0"
     assert not (repo / "evil").exists()
     assert git("status", "--porcelain") == ""
 

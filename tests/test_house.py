@@ -22,14 +22,32 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "words": ("spec", "plain", "errors"),
     "core": (
         *("pipeline", "answer", "verdict", "context", "replies", "edit", "reconcile", "events"),
-        *("choice", "summary", "trace", "agents.claude", "agents.reply"),
+        *(
+            "choice",
+            "summary",
+            "trace",
+            "config",
+            "proof",
+            "proposing",
+            "agents.claude",
+            "agents.reply",
+        ),
     ),
     "shell": (
         *("process", "repo", "history", "index", "refs", "snapshot", "guard", "workspace", "lock"),
-        *("documents", "bundle", "console", "filters", "operations", "witness"),
+        *(
+            "documents",
+            "bundle",
+            "console",
+            "filters",
+            "operations",
+            "witness",
+            "gates",
+            "credential",
+        ),
     ),
     "stages": ("stages", "committing", "briefs", "observe", "keeper"),
-    "engine": ("engine", "walk", "settling", "recovery"),
+    "engine": ("engine", "ready", "walk", "proving", "settling", "recovery"),
     "edge": (
         *(
             "cli",

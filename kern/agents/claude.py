@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kern.agents.reply import Ended, Fault, Grade, Reply
-from kern.pipeline import Stage
+from kern.pipeline import Aide, Role, Stage
 
 COMMAND = "claude"
 GUIDANCE = ("CLAUDE.md", ".claude/CLAUDE.md")
@@ -16,16 +16,17 @@ GUIDANCE_LIMIT = 100_000  # bytes
 OLDEST = (2, 1, 0)
 INSTALL = "npm install -g @anthropic-ai/claude-code"
 
-_COMMON = ("-p", "--output-format", "json", "--verbose", "--no-session-persistence")
+_COMMON = ("-p", "--output-format", "stream-json", "--verbose", "--no-session-persistence")
 # A repository's hooks, MCP servers and key helpers must not run where limits are promised.
 _SEALED = ("--setting-sources", "user", "--strict-mcp-config", "--permission-mode", "dontAsk")
-TOOLS = {
+TOOLS: dict[Role, tuple[str, ...]] = {
     Stage.RESEARCH: ("Read", "Glob", "Grep", "Task", "WebSearch", "WebFetch"),
     Stage.IMPLEMENT: (
         *("Bash", "Read", "Edit", "Write", "NotebookEdit", "Glob", "Grep"),
         *("Task", "WebSearch", "WebFetch"),
     ),
     Stage.COMMIT: ("Bash", "Read", "Glob", "Grep"),
+    Aide.JUDGE: ("Read", "Glob", "Grep"),
 }
 # `Edit(/x)` names the file at the top level where claude is started and covers Write, and
 # redirections in Bash as well; `Write(…)` rules refuse nothing. A deny list is no sandbox: what
@@ -50,7 +51,7 @@ _NOT_IN_COMMIT = (
     *("Bash(git commit -an*)", "Bash(git commit * -an*)", "Bash(git commit -qn*)"),
     *("Bash(git commit * -qn*)", "Bash(git commit *'-n*)", 'Bash(git commit *"-n*)'),
 )
-_RULES = {
+_RULES: dict[Role, tuple[str, ...]] = {
     Stage.RESEARCH: (*_SEALED, "--allowedTools", "WebSearch", "WebFetch"),
     Stage.IMPLEMENT: (
         *("--permission-mode", "bypassPermissions"),
@@ -63,10 +64,12 @@ _RULES = {
         *("--allowedTools", "Bash(git add *)", "Bash(git commit *)"),
         *("--disallowedTools", *_NOT_IN_COMMIT),
     ),
+    Aide.JUDGE: _SEALED,
 }
+_READERS = (Stage.RESEARCH, Aide.JUDGE)
 
 
-def shown(stage: Stage) -> tuple[str, ...]:
+def shown(stage: Role) -> tuple[str, ...]:
     """The tools as a person reads them."""
     git = ("Bash(git add, commit, status, diff)",)
     return (*git, *TOOLS[stage][1:]) if stage is Stage.COMMIT else TOOLS[stage]
@@ -78,7 +81,7 @@ def version(text: str) -> tuple[int, ...]:
     return tuple(map(int, match.groups())) if match else ()
 
 
-def argv(stage: Stage, model: str, guidance: str = "") -> list[str]:
+def argv(stage: Role, model: str, guidance: str = "") -> list[str]:
     """The prompt goes to stdin: as an argument it may not exceed 128 KiB. `guidance`: a file with
     the project's advice to agents, for research, where the project's own settings are off.
     """
@@ -87,11 +90,12 @@ def argv(stage: Stage, model: str, guidance: str = "") -> list[str]:
     return [*_COMMON, "--model", model, "--tools", tools, *told, *_RULES[stage]]
 
 
-def environment(stage: Stage) -> dict[str, str]:
+def environment(stage: Role) -> dict[str, str]:
     """Channels between fresh processes, and what a prompt could trigger by its text, are off. So is
     advice on git that contradicts kern's (to branch first, to sign as co-author).
     """
-    lean = {"CLAUDE_CODE_SIMPLE_SYSTEM_PROMPT": "1"} if stage is Stage.COMMIT else {}
+    small = stage in (Stage.COMMIT, Aide.JUDGE)
+    lean = {"CLAUDE_CODE_SIMPLE_SYSTEM_PROMPT": "1"} if small else {}
     return {
         **lean,  # without it a small model is sent 20 KB of advice on coding with every request
         "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1",
@@ -102,7 +106,7 @@ def environment(stage: Stage) -> dict[str, str]:
     }
 
 
-def read(seen: Iterable[Mapping[str, Any]], stage: Stage) -> Reply | None:
+def read(seen: Iterable[Mapping[str, Any]], stage: Role) -> Reply | None:
     """The transcript's objects, one by one, as one value; None where there is no result among them.
     Of several results the last counts.
     """
@@ -150,7 +154,7 @@ def read(seen: Iterable[Mapping[str, Any]], stage: Stage) -> Reply | None:
         turns=_whole(result.get("num_turns")),
         version=version,
         denied=tuple(dict.fromkeys(denied)),
-        wrote=tuple(dict.fromkeys(used.values())) if stage is Stage.RESEARCH else (),
+        wrote=tuple(dict.fromkeys(used.values())) if stage in _READERS else (),
         errors=tuple(errors),
         resets_at=resets_at,
     )

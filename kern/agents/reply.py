@@ -12,6 +12,7 @@ class Ended:
     code: int  # negative: the signal that ended it
     stderr: str = ""  # the end of it
     overflow: int = 0  # bytes of output at which kern ended it
+    timed_out: str = ""  # what of its time was over when kern ended it
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,109 @@
+"""What gates and judges found, as values: whether it stands in the way of a commit, and in which
+words.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kern import plain
+
+TELLING = 160  # characters in a note
+KEPT_OUTPUT = 2000  # characters for the next attempt
+_CODES = {126: "cannot be executed", 127: "command not found"}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One gate's end. `red_before`: how it was before the task, where that is known."""
+
+    name: str
+    code: int | None  # None: it was ended, for what `output` says
+    output: str  # the end of it
+    seconds: float = 0.0
+    red_before: bool | None = None
+    strict: bool = False
+
+    @property
+    def label(self) -> str:
+        """As a note names it: a task's own gate is called just that."""
+        return self.name if self.name.startswith(("gate", "judge")) else f"gate {self.name}"
+
+    @property
+    def red(self) -> bool:
+        return self.code != 0
+
+    @property
+    def blocks(self) -> bool:
+        """A gate that was red before says nothing about the task, unless it is strict."""
+        return self.red and (self.strict or self.red_before is not True)
+
+    @property
+    def how(self) -> str:
+        if self.code is None:
+            return "ended"
+        return f"exit {self.code}" + (f", {_CODES[self.code]}" if self.code in _CODES else "")
+
+    def against(self, red_before: bool | None) -> "Result":
+        """The same, beside what it was on the tree before the task."""
+        return replace(self, red_before=red_before)
+
+
+def objection(result: Result) -> str:
+    """Why the attempt has failed, for its note."""
+    whose = {True: ", was red before", False: ", this task broke it", None: ""}
+    last = telling(result.output, TELLING)
+    said = f": {last}" if last else ""
+    return f"{result.label} is red ({result.how}{whose[result.red_before]}){said}"
+
+
+def proved(results: Sequence[Result]) -> str:
+    """What stands behind a success, in words; empty without any check."""
+    green = [result.name for result in results if not result.red]
+    before = [result.name for result in results if result.red]
+    parts = [", ".join(green)] if green else []
+    if before:
+        parts.append(f"red before and after: {', '.join(before)}")
+    return "; ".join(parts)
+
+
+def telling(output: str, limit: int) -> str:
+    """The last lines that say something, on one line."""
+    lines = [plain.line(line, limit) for line in plain.block(output).splitlines()]
+    taken: list[str] = []
+    room = limit
+    for line in reversed([line for line in lines if re.search(r"\w", line)]):
+        if taken and len(line) + 3 > room:
+            break
+        taken.insert(0, line)
+        room -= len(line) + 3
+    return " / ".join(taken)
+
+
+def evidence(result: Result) -> dict[str, Any]:
+    """A red gate as stage2.json holds it."""
+    end = plain.block(result.output)[-KEPT_OUTPUT:]
+    return {"name": result.name, "code": result.code, "output": end}
+
+
+def same_failure(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
+    """Whether two red gates failed alike; times, addresses and counts do not tell them apart."""
+    return bool(one and other) and _essence(one) == _essence(other)
+
+
+def _essence(red: Mapping[str, Any] | None) -> tuple[object, object, str]:
+    given = red or {}
+    output = re.sub(r"0x[0-9a-f]+|\d+(?:\.\d+)?", "#", str(given.get("output")))
+    return given.get("name"), given.get("code"), " ".join(output.split())
+
+
+def judged(criterion: str, answer: str) -> Result:
+    """The first word decides; anything but PASS is FAIL."""
+    text = plain.line(answer, 1000)
+    match = re.match(r"[\W_]*(PASS|FAIL)\b[\s:.,*_`-]*(.*)", text)
+    name = f"judge of {plain.line(criterion, 60)!r}"
+    if match is None:
+        said = plain.line(text, 120) or "nothing"
+        return Result(name, 1, f"the answer is neither PASS nor FAIL: {said}", strict=True)
+    return Result(name, 0 if match[1] == "PASS" else 1, match[2], strict=True)

@@ -1,0 +1,85 @@
+"""What must be right before a run begins; each fault with its remedy."""
+
+import os
+import shutil
+from pathlib import Path
+
+from kern import operations, repo, spec
+from kern.agents import claude
+from kern.config import Settings
+from kern.documents import LEARNINGS, SPEC, Documents
+from kern.errors import KernError, UsageError
+from kern.repo import Repo
+from kern.spec import Diagnostic, Spec
+
+
+def prepare(folder: Path) -> tuple[Repo, Documents, Spec, Settings]:
+    """The repository, its two documents, their tasks and the settings, all of them sound."""
+    found = repo.open_at(folder)
+    head = found.head()
+    papers = Documents(found.root)
+    for name in (SPEC, LEARNINGS):
+        entry = found.entries(head.commit).get(name) if papers.form(name) else None
+        if entry and entry.mode == "120000":
+            raise UsageError(
+                f"{name} is a link in git: kern would commit it as a file",
+                hint=f"git rm --cached {name}, then put the file itself there",
+            )
+    _, parsed = papers.spec()
+    if parsed.diagnostics:
+        raise UsageError(
+            _listed(parsed.diagnostics), hint="kern never guesses what a marker means: edit SPEC.md"
+        )
+    if not parsed.tasks:
+        raise UsageError(
+            f"no task line in {found.root / SPEC}", hint=f"a task is a line like:  {spec.EXAMPLE}"
+        )
+    return found, papers, parsed, papers.settings()
+
+
+def _listed(faults: tuple[Diagnostic, ...]) -> str:
+    shown = [f"SPEC.md line {fault.line}: {fault.message}" for fault in faults[:50]]
+    more = [f"and {len(faults) - 50} more"] if len(faults) > 50 else []
+    return "\n".join([*shown, *more])
+
+
+def to_work(found: Repo) -> None:
+    """git is in no state that a run would spoil, and knows who commits."""
+    if busy := operations.under_way(found):
+        raise UsageError(
+            f"{busy} in {found.root}", hint="finish or abort it first: git status tells how"
+        )
+    if complaint := found.identity():
+        raise UsageError(
+            f"git does not know who commits: {complaint}",
+            hint="git config --global user.name YOU; git config --global user.email YOU@EXAMPLE",
+        )
+
+
+def agent(command: str) -> None:
+    """The agent is there, and will not refuse root: said before the first token is spent."""
+    if shutil.which(command) is None:
+        there = any(
+            Path(part, command).exists() for part in os.environ.get("PATH", "").split(os.pathsep)
+        )
+        what = (
+            "is not executable"
+            if there or Path(command).exists()
+            else "is not installed, or not on PATH"
+        )
+        raise UsageError(f"{command} {what}", hint=_agent_hint(command))
+    if (
+        os.path.basename(command) == claude.COMMAND
+        and os.getuid() == 0
+        and not os.environ.get("IS_SANDBOX")
+    ):
+        raise KernError(
+            "claude refuses to work unattended as root",
+            hint="run kern as an ordinary user; in a container, set IS_SANDBOX=1",
+        )
+
+
+def _agent_hint(command: str) -> str:
+    if command != claude.COMMAND:
+        return "KERN_CLAUDE names it: correct it, or unset it for `claude`"
+    return f"{claude.INSTALL}; then run `claude` once and log in"
