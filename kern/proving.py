@@ -112,7 +112,8 @@ class Prover:
         if not gates and not criteria:
             return "", {}
         before = self.snapshots.take(start)
-        if others := sorted(self.repo.changed(at.head.commit, before).keys() - change.keys()):
+        dirty = self.witness.uncommitted(at.head.commit, before)
+        if others := [path for path in dirty if path not in change]:
             self.keeper.warn(f"checked together with your uncommitted changes in {some(others)}")
         results: list[Result] = []
         for gate in gates:

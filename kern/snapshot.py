@@ -74,7 +74,7 @@ class Snapshots:
         unread: dict[str, _Stamp] = {}
         real: dict[str, bool] = {"": True}
         for path, indexed in listed.items():
-            if _left_out(path) or not self._in_real_folder(path, real):
+            if left_out(path) or not self._in_real_folder(path, real):
                 continue
             try:
                 info = os.lstat(self.repo.root / path)
@@ -284,7 +284,7 @@ class Snapshots:
         )
 
 
-def _left_out(path: str) -> bool:
+def left_out(path: str) -> bool:
     return path in OWN or path.startswith(".kern/")
 
 

@@ -6,7 +6,7 @@ from kern import documents, filters, index, plain, spec
 from kern.documents import LEARNINGS, SPEC
 from kern.history import Commit
 from kern.repo import Change, Repo
-from kern.snapshot import Snapshots
+from kern.snapshot import Snapshots, left_out
 from kern.spec import Key, Marker
 
 
@@ -69,6 +69,16 @@ class Witness:
             change = filters.cleaned(self.repo, self.task_change(start, tree))
             self._cleaned = (start, tree), change
         return self._cleaned[1]
+
+    def uncommitted(self, onto: str, tree: str) -> list[str]:
+        """The paths in which a snapshot differs from a commit, as git would see it."""
+        change = {
+            path: entries
+            for path, entries in self.repo.changed(onto, tree).items()
+            if not left_out(path) and not (entries[0] and entries[0].mode == "160000")
+        }
+        clean = filters.cleaned(self.repo, change)
+        return sorted(path for path, (old, new) in clean.items() if old != new)
 
     def task_change(self, start: str, tree: str) -> dict[str, Change]:
         """What the task changed, without new files that its own .gitignore hides."""

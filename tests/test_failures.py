@@ -399,7 +399,9 @@ def test_three_attempts_lead_to_subtasks_and_they_finish_the_task(
     write_spec(repo, git, "- [ ] whole\n- [ ] other\n")
     split = {"run": ["echo x > scratch"], "result": PARTS}
     works = [{"run": [f"echo {n} > n"], "result": "SUCCESS"} for n in range(3)]
-    fake.script(implement=[*(fails(n, f"echo {n} > n") for n in ("one", "two", "three")), split, *works])
+    fake.script(
+        implement=[*(fails(n, f"echo {n} > n") for n in ("one", "two", "three")), split, *works]
+    )
 
     ran = inline(4)
 

@@ -127,7 +127,7 @@ def ask(serve: Serve, repo: Path) -> Ask:
             timeout=60,
             check=True,
         )
-        return _talk(json.loads(ended.stdout))
+        return _talk([json.loads(line) for line in ended.stdout.splitlines()])
 
     return run
 

@@ -1,0 +1,326 @@
+"""Gates and judges end to end: a commit means that the checks passed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Fake, Git, Inline, Kern
+
+GREEN = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
+RED = {"run": ["echo bad > n"], "result": "did it\n\nSUCCESS"}
+
+
+def toml(repo: Path, git: Git, text: str) -> None:
+    (repo / "kern.toml").write_text(text)
+    git("add", "kern.toml")
+    git("commit", "--quiet", "--message=gates")
+
+
+def task(repo: Path, git: Git, *notes: str) -> None:
+    lines = "".join(f"  > {note}\n" for note in notes)
+    (repo / "SPEC.md").write_text(f"- [ ] add a greeting\n{lines}")
+    git("commit", "--quiet", "--all", "--message=task")
+
+
+def spec(repo: Path) -> str:
+    return (repo / "SPEC.md").read_text()
+
+
+def attempts(repo: Path) -> list[str]:
+    return [line.strip() for line in spec(repo).splitlines() if "**Attempt" in line]
+
+
+def last(tmp_path: Path) -> dict[str, object]:
+    path = tmp_path / "kern" / "project" / "main" / "last" / "stage2.json"
+    found: dict[str, object] = json.loads(path.read_text())["kern"]
+    return found
+
+
+def test_a_red_gate_is_an_attempt_whose_output_the_next_one_is_given(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    (repo / "n").write_text("good\n")
+    git("add", "n")
+    toml(repo, git, "[gates]\ncheck = 'echo look; grep -q good n || { echo n is bad; exit 3; }'\n")
+    fake.script(implement=[RED, {**GREEN, "run": ["echo very good > n"]}])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    (note,) = attempts(repo)
+    assert "gate check is red (exit 3, this task broke it): look / n is bad" in note
+    assert fake.stages == ["research", "implement", "implement", "commit"]
+    assert "The end of what check printed then:\nlook\nn is bad" in fake.calls[2]["prompt"]
+    assert "Checked afterwards, and must pass:\n- echo look" in fake.calls[1]["prompt"]
+    assert git("show", "HEAD:n") == "very good"
+    assert "verified by check" in ran.err
+    assert "unverified" not in ran.err
+
+
+def test_what_was_red_before_does_not_block_and_is_said(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    toml(repo, git, "[gates]\nlint = 'echo old sins; exit 1'\ncheck = 'true'\n")
+    fake.script(implement=[GREEN])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert "red before and after: lint" in ran.err
+    assert not attempts(repo)
+
+
+def test_a_strict_gate_blocks_though_it_was_red_before(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    toml(repo, git, "[gates]\nlint = { run = 'grep -q good n', strict = true }\n")
+    fake.script(implement=[RED, GREEN])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert "gate lint is red (exit 1, was red before)" in attempts(repo)[0]
+
+
+def test_a_task_that_breaks_a_green_gate_is_told_so(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    toml(repo, git, "[gates]\ncheck = 'test ! -e broken'\n")
+    fake.script(implement=[{"run": ["touch broken"], "result": "SUCCESS"}, GREEN])
+
+    assert inline(1).code == 0
+    assert "gate check is red (exit 1, this task broke it)" in attempts(repo)[0]
+
+
+def test_a_tasks_own_gate_says_what_done_means(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    task(repo, git, "**Gate:** `grep -q good n`")
+    fake.script(implement=[RED, GREEN])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert "gate is red (exit 1)" in attempts(repo)[0]
+    assert "**Gate:** `grep -q good n`" in spec(repo)
+    assert "verified by gate" in ran.err
+
+
+def test_the_baseline_runs_once_for_an_unchanged_tree(
+    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
+) -> None:
+    count = tmp_path / "count"
+    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n- [ ] three\n")
+    git("commit", "--quiet", "--all", "--message=tasks")
+    toml(repo, git, f"[gates]\ncheck = 'echo x >> {count}'\n")
+
+    assert inline(3).code == 0
+    # Before the first task, and after each: what a task leaves is what the next one begins with.
+    assert count.read_text().count("x") == 4
+
+
+def test_a_red_baseline_of_an_earlier_run_is_asked_for_again(
+    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
+) -> None:
+    """What it lacked may have been installed since: the red from then must excuse nothing."""
+    tool = tmp_path / "tool"
+    toml(repo, git, f"[gates]\ncheck = 'test -e {tool} && ! grep -q bad n'\n")
+    fake.script(implement=[{"run": [], "result": "SKIPPED: later"}])
+    assert inline(1).code == 1
+    (repo / "SPEC.md").write_text("- [ ] add a greeting\n")
+    (repo / "n").write_text("old\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=n")
+    fake.script(implement=[{"run": [], "result": "SKIPPED: later"}] * 2 + [RED, GREEN])
+    assert inline(1).code == 1
+    tool.touch()
+    assert inline(1).code == 0
+    assert "this task broke it" in attempts(repo)[0]
+
+
+def test_what_a_gate_changes_goes_back_or_is_named(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    toml(repo, git, "[gates]\nfmt = 'echo formatted >> n; echo junk > junk.txt; true'\n")
+    (repo / "mine.txt").write_text("mine\n")
+    fake.script(implement=[GREEN])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert git("show", "HEAD:n") == "good"
+    assert (repo / "n").read_text() == "good\n"
+    assert (repo / "mine.txt").read_text() == "mine\n"
+    assert (repo / "junk.txt").read_text() == "junk\n"
+    assert git("ls-tree", "--name-only", "HEAD", "junk.txt", "mine.txt") == ""
+    assert "a gate changed n: put back as the agent left it" in ran.err
+    assert "a gate made or changed junk.txt" in ran.err
+    assert "checked together with your uncommitted changes in mine.txt" in ran.err
+    assert "gate fmt changed files before the task began" in ran.err
+
+
+def test_an_agent_cannot_lower_its_own_bar(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    (repo / "n").write_text("good\n")
+    git("add", "n")
+    toml(repo, git, "[gates]\ncheck = 'grep -q good n'\n")
+    task(repo, git, "**Gate:** `grep -q fine n`")
+    lowers = ["echo '[gates]' > kern.toml", "sed -i /Gate/d SPEC.md", "echo bad > n"]
+    again = ["echo '[gates]' > kern.toml", "echo fine, bad > n"]
+    works = ["echo fine, good > n"]
+    fake.script(implement=[{"run": run, "result": "SUCCESS"} for run in (lowers, again, works)])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert "gate is red" in attempts(repo)[0]
+    assert "gate check is red" in attempts(repo)[1]
+    assert "**Gate:** `grep -q fine n`" in spec(repo)
+    assert "grep -q good n" in git("show", "HEAD:kern.toml")
+
+
+def test_a_gate_that_hangs_or_prints_without_end_is_red(
+    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
+) -> None:
+    toml(
+        repo,
+        git,
+        f"[gates]\nslow = {{ run = 'grep -q good n && exit; sleep 60 & echo $! > {tmp_path}/pid; "
+        "sleep 60', timeout = 0.3, strict = true }\n",
+    )
+    fake.script(implement=[RED, GREEN])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert "not done after 0.3 s" in attempts(repo)[0]
+    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
+
+
+def test_two_attempts_with_the_same_red_gate_go_to_the_next_tier(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    toml(repo, git, "[gates]\ncheck = 'grep -q good n || { date +%s.%N; exit 1; }'\n")
+    parts = {"result": "## Subtasks\n- [ ] one\n- [ ] two\n\nDECOMPOSED"}
+    tries = [{"run": [f"echo bad {n} > n"], "result": "SUCCESS"} for n in range(2)]
+    (repo / "n").write_text("good\n")
+    git("add", "n")
+    git("commit", "--quiet", "--message=n")
+    fake.script(implement=[*tries, parts])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert fake.stages == ["research", "implement", "implement", "implement"]
+    assert "Mode: decompose" in fake.calls[-1]["prompt"]
+    assert "(no progress; kept: " in attempts(repo)[1]
+    assert "no progress" not in attempts(repo)[0]
+    assert "- [ ] one" in spec(repo)
+
+
+def test_task_after_task_that_comes_to_nothing_ends_the_run(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    (repo / "SPEC.md").write_text("".join(f"- [ ] task {n}\n" for n in range(6)))
+    fake.script(implement=[{"result": "SKIPPED: no network here"}])
+
+    ran = inline(6)
+
+    assert ran.code == 1
+    assert fake.stages.count("implement") == 3
+    assert "3 tasks in a row came to nothing" in ran.err
+    toml(repo, git, "max_failures = 0\n")
+    assert inline(6).code == 1
+    assert fake.stages.count("implement") == 9
+
+
+@pytest.mark.parametrize(
+    ("said", "noted"),
+    [
+        ("FAIL: a.txt:3 says only 'error'", "a.txt:3 says only 'error'"),
+        ("It seems fine to me. PASS", "neither PASS nor FAIL: It seems fine"),
+        ("", "neither PASS nor FAIL"),
+    ],
+)
+def test_a_judge_that_does_not_say_pass_fails_the_attempt(
+    repo: Path, git: Git, fake: Fake, inline: Inline, said: str, noted: str
+) -> None:
+    task(repo, git, "**Judge:** error messages are clear")
+    fake.script(implement=[RED, GREEN], judge=[{"result": said}, {"result": "**PASS**: clear"}])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert "judge of 'error messages are clear'" in attempts(repo)[0]
+    assert noted in attempts(repo)[0]
+    asked = next(call for call in fake.calls if call["stage"] == "judge")
+    assert "error messages are clear" in asked["prompt"]
+    assert "+bad" in asked["prompt"]
+    assert asked["argv"][asked["argv"].index("--tools") + 1] == "Read,Glob,Grep"
+    assert asked["argv"][asked["argv"].index("--model") + 1] == "haiku"
+    assert "verified by judge" in ran.err
+
+
+def test_no_judge_is_asked_where_a_gate_is_red(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    task(repo, git, "**Gate:** grep -q good n", "**Judge:** it is kind")
+    fake.script(implement=[RED, GREEN])
+
+    assert inline(1).code == 0
+    assert fake.stages == ["research", "implement", "implement", "judge", "commit"]
+
+
+def test_without_checks_the_summary_says_unverified(repo: Path, fake: Fake, inline: Inline) -> None:
+    assert "unverified" in inline(1).err
+
+
+def test_what_the_repository_makes_kern_run_is_named_first(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    toml(repo, git, '[gates]\ncheck = "true && echo \\u001b[31mred"\n')
+    for words in (("doctor",), ("-n",)):
+        assert "check: true && echo" in kern(*words).out
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.err
+    begin = ran.err.partition("task:")[0]
+    assert "gate check: true && echo red" in begin
+    assert "\x1b" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[gates", "kern.toml is not valid TOML"),
+        ("[gate]\ncheck = 'x'", "unknown setting gate"),
+        ("[gates]\ncheck = 3", "gates.check must be a table"),
+        ("[gates]\ncheck = { run = 'x', timout = 3 }", "unknown setting gates.check.timout"),
+        ("[gates]\ncheck = { timeout = 3 }", "gates.check must be a command"),
+        ("[timeouts]\nidle = 'soon'", "timeouts.idle must be seconds"),
+        ("[timeouts]\nstage4 = 1", "unknown setting timeouts.stage4"),
+        ("max_failures = -1", "max_failures must be a whole number"),
+        ("max_wait = true", "max_wait must be seconds"),
+    ],
+)
+def test_a_wrong_setting_ends_the_run_before_it_begins(
+    repo: Path, fake: Fake, kern: Kern, text: str, said: str
+) -> None:
+    (repo / "kern.toml").write_text(text)
+    ran = kern("1", "0")
+    assert ran.code == 2
+    assert said in ran.err
+    assert "hint:" in ran.err
+    assert not fake.calls
+
+
+def test_settings_behind_a_link_are_refused(
+    repo: Path, fake: Fake, kern: Kern, tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere.toml").write_text("[gates]\ncheck = 'touch evil'\n")
+    (repo / "kern.toml").symlink_to(tmp_path / "elsewhere.toml")
+    ran = kern("1", "0")
+    assert ran.code == 2
+    assert "kern.toml is a link" in ran.err
+    assert not (repo / "evil").exists()
