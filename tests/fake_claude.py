@@ -4,9 +4,9 @@ calls.
 
 The folder named by FAKE_CLAUDE holds `script.json`: for each stage a list of steps, the k-th call
 plays the k-th, the last one repeats. A step may hold, played in this order: `stderr`, `run` (shell
-lines), `sleep` (seconds), `kill` ("parent"), `stdout` (raw) or `megabytes` (of junk), else a
-`result` (the answer's text) with `fields` of the result object and `events` before it; `exit`. A
-stage without steps does what a good agent does.
+lines), `signs` (of life, so many, 0.4 s apart), `sleep` (seconds), `kill` ("parent"), `stdout`
+(raw) or `megabytes` (of junk), else a `result` (the answer's text) with `fields` of the result
+object and `events` before it; `exit`. A stage without steps does what a good agent does.
 """
 
 import json
@@ -62,6 +62,9 @@ def play(step: dict, prompt: str) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+    for _ in range(step.get("signs", 0)):
+        time.sleep(0.4)
+        print("{}", flush=True)
     time.sleep(step.get("sleep", 0))
     if step.get("kill") == "parent":
         os.kill(os.getppid(), signal.SIGKILL)

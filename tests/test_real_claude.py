@@ -639,7 +639,7 @@ def test_an_interrupt_in_the_middle_of_a_command_leaves_nothing_running(
     )
     process = background("1", "0")
     _until((repo / "begun").exists)
-    assert _running(seconds)
+    _until(lambda: bool(_running(seconds)))
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
