@@ -54,7 +54,8 @@ class Console:
                     f"kern in {event.root}, branch {event.branch}: {event.open_tasks} open task(s)"
                 )
                 self._say(f"stage files: {event.folder}")
-                self._say(f"pays: {plain.line(event.payer)}")
+                if event.payer:
+                    self._say(f"pays: {plain.line(event.payer)}")
                 for gate in event.gates:
                     self._say(f"gate {plain.line(gate, 160)}")
             case TaskStarted():

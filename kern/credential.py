@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kern.agents import claude
+
 _MOST = 1 << 20  # bytes of a file that are looked at
 _LOGGED_IN = ('"claudeAiOauth"', '"oauthAccount"')  # what `claude` stores at a login
 _KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY")
@@ -21,11 +23,13 @@ _CLOUDS = {
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    who: str
+    who: str  # empty where that cannot be known
     warning: str = ""
 
 
-def payer(root: Path) -> Payer:
+def payer(root: Path, command: str) -> Payer:
+    if os.path.basename(command) != claude.COMMAND:
+        return Payer("")
     home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
     accounts = (home / ".credentials.json", home / ".claude.json", Path.home() / ".claude.json")
     subscribed = any(word in _begin(place) for place in accounts for word in _LOGGED_IN)
@@ -44,7 +48,7 @@ def decide(env: Mapping[str, str], *, subscribed: bool, dotenv: str) -> Payer:
             return Payer(f"the key in {name}, by use", _by_key(name, subscribed, dotenv))
     if env.get("CLAUDE_CODE_OAUTH_TOKEN"):
         return Payer("the subscription of CLAUDE_CODE_OAUTH_TOKEN")
-    who = "the subscription that claude is logged in to" if subscribed else "unknown to kern"
+    who = "the subscription that claude is logged in to" if subscribed else ""
     named = next((name for name in _KEYS if _names(dotenv, name)), "")
     warning = f"the project's .env holds {named}: a shell that loads it makes that key pay"
     return Payer(who, warning if named else "")

@@ -19,10 +19,18 @@ SPEC = """\
 GREET = "#!/bin/sh\necho Hello\n"
 CHECK = """\
 #!/bin/sh
-# Every script must parse.
+# Every script must parse, and words.sh must print a number and nothing else.
 for script in *.sh; do
   sh -n "$script" || exit 1
 done
+[ -e words.sh ] || exit 0
+said=$(./words.sh check.sh)
+[ "$said" -gt 0 ] 2>/dev/null || { echo "not a number: $said"; exit 1; }
+"""
+SETTINGS = """\
+# What must pass before kern commits.
+[gates]
+check = "./check.sh"
 """
 
 
@@ -32,7 +40,7 @@ def main() -> int:
     root = folder / "sample"
     agent = _agent(folder)
     _sample(root)
-    _say(f"A sample repository: {root}\nIts SPEC.md:\n\n{SPEC}")
+    _say(f"A sample repository: {root}\nIts SPEC.md:\n\n{SPEC}\nIts kern.toml:\n\n{SETTINGS}")
     _say("kern carries the tasks out with an agent that plays a script: no account, no network.\n")
     os.environ["KERN_DIR"] = str(folder / "kern")
     console = Console()
@@ -76,6 +84,7 @@ def _agent(folder: Path) -> Path:
 def _sample(root: Path) -> None:
     root.mkdir()
     (root / "SPEC.md").write_text(SPEC)
+    (root / "kern.toml").write_text(SETTINGS)
     for name, text in (("greet.sh", GREET), ("check.sh", CHECK)):
         (root / name).write_text(text)
         (root / name).chmod(0o755)

@@ -63,8 +63,7 @@ def _implement(task: str, prompt: str) -> str:
         return _wrote("greet.sh", GREET, "It takes a name and keeps its default.")
     if task.startswith("words.sh"):
         if not attempts:
-            _wrote("words.sh", '#!/bin/sh\nwc -w "$1"\n', "")
-            return "FAILED: wc -w FILE prints the file's name as well as the number"
+            return _wrote("words.sh", '#!/bin/sh\nwc -w "$1"\n', "One line does it.")
         learned = "`wc -w FILE` prints the file's name too; read from standard input instead."
         return _wrote(
             "words.sh", WORDS, f"Another approach: standard input.\n\n## Learned\n{learned}"

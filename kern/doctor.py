@@ -24,7 +24,7 @@ class Check(TypedDict):
 
 
 def examine(folder: Path, command: str) -> list[Check]:
-    return [*_git(folder), *_agent(command), _payer(folder)]
+    return [*_git(folder), *_agent(command), _payer(folder, command)]
 
 
 def text(checks: list[Check]) -> str:
@@ -121,10 +121,10 @@ def _agent(command: str) -> Iterator[Check]:
         yield _login(command)
 
 
-def _payer(folder: Path) -> Check:
+def _payer(folder: Path, command: str) -> Check:
     """A warning is no fault: the person may mean it."""
-    found = credential.payer(folder)
-    said = f"{found.who}\n{found.warning}" if found.warning else found.who
+    found = credential.payer(folder, command)
+    said = "\n".join(filter(None, (found.who, found.warning))) or f"{command} decides"
     return _check("pays", True, said)
 
 

@@ -71,7 +71,7 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
     caller = Caller(
         found.root, scope, run_id, sink, options.command, settings, options.sleep, options.tick
     )
-    payer = credential.payer(found.root)
+    payer = credential.payer(found.root, options.command)
     with process.signals(), lock.hold(scope, found.git_dir):
         workspace.empty(found.git_dir / "kern")
         loop = Loop(Walk(found, scope, caller, templates, sink), options, sink)

@@ -307,3 +307,14 @@ def test_the_example_that_kern_brings_is_a_sound_spec() -> None:
     assert len(parsed.tasks) > 2
     assert all(task.marker is Marker.PENDING for task in parsed.tasks)
     assert any(task.key.parent for task in parsed.tasks)
+
+
+def test_each_guarantee_of_the_readme_names_a_test_that_is_there() -> None:
+    section = (TOP / "README.md").read_text().partition("## What kern guarantees")[2]
+    rows = re.findall(r"^\| ([A-Z].*) \| (.*) \|$", section.partition("\n## ")[0], re.M)
+    assert len(rows) > 15
+    for sentence, cell in rows:
+        named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", cell)
+        assert named, sentence
+        for file, test in named:
+            assert f"\ndef {test}(" in (TOP / "tests" / file).read_text(), sentence

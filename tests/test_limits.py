@@ -215,7 +215,7 @@ KEY = {"ANTHROPIC_API_KEY": "sk-secret"}
     ("env", "subscribed", "dotenv", "who", "warned"),
     [
         ({}, True, "", "subscription", ""),
-        ({}, False, "", "unknown", ""),
+        ({}, False, "", "", ""),
         (KEY, False, "", "key in ANTHROPIC_API_KEY", ""),
         (KEY, True, "", "key in ANTHROPIC_API_KEY", "not the subscription"),
         (KEY, False, "ANTHROPIC_API_KEY=sk-secret", "key in ANTHROPIC_API_KEY", ".env"),
@@ -231,6 +231,7 @@ def test_who_pays(
 ) -> None:
     found = credential.decide(env, subscribed=subscribed, dotenv=dotenv)
     assert who in found.who
+    assert bool(found.who) == bool(who)
     assert bool(found.warning) == bool(warned)
     assert warned in found.warning
     assert "secret" not in found.who + found.warning
