@@ -699,6 +699,65 @@ def test_what_a_person_must_settle_stops_the_run_at_once(
     assert "Attempt" not in (repo / "SPEC.md").read_text()
 
 
+def test_a_subscriptions_limit_is_waited_for_and_the_same_stage_runs_again(
+    kern: Kern, repo: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "made-up")
+    reset = int(time.time()) + 2
+    prefix = "anthropic-ratelimit-unified"
+    told = {"status": "rejected", "reset": reset, "representative-claim": "five_hour"}
+    limit = {
+        **fault(429, "rate_limit_error", "This request would exceed your account's rate limit."),
+        "headers": {f"{prefix}-{name}": str(value) for name, value in told.items()},
+    }
+    server = serve(
+        research=[READY],
+        implement=[[limit], [bash("echo hello > hi.txt"), DONE]],
+        commit=[commit("greet"), say("greet")],
+    )
+
+    ran = kern("1", "0")
+
+    assert ran.code == 0, ran.err
+    assert "You've hit your session limit" in ran.err
+    assert time.time() > reset
+    assert begun(server) == ["research", "implement", "implement", "commit"]
+    assert "Attempt" not in (repo / "SPEC.md").read_text()
+
+
+def test_a_gate_and_a_judge_stand_between_the_answer_and_the_commit(
+    kern: Kern, repo: Path, git: Git, serve: Serve
+) -> None:
+    (repo / "SPEC.md").write_text(
+        "- [ ] add a greeting\n  > **Gate:** `grep -q hello hi.txt`\n  > **Judge:** it is polite\n"
+    )
+    git("commit", "--quiet", "--all", "--message=checks")
+    serve(
+        research=[READY],
+        implement=[
+            [bash("echo hi > hi.txt"), DONE],
+            [bash("echo hello, you > hi.txt"), DONE],
+            [bash("echo hello, dear you > hi.txt"), DONE],
+        ],
+        judge=[
+            [use("Write", file_path=str(repo / "evil"), content="x"), say("FAIL: not polite")],
+            [use("Read", file_path=str(repo / "hi.txt")), say("PASS: it says dear")],
+        ],
+        commit=[commit("greet"), say("greet")],
+    )
+
+    ran = kern("1", "0")
+
+    assert ran.code == 0, ran.err
+    notes = [line for line in (repo / "SPEC.md").read_text().splitlines() if "Attempt" in line]
+    assert "gate is red (exit 1)" in notes[0]
+    assert "judge of 'it is polite' is red (exit 1): not polite" in notes[1]
+    assert git("show", "HEAD:hi.txt") == "hello, dear you"
+    assert not (repo / "evil").exists()
+    assert "verified by gate, judge of 'it is polite'" in ran.err
+
+
 def test_an_overloaded_api_is_asked_again_and_it_is_no_attempt(
     kern: Kern, repo: Path, git: Git, serve: Serve
 ) -> None:
