@@ -11,6 +11,8 @@ from kern import plain
 
 TELLING = 160  # characters in a note
 KEPT_OUTPUT = 2000  # characters for the next attempt
+# What differs between two runs of the same failure; counts stay, fewer failures are progress.
+_PASSING = re.compile(r"0x[0-9a-f]+|\d+:\d\d(?::\d\d)?|\d+(?:\.\d+)? ?(?:ms|s|sec|min)\b|\d+\.\d+")
 _CODES = {126: "cannot be executed", 127: "command not found"}
 
 
@@ -88,13 +90,13 @@ def evidence(result: Result) -> dict[str, Any]:
 
 
 def same_failure(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
-    """Whether two red gates failed alike; times, addresses and counts do not tell them apart."""
+    """Whether two red gates failed alike; times and addresses do not tell them apart."""
     return bool(one and other) and _essence(one) == _essence(other)
 
 
 def _essence(red: Mapping[str, Any] | None) -> tuple[object, object, str]:
     given = red or {}
-    output = re.sub(r"0x[0-9a-f]+|\d+(?:\.\d+)?", "#", str(given.get("output")))
+    output = _PASSING.sub("#", str(given.get("output")))
     return given.get("name"), given.get("code"), " ".join(output.split())
 
 

@@ -1,0 +1,120 @@
+"""kern.toml as data, and the first one that `kern init` proposes."""
+
+import random
+import string
+from pathlib import Path
+
+import pytest
+
+from kern import config, proposing
+from kern.config import Gate, Settings, Timeouts
+from kern.errors import UsageError
+from kern.pipeline import Aide, Role, Stage
+from kern.spec import parse
+from tests.conftest import Git, Kern
+
+
+def test_without_a_file_everything_has_its_default() -> None:
+    assert config.parse("") == Settings()
+    assert Settings().max_wait == 6 * 3600
+    assert Settings().max_failures == 3
+    minutes: dict[Role, int] = {
+        Stage.RESEARCH: 15,
+        Stage.IMPLEMENT: 60,
+        Stage.COMMIT: 10,
+        Aide.JUDGE: 10,
+    }
+    assert {role: Settings().total(role) / 60 for role in minutes} == minutes
+    assert Timeouts().idle == Timeouts().gate == 600
+
+
+def test_every_setting_is_read() -> None:
+    found = config.parse(
+        'max_wait = "90m"\nmax_failures = 0\n'
+        '[timeouts]\nidle = 0\nresearch = "1.5h"\nimplement = 90\ncommit = "90s"\ngate = "2m"\n'
+        '[gates]\ncheck = "make check"\n'
+        'slow = { run = " make e2e ", timeout = "30m", strict = true }\n'
+    )
+    assert found.max_wait == 5400
+    assert found.max_failures == 0
+    assert found.timeouts == Timeouts(0, 5400, 90, 90, 600, 120)
+    assert found.gates == (
+        Gate("check", "make check", 120),
+        Gate("slow", "make e2e", 1800, strict=True),
+    )
+
+
+def test_a_tasks_notes_are_its_gates_and_its_judges_questions() -> None:
+    task = parse(
+        "- [ ] task\n  > **Gate:** `a 'b' | c`\n  > **Gate:** plain --words\n  > **Gate:** ``\n"
+        "  > **Judge:** it is clear\n  > **Judge:**\n"
+    ).tasks[0]
+    first, second = config.task_gates(task, 7)
+    assert (first.command, second.command) == ("a 'b' | c", "plain --words")
+    assert first.strict
+    assert first.timeout == 7
+    assert first.name != second.name
+    assert config.criteria(task) == ("it is clear",)
+
+
+def test_no_text_raises_anything_but_a_usage_error() -> None:
+    whole = proposing.text({}, frozenset()) + '[gates.x]\nrun = "y"\n'
+    dice = random.Random(7)
+    for _ in range(1500):
+        text = list(whole)
+        for _ in range(dice.randrange(1, 12)):
+            at = dice.randrange(len(text))
+            text[at : at + dice.randrange(3)] = dice.choice(string.printable)
+        try:
+            config.parse("".join(text))
+        except UsageError as exc:
+            assert exc.hint
+
+
+# ---------------------------------------------------------------- kern init
+
+
+def proposed(files: dict[str, str], *folders: str) -> list[str]:
+    found = config.parse(proposing.text(files, frozenset(folders)))
+    return [gate.command for gate in found.gates]
+
+
+NPM = '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1", "lint": "eslint ."}}'
+
+
+@pytest.mark.parametrize(
+    ("files", "folders", "commands"),
+    [
+        ({}, (), []),
+        ({"Makefile": "all:\n\ncheck: all\n\ttrue\ntest:\n"}, (), ["make check"]),
+        ({"Makefile": "test :\n\ttrue\n", "go.mod": ""}, (), ["make test"]),
+        ({"Makefile": "test := 3\ncheck := 4\n"}, (), []),
+        ({"justfile": "check:\n  true\n"}, (), ["just check"]),
+        ({"pyproject.toml": "[tool.pytest.ini_options]\n"}, (), ["python3 -m pytest -q"]),
+        ({"pyproject.toml": "[project]\nname = 'x'\n"}, ("tests",), ["python3 -m pytest -q"]),
+        ({"pyproject.toml": "[project]\nname = 'x'\n"}, (), []),
+        ({"pyproject.toml": "[broken"}, ("tests",), []),
+        ({"pytest.ini": ""}, (), ["python3 -m pytest -q"]),
+        ({"package.json": NPM}, (), ["npm run lint"]),
+        ({"package.json": '{"scripts": {"test": "vitest"}}'}, (), ["npm test"]),
+        ({"package.json": "[]"}, (), []),
+        ({"Cargo.toml": "", "go.mod": ""}, (), ["cargo test", "go test ./..."]),
+    ],
+)
+def test_what_the_project_has_is_proposed(
+    files: dict[str, str], folders: tuple[str, ...], commands: list[str]
+) -> None:
+    assert proposed(files, *folders) == commands
+
+
+def test_init_writes_what_it_proposes_where_it_is_seen(repo: Path, git: Git, kern: Kern) -> None:
+    (repo / "Makefile").write_text("check:\n\ttrue\n")
+    ran = kern("init")
+    assert ran.code == 0
+    assert "gate check: make check" in ran.err
+    assert 'check = "make check"' in (repo / "kern.toml").read_text()
+    (repo / "kern.toml").write_text("# mine\n")
+    again = kern("init")
+    assert f"kept     {repo / 'kern.toml'}" in again.err
+    assert "gate check" not in again.err
+    assert (repo / "kern.toml").read_text() == "# mine\n"

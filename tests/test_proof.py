@@ -1,0 +1,88 @@
+"""What a gate or a judge said, turned into words and decisions. Pure."""
+
+import pytest
+
+from kern import proof
+from kern.proof import Result
+
+
+@pytest.mark.parametrize("code", [0, 1, None])
+@pytest.mark.parametrize("before", [None, False, True])
+@pytest.mark.parametrize("strict", [False, True])
+def test_only_what_was_red_before_is_excused_and_not_where_it_is_strict(
+    code: int | None, before: bool | None, strict: bool
+) -> None:
+    result = Result("check", code, "", red_before=before, strict=strict)
+    assert result.blocks == (code != 0 and (strict or before is not True))
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        ("", ""),
+        ("one\ntwo\n\n---\n", "one / two"),
+        ("x" * 300 + "\nlast line\n", "last line"),
+        ("y" * 300, "y" * 159 + "…"),
+        ("\x1b[31mred\x1b[0m\r\n\x07done\r\n", "red / done"),
+    ],
+)
+def test_the_end_that_says_something_is_told(output: str, told: str) -> None:
+    assert proof.telling(output, 160) == told
+
+
+def test_a_note_names_gate_code_whose_fault_and_the_end() -> None:
+    one = Result("check", 2, "a\nboom\n")
+    assert proof.objection(one) == "gate check is red (exit 2): a / boom"
+    assert "(exit 2, this task broke it)" in proof.objection(one.against(False))
+    assert "(exit 2, was red before)" in proof.objection(one.against(True))
+    missing = Result("gate", 127, "sh: 1: nope: not found\n")
+    assert proof.objection(missing).startswith("gate is red (exit 127, command not found): sh: 1")
+
+
+def test_what_stands_behind_a_success_is_said_in_full() -> None:
+    green, red = Result("check", 0, ""), Result("lint", 1, "", red_before=True)
+    assert proof.proved([]) == ""
+    assert proof.proved([green]) == "check"
+    assert proof.proved([green, red]) == "check; red before and after: lint"
+    assert proof.proved([red]) == "red before and after: lint"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("failed in 0.31 s at 0x7f00", "failed  in 12 s at 0xbeef\n", True),
+        ("1 failed in 2 s", "1 failed in 31 s", True),
+        ("1 failed", "3 failed", False),
+        ("a failed", "b failed", False),
+    ],
+)
+def test_failures_are_alike_whatever_their_numbers(one: str, other: str, same: bool) -> None:
+    first = proof.evidence(Result("check", 1, one))
+    second = proof.evidence(Result("check", 1, other))
+    assert proof.same_failure(first, second) is same
+    assert not proof.same_failure(first, proof.evidence(Result("lint", 1, one)))
+    assert not proof.same_failure(first, proof.evidence(Result("check", 2, one)))
+    assert not proof.same_failure(first, None)
+    assert not proof.same_failure(None, None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "green", "said"),
+    [
+        ("PASS: it is", True, "it is"),
+        ("**PASS**", True, ""),
+        ("`PASS` - fine", True, "fine"),
+        ("\n\nPASS: after blank lines", True, "after blank lines"),
+        ("FAIL: a.py:3 is vague", False, "a.py:3 is vague"),
+        ("FAIL", False, ""),
+        ("PASSED: nearly", False, "neither PASS nor FAIL"),
+        ("pass: lower case", False, "neither PASS nor FAIL"),
+        ("I think it is a PASS", False, "neither PASS nor FAIL"),
+        ("", False, "neither PASS nor FAIL: nothing"),
+    ],
+)
+def test_the_first_word_of_a_judge_decides(answer: str, green: bool, said: str) -> None:
+    result = proof.judged("it is clear", answer)
+    assert result.red is not green
+    assert result.blocks is not green
+    assert said in result.output
