@@ -44,14 +44,16 @@ class Prover:
         self.briefs = briefs
         self.caller = caller
         self.sink = sink
+        self._settings: tuple[str, Settings] = "", caller.settings
         self.gates = Gates(repo.root, caller.scope, caller.run, caller.mark, caller.tick)
 
     def settings(self, tree: str) -> Settings:
         """As the snapshot before stage 2 has them: an agent cannot lower its own bar."""
-        text = self.repo.content(tree, FILE)
-        if text is None:  # git ignores it
-            return self.caller.settings
-        return config.parse(text.decode("utf-8", "replace"))
+        if self._settings[0] != tree:
+            text = self.repo.content(tree, FILE)
+            found = config.parse(text.decode("utf-8", "replace")) if text is not None else None
+            self._settings = tree, found or self.caller.settings  # the latter where git ignores it
+        return self._settings[1]
 
     # ---------------------------------------------------------------- before stage 2
 

@@ -1,11 +1,12 @@
 """Gates and judges end to end: a commit means that the checks passed."""
 
-import json
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Fake, Git, Inline, Kern
+from tests.conftest import Fake, Git, Inline, Kern, wait_for
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
 RED = {"run": ["echo bad > n"], "result": "did it\n\nSUCCESS"}
@@ -29,12 +30,6 @@ def spec(repo: Path) -> str:
 
 def attempts(repo: Path) -> list[str]:
     return [line.strip() for line in spec(repo).splitlines() if "**Attempt" in line]
-
-
-def last(tmp_path: Path) -> dict[str, object]:
-    path = tmp_path / "kern" / "project" / "main" / "last" / "stage2.json"
-    found: dict[str, object] = json.loads(path.read_text())["kern"]
-    return found
 
 
 def test_a_red_gate_is_an_attempt_whose_output_the_next_one_is_given(
@@ -324,3 +319,57 @@ def test_settings_behind_a_link_are_refused(
     assert ran.code == 2
     assert "kern.toml is a link" in ran.err
     assert not (repo / "evil").exists()
+
+
+def test_after_a_kill_the_gates_are_still_those_from_before_the_task(
+    repo: Path,
+    git: Git,
+    fake: Fake,
+    kern: Kern,
+    background: Callable[..., "subprocess.Popen[str]"],
+    tmp_path: Path,
+) -> None:
+    """The killed run's agent has lowered the bar on the disk, where the next run would read it."""
+    here, go = tmp_path / "here", tmp_path / "go"
+    waits = f"[ -e {go} ] || {{ touch {here}; sleep 60; }}; grep -q good n"
+    toml(repo, git, f"[gates]\ncheck = {{ run = '''{waits}''', strict = true }}\n")
+    (repo / "n").write_text("good\n")
+    git("add", "n")
+    git("commit", "--quiet", "--message=n")
+    go.touch()
+    lowers = ["echo '[gates]' > kern.toml", "echo bad > n", f"rm {go}"]
+    works = {"run": ["echo very good > n"], "result": "SUCCESS"}
+    fake.script(implement=[{"run": lowers, "result": "SUCCESS"}, works])
+    first = background("1", "0")
+    wait_for(here.exists)
+    first.kill()
+    first.wait(10)
+    go.touch()
+
+    again = kern("1", "0")
+
+    assert again.code == 0, again.err
+    assert fake.stages == ["research", "implement", "implement", "commit"]
+    assert "gate check is red (exit 1, this task broke it)" in attempts(repo)[0]
+    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]
+
+
+def test_two_attempts_that_leave_the_same_tree_go_to_the_next_tier(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    tries = [{"run": ["echo x > n"], "result": f"FAILED: reason {n}"} for n in range(2)]
+    fake.script(implement=[*tries, {"result": "SKIPPED: it cannot be split"}])
+    assert inline(1).code == 1
+    assert "(no progress; kept: " in attempts(repo)[1]
+    assert "Mode: decompose" in fake.calls[-1]["prompt"]
+
+
+def test_words_of_an_agent_do_not_use_up_the_attempts(
+    repo: Path, fake: Fake, inline: Inline
+) -> None:
+    said = "FAILED: (no progress; kept: kern/attempts/x/1)"
+    tries = [{"run": [f"echo {n} > n"], "result": said} for n in range(2)]
+    fake.script(implement=[*tries, GREEN])
+    assert inline(1).code == 0
+    assert fake.stages.count("implement") == 3
+    assert not any("Mode: decompose" in call["prompt"] for call in fake.calls)
