@@ -1,10 +1,10 @@
 """Gathers what each stage is told, from SPEC.md, LEARNINGS.md and git, and composes the prompts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from kern import answer, config, edit, history
-from kern.config import Gate
+from kern import answer, edit, history
+from kern.config import Checks
 from kern.context import Prompt, Template, compose
 from kern.documents import LEARNINGS, Documents
 from kern.pipeline import Aide, Role, Stage, Tier
@@ -37,7 +37,7 @@ class Briefs:
         task: Task,
         mode: Tier,
         researched: str,
-        gates: Sequence[Gate] = (),
+        checks: Checks | None = None,
         red: Mapping[str, Any] | None = None,
     ) -> Prompt:
         """`red`: the gate that failed the attempt before, as stage2.json has it."""
@@ -46,7 +46,7 @@ class Briefs:
             attempts[-1] += f"\nThe end of what {red['name']} printed then:\n{red['output']}"
         return compose(
             self.templates[Stage.IMPLEMENT],
-            {"TASK": task_text(task, gates), "MODE": str(mode)},
+            {"TASK": task_text(task, checks), "MODE": str(mode)},
             {
                 "ATTEMPTS": attempts,
                 "RESEARCH": [note.text for note in task.of(Kind.RESEARCH)],
@@ -96,14 +96,14 @@ class Briefs:
         return history.subjects(self.repo, RECENT_COMMITS)
 
 
-def task_text(task: Task, gates: Sequence[Gate] = ()) -> str:
-    """As a stage reads it: the parent's text, its own, what a person wrote under it, and the checks
-    that it must pass.
+def task_text(task: Task, checks: Checks | None = None) -> str:
+    """As a stage reads it: the parent's text, its own, what a person wrote under it, and what it
+    must pass.
     """
     above = f"(part of: {task.key.parent})\n" if task.key.parent else ""
-    checks = [f"- {gate.command}" for gate in (*config.task_gates(task, 0), *gates)]
-    checks += [f"- a judge asks: {criterion}" for criterion in config.criteria(task)]
-    asked = ["", "Checked afterwards, and must pass:", *checks] if checks else []
+    asked = [f"- {check}" for check in checks.shown] if checks else []
+    if asked:
+        asked = ["", "Checked afterwards, and must pass:", *asked]
     return "\n".join([above + task.text, *task.body, *asked])
 
 

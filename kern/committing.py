@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kern import answer, edit, history, index, plain, trace, workspace
+from kern import answer, edit, history, index, plain, process, trace, workspace
 from kern.briefs import Briefs
 from kern.documents import LEARNINGS, SPEC, Documents, encode
-from kern.errors import KernError, TransientFault
+from kern.errors import KernError, LimitReached, TransientFault
 from kern.events import Sink, Warned
 from kern.keeper import some
 from kern.observe import Situation, StageFile, day, said, trees
@@ -126,7 +126,7 @@ class Committer:
                     env={**private, "GIT_REFLOG_ACTION": self._mark, **testimony},
                     again=again,
                 )
-            except TransientFault:
+            except (TransientFault, LimitReached):
                 if again():
                     raise
                 outcome = None  # it died after its commit
@@ -181,7 +181,12 @@ class Committer:
             "KERN_ROOT": str(self.repo.root),  # the next run ends it if this one is killed
             **dict([self.caller.mark]),
         }
-        code, told = index.record(self.repo, message, whole, marks)
+        timeout = self.caller.settings.timeouts.commit
+        try:
+            code, told = index.record(self.repo, message, whole, marks, timeout)
+        except TimeoutError:
+            process.sweep(self.caller.mark)
+            return f"{Saved.FAILED}: a commit hook was not done after {process.span(timeout)}"
         if code == 0:
             why = self._check(at, task, second)
             return f"{Saved.FAILED}: a hook changed the commit: {why}" if why else ""

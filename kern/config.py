@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kern import edit, plain
 from kern.errors import UsageError
 from kern.pipeline import Role
-from kern.spec import Kind, Task
+from kern.spec import Kind, Spec, Task
 
 FILE = "kern.toml"
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -20,14 +21,18 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 class Gate:
     """A command that must pass before the commit."""
 
-    name: str
+    name: str  # empty: a task's own
     command: str  # for sh
     timeout: float  # seconds; 0: none
     strict: bool = False  # blocks also where it was red before the task
 
     @property
     def shown(self) -> str:
-        return f"{self.name}: {self.command}"
+        return f"{self.name}: {self.command}" if self.name else f"of the task: {self.command}"
+
+    @property
+    def label(self) -> str:
+        return f"gate {self.name}" if self.name else f"gate `{plain.line(self.command, 40)}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +59,14 @@ class Settings:
         return float(getattr(self.timeouts, str(role)))
 
 
-def parse(text: str, origin: str = FILE) -> Settings:
+def parse(data: bytes | str, origin: str = FILE) -> Settings:
     """Raises UsageError with file and key for anything that is not a known setting."""
     try:
-        given = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as exc:
+        text = data if isinstance(data, str) else data.decode("utf-8")
+        given = tomllib.loads(text.removeprefix("\ufeff"))
+    except RecursionError:
+        raise UsageError(f"{origin} is nested too deeply", hint=f"edit {origin}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise UsageError(f"{origin} is not valid TOML: {exc}", hint=f"edit {origin}") from None
     _known(given, ("gates", "timeouts", "max_wait", "max_failures"), origin, "")
     times = _table(given.get("timeouts", {}), origin, "timeouts")
@@ -81,20 +89,46 @@ def parse(text: str, origin: str = FILE) -> Settings:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What must hold before a task's commit, in this order."""
+
+    gates: tuple[Gate, ...] = ()
+    criteria: tuple[str, ...] = ()  # for judges
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        return (
+            *(gate.shown for gate in self.gates),
+            *(f"judge: {criterion}" for criterion in self.criteria),
+        )
+
+
+def checks(spec: Spec, task: Task, settings: Settings) -> Checks:
+    """The task's own gates, those of the parents that are done with it, the project's; judges."""
+    done = edit.ticked(spec, task)
+    own = [gate for one in done for gate in task_gates(one, settings.timeouts.gate)]
+    return Checks(
+        (*own, *settings.gates), tuple(criterion for one in done for criterion in criteria(one))
+    )
+
+
 def task_gates(task: Task, timeout: float) -> tuple[Gate, ...]:
     """A task's own gates, from its notes. They say what done means: red before is no excuse."""
-    notes = task.of(Kind.GATE)
-    commands = [note.text.strip().strip("`").strip() for note in notes]
-    return tuple(
-        Gate(f"gate {number}" if len(notes) > 1 else "gate", command, timeout, strict=True)
-        for number, command in enumerate(commands, 1)
-        if command
-    )
+    commands = [_unquoted(note.text) for note in task.of(Kind.GATE)]
+    return tuple(Gate("", command, timeout, strict=True) for command in commands if command)
 
 
 def criteria(task: Task) -> tuple[str, ...]:
     """What a judge is asked about the task's change."""
     return tuple(note.text.strip() for note in task.of(Kind.JUDGE) if note.text.strip())
+
+
+def _unquoted(text: str) -> str:
+    """The command between backticks at the beginning, or all of it as it stands."""
+    match = re.match(r"(`+)(.+?)\1(?!`)", text.strip())
+    bare = (match[2] if match else text).replace("\0", "").strip()
+    return bare if bare.strip("` ") else ""
 
 
 def _gate(name: str, value: object, timeout: float, origin: str) -> Gate:
@@ -103,7 +137,7 @@ def _gate(name: str, value: object, timeout: float, origin: str) -> Gate:
     given = _table(value, origin, f"gates.{name}")
     _known(given, ("run", "timeout", "strict"), origin, f"gates.{name}.")
     command, strict = given.get("run"), given.get("strict", False)
-    if not isinstance(command, str) or not command.strip():
+    if not isinstance(command, str) or not command.strip() or "\0" in command:
         raise _wrong(origin, f"gates.{name}", 'a command, like "make check"')
     if not isinstance(strict, bool):
         raise _wrong(origin, f"gates.{name}.strict", "true or false")

@@ -24,7 +24,7 @@ from kern.events import (
     Warned,
 )
 from kern.pipeline import Outcome, Stage
-from kern.proof import Result
+from kern.proof import UNVERIFIED, Result
 
 _MOST_SHOWN = 20  # waiting tasks in the summary
 _SHOWN_OF_A_GATE = 12  # lines of what a red one printed
@@ -46,6 +46,7 @@ class Console:
         self.live = _Live(self.stream) if self.stream.isatty() else None
         self.stage = ""
         self.task = ""
+        self.beat = -1.0
 
     def __call__(self, event: Event) -> None:
         match event:
@@ -82,8 +83,9 @@ class Console:
                 self._say(f"attempt {event.number} failed: {plain.line(event.reason)}", "yellow")
                 self._say(f"  its work: git show {event.ref}")
             case GateStarted():
-                self.stage = f"gate {plain.line(event.name, 60)}"
-                self._say(f"{self.stage}{', before the task' if event.before else ''}", "blue")
+                self.stage = plain.line(event.name, 60)
+                when = ", before the task" if event.before else ""
+                self._say(f"{self.stage}{when}: {plain.line(event.command, 120)}", "blue")
             case GateEnded():
                 self._gate(event.result)
             case LimitReset():
@@ -117,7 +119,8 @@ class Console:
             minutes, rest = divmod(int(seconds), 60)
             hours, minutes = divmod(minutes, 60)
             self.live.show(f"usage limit: again in {hours}:{minutes:02d}:{rest:02d}")
-        elif int(seconds) % _HEARTBEAT_S == 0:
+        elif seconds // _HEARTBEAT_S != self.beat and seconds > _HEARTBEAT_S:
+            self.beat = seconds // _HEARTBEAT_S
             self._say(f"usage limit: again in {_span(seconds)}")
 
     def close(self) -> None:
@@ -137,7 +140,7 @@ class Console:
         before = ", as it was before the task" if result.red and result.red_before else ""
         colour = ("red" if result.blocks else "yellow") if result.red else "green"
         said = f"red ({result.how}{took}){before}" if result.red else f"green{took}"
-        self._say(f"  {result.label}: {said}", colour)
+        self._say(f"  {plain.line(result.name)}: {said}", colour)
         if result.red:
             for line in plain.block(result.output).strip().splitlines()[-_SHOWN_OF_A_GATE:]:
                 self._say(f"    {line}", "dim")
@@ -148,7 +151,7 @@ class Console:
         self._say(f"{counts}, {_span(event.seconds)}, {_cost(event)}")
         for task, commit, proved in event.done:
             self._say(f"  [x] {plain.line(task, 100)}  ({plain.line(commit, 100)})", "green")
-            self._say(f"      verified by {plain.line(proved)}" if proved else "      unverified")
+            self._say(f"      {plain.line(proved) or UNVERIFIED}")
         for task, done in event.decomposed:
             box, how = ("[x]", "by its subtasks") if done else ("[ ]", "split into subtasks")
             self._say(f"  {box} {plain.line(task, 100)}  ({how})", "cyan")
@@ -160,7 +163,7 @@ class Console:
                 self._say(f"  {plain.line(task, 100)}: {plain.line(why)}", "yellow")
             if (more := len(event.stuck) - _MOST_SHOWN) > 0:
                 self._say(f"  and {more} more: kern status", "yellow")
-        if not all(proved for _, _, proved in event.done):
+        if any(not proved for _, _, proved in event.done):
             self._say("unverified: kern ran no checks of its own; [gates] in kern.toml names them")
         if not event.interrupted:
             self._say(_next(event))

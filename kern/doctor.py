@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypedDict
 
-from kern import bundle, credential, operations, plain, process, ready, repo, workspace
+from kern import bundle, credential, operations, plain, process, ready, repo, spec, workspace
 from kern.agents import claude
 from kern.config import FILE
-from kern.documents import Documents
+from kern.documents import SPEC, Documents
 from kern.errors import KernError
 from kern.repo import Repo
 
@@ -66,7 +66,7 @@ def _git(folder: Path) -> Iterator[Check]:
     yield _check(
         "state", not busy, busy or "no merge or rebase under way", "finish or abort it first"
     )
-    complaint = found.identity()
+    complaint = operations.identity(found)
     fix = 'git config --global user.name "You"; git config --global user.email you@example.com'
     yield _check(
         "identity",
@@ -75,17 +75,20 @@ def _git(folder: Path) -> Iterator[Check]:
         fix,
     )
     yield _tried("SPEC.md", lambda: f"{len(ready.prepare(folder)[2].tasks)} task(s)")
-    yield _tried("gates", lambda: _gates(found))
+    yield _tried(FILE, lambda: _gates(found))
     yield _tried("prompts", lambda: _prompts(found.root))
     yield _tried("output folder", lambda: _folder(found, head.name))
 
 
 def _gates(found: Repo) -> str:
     """What this repository makes kern run."""
-    gates = Documents(found.root).settings().gates
-    if not gates:
-        return f"none in {FILE}: a commit is unverified unless its task has a Gate note"
-    return "\n".join(["run by kern before each commit:", *(gate.shown for gate in gates)])
+    papers = Documents(found.root)
+    settings = papers.settings()
+    parsed = spec.parse(papers.read(SPEC) or "")
+    shown = ready.commands(parsed, settings)
+    if not shown:
+        return "no gates: commits are unverified"
+    return "\n".join(["this repository makes kern run:", *shown])
 
 
 def _prompts(root: Path) -> str:

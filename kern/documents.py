@@ -90,11 +90,11 @@ class Documents:
 
     def settings(self) -> Settings:
         """kern.toml, or the defaults where there is none. A link could lead anywhere: refused."""
-        place = self.root / FILE
-        if place.is_symlink():
-            raise UsageError(f"{FILE} is a link", hint=f"put the file itself into {self.root}")
-        text = self.read(FILE)
-        return config.parse(text) if text is not None else Settings()
+        if (form := self.form(FILE)) != "" and os.path.lexists(self.root / FILE):
+            what = "no file" if form is None else "a link"
+            raise UsageError(f"{FILE} is {what}", hint=f"put the file itself into {self.root}")
+        data = workspace.read(self.root / FILE)
+        return config.parse(data) if data is not None else Settings()
 
     def spec_text(self) -> str:
         text = self.read(SPEC)

@@ -5,7 +5,7 @@ from pathlib import Path
 from kern import bundle, choice, config, context, edit, operations, plain, ready, spec, workspace
 from kern.agents import claude
 from kern.briefs import Briefs, task_text
-from kern.config import Settings
+from kern.config import Checks
 from kern.context import Prompt
 from kern.observe import Observer, Situation, said
 from kern.pipeline import ATTEMPTS, Do, Stage, Tier, resume, tier
@@ -29,11 +29,12 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
     lines.append(f"tier:   {mode}, {task.recent_attempts} attempt(s) noted")
     do = resume(at.facts)
     lines.append(f"begins: {'fresh' if do is Do.SELECT else str(do).partition(': ')[2]}")
-    lines += _checks(task, settings)
+    checks = config.checks(parsed, task, settings)
+    lines += _checks(checks)
     briefs = Briefs(repo, papers, templates)
     for stage in Stage:
         form = templates[stage]
-        prompt, exact = _prompt(briefs, stage, task, mode, at)
+        prompt, exact = _prompt(briefs, stage, task, mode, checks, at)
         size = (
             f"{prompt.tokens} tokens" if exact else f"at most {_most(briefs, stage, task)} tokens"
         )
@@ -49,10 +50,8 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
     return "\n".join(lines)
 
 
-def _checks(task: Task, settings: Settings) -> list[str]:
-    gates = (*config.task_gates(task, settings.timeouts.gate), *settings.gates)
-    shown = [gate.shown for gate in gates]
-    shown += [f"judge: {criterion}" for criterion in config.criteria(task)]
+def _checks(checks: Checks) -> list[str]:
+    shown = checks.shown
     if not shown:
         return ["gates:  none: kern runs no checks of its own, a commit is unverified"]
     margins = ["gates:  ", *["        "] * (len(shown) - 1)]
@@ -60,15 +59,14 @@ def _checks(task: Task, settings: Settings) -> list[str]:
 
 
 def _prompt(
-    briefs: Briefs, stage: Stage, task: Task, mode: Tier, at: Situation
+    briefs: Briefs, stage: Stage, task: Task, mode: Tier, checks: Checks, at: Situation
 ) -> tuple[Prompt, bool]:
     """The prompt as far as it is known now, and whether that is all of it."""
     first = at.files.get(Stage.RESEARCH)
     if stage is Stage.RESEARCH:
         return briefs.research(task), True
     if stage is Stage.IMPLEMENT:
-        prompt = briefs.implement(task, mode, said(first), briefs.papers.settings().gates)
-        return prompt, first is not None
+        return briefs.implement(task, mode, said(first), checks), first is not None
     head = briefs.repo.head().commit
     return briefs.commit(task, said(at.files.get(Stage.IMPLEMENT)), head, head), False
 

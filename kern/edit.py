@@ -20,22 +20,28 @@ def mark(text: str, task: Task, marker: Marker) -> str:
 
 def tick(text: str, spec: Spec, task: Task) -> str:
     """Mark the task done, and every ancestor of which it was the last open subtask."""
-    text = mark(text, task, Marker.DONE)
-    done = {task.line}
+    for done in ticked(spec, task):
+        text = mark(text, done, Marker.DONE)
+    return text
+
+
+def ticked(spec: Spec, task: Task) -> list[Task]:
+    """The task, and every ancestor that is done with it."""
+    done = [task]
     parent = task.parent
     while parent is not None:
         above = spec.tasks[parent]
+        lines = {one.line for one in done}
         open_ones = [
             t
             for t in spec.tasks
-            if t.parent == parent and t.marker is not Marker.DONE and t.line not in done
+            if t.parent == parent and t.marker is not Marker.DONE and t.line not in lines
         ]
         if open_ones or above.marker is Marker.DONE:
             break
-        text = mark(text, above, Marker.DONE)
-        done.add(above.line)
+        done.append(above)
         parent = above.parent
-    return text
+    return done
 
 
 def note(kind: Kind, text: str, number: int = 0) -> str:

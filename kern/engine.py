@@ -83,7 +83,7 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
                 str(found.root),
                 found.head().name,
                 str(scope.folder),
-                tuple(gate.shown for gate in settings.gates),
+                ready.commands(parsed, settings),
                 payer.who,
                 sum(task.marker is not Marker.DONE for task in parsed.tasks),
                 options.iterations,
@@ -218,8 +218,11 @@ class Loop:
             seconds = max(limit.resets_at - now, 0) + RESET_MARGIN_S * 4 ** min(self.waits, 4)
         self.waits += 1
         self.waited += seconds
-        if not self.options.wait or self.waited > self.walk.caller.settings.max_wait:
-            raise limit
+        most = self.walk.caller.settings.max_wait
+        if not self.options.wait or self.waited > most:
+            longer = f"longer than max_wait, {process.span(most)}, in kern.toml"
+            why = longer if self.options.wait else "--no-wait"
+            raise LimitReached(f"{limit}; not waited for: {why}", hint=limit.hint)
         self.sink(LimitReset(str(limit), seconds, now + seconds))
         left = seconds
         while left > 0:

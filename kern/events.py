@@ -71,13 +71,13 @@ class TaskSettled:
 @dataclass(frozen=True, slots=True)
 class GateStarted:
     name: str
+    command: str
     before: bool = False  # the baseline, before the task's change
 
 
 @dataclass(frozen=True, slots=True)
 class GateEnded:
     result: Result
-    before: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,9 @@ from kern.workspace import Scope
 OUTPUT_LIMIT = 20_000_000  # bytes
 _TAIL = 8192  # bytes of the output that are read
 _MEMORY = 200  # results
+_FILE = "known-gates.json"
+_MADE = "made"
+_RUNNING = "running"
 
 Tick = Callable[[float], None]
 
@@ -31,27 +34,32 @@ class Gates:
         self.run_id = run
         self.mark = mark
         self.tick = tick
+        self._red: dict[str, bool] = {}  # of this run: a file can be written by an agent as well
 
-    def known(self, gate: Gate, tree: str, *, anew: bool = False) -> bool | None:
-        """Whether it was red on that tree, None where that is not known. `anew`: a red one of an
-        earlier run does not count, since what it lacked may have been installed since.
+    def known(self, gate: Gate, tree: str, *, today: bool = False) -> bool | None:
+        """Whether it was red on that tree, None where that is not known. `today`: what an earlier
+        run found does not count, since tools and services come and go.
         """
-        found = self._memory().get(_key(gate, tree))
-        if not isinstance(found, dict) or (found.get("red") and anew and self._old(found)):
-            return None
-        return bool(found.get("red"))
-
-    def _old(self, found: dict[str, Any]) -> bool:
-        return found.get("run") != self.run_id
+        key = _key(gate, tree)
+        if today or key in self._red:
+            return self._red.get(key)
+        found = _read(self.scope).get(key)
+        return found if isinstance(found, bool) else None
 
     def run(self, gate: Gate, tree: str) -> Result:
         """Run it on the working tree, which is `tree` now, and remember how it ended."""
-        place = self.scope.folder / f"gate-{re.sub(r'[^A-Za-z0-9]+', '-', gate.name)}.log"
+        name = re.sub(r"[^A-Za-z0-9]+", "-", gate.name)[:40] or "task"
+        place = self.scope.folder / f"gate-{name}.log"
+        self._write({**_read(self.scope), _RUNNING: tree})
         environment = {k: v for k, v in os.environ.items() if not k.startswith("KERN_")}
         ran = process.run(
             ["sh", "-c", gate.command],
             cwd=self.root,
-            env={**environment, "KERN_ROOT": str(self.root)},
+            env={
+                **environment,
+                "KERN_ROOT": str(self.root),
+                "GIT_REFLOG_ACTION": f"kern {self.run_id} stage 2",  # so that its commits are told
+            },
             stdin="",
             stdout=place,
             joined=True,
@@ -62,28 +70,50 @@ class Gates:
         )
         ended = ran.timed_out or (ran.overflow and f"it printed more than {ran.overflow} bytes")
         result = Result(
-            gate.name,
+            gate.label,
             None if ended else ran.code,
             f"{_end(place)}\n{ended}" if ended else _end(place),
             ran.seconds,
             strict=gate.strict,
         )
-        known = self._memory()
-        known[_key(gate, tree)] = {"red": result.red, "run": self.run_id}
-        newest = dict(list(known.items())[-_MEMORY:])
-        workspace.replace(self._place, json.dumps(newest, indent=1).encode())
+        self._red[_key(gate, tree)] = result.red
+        known = _read(self.scope)
+        known.pop(_RUNNING, None)
+        known.pop(_key(gate, tree), None)  # or it would keep its old place among the newest
+        self._write({**known, _key(gate, tree): result.red})
         return result
 
-    @property
-    def _place(self) -> Path:
-        return self.scope.folder / "known-gates.json"
+    def interrupted(self) -> str:
+        """The tree on which a killed run had begun a gate; empty where none was under way."""
+        tree = _read(self.scope).get(_RUNNING)
+        return tree if isinstance(tree, str) and re.fullmatch(r"[0-9a-f]{40,64}", tree) else ""
 
-    def _memory(self) -> dict[str, Any]:
-        try:
-            found = json.loads(workspace.read(self._place) or b"{}")
-        except ValueError:
-            return {}
-        return found if isinstance(found, dict) else {}
+    def settled(self) -> None:
+        """What the interrupted gate left is cleared up."""
+        self._write({key: v for key, v in _read(self.scope).items() if key != _RUNNING})
+
+    def made(self, paths: Iterable[str]) -> None:
+        """Remember files that a gate made: no task's work, even where an agent makes them anew."""
+        made = dict.fromkeys([*made_in(self.scope), *paths])
+        self._write({**_read(self.scope), _MADE: list(made)[-_MEMORY:]})
+
+    def _write(self, known: Mapping[str, Any]) -> None:
+        newest = dict(list(known.items())[-_MEMORY:])
+        workspace.replace(self.scope.folder / _FILE, json.dumps(newest, indent=1).encode())
+
+
+def made_in(scope: Scope) -> list[str]:
+    """The files that gates made and nobody committed."""
+    made = _read(scope).get(_MADE)
+    return [path for path in made if isinstance(path, str)] if isinstance(made, list) else []
+
+
+def _read(scope: Scope) -> dict[str, Any]:
+    try:
+        found = json.loads(workspace.read(scope.folder / _FILE) or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _key(gate: Gate, tree: str) -> str:
@@ -91,6 +121,10 @@ def _key(gate: Gate, tree: str) -> str:
 
 
 def _end(place: Path) -> str:
-    with place.open("rb") as file:
+    try:
+        file = place.open("rb")
+    except FileNotFoundError:  # a gate's own doing
+        return ""
+    with file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
         return file.read().decode("utf-8", "replace")

@@ -4,23 +4,45 @@ tree, put back), and push (refused).
 
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote, unquote_to_bytes
 
 from kern import workspace
 from kern.repo import Entry, Repo
 
 _HOOK = "hooks:"  # a slash would be a level of its own
+_HIDING = "ignore:"
 
 
-def take(repo: Repo) -> str:
-    """git's own configuration, exclude and attribute files and hooks as a flat tree."""
-    lines = (f"{e.mode} blob {e.blob}\t{name}\0" for name, e in sorted(_read(repo).items()))
+def take(repo: Repo, hiding: Mapping[str, Entry]) -> str:
+    """git's own configuration, exclude and attribute files and hooks as a flat tree; and the
+    .gitignore files that hide themselves, so that a snapshot can do without them.
+    """
+    hidden = {_HIDING + quote(os.fsencode(path), safe=""): e for path, e in hiding.items()}
+    found = sorted({**_read(repo), **hidden}.items())
+    lines = (f"{e.mode} blob {e.blob}\t{name}\0" for name, e in found)
     return repo.text("mktree", "-z", given=os.fsencode("".join(lines)))
+
+
+def hiding(repo: Repo, guard: str) -> dict[str, Entry]:
+    """What `take` was told of .gitignore files."""
+    return {
+        os.fsdecode(unquote_to_bytes(name.removeprefix(_HIDING))): entry
+        for name, entry in repo.entries(guard).items()
+        if name.startswith(_HIDING)
+    }
 
 
 def put_back(repo: Repo, guard: str) -> list[str]:
     """Make those files what the tree says; the names of those that had changed."""
-    wanted = repo.entries(guard)
+    entries = repo.entries(guard)
+    # As an earlier kern, whose start ref may still stand, named them.
+    wanted = {
+        name.replace("hooks/", _HOOK, 1): entry
+        for name, entry in entries.items()
+        if not name.startswith(_HIDING)
+    }
     changed: list[str] = []
     hooks = _hooks(repo)
     if hooks.is_symlink() and "hooks" not in wanted:

@@ -87,9 +87,12 @@ def read_into(repo: Repo, tree: str, env: Mapping[str, str]) -> None:
     repo.git("read-tree", "-i", "-m", tree, env=env)
 
 
-def record(repo: Repo, message: str, tree: str, marks: Mapping[str, str]) -> tuple[int, str]:
+def record(
+    repo: Repo, message: str, tree: str, marks: Mapping[str, str], timeout: float
+) -> tuple[int, str]:
     """`git commit` of exactly that tree, through a private index, the person's hooks included, with
-    `marks` in their environment. Returns the exit code and what git and the hooks said.
+    `marks` in their environment. Returns the exit code and what git and the hooks said. Raises
+    TimeoutError.
     """
     with private(repo, copy=True) as env:
         read_into(repo, tree, env)
@@ -97,6 +100,7 @@ def record(repo: Repo, message: str, tree: str, marks: Mapping[str, str]) -> tup
             *("commit", "--allow-empty", "--quiet", "--file=-"),
             given=message.encode("utf-8", "surrogateescape"),
             env={**env, **marks},
+            timeout=timeout,
         )
     return code, (err + out.decode("utf-8", "replace")).strip()
 

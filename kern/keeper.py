@@ -41,6 +41,7 @@ class Keeper:
         known: str,
         base: str,
         name: str,
+        by: str = "you",
     ) -> None:
         """Per path. Contents that stand in the tree `known` or in a kept ref go silently; anything
         else is kept first, and that is said. What HEAD's move since `base` touched is left alone.
@@ -60,7 +61,9 @@ class Keeper:
             unknown &= self.repo.changed(f"{ref}^{{tree}}", now).keys()
         if unknown:
             ref = self.keep(key, name, now, base)
-            self.warn(f"changed since stage 2: {some(sorted(unknown))}: kept as {ref}")
+            self.warn(
+                f"{by} changed {some(sorted(unknown))} since stage 2: put back, kept as {ref}"
+            )
         self._put_back(todo)
 
     def back_to(self, start: StartRef, name: str) -> str:
@@ -102,6 +105,12 @@ class Keeper:
             self.repo, {path: old for path, (old, _) in change.items() if path not in touched}
         )
 
+    def index_to(self, tree: str) -> bool:
+        """The person's index holds what it held; says whether it did not."""
+        change = self.repo.changed(tree, index.tree(self.repo))
+        index.update(self.repo, {path: old for path, (old, _) in change.items()})
+        return bool(change)
+
     def index_forward(self, commit: Commit) -> None:
         """The index follows the commit in its paths; lines that the person staged there stay staged
         on top.
@@ -124,8 +133,11 @@ class Keeper:
 
     # ---------------------------------------------------------------- what stage 2 may not do
 
-    def enforce(self, head: Head, start: StartRef) -> str:
-        """Put back a branch, commits, hooks and configuration; what fails the attempt, in words."""
+    def enforce(self, head: Head, start: StartRef, *, gate: str = "") -> str:
+        """Put back a branch, commits, hooks and configuration; what fails the attempt, in words.
+        `gate`: what ran instead of the agent.
+        """
+        who = gate or "the agent"
         told: list[str] = []
         if what := operations.under_way(self.repo):
             operations.abort(self.repo)
@@ -141,13 +153,14 @@ class Keeper:
             if branch != head.branch:
                 history.switch_back(self.repo, head)
                 told.append(f"it switched to {branch or 'a detached HEAD'}; switched back")
-        self.undo_commits(start, "stage 2")
-        self.index_back(start)
+        self.undo_commits(start, "stage 2", who=who)
+        if not gate:
+            self.index_back(start)
         for line in told:
-            self.warn(f"the agent broke its limits: {line}")
+            self.warn(f"{who} broke its limits: {line}")
         return "; ".join(told)
 
-    def undo_commits(self, start: StartRef, word: str) -> None:
+    def undo_commits(self, start: StartRef, word: str, *, who: str = "the agent") -> None:
         """What agents made of HEAD since the base (commits, an amend, a reset): kept under a ref,
         HEAD back. A person's commits stay.
         """
@@ -160,7 +173,7 @@ class Keeper:
         tip = history.commit(self.repo, head.commit)
         ref = self.keep(start.task, f"{start.attempt}-commit", tip.tree, tip.sha)
         history.move_head(self.repo, start.base, head.commit, "an agent's commit taken back")
-        self.warn(f"the agent committed by itself: taken back, kept as {ref}")
+        self.warn(f"{who} committed by itself: taken back, kept as {ref}")
 
 
 def some(names: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kern import answer, filters, history, refs, workspace
+from kern import answer, filters, gates, guard, history, refs, workspace
 from kern.documents import SPEC, Documents
 from kern.errors import KernError
 from kern.history import Commit
@@ -43,7 +43,7 @@ class Observer:
         self.scope = scope
         self.papers = papers
         self.snapshots = snapshots
-        self.witness = Witness(repo, snapshots)
+        self.witness = Witness(repo, snapshots, lambda: gates.made_in(scope))
         self._present: set[tuple[str, str]] = set()
 
     def look(self, *, reading: bool = False) -> Situation:
@@ -51,6 +51,8 @@ class Observer:
         _, parsed = self.papers.spec()
         head = self.repo.head()
         start, other = self._starts(head, parsed)
+        if start and start.guard:
+            self.snapshots.know(start.tree, guard.hiding(self.repo, f"{start.guard}^{{tree}}"))
         active = parsed.active[0] if parsed.active else None
         key = active.key if active else start.task if start else None
         task = parsed.find(key) if key else None

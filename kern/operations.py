@@ -31,3 +31,13 @@ def abort(repo: Repo) -> None:
             shutil.rmtree(place)
         else:
             place.unlink(missing_ok=True)
+
+
+def identity(repo: Repo) -> str:
+    """git's complaint about who commits; empty when it knows."""
+    for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
+        code, _, err = repo.run("var", who)
+        if code:
+            lines = [line for line in err.splitlines() if line.startswith("fatal:")]
+            return lines[0].removeprefix("fatal: ") if lines else "git does not know who commits"
+    return ""

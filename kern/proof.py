@@ -9,6 +9,7 @@ from typing import Any
 
 from kern import plain
 
+UNVERIFIED = "unverified"
 TELLING = 160  # characters in a note
 KEPT_OUTPUT = 2000  # characters for the next attempt
 # What differs between two runs of the same failure; counts stay, fewer failures are progress.
@@ -20,17 +21,12 @@ _CODES = {126: "cannot be executed", 127: "command not found"}
 class Result:
     """One gate's end. `red_before`: how it was before the task, where that is known."""
 
-    name: str
+    name: str  # as a note says it: `gate check`
     code: int | None  # None: it was ended, for what `output` says
     output: str  # the end of it
     seconds: float = 0.0
     red_before: bool | None = None
     strict: bool = False
-
-    @property
-    def label(self) -> str:
-        """As a note names it: a task's own gate is called just that."""
-        return self.name if self.name.startswith(("gate", "judge")) else f"gate {self.name}"
 
     @property
     def red(self) -> bool:
@@ -45,6 +41,8 @@ class Result:
     def how(self) -> str:
         if self.code is None:
             return "ended"
+        if self.code < 0:
+            return f"ended by signal {-self.code}"
         return f"exit {self.code}" + (f", {_CODES[self.code]}" if self.code in _CODES else "")
 
     def against(self, red_before: bool | None) -> "Result":
@@ -57,17 +55,15 @@ def objection(result: Result) -> str:
     whose = {True: ", was red before", False: ", this task broke it", None: ""}
     last = telling(result.output, TELLING)
     said = f": {last}" if last else ""
-    return f"{result.label} is red ({result.how}{whose[result.red_before]}){said}"
+    return f"{result.name} is red ({result.how}{whose[result.red_before]}){said}"
 
 
 def proved(results: Sequence[Result]) -> str:
-    """What stands behind a success, in words; empty without any check."""
+    """What stands behind a success, in words."""
     green = [result.name for result in results if not result.red]
     before = [result.name for result in results if result.red]
-    parts = [", ".join(green)] if green else []
-    if before:
-        parts.append(f"red before and after: {', '.join(before)}")
-    return "; ".join(parts)
+    words = f"verified by {', '.join(green)}" if green else UNVERIFIED
+    return f"{words}; red before and after: {', '.join(before)}" if before else words
 
 
 def telling(output: str, limit: int) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 # Files whose names or texts tell; the first kilobytes of each are enough.
 TELLING = (
     *("Makefile", "GNUmakefile", "makefile", "justfile", "package.json", "pyproject.toml"),
-    *("setup.cfg", "pytest.ini", "tox.ini", "Cargo.toml", "go.mod", "mix.exs", "Gemfile"),
-    *("pom.xml", "build.gradle", "build.gradle.kts", "gradlew", "composer.json", "deno.json"),
+    *("setup.cfg", "pytest.ini", "Cargo.toml", "go.mod", "mix.exs", "pom.xml", "gradlew"),
+    "deno.json",
 )
 _HEAD = """\
 # What kern does before it commits a task. `kern doctor` lists it.
@@ -28,6 +28,7 @@ _REST = """
 # research = "15m"
 # implement = "60m"
 # commit = "10m"
+# judge = "10m"
 # gate = "10m"
 
 # max_wait = "6h"      # for a usage limit's reset; longer ends the run
@@ -46,7 +47,9 @@ def _gates(files: Mapping[str, str], folders: frozenset[str]) -> Iterator[tuple[
     """One command for all, where the project has one; else each tool's own."""
     for name in ("Makefile", "GNUmakefile", "makefile", "justfile"):
         for target in ("check", "test"):
-            if re.search(rf"^{target}\s*:(?!=)", files.get(name, ""), re.M):
+            # `check test: …` and `check *args:` too, but no assignment
+            rule = rf"^(?:[\w.-]+ )*@?{target}(?: [\w. *'\"=-]+)?[ \t]*::?(?![:=])"
+            if re.search(rule, files.get(name, ""), re.M):
                 yield "check", f"{'just' if name == 'justfile' else 'make'} {target}"
                 return
     if _pytest(files, folders):

@@ -3,22 +3,24 @@
 With a baseline: what was red before the task is not the task's fault.
 """
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 
-from kern import answer, config, proof, verdict, workspace
+from kern import answer, config, index, proof, verdict, workspace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.committing import overlap
-from kern.config import FILE, Gate, Settings
-from kern.errors import TransientFault
+from kern.config import FILE, Checks, Gate, Settings
+from kern.custody import Custody
+from kern.errors import TransientFault, UsageError
 from kern.events import GateEnded, GateStarted, Sink, Traced
 from kern.gates import Gates
 from kern.keeper import Keeper, some
 from kern.observe import Situation, StageFile, said, trees
-from kern.pipeline import Aide, Saved, Stage, tier
+from kern.pipeline import Aide, Saved, Stage, Tier, tier
 from kern.proof import Result
 from kern.refs import StartRef
-from kern.repo import Entry, Repo
+from kern.repo import Change, Entry, Head, Repo
 from kern.settling import opened, put_back
 from kern.snapshot import Snapshots
 from kern.spec import Key, Task
@@ -33,6 +35,7 @@ class Prover:
         witness: Witness,
         snapshots: Snapshots,
         keeper: Keeper,
+        custody: Custody,
         briefs: Briefs,
         caller: Caller,
         sink: Sink,
@@ -41,6 +44,7 @@ class Prover:
         self.witness = witness
         self.snapshots = snapshots
         self.keeper = keeper
+        self.custody = custody
         self.briefs = briefs
         self.caller = caller
         self.sink = sink
@@ -51,25 +55,47 @@ class Prover:
         """As the snapshot before stage 2 has them: an agent cannot lower its own bar."""
         if self._settings[0] != tree:
             text = self.repo.content(tree, FILE)
-            found = config.parse(text.decode("utf-8", "replace")) if text is not None else None
+            found = config.parse(text) if text is not None else None
             self._settings = tree, found or self.caller.settings  # the latter where git ignores it
         return self._settings[1]
 
+    def checks(self, task: Task, settings: Settings) -> Checks:
+        """Of the task as SPEC.md has it now."""
+        _, parsed = self.custody.papers.spec()
+        fresh = parsed.find(task.key)
+        return config.checks(parsed, fresh, settings) if fresh else Checks(settings.gates)
+
     # ---------------------------------------------------------------- before stage 2
 
-    def baseline(self, start: StartRef) -> None:
+    def baseline(self, head: Head, start: StartRef, gates: Sequence[Gate]) -> None:
         """The project's gates on the tree before the task; what they change goes back."""
-        for gate in self.settings(start.tree).gates:
-            if self.gates.known(gate, start.tree, anew=True) is not None:
-                continue
-            self.sink(GateStarted(gate.name, before=True))
-            result = self.gates.run(gate, start.tree)
-            self.sink(GateEnded(result, before=True))
-            if ref := self.keeper.back_to(start, f"{start.attempt}-gate"):
-                self.keeper.warn(
-                    f"{result.label} changed files before the task began: put back, kept as {ref}; "
-                    "have git ignore what it makes"
-                )
+        unknown = [g for g in gates if self.gates.known(g, start.tree, today=True) is None]
+        for gate in unknown:
+            self.sink(GateStarted(gate.label, gate.command, before=True))
+            with self._contained(gate, head, start):
+                result = self.gates.run(gate, start.tree)
+            self.sink(GateEnded(result))
+        ref = self.keeper.back_to(start, f"{start.attempt}-gate") if unknown else ""
+        if ref:
+            paths = sorted(self.repo.changed(start.tree, f"{ref}^{{tree}}"))
+            self.keeper.warn(
+                f"gates, or you meanwhile, changed {some(paths)} before the task began: put back; "
+                f"if it was you: git checkout {ref} -- PATH; if not: have git ignore it"
+            )
+
+    @contextlib.contextmanager
+    def _contained(self, gate: Gate, head: Head, start: StartRef | None) -> Iterator[None]:
+        """A gate is a project's own command and may still do what nothing may do between stages."""
+        papers = self.custody.take()
+        staged = index.tree(self.repo)
+        try:
+            yield
+        finally:
+            self.custody.settle(papers, trusted=False)
+            if start:
+                self.keeper.enforce(head, start, gate=gate.label)
+            if self.keeper.index_to(staged):
+                self.keeper.warn(f"{gate.label}, or you, staged something: put back ({staged})")
 
     # ---------------------------------------------------------------- after stage 2
 
@@ -79,20 +105,38 @@ class Prover:
         second = at.files[Stage.IMPLEMENT]
         start, tree = trees(second)
         change = {path: new for path, (_, new) in self.repo.changed(start, tree).items()}
+        self._settle_interrupted(at, key)
         put_back(self.keeper, at, change, known=start)
         replied = answer.parse(Stage.IMPLEMENT, said(second))
+        mode = tier(at.facts.attempts, subtask=at.facts.subtask)
         objection, facts = "", dict[str, object]()
-        if replied.code is answer.Code.SUCCESS:
-            objection = self._objection(at, start, tree)
+        if replied.code is answer.Code.SUCCESS and mode is Tier.IMPLEMENT:
+            objection = self._objection(at, change, start, tree)
             if not objection:
                 objection, facts = self._checked(at, task, change, start, tree)
-        mode = tier(at.facts.attempts, subtask=at.facts.subtask)
         outcome = verdict.decide(
             replied, task.text, mode, subtask=at.facts.subtask, objection=objection
         )
         self.decide(second, outcome, key, **facts)
 
-    def _objection(self, at: Situation, start: str, tree: str) -> str:
+    def _settle_interrupted(self, at: Situation, key: Key) -> None:
+        """A gate that was killed may have left the tree in the middle of its work."""
+        before = self.gates.interrupted()
+        if before and not self.repo.run("cat-file", "-e", f"{before}^{{tree}}")[0]:
+            now = self.snapshots.take(before)
+            if change := self.repo.changed(before, now):
+                ref = self.keeper.keep(key, f"{at.attempt}-gate", now, at.head.commit)
+                self.snapshots.put_back({path: old for path, (old, _) in change.items()})
+                self.keeper.warn(
+                    f"a gate was killed: {some(sorted(change))} put back as before it, with what "
+                    f"you changed since: kept as {ref}"
+                )
+        if before:
+            self.gates.settled()
+
+    def _objection(
+        self, at: Situation, change: Mapping[str, Entry | None], start: str, tree: str
+    ) -> str:
         """git's word: something changed, and it can be told from what is the person's."""
         if not self.witness.task_change(start, tree):
             return "SUCCESS was claimed, but nothing changed"
@@ -102,42 +146,88 @@ class Prover:
         lost: list[str] = []
         if at.start and at.start.base == at.head.commit:
             lost = self.witness.taken_away(start, tree, at.head.commit)
-        return f"it took away uncommitted changes of yours in {some(lost)}" if lost else ""
+        if lost:
+            return f"it took away uncommitted changes of yours in {some(lost)}"
+        return self._unsound_settings(change.get(FILE))
+
+    def _unsound_settings(self, new: Entry | None) -> str:
+        """What is wrong with the kern.toml that the task wrote: the next task could not begin."""
+        if new is None:
+            return ""
+        if new.mode == "120000":
+            return f"it made {FILE} a link"
+        self.keeper.warn(f"the task changes {FILE}: that counts from the next task on")
+        data = self.repo.contents([new.blob])[new.blob]
+        try:
+            config.parse(data)
+        except UsageError as exc:
+            return str(exc)
+        return ""
 
     def _checked(
         self, at: Situation, task: Task, change: Mapping[str, Entry | None], start: str, tree: str
     ) -> tuple[str, dict[str, object]]:
         """What a gate or a judge holds against the change; and what stage2.json is to remember."""
-        settings = self.settings(start)
-        gates = (*config.task_gates(task, settings.timeouts.gate), *settings.gates)
-        criteria = config.criteria(task)
-        if not gates and not criteria:
+        checks = self.checks(task, self.settings(start))
+        if not checks.shown:
             return "", {}
-        before = self.snapshots.take(start)
-        dirty = self.witness.uncommitted(at.head.commit, before)
+        dirty = self.witness.uncommitted(at.head.commit, self.snapshots.take(start))
         if others := [path for path in dirty if path not in change]:
-            self.keeper.warn(f"checked together with your uncommitted changes in {some(others)}")
+            self.keeper.warn(f"checked together with what is not committed: {some(others)}")
         results: list[Result] = []
-        for gate in gates:
-            results.append(self._gate(gate, start))
+        for gate in checks.gates:
+            results.append(self._gate(gate, at, change, start))
             if results[-1].blocks:
                 break
         else:
-            for criterion in criteria:
+            for criterion in checks.criteria:
                 results.append(self._judge(criterion, at, task, start, tree))
                 if results[-1].blocks:
                     break
-        self._restore(at, before, change, start)
         if results[-1].blocks:
             return proof.objection(results[-1]), {"red": proof.evidence(results[-1])}
         return "", {"proof": proof.proved(results)}
 
-    def _gate(self, gate: Gate, start: str) -> Result:
-        self.sink(GateStarted(gate.name))
-        result = self.gates.run(gate, self.snapshots.take(start))
-        result = result.against(self.gates.known(gate, start))
+    def _gate(
+        self, gate: Gate, at: Situation, change: Mapping[str, Entry | None], start: str
+    ) -> Result:
+        """On the tree as the agent left it, which it is again afterwards in the task's paths."""
+        before = self.snapshots.take(start)
+        self.sink(GateStarted(gate.label, gate.command))
+        with self._contained(gate, at.head, at.start):
+            result = self.gates.run(gate, before).against(self.gates.known(gate, start))
+        strayed = self.repo.changed(before, self.snapshots.take(start))
+        if strayed.keys() & change.keys():
+            put_back(self.keeper, at, change, known=before, by=f"{gate.label}, or you,")
+        if others := sorted(strayed.keys() - change.keys()):
+            self._name_others(gate, at, others, strayed, before)
         self.sink(GateEnded(result))
         return result
+
+    def _name_others(
+        self,
+        gate: Gate,
+        at: Situation,
+        others: Sequence[str],
+        strayed: Mapping[str, Change],
+        before: str,
+    ) -> None:
+        """What a gate does beside the task's paths is left as it is; what was there is kept."""
+        made = [path for path in others if strayed[path][0] is None]
+        self.gates.made(made)
+        if made:
+            self.keeper.warn(
+                f"{gate.label} made {some(made)}: left there, never committed; have git ignore "
+                "what it makes"
+            )
+        if changed := [path for path in others if path not in made]:
+            ref = self.keeper.keep(
+                opened(at)[0], f"{at.attempt}-before-gate", before, at.head.commit
+            )
+            self.keeper.warn(
+                f"{gate.label}, or you meanwhile, changed {some(changed)}: left so, never "
+                f"committed; as it was: git checkout {ref} -- PATH"
+            )
 
     def _judge(self, criterion: str, at: Situation, task: Task, start: str, tree: str) -> Result:
         prompt = self.briefs.judge(task, criterion, start, tree)
@@ -154,17 +244,6 @@ class Prover:
         result = proof.judged(criterion, told.fault or told.reply.text)
         self.sink(GateEnded(result))
         return result
-
-    def _restore(
-        self, at: Situation, before: str, change: Mapping[str, Entry | None], start: str
-    ) -> None:
-        """The task's paths go back to what the agent left; what else a gate made is named."""
-        strayed = self.repo.changed(before, self.snapshots.take(start)).keys()
-        if touched := sorted(strayed & change.keys()):
-            self.keeper.warn(f"a gate changed {some(touched)}: put back as the agent left it")
-            put_back(self.keeper, at, change, known=before)
-        if others := sorted(strayed - change.keys()):
-            self.keeper.warn(f"a gate made or changed {some(others)}: left there, never committed")
 
     # ---------------------------------------------------------------- the decision
 

@@ -4,13 +4,15 @@ import os
 import shutil
 from pathlib import Path
 
-from kern import operations, repo, spec
+from kern import config, operations, repo, spec
 from kern.agents import claude
-from kern.config import Settings
+from kern.config import FILE, Settings
 from kern.documents import LEARNINGS, SPEC, Documents
 from kern.errors import KernError, UsageError
 from kern.repo import Repo
-from kern.spec import Diagnostic, Spec
+from kern.spec import Diagnostic, Marker, Spec
+
+MOST_COMMANDS = 20  # shown at the start of a run
 
 
 def prepare(folder: Path) -> tuple[Repo, Documents, Spec, Settings]:
@@ -34,7 +36,13 @@ def prepare(folder: Path) -> tuple[Repo, Documents, Spec, Settings]:
         raise UsageError(
             f"no task line in {found.root / SPEC}", hint=f"a task is a line like:  {spec.EXAMPLE}"
         )
-    return found, papers, parsed, papers.settings()
+    settings = papers.settings()
+    if settings.gates and found.ignored(FILE):
+        raise UsageError(
+            f"git ignores {FILE}: an agent could change unseen what it is measured by",
+            hint=f"take {FILE} out of .gitignore; it need not be committed",
+        )
+    return found, papers, parsed, settings
 
 
 def _listed(faults: tuple[Diagnostic, ...]) -> str:
@@ -43,13 +51,26 @@ def _listed(faults: tuple[Diagnostic, ...]) -> str:
     return "\n".join([*shown, *more])
 
 
+def commands(parsed: Spec, settings: Settings) -> tuple[str, ...]:
+    """What this repository makes kern run: the project's gates and those of its open tasks."""
+    own = {
+        gate.shown: None
+        for task in parsed.tasks
+        if task.marker is not Marker.DONE
+        for gate in config.task_gates(task, 0)
+    }
+    shown = [*(gate.shown for gate in settings.gates), *own]
+    more = len(shown) - MOST_COMMANDS
+    return (*shown[:MOST_COMMANDS], *([f"and {more} more in SPEC.md"] if more > 0 else []))
+
+
 def to_work(found: Repo) -> None:
     """git is in no state that a run would spoil, and knows who commits."""
     if busy := operations.under_way(found):
         raise UsageError(
             f"{busy} in {found.root}", hint="finish or abort it first: git status tells how"
         )
-    if complaint := found.identity():
+    if complaint := operations.identity(found):
         raise UsageError(
             f"git does not know who commits: {complaint}",
             hint="git config --global user.name YOU; git config --global user.email YOU@EXAMPLE",

@@ -95,9 +95,11 @@ class Repo:
         given: bytes = b"",
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        timeout: float = 0,
     ) -> tuple[int, bytes, str]:
         """Exit code, standard output, standard error. In a session of its own, so that a Ctrl-C at
         the terminal does not end git in the middle of a write: kern decides when it ends.
+        `timeout` in seconds, 0 for none, raises TimeoutError.
         """
         lasting = not (given or env or cwd) and _lasting(argv)
         if lasting and argv in self._told:
@@ -113,13 +115,15 @@ class Repo:
         process = handle.proc
         assert process is not None
         try:
-            out, err = process.communicate(given)
-        except BaseException:
+            out, err = process.communicate(given, timeout or None)
+        except BaseException as exc:
             for signum in (signal.SIGTERM, signal.SIGKILL):  # the second for a hook that is deaf
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signum)
                 with contextlib.suppress(Exception):
                     process.wait(1.0)
+            if type(exc).__name__ == "TimeoutExpired":  # of a module that process alone may use
+                raise TimeoutError from None
             raise
         handle.proc = None
         told = process.returncode, cast(bytes, out), cast(bytes, err).decode("utf-8", "replace")
@@ -169,17 +173,6 @@ class Repo:
             )
         name = lines[1]
         return Head(lines[0], name.removeprefix("refs/heads/") if name != "HEAD" else "")
-
-    def identity(self) -> str:
-        """git's complaint about who commits; empty when it knows."""
-        for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
-            code, _, err = self.run("var", who)
-            if code:
-                lines = [line for line in err.splitlines() if line.startswith("fatal:")]
-                return (
-                    lines[0].removeprefix("fatal: ") if lines else "git does not know who commits"
-                )
-        return ""
 
     def branch(self) -> str:
         """Where HEAD points, also where there is no commit; empty when detached."""

@@ -105,9 +105,10 @@ class Settling:
         if before is None or named(before) != key:
             return False
         one, other = before["kern"], second["kern"]
-        return one.get("tree") == other["tree"] or proof.same_failure(
-            one.get("red"), other.get("red")
-        )
+        if one.get("tree") == other["tree"]:
+            # An agent that was cut off before it changed anything has not tried yet.
+            return not (other.get("fault") and other["tree"] == other["start"])
+        return proof.same_failure(one.get("red"), other.get("red"))
 
     def release(self, at: Situation, *, exhausted: bool = False) -> Settled:
         """Row h, and a skip without a process: keep, put back, drop the ref, then one write."""
@@ -161,7 +162,12 @@ def red_gate(scope: Scope, key: Key, attempt: int) -> Mapping[str, Any] | None:
 
 
 def put_back(
-    keeper: Keeper, at: Situation, wanted: Mapping[str, Entry | None], *, known: str
+    keeper: Keeper,
+    at: Situation,
+    wanted: Mapping[str, Entry | None],
+    *,
+    known: str,
+    by: str = "you",
 ) -> None:
     """The keeper's, with what the attempt under way says of itself."""
     second = at.files[Stage.IMPLEMENT]
@@ -172,6 +178,7 @@ def put_back(
         known=known,
         base=at.start.base if at.start else str(second["kern"]["base"]),
         name=f"{at.attempt}-edited",
+        by=by,
     )
 
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from kern import index
+from kern import ignoring, index
 from kern.errors import KernError
 from kern.repo import Entry, Repo
 
@@ -34,6 +34,7 @@ class Snapshots:
         self.repo = repo
         self._known: dict[str, tuple[_Stamp, Entry]] = {}
         self._rule_files: dict[str, dict[str, Entry]] = {}
+        self._hiding: dict[str, Mapping[str, Entry]] = {}
         self._last: tuple[dict[str, Entry], str] | None = None
 
     def take(self, rules: str = "") -> str:
@@ -45,12 +46,14 @@ class Snapshots:
                 found = self._read(rules)
             except FileNotFoundError:  # a file vanished between listing and hashing
                 continue
-            if self._last and self._last[0] == found:
-                return self._last[1]
-            with index.private(self.repo) as env:
-                index.update(self.repo, found, env)
-                tree = self.repo.text("write-tree", env=env)
-            self._last = (found, tree)
+            if not self._last or self._last[0] != found:
+                with index.private(self.repo) as env:
+                    index.update(self.repo, found, env)
+                    tree = self.repo.text("write-tree", env=env)
+                self._last = (found, tree)
+            tree = self._last[1]
+            if not rules:
+                self._hiding[tree] = self._self_hiding(tree)
             return tree
         raise KernError(
             "the working tree changes faster than it can be read",
@@ -60,9 +63,9 @@ class Snapshots:
     def _read(self, rules: str) -> dict[str, Entry]:
         listed = self._listed()
         found = self._entries(listed)
-        if rules and (_rules(found) != self._rules_of(rules) or self._self_hiding(rules, listed)):
+        if rules and (_rules(found) != self._rules_of(rules) or self._hides_anew(rules, listed)):
             # Those .gitignore files are gone or changed: let them decide on all untracked files.
-            listed |= dict.fromkeys(self._hidden_today(listed))
+            listed = {**dict.fromkeys(ignoring.untracked(self.repo)), **listed}
             untracked = [path for path, entry in listed.items() if entry is None]
             hidden = self.ignored_by(rules, untracked)
             found = self._entries({p: entry for p, entry in listed.items() if p not in hidden})
@@ -179,37 +182,29 @@ class Snapshots:
             self._rule_files[tree] = _rules(self.repo.entries(tree))
         return self._rule_files[tree]
 
-    def _self_hiding(self, rules: str, listed: Collection[str]) -> bool:
-        """Whether there are .gitignore files that hide themselves and were not ignored before."""
-        pathspec = (":(glob).gitignore", ":(glob)**/.gitignore")
-        raw = self.repo.git("ls-files", "-z", "--others", "--", *pathspec)
-        paths = [os.fsdecode(record) for record in raw.split(b"\0") if record]
-        new = [path for path in paths if path not in listed]
-        return len(self.ignored_by(rules, new)) < len(new)
+    def hiding(self, tree: str) -> Mapping[str, Entry]:
+        """The .gitignore files that hid themselves when the tree was taken: no tree holds them."""
+        return self._hiding.get(tree, {})
 
-    def _hidden_today(self, listed: Collection[str]) -> list[str]:
-        """Untracked files that the rules on the disk hide."""
-        raw = self.repo.git("ls-files", "-z", "--others")
-        paths = [os.fsdecode(record) for record in raw.split(b"\0") if record]
-        return [p for p in paths if not p.endswith("/") and p not in listed]
+    def know(self, tree: str, hiding: Mapping[str, Entry]) -> None:
+        """Of a tree that an earlier run took."""
+        self._hiding.setdefault(tree, hiding)
+
+    def _self_hiding(self, tree: str) -> dict[str, Entry]:
+        """Hidden .gitignore files that no visible one hides: a .venv brings such a file along."""
+        hidden = ignoring.hidden_rule_files(self.repo)
+        explained = ignoring.hidden_by(self.repo, self._rules_of(tree), hidden)
+        return self._entries(dict.fromkeys(set(hidden) - explained))
+
+    def _hides_anew(self, rules: str, listed: Collection[str]) -> bool:
+        """Whether a hidden .gitignore came or went that was not hidden before."""
+        new = [path for path in ignoring.hidden_rule_files(self.repo) if path not in listed]
+        gone = any(not os.path.lexists(self.repo.root / path) for path in self.hiding(rules))
+        return gone or len(self.ignored_by(rules, new)) < len(new)
 
     def ignored_by(self, rules: str, paths: Collection[str]) -> set[str]:
         """Those of the untracked paths that the .gitignore files of the tree `rules` would hide."""
-        if not paths:
-            return set()
-        with tempfile.TemporaryDirectory() as folder:
-            for path, entry in self._rules_of(rules).items():
-                place = Path(folder, path)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(self.repo.git("cat-file", "blob", entry.blob))
-            env = {"GIT_WORK_TREE": folder, "GIT_DIR": str(self.repo.git_dir)}
-            _, out, _ = self.repo.run(
-                *("check-ignore", "--no-index", "-z", "--stdin"),
-                given=os.fsencode("\0".join(paths)),
-                env=env,
-                cwd=Path(folder),
-            )
-        return {os.fsdecode(path) for path in out.split(b"\0") if path}
+        return ignoring.hidden_by(self.repo, {**self._rules_of(rules), **self.hiding(rules)}, paths)
 
     # ------------------------------------------------------------ putting back
 

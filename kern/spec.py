@@ -76,7 +76,7 @@ class Task(NamedTuple):
 
     @property
     def attempts(self) -> int:
-        """All that were ever noted: the next attempt's number is one more."""
+        """All that were ever noted."""
         return len(self.of(Kind.ATTEMPT))
 
     @property
@@ -85,13 +85,11 @@ class Task(NamedTuple):
         return self._rounds(0)[-1]
 
     def spent(self, attempts: int) -> int:
-        """Of the `attempts` that a tier has those that are used up: all where one brought nothing
-        new.
-        """
+        """Of a tier's `attempts` those used up: all where one brought nothing new."""
         return self._rounds(attempts)[-1]
 
     def full_failures(self, attempts: int) -> int:
-        """How often `attempts` attempts were used up and a `Skipped` note closed them."""
+        """How often a `Skipped` note closed `attempts` attempts."""
         return sum(used >= attempts for used in self._rounds(attempts)[:-1])
 
     def _rounds(self, attempts: int) -> list[int]:
@@ -249,6 +247,8 @@ class _Reader:
             owner.notes = []
         if quoted.startswith("**") and (match := _NOTE.match(quoted)) and match[1] in _KINDS:
             kind, count = _KINDS[match[1]], int(match[2] or 0)
+            if kind in (Kind.GATE, Kind.JUDGE) and not match[3].strip("`\r\t\0 "):
+                self.diagnostics.append(Diagnostic(number, f"the {kind} note says nothing"))
             owner.notes.append(Note(kind, match[3], number, number, count))
         elif quoted.startswith("-") and owner.notes and owner.notes[-1].kind is Kind.RESEARCH:
             last = owner.notes[-1]

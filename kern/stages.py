@@ -138,7 +138,8 @@ class Caller:
         if fault and fault.grade is not Grade.FAILED:
             raise _stop(stage, fault, transcript)
         if fault:
-            self.sink(Warned(f"{stage} stage: {fault.message}"))
+            advice = f"; {fault.hint}" if fault.hint else ""
+            self.sink(Warned(f"{stage} stage: {fault.message}{advice}"))
         if reply is None:
             told = fault.message if fault else ""
             reply = Reply(result={"type": "result", "is_error": True, "errors": [told]})

@@ -15,6 +15,7 @@ from kern.briefs import Briefs
 from kern.choice import select
 from kern.committing import Committer
 from kern.context import Template
+from kern.custody import Custody
 from kern.documents import LEARNINGS, SPEC, Documents
 from kern.errors import KernError, TransientFault
 from kern.events import Sink
@@ -46,11 +47,11 @@ class Walk:
         self.scope = scope
         self.caller = caller
         self.sink = sink
-        self._forms: dict[str, str | None] = {}
         self.papers = Documents(repo.root, repo.git_dir / "kern")
         self.snapshots = Snapshots(repo)
         self.observer = Observer(repo, scope, self.papers, self.snapshots)
         self.keeper = Keeper(repo, self.snapshots, sink)
+        self.custody = Custody(self.papers, self.keeper.warn)
         self.recovery = Recovery(repo, scope, self.papers, self.snapshots, self.keeper)
         self.settling = Settling(repo, scope, self.papers, self.keeper, sink)
         self.briefs = Briefs(repo, self.papers, templates)
@@ -58,7 +59,14 @@ class Walk:
             repo, self.observer.witness, self.papers, self.briefs, caller, sink, self._save_commit
         )
         self.prover = Prover(
-            repo, self.observer.witness, self.snapshots, self.keeper, self.briefs, caller, sink
+            repo,
+            self.observer.witness,
+            self.snapshots,
+            self.keeper,
+            self.custody,
+            self.briefs,
+            caller,
+            sink,
         )
 
     def look(self) -> Situation:
@@ -107,7 +115,7 @@ class Walk:
         key, task = opened(at)
         began = now()
         before = self.snapshots.take()
-        papers = self._papers()
+        papers = self.custody.take()
 
         def settle(reply: Reply) -> None:
             if reply.wrote:
@@ -125,7 +133,7 @@ class Walk:
         )
         assert outcome is not None
         self._name_strangers(before)
-        self._reconcile(papers, trusted=True)
+        self.custody.settle(papers, trusted=True)
         self._save(outcome, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
 
     def _undo_research(self, at: Situation, before: str, tools: Sequence[str]) -> None:
@@ -167,25 +175,27 @@ class Walk:
             workspace.retire(self.scope, str(at.attempt - 1))
             red = red_gate(self.scope, key, at.attempt - 1)
         before = self.snapshots.take()
-        own = guard.take(self.repo)
+        settings = self.prover.settings(before)  # a fault in them must be told before step 4
+        own = guard.take(self.repo, self.snapshots.hiding(before))
         staged = index.tree(self.repo)
         start = refs.write_start(self.repo, at.head, before, staged, own, key, at.attempt)
         if mode is Tier.IMPLEMENT:
-            self.prover.baseline(start)
-        papers = self._papers()
+            self.prover.baseline(at.head, start, settings.gates)
+        papers = self.custody.take()
         researched = at.files[Stage.RESEARCH]
 
         def again() -> bool:
             self.keeper.enforce(at.head, start)
-            self._reconcile(papers, trusted=False)
-            self.keeper.back_to(start, f"{at.attempt}-retry")
+            self.custody.settle(papers, trusted=False)
+            if ref := self.keeper.back_to(start, f"{at.attempt}-retry"):
+                self.keeper.warn(f"its work so far is put back, kept as {ref}")
             return True
 
         try:
             outcome = self.caller.call(
                 Stage.IMPLEMENT,
                 self.briefs.implement(
-                    task, mode, said(researched), self.prover.settings(before).gates, red
+                    task, mode, said(researched), self.prover.checks(task, settings), red
                 ),
                 self.briefs.templates[Stage.IMPLEMENT].model,
                 task=key.text,
@@ -201,7 +211,7 @@ class Walk:
             raise
         assert outcome is not None
         violation = self.keeper.enforce(at.head, start)
-        self._reconcile(papers, trusted=False)
+        self.custody.settle(papers, trusted=False)
         after = self.snapshots.take(before)
         facts: dict[str, object] = {
             "base": at.head.commit,
@@ -218,46 +228,21 @@ class Walk:
     def commit(self, at: Situation, *, ask: bool) -> None:
         """Step 8: HEAD moves, or the attempt has failed."""
         key, task = opened(at)
-        papers = self._papers()
+        papers = self.custody.take()
         failed = self.committer.commit(at, task, ask=ask)
-        for name, known in zip((SPEC, LEARNINGS), papers, strict=True):
+        for name, known in zip((SPEC, LEARNINGS), papers.texts, strict=True):
             if _CONFLICT.search(self.papers.read(name) or "") and not _CONFLICT.search(known):
                 self.papers.write(name, known)
                 self.keeper.warn(
                     f"a hook left conflict marks in {name}: put back; see `git stash list`"
                 )
-        self._reconcile(papers, trusted=True)
+        self.custody.settle(papers, trusted=True)
         if failed:
             self.prover.decide(at.files[Stage.IMPLEMENT], failed, key)
 
     def _save_commit(self, outcome: Said, at: Situation) -> None:
         when = at.files[Stage.IMPLEMENT]["kern"].get("time")
         self._save(outcome, opened(at)[0], Stage.COMMIT, at.attempt, base=at.head.commit, time=when)
-
-    # ---------------------------------------------------------------- texts
-
-    def _papers(self) -> tuple[str, str]:
-        self._forms = {name: self.papers.form(name) for name in (SPEC, LEARNINGS)}
-        return self.papers.spec_text(), self.papers.read(LEARNINGS) or ""
-
-    def _reconcile(self, before: tuple[str, str], *, trusted: bool) -> None:
-        for name, known in zip((SPEC, LEARNINGS), before, strict=True):
-            if not trusted and self.papers.restore_form(name, self._forms[name], known):
-                self.keeper.warn(f"{name} was made something else while an agent ran: put back")
-        text = self.papers.read(SPEC)
-        if text != before[0]:
-            fixed, told = reconcile.spec(before[0], text, trusted=trusted)
-            if fixed != text:
-                self.papers.write(SPEC, fixed)
-            for line in [*told, *reconcile.new_faults(before[0], fixed)]:
-                self.keeper.warn(line)
-        learnings = self.papers.read(LEARNINGS)
-        if (learnings or "") != before[1]:
-            fixed, told = reconcile.learnings(before[1], learnings)
-            if fixed != (learnings or ""):
-                self.papers.write(LEARNINGS, fixed)
-            for line in told:
-                self.keeper.warn(line)
 
     def _save(self, told: Said, key: Key, stage: Stage, attempt: int, **facts: object) -> None:
         noted = {**naming(key), "stage": str(stage), "attempt": attempt, "run": self.caller.run}

@@ -1,6 +1,6 @@
 """git's testimony: what the task's commit must hold, and whether a commit is the task's."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from kern import documents, filters, index, plain, spec
 from kern.documents import LEARNINGS, SPEC
@@ -11,9 +11,13 @@ from kern.spec import Key, Marker
 
 
 class Witness:
-    def __init__(self, repo: Repo, snapshots: Snapshots) -> None:
+    def __init__(
+        self, repo: Repo, snapshots: Snapshots, made: Callable[[], Collection[str]] = tuple
+    ) -> None:
+        """`made`: untracked files that are nobody's work."""
         self.repo = repo
         self.snapshots = snapshots
+        self.made = made
         # Functions of immutable objects, asked for again at each step.
         self._merged: dict[tuple[str, str, str], tuple[str, list[str]]] = {}
         self._objections: dict[tuple[str, Key, str, str], str] = {}
@@ -81,8 +85,17 @@ class Witness:
         return sorted(path for path, (old, new) in clean.items() if old != new)
 
     def task_change(self, start: str, tree: str) -> dict[str, Change]:
-        """What the task changed, without new files that its own .gitignore hides."""
+        """What the task changed, without new files that its own .gitignore hides, and without what
+        gates had left lying about before it.
+        """
         change = self.repo.changed(start, tree)
+        if made := change.keys() & set(self.made()):
+            tracked = self.repo.entries(self.repo.head().commit)
+            change = {
+                path: entries
+                for path, entries in change.items()
+                if path not in made or path in tracked or entries[0] is None
+            }
         if any(path.split("/")[-1] == ".gitignore" for path in change):
             new = [path for path, (old, _) in change.items() if old is None]
             hidden = self.snapshots.ignored_by(tree, new)

@@ -46,15 +46,42 @@ def test_every_setting_is_read() -> None:
 
 def test_a_tasks_notes_are_its_gates_and_its_judges_questions() -> None:
     task = parse(
-        "- [ ] task\n  > **Gate:** `a 'b' | c`\n  > **Gate:** plain --words\n  > **Gate:** ``\n"
-        "  > **Judge:** it is clear\n  > **Judge:**\n"
+        "- [ ] task\n  > **Gate:** `a 'b' | c`\n  > **Gate:** test -n `cat n`\n"
+        "  > **Gate:** `cmd -x` (the smoke test)\n  > **Gate:** ``echo `date` ``\n"
+        "  > **Judge:** it is clear\n"
     ).tasks[0]
-    first, second = config.task_gates(task, 7)
-    assert (first.command, second.command) == ("a 'b' | c", "plain --words")
-    assert first.strict
-    assert first.timeout == 7
-    assert first.name != second.name
+    gates = config.task_gates(task, 7)
+    assert [gate.command for gate in gates] == [
+        "a 'b' | c",
+        "test -n `cat n`",
+        "cmd -x",
+        "echo `date`",
+    ]
+    assert all(gate.strict and gate.timeout == 7 for gate in gates)
     assert config.criteria(task) == ("it is clear",)
+
+
+@pytest.mark.parametrize("note", ["**Gate:**", "**Gate:** ``", "**Judge:** ", "**Gate:** ` \0`"])
+def test_a_note_that_says_nothing_is_no_check_and_is_told(note: str) -> None:
+    parsed = parse(f"- [ ] task\n  > {note}\n")
+    assert [fault.line for fault in parsed.diagnostics] == [2]
+    assert not config.checks(parsed, parsed.tasks[0], Settings()).shown
+
+
+def test_a_parents_checks_are_those_of_the_last_subtask() -> None:
+    text = (
+        "- [ ] whole\n  > **Gate:** `w`\n  > **Judge:** kind\n"
+        "  - [ ] one\n    > **Gate:** `o`\n  - [ ] two\n"
+    )
+    gates = {"p": Gate("p", "p", 1)}
+    settings = Settings(gates=tuple(gates.values()))
+    parsed = parse(text)
+    assert config.checks(parsed, parsed.tasks[1], settings).shown == ("of the task: o", "p: p")
+    last = parse(text.replace("[ ] one", "[x] one"))
+    assert config.checks(last, last.tasks[2], settings).shown == (
+        *("of the task: w", "p: p"),
+        "judge: kind",
+    )
 
 
 def test_no_text_raises_anything_but_a_usage_error() -> None:
@@ -88,7 +115,9 @@ NPM = '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1", "li
         ({}, (), []),
         ({"Makefile": "all:\n\ncheck: all\n\ttrue\ntest:\n"}, (), ["make check"]),
         ({"Makefile": "test :\n\ttrue\n", "go.mod": ""}, (), ["make test"]),
-        ({"Makefile": "test := 3\ncheck := 4\n"}, (), []),
+        ({"Makefile": "test := 3\ncheck := 4\ntest ::= 5\n"}, (), []),
+        ({"Makefile": "check test: all\n"}, (), ["make check"]),
+        ({"justfile": "@test *args:\n"}, (), ["just test"]),
         ({"justfile": "check:\n  true\n"}, (), ["just check"]),
         ({"pyproject.toml": "[tool.pytest.ini_options]\n"}, (), ["python3 -m pytest -q"]),
         ({"pyproject.toml": "[project]\nname = 'x'\n"}, ("tests",), ["python3 -m pytest -q"]),

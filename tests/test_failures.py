@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Fake, Git, Inline
+from tests.conftest import Fake, Git, Inline, Kern
 
 Step = dict[str, Any]
 
@@ -798,3 +798,49 @@ def test_a_person_who_edits_during_research_keeps_the_edits(
     assert git("status", "--porcelain").splitlines() == [" M a.txt", "?? idea.txt"]
     assert "- [ ] more\n" in spec(repo)
     assert set(git("show", "--format=", "--name-only").splitlines()) == {"n", "SPEC.md"}
+
+
+HIDING = {
+    "a virtual environment": ([".venv/.gitignore", "*"], [".venv/bin/python"]),
+    "the top": (
+        [".gitignore", "/.gitignore\nsecret.env\nmodules/\n"],
+        ["secret.env", "modules/m.js"],
+    ),
+}
+
+
+@pytest.mark.parametrize("place", HIDING)
+@pytest.mark.parametrize("how", ["fails", "skips", "killed", "takes the rule away"])
+def test_what_a_self_hiding_gitignore_hid_before_stays_untouched(
+    repo: Path,
+    git: Git,
+    fake: Fake,
+    inline: Inline,
+    kern: Kern,
+    place: str,
+    how: str,
+) -> None:
+    (name, rules), hidden = HIDING[place]
+    for path, text in ((name, rules), *((path, "x\n") for path in hidden)):
+        (repo / path).parent.mkdir(parents=True, exist_ok=True)
+        (repo / path).write_text(text)
+    assert git("status", "--porcelain") == ""
+    steps: dict[str, Step] = {
+        "fails": fails("no", "echo half > n"),
+        "skips": {"run": ["echo half > n"], "result": "SKIPPED: no"},
+        "killed": {"run": ["echo half > n"], "kill": "parent"},
+        "takes the rule away": fails("no", f"rm {name}", "echo half > n"),
+    }
+    fake.script(implement=[steps[how], {"run": ["echo 1 > n"], "result": "SUCCESS"}])
+
+    if how == "killed":
+        assert kern("1", "0").code < 0
+    ran = inline(1)
+
+    assert ran.code == (1 if how == "skips" else 0), ran.err
+    assert all((repo / path).read_text() == "x\n" for path in hidden)
+    assert "changed during research" not in ran.err
+    for ref in git("for-each-ref", "--format=%(refname)", "refs/kern").split():
+        assert not {*hidden} & set(git("ls-tree", "-r", "--name-only", ref).split())
+    if how != "skips":
+        assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]

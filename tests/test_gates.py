@@ -1,5 +1,6 @@
 """Gates and judges end to end: a commit means that the checks passed."""
 
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -46,10 +47,10 @@ def test_a_red_gate_is_an_attempt_whose_output_the_next_one_is_given(
     (note,) = attempts(repo)
     assert "gate check is red (exit 3, this task broke it): look / n is bad" in note
     assert fake.stages == ["research", "implement", "implement", "commit"]
-    assert "The end of what check printed then:\nlook\nn is bad" in fake.calls[2]["prompt"]
-    assert "Checked afterwards, and must pass:\n- echo look" in fake.calls[1]["prompt"]
+    assert "The end of what gate check printed then:\nlook\nn is bad" in fake.calls[2]["prompt"]
+    assert "Checked afterwards, and must pass:\n- check: echo look" in fake.calls[1]["prompt"]
     assert git("show", "HEAD:n") == "very good"
-    assert "verified by check" in ran.err
+    assert "verified by gate check" in ran.err
     assert "unverified" not in ran.err
 
 
@@ -62,7 +63,7 @@ def test_what_was_red_before_does_not_block_and_is_said(
     ran = inline(1)
 
     assert ran.code == 0, ran.err
-    assert "red before and after: lint" in ran.err
+    assert "verified by gate check; red before and after: gate lint" in ran.err
     assert not attempts(repo)
 
 
@@ -97,9 +98,9 @@ def test_a_tasks_own_gate_says_what_done_means(
     ran = inline(1)
 
     assert ran.code == 0, ran.err
-    assert "gate is red (exit 1)" in attempts(repo)[0]
+    assert "gate `grep -q good n` is red (exit 1)" in attempts(repo)[0]
     assert "**Gate:** `grep -q good n`" in spec(repo)
-    assert "verified by gate" in ran.err
+    assert "verified by gate `grep -q good n`" in ran.err
 
 
 def test_the_baseline_runs_once_for_an_unchanged_tree(
@@ -149,10 +150,10 @@ def test_what_a_gate_changes_goes_back_or_is_named(
     assert (repo / "mine.txt").read_text() == "mine\n"
     assert (repo / "junk.txt").read_text() == "junk\n"
     assert git("ls-tree", "--name-only", "HEAD", "junk.txt", "mine.txt") == ""
-    assert "a gate changed n: put back as the agent left it" in ran.err
-    assert "a gate made or changed junk.txt" in ran.err
-    assert "checked together with your uncommitted changes in mine.txt" in ran.err
-    assert "gate fmt changed files before the task began" in ran.err
+    assert "gate fmt, or you, changed n since stage 2: put back" in ran.err
+    assert "gate fmt made junk.txt: left there, never committed" in ran.err
+    assert "checked together with what is not committed: mine.txt" in ran.err
+    assert "changed junk.txt, n before the task began: put back" in ran.err
 
 
 def test_an_agent_cannot_lower_its_own_bar(
@@ -170,7 +171,7 @@ def test_an_agent_cannot_lower_its_own_bar(
     ran = inline(1)
 
     assert ran.code == 0, ran.err
-    assert "gate is red" in attempts(repo)[0]
+    assert "gate `grep -q fine n` is red" in attempts(repo)[0]
     assert "gate check is red" in attempts(repo)[1]
     assert "**Gate:** `grep -q fine n`" in spec(repo)
     assert "grep -q good n" in git("show", "HEAD:kern.toml")
@@ -373,3 +374,207 @@ def test_words_of_an_agent_do_not_use_up_the_attempts(
     assert inline(1).code == 0
     assert fake.stages.count("implement") == 3
     assert not any("Mode: decompose" in call["prompt"] for call in fake.calls)
+
+
+# ---------------------------------------------------------------- what a gate may do besides
+
+
+def own_work(repo: Path, git: Git) -> None:
+    """Of a person: an edit, a staged edit, an untracked file."""
+    (repo / "own.txt").write_text("mine, edited\n")
+    (repo / "a.txt").write_text("staged\n")
+    git("add", "a.txt")
+    (repo / "untracked.txt").write_text("new\n")
+
+
+def test_each_check_sees_the_tree_that_is_committed(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    """A formatter in front of it does not make a check green."""
+    (repo / "n").write_text("good\n")
+    git("add", "n")
+    toml(repo, git, "[gates]\nfmt = 'echo good > n'\ncheck = 'grep -q good n'\n")
+    fake.script(implement=[RED, {"run": ["echo very good > n"], "result": "SUCCESS"}])
+    ran = inline(1)
+    assert ran.code == 0, ran.err
+    assert "gate check is red" in attempts(repo)[0]
+    assert git("show", "HEAD:n") == "very good"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sed -i 's/\\[~\\]/[x]/' SPEC.md",
+        "rm -f SPEC.md",
+        "sed -i /Gate/d SPEC.md",
+        "git commit -q --allow-empty -m gate",
+        "git checkout -q -B elsewhere",
+        "git config core.hooksPath .husky",
+        "cp /bin/false .git/hooks/pre-commit",
+        "git add -A",
+        "rm -f .git/index",
+        "git stash -q -u",
+    ],
+)
+def test_what_no_one_may_do_between_the_stages_a_gate_may_not_either(
+    repo: Path, git: Git, fake: Fake, inline: Inline, command: str
+) -> None:
+    task(repo, git, "**Gate:** `true`")
+    toml(repo, git, f"[gates]\nodd = '''{command}'''\n")
+    own_work(repo, git)
+    base = git("rev-parse", "HEAD")
+    fake.script(implement=[GREEN])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert not attempts(repo), "the agent does not pay for it"
+    assert git("rev-parse", "HEAD^") == base
+    assert git("symbolic-ref", "--short", "HEAD") == "main"
+    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]
+    assert git("diff", "--cached", "--name-only") == "a.txt"
+    assert "**Gate:** `true`" in spec(repo)
+    assert "[x]" in spec(repo)
+    assert "husky" not in (repo / ".git" / "config").read_text()
+    assert not (repo / ".git" / "hooks" / "pre-commit").exists()
+
+
+def test_what_a_gate_takes_from_a_person_is_kept(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    takes = "[ -e n ] && { git checkout -q own.txt; rm -f untracked.txt; }; true"
+    toml(repo, git, f"[gates]\nodd = '{takes}'\n")
+    own_work(repo, git)
+    fake.script(implement=[GREEN])
+    ran = inline(1)
+    assert ran.code == 0, ran.err
+    ref = next(row for row in git("for-each-ref", "--format=%(refname)").split() if "gate" in row)
+    assert git("show", f"{ref}:own.txt") == "mine, edited"
+    assert git("show", f"{ref}:untracked.txt") == "new"
+    assert f"git checkout {ref.removeprefix('refs/')} -- PATH" in ran.err
+
+
+def test_what_a_gate_makes_is_no_task_s_work(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    """An agent that runs the same check itself makes it anew, and does not fail by that."""
+    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
+    git("commit", "--quiet", "--all", "--message=tasks")
+    toml(repo, git, "[gates]\ncheck = 'date +%N > report.xml'\n")
+    runs = (["echo 1 > n"], ["echo 2 > n; echo mine > report.xml"])
+    fake.script(implement=[{"run": run, "result": "SUCCESS"} for run in runs])
+    ran = inline(2)
+    assert ran.code == 0, ran.err
+    assert not attempts(repo)
+    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]
+    assert "gate check made report.xml" in ran.err
+
+
+def test_an_agent_cannot_excuse_a_gate_by_editing_what_kern_noted(
+    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
+) -> None:
+    toml(repo, git, "[gates]\ncheck = 'test ! -e broken'\n")
+    noted = tmp_path / "kern" / "project" / "main" / "known-gates.json"
+    edits = f"touch broken; sed -i s/false/true/ {noted}"
+    fake.script(implement=[{"run": [edits], "result": "SUCCESS"}, GREEN])
+    assert inline(1).code == 0
+    assert "this task broke it" in attempts(repo)[0]
+
+
+@pytest.mark.parametrize("torn", ["{", "[]", "[" * 5000, '{"made": 3, "running": 7}'])
+def test_a_torn_memory_of_gates_is_none(
+    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path, torn: str
+) -> None:
+    toml(repo, git, "[gates]\ncheck = 'test ! -e n || grep -q good n'\n")
+    folder = tmp_path / "kern" / "project" / "main"
+    assert inline(1).code == 0
+    (repo / "SPEC.md").write_text("- [ ] again\n")
+    (folder / "known-gates.json").write_text(torn)
+    fake.script(implement=[{}, RED, GREEN])
+    assert inline(1).code == 0
+    assert "gate check is red" in attempts(repo)[0]
+
+
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGINT])
+def test_stopped_in_the_middle_of_a_gate_the_next_run_begins_it_anew(
+    repo: Path,
+    git: Git,
+    fake: Fake,
+    kern: Kern,
+    background: Callable[..., "subprocess.Popen[str]"],
+    tmp_path: Path,
+    signum: signal.Signals,
+) -> None:
+    """Half of what the gate does to the tree is not taken for the person's, nor held against the
+    task.
+    """
+    here, go = tmp_path / "here", tmp_path / "go"
+    moves = f"mv a.txt b; [ -e {go} ] || {{ touch {here}; sleep 60; }}; mv b a.txt"
+    toml(repo, git, f"[gates]\ncheck = '[ ! -e n ] || {{ {moves}; }}'\n")
+    own_work(repo, git)
+    fake.script(implement=[GREEN])
+    first = background("1", "0")
+    wait_for(here.exists)
+    first.send_signal(signum)
+    first.wait(10)
+    go.touch()
+
+    again = kern("1", "0")
+
+    assert again.code == 0, again.err
+    assert fake.stages == ["research", "implement", "commit"]
+    assert not attempts(repo)
+    assert (repo / "a.txt").read_text() == "staged\n"
+    assert not (repo / "b").exists()
+    assert (repo / "own.txt").read_text() == "mine, edited\n"
+    assert "a gate was killed" in again.err
+
+
+def test_a_kern_toml_that_the_next_task_could_not_read_fails_the_attempt(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    breaks = {"run": ["echo '[gates' > kern.toml"], "result": "SUCCESS"}
+    links = {"run": ["ln -s a.txt kern.toml"], "result": "SUCCESS"}
+    adds = {"run": ["echo '[gates]' > kern.toml"], "result": "SUCCESS"}
+    fake.script(implement=[breaks, links, adds])
+    ran = inline(1)
+    assert ran.code == 0, ran.err
+    assert "kern.toml is not valid TOML" in attempts(repo)[0]
+    assert "it made kern.toml a link" in attempts(repo)[1]
+    assert "the task changes kern.toml: that counts from the next task on" in ran.err
+
+
+def test_settings_broken_in_the_middle_of_a_run_can_be_mended_by_hand(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    breaks = f"echo '[gates' > {repo}/kern.toml"
+    fake.script(research=[{"run": [breaks], "result": "- Files: a.txt:1\n\nREADY"}])
+    assert kern("1", "0").code == 2
+    (repo / "kern.toml").write_text("[gates]\ncheck = 'true'\n")
+    again = kern("1", "0")
+    assert again.code == 0, again.err
+    assert (repo / "kern.toml").read_text() == "[gates]\ncheck = 'true'\n"
+
+
+def test_an_ignored_kern_toml_is_refused(repo: Path, git: Git, fake: Fake, kern: Kern) -> None:
+    (repo / ".git" / "info" / "exclude").write_text("kern.toml\n")
+    (repo / "kern.toml").write_text("[gates]\ncheck = 'true'\n")
+    ran = kern("1", "0")
+    assert ran.code == 2
+    assert "git ignores kern.toml" in ran.err
+    assert not fake.calls
+
+
+def test_a_hook_without_an_end_does_not_hold_the_night(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    toml(repo, git, "[timeouts]\ncommit = 1\n")
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\nsleep 60\n")
+    hook.chmod(0o755)
+    fake.script(
+        implement=[GREEN, {"result": "SKIPPED: it hangs"}], commit=[{"result": "did not commit"}]
+    )
+    ran = inline(1)
+    assert ran.code == 1
+    assert "a commit hook was not done after 1 s" in attempts(repo)[0]

@@ -31,20 +31,22 @@ def test_the_end_that_says_something_is_told(output: str, told: str) -> None:
 
 
 def test_a_note_names_gate_code_whose_fault_and_the_end() -> None:
-    one = Result("check", 2, "a\nboom\n")
+    one = Result("gate check", 2, "a\nboom\n")
     assert proof.objection(one) == "gate check is red (exit 2): a / boom"
     assert "(exit 2, this task broke it)" in proof.objection(one.against(False))
     assert "(exit 2, was red before)" in proof.objection(one.against(True))
-    missing = Result("gate", 127, "sh: 1: nope: not found\n")
-    assert proof.objection(missing).startswith("gate is red (exit 127, command not found): sh: 1")
+    assert proof.objection(Result("gate x", -9, "")) == "gate x is red (ended by signal 9)"
+    missing = Result("gate `nope`", 127, "sh: 1: nope: not found\n")
+    words = "gate `nope` is red (exit 127, command not found)"
+    assert proof.objection(missing).startswith(words)
 
 
 def test_what_stands_behind_a_success_is_said_in_full() -> None:
     green, red = Result("check", 0, ""), Result("lint", 1, "", red_before=True)
-    assert proof.proved([]) == ""
-    assert proof.proved([green]) == "check"
-    assert proof.proved([green, red]) == "check; red before and after: lint"
-    assert proof.proved([red]) == "red before and after: lint"
+    assert proof.proved([]) == "unverified"
+    assert proof.proved([green]) == "verified by check"
+    assert proof.proved([green, red]) == "verified by check; red before and after: lint"
+    assert proof.proved([red]) == "unverified; red before and after: lint"
 
 
 @pytest.mark.parametrize(

@@ -319,11 +319,11 @@ def test_a_commit_of_kern_s_own_holds_that_tree_and_runs_the_person_s_hooks(
     tree = edited(found, a_txt="task\n")
     before = git("rev-parse", "HEAD")
     marks = {"GIT_REFLOG_ACTION": "kern 00 stage 3"}
-    code, told = index.record(found, "subject\n", tree, marks)
+    code, told = index.record(found, "subject\n", tree, marks, 60)
     assert (code, git("rev-parse", "HEAD")) == (1, before)
     assert "refused by hook" in told
     hook.write_text("#!/bin/sh\ngit diff --cached --name-only > seen-by-hook\n")
-    code, told = index.record(found, "subject\n", tree, marks)
+    code, told = index.record(found, "subject\n", tree, marks, 60)
     assert (code, told) == (0, "")
     assert git("rev-parse", "HEAD^", "HEAD^{tree}") == f"{before}\n{tree}"
     assert (repo / "seen-by-hook").read_text() == "a.txt\n"

@@ -668,7 +668,7 @@ def test_an_answer_is_judged_with_the_tree_as_the_agent_left_it(bench: Bench) ->
     bench.write("work.txt", "mine, later\n")
     ran = bench.resumed()
     assert bench.asked == ["commit"]
-    assert "changed since stage 2: work.txt: kept as" in ran.err
+    assert "you changed work.txt since stage 2: put back, kept as" in ran.err
     assert bench.kept("1-edited", "work.txt") == "mine, later"
     is_done_once(bench)
 

@@ -1,0 +1,47 @@
+"""SPEC.md and LEARNINGS.md while something else runs: what it did to them is reconciled."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kern import reconcile
+from kern.documents import LEARNINGS, SPEC, Documents
+
+
+@dataclass(frozen=True, slots=True)
+class Papers:
+    """The two documents as they were: text, and what stood in their places."""
+
+    texts: tuple[str, str]
+    forms: tuple[str | None, str | None]
+
+
+class Custody:
+    def __init__(self, papers: Documents, warn: Callable[[str], None]) -> None:
+        self.papers = papers
+        self.warn = warn
+
+    def take(self) -> Papers:
+        texts = self.papers.spec_text(), self.papers.read(LEARNINGS) or ""
+        return Papers(texts, (self.papers.form(SPEC), self.papers.form(LEARNINGS)))
+
+    def settle(self, before: Papers, *, trusted: bool) -> None:
+        """`trusted`: what ran could not write them, so a person did (R9)."""
+        names = (SPEC, LEARNINGS)
+        for name, form, known in zip(names, before.forms, before.texts, strict=True):
+            if not trusted and self.papers.restore_form(name, form, known):
+                self.warn(f"{name} was made something else while an agent ran: put back")
+        spec, learnings = before.texts
+        text = self.papers.read(SPEC)
+        if text != spec:
+            fixed, told = reconcile.spec(spec, text, trusted=trusted)
+            if fixed != text:
+                self.papers.write(SPEC, fixed)
+            for line in [*told, *reconcile.new_faults(spec, fixed)]:
+                self.warn(line)
+        there = self.papers.read(LEARNINGS)
+        if (there or "") != learnings:
+            fixed, told = reconcile.learnings(learnings, there)
+            if fixed != (there or ""):
+                self.papers.write(LEARNINGS, fixed)
+            for line in told:
+                self.warn(line)
