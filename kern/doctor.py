@@ -49,7 +49,7 @@ def _tried(name: str, attempt: Callable[[], str]) -> Check:
 
 def _git(folder: Path) -> Iterator[Check]:
     code, said = process.capture(["git", "--version"], 10)
-    version = re.search(r"(\d+)\.(\d+)", said)
+    version = re.search(r"(\d{1,9})\.(\d{1,9})", said)
     numbers = (int(version[1]), int(version[2])) if version else (0, 0)
     detail = plain.line(said, 100) if code == 0 else "not installed, or not on PATH"
     yield _check("git", numbers >= repo.OLDEST, detail, "install git 2.38 or newer")
