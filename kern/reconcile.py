@@ -12,6 +12,7 @@ from kern import edit
 from kern.spec import Key, Kind, Marker, Note, Spec, Task, parse
 
 _MARKER = re.compile(r"\[[ ~xX]\]")
+_OURS, _THEIRS = re.compile(r"^<{7} ", re.M), re.compile(r"^>{7} ", re.M)
 _MANY = 2000  # lines; more of them are compared by what is rare among them
 
 
@@ -236,6 +237,14 @@ def _opcodes(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, in
 def _bare(lines: list[str]) -> list[str]:
     """Lines as they are compared: a changed marker or line end makes no other line."""
     return [_MARKER.sub("[ ]", line, count=1).rstrip() for line in lines]
+
+
+def in_conflict(text: str) -> bool:
+    """Whether a merge left its marks; two searches, since one for both would look for the end anew
+    at every beginning.
+    """
+    begin = _OURS.search(text)
+    return begin is not None and _THEIRS.search(text, begin.end()) is not None
 
 
 def new_faults(before: str, after: str) -> list[str]:
