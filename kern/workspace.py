@@ -75,9 +75,8 @@ def _base(root: Path, temporary: Path, *, create: bool) -> tuple[Path, str]:
     moved = os.environ.get("KERN_DIR")
     if moved:
         base = Path(moved).expanduser().absolute()
-        if base.resolve().is_relative_to(root) and not base.resolve().is_relative_to(
-            root / ".kern"
-        ):
+        real = Path(os.path.realpath(base))
+        if real.is_relative_to(root) and not real.is_relative_to(root / ".kern"):
             raise UsageError(
                 f"KERN_DIR={base} lies in the working tree, where stage files would look like work",
                 hint=f"set it to a folder outside {root}, or below {root / '.kern'}",
@@ -230,6 +229,8 @@ def empty(folder: Path) -> None:
 
 def read(path: Path) -> bytes | None:
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device may never end
+            raise KernError(f"cannot read {path}: it is not a file")
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -255,7 +256,7 @@ def load(where: Scope, stage: Stage) -> dict[str, Any] | None:
         return None
     try:
         value = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) and isinstance(value.get("kern"), dict) else None
 
