@@ -41,16 +41,27 @@ def starts(repo: Repo) -> list[tuple[str, StartRef]]:
         if len(fields) < 5:
             continue
         ref, commit, tree, parents, message = fields
-        said = dict(re.findall(r"^(Kern-[A-Za-z]+): ?(.*)$", message, re.M))
         ids = parents.split()
-        if len(ids) < 2 or "Kern-Key" not in said:
+        read = said(message)
+        if len(ids) < 2 or read is None:
             continue
-        key = Key(*json.loads(said["Kern-Key"]))
-        attempt = int(said.get("Kern-Attempt", "1"))
+        key, attempt = read
         guard = ids[2] if len(ids) > 2 else ""
         start = StartRef(ref, commit, tree, ids[0], ids[1], guard, key, attempt)
         found.append((ref.removeprefix(prefix).removesuffix("/@"), start))
     return found
+
+
+def said(message: str) -> tuple[Key, int] | None:
+    """Task and attempt in the message of a start ref; None where it is not kern's."""
+    lines = dict(re.findall(r"^(Kern-[A-Za-z]+): ?(.*)$", message, re.M))
+    try:
+        parent, text, nth = json.loads(lines["Kern-Key"])
+        attempt = int(lines.get("Kern-Attempt", "1"))
+    except (KeyError, ValueError, TypeError, RecursionError):
+        return None
+    known = isinstance(parent, str) and isinstance(text, str) and isinstance(nth, int)
+    return (Key(parent, text, nth), attempt) if known else None
 
 
 def _none(repo: Repo, prefix: str) -> bool:
