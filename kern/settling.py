@@ -187,4 +187,4 @@ def _before(at: Situation) -> str:
 
 def history_name(time: str, task: str) -> str:
     words = re.sub(r"[^a-z0-9]+", "-", task.lower()).strip("-")[:40].strip("-")
-    return f"{time.replace(':', '').replace('-', '')}-{words or 'task'}"
+    return f"{re.sub('[^0-9TZ]', '', time)[:16]}-{words or 'task'}"
