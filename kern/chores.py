@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from kern import bundle, lock, process, refs, repo, workspace
+from kern import bundle, lock, plain, process, refs, repo, workspace
 from kern.errors import KernError, UsageError
 
 
@@ -19,9 +19,9 @@ def init(folder: Path) -> None:
             with place.open("xb") as file:
                 file.write(bundle.path(f"{name}.example.md").read_bytes())
         except FileExistsError:
-            print(f"kept     {place}", file=sys.stderr)
+            print(f"kept     {plain.line(str(place))}", file=sys.stderr)
         else:
-            print(f"written  {place}", file=sys.stderr)
+            print(f"written  {plain.line(str(place))}", file=sys.stderr)
     print(
         "next: put your tasks in place of the examples in SPEC.md, then: kern -n", file=sys.stderr
     )

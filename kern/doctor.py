@@ -33,7 +33,7 @@ def text(checks: list[Check]) -> str:
         lines += [f"        {line}" for line in rest]
         if not check["ok"] and check["fix"]:
             lines.append(f"      fix: {check['fix']}")
-    return "\n".join(lines)
+    return plain.block("\n".join(lines))
 
 
 def _check(name: str, ok: bool, detail: str, fix: str = "") -> Check:
