@@ -3,7 +3,7 @@
 from kern import edit, history, refs, workspace
 from kern.documents import Documents
 from kern.keeper import Keeper
-from kern.observe import Situation, named
+from kern.observe import Situation, load, named
 from kern.pipeline import Stage
 from kern.repo import Repo
 from kern.settling import drop_start, sweep
@@ -58,7 +58,7 @@ class Recovery:
         assert start is not None
         self.keeper.enforce(at.head, start)
         self.keeper.undo_commits(start, "stage 3")
-        second = workspace.load(self.scope, Stage.IMPLEMENT)
+        second = load(self.scope, Stage.IMPLEMENT)
         if (
             second
             and named(second) == start.task
