@@ -151,6 +151,8 @@ class Caller:
                 if place.stat().st_size <= claude.GUIDANCE_LIMIT:
                     return str(place)
                 self.sink(Warned(f"{name} is too large to hand to research: left out"))
+            elif place.is_file():
+                self.sink(Warned(f"{name} is a link out of the repository: research goes without"))
         return ""
 
     def _environment(

@@ -230,12 +230,12 @@ def empty(folder: Path) -> None:
 def read(path: Path) -> bytes | None:
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device may never end
-            raise KernError(f"cannot read {path}: it is not a file")
+            raise KernError(f"cannot read {path}: it is not a file", hint="put a file in its place")
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as exc:
-        raise KernError(f"cannot read {path}: {exc.strerror}") from exc
+        raise KernError(f"cannot read {path}: {exc.strerror}", hint="make it readable") from exc
 
 
 # ---------------------------------------------------------------- stage files
