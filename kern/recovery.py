@@ -64,9 +64,8 @@ class Recovery:
             and named(second) == start.task
             and second["kern"].get("attempt") == start.attempt
         ):
-            self.keeper.keep(
-                start.task, str(start.attempt), str(second["kern"]["tree"]), start.commit
-            )
+            parent = refs.before(self.repo, start)
+            self.keeper.keep(start.task, str(start.attempt), str(second["kern"]["tree"]), parent)
         ref = self.keeper.back_to(start, f"{start.attempt}-killed")
         kept = f": its work is kept as {ref}, the tree is as it was before" if ref else ""
         self.keeper.warn(f"no longer in progress: {start.task.text}{kept}")

@@ -90,6 +90,13 @@ def write_start(
     return StartRef(ref, commit, tree, head.commit, staged, guarded, key, attempt)
 
 
+def before(repo: Repo, start: StartRef) -> str:
+    """What a kept attempt stands on: the tree before it, and not git's own configuration, in which
+    a password may stand: a person may push what was kept.
+    """
+    return repo.commit_object(start.tree, (start.base,), f"before attempt {start.attempt}\n")
+
+
 def delete(repo: Repo, ref: str, old: str = "") -> None:
     repo.git("update-ref", "-d", ref, *([old] if old else []))
 
