@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kern import plain
 from kern.errors import KernError
-from kern.repo import Head, Repo
+from kern.repo import GitFailed, Head, Repo
 from kern.spec import Key
 
 START = "refs/kern/start"
@@ -107,14 +107,22 @@ def keep(repo: Repo, slug: str, name: str, tree: str, message: str, parent: str)
     """
     for suffix in range(1000):
         ref = f"{ATTEMPTS}/{slug}/{name}" + (f"+{suffix}" if suffix else "")
-        code, out, _ = repo.run("rev-parse", "--verify", "-q", f"{ref}^{{tree}}")
-        if code:
+        there = _tree(repo, ref)
+        if not there:
             commit = repo.commit_object(tree, (parent,), message)
-            repo.git("update-ref", ref, commit, "0" * len(commit))
-            return ref.removeprefix("refs/")
-        if out.decode().strip() == tree:
+            argv = ("update-ref", ref, commit, "0" * len(commit))
+            code, _, err = repo.run(*argv)
+            there = _tree(repo, ref) if code else tree
+            if not there:  # else the kern of another worktree was quicker
+                raise GitFailed(argv, code, err)
+        if there == tree:
             return ref.removeprefix("refs/")
     raise KernError(f"more than 1000 refs under {ATTEMPTS}/{slug}", hint="kern clean --older 0d")
+
+
+def _tree(repo: Repo, ref: str) -> str:
+    code, out, _ = repo.run("rev-parse", "--verify", "-q", f"{ref}^{{tree}}")
+    return "" if code else out.decode().strip()
 
 
 def kept(repo: Repo, slug: str = "") -> list[tuple[str, int]]:
