@@ -275,7 +275,8 @@ def test_reconciling_any_two_documents_loses_no_line_of_either() -> None:
             )
         )
         learned, _ = reconcile.learnings(before, after)
-        assert within(content(before), content(learned))
+        if not after.startswith(before):  # else its last line may have grown
+            assert within(content(before), content(learned))
         assert within(content(after), content(learned))
         for text in (again, untrusted, learned):
             assert decode(encode(text)) == text
@@ -402,7 +403,22 @@ def test_no_text_gets_out_of_its_place_in_a_prompt() -> None:
 
 def garbled(chance: random.Random) -> Any:
     """A JSON value of a kind that nobody expects there."""
-    odd = (None, True, -1, 0, 2**70, 1e300, "", "\0", "../../x", "HEAD", "--help", "\ud800", [], {})
+    odd: tuple[Any, ...] = (
+        None,
+        True,
+        -1,
+        0,
+        2**70,
+        1e300,
+        "",
+        "\0",
+        "../../x",
+        "HEAD",
+        "--help",
+        "\ud800",
+        [],
+        {},
+    )
     return chance.choice((*odd, [{"a": []}], {"task": "t"}, "x" * 3000, said(chance)))
 
 
