@@ -45,7 +45,7 @@ from kern.errors import KernError
 from kern.pipeline import Stage, Tier, resume
 from kern.spec import Kind, Marker, Spec, Task, parse
 from kern.workspace import Scope
-from tests.conftest import HERE, Git
+from tests.conftest import HERE, Git, patience
 from tests.test_reconcile import shaken, tidy, within
 from tests.test_replies import ALL, dump
 from tests.test_replies import lines as by_line
@@ -231,6 +231,8 @@ def check_notes(chance: random.Random, text: str, task: Task) -> None:
     notes += edit.research([("Files", words), ("Pattern", "p")])
     new = edit.annotate(text, task, notes)
     assert added(text, new).count("\n") == len(notes)
+    assert text.endswith("\r") or not new.endswith("\r")
+    assert "\r\r" in text or "\r\r" not in new
     shown = [line.strip(" \t\r") for line in new.split("\n")]
     wanted = [line.rstrip(" ") for line in notes]
     assert any(shown[at : at + len(notes)] == wanted for at in range(len(shown)))
@@ -433,11 +435,13 @@ def test_stage_files_refs_and_marks_of_any_content_are_read_or_passed_over(
     good = {"task": "add a greeting", "parent": "", "nth": 1, "attempt": 1, "base": head}
     good |= {"start": tree, "tree": tree, "time": "2025-01-31T01:02:03Z", "outcome": "PROVED"}
 
+    telling = ("base", "start", "tree", "outcome", "time")
+
     def check(chance: random.Random) -> None:
         for stage in Stage:
-            kern: dict[str, Any] = {k: v for k, v in good.items() if chance.random() < 0.9}
+            kern: dict[str, Any] = {k: v for k, v in good.items() if chance.random() < 0.97}
             for _ in range(chance.randrange(3)):
-                kern[chance.choice(list(good))] = garbled(chance)
+                kern[chance.choice((*telling, *good))] = garbled(chance)
             value = {"result": said(chance), "kern": kern}
             data = json.dumps(value).encode()
             if chance.random() < 0.4:
@@ -452,7 +456,7 @@ def test_stage_files_refs_and_marks_of_any_content_are_read_or_passed_over(
         assert not list(tmp_path.glob("kern/project/main/*.json"))
         assert {path.name for path in scope.base.iterdir()} == {"project"}
 
-    each(40, check)
+    each(60, check)
 
     def check_texts(chance: random.Random) -> None:
         text = decode(
@@ -498,7 +502,7 @@ MANY = "- [~] mine\n" + "".join(f"- [ ] task {n}\n  > **Attempt 1:** {n}\n" for 
     ],
 )
 def test_a_megabyte_of_malice_is_read_in_seconds(act: Callable[[], object]) -> None:
-    began = time.process_time()
-    with suppress(KernError):
+    with patience(30), suppress(KernError):
+        began = time.process_time()
         act()
-    assert time.process_time() - began < 4
+        assert time.process_time() - began < 4

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,18 @@ from kern import dryrun, plain, refs
 from kern import repo as repository
 from kern.documents import LEARNINGS, SPEC
 from kern.errors import KernError
-from tests.conftest import HERE, Fake, Git, Heard, Inline, Kern, wait_for
+from tests.conftest import HERE, Fake, Git, Heard, Inline, Kern, patience, wait_for
 from tests.test_lock import Background, waiting
 
 READY = "- Files: a.txt\n- Pattern: a.txt:1\n\nREADY"
 NASTY = "\x1b[5mblink\x1b]0;owned\x07 \x9b2J bell\x07 \u202eflip\u061c \x08\x7f\U000e0041\udcff"
 NAME = "x\x1b[5m\u202ey\x9b2J"  # what git and the disk take
+
+
+@pytest.fixture(autouse=True)
+def impatient() -> Iterator[None]:
+    with patience(60):
+        yield
 
 
 def replaced(place: Path, how: str, outside: Path) -> None:
@@ -80,7 +87,8 @@ def test_what_is_no_file_of_the_repository_is_named_before_anything_begins(
         assert inline(1).code == 0
         return
 
-    refused(inline(1), name, "link out of the repository" if how in OUT else "")
+    said = "link out of the repository" if how in OUT else "cannot read"
+    refused(inline(1), name, "which is not there" if how == "link to nothing" else said)
 
     with pytest.raises(KernError):
         dryrun.describe(repo, 1, "claude", prompts=False)
