@@ -4,8 +4,9 @@ over them.
 
 from pathlib import Path
 
-from kern import context, workspace
+from kern import context, documents, workspace
 from kern.context import Template
+from kern.errors import UsageError
 from kern.pipeline import Aide, Role, Stage
 
 PROMPTS: dict[Role, str] = {
@@ -30,7 +31,11 @@ def templates(root: Path) -> dict[Role, Template]:
         own = root / OVERRIDES / name
         data = workspace.read(own)
         origin = str(own) if data is not None else str(path("prompts") / name)
-        if data is None:
+        if data is not None:
+            documents.real(root, str(OVERRIDES / name))
+        elif own.is_symlink():
+            raise UsageError(f"{own} is a link to nothing", hint="put the file itself there")
+        else:
             data = (path("prompts") / name).read_bytes()
         found[stage] = context.template(stage, data.decode("utf-8", "replace"), origin)
     return found

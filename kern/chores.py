@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from kern import bundle, config, lock, process, proposing, refs, repo, workspace
+from kern import bundle, config, lock, plain, process, proposing, refs, repo, workspace
 from kern.config import FILE
 from kern.errors import KernError, UsageError
 
@@ -25,9 +25,9 @@ def init(folder: Path) -> None:
             with place.open("xb") as file:
                 file.write(text)
         except FileExistsError:
-            print(f"kept     {place}", file=sys.stderr)
+            print(f"kept     {plain.line(str(place))}", file=sys.stderr)
         else:
-            print(f"written  {place}", file=sys.stderr)
+            print(f"written  {plain.line(str(place))}", file=sys.stderr)
             for gate in config.parse(proposed).gates if name == FILE else ():
                 print(f"         gate {gate.shown}", file=sys.stderr)
     print(

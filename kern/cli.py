@@ -24,7 +24,8 @@ def main() -> None:
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="surrogateescape")  # what is no UTF-8 leaves as it came
+        # As SPEC.md has it, whatever the locale; what is no UTF-8 leaves as it came.
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
     sys.exit(_guarded(sys.argv[1:]))
 
 

@@ -92,7 +92,7 @@ def status(as_json: AsJson = False) -> None:
     from kern import status as view
 
     found = view.snapshot(Path.cwd())
-    print(json.dumps(found, indent=1, ensure_ascii=False) if as_json else view.text(found))
+    print(_data(found) if as_json else view.text(found))
 
 
 @app.command()
@@ -110,7 +110,7 @@ def doctor(as_json: AsJson = False) -> None:
     from kern import doctor as clinic
 
     found = clinic.examine(Path.cwd(), launch.agent())
-    print(json.dumps(found, indent=1, ensure_ascii=False) if as_json else clinic.text(found))
+    print(_data(found) if as_json else clinic.text(found))
     raise typer.Exit(Exit.OK if all(check["ok"] for check in found) else Exit.USAGE)
 
 
@@ -130,3 +130,11 @@ def demo() -> None:
     from kern import demo as show
 
     raise typer.Exit(show.main())
+
+
+def _data(found: object) -> str:
+    """JSON in which what a terminal would act on stands as an escape."""
+    from kern import plain
+
+    text = json.dumps(found, indent=1, ensure_ascii=False)
+    return plain.UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text)

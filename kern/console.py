@@ -169,6 +169,7 @@ class Console:
             self._say(_next(event))
 
     def _say(self, text: str, style: str = "") -> None:
+        text = plain.block(text)  # names of folders and branches, too
         with contextlib.suppress(
             OSError, ValueError
         ):  # a lost reader is no reason to stop paid work

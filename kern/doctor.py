@@ -35,7 +35,7 @@ def text(checks: list[Check]) -> str:
         lines += [f"        {line}" for line in rest]
         if not check["ok"] and check["fix"]:
             lines.append(f"      fix: {check['fix']}")
-    return "\n".join(lines)
+    return plain.block("\n".join(lines))
 
 
 def _check(name: str, ok: bool, detail: str, fix: str = "") -> Check:
@@ -51,7 +51,7 @@ def _tried(name: str, attempt: Callable[[], str]) -> Check:
 
 def _git(folder: Path) -> Iterator[Check]:
     code, said = process.capture(["git", "--version"], 10)
-    version = re.search(r"(\d+)\.(\d+)", said)
+    version = re.search(r"(\d{1,9})\.(\d{1,9})", said)
     numbers = (int(version[1]), int(version[2])) if version else (0, 0)
     detail = plain.line(said, 100) if code == 0 else "not installed, or not on PATH"
     yield _check("git", numbers >= repo.OLDEST, detail, "install git 2.38 or newer")

@@ -24,6 +24,20 @@ def encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
+def real(root: Path, name: str) -> Path:
+    """Where a file of the working tree really lies. A link out of the tree is refused: what stands
+    there may be anybody's.
+    """
+    place = root / name
+    target = Path(os.path.realpath(place))
+    if not target.is_relative_to(root):
+        raise UsageError(
+            f"{name} is a link out of the repository: {target}",
+            hint=f"put the file itself into {place.parent}",
+        )
+    return target
+
+
 class Documents:
     """The two files that kern alone writes, at the top level of one working tree."""
 
@@ -33,11 +47,11 @@ class Documents:
         self._parsed: tuple[str, Spec] = ("", spec.parse(""))
 
     def read(self, name: str) -> str | None:
-        data = workspace.read(self._place(name))
+        data = workspace.read(real(self.root, name))
         return None if data is None else decode(data)
 
     def write(self, name: str, text: str) -> None:
-        place = self._place(name)
+        place = real(self.root, name)
         try:
             mode = stat.S_IMODE(os.stat(place).st_mode)
         except FileNotFoundError:
@@ -45,21 +59,6 @@ class Documents:
             os.umask(umask)
             mode = 0o666 & ~umask
         workspace.replace(place, encode(text), mode=mode, scratch=self.scratch)
-
-    def _place(self, name: str) -> Path:
-        """Where the file really lies: a link inside the repository is followed, one out of it
-        refused.
-        """
-        place = self.root / name
-        if place.is_symlink():
-            target = place.resolve()
-            if not target.is_relative_to(self.root):
-                raise UsageError(
-                    f"{name} is a link out of the repository: {target}",
-                    hint=f"put the file itself into {self.root}",
-                )
-            return target
-        return place
 
     def form(self, name: str) -> str | None:
         """What stands there: the target of a link, "" for a file, None for anything else."""
@@ -76,9 +75,8 @@ class Documents:
         if form is None or self.form(name) == form or not os.path.lexists(place):
             return False
         with contextlib.suppress(OSError, KernError):
-            inside = place.resolve().is_relative_to(self.root)
-            if inside and stat.S_ISREG(place.stat().st_mode):  # no pipe, nothing from elsewhere
-                text = decode(place.read_bytes())
+            found = self.read(name)  # no pipe, nothing from elsewhere
+            text = text if found is None else found
         if place.is_symlink():
             place.unlink()
         else:
@@ -98,6 +96,11 @@ class Documents:
 
     def spec_text(self) -> str:
         text = self.read(SPEC)
+        if text is None and (target := self.form(SPEC)):
+            raise UsageError(
+                f"{SPEC} is a link to {target}, which is not there",
+                hint=f"make that file, or put {SPEC} itself into {self.root}",
+            )
         if text is None:
             raise UsageError(
                 f"there is no {SPEC} in {self.root}",
@@ -145,8 +148,8 @@ class Documents:
 
     def written(self) -> int:
         """When SPEC.md was last written, seconds since the epoch."""
-        return int(os.stat(self._place(SPEC)).st_mtime)
+        return int(os.stat(real(self.root, SPEC)).st_mtime)
 
     def _stamp(self) -> tuple[int, int, int]:
-        found = os.stat(self._place(SPEC))
+        found = os.stat(real(self.root, SPEC))
         return found.st_mtime_ns, found.st_size, found.st_ino

@@ -23,7 +23,7 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
     if busy := operations.under_way(repo):
         lines.append(f"a run would refuse to start: {busy}")
     if task is None:
-        return "\n".join([*lines, *_nothing(parsed)])
+        return plain.block("\n".join([*lines, *_nothing(parsed)]))
     mode = tier(task.spent(ATTEMPTS), subtask=task.parent is not None)
     lines.append(f"task:   {plain.line(task.text)}  (SPEC.md line {task.line})")
     lines.append(f"tier:   {mode}, {task.recent_attempts} attempt(s) noted")
@@ -47,7 +47,7 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
         if prompts:
             lines += [f"  | {line}" for line in plain.block(prompt.text).splitlines()]
     lines += ["", *_then(papers.spec_text(), task, iterations), *_waiting(parsed)]
-    return "\n".join(lines)
+    return plain.block("\n".join(lines))
 
 
 def _checks(checks: Checks) -> list[str]:

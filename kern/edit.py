@@ -1,7 +1,7 @@
 """Edits of SPEC.md and LEARNINGS.md: an edit changes the characters that it must and no others."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from kern import plain
@@ -12,9 +12,14 @@ NOTE_LIMIT = 300  # characters
 
 def mark(text: str, task: Task, marker: Marker) -> str:
     """Change the one character between the brackets."""
+    return mark_all(text, [(task, marker)])
+
+
+def mark_all(text: str, wanted: Iterable[tuple[Task, Marker]]) -> str:
     lines = text.split("\n")
-    line = lines[task.line - 1]
-    lines[task.line - 1] = line[: task.column] + marker + line[task.column + 1 :]
+    for task, marker in wanted:
+        line = lines[task.line - 1]
+        lines[task.line - 1] = line[: task.column] + marker + line[task.column + 1 :]
     return "\n".join(lines)
 
 
@@ -59,9 +64,20 @@ def research(findings: Sequence[tuple[str, str]]) -> list[str]:
 
 def annotate(text: str, task: Task, notes: Sequence[str]) -> str:
     """Put quote lines under the task, after what it has and before its subtasks."""
-    margin = task.margin + " " * (len(task.bullet) + 1)
-    after = max(task.end, *(note.end for note in task.notes), 0)  # in order, even below subtasks
-    return _insert(text, after, [margin + line for line in notes])
+    return annotate_all(text, [(task, notes)])
+
+
+def annotate_all(text: str, wanted: Iterable[tuple[Task, Sequence[str]]]) -> str:
+    lines = text.split("\n")
+    places = [
+        # in order, even below subtasks
+        (max(task.end, *(note.end for note in task.notes), 0), task, notes)
+        for task, notes in wanted
+    ]
+    for after, task, notes in sorted(places, key=lambda place: (-place[0], -place[1].end)):
+        margin = task.margin + " " * (len(task.bullet) + 1)
+        _insert(lines, after, [margin + line for line in notes])  # upwards: lines stay true
+    return "\n".join(lines)
 
 
 def add_subtasks(text: str, spec: Spec, task: Task, titles: Sequence[str]) -> str:
@@ -72,14 +88,15 @@ def add_subtasks(text: str, spec: Spec, task: Task, titles: Sequence[str]) -> st
     beside = [other.margin for other in spec.tasks if other.parent == index]
     margin = beside[-1] if beside else task.margin + " " * (len(task.bullet) + 1)
     new = [title for title in titles if title not in there]
-    return _insert(text, task.block_end, [f"{margin}{bullet} [ ] {title}" for title in new])
+    lines = text.split("\n")
+    _insert(lines, task.block_end, [f"{margin}{bullet} [ ] {title}" for title in new])
+    return "\n".join(lines)
 
 
-def _insert(text: str, after: int, new: Sequence[str]) -> str:
+def _insert(lines: list[str], after: int, new: Sequence[str]) -> None:
     """Insert lines after the 1-based line `after`, with its line ending."""
     if not new:
-        return text
-    lines = text.split("\n")
+        return
     anchor = lines[after - 1]
     last = after == len(lines)
     crlf = anchor.endswith("\r") or (last and len(lines) > 1 and lines[-2].endswith("\r"))
@@ -88,7 +105,6 @@ def _insert(text: str, after: int, new: Sequence[str]) -> str:
         lines[after - 1] = anchor.removesuffix("\r") + "\r"
         added[-1] = added[-1].removesuffix("\r")
     lines[after:after] = added
-    return "\n".join(lines)
 
 
 _HEADING = re.compile(r"^## (.+?)\r?$", re.M)

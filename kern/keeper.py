@@ -23,8 +23,8 @@ class Keeper:
         self.sink(Warned(text))
 
     def keep(self, key: Key, name: str, tree: str, parent: str) -> str:
-        """A commit of the whole tree under the task's attempts; its short ref name. With the start
-        ref as its parent, `git show` shows what the attempt changed and nothing else.
+        """A commit of the whole tree under the task's attempts; its short ref name. With what was
+        there before as its parent, `git show` shows what the attempt changed and nothing else.
         """
         text = plain.line(key.text)
         message = f"kern attempt {name}: {plain.line(text, 60)}\n\nKern-Task: {text}\n"
@@ -76,7 +76,7 @@ class Keeper:
         old = {path: entries[0] for path, entries in change.items() if path not in touched}
         ref = ""
         if old:
-            ref = self.keep(start.task, name, now, start.commit)
+            ref = self.keep(start.task, name, now, refs.before(self.repo, start))
             self._put_back(old)
         self.index_back(start)
         return ref

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from filelock import FileLock, SoftFileLock, Timeout
 from kern import workspace
 from kern.errors import KernError
 from kern.workspace import Scope
+
+_PID = re.compile(r"[0-9]{1,9}")  # a number that the kernel takes
 
 
 @contextlib.contextmanager
@@ -53,7 +56,7 @@ def holder(where: Scope) -> tuple[int, str] | None:
     """PID and host as the marker has them."""
     raw = workspace.read(where.lock / "pid")
     lines = (raw or b"").decode("utf-8", "replace").split()
-    if len(lines) >= 2 and lines[0].isdigit():
+    if len(lines) >= 2 and _PID.fullmatch(lines[0]):
         return int(lines[0]), lines[1]
     return None
 
@@ -76,8 +79,8 @@ def _held(git_dir: Path) -> KernError:
 def _holder_of(git_dir: Path) -> int:
     """The live holder's pid; 0 where it has not told it yet."""
     for _ in range(20):
-        said = (workspace.read(git_dir / "kern.holder") or b"").strip()
-        if said.isdigit() and _alive(int(said)):
+        said = (workspace.read(git_dir / "kern.holder") or b"").decode("ascii", "replace").strip()
+        if _PID.fullmatch(said) and _alive(int(said)):
             return int(said)
         time.sleep(0.05)
     return 0

@@ -2,6 +2,7 @@
 nothing.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -113,7 +114,7 @@ class Observer:
         """The stage files that count: of this task and, from stage 2 on, of this attempt."""
         found: dict[Stage, StageFile] = {}
         for stage in Stage:
-            value = workspace.load(self.scope, stage)
+            value = load(self.scope, stage)
             if value is None or named(value) != key:
                 continue
             if stage is Stage.RESEARCH or _kern(value).get("attempt") == attempt:
@@ -184,6 +185,17 @@ class Observer:
         own = filters.cleaned(self.repo, self.repo.changed(tip.parents[0], start.tree))
         carried = history.changed_by(self.repo, tip)
         return any(carried[path][1] == own[path][1] for path in carried.keys() & own.keys())
+
+
+_ID = re.compile(r"[0-9a-f]{40,64}")
+_IDS = {Stage.IMPLEMENT: ("base", "start", "tree")}
+
+
+def load(scope: Scope, stage: Stage) -> StageFile | None:
+    """The stage file, where it names git's objects as kern does."""
+    value = workspace.load(scope, stage)
+    ids = [str(_kern(value).get(name)) for name in _IDS.get(stage, ("base",))]
+    return value if all(map(_ID.fullmatch, ids)) else None
 
 
 def named(value: StageFile) -> Key:

@@ -3,15 +3,16 @@
 import re
 
 # C0 and C1 controls but tab and newline, and the characters that reorder or hide text.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
 
 
 def block(text: str) -> str:
     """Lines stay lines; escape sequences and control characters go."""
-    return _UNSAFE.sub("", _ESCAPE.sub("", text.replace("\r\n", "\n")))
+    return UNSAFE.sub("", _ESCAPE.sub("", text.replace("\r\n", "\n")))
 
 
 def line(text: str, limit: int = 300) -> str:

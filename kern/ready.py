@@ -20,6 +20,7 @@ def prepare(folder: Path) -> tuple[Repo, Documents, Spec, Settings]:
     found = repo.open_at(folder)
     head = found.head()
     papers = Documents(found.root)
+    papers.read(LEARNINGS)
     for name in (SPEC, LEARNINGS):
         entry = found.entries(head.commit).get(name) if papers.form(name) else None
         if entry and entry.mode == "120000":

@@ -12,6 +12,7 @@ from kern import edit
 from kern.spec import Key, Kind, Marker, Note, Spec, Task, parse
 
 _MARKER = re.compile(r"\[[ ~xX]\]")
+_OURS, _THEIRS = re.compile(r"^<{7} ", re.M), re.compile(r"^>{7} ", re.M)
 _MANY = 2000  # lines; more of them are compared by what is rare among them
 
 
@@ -125,10 +126,10 @@ def _restore_notes(before: str, old: Spec, text: str) -> tuple[str, list[str]]:
         ]
         if notes:
             lost.append((now, notes))
-    for now, notes in sorted(lost, key=lambda pair: -pair[0].end):  # upwards: lines stay true
-        lines = [line for note in notes for line in _lines(note)]
-        text = edit.annotate(text, now, lines)
-    return text, [f"notes put back that vanished from SPEC.md under: {now.text}" for now, _ in lost]
+    again = [(now, [line for note in notes for line in _lines(note)]) for now, notes in lost]
+    return edit.annotate_all(text, again), [
+        f"notes put back that vanished from SPEC.md under: {now.text}" for now, _ in lost
+    ]
 
 
 def _lines(note: Note) -> list[str]:
@@ -164,15 +165,16 @@ def _restore_markers(before: str, old: Spec, text: str) -> tuple[str, list[str]]
     now = parse(text)
     marks = {task.key: task.marker for task in old.tasks}
     wanted = {new.line: marks[key] for key, new in _matches(before, old, text, now).items()}
-    said: list[str] = []
-    for task in now.tasks:
-        marker = wanted.get(task.line, Marker.PENDING)
-        if marker is not task.marker:
-            said.append(
-                f"marker [{task.marker}] that kern did not set, now [{marker}]: {task.text}"
-            )
-            text = edit.mark(text, task, marker)
-    return text, said
+    wrong = [
+        (task, marker)
+        for task in now.tasks
+        if (marker := wanted.get(task.line, Marker.PENDING)) is not task.marker
+    ]
+    said = [
+        f"marker [{task.marker}] that kern did not set, now [{marker}]: {task.text}"
+        for task, marker in wrong
+    ]
+    return edit.mark_all(text, wrong), said
 
 
 def single_active(text: str, preferred: Key | None) -> tuple[str, list[str]]:
@@ -181,12 +183,9 @@ def single_active(text: str, preferred: Key | None) -> tuple[str, list[str]]:
     if len(active) < 2:
         return text, []
     stays = next((task for task in active if task.key == preferred), active[0])
-    said = []
-    for task in active:
-        if task is not stays:
-            text = edit.mark(text, task, Marker.PENDING)
-            said.append(f"more than one [~]: line {task.line} goes back to [ ]: {task.text}")
-    return text, said
+    others = [task for task in active if task is not stays]
+    said = [f"more than one [~]: line {task.line} goes back to [ ]: {task.text}" for task in others]
+    return edit.mark_all(text, [(task, Marker.PENDING) for task in others]), said
 
 
 def learnings(before: str, after: str | None) -> tuple[str, list[str]]:
@@ -240,6 +239,14 @@ def _opcodes(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, in
 def _bare(lines: list[str]) -> list[str]:
     """Lines as they are compared: a changed marker or line end makes no other line."""
     return [_MARKER.sub("[ ]", line, count=1).rstrip() for line in lines]
+
+
+def in_conflict(text: str) -> bool:
+    """Whether a merge left its marks; two searches, since one for both would look for the end anew
+    at every beginning.
+    """
+    begin = _OURS.search(text)
+    return begin is not None and _THEIRS.search(text, begin.end()) is not None
 
 
 def new_faults(before: str, after: str) -> list[str]:

@@ -3,7 +3,7 @@
 from kern import edit, history, refs, workspace
 from kern.documents import Documents
 from kern.keeper import Keeper
-from kern.observe import Situation, named
+from kern.observe import Situation, load, named
 from kern.pipeline import Stage
 from kern.repo import Repo
 from kern.settling import drop_start, sweep
@@ -58,15 +58,14 @@ class Recovery:
         assert start is not None
         self.keeper.enforce(at.head, start)
         self.keeper.undo_commits(start, "stage 3")
-        second = workspace.load(self.scope, Stage.IMPLEMENT)
+        second = load(self.scope, Stage.IMPLEMENT)
         if (
             second
             and named(second) == start.task
             and second["kern"].get("attempt") == start.attempt
         ):
-            self.keeper.keep(
-                start.task, str(start.attempt), str(second["kern"]["tree"]), start.commit
-            )
+            parent = refs.before(self.repo, start)
+            self.keeper.keep(start.task, str(start.attempt), str(second["kern"]["tree"]), parent)
         ref = self.keeper.back_to(start, f"{start.attempt}-killed")
         kept = f": its work is kept as {ref}, the tree is as it was before" if ref else ""
         self.keeper.warn(f"no longer in progress: {start.task.text}{kept}")

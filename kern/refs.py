@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kern import plain
 from kern.errors import KernError
-from kern.repo import Head, Repo
+from kern.repo import GitFailed, Head, Repo
 from kern.spec import Key
 
 START = "refs/kern/start"
@@ -41,16 +41,27 @@ def starts(repo: Repo) -> list[tuple[str, StartRef]]:
         if len(fields) < 5:
             continue
         ref, commit, tree, parents, message = fields
-        said = dict(re.findall(r"^(Kern-[A-Za-z]+): ?(.*)$", message, re.M))
         ids = parents.split()
-        if len(ids) < 2 or "Kern-Key" not in said:
+        read = said(message)
+        if len(ids) < 2 or read is None:
             continue
-        key = Key(*json.loads(said["Kern-Key"]))
-        attempt = int(said.get("Kern-Attempt", "1"))
+        key, attempt = read
         guard = ids[2] if len(ids) > 2 else ""
         start = StartRef(ref, commit, tree, ids[0], ids[1], guard, key, attempt)
         found.append((ref.removeprefix(prefix).removesuffix("/@"), start))
     return found
+
+
+def said(message: str) -> tuple[Key, int] | None:
+    """Task and attempt in the message of a start ref; None where it is not kern's."""
+    lines = dict(re.findall(r"^(Kern-[A-Za-z]+): ?(.*)$", message, re.M))
+    try:
+        parent, text, nth = json.loads(lines["Kern-Key"])
+        attempt = int(lines.get("Kern-Attempt", "1"))
+    except (KeyError, ValueError, TypeError, RecursionError):
+        return None
+    known = isinstance(parent, str) and isinstance(text, str) and isinstance(nth, int)
+    return (Key(parent, text, nth), attempt) if known else None
 
 
 def _none(repo: Repo, prefix: str) -> bool:
@@ -79,6 +90,13 @@ def write_start(
     return StartRef(ref, commit, tree, head.commit, staged, guarded, key, attempt)
 
 
+def before(repo: Repo, start: StartRef) -> str:
+    """What a kept attempt stands on: the tree before it, and not git's own configuration, in which
+    a password may stand: a person may push what was kept.
+    """
+    return repo.commit_object(start.tree, (start.base,), f"before attempt {start.attempt}\n")
+
+
 def delete(repo: Repo, ref: str, old: str = "") -> None:
     repo.git("update-ref", "-d", ref, *([old] if old else []))
 
@@ -89,14 +107,22 @@ def keep(repo: Repo, slug: str, name: str, tree: str, message: str, parent: str)
     """
     for suffix in range(1000):
         ref = f"{ATTEMPTS}/{slug}/{name}" + (f"+{suffix}" if suffix else "")
-        code, out, _ = repo.run("rev-parse", "--verify", "-q", f"{ref}^{{tree}}")
-        if code:
+        there = _tree(repo, ref)
+        if not there:
             commit = repo.commit_object(tree, (parent,), message)
-            repo.git("update-ref", ref, commit, "0" * len(commit))
-            return ref.removeprefix("refs/")
-        if out.decode().strip() == tree:
+            argv = ("update-ref", ref, commit, "0" * len(commit))
+            code, _, err = repo.run(*argv)
+            there = _tree(repo, ref) if code else tree
+            if not there:  # else the kern of another worktree was quicker
+                raise GitFailed(argv, code, err)
+        if there == tree:
             return ref.removeprefix("refs/")
     raise KernError(f"more than 1000 refs under {ATTEMPTS}/{slug}", hint="kern clean --older 0d")
+
+
+def _tree(repo: Repo, ref: str) -> str:
+    code, out, _ = repo.run("rev-parse", "--verify", "-q", f"{ref}^{{tree}}")
+    return "" if code else out.decode().strip()
 
 
 def kept(repo: Repo, slug: str = "") -> list[tuple[str, int]]:

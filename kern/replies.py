@@ -14,6 +14,7 @@ Buffer = Any  # bytes or mmap: what `re` and slicing take alike
 Object = dict[str, Any]
 
 OBJECT_LIMIT = 1 << 20  # bytes; a larger object is read only when it is the result
+DEPTH_LIMIT = 200  # a deeper object is left out: not every Python could write it down again
 STRING_LIMIT = 1 << 19  # bytes; a longer string in the result is cut in its middle
 # A string that is never closed is one token to the end: to look for its end at every quote would
 # hang.
@@ -70,6 +71,8 @@ def _spans(buffer: Buffer, start: int = 0, stop: int | None = None) -> Iterator[
                 within = 1
             elif depth == within and char == 0x7B:
                 begin = at
+            elif depth > DEPTH_LIMIT:
+                begin = -1
             depth += 1
         elif depth:
             depth -= 1

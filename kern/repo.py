@@ -305,7 +305,7 @@ def open_at(folder: Path) -> Repo:
             f"not a git repository: {folder}", hint="git init, or cd into your project"
         )
     _, version, _ = probe.run("version")
-    found = re.search(rb"(\d+)\.(\d+)", version)
+    found = re.search(rb"(\d{1,9})\.(\d{1,9})", version)
     if found and (int(found[1]), int(found[2])) < OLDEST:
         raise UsageError(f"git {found[0].decode()} is too old", hint="install git 2.38 or newer")
     root, git_dir, common = (Path(line).resolve() for line in lines[:3])

@@ -79,7 +79,7 @@ class Settling:
         second = at.files[Stage.IMPLEMENT]
         start, tree = trees(second)
         reason = str(second["kern"]["outcome"]).partition(": ")[2] or "no reason given"
-        ref = self.keeper.keep(key, str(at.attempt), tree, _before(at))
+        ref = self.keeper.keep(key, str(at.attempt), tree, self._before(at))
         change = self.repo.changed(start, tree)
         put_back(self.keeper, at, {path: old for path, (old, _) in change.items()}, known=tree)
         if at.start:
@@ -110,6 +110,12 @@ class Settling:
             return not (other.get("fault") and other["tree"] == other["start"])
         return proof.same_failure(one.get("red"), other.get("red"))
 
+    def _before(self, at: Situation) -> str:
+        """A commit of the tree before stage 2, where its ref still stands."""
+        if at.start:
+            return refs.before(self.repo, at.start)
+        return str(at.files[Stage.IMPLEMENT]["kern"]["base"])
+
     def release(self, at: Situation, *, exhausted: bool = False) -> Settled:
         """Row h, and a skip without a process: keep, put back, drop the ref, then one write."""
         key, task = opened(at)
@@ -119,7 +125,7 @@ class Settling:
         if second is not None and at.facts.saved in (Saved.DECOMPOSED, Saved.SKIPPED):
             start, tree = trees(second)
             if start != tree:
-                self.keeper.keep(key, f"{at.attempt}-stopped", tree, _before(at))
+                self.keeper.keep(key, f"{at.attempt}-stopped", tree, self._before(at))
                 old = {path: entries[0] for path, entries in self.repo.changed(start, tree).items()}
                 put_back(self.keeper, at, old, known=tree)
             if at.start:
@@ -209,11 +215,6 @@ def _lf(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _before(at: Situation) -> str:
-    """The commit that holds the tree before stage 2, where its ref still stands."""
-    return at.start.commit if at.start else str(at.files[Stage.IMPLEMENT]["kern"]["base"])
-
-
 def history_name(time: str, task: str) -> str:
     words = re.sub(r"[^a-z0-9]+", "-", task.lower()).strip("-")[:40].strip("-")
-    return f"{time.replace(':', '').replace('-', '')}-{words or 'task'}"
+    return f"{re.sub('[^0-9TZ]', '', time)[:16]}-{words or 'task'}"

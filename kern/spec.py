@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
 
 _KINDS = {str(kind): kind for kind in Kind}
-STUCK = "(no progress; "  # ends an attempt note: the rest of the tier is not worth trying
+STUCK = "(no progress; "  # ends an attempt note: the rest of the tier is spent
 _STUCK = re.compile(r"\(no progress; kept: \S+\)$")
 
 
@@ -81,7 +81,6 @@ class Task(NamedTuple):
 
     @property
     def recent_attempts(self) -> int:
-        """Those since the last `Skipped` note."""
         return self._rounds(0)[-1]
 
     def spent(self, attempts: int) -> int:
@@ -219,8 +218,6 @@ class _Reader:
             if above.subtasks is None:
                 above.subtasks = []
             above.subtasks.append(len(self.drafts))
-        for index in self.stack:
-            self.drafts[index].block_end = number
         self.stack.append(len(self.drafts))
         column, margin = match.start("mark"), margin.lstrip("\ufeff")
         self.drafts.append(
@@ -228,8 +225,12 @@ class _Reader:
         )
 
     def _leave(self, indent: int) -> None:
+        """A task that ends hands its last line to the one above: not each line to all of them."""
         while self.stack and self.drafts[self.stack[-1]].indent >= indent:
-            self.stack.pop()
+            ended = self.drafts[self.stack.pop()]
+            if self.stack:
+                above = self.drafts[self.stack[-1]]
+                above.block_end = max(above.block_end, ended.block_end)
 
     def _own(self, number: int, line: str, stripped: str, *, inside: bool = False) -> None:
         """`inside` a fence or comment a line belongs to what the opening line belonged to."""
@@ -237,9 +238,8 @@ class _Reader:
             self._leave(_columns(line[: len(line) - len(stripped)]))
         if not self.stack:
             return
-        for index in self.stack:
-            self.drafts[index].block_end = number
         owner = self.drafts[self.stack[-1]]
+        owner.block_end = number
         if not owner.subtasks:
             owner.end = number
         quoted = stripped[1:].strip() if stripped[0] == ">" and not inside else ""
@@ -269,6 +269,7 @@ class _Reader:
             said = f"the {what} opened here is never closed and hides {hides}"
             unclosed = Diagnostic(self.opened, said)
             self.diagnostics.append(unclosed)
+        self._leave(-1)
         seen: dict[tuple[str, str], int] = {}
         tasks: list[Task] = []
         drafts = self.drafts

@@ -156,11 +156,13 @@ class Caller:
     def _guidance(self) -> str:
         """The project's advice to agents, where it is the project's own and not too large."""
         for name in claude.GUIDANCE:
-            place = (self.root / name).resolve()
+            place = Path(os.path.realpath(self.root / name))
             if place.is_relative_to(self.root) and place.is_file():
                 if place.stat().st_size <= claude.GUIDANCE_LIMIT:
                     return str(place)
                 self.sink(Warned(f"{name} is too large to hand to research: left out"))
+            elif place.is_file():
+                self.sink(Warned(f"{name} is a link out of the repository: research goes without"))
         return ""
 
     def _environment(

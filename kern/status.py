@@ -95,4 +95,4 @@ def text(found: dict[str, Any]) -> str:
         f"line {fault['line']}: {plain.line(fault['message'])}" for fault in found["diagnostics"]
     ]
     lines += ["", f"stage files: {found['folder']}"]
-    return "\n".join(lines)
+    return plain.block("\n".join(lines))

@@ -18,7 +18,7 @@ def skipped_hook(lines: Iterable[str], hooks: Sequence[str]) -> str:
     for line in lines:
         try:
             event = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if not isinstance(event, dict) or "/" in (sid := str(event.get("sid"))):
             continue

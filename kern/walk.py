@@ -5,7 +5,6 @@ Which step is next, `pipeline.resume` says; here it is done. Two rules hold thro
 never on disk before HEAD has it, and work is kept, then put back, then noted.
 """
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -30,8 +29,6 @@ from kern.snapshot import Snapshots
 from kern.spec import Key, Kind, Marker, Spec, Task
 from kern.stages import Caller, Said, stage_file
 from kern.workspace import Scope
-
-_CONFLICT = re.compile(r"^<{7} .*?^>{7} ", re.M | re.S)
 
 
 class Walk:
@@ -231,7 +228,8 @@ class Walk:
         papers = self.custody.take()
         failed = self.committer.commit(at, task, ask=ask)
         for name, known in zip((SPEC, LEARNINGS), papers.texts, strict=True):
-            if _CONFLICT.search(self.papers.read(name) or "") and not _CONFLICT.search(known):
+            fresh = self.papers.read(name) or ""
+            if reconcile.in_conflict(fresh) and not reconcile.in_conflict(known):
                 self.papers.write(name, known)
                 self.keeper.warn(
                     f"a hook left conflict marks in {name}: put back; see `git stash list`"

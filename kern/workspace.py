@@ -45,8 +45,7 @@ class Scope:
             flat = f"{flat[:40]}-{_digest(self.branch)}"
         return self.base / f"{self.project}-{flat}.lock.d"
 
-    def stage_file(self, stage: Stage, attempt: int = 0) -> Path:
-        """`attempt`: stage 2's of an earlier attempt."""
+    def stage_file(self, stage: Stage, attempt: int = 0) -> Path:  # stage 2's of an earlier one
         return self.folder / (f"attempt{attempt}.json" if attempt else f"stage{stage.number}.json")
 
     def transcript(self, role: Role) -> Path:
@@ -77,9 +76,8 @@ def _base(root: Path, temporary: Path, *, create: bool) -> tuple[Path, str]:
     moved = os.environ.get("KERN_DIR")
     if moved:
         base = Path(moved).expanduser().absolute()
-        if base.resolve().is_relative_to(root) and not base.resolve().is_relative_to(
-            root / ".kern"
-        ):
+        real = Path(os.path.realpath(base))
+        if real.is_relative_to(root) and not real.is_relative_to(root / ".kern"):
             raise UsageError(
                 f"KERN_DIR={base} lies in the working tree, where stage files would look like work",
                 hint=f"set it to a folder outside {root}, or below {root / '.kern'}",
@@ -232,11 +230,13 @@ def empty(folder: Path) -> None:
 
 def read(path: Path) -> bytes | None:
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device may never end
+            raise KernError(f"cannot read {path}: it is not a file", hint="put a file in its place")
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as exc:
-        raise KernError(f"cannot read {path}: {exc.strerror}") from exc
+        raise KernError(f"cannot read {path}: {exc.strerror}", hint="make it readable") from exc
 
 
 # ---------------------------------------------------------------- stage files
@@ -257,7 +257,7 @@ def load(where: Scope, stage: Stage, attempt: int = 0) -> dict[str, Any] | None:
         return None
     try:
         value = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) and isinstance(value.get("kern"), dict) else None
 

@@ -227,3 +227,19 @@ def survivors(pids: Path) -> list[psutil.Process]:
             if candidate.status() != psutil.STATUS_ZOMBIE:
                 found.append(candidate)
     return found
+
+
+@contextlib.contextmanager
+def patience(seconds: float) -> Iterator[None]:
+    """What would hang fails instead: a regular expression, the reading of a pipe."""
+
+    def lose(*_: object) -> None:
+        raise AssertionError(f"it took more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, lose)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -210,6 +210,14 @@ def test_deep_nesting_is_survived() -> None:
     assert list(replies.objects(dump(nested))) == [nested]
 
 
+def test_what_is_nested_too_deep_to_be_written_down_again_is_left_out() -> None:
+    def deep(levels: int) -> bytes:
+        return b'{"type":"result","more":' + b"[" * levels + b"]" * levels + b"}"
+
+    assert len(list(replies.objects(deep(150)))) == 1
+    assert list(replies.objects(deep(300) + dump(RESULT))) == [RESULT]
+
+
 # -------------------------------------------------------------------- large
 
 

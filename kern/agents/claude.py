@@ -77,7 +77,7 @@ def shown(stage: Role) -> tuple[str, ...]:
 
 def version(text: str) -> tuple[int, ...]:
     """The first version number in a text, as three numbers; empty where there is none."""
-    match = re.search(r"(\d+)\.(\d+)\.(\d+)", text)
+    match = re.search(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", text)
     return tuple(map(int, match.groups())) if match else ()
 
 
