@@ -385,7 +385,7 @@ def test_a_run_on_a_terminal_sends_it_nothing_of_others(
         ],
         implement=[
             {"run": work, "result": f"{NASTY}\n\nFAILED: {NASTY}", "fields": asked},
-            {"run": ["git config core.x y", *work], "result": f"{NASTY}\n\nSUCCESS"},
+            {"run": ["git config core.x y", *work, "echo 4 > m"], "result": f"{NASTY}\n\nSUCCESS"},
             {"run": ["echo 3 > n"], "result": f"{NASTY}\n\nSUCCESS"},
         ],
         commit=[{"run": [commit], "result": NASTY, "fields": asked}],
@@ -458,7 +458,7 @@ def test_an_agents_complaint_is_shown_without_its_control_characters(
     repo: Path, fake: Fake, kern: Kern, what: str
 ) -> None:
     fake.script(research=[COMPLAINTS[what]])
-    ran = kern("-v", "1", "0")
+    ran = kern("-v", "1", "0", "--no-wait")
     assert ran.code in (1, 3)
     harmless(ran.err)
     assert "\nkern: " in ran.err
@@ -524,7 +524,7 @@ def test_kern_writes_no_secret_of_its_surroundings_anywhere(
     fake.script(
         implement=[
             fails,
-            {**fails, "run": ["git config user.x y", "git switch -q -c other", *fails["run"]]},
+            {"run": ["git config user.x y", "git switch -q -c other"], "result": "FAILED: no"},
             {"run": ["echo 1 > n"], "result": "## Learned\nx\n\nSUCCESS"},
         ],
         commit=[{"run": ["git commit -q --allow-empty -m x"], "result": "x"}],
