@@ -9,6 +9,7 @@ import psutil
 
 from tests.matrix.parked import SIGNALS
 from tests.matrix.place import PERSONS, Place
+from tests.matrix.stories import Story
 
 # What the next kern keeps of work whose answer was never saved.
 _KEPT = re.compile(r"refs/kern/attempts/[\w-]+/\d+-(killed|commit|edited|retry|stopped)(\+\d+)? ")
@@ -72,7 +73,7 @@ def _touched(place: Place) -> list[str]:
     return [
         f"{name} of the person's was touched"
         for name, text in PERSONS.items()
-        if not (place.root / name).exists() or (place.root / name).read_text() != text
+        if place.read(name) != text
     ]
 
 
@@ -107,6 +108,15 @@ def of_the_story(told: Told, expected: Told, before: Sequence[str], forgotten: s
         if found != value:
             wrong.append(f"{name}: {found}\n  instead of {value}")
     return wrong
+
+
+def of_the_telling(story: Story, told: Told) -> list[str]:
+    """Whether the undisturbed kern told the story at all: the others are only compared with it."""
+    subjects = [line.partition("|")[0] for line in told.portrait["history"] if line]
+    commits = ["start", story.commits] if story.commits else ["start"]
+    wrong = [] if subjects == commits[::-1] else [f"the history is {subjects}"]
+    asked = " ".join(told.calls)
+    return wrong if asked == story.asks else [*wrong, f"asked {asked}, not {story.asks}"]
 
 
 def _asked(asked: list[str], rest: list[str]) -> list[str]:

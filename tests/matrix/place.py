@@ -123,9 +123,14 @@ class Place:
 
     # ---------------------------------------------------------------- looked at
 
+    def read(self, name: str) -> str:
+        """A file of the project; empty where there is none."""
+        path = self.root / name
+        return path.read_text() if path.exists() else ""
+
     @property
     def spec(self) -> str:
-        return (self.root / "SPEC.md").read_text()
+        return self.read("SPEC.md")
 
     def locks(self) -> list[Path]:
         holder = self.root / ".git" / "kern.holder"
@@ -166,14 +171,18 @@ class Place:
         trees = (str(kern.get(key)) for key in ("start", "tree"))
         return str([(objects / tree[:2] / tree[2:]).exists() for tree in trees]).encode()
 
+    def kept(self, name: str) -> bool:
+        """Whether the file is in what was kept of failed or ended work."""
+        refs = self.git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").split()
+        return any(self.git("ls-tree", "--name-only", ref, name) for ref in refs)
+
     def portrait(self) -> dict[str, Any]:
         """All that a run leaves and that no clock enters."""
 
         def told(*argv: str) -> list[str]:
             return self.git(*argv).splitlines()
 
-        learned = self.root / "LEARNINGS.md"
-        text = learned.read_text() if learned.exists() else ""
+        text = self.read("LEARNINGS.md")
         tree = told("ls-tree", "-r", "HEAD")
         in_head = any("LEARNINGS.md" in line for line in tree)
         return {
@@ -185,12 +194,12 @@ class Place:
             "status": told("status", "--porcelain"),
             "unstaged": told("diff"),
             "staged": told("diff", "--cached"),
-            "persons": {name: (self.root / name).read_text() for name in PERSONS},
+            "persons": [self.read(name) for name in PERSONS],
             "refs": told("for-each-ref", "--format=%(refname) %(tree)"),
             "left": sorted(p.name for p in self.out.iterdir() if p.name != "last"),
             "swept": sorted(
                 f"{number} {path.name}"
-                for number, walk in enumerate(sorted((self.out / "history").iterdir()))
+                for number, walk in enumerate(sorted(self.out.glob("history/*")))
                 for path in walk.iterdir()
             ),
             "locks": [path.name for path in self.folder.glob("kern/*.lock.d")],

@@ -28,6 +28,8 @@ class Story:
     """One task's walk. `kern 1 0` is run until SPEC.md holds `ends`; the first run is disturbed."""
 
     agent: dict[str, list[Step]]
+    asks: str = "research implement commit"  # whom, when nothing happens
+    commits: str = "do the task"
     ends: str = "- [x] add a greeting"
     spec: str = TASK
     hook: str = ""  # the repository's pre-commit
@@ -42,34 +44,55 @@ class Story:
 
 STORIES = {
     "learns": Story({"implement": [LEARNS]}),
-    "fails once": Story({"implement": [FAILS, WORKS]}, own=("BOOK",)),
+    "fails once": Story(
+        {"implement": [FAILS, WORKS]}, "research implement implement commit", own=("BOOK",)
+    ),
     "succeeds": Story({"implement": [WORKS]}),
     "decomposed": Story(
         {"research": [READY, NEXT], "implement": [FAILS, FAILS, FAILS, SPLITS]},
+        "research implement implement implement implement research",
+        commits="",
         ends="**Skipped:** the next one",
         own=("DECOMPOSE", "RELEASE"),
     ),
     "subtask skipped": Story(
         {"research": [READY, NEXT], "implement": [FAILS]},
+        "research implement implement implement research",
+        commits="",
         ends="**Skipped:** the next one",
         spec="- [ ] all\n  - [ ] add a greeting\n  - [ ] the next\n",
         own=("SKIP",),
     ),
     "no task": Story(
         {"research": [THERE, NEXT]},
+        "research research",
+        commits="",
         ends="**Skipped:** the next one",
         spec=f"{TASK}- [ ] the next\n",
         own=("SKIP_UNFIT",),
     ),
-    "kern commits": Story({"implement": [WORKS], "commit": [IDLE]}, own=("COMMIT",)),
+    "kern commits": Story(
+        {"implement": [WORKS], "commit": [IDLE]},
+        "research implement commit commit",
+        commits="add a greeting",
+        own=("COMMIT",),
+    ),
     "taken back": Story(
         {"implement": [WORKS], "commit": [SWEEPS, COMMITS]},
+        "research implement commit commit",
         or_else={"commit": [IDLE]},
         own=("COMMIT",),
     ),
     "rejected": Story(
-        {"implement": [WORKS, OTHER], "commit": [REJECTS, COMMITS]}, own=("COMMIT", "REJECT")
+        {"implement": [WORKS, OTHER], "commit": [REJECTS, COMMITS]},
+        "research implement commit implement commit",
+        own=("COMMIT", "REJECT"),
     ),
-    "hook refuses": Story({"implement": [WORKS, OTHER]}, hook=REFUSES, own=("COMMIT", "BOOK")),
+    "hook refuses": Story(
+        {"implement": [WORKS, OTHER]},
+        "research implement commit commit implement commit",
+        hook=REFUSES,
+        own=("COMMIT", "BOOK"),
+    ),
 }
 MAIN = ("learns", "fails once")

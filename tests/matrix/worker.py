@@ -26,6 +26,7 @@ from tests.writes import Kind
 
 MOST_RUNS = 5
 MOST_DEATHS = 60
+HALF = "half.txt"  # what an agent leaves that never answers
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,9 @@ class Telling:
         self, what: Sequence[str], own: Sequence[str], known: Collection[tuple[str, str]]
     ) -> Iterator[Case]:
         """`what` at each write, `own` only where (step, name) is not known from another story."""
+        if problems := judging.of_the_telling(self.story, self.ends[0]):
+            yield Case(self.name, "END", "of the undisturbed kern", WHAT[0], BAD, problems)
+            return
         self.place.furnish(self.story)
         steered = Steered(self.place)
         for stop in steered.stops():
@@ -172,18 +176,25 @@ class Telling:
         calls = self.place.calls.count(stage)
         played = [steps[min(number, len(steps) - 1)] for number in range(calls + 1)]
         last = {"kill": "parent", "signal": SIGNALS[what], "hang": 300}
-        dying = {**played[-1], "run": [*played[-1].get("run", ()), "setsid sleep 300 &"], **last}
+        half = [f"echo done > {HALF}"] if stage == "implement" else []
+        run = [*played[-1].get("run", ()), *half, "setsid sleep 300 &"]
+        dying = {**played[-1], "run": run, **last}
         self.place.script({**self.story.agent, stage: [*played[:-1], dying]})
 
     def _next_kerns(self) -> tuple[str, list[str]]:
         """What the next kerns make of what was left, until the story is over."""
         problems = judging.in_between(self.place)
+        half = (self.place.root / HALF).exists()
         forgotten = self.place.forget_unsaved()
+        # As if all had come to pass within a second: no time stamp tells SPEC.md from the commit.
+        os.utime(self.place.root / "SPEC.md")
         before = self.place.calls
         told = self._to_the_end()
         again = bool(forgotten) and told.calls[len(before) : len(before) + 1] == [forgotten]
         tries = [judging.of_the_story(told, end, before, forgotten) for end in self.ends]
         problems += judging.alive(self.place)
+        if half and not self.place.kept(HALF):
+            problems.append("what an agent had done when it was ended is lost")
         if tries[0] and not tries[-1]:
             return ELSE, problems
         return AGAIN if again else OK, problems + tries[0]
