@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.matrix import table
-from tests.matrix.cases import BAD, BEFORE, WHAT, Answer, Worker
+from tests.matrix.cases import BAD, BEFORE, WHAT, Answer, Case, Worker
 from tests.matrix.stories import MAIN, STORIES
 
 RESEARCHED = ["SPEC.md", "stage1.json", "SPEC.md"]
@@ -77,4 +77,8 @@ def test_the_table_has_a_row_for_each_boundary_and_names_what_is_bad(worker: Wor
     told = worker.ask("no task", ("SIGKILL",))
     rows = [line.split() for line in table.lines(told.cases)]
     assert ["skip", "unfit:", "SPEC.md", "."] in rows
-    assert table.faults([]) is not None
+    bad = Case("no task", "SELECT", "SPEC.md", "EIO", BAD, ["it was lost"])
+    rows = [line.split() for line in table.lines([*told.cases, bad])]
+    assert ["select:", "SPEC.md", ".", "!"] in rows
+    said = ["no task: EIO at select: SPEC.md", "    it was lost"]
+    assert [*table.faults([*told.cases, bad])] == said

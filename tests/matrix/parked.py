@@ -27,6 +27,7 @@ class Parked(Watcher):
         self.hears = hears
         self.now = "START"
         self.disturbed = False
+        self.full = 0  # the errno of each further write: a full disk stays full, an error passes
 
     def step(self, name: str) -> None:
         self.now = name
@@ -39,7 +40,7 @@ class Parked(Watcher):
 
     def _stop(self, when: str, name: str, kind: Kind) -> int:
         if self.disturbed:
-            return 0
+            return self.full if when == "before" and kind is not Kind.CALL else 0
         self._say({"when": when, "step": self.now, "name": name, "kind": kind})
         while (order := json.loads(self.hears.readline() or '"alone"')) != "go":
             if order == "alone":
@@ -66,7 +67,9 @@ class Parked(Watcher):
             place.write_text(held.replace(str(os.getppid()), str(os.getpid()), 1))
         if number := SIGNALS.get(order["what"], 0):
             os.kill(os.getpid(), number)
-        return FAULTS.get(order["what"], 0)
+        fault = FAULTS.get(order["what"], 0)
+        self.full = fault if fault == errno.ENOSPC else 0
+        return fault
 
 
 def _adopt_nobody() -> None:
