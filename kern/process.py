@@ -59,9 +59,7 @@ def run(
     """
     adopt_orphans()
     began = time.monotonic()
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as complaints:
-        given.write(stdin.encode("utf-8", "surrogateescape"))
-        given.seek(0)
+    with _temporary(stdin.encode("utf-8", "surrogateescape")) as given, _temporary() as complaints:
         with _spool(stdout) as spool:
             bystanders = _children()
             errors = spool if joined else complaints.fileno()
@@ -123,6 +121,19 @@ def _waiter(child: "subprocess.Popen[bytes]") -> Iterator[Callable[[], None]]:
         yield wait
     finally:
         os.close(ended)
+
+
+def _temporary(data: bytes = b"") -> IO[bytes]:
+    try:
+        file = tempfile.TemporaryFile()  # noqa: SIM115
+        file.write(data)
+        file.seek(0)
+    except OSError as exc:
+        raise KernError(
+            f"cannot write a temporary file in {tempfile.gettempdir()}: {exc.strerror}",
+            hint="free some space there, or set TMPDIR; then run kern again: it resumes",
+        ) from exc
+    return file
 
 
 @contextlib.contextmanager

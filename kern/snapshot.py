@@ -173,7 +173,10 @@ class Snapshots:
             return KernError(
                 "no space left for git's objects", hint="free some space, then run kern again"
             )
-        return KernError(f"git cannot store the working tree: {err.strip()[-300:]}")
+        return KernError(
+            f"git cannot store the working tree: {err.strip()[-300:]}",
+            hint="settle it, then run kern again: it resumes",
+        )
 
     # ------------------------------------------------------------ ignore rules
 

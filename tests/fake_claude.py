@@ -4,9 +4,10 @@ calls.
 
 The folder named by FAKE_CLAUDE holds `script.json`: for each stage a list of steps, the k-th call
 plays the k-th, the last one repeats. A step may hold, played in this order: `stderr`, `run` (shell
-lines), `signs` (of life, so many, 0.4 s apart), `sleep` (seconds), `kill` ("parent"), `stdout`
-(raw) or `megabytes` (of junk), else a `result` (the answer's text) with `fields` of the result
-object and `events` before it; `exit`. A stage without steps does what a good agent does.
+lines), `signs` (of life, so many, 0.4 s apart), `sleep` (seconds), `kill` ("parent") with another
+`signal` than SIGKILL and how long to `hang` after it, `stdout` (raw) or `megabytes` (of junk), else
+a `result` (the answer's text) with `fields` of the result object and `events` before it; `exit`. A
+stage without steps does what a good agent does.
 """
 
 import json
@@ -67,8 +68,8 @@ def play(step: dict, prompt: str) -> None:
         print("{}", flush=True)
     time.sleep(step.get("sleep", 0))
     if step.get("kill") == "parent":
-        os.kill(os.getppid(), signal.SIGKILL)
-        time.sleep(0.05)
+        os.kill(os.getppid(), step.get("signal", signal.SIGKILL))
+        time.sleep(step.get("hang", 0.05))
     if "stdout" in step:
         sys.stdout.write(step["stdout"])
     elif "megabytes" in step:

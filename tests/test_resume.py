@@ -4,7 +4,6 @@ The first run dies by SIGKILL, from the agent (`{"kill": "parent"}`) or after on
 writes; perhaps a person acts; then kern runs again and the git CLI tells.
 """
 
-import contextlib
 import json
 import os
 import re
@@ -12,28 +11,20 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from queue import Queue
 from typing import Any
 
 import pytest
 
 from kern import workspace
 from tests.conftest import Fake, Git, Ran, survivors
+from tests.matrix.stories import COMMITS, DONE, FAILS, LEARNS, SWEEPS, TASK, WORK, WORKS
 
 Script = list[dict[str, Any]]
 
 HERE = Path(__file__).parent
-TASK = "- [ ] add a greeting\n"
-WORK = ["sed -i s/seven/SEVEN/ a.txt", "echo work >> work.txt"]
-DONE = "Wrote it.\n\nSUCCESS"
-WORKS = {"run": WORK, "result": DONE}
-LEARNS = {"run": WORK, "result": "Wrote it.\n\n## Learned\nGreet late.\n\nSUCCESS"}
-FAILS = {"run": WORK, "result": "FAILED: it does not link"}
-COMMITS = {"commit": True, "result": "committed"}
 DIES = {"kill": "parent"}
 HALFWAY = {"run": WORK, "kill": "parent"}  # the work is in the tree, the answer never came
 
@@ -55,13 +46,11 @@ class Stable:
         argv: Sequence[str],
         cwd: Path,
         where: str = "",
-        env: Mapping[str, str] | None = None,
     ) -> Ran:
-        job = {"argv": argv, "cwd": str(cwd), "env": {**os.environ, **(env or {})}, "where": where}
+        job = {"argv": argv, "cwd": str(cwd), "env": {**os.environ}, "where": where}
         assert self.process.stdin and self.process.stdout
         print(json.dumps(job), file=self.process.stdin, flush=True)
         said = json.loads(self.process.stdout.readline())
-        self.writes: list[str] = said["writes"]
         return Ran(said["code"], said["out"], said["err"])
 
     def close(self) -> None:
@@ -296,8 +285,6 @@ def test_unmarked_on_the_other_branch_the_task_is_done_there(bench: Bench) -> No
 
 
 # ------------------------------------------------------------ b: a commit that is not the task's
-
-SWEEPS = {"run": ["git add --all", "git commit -qm 'sweep up'"], "result": "committed"}
 
 
 @pytest.mark.parametrize("cleaned", [False, True])
@@ -959,156 +946,3 @@ def test_private_indexes_of_killed_runs_do_not_pile_up(bench: Bench) -> None:
     bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
     bench.resumed()
     assert not list((bench.root / ".git").rglob("*index-*"))
-
-
-# ------------------------------------------------------------ killed after each of kern's writes
-
-STORIES: dict[str, dict[str, Script]] = {
-    "success": {"implement": [LEARNS]},
-    "fails, then succeeds": {"implement": [FAILS, LEARNS]},
-}
-
-
-def portrait(place: Path, git: Git) -> dict[str, object]:
-    """All that a run leaves and that no clock enters."""
-    root, out = place / "project", place / "kern" / "project" / "main"
-
-    def told(*argv: str) -> list[str]:
-        return git(*argv, cwd=root).splitlines()
-
-    learned = (root / "LEARNINGS.md").read_text()
-    return {
-        "history": told("log", "--format=%s|%(trailers)"),
-        "tree": [line for line in told("ls-tree", "-r", "HEAD") if "LEARNINGS.md" not in line],
-        "learnings": re.sub(r"\d{4}-\d\d-\d\d", "DATE", learned),
-        "learned": git("show", "HEAD:LEARNINGS.md", cwd=root) == learned.rstrip("\n"),
-        "spec": (root / "SPEC.md").read_text(),
-        "status": told("status", "--porcelain"),
-        "unstaged": told("diff"),
-        "staged": told("diff", "--cached"),
-        "untracked": (root / "junk.txt").read_text(),
-        "refs": told("for-each-ref", "--format=%(refname) %(tree)"),
-        "left": sorted(p.name for p in out.iterdir() if p.name != "last"),
-        "swept": [sorted(os.listdir(walk)) for walk in (out / "history").iterdir()],
-        "locks": sorted(p.name for p in (place / "kern").glob("*.lock.d")),
-    }
-
-
-@dataclass
-class Case:
-    """One walk, killed after one write or not at all, and carried to its end by the next kern."""
-
-    place: Path
-    stable: Stable
-    script: dict[str, Script]
-
-    def play(self, fresh: Path, where: str) -> "Case":
-        restore(fresh, self.place)
-        self.fake.script(**self.script)
-        self.first = self.kern(where)
-        self.writes = self.stable.writes
-        self.second = self.kern() if self.first.code else self.first
-        return self
-
-    def kern(self, where: str = "") -> Ran:
-        env = {"FAKE_CLAUDE": str(self.fake.folder), "KERN_DIR": str(self.place / "kern")}
-        return self.stable.kern(("1", "0"), self.place / "project", where, env)
-
-    @property
-    def fake(self) -> Fake:
-        return Fake(self.place / "fake")
-
-
-@dataclass
-class Expected:
-    """What a story leaves when nothing happens to it."""
-
-    portrait: dict[str, object]
-    writes: list[str]
-    stages: list[str]
-
-
-@pytest.fixture(scope="module")
-def told() -> dict[str, Expected]:
-    return {}
-
-
-@pytest.fixture
-def expected(bench: Bench, story: str, told: dict[str, Expected], tmp_path: Path) -> Expected:
-    if story not in told:
-        case = Case(tmp_path / "undisturbed", bench.stable, STORIES[story])
-        case.play(bench.states["fresh"], "none")
-        assert case.first.code == 0, case.first.err
-        left = portrait(case.place, bench.git)
-        assert left["left"] == ["history"] and not left["locks"]
-        told[story] = Expected(left, case.writes, case.fake.stages)
-    return told[story]
-
-
-def of_its_own(story: str, writes: list[str]) -> list[str]:
-    """The writes after which the story is killed: of a failure only what a success has not."""
-    if story == "success":
-        return writes
-    second_start = max(at for at, write in enumerate(writes) if write.startswith("update-ref"))
-    return writes[writes.index("stage2.json#2") : second_start + 1]
-
-
-RESEARCHED = ["SPEC.md", "stage1.json", "SPEC.md"]
-ATTEMPTED = ["update-ref", "stage2.json", "stage2.json"]  # the start ref; the answer; the outcome
-BOOKED = ["update-ref", "put-back", "put-back", "SPEC.md", "attempt1.json"]  # kept, back, noted
-FINISHED = ["stage3.json", "LEARNINGS.md", "SPEC.md", "delete-ref"]
-ORDER = {
-    "success": [*RESEARCHED, *ATTEMPTED, *FINISHED],
-    "fails, then succeeds": [*RESEARCHED, *ATTEMPTED, *BOOKED, *ATTEMPTED, *FINISHED],
-}
-
-
-@pytest.mark.parametrize("story", STORIES)
-def test_the_durable_steps_come_in_their_order(story: str, expected: Expected) -> None:
-    names = [write.partition("#")[0] for write in expected.writes]
-    steps = [name for name in names if name in {*ORDER[story]}]
-    assert steps[: len(ORDER[story])] == ORDER[story]
-    swept = names[names.index("delete-ref") + 1 :]
-    assert swept[-2:] == ["stage1.json", "last"]
-
-
-@pytest.mark.parametrize("story", STORIES)
-def test_killed_after_any_write_the_next_run_leaves_what_an_undisturbed_one_does(
-    bench: Bench, story: str, expected: Expected, tmp_path: Path
-) -> None:
-    helper = Stable()
-    stables: Queue[Stable] = Queue()
-    for one in (bench.stable, helper):
-        stables.put(one)
-
-    def killed(write: str) -> Case:
-        mine = stables.get()
-        try:
-            return Case(tmp_path / write, mine, STORIES[story]).play(bench.states["fresh"], write)
-        finally:
-            stables.put(mine)
-
-    writes = of_its_own(story, expected.writes)
-    with contextlib.closing(helper), ThreadPoolExecutor(2) as pool:
-        cases = list(pool.map(killed, writes))
-    for case, write in zip(cases, writes, strict=True):
-        assert case.first.code == -signal.SIGKILL, (write, case.first.err)
-        assert case.second.code == 0, (write, case.second.err)
-        assert portrait(case.place, bench.git) == expected.portrait, f"killed after {write}"
-        assert case.fake.stages == expected.stages, f"killed after {write}"
-
-
-@pytest.mark.parametrize("story", ["fails, then succeeds"])
-def test_killed_again_and_again_it_still_gets_there(
-    bench: Bench, story: str, expected: Expected
-) -> None:
-    """Each run dies after its first, its second or its third write."""
-    bench.fake.script(**STORIES[story])
-    deaths = 0
-    while (ran := bench.kern("1", "0", where=str(1 + deaths % 3))).code == -signal.SIGKILL:
-        deaths += 1
-        assert deaths < 60, "it makes no headway"
-    assert ran.code == 0, ran.err
-    assert deaths > 12
-    assert portrait(bench.place, bench.git) == expected.portrait
-    assert bench.fake.stages == expected.stages

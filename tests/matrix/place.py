@@ -1,0 +1,210 @@
+"""One repository with a person's own work in it, sealed from the machine: made, copied, seen."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import HERE, STRIPPED
+from tests.matrix.stories import Step, Story
+
+PERSONS = {
+    "own.txt": "mine, not committed\n",
+    "junk.txt": "untracked\n",
+    "staged.txt": "staged\n",
+}
+STAGES = ("research", "implement", "commit")
+CONFIG = """\
+[user]
+name = t
+email = t@example.com
+[init]
+defaultBranch = main
+[core]
+fsync = none
+"""
+
+
+class Place:
+    """The folder, with the project, kern's output folder and the agent's script in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.root = folder / "project"
+        self.out = folder / "kern" / "project" / "main"
+        self.fake = folder / "fake"
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(STRIPPED)}
+        bin_ = folder.parent / "bin"
+        self.env = {
+            **kept,
+            "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(folder.parent / "home"),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "KERN_DIR": str(folder / "kern"),
+            "FAKE_CLAUDE": str(self.fake),
+            "IS_SANDBOX": "1",  # tests may run as root in a container
+        }
+
+    def git(self, *argv: str) -> str:
+        done = subprocess.run(
+            ["git", *argv], cwd=self.root, env=self.env, capture_output=True, text=True, check=True
+        )
+        return done.stdout.rstrip("\n")
+
+    # ---------------------------------------------------------------- made
+
+    def furnish(self, story: Story) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._seal()
+        self.root.mkdir(parents=True)
+        self.fake.mkdir()
+        (self.fake / "calls.jsonl").touch()
+        (self.root / "SPEC.md").write_text(story.spec)
+        (self.root / "a.txt").write_text("one\ntwo\nthree\nfour\nfive\nsix\nseven\n")
+        (self.root / "own.txt").write_text("mine\n")
+        self.git("init", "--quiet", "--template=")
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message=start")
+        (self.root / "a.txt").write_text("one (mine)\ntwo\nthree\nfour\nfive\nsix\nseven\n")
+        for name, text in PERSONS.items():
+            (self.root / name).write_text(text)
+        self.git("add", "staged.txt")
+        if story.hook:
+            hook = self.root / ".git" / "hooks" / "pre-commit"
+            hook.parent.mkdir()
+            hook.write_text(story.hook)
+            hook.chmod(0o755)
+        self.script(story.agent)
+
+    def _seal(self) -> None:
+        """A home without a person's settings, and the scripted agent on PATH."""
+        home, program = Path(self.env["HOME"]), self.folder.parent / "bin" / "claude"
+        if program.exists():
+            return
+        for folder in (home, program.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+        (home / ".gitconfig").write_text(CONFIG)
+        body = (HERE / "fake_claude.py").read_text().partition("\n")[2]
+        program.write_text(f"#!{sys.executable} -IS\n{body}")
+        program.chmod(0o755)
+
+    def script(self, agent: dict[str, list[Step]]) -> None:
+        (self.fake / "script.json").write_text(json.dumps(agent))
+
+    # ---------------------------------------------------------------- the agent's calls
+
+    @property
+    def calls(self) -> list[str]:
+        lines = (self.fake / "calls.jsonl").read_text().splitlines()
+        return [json.loads(line)["stage"] for line in lines]
+
+    def forget_unsaved(self) -> str:
+        """Have the agent take its last call for never made if its answer was not saved: it will be
+        asked again and must say the same. The stage's name, if so.
+        """
+        calls = self.calls
+        spoken = self.out / f"transcript{STAGES.index(calls[-1]) + 1}.json" if calls else self.out
+        if not spoken.is_file():
+            return ""
+        # The first thing that kern writes of an answer is its file, wherever that went since.
+        saved = [*self.out.glob("*.json"), *self.out.glob("history/*/*.json")]
+        when = [path.stat().st_mtime_ns for path in saved if "transcript" not in path.name]
+        if max(when, default=0) >= spoken.stat().st_mtime_ns:
+            return ""
+        path = self.fake / "calls.jsonl"
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+        return calls[-1]
+
+    # ---------------------------------------------------------------- looked at
+
+    def read(self, name: str) -> str:
+        """A file of the project; empty where there is none."""
+        path = self.root / name
+        return path.read_text() if path.exists() else ""
+
+    @property
+    def spec(self) -> str:
+        return self.read("SPEC.md")
+
+    def locks(self) -> list[Path]:
+        holder = self.root / ".git" / "kern.holder"
+        found = [*self.folder.glob("kern/*.lock.d/pid"), *([holder] if holder.exists() else ())]
+        return [path for path in found if path.stat().st_size]
+
+    def fingerprint(self) -> str:
+        """All that the next kern's way depends on: files, index, refs, reflogs, answers."""
+        digest = hashlib.sha256(self.git("ls-files", "--stage", "-v").encode())
+        for path, data in self._files():
+            digest.update(f"\0{path}\0".encode() + data)
+        return digest.hexdigest()
+
+    def _files(self) -> Iterator[tuple[str, bytes]]:
+        for top, folders, names in os.walk(self.folder):
+            folders[:] = sorted(
+                name for name in folders if not name.endswith(".lock.d") and name != "objects"
+            )
+            if top.endswith(os.path.join(".git", "kern")):
+                continue
+            for name in sorted(names):
+                path = Path(top, name)
+                if name in ("index", "kern.lock", "kern.holder"):
+                    continue
+                if name == "calls.jsonl":
+                    yield name, " ".join(self.calls).encode()
+                elif name == "stage2.json":
+                    data = path.read_bytes()
+                    yield str(path), data + self._there(json.loads(data)["kern"])
+                elif path.is_symlink():
+                    yield str(path), os.readlink(path).encode()
+                elif top != str(self.out) or not name.startswith("."):
+                    yield f"{path} {path.stat().st_mode & 0o100}", path.read_bytes()
+
+    def _there(self, kern: dict[str, Any]) -> bytes:
+        """Which of the trees that stage 2 names git has; nothing else counts that no ref holds."""
+        objects = self.root / ".git" / "objects"
+        trees = (str(kern.get(key)) for key in ("start", "tree"))
+        return str([(objects / tree[:2] / tree[2:]).exists() for tree in trees]).encode()
+
+    def kept(self, name: str) -> bool:
+        """Whether the file is in what was kept of failed or ended work."""
+        refs = self.git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").split()
+        return any(self.git("ls-tree", "--name-only", ref, name) for ref in refs)
+
+    def portrait(self) -> dict[str, Any]:
+        """All that a run leaves and that no clock enters."""
+
+        def told(*argv: str) -> list[str]:
+            return self.git(*argv).splitlines()
+
+        text = self.read("LEARNINGS.md")
+        tree = told("ls-tree", "-r", "HEAD")
+        in_head = any("LEARNINGS.md" in line for line in tree)
+        return {
+            "history": told("log", "--format=%s|%(trailers)"),
+            "tree": [line for line in tree if "LEARNINGS.md" not in line],
+            "learnings": re.sub(r"\d{4}-\d\d-\d\d", "DATE", text),
+            "learned": self.git("show", "HEAD:LEARNINGS.md") == text.rstrip() if in_head else "",
+            "spec": self.spec,
+            "status": told("status", "--porcelain"),
+            "unstaged": told("diff"),
+            "staged": told("diff", "--cached"),
+            "persons": [self.read(name) for name in PERSONS],
+            "refs": told("for-each-ref", "--format=%(refname) %(tree)"),
+            "left": sorted(p.name for p in self.out.iterdir() if p.name != "last"),
+            "swept": sorted(
+                f"{number} {path.name}"
+                for number, walk in enumerate(sorted(self.out.glob("history/*")))
+                for path in walk.iterdir()
+            ),
+            "locks": [path.name for path in self.folder.glob("kern/*.lock.d")],
+        }
+
+
+def copy(source: Path, target: Path) -> None:
+    shutil.copytree(source, target, symlinks=True)

@@ -1,0 +1,98 @@
+"""What can happen to one task: a script for the agent, and how to tell that the story is over."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+Step = dict[str, Any]
+
+TASK = "- [ ] add a greeting\n"
+READY: Step = {"result": "- Files: a.txt:1-1\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY"}
+WORK = ["sed -i s/seven/SEVEN/ a.txt", "echo work >> work.txt"]
+DONE = "Wrote it.\n\nSUCCESS"
+WORKS = {"run": WORK, "result": DONE}
+OTHER = {"run": ["echo other >> other.txt"], "result": DONE}
+LEARNS = {"run": WORK, "result": "Wrote it.\n\n## Learned\nGreet late.\n\nSUCCESS"}
+FAILS = {"run": WORK, "result": "FAILED: it does not link"}
+SPLITS = {"result": "## Subtasks\n- [ ] one half\n- [ ] other half\n\nDECOMPOSED"}
+IDLE = {"result": "I looked at it"}
+COMMITS: Step = {"commit": True, "result": "committed"}
+SWEEPS = {"run": ["git add --all", "git commit -qm 'sweep up'"], "result": "committed"}
+REJECTS = {"result": "REJECT: it holds a password"}
+THERE = {"result": "NO_TASK: it is there already"}
+NEXT = {"result": "NO_TASK: the next one"}  # ends a story in which no commit does
+REFUSES = "#!/bin/sh\n! git diff --cached --name-only | grep -q work.txt\n"
+
+
+@dataclass(frozen=True)
+class Story:
+    """One task's walk. `kern 1 0` is run until SPEC.md holds `ends`; the first run is disturbed."""
+
+    agent: dict[str, list[Step]]
+    asks: str = "research implement commit"  # whom, when nothing happens
+    commits: str = "do the task"
+    ends: str = "- [x] add a greeting"
+    spec: str = TASK
+    hook: str = ""  # the repository's pre-commit
+    # Another end that is right as well: where stage 3's answer is saved and its commit was none,
+    # the next kern asks nobody and commits itself.
+    or_else: dict[str, list[Step]] = field(default_factory=dict)
+    own: tuple[str, ...] = ()  # the steps that no earlier story has
+
+    def steps(self, stage: str) -> list[Step]:
+        return self.agent.get(stage) or [{"research": READY, "commit": COMMITS}[stage]]
+
+
+STORIES = {
+    "learns": Story({"implement": [LEARNS]}),
+    "fails once": Story(
+        {"implement": [FAILS, WORKS]}, "research implement implement commit", own=("BOOK",)
+    ),
+    "succeeds": Story({"implement": [WORKS]}),
+    "decomposed": Story(
+        {"research": [READY, NEXT], "implement": [FAILS, FAILS, FAILS, SPLITS]},
+        "research implement implement implement implement research",
+        commits="",
+        ends="**Skipped:** the next one",
+        own=("DECOMPOSE", "RELEASE"),
+    ),
+    "subtask skipped": Story(
+        {"research": [READY, NEXT], "implement": [FAILS]},
+        "research implement implement implement research",
+        commits="",
+        ends="**Skipped:** the next one",
+        spec="- [ ] all\n  - [ ] add a greeting\n  - [ ] the next\n",
+        own=("SKIP",),
+    ),
+    "no task": Story(
+        {"research": [THERE, NEXT]},
+        "research research",
+        commits="",
+        ends="**Skipped:** the next one",
+        spec=f"{TASK}- [ ] the next\n",
+        own=("SKIP_UNFIT",),
+    ),
+    "kern commits": Story(
+        {"implement": [WORKS], "commit": [IDLE]},
+        "research implement commit commit",
+        commits="add a greeting",
+        own=("COMMIT",),
+    ),
+    "taken back": Story(
+        {"implement": [WORKS], "commit": [SWEEPS, COMMITS]},
+        "research implement commit commit",
+        or_else={"commit": [IDLE]},
+        own=("COMMIT",),
+    ),
+    "rejected": Story(
+        {"implement": [WORKS, OTHER], "commit": [REJECTS, COMMITS]},
+        "research implement commit implement commit",
+        own=("COMMIT", "REJECT"),
+    ),
+    "hook refuses": Story(
+        {"implement": [WORKS, OTHER]},
+        "research implement commit commit implement commit",
+        hook=REFUSES,
+        own=("COMMIT", "BOOK"),
+    ),
+}
+MAIN = ("learns", "fails once")
