@@ -68,6 +68,8 @@ class Place:
         (self.root / "SPEC.md").write_text(story.spec)
         (self.root / "a.txt").write_text("one\ntwo\nthree\nfour\nfive\nsix\nseven\n")
         (self.root / "own.txt").write_text("mine\n")
+        if story.settings:
+            (self.root / "kern.toml").write_text(story.settings)
         self.git("init", "--quiet", "--template=")
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message=start")

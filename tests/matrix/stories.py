@@ -13,6 +13,10 @@ WORKS = {"run": WORK, "result": DONE}
 OTHER = {"run": ["echo other >> other.txt"], "result": DONE}
 LEARNS = {"run": WORK, "result": "Wrote it.\n\n## Learned\nGreet late.\n\nSUCCESS"}
 FAILS = {"run": WORK, "result": "FAILED: it does not link"}
+# Each leaves another tree: the same one twice would be no progress.
+FAIL_AGAIN = [{**FAILS, "run": [*WORK, f"echo {n} > try.txt"]} for n in range(3)]
+BREAKS = {"run": ["echo broken >> work.txt"], "result": DONE}
+CHECKS = "[gates]\ncheck = 'cat work.txt 2>/dev/null; ! grep -qs broken work.txt'\n"
 SPLITS = {"result": "## Subtasks\n- [ ] one half\n- [ ] other half\n\nDECOMPOSED"}
 IDLE = {"result": "I looked at it"}
 COMMITS: Step = {"commit": True, "result": "committed"}
@@ -33,6 +37,7 @@ class Story:
     ends: str = "- [x] add a greeting"
     spec: str = TASK
     hook: str = ""  # the repository's pre-commit
+    settings: str = ""  # its kern.toml
     # Another end that is right as well: where stage 3's answer is saved and its commit was none,
     # the next kern asks nobody and commits itself.
     or_else: dict[str, list[Step]] = field(default_factory=dict)
@@ -49,14 +54,14 @@ STORIES = {
     ),
     "succeeds": Story({"implement": [WORKS]}),
     "decomposed": Story(
-        {"research": [READY, NEXT], "implement": [FAILS, FAILS, FAILS, SPLITS]},
+        {"research": [READY, NEXT], "implement": [*FAIL_AGAIN, SPLITS]},
         "research implement implement implement implement research",
         commits="",
         ends="**Skipped:** the next one",
         own=("DECOMPOSE", "RELEASE"),
     ),
     "subtask skipped": Story(
-        {"research": [READY, NEXT], "implement": [FAILS]},
+        {"research": [READY, NEXT], "implement": [*FAIL_AGAIN]},
         "research implement implement implement research",
         commits="",
         ends="**Skipped:** the next one",
@@ -87,6 +92,19 @@ STORIES = {
         {"implement": [WORKS, OTHER], "commit": [REJECTS, COMMITS]},
         "research implement commit implement commit",
         own=("COMMIT", "REJECT"),
+    ),
+    "gate": Story(
+        {"implement": [BREAKS, OTHER]},
+        "research implement implement commit",
+        settings=CHECKS,
+        own=("IMPLEMENT", "PROVE", "BOOK"),
+    ),
+    "no progress": Story(
+        {"research": [READY, NEXT], "implement": [FAILS, FAILS, SPLITS]},
+        "research implement implement implement research",
+        commits="",
+        ends="**Skipped:** the next one",
+        own=("BOOK", "RELEASE"),
     ),
     "hook refuses": Story(
         {"implement": [WORKS, OTHER]},
