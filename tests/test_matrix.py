@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.matrix import table
-from tests.matrix.cases import BAD, BEFORE, WHAT, Answer, Case, Worker
+from tests.matrix.cases import AGAIN, BAD, BEFORE, OK, WHAT, Answer, Case, Worker
 from tests.matrix.stories import MAIN, STORIES
 
 RESEARCHED = ["SPEC.md", "stage1.json", "SPEC.md"]
@@ -73,12 +73,19 @@ def test_killed_again_and_again_it_still_gets_there(worker: Worker) -> None:
     assert deaths > 12
 
 
-def test_the_table_has_a_row_for_each_boundary_and_names_what_is_bad(worker: Worker) -> None:
-    told = worker.ask("no task", ("SIGKILL",))
-    rows = [line.split() for line in table.lines(told.cases)]
-    assert ["skip", "unfit:", "SPEC.md", "."] in rows
+def test_the_table_has_a_row_for_each_boundary_and_names_what_is_bad() -> None:
+    good = [
+        Case("no task", "SELECT", "SPEC.md", "SIGKILL", OK),
+        Case("no task", "RESEARCH", "stage1.json", "SIGKILL", OK),
+        Case("succeeds", "SELECT", "SPEC.md", "SIGKILL", OK),
+        Case("succeeds", "IMPLEMENT", "attempt1.json", "SIGKILL", OK),
+        Case("succeeds", "IMPLEMENT", "attempt2.json", "SIGKILL", AGAIN),
+    ]
     bad = Case("no task", "SELECT", "SPEC.md", "EIO", BAD, ["it was lost"])
-    rows = [line.split() for line in table.lines([*told.cases, bad])]
-    assert ["select:", "SPEC.md", ".", "!"] in rows
+    rows = [line.split() for line in table.lines([*good, bad])]
+    assert rows[:2] == [["no", "succeeds"], ["task"]]
+    assert ["select:", "SPEC.md", ".", "!", "."] in rows
+    assert ["implement:", "attemptN.json", "a"] in rows
+    assert rows.index(["implement:", "attemptN.json", "a"]) == 3  # behind what comes before it
     said = ["no task: EIO at select: SPEC.md", "    it was lost"]
-    assert [*table.faults([*told.cases, bad])] == said
+    assert [*table.faults([*good, bad])] == said

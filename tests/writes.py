@@ -59,7 +59,7 @@ def watch(watcher: Watcher) -> None:
         return do
 
     def calling(argv: Any, **how: Any) -> process.Ran:
-        name = Path(how["stdout"]).name
+        name = Path(how.get("stdout", argv[0])).name
         watcher.begins(name, Kind.CALL)
         ran = call(argv, **how)
         watcher.wrote(name, Kind.CALL)
