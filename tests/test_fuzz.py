@@ -46,6 +46,7 @@ from kern.pipeline import Stage, Tier, resume
 from kern.spec import Kind, Marker, Spec, Task, parse
 from kern.workspace import Scope
 from tests.conftest import HERE, Git, patience
+from tests.test_plain import UNSAFE
 from tests.test_reconcile import shaken, tidy, within
 from tests.test_replies import ALL, dump
 from tests.test_replies import lines as by_line
@@ -248,7 +249,7 @@ def test_a_learning_is_added_behind_every_byte_that_was_there() -> None:
         data = document(chance)
         new = edit.add_learning(decode(data), "2025-01-31", said(chance), said(chance))
         assert encode(new).startswith(data)
-        assert not plain.UNSAFE.search(new[len(decode(data)) :].replace("\r\n", "\n"))
+        assert not UNSAFE.search(new[len(decode(data)) :].replace("\r\n", "\n"))
         joined = "".join("".join(entry.split()) for entry in edit.learnings(new))
         assert joined == "".join(new.split())
 
@@ -323,7 +324,7 @@ def test_any_answer_is_read_as_something_harmless() -> None:
             assert all(len(words) <= 300 and "\n" not in words for words in short)
             assert len(found.subtasks) <= answer.MOST_SUBTASKS
             for words in (*short, found.body, found.learned):
-                assert not plain.UNSAFE.search(words)
+                assert not UNSAFE.search(words)
             for mode in Tier:
                 word = verdict.decide(found, text, mode, subtask=False, objection=text)
                 assert isinstance(word, str)

@@ -19,12 +19,13 @@ from typing import Any
 
 import pytest
 
-from kern import dryrun, plain, refs
+from kern import dryrun, refs
 from kern import repo as repository
 from kern.documents import LEARNINGS, SPEC
 from kern.errors import KernError
 from tests.conftest import HERE, Fake, Git, Heard, Inline, Kern, patience, wait_for
 from tests.test_lock import Background, waiting
+from tests.test_plain import UNSAFE
 
 READY = "- Files: a.txt\n- Pattern: a.txt:1\n\nREADY"
 NASTY = "\x1b[5mblink\x1b]0;owned\x07 \x9b2J bell\x07 \u202eflip\u061c \x08\x7f\U000e0041\udcff"
@@ -342,7 +343,7 @@ def terminal(*argv: str, cwd: Path, width: int = 200) -> tuple[int, str]:
 def harmless(sent: str) -> None:
     assert "\x1b[5m" not in sent
     assert "\x1b]" not in sent
-    bad = plain.UNSAFE.search(OWN.sub("", sent))
+    bad = UNSAFE.search(OWN.sub("", sent))
     assert not bad, repr(sent[max(0, bad.start() - 80) : bad.end() + 20]) if bad else ""
     assert "Traceback" not in sent
 
@@ -400,7 +401,7 @@ def test_a_run_on_a_terminal_sends_it_nothing_of_others(
     assert "taken back" in sent
     text = (spoiled / SPEC).read_text()
     assert "**Attempt 3:**" in text
-    assert not plain.UNSAFE.search(text.replace("\x1b[5ma greeting\u202e", ""))
+    assert not UNSAFE.search(text.replace("\x1b[5ma greeting\u202e", ""))
     assert code == 1
 
 
@@ -431,6 +432,12 @@ def test_what_only_looks_sends_nothing_of_others_either(
         _, sent = terminal(*argv.split(), cwd=spoiled)
         harmless(sent)
         assert "blink" in sent
+    own.unlink()
+    own.symlink_to(tmp_path / "said")
+    for argv in ("doctor", "1 0"):  # the hint names the folder
+        _, sent = terminal(*argv.split(), cwd=spoiled)
+        harmless(sent)
+        assert "put the file itself into" in sent
 
 
 def test_data_for_a_pipe_is_exact_whatever_it_holds(spoiled: Path, kern: Kern, git: Git) -> None:

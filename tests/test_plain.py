@@ -9,7 +9,8 @@ import pytest
 from kern import plain
 
 UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029"
+    "\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
 )
 
 
@@ -33,6 +34,9 @@ UNSAFE = re.compile(
         ("\u202egnihtemos\u202c", "gnihtemos"),
         ("zero\u200bwidth\ufeff", "zerowidth"),
         ("line\u2028separator", "lineseparator"),
+        ("arabic\u061cmark", "arabicmark"),
+        ("\u206aold\u206f soft\xad\u180ehyphen", "old softhyphen"),
+        ("tags\U000e0001\U000e0068\U000e007f", "tags"),
         ("\udcff\ud83d", ""),
         ("lone escape \x1b", "lone escape "),
         ("", ""),
