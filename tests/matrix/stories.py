@@ -97,14 +97,13 @@ STORIES = {
         {"implement": [BREAKS, OTHER]},
         "research implement implement commit",
         settings=CHECKS,
-        own=("IMPLEMENT", "PROVE", "BOOK"),
+        own=("PROVE",),
     ),
     "no progress": Story(
         {"research": [READY, NEXT], "implement": [FAILS, FAILS, SPLITS]},
         "research implement implement implement research",
         commits="",
         ends="**Skipped:** the next one",
-        own=("BOOK", "RELEASE"),
     ),
     "hook refuses": Story(
         {"implement": [WORKS, OTHER]},
