@@ -16,7 +16,7 @@ from kern.errors import Exit, Interrupted, UsageError
 from kern.process import Ran
 from tests.conftest import HERE, survivors
 
-MARK = ("KERN_TEST_MARK", f"{os.getpid()}")  # another for each worker of the tests
+MARK = ("KERN_TEST_MARK", f"test {os.getpid()}")  # a suite beside this one has another
 
 # Ways in which a command of an agent leaves a process behind; each writes its pid and stays.
 STAY = "echo $$ >> pids; exec sleep 300 >/dev/null 2>&1"
