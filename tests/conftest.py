@@ -17,6 +17,13 @@ import psutil
 import pytest
 
 HERE = Path(__file__).parent
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Many tests wait for processes: one worker more than there are cores."""
+    return (os.cpu_count() or 1) + 1
+
+
 STRIPPED = ("GIT_", "ANTHROPIC_", "CLAUDE", "KERN_", "XDG_", "IS_SANDBOX")
 
 
