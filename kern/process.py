@@ -97,7 +97,9 @@ def _time_out(passed: float, total: float, silent: float, idle: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """`90` as `90 s`, `600` as `10 min`."""
+    """`90` as `90 s`, `600` as `10 min`, `21600` as `6 h`."""
+    if seconds >= 7200:
+        return f"{seconds / 3600:g} h"
     return f"{seconds / 60:g} min" if seconds >= 120 else f"{seconds:g} s"
 
 
