@@ -96,6 +96,31 @@ def status(as_json: AsJson = False) -> None:
 
 
 @app.command()
+def log(
+    task: Annotated[str, typer.Option(help="Only tasks with this in their text.")] = "",
+    run: Annotated[str, typer.Option(help="Only this run, by the beginning of its id.")] = "",
+    follow: Annotated[bool, typer.Option("-f", help="Go on as lines come.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what happened, from the journal."""
+    from kern import views
+
+    views.log(Path.cwd(), task, run, follow=follow, as_json=as_json)
+
+
+@app.command()
+def report(
+    since: Annotated[str, typer.Option(help="Age (2d, 12h) or date (2026-11-21).")] = "",
+    markdown: Annotated[bool, typer.Option("--md", help="Markdown for a pull request.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add up what was done, what it cost and what to review."""
+    from kern import views
+
+    print(views.report(Path.cwd(), since, markdown=markdown, as_json=as_json))
+
+
+@app.command()
 def path() -> None:
     """Print the folder with the stage files."""
     from kern import repo, workspace

@@ -11,9 +11,11 @@ from kern.events import (
     Event,
     GateEnded,
     GateStarted,
+    Learned,
     LimitReset,
     RunEnded,
     RunStarted,
+    StageFailed,
     StageFinished,
     StageRetried,
     StageStarted,
@@ -51,14 +53,7 @@ class Console:
     def __call__(self, event: Event) -> None:
         match event:
             case RunStarted():
-                self._say(
-                    f"kern in {event.root}, branch {event.branch}: {event.open_tasks} open task(s)"
-                )
-                self._say(f"stage files: {event.folder}")
-                if event.payer:
-                    self._say(f"pays: {plain.line(event.payer)}")
-                for gate in event.gates:
-                    self._say(f"gate {plain.line(gate, 160)}")
+                self._started(event)
             case TaskStarted():
                 self.task = event.task
                 resumed = f" (resumed: {event.resumed})" if event.resumed else ""
@@ -74,6 +69,8 @@ class Console:
                 self._say(f"{self.stage} ({plain.line(event.model, 40)}{again}{mode})", "blue")
             case StageFinished():
                 self._finished(event)
+            case StageFailed():
+                pass  # what follows is said: another try, or the end of the run
             case StageRetried():
                 self._say(
                     f"{plain.line(event.reason)}: again in {event.wait_seconds:.0f} s",
@@ -95,6 +92,8 @@ class Console:
             case TaskSettled():
                 detail = f": {plain.line(event.detail)}" if event.detail else ""
                 self._say(f"{event.outcome}{detail}", _STYLES[event.outcome])
+            case Learned():
+                self._say(f"learned: {plain.line(event.text, 160)}")
             case Warned():
                 self._say(f"warning: {plain.line(event.text, 600)}", "yellow")
             case Traced():
@@ -126,6 +125,14 @@ class Console:
     def close(self) -> None:
         if self.live:
             self.live.hide()
+
+    def _started(self, event: RunStarted) -> None:
+        self._say(f"kern in {event.root}, branch {event.branch}: {event.open_tasks} open task(s)")
+        self._say(f"stage files: {event.folder}")
+        if event.payer:
+            self._say(f"pays: {plain.line(event.payer)}")
+        for gate in event.gates:
+            self._say(f"gate {plain.line(gate, 160)}")
 
     def _finished(self, event: StageFinished) -> None:
         cost = f", ${event.cost_usd:.4f}" if event.cost_usd is not None else ""

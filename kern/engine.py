@@ -13,6 +13,7 @@ from kern import (
     bundle,
     choice,
     credential,
+    journal,
     lock,
     process,
     ready,
@@ -68,12 +69,13 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
     ready.agent(options.command)
     scope = workspace.scope(found.root, found.head().name)
     run_id = secrets.token_hex(8)
+    sink = journal.beside(sink, found, run_id)
     caller = Caller(
         found.root, scope, run_id, sink, options.command, settings, options.sleep, options.tick
     )
     payer = credential.payer(found.root, options.command)
     with process.signals(), lock.hold(scope, found.git_dir):
-        workspace.empty(found.git_dir / "kern")
+        workspace.empty(found.scratch)
         loop = Loop(Walk(found, scope, caller, templates, sink), options, sink)
         for notice in filter(None, (scope.notice, payer.warning)):
             sink(Warned(notice))
@@ -192,7 +194,12 @@ class Loop:
                 self.settled.append(settled)
                 if settled.outcome is not Outcome.DONE:
                     self.passed_over.add(settled.key)
-                self.sink(TaskSettled(settled.task, settled.outcome, settled.detail))
+                self.sink(
+                    TaskSettled(
+                        *(settled.task, settled.outcome, settled.detail),
+                        *(settled.commit, settled.proved),
+                    )
+                )
                 return True
         raise KernError(
             f"no end after {MOST_STEPS} steps: this is a fault in kern",

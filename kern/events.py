@@ -1,7 +1,7 @@
 """What happened, as frozen values. A `Sink` is a callable that takes one; it decides nothing."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from kern.pipeline import Outcome, Role
 from kern.proof import Result
@@ -43,6 +43,23 @@ class StageFinished:
     seconds: float
     cost_usd: float | None
     denied: tuple[str, ...] = ()
+    attempt: int = 1
+    model: str = ""
+    session: str = ""  # the agent's own id
+    turns: int | None = None
+    tokens: Mapping[str, int] = field(default_factory=dict)  # by kind, as the agent counts them
+
+
+@dataclass(frozen=True, slots=True)
+class StageFailed:
+    """A call that came to nothing, and may be made again; it can have cost all the same."""
+
+    stage: Role
+    task: str
+    reason: str
+    seconds: float
+    cost_usd: float | None
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +83,16 @@ class TaskSettled:
     task: str
     outcome: Outcome
     detail: str  # the commit, or the reason
+    commit: str = ""  # its full hash
+    proved: str = ""  # what stands behind it
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """An entry of LEARNINGS.md."""
+
+    task: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +152,11 @@ Event = (
     | TaskStarted
     | StageStarted
     | StageFinished
+    | StageFailed
     | StageRetried
     | AttemptNoted
     | TaskSettled
+    | Learned
     | GateStarted
     | GateEnded
     | LimitReset

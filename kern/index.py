@@ -13,8 +13,8 @@ from kern.repo import Entry, GitFailed, Repo
 @contextlib.contextmanager
 def private(repo: Repo, *, copy: bool = False) -> Iterator[dict[str, str]]:
     """An index of kern's own, empty or a copy of the person's: the environment naming it."""
-    folder = repo.git_dir / "kern"
-    folder.mkdir(exist_ok=True)
+    folder = repo.scratch
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"index-{os.getpid()}-{time.monotonic_ns()}"
     try:
         if copy and (repo.git_dir / "index").exists():

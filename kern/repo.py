@@ -87,6 +87,11 @@ class Repo:
         self._stored: dict[bytes, str] = {}
         self.worktree = "main" if git_dir == common_dir else f"wt/{git_dir.name}"
 
+    @property
+    def scratch(self) -> Path:
+        """Where half-made files of a run lie; cleared at the start of the next."""
+        return self.git_dir / "kern" / "scratch"
+
     # ------------------------------------------------------------ running git
 
     def run(

@@ -7,7 +7,7 @@ from typing import Any
 
 from kern import answer, edit, plain, proof, refs, verdict, workspace
 from kern.documents import LEARNINGS, Documents, decode
-from kern.events import AttemptNoted, Sink
+from kern.events import AttemptNoted, Learned, Sink
 from kern.history import Commit
 from kern.keeper import Keeper
 from kern.observe import Situation, StageFile, day, named, said, trees
@@ -42,9 +42,11 @@ class Settling:
         drop_start(self.repo, at)
         sweep(self.scope)
         second = at.files.get(Stage.IMPLEMENT)
+        if second and (learned := answer.parse(Stage.IMPLEMENT, said(second)).learned):
+            self.sink(Learned(at.key.text, learned))
         proved = str(second["kern"].get("proof") or "") if second else ""
         detail = f"{at.done.sha[:7]} {at.done.subject}"
-        return Settled(at.key.text, Outcome.DONE, detail, at.key, proved)
+        return Settled(at.key.text, Outcome.DONE, detail, at.key, proved, at.done.sha)
 
     def _learn(self, at: Situation, commit: Commit) -> None:
         """Step 11: what the commit adds to LEARNINGS.md stands on the disk as well, with its line

@@ -271,8 +271,8 @@ class Snapshots:
             shutil.rmtree(temporary.parent, ignore_errors=True)
 
     def _scratch(self) -> Path:
-        folder = self.repo.git_dir / "kern"
-        folder.mkdir(exist_ok=True)
+        folder = self.repo.scratch
+        folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     def _in_the_way(self, path: str) -> KernError:

@@ -22,7 +22,7 @@ from kern.agents.reply import Ended, Fault, Grade, Reply
 from kern.config import Settings
 from kern.context import Prompt
 from kern.errors import KernError, LimitReached, TransientFault
-from kern.events import Sink, StageFinished, StageRetried, StageStarted, Traced, Warned
+from kern.events import Sink, StageFailed, StageFinished, StageRetried, StageStarted, Traced, Warned
 from kern.pipeline import Role, Stage
 from kern.workspace import Scope
 
@@ -83,7 +83,7 @@ class Caller:
 
         def once() -> Said:
             said = self._once(
-                stage, prompt, model, task, self._environment(stage, env or {}, config)
+                stage, prompt, model, task, attempt, self._environment(stage, env or {}, config)
             )
             settle(said.reply)
             return said
@@ -109,7 +109,13 @@ class Caller:
         raise AssertionError("tenacity ends by returning or raising")
 
     def _once(
-        self, stage: Role, prompt: Prompt, model: str, task: str, env: Mapping[str, str]
+        self,
+        stage: Role,
+        prompt: Prompt,
+        model: str,
+        task: str,
+        attempt: int,
+        env: Mapping[str, str],
     ) -> Said:
         transcript = self.scope.transcript(stage)
         ran = process.run(
@@ -136,6 +142,8 @@ class Caller:
             grade = Grade.FAILED if stage is Stage.IMPLEMENT else Grade.TRANSIENT
             fault = Fault(grade, f"timed out: {ran.timed_out}", _LONGER)
         if fault and fault.grade is not Grade.FAILED:
+            cost = reply.cost_usd if reply else None
+            self.sink(StageFailed(stage, task, fault.message, ran.seconds, cost, attempt))
             raise _stop(stage, fault, transcript)
         if fault:
             advice = f"; {fault.hint}" if fault.hint else ""
@@ -150,7 +158,12 @@ class Caller:
                 hint=claude.INSTALL,
             )
         text = reply.text or (fault.message if fault else "")
-        self.sink(StageFinished(stage, task, text, ran.seconds, reply.cost_usd, reply.denied))
+        self.sink(
+            StageFinished(
+                *(stage, task, text, ran.seconds, reply.cost_usd, reply.denied, attempt, model),
+                *(reply.session, reply.turns, reply.tokens),
+            )
+        )
         return Said(reply, fault.message if fault else "")
 
     def _guidance(self) -> str:

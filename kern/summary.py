@@ -18,6 +18,7 @@ class Settled:
     detail: str
     key: Key
     proved: str = ""  # what stands behind it, empty without any check
+    commit: str = ""  # full hash
 
 
 def of(

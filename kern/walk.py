@@ -44,7 +44,7 @@ class Walk:
         self.scope = scope
         self.caller = caller
         self.sink = sink
-        self.papers = Documents(repo.root, repo.git_dir / "kern")
+        self.papers = Documents(repo.root, repo.scratch)
         self.snapshots = Snapshots(repo)
         self.observer = Observer(repo, scope, self.papers, self.snapshots)
         self.keeper = Keeper(repo, self.snapshots, sink)

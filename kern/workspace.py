@@ -220,7 +220,7 @@ def replace(path: Path, data: bytes, *, mode: int = 0o600, scratch: Path | None 
 def empty(folder: Path) -> None:
     """Make the folder, or clear it of what a killed kern left there."""
     with reported(folder):
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         for entry in list(os.scandir(folder)):
             if entry.is_dir(follow_symlinks=False):
                 shutil.rmtree(entry.path, ignore_errors=True)

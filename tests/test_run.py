@@ -89,7 +89,7 @@ def test_two_tasks_become_two_commits_with_one_pause_between(
 
     assert (ran.code, ran.out) == (0, "")
     assert list((tmp_path / "tmp").iterdir()) == []
-    assert list((repo / ".git" / "kern").iterdir()) == []
+    assert list((repo / ".git" / "kern" / "scratch").iterdir()) == []
     assert list((tmp_path / "home").iterdir()) == [tmp_path / "home" / ".gitconfig"]
     assert fake.stages == ["research", "implement", "commit"] * 2
     assert committed_tasks(git) == ["first", "second"]

@@ -346,7 +346,7 @@ def test_index_stash_and_status_stay_as_they_were(repo: Path, git: Git) -> None:
     index.tree(taken.repo)
     assert (repo / ".git" / "index").read_bytes() == staged
     assert shown == (git("status", "--porcelain"), git("stash", "list"), git("stash", "show", "-p"))
-    assert not list((repo / ".git" / "kern").iterdir())
+    assert not list((repo / ".git" / "kern" / "scratch").iterdir())
 
 
 def test_a_split_index_is_read_and_left_alone(repo: Path, git: Git) -> None:

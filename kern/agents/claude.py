@@ -152,6 +152,8 @@ def read(seen: Iterable[Mapping[str, Any]], stage: Role) -> Reply | None:
         text=text if isinstance(text, str) else "",
         cost_usd=_number(result.get("total_cost_usd")),
         turns=_whole(result.get("num_turns")),
+        session=str(result.get("session_id") or ""),
+        tokens=_tokens(result.get("usage")),
         version=version,
         denied=tuple(dict.fromkeys(denied)),
         wrote=tuple(dict.fromkeys(used.values())) if stage in _READERS else (),
@@ -183,6 +185,15 @@ def _denied(value: Mapping[str, Any]) -> list[str]:
                 f"{denial.get('tool_name')}: {detail}" if detail else str(denial.get("tool_name"))
             )
     return said
+
+
+def _tokens(usage: object) -> dict[str, int]:
+    """The main thread's, by the API's own names; subagents are in the cost alone."""
+    if not isinstance(usage, dict):
+        return {}
+    kinds = ("input", "output", "cache_creation_input", "cache_read_input")
+    counts = {kind: _whole(usage.get(f"{kind}_tokens")) for kind in kinds}
+    return {kind: count for kind, count in counts.items() if count is not None}
 
 
 def _number(value: object) -> float | None:

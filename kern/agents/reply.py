@@ -1,6 +1,7 @@
 """What every dialect turns an agent's output into."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -21,6 +22,8 @@ class Reply:
     text: str = ""
     cost_usd: float | None = None
     turns: int | None = None
+    session: str = ""
+    tokens: Mapping[str, int] = field(default_factory=dict)  # by kind
     version: str = ""
     denied: tuple[str, ...] = ()  # tools that were refused
     wrote: tuple[str, ...] = ()  # tools that ran although the stage does not offer them

@@ -1,0 +1,135 @@
+"""The journal's lines as values: an event becomes a record, a text becomes records again. Pure.
+
+Nothing is ever overwritten: what happened is what the records say together, in any order of files.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, assert_never
+
+from kern.events import (
+    AttemptNoted,
+    Event,
+    GateEnded,
+    GateStarted,
+    Learned,
+    LimitReset,
+    RunEnded,
+    RunStarted,
+    StageFailed,
+    StageFinished,
+    StageRetried,
+    StageStarted,
+    TaskSettled,
+    TaskStarted,
+    Traced,
+    Waiting,
+    Warned,
+)
+
+VERSION = 1
+Record = Mapping[str, Any]
+_LONGEST = 4000  # characters of a text from outside
+
+
+def of(event: Event) -> list[dict[str, Any]]:
+    """What the journal keeps of an event: `kind`, `task` where there is one, and its values."""
+    match event:
+        case RunStarted():
+            said = {"did": "start", "root": event.root, "iterations": event.iterations}
+            return [{"kind": "run", **said, "open": event.open_tasks, "payer": event.payer}]
+        case TaskStarted():
+            said = {"did": "start", "iteration": event.iteration, "resumed": event.resumed}
+            return [{"kind": "task", "task": event.task, **said}]
+        case TaskSettled():
+            did = {"did": str(event.outcome), "detail": event.detail, "proved": event.proved}
+            rows: list[dict[str, Any]] = [{"kind": "task", "task": event.task, **did}]
+            if event.commit:
+                rows.append({"kind": "commit", "task": event.task, "commit": event.commit})
+            return rows
+        case StageStarted():
+            said = {"did": "start", "attempt": event.attempt, "mode": event.mode}
+            return [{"kind": "stage", "task": event.task, **_stage(event), **said}]
+        case StageFinished():
+            return [{"kind": "stage", "task": event.task, **_stage(event), **_finished(event)}]
+        case StageFailed():
+            said = {"stage": str(event.stage), "did": "failed", "attempt": event.attempt}
+            paid = {"seconds": round(event.seconds, 3), "cost_usd": event.cost_usd}
+            return [{"kind": "stage", "task": event.task, **said, **paid, "reason": event.reason}]
+        case StageRetried():
+            said = {"stage": str(event.stage), "reason": event.reason, "try": event.attempt}
+            return [{"kind": "retry", **said, "wait": event.wait_seconds}]
+        case AttemptNoted():
+            said = {"attempt": event.number, "reason": event.reason, "ref": event.ref}
+            return [{"kind": "attempt", "task": event.task, **said}]
+        case GateEnded(result):
+            said = {"gate": result.name, "code": result.code, "red": result.red}
+            tail = result.output[-_LONGEST:] if result.red else ""
+            before = {"red_before": result.red_before, "seconds": result.seconds}
+            return [{"kind": "gate", **said, **before, "output": tail}]
+        case LimitReset():
+            return [{"kind": "limit", "text": event.text, "until": event.until}]
+        case Learned():
+            return [{"kind": "learning", "task": event.task, "text": event.text[:_LONGEST]}]
+        case RunEnded():
+            said = {"did": "end", "exit": event.exit_code, "seconds": event.seconds}
+            rows = [{"kind": "run", **said, "done": len(event.done), "open": event.open_tasks}]
+            if event.interrupted:
+                rows.insert(0, {"kind": "error", "text": event.interrupted})
+            return rows
+        case Warned() | Traced() | Waiting() | GateStarted():
+            return []
+        case _ as never:
+            assert_never(never)
+
+
+def _stage(event: StageStarted | StageFinished) -> dict[str, Any]:
+    return {"stage": str(event.stage), "model": event.model}
+
+
+def _finished(event: StageFinished) -> dict[str, Any]:
+    """Where the agent named no cost it is null, never 0."""
+    return {
+        "did": "end",
+        "attempt": event.attempt,
+        "seconds": round(event.seconds, 3),
+        "cost_usd": event.cost_usd,
+        "tokens": dict(event.tokens),
+        "turns": event.turns,
+        "session": event.session,
+        "denied": list(event.denied),
+    }
+
+
+def line(record: Record) -> bytes:
+    """One line of the file, whatever the record's texts hold."""
+    return json.dumps(record, ensure_ascii=True).encode() + b"\n"
+
+
+def read(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """The records of this version; a torn, foreign or newer line is passed over."""
+    for raw in lines:
+        try:
+            value = json.loads(raw)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict) and value.get("v") == VERSION and _whole(value):
+            yield value
+
+
+def _whole(value: Record) -> bool:
+    texts = all(isinstance(value.get(name), str) for name in ("id", "time", "run", "kind"))
+    return texts and isinstance(value.get("seq"), int)
+
+
+def ordered(found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each record once, runs by when they began, within a run by sequence: a clock that goes back
+    disturbs nothing. The union of two journals is one.
+    """
+    known = {record["id"]: record for record in found}
+    began: dict[str, str] = {}
+    for record in known.values():
+        time = began.get(record["run"])
+        began[record["run"]] = record["time"] if time is None else min(time, record["time"])
+    key = lambda record: (began[record["run"]], record["run"], record["seq"])  # noqa: E731
+    return sorted(known.values(), key=key)
