@@ -31,7 +31,8 @@ def init(folder: Path) -> None:
             for gate in config.parse(proposed).gates if name == FILE else ():
                 print(f"         gate {gate.shown}", file=sys.stderr)
     print(
-        "next: put your tasks into SPEC.md, see if the gates in kern.toml are right, then: kern -n",
+        "next: put your tasks into SPEC.md, see if the gates in kern.toml are right, commit them "
+        "(git add SPEC.md LEARNINGS.md kern.toml && git commit), then: kern -n",
         file=sys.stderr,
     )
 

@@ -16,6 +16,7 @@ Turn the checkboxes in SPEC.md into commits you can trust, one task at a time.
 kern            5 tasks, 10 s between them
 kern 10 30      10 tasks, 30 s between them
 kern -n         show what would happen, do nothing
+kern run -h     its options: --no-wait, --max-cost, --max-minutes
 
 For each task kern runs three fresh agent processes: research (read-only), implement (full access),
 commit (git only). Kill it at any moment; the next run goes on from there.
@@ -24,7 +25,7 @@ commit (git only). Kill it at any moment; the next run goes on from there.
 Exit codes:  0  done, or the iterations are used up
              1  a person is needed
              2  usage, SPEC.md, configuration, or a missing tool
-             3  a usage limit
+             3  a budget or a usage limit
              130, 143, 129  interrupted
 
 \b
@@ -73,9 +74,21 @@ def run(
     dry_run: DryRun = False,
     verbose: Verbose = False,
     no_wait: NoWait = False,
+    max_cost: Annotated[str, typer.Option(help="End when so many dollars are spent.")] = "0",
+    max_minutes: Annotated[str, typer.Option(help="Begin no stage after so long.")] = "0",
 ) -> None:
     """Carry out tasks; what `kern [ITERATIONS] [DELAY]` does."""
-    raise typer.Exit(launch.run(iterations, delay, dry=dry_run, wait=not no_wait, verbose=verbose))
+    raise typer.Exit(
+        launch.run(
+            iterations,
+            delay,
+            dry=dry_run,
+            wait=not no_wait,
+            max_cost=max_cost,
+            max_minutes=max_minutes,
+            verbose=verbose,
+        )
+    )
 
 
 @app.command()

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kern import edit, plain
+from kern.budget import Budget
 from kern.errors import UsageError
 from kern.pipeline import Role
 from kern.spec import Kind, Spec, Task
 
 FILE = "kern.toml"
+_SINGLE = ("max_wait", "max_failures", "max_minutes")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -53,6 +55,7 @@ class Settings:
     timeouts: Timeouts = field(default_factory=Timeouts)
     max_wait: float = 6 * 3600  # seconds, for a usage limit's reset
     max_failures: int = 3  # tasks in a row that came to nothing; 0: no bound
+    budget: Budget = field(default_factory=Budget)
 
     def total(self, role: Role) -> float:
         """The time-out of an agent's process as a whole, seconds."""
@@ -68,7 +71,9 @@ def parse(data: bytes | str, origin: str = FILE) -> Settings:
         raise UsageError(f"{origin} is nested too deeply", hint=f"edit {origin}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise UsageError(f"{origin} is not valid TOML: {exc}", hint=f"edit {origin}") from None
-    _known(given, ("gates", "timeouts", "max_wait", "max_failures"), origin, "")
+    _known(given, ("gates", "timeouts", "max_cost", *_SINGLE), origin, "")
+    costs = _table(given.get("max_cost", {}), origin, "max_cost")
+    _known(costs, ("run", "task", "stage"), origin, "max_cost.")
     times = _table(given.get("timeouts", {}), origin, "timeouts")
     _known(times, Timeouts.__slots__, origin, "timeouts.")
     timeouts = Timeouts(
@@ -86,7 +91,18 @@ def parse(data: bytes | str, origin: str = FILE) -> Settings:
         timeouts,
         Settings().max_wait if wait is None else _seconds(wait, origin, "max_wait"),
         failures,
+        Budget(
+            **{name: amount(value, origin, f"max_cost.{name}") for name, value in costs.items()},
+            minutes=amount(given.get("max_minutes", 0), origin, "max_minutes"),
+        ),
     )
+
+
+def amount(value: object, origin: str, key: str) -> float:
+    """Dollars or minutes, 0 for no bound."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9:
+        return float(value)
+    raise _wrong(origin, key, "a number, 0 for no bound")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +148,16 @@ def _unquoted(text: str) -> str:
 
 
 def _gate(name: str, value: object, timeout: float, origin: str) -> Gate:
+    if name in (*_SINGLE, "timeouts", "max_cost"):
+        raise UsageError(
+            f"{origin}: {name} stands below [gates]: it is no gate",
+            hint=f"move it above [gates], the first table of {origin}",
+        )
     if isinstance(value, str):
         value = {"run": value}
-    given = _table(value, origin, f"gates.{name}")
+    if not isinstance(value, dict):
+        raise _wrong(origin, f"gates.{name}", 'a command, or { run = "a command", … }')
+    given = value
     _known(given, ("run", "timeout", "strict"), origin, f"gates.{name}.")
     command, strict = given.get("run"), given.get("strict", False)
     if not isinstance(command, str) or not command.strip() or "\0" in command:
@@ -152,7 +175,7 @@ def _seconds(value: object, origin: str, key: str) -> float:
         return float(value)
     match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,3})?)\s*([smh]?)\s*", str(value))
     if not isinstance(value, str) or match is None:
-        raise _wrong(origin, key, 'seconds, or a text like "90s", "10m", "6h"; 0 for none')
+        raise _wrong(origin, key, f'seconds, or "90s", "10m", "6h"; 0 for none; {value!r} is not')
     return float(match[1]) * _UNITS[match[2] or "s"]
 
 

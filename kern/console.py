@@ -82,7 +82,8 @@ class Console:
             case GateStarted():
                 self.stage = plain.line(event.name, 60)
                 when = ", before the task" if event.before else ""
-                self._say(f"{self.stage}{when}: {plain.line(event.command, 120)}", "blue")
+                shown = "" if event.command in event.name else f": {plain.line(event.command, 120)}"
+                self._say(f"{self.stage}{when}{shown}", "blue")
             case GateEnded():
                 self._gate(event.result)
             case LimitReset():
@@ -151,6 +152,8 @@ class Console:
         if result.red:
             for line in plain.block(result.output).strip().splitlines()[-_SHOWN_OF_A_GATE:]:
                 self._say(f"    {line}", "dim")
+            if result.log:
+                self._say(f"    all of it: {result.log}", "dim")
 
     def _summary(self, event: RunEnded) -> None:
         left = "SPEC.md unreadable" if event.open_tasks is None else f"{event.open_tasks} open"

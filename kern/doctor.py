@@ -24,7 +24,7 @@ class Check(TypedDict):
 
 
 def examine(folder: Path, command: str) -> list[Check]:
-    return [*_git(folder), *_agent(command), _payer(folder, command)]
+    return [*_git(folder), *_agent(command), _payer(folder, command), _jq()]
 
 
 def text(checks: list[Check]) -> str:
@@ -74,7 +74,8 @@ def _git(folder: Path) -> Iterator[Check]:
         complaint or found.text("var", "GIT_COMMITTER_IDENT").rsplit(" ", 2)[0],
         fix,
     )
-    yield _tried("SPEC.md", lambda: f"{len(ready.prepare(folder)[2].tasks)} task(s)")
+    papers = Documents(found.root)
+    yield _tried(SPEC, lambda: f"{len(ready.tasks(found, papers).tasks)} task(s)")
     yield _tried(FILE, lambda: _gates(found))
     yield _tried("prompts", lambda: _prompts(found.root))
     yield _tried("output folder", lambda: _folder(found, head.name))
@@ -122,6 +123,11 @@ def _agent(command: str) -> Iterator[Check]:
     )
     if code == 0:
         yield _login(command)
+
+
+def _jq() -> Check:
+    there = "there" if shutil.which("jq") else "not there: good to have for stage files"
+    return _check("jq", True, there)
 
 
 def _payer(folder: Path, command: str) -> Check:

@@ -55,6 +55,8 @@ class Options:
     delay: float = 10.0
     command: str = claude.COMMAND
     wait: bool = True  # for a usage limit's reset
+    max_cost: float = 0.0  # US dollars; 0: what kern.toml says
+    max_minutes: float = 0.0
     sleep: Callable[[float], None] = time.sleep
     tick: Callable[[float], None] = lambda seconds: None
     countdown: Callable[[float], None] = lambda seconds: None
@@ -70,9 +72,12 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
     scope = workspace.scope(found.root, found.head().name)
     run_id = secrets.token_hex(8)
     sink = journal.beside(sink, found, run_id)
+    bounds = settings.budget.within(options.max_cost, options.max_minutes)
+    settings = replace(settings, budget=bounds)
     caller = Caller(
         found.root, scope, run_id, sink, options.command, settings, options.sleep, options.tick
     )
+    caller.earlier = journal.costs(journal.place(found))
     payer = credential.payer(found.root, options.command)
     with process.signals(), lock.hold(scope, found.git_dir):
         workspace.empty(found.scratch)

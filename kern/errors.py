@@ -39,6 +39,12 @@ class LimitReached(KernError):
         self.resets_at = resets_at
 
 
+class BudgetReached(KernError):
+    """A bound of the person's own ended the run; with a higher one it goes on."""
+
+    exit_code = Exit.LIMIT
+
+
 class TransientFault(KernError):
     """The same call may well succeed when it is made again."""
 
@@ -49,6 +55,7 @@ class Interrupted(BaseException):
     def __init__(self, signum: int) -> None:
         super().__init__(signal.Signals(signum).name)
         self.signum = signum
+        self.note = ""  # what a person should know who goes on by hand
 
     @property
     def exit_code(self) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from kern import process, workspace
 from kern.config import Gate
+from kern.errors import KernError
 from kern.proof import Result
 from kern.workspace import Scope
 
@@ -18,7 +19,6 @@ _TAIL = 8192  # bytes of the output that are read
 _MEMORY = 200  # results
 _FILE = "known-gates.json"
 _MADE = "made"
-_RUNNING = "running"
 
 Tick = Callable[[float], None]
 
@@ -48,9 +48,7 @@ class Gates:
 
     def run(self, gate: Gate, tree: str) -> Result:
         """Run it on the working tree, which is `tree` now, and remember how it ended."""
-        name = re.sub(r"[^A-Za-z0-9]+", "-", gate.name)[:40] or "task"
-        place = self.scope.folder / f"gate-{name}.log"
-        self._write({**_read(self.scope), _RUNNING: tree})
+        place = self.log(gate)
         environment = {k: v for k, v in os.environ.items() if not k.startswith("KERN_")}
         ran = process.run(
             ["sh", "-c", gate.command],
@@ -75,22 +73,18 @@ class Gates:
             f"{_end(place)}\n{ended}" if ended else _end(place),
             ran.seconds,
             strict=gate.strict,
+            log=str(place),
         )
         self._red[_key(gate, tree)] = result.red
         known = _read(self.scope)
-        known.pop(_RUNNING, None)
         known.pop(_key(gate, tree), None)  # or it would keep its old place among the newest
         self._write({**known, _key(gate, tree): result.red})
         return result
 
-    def interrupted(self) -> str:
-        """The tree on which a killed run had begun a gate; empty where none was under way."""
-        tree = _read(self.scope).get(_RUNNING)
-        return tree if isinstance(tree, str) and re.fullmatch(r"[0-9a-f]{40,64}", tree) else ""
-
-    def settled(self) -> None:
-        """What the interrupted gate left is cleared up."""
-        self._write({key: v for key, v in _read(self.scope).items() if key != _RUNNING})
+    def log(self, gate: Gate) -> Path:
+        """All that it printed when it ran last."""
+        name = re.sub(r"[^A-Za-z0-9]+", "-", gate.name)[:40]
+        return self.scope.folder / f"gate-{name or f'task-{_digest(gate)[:6]}'}.log"
 
     def made(self, paths: Iterable[str]) -> None:
         """Remember files that a gate made: no task's work, even where an agent makes them anew."""
@@ -111,13 +105,17 @@ def made_in(scope: Scope) -> list[str]:
 def _read(scope: Scope) -> dict[str, Any]:
     try:
         found = json.loads(workspace.read(scope.folder / _FILE) or b"{}")
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, KernError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
 def _key(gate: Gate, tree: str) -> str:
-    return f"{tree} {hashlib.sha256(os.fsencode(gate.command)).hexdigest()[:16]}"
+    return f"{tree} {_digest(gate)}"
+
+
+def _digest(gate: Gate) -> str:
+    return hashlib.sha256(os.fsencode(gate.command)).hexdigest()[:16]
 
 
 def _end(place: Path) -> str:

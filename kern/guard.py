@@ -34,6 +34,22 @@ def hiding(repo: Repo, guard: str) -> dict[str, Entry]:
     }
 
 
+def restore_hiding(repo: Repo, guard: str) -> list[str]:
+    """Put back the .gitignore files that hide themselves, where their folder still stands: without
+    them what they hid would look like work. The paths of those that had changed.
+    """
+    changed = []
+    for path, entry in hiding(repo, guard).items():
+        place = repo.root / path
+        if not place.parent.is_dir() or place.is_dir() or place.is_symlink():
+            continue
+        data = repo.git("cat-file", "blob", entry.blob)
+        if workspace.read(place) != data:
+            workspace.replace(place, data, mode=0o644, scratch=repo.scratch)
+            changed.append(path)
+    return sorted(changed)
+
+
 def put_back(repo: Repo, guard: str) -> list[str]:
     """Make those files what the tree says; the names of those that had changed."""
     entries = repo.entries(guard)

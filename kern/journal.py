@@ -7,10 +7,11 @@ import os
 import secrets
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kern import records
+from kern import records, report
 from kern.events import Event, Sink, Warned
 from kern.repo import Repo
 
@@ -82,6 +83,17 @@ def load(path: Path) -> list[dict[str, Any]]:
             return records.ordered(records.read(file))
     except FileNotFoundError:
         return []
+
+
+def costs(path: Path) -> Callable[[str], float]:
+    """What each task cost so far by the journal; read when it is first asked for."""
+
+    @cache
+    def known() -> dict[str, float]:
+        summed = report.summary(load(path))["tasks"]
+        return {task["task"]: task["cost_usd"] for task in summed}
+
+    return lambda task: known().get(task, 0.0)
 
 
 def _now() -> str:

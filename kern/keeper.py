@@ -105,11 +105,16 @@ class Keeper:
             self.repo, {path: old for path, (old, _) in change.items() if path not in touched}
         )
 
-    def index_to(self, tree: str) -> bool:
-        """The person's index holds what it held; says whether it did not."""
-        change = self.repo.changed(tree, index.tree(self.repo))
-        index.update(self.repo, {path: old for path, (old, _) in change.items()})
-        return bool(change)
+    def index_to(self, tree: str, base: str) -> str:
+        """The person's index holds what it held, but where HEAD's move since `base` changed it; the
+        tree of what it held instead, empty where nothing had changed.
+        """
+        now = index.tree(self.repo)
+        touched = self.touched(base)
+        change = self.repo.changed(tree, now)
+        old = {path: entries[0] for path, entries in change.items() if path not in touched}
+        index.update(self.repo, old)
+        return now if old else ""
 
     def index_forward(self, commit: Commit) -> None:
         """The index follows the commit in its paths; lines that the person staged there stay staged
@@ -158,6 +163,8 @@ class Keeper:
             self.index_back(start)
         for line in told:
             self.warn(f"{who} broke its limits: {line}")
+        if back := guard.restore_hiding(self.repo, f"{start.guard}^{{tree}}"):
+            self.warn(f"{who} changed what hides itself from git: {some(back)}: put back")
         return "; ".join(told)
 
     def undo_commits(self, start: StartRef, word: str, *, who: str = "the agent") -> None:

@@ -16,6 +16,8 @@ def run(
     *,
     dry: bool = False,
     wait: bool = True,
+    max_cost: str = "0",
+    max_minutes: str = "0",
     verbose: bool = False,
 ) -> int:
     """The exit code of the run, or of the dry run."""
@@ -31,7 +33,14 @@ def run(
 
     console = Console(verbose=verbose)
     options = engine.Options(
-        count, pause, agent(), wait=wait, tick=console.tick, countdown=console.countdown
+        count,
+        pause,
+        agent(),
+        wait,
+        _number(max_cost, "--max-cost", 0, whole=False),
+        _number(max_minutes, "--max-minutes", 0, whole=False),
+        tick=console.tick,
+        countdown=console.countdown,
     )
     try:
         return engine.run(Path.cwd(), options, console)
@@ -50,6 +59,6 @@ def _number(text: str, name: str, least: float, *, whole: bool) -> float:
     except ValueError:
         value = float("nan")
     if not least <= value < 1e9:
-        kind = "a whole number" if whole else "a number of seconds"
+        kind = "a whole number" if whole else "a number"
         raise UsageError(f"{name} is {kind}, at least {least:g}: {text!r} is not", hint="kern 5 10")
     return value

@@ -158,9 +158,11 @@ class Observer:
         return self._done((tip,), active.key) if early else None
 
     def _done(self, commits: tuple[Commit, ...], key: Key) -> Commit | None:
-        return next(
-            (commit for commit in reversed(commits) if self.witness.ticks(commit, key)), None
-        )
+        done = [commit for commit in reversed(commits) if self.witness.ticks(commit, key)]
+        if not done:
+            return None
+        strays = history.marked(self.repo, "stage 2")  # an agent's, or a gate's: no proof
+        return next((commit for commit in done if commit.sha not in strays), None)
 
     def _bad(
         self,

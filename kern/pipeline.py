@@ -115,7 +115,7 @@ class Do(StrEnum):
     FINISH = "c: HEAD has the task: index, [x], sweep"
     SELECT = "d: sweep, take the next task"
     TAKE_OVER = "e: a person ticked it: keep the work, let it be"
-    REMARK = "e: ticked without a saved answer: back to [~]"
+    REMARK = "e: ticked before the verdict: back to [~]"
     ABANDON = "f: the task was taken away: keep the work, put the tree back"
     BOOK = "g: keep the attempt, put the tree back, note it"
     RELEASE = "h: decomposed or skipped: keep, put back, write"
@@ -149,7 +149,8 @@ def _at_rest(facts: Facts) -> Do:
         return Do.SELECT
     if facts.held is not Held.DONE:
         return Do.ABANDON
-    return Do.REMARK if facts.saved is Saved.NONE else Do.TAKE_OVER
+    # Until the verdict is there, an agent or a gate of a killed run can have ticked it as well.
+    return Do.REMARK if facts.saved in (Saved.NONE, Saved.OPEN) else Do.TAKE_OVER
 
 
 def _in_progress(facts: Facts) -> Do:

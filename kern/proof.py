@@ -27,6 +27,7 @@ class Result:
     seconds: float = 0.0
     red_before: bool | None = None
     strict: bool = False
+    log: str = ""  # where all of the output is
 
     @property
     def red(self) -> bool:
@@ -39,6 +40,8 @@ class Result:
 
     @property
     def how(self) -> str:
+        if self.name.startswith("judge"):
+            return "FAIL"
         if self.code is None:
             return "ended"
         if self.code < 0:

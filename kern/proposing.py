@@ -14,6 +14,10 @@ TELLING = (
 _HEAD = """\
 # What kern does before it commits a task. `kern doctor` lists it.
 
+# max_wait = "6h"      # for a usage limit's reset; longer ends the run
+# max_failures = 3     # tasks in a row that came to nothing end the run; 0: never
+# max_minutes = 0      # begin no stage after so long; 0: no bound
+
 # Commands that must pass, run by kern in the working tree after each task, and once before it: what
 # was red before is not held against the task, unless strict.
 [gates]
@@ -31,8 +35,10 @@ _REST = """
 # judge = "10m"
 # gate = "10m"
 
-# max_wait = "6h"      # for a usage limit's reset; longer ends the run
-# max_failures = 3     # tasks in a row that came to nothing end the run; 0: never
+# [max_cost]           # US dollars, API-equivalent; 0 for no bound
+# run = 0
+# task = 0
+# stage = 0
 """
 
 

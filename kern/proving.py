@@ -75,6 +75,10 @@ class Prover:
             with self._contained(gate, head, start):
                 result = self.gates.run(gate, start.tree)
             self.sink(GateEnded(result))
+            if result.code in (126, 127):
+                self.keeper.warn(
+                    f"{gate.label} cannot run ({result.how}) and proves nothing: mend it"
+                )
         ref = self.keeper.back_to(start, f"{start.attempt}-gate") if unknown else ""
         if ref:
             paths = sorted(self.repo.changed(start.tree, f"{ref}^{{tree}}"))
@@ -94,8 +98,10 @@ class Prover:
             self.custody.settle(papers, trusted=False)
             if start:
                 self.keeper.enforce(head, start, gate=gate.label)
-            if self.keeper.index_to(staged):
-                self.keeper.warn(f"{gate.label}, or you, staged something: put back ({staged})")
+            if lost := self.keeper.index_to(staged, head.commit):
+                self.keeper.warn(
+                    f"{gate.label}, or you, staged something: put back; git ls-tree -r {lost}"
+                )
 
     # ---------------------------------------------------------------- after stage 2
 
@@ -105,7 +111,7 @@ class Prover:
         second = at.files[Stage.IMPLEMENT]
         start, tree = trees(second)
         change = {path: new for path, (_, new) in self.repo.changed(start, tree).items()}
-        self._settle_interrupted(at, key)
+        self._name_changed_since(at, second)
         put_back(self.keeper, at, change, known=start)
         replied = answer.parse(Stage.IMPLEMENT, said(second))
         mode = tier(at.facts.attempts, subtask=at.facts.subtask)
@@ -119,20 +125,21 @@ class Prover:
         )
         self.decide(second, outcome, key, **facts)
 
-    def _settle_interrupted(self, at: Situation, key: Key) -> None:
-        """A gate that was killed may have left the tree in the middle of its work."""
-        before = self.gates.interrupted()
-        if before and not self.repo.run("cat-file", "-e", f"{before}^{{tree}}")[0]:
-            now = self.snapshots.take(before)
-            if change := self.repo.changed(before, now):
-                ref = self.keeper.keep(key, f"{at.attempt}-gate", now, at.head.commit)
-                self.snapshots.put_back({path: old for path, (old, _) in change.items()})
-                self.keeper.warn(
-                    f"a gate was killed: {some(sorted(change))} put back as before it, with what "
-                    f"you changed since: kept as {ref}"
-                )
-        if before:
-            self.gates.settled()
+    def _name_changed_since(self, at: Situation, second: StageFile) -> None:
+        """Beside the task's paths the tree is a person's, or what a killed gate left: left so."""
+        start, tree = trees(second)
+        now = self.snapshots.take(start)
+        task, touched = (
+            self.repo.changed(start, tree),
+            self.keeper.touched(str(second["kern"]["base"])),
+        )
+        paths = self.repo.changed(tree, now).keys() - task.keys() - {*touched}
+        if paths:
+            ref = self.keeper.keep(opened(at)[0], f"{at.attempt}-before", tree, at.head.commit)
+            self.keeper.warn(
+                "changed since stage 2, by you or by a gate that was ended: "
+                f"{some(sorted(paths))}: left so; as it was: git checkout {ref} -- PATH"
+            )
 
     def _objection(
         self, at: Situation, change: Mapping[str, Entry | None], start: str, tree: str
@@ -199,7 +206,8 @@ class Prover:
         strayed = self.repo.changed(before, self.snapshots.take(start))
         if strayed.keys() & change.keys():
             put_back(self.keeper, at, change, known=before, by=f"{gate.label}, or you,")
-        if others := sorted(strayed.keys() - change.keys()):
+        touched = self.keeper.touched(at.head.commit)
+        if others := sorted(strayed.keys() - change.keys() - {*touched}):
             self._name_others(gate, at, others, strayed, before)
         self.sink(GateEnded(result))
         return result

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from kern import config, operations, repo, spec
+from kern import bundle, config, operations, repo, spec
 from kern.agents import claude
 from kern.config import FILE, Settings
 from kern.documents import LEARNINGS, SPEC, Documents
@@ -18,8 +18,20 @@ MOST_COMMANDS = 20  # shown at the start of a run
 def prepare(folder: Path) -> tuple[Repo, Documents, Spec, Settings]:
     """The repository, its two documents, their tasks and the settings, all of them sound."""
     found = repo.open_at(folder)
-    head = found.head()
     papers = Documents(found.root)
+    parsed = tasks(found, papers)
+    settings = papers.settings()
+    if settings.gates and found.ignored(FILE):
+        raise UsageError(
+            f"git ignores {FILE}: an agent could change unseen what it is measured by",
+            hint=f"take {FILE} out of .gitignore; it need not be committed",
+        )
+    return found, papers, parsed, settings
+
+
+def tasks(found: Repo, papers: Documents) -> Spec:
+    """SPEC.md with at least one task and without a fault."""
+    head = found.head()
     papers.read(LEARNINGS)
     for name in (SPEC, LEARNINGS):
         entry = found.entries(head.commit).get(name) if papers.form(name) else None
@@ -28,22 +40,21 @@ def prepare(folder: Path) -> tuple[Repo, Documents, Spec, Settings]:
                 f"{name} is a link in git: kern would commit it as a file",
                 hint=f"git rm --cached {name}, then put the file itself there",
             )
-    _, parsed = papers.spec()
+    text, parsed = papers.spec()
     if parsed.diagnostics:
         raise UsageError(
             _listed(parsed.diagnostics), hint="kern never guesses what a marker means: edit SPEC.md"
+        )
+    if text.encode("utf-8", "surrogateescape") == bundle.path("SPEC.example.md").read_bytes():
+        raise UsageError(
+            f"{SPEC} is still the example that kern init wrote",
+            hint="put your own tasks in place of those, then: kern -n",
         )
     if not parsed.tasks:
         raise UsageError(
             f"no task line in {found.root / SPEC}", hint=f"a task is a line like:  {spec.EXAMPLE}"
         )
-    settings = papers.settings()
-    if settings.gates and found.ignored(FILE):
-        raise UsageError(
-            f"git ignores {FILE}: an agent could change unseen what it is measured by",
-            hint=f"take {FILE} out of .gitignore; it need not be committed",
-        )
-    return found, papers, parsed, settings
+    return parsed
 
 
 def _listed(faults: tuple[Diagnostic, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from kern import edit, history, refs, workspace
 from kern.documents import Documents
-from kern.keeper import Keeper
+from kern.keeper import Keeper, some
 from kern.observe import Situation, load, named
 from kern.pipeline import Stage
 from kern.repo import Repo
@@ -46,9 +46,11 @@ class Recovery:
         self.keeper.undo_commits(at.start, "stage 3")
         ref = self.keeper.back_to(at.start, f"{at.start.attempt}-killed")
         if ref:
+            paths = sorted(self.keeper.repo.changed(at.start.tree, f"{ref}^{{tree}}"))
             self.keeper.warn(
                 "an earlier run ended in the middle of stage 2: the tree is as it was before; its "
-                f"work and what you changed since are kept: git diff {at.start.tree[:12]} {ref}"
+                f"work and what you changed since are kept: {some(paths)}; "
+                f"git diff {at.start.tree[:12]} {ref}; yours back: git checkout {ref} -- PATH"
             )
         drop_start(self.repo, at)
 
@@ -87,9 +89,7 @@ class Recovery:
         drop_start(self.repo, at)
 
     def remark(self, at: Situation) -> None:
-        """Row e without stage2.json: nobody but a dying agent can have ticked it."""
+        """Row e before the verdict: an agent or a gate of a killed run can have ticked it."""
         assert at.key is not None
         self.papers.edit_task(at.key, lambda text, _, task: edit.mark(text, task, Marker.ACTIVE))
-        self.keeper.warn(
-            f"ticked while stage 2 was running, without its answer: back to [~]: {at.key.text}"
-        )
+        self.keeper.warn(f"ticked before kern had come to a verdict: back to [~]: {at.key.text}")

@@ -62,7 +62,6 @@ class Task(NamedTuple):
     parent: int | None  # index among the tasks
     end: int  # last line of its own before its first subtask
     block_end: int  # last line of the whole, subtasks included
-    has_subtasks: bool
     open_subtasks: bool
     notes: tuple[Note, ...]
     body: tuple[str, ...]  # what a person wrote under it
@@ -75,8 +74,7 @@ class Task(NamedTuple):
         return tuple(note for note in self.notes if note.kind is kind)
 
     @property
-    def attempts(self) -> int:
-        """All that were ever noted."""
+    def attempts(self) -> int:  # all that were ever noted
         return len(self.of(Kind.ATTEMPT))
 
     @property
@@ -124,9 +122,7 @@ class Spec:
 
 @dataclass(slots=True)
 class _Draft:
-    """A task while its lines are still being read. Most have no subtasks, notes or body: no lists
-    then.
-    """
+    """A task while its lines are still being read; lists only where there is something."""
 
     text: str
     marker: Marker
@@ -150,7 +146,9 @@ _ITEM = re.compile(
 _NOTE = re.compile(r"\*\*([A-Z][a-z]+)(?: (\d{1,9}))?:\*\*[ \t]*(.*)")
 _FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})")
 _MARKERS = {" ": Marker.PENDING, "~": Marker.ACTIVE, "x": Marker.DONE, "X": Marker.DONE}
-_GLUED = re.compile(r"[-*+]\[[ ~xX]\][ \t]+\S")
+_GLUED = re.compile(r"[-*+](?:\[[ ~xX]\][ \t]+\S|[ \t]+\[[ ~x]\][A-Za-z])")
+_CHECK = re.compile(r">\s*\*\*(?:Gate|Judge):\*\*")
+_NEARLY = re.compile(r">\s*\*{0,2}(?:gates?|judges?)\b", re.I)
 _BULLET = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _BULLETS = frozenset("-*+0123456789")
 
@@ -164,7 +162,7 @@ def parse(text: str) -> Spec:
 
 
 class _Reader:
-    """One pass over the lines: which task owns a line is decided by indentation, as in Markdown."""
+    """One pass over the lines; which task owns a line is decided by indentation."""
 
     def __init__(self) -> None:
         self.drafts: list[_Draft] = []
@@ -189,7 +187,7 @@ class _Reader:
                 self._open_task(number, match, marker, title)
             return
         if _GLUED.match(stripped):
-            said = "a task needs a space between bullet and bracket: - [ ] text"
+            said = "a task needs a space before and after its brackets: - [ ] text"
             self.diagnostics.append(Diagnostic(number, said))
         closer = _opens(stripped)
         self._own(number, line, stripped)
@@ -236,6 +234,9 @@ class _Reader:
         """`inside` a fence or comment a line belongs to what the opening line belonged to."""
         if not inside:
             self._leave(_columns(line[: len(line) - len(stripped)]))
+            if _NEARLY.match(stripped) and not (self.stack and _CHECK.match(stripped)):
+                said = "this is no check: write > **Gate:** … below its task, indented"
+                self.diagnostics.append(Diagnostic(number, said))
         if not self.stack:
             return
         owner = self.drafts[self.stack[-1]]
@@ -289,7 +290,6 @@ class _Reader:
                     draft.parent,
                     draft.end,
                     draft.block_end,
-                    has_subtasks=bool(below),
                     open_subtasks=any(drafts[i].marker is not Marker.DONE for i in below),
                     notes=tuple(draft.notes or ()),
                     body=tuple(draft.body or ()),

@@ -16,17 +16,19 @@ from tenacity import (
     wait_random,
 )
 
-from kern import process, replies
+from kern import budget, process, replies
 from kern.agents import claude
 from kern.agents.reply import Ended, Fault, Grade, Reply
+from kern.budget import Spent
 from kern.config import Settings
 from kern.context import Prompt
-from kern.errors import KernError, LimitReached, TransientFault
+from kern.errors import BudgetReached, KernError, LimitReached, TransientFault
 from kern.events import Sink, StageFailed, StageFinished, StageRetried, StageStarted, Traced, Warned
 from kern.pipeline import Role, Stage
 from kern.workspace import Scope
 
 TRIES = 3
+_RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run kern: it resumes"
 _LONGER = "[timeouts] in kern.toml sets how long a stage may take"
 
 
@@ -52,6 +54,9 @@ class Caller:
     tick: Callable[[float], None] = lambda seconds: None
     cost_usd: float = 0.0
     unpriced: int = 0  # stages without a cost in their answer
+    earlier: Callable[[str], float] = lambda task: 0.0  # what a task cost in earlier runs
+    _tasks: dict[str, float] = field(default_factory=dict)  # what each cost in this one
+    _began: float = field(default_factory=time.monotonic)
 
     @property
     def mark(self) -> tuple[str, str]:
@@ -74,6 +79,7 @@ class Caller:
         """`settle` may raise `TransientFault` over a sound reply. `again` prepares a retry, or says
         that none is needed because the stage's effect is there: then the answer is None.
         """
+        self._afford(task)
         self.sink(
             Traced(f"{stage}: prompt of {prompt.tokens} tokens, {prompt.injected} of them context")
         )
@@ -121,7 +127,7 @@ class Caller:
         ran = process.run(
             [
                 self.command,
-                *claude.argv(stage, model, self._guidance()),
+                *claude.argv(stage, model, self._guidance(), self._left(task)),
             ],
             cwd=self.root,
             env=env,
@@ -135,12 +141,13 @@ class Caller:
         reply = _reply(transcript, stage) if not ran.overflow else None
         ended = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
         self.sink(Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
-        self._count(reply)
-        fault = claude.fault(reply, ended)
-        if ran.timed_out:
-            # Half a change is an attempt; a stage that changes nothing can simply run again.
-            grade = Grade.FAILED if stage is Stage.IMPLEMENT else Grade.TRANSIENT
-            fault = Fault(grade, f"timed out: {ran.timed_out}", _LONGER)
+        self._count(reply, task)
+        if reply and claude.out_of_budget(reply) and self._left(task):
+            raise BudgetReached(
+                f"{stage} stage: the agent used up what it may cost: ${reply.cost_usd or 0:.2f}",
+                hint=_RAISE,
+            )
+        fault = _timed_out(stage, ended) or claude.fault(reply, ended)
         if fault and fault.grade is not Grade.FAILED:
             cost = reply.cost_usd if reply else None
             self.sink(StageFailed(stage, task, fault.message, ran.seconds, cost, attempt))
@@ -202,11 +209,30 @@ class Caller:
             **env,
         }
 
-    def _count(self, reply: Reply | None) -> None:
+    def _count(self, reply: Reply | None, task: str) -> None:
         if reply is None or reply.cost_usd is None:
             self.unpriced += 1
         else:
             self.cost_usd += reply.cost_usd
+            self._tasks[task] = self._tasks.get(task, 0.0) + reply.cost_usd
+
+    def _spent(self, task: str) -> Spent:
+        before = self.earlier(task) if self.settings.budget.task else 0.0
+        of_task = before + self._tasks.get(task, 0.0)
+        return Spent(self.cost_usd, of_task, time.monotonic() - self._began)
+
+    def _left(self, task: str) -> float:
+        return budget.left(self.settings.budget, self._spent(task))
+
+    def _afford(self, task: str) -> None:
+        if why := budget.reached(self.settings.budget, self._spent(task)):
+            raise BudgetReached(why, hint=_RAISE)
+
+
+def _timed_out(stage: Role, ended: Ended) -> Fault | None:
+    """Half a change is an attempt; a stage that changes nothing can simply run again."""
+    grade = Grade.FAILED if stage is Stage.IMPLEMENT else Grade.TRANSIENT
+    return Fault(grade, f"timed out: {ended.timed_out}", _LONGER) if ended.timed_out else None
 
 
 def _reply(transcript: Path, stage: Role) -> Reply | None:

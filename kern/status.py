@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kern import choice, lock, plain, repo, workspace
+from kern import choice, journal, lock, plain, repo, workspace
 from kern.documents import Documents
 from kern.observe import Observer
 from kern.pipeline import ATTEMPTS, resume, tier
@@ -23,6 +23,7 @@ def snapshot(folder: Path) -> dict[str, Any]:
     blocker = choice.blockers(parsed)
     at = Observer(found, scope, papers, Snapshots(found)).look(reading=True)
     holder = lock.holder(scope)
+    recent = [r for r in journal.load(journal.place(found)) if r["branch"] == head.name]
     counts = {marker.name.lower(): 0 for marker in Marker}
     for task in parsed.tasks:
         counts[task.marker.name.lower()] += 1
@@ -35,6 +36,7 @@ def snapshot(folder: Path) -> dict[str, Any]:
         else None,
         "counts": counts,
         "next": next_task.text if next_task else None,
+        "last": recent[-1] if recent else None,
         "resume": str(resume(at.facts)) if at.facts.active else None,
         "tasks": [
             _task(parsed, number, task, blocker) for number, task in enumerate(parsed.tasks, 1)
@@ -67,6 +69,15 @@ def _depth(parsed: Spec, task: Task) -> int:
     return depth
 
 
+def _doing(last: dict[str, Any] | None) -> str:
+    """What the journal's last record says of it."""
+    if last is None or last["kind"] not in ("stage", "limit"):
+        return ""
+    if last["kind"] == "limit":
+        return f", waiting for a usage limit: {plain.line(last['text'], 120)}"
+    return f", {last['stage']} of {plain.line(last['task'], 60)} since {last['time'][11:16]} UTC"
+
+
 def text(found: dict[str, Any]) -> str:
     counts = found["counts"]
     lines = [
@@ -75,9 +86,10 @@ def text(found: dict[str, Any]) -> str:
     ]
     if found["holder"]:
         pid, alive = found["holder"]["pid"], found["holder"]["alive"]
-        held = "a run is on" if alive else "a killed run left its lock, the next kern takes it over"
+        now = f"a run is on{_doing(found['last'])}"
+        held = now if alive else "a killed run left its lock, the next kern takes it over"
         lines.append(f"{held}: pid {pid}")
-    if found["resume"]:
+    if found["resume"] and not (found["holder"] and found["holder"]["alive"]):
         lines.append(f"resumes at: {found['resume'].partition(': ')[2]}")
     lines.append("")
     for task in found["tasks"]:

@@ -16,7 +16,7 @@ from kern.committing import Committer
 from kern.context import Template
 from kern.custody import Custody
 from kern.documents import LEARNINGS, SPEC, Documents
-from kern.errors import KernError, TransientFault
+from kern.errors import Interrupted, KernError, TransientFault
 from kern.events import Sink
 from kern.keeper import Keeper, some
 from kern.observe import Observer, Situation, named, naming, said
@@ -29,6 +29,11 @@ from kern.snapshot import Snapshots
 from kern.spec import Key, Kind, Marker, Spec, Task
 from kern.stages import Caller, Said, stage_file
 from kern.workspace import Scope
+
+HALF_DONE = (
+    "half-done work of the agent is in your tree; the next kern keeps it and puts the tree back, "
+    "with what you edit until then"
+)
 
 
 class Walk:
@@ -176,8 +181,6 @@ class Walk:
         own = guard.take(self.repo, self.snapshots.hiding(before))
         staged = index.tree(self.repo)
         start = refs.write_start(self.repo, at.head, before, staged, own, key, at.attempt)
-        if mode is Tier.IMPLEMENT:
-            self.prover.baseline(at.head, start, settings.gates)
         papers = self.custody.take()
         researched = at.files[Stage.RESEARCH]
 
@@ -189,6 +192,8 @@ class Walk:
             return True
 
         try:
+            if mode is Tier.IMPLEMENT:
+                self.prover.baseline(at.head, start, settings.gates)
             outcome = self.caller.call(
                 Stage.IMPLEMENT,
                 self.briefs.implement(
@@ -202,6 +207,9 @@ class Walk:
                 config=guard.refuse_push(self.repo),
                 again=again,
             )
+        except Interrupted as exc:
+            exc.note = HALF_DONE
+            raise
         except KernError:
             again()  # no half-done work in the tree while a person settles it
             refs.delete(self.repo, start.ref, start.commit)

@@ -85,17 +85,15 @@ class Witness:
         return sorted(path for path, (old, new) in clean.items() if old != new)
 
     def task_change(self, start: str, tree: str) -> dict[str, Change]:
-        """What the task changed, without new files that its own .gitignore hides, and without what
-        gates had left lying about before it.
+        """What the task changed, without new files that its own .gitignore hides. What a gate had
+        left there before is no person's: an agent's version of it is new.
         """
         change = self.repo.changed(start, tree)
         if made := change.keys() & set(self.made()):
             tracked = self.repo.entries(self.repo.head().commit)
-            change = {
-                path: entries
-                for path, entries in change.items()
-                if path not in made or path in tracked or entries[0] is None
-            }
+            for path in made - tracked.keys():
+                _, left = change.pop(path)
+                change |= {path: (None, left)} if left else {}
         if any(path.split("/")[-1] == ".gitignore" for path in change):
             new = [path for path, (old, _) in change.items() if old is None]
             hidden = self.snapshots.ignored_by(tree, new)

@@ -263,12 +263,13 @@ def load(where: Scope, stage: Stage, attempt: int = 0) -> dict[str, Any] | None:
 
 
 def retire(where: Scope, attempt: str) -> None:
-    """Make room for the next stage 2: the one that no longer counts is kept under its own name."""
+    """Make room for the next stage 2: the last one is kept under its own name."""
     with reported(where.folder):
-        for old, new in (
-            (where.stage_file(Stage.IMPLEMENT), f"attempt{attempt}.json"),
-            (where.transcript(Stage.IMPLEMENT), f"attempt{attempt}-transcript.json"),
-        ):
+        logs = where.folder.glob("gate-*.log") if attempt.isdigit() else ()
+        moved = {log: f"attempt{attempt}-{log.name}" for log in logs}
+        moved[where.stage_file(Stage.IMPLEMENT)] = f"attempt{attempt}.json"
+        moved[where.transcript(Stage.IMPLEMENT)] = f"attempt{attempt}-transcript.json"
+        for old, new in moved.items():
             if old.exists():
                 os.replace(old, where.folder / new)
         for left in (where.stage_file(Stage.COMMIT), where.transcript(Stage.COMMIT)):
@@ -309,9 +310,8 @@ def sweep(where: Scope, name: str) -> Path | None:
 
 
 def forget_history(where: Scope, before: float) -> int:
-    """Delete walks whose folder is older than `before` (epoch seconds); says how many."""
-    gone = 0
-    history = where.folder / "history"
+    """Delete walks older than `before` (epoch seconds); says how many."""
+    gone, history = 0, where.folder / "history"
     with reported(history):
         for entry in list(os.scandir(history)) if history.is_dir() else ():
             if entry.is_dir(follow_symlinks=False) and entry.stat().st_mtime < before:

@@ -291,7 +291,7 @@ def test_what_the_repository_makes_kern_run_is_named_first(
     [
         ("[gates", "kern.toml is not valid TOML"),
         ("[gate]\ncheck = 'x'", "unknown setting gate"),
-        ("[gates]\ncheck = 3", "gates.check must be a table"),
+        ("[gates]\ncheck = 3", "gates.check must be a command"),
         ("[gates]\ncheck = { run = 'x', timout = 3 }", "unknown setting gates.check.timout"),
         ("[gates]\ncheck = { timeout = 3 }", "gates.check must be a command"),
         ("[timeouts]\nidle = 'soon'", "timeouts.idle must be seconds"),
@@ -454,20 +454,20 @@ def test_what_a_gate_takes_from_a_person_is_kept(
     assert f"git checkout {ref.removeprefix('refs/')} -- PATH" in ran.err
 
 
-def test_what_a_gate_makes_is_no_task_s_work(
+def test_what_a_gate_left_is_no_persons_and_an_agents_version_of_it_is_the_tasks(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    """An agent that runs the same check itself makes it anew, and does not fail by that."""
-    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
+    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n- [ ] three\n")
     git("commit", "--quiet", "--all", "--message=tasks")
-    toml(repo, git, "[gates]\ncheck = 'date +%N > report.xml'\n")
-    runs = (["echo 1 > n"], ["echo 2 > n; echo mine > report.xml"])
+    toml(repo, git, "[gates]\nlock = 'test -e lock || echo made > lock'\n")
+    runs = (["echo 1 > n"], ["echo 2 > n"], ["echo pinned > lock"])
     fake.script(implement=[{"run": run, "result": "SUCCESS"} for run in runs])
-    ran = inline(2)
+    ran = inline(3)
     assert ran.code == 0, ran.err
     assert not attempts(repo)
-    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]
-    assert "gate check made report.xml" in ran.err
+    assert "gate lock made lock: left there, never committed" in ran.err
+    assert git("show", "--format=", "--name-only", "HEAD~1").split() == ["SPEC.md", "n"]
+    assert git("show", "HEAD:lock") == "pinned"
 
 
 def test_an_agent_cannot_excuse_a_gate_by_editing_what_kern_noted(
@@ -481,7 +481,7 @@ def test_an_agent_cannot_excuse_a_gate_by_editing_what_kern_noted(
     assert "this task broke it" in attempts(repo)[0]
 
 
-@pytest.mark.parametrize("torn", ["{", "[]", "[" * 5000, '{"made": 3, "running": 7}'])
+@pytest.mark.parametrize("torn", ["{", "[]", "[" * 5000, '{"made": 3}'])
 def test_a_torn_memory_of_gates_is_none(
     repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path, torn: str
 ) -> None:
@@ -496,7 +496,7 @@ def test_a_torn_memory_of_gates_is_none(
 
 
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGINT])
-def test_stopped_in_the_middle_of_a_gate_the_next_run_begins_it_anew(
+def test_what_a_gate_that_was_stopped_left_is_named_and_what_was_there_is_kept(
     repo: Path,
     git: Git,
     fake: Fake,
@@ -505,29 +505,73 @@ def test_stopped_in_the_middle_of_a_gate_the_next_run_begins_it_anew(
     tmp_path: Path,
     signum: signal.Signals,
 ) -> None:
-    """Half of what the gate does to the tree is not taken for the person's, nor held against the
-    task.
-    """
+    """Nobody can tell it from a person's edits: nothing is put back, nothing is lost."""
     here, go = tmp_path / "here", tmp_path / "go"
-    moves = f"mv a.txt b; [ -e {go} ] || {{ touch {here}; sleep 60; }}; mv b a.txt"
-    toml(repo, git, f"[gates]\ncheck = '[ ! -e n ] || {{ {moves}; }}'\n")
+    waits = f"[ -e {go} ] || {{ rm own.txt; echo x > odd; touch {here}; sleep 60; }}"
+    toml(repo, git, f"[gates]\ncheck = '[ ! -e n ] || {{ {waits}; }}'\n")
     own_work(repo, git)
+    (repo / ".venv").mkdir()
+    (repo / ".venv" / ".gitignore").write_text("*\n")
+    (repo / ".venv" / "python").write_text("x\n")
     fake.script(implement=[GREEN])
     first = background("1", "0")
     wait_for(here.exists)
     first.send_signal(signum)
     first.wait(10)
     go.touch()
+    (repo / "a.txt").write_text("edited meanwhile\n")
 
     again = kern("1", "0")
 
     assert again.code == 0, again.err
     assert fake.stages == ["research", "implement", "commit"]
     assert not attempts(repo)
-    assert (repo / "a.txt").read_text() == "staged\n"
-    assert not (repo / "b").exists()
-    assert (repo / "own.txt").read_text() == "mine, edited\n"
-    assert "a gate was killed" in again.err
+    assert "by a gate that was ended: a.txt, odd, own.txt: left so" in again.err
+    ref = next(row for row in git("for-each-ref", "--format=%(refname)").split() if "before" in row)
+    assert git("show", f"{ref}:own.txt") == "mine, edited"
+    assert (repo / "a.txt").read_text() == "edited meanwhile\n"
+    assert (repo / ".venv" / "python").read_text() == "x\n"
+    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]
+
+
+def test_a_commit_that_a_gate_made_before_a_kill_is_no_proof(
+    repo: Path,
+    git: Git,
+    fake: Fake,
+    kern: Kern,
+    background: Callable[..., "subprocess.Popen[str]"],
+    tmp_path: Path,
+) -> None:
+    here, go = tmp_path / "here", tmp_path / "go"
+    ticks = "sed -i s/[~]/x/ SPEC.md; echo evil > evil; git add -A; git commit -qm auto"
+    waits = f"[ -e {go} ] || {{ {ticks}; touch {here}; sleep 60; }}"
+    toml(repo, git, f"[gates]\ncheck = '[ ! -e n ] || {{ {waits}; }}'\n")
+    base = git("rev-parse", "HEAD")
+    fake.script(implement=[GREEN])
+    first = background("1", "0")
+    wait_for(here.exists)
+    first.kill()
+    first.wait(10)
+    go.touch()
+    kern("1", "0")
+    assert "evil" not in git("log", "--format=", "--name-only", f"{base}..HEAD").split()
+
+
+def test_a_persons_commit_during_a_gate_stays_in_the_index(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    commits = "echo work >> own.txt; git -c core.hooksPath=/dev/null commit -qm work own.txt"
+    free = f"env -u GIT_REFLOG_ACTION sh -c '{commits}'"
+    toml(
+        repo,
+        git,
+        f"[gates]\nc = '''[ ! -e n ] || [ -e .git/once ] || {{ touch .git/once; {free}; }}'''\n",
+    )
+    fake.script(implement=[GREEN])
+    ran = inline(1)
+    assert ran.code == 0, ran.err
+    assert "own.txt" not in git("status", "--porcelain")
+    assert git("show", "HEAD:own.txt").endswith("work")
 
 
 def test_a_kern_toml_that_the_next_task_could_not_read_fails_the_attempt(

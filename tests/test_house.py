@@ -22,8 +22,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "words": ("spec", "plain", "errors"),
     "core": (
         *("pipeline", "answer", "verdict", "context", "replies", "edit", "reconcile", "events"),
-        *("choice", "summary", "trace", "config", "proof", "proposing", "records", "report"),
-        *("agents.claude", "agents.reply"),
+        *("choice", "summary", "trace", "config", "proof", "proposing"),
+        *("records", "report", "budget", "agents.claude", "agents.reply"),
     ),
     "shell": (
         *("process", "repo", "history", "index", "refs", "snapshot", "guard", "workspace", "lock"),

@@ -542,8 +542,8 @@ def test_init_writes_both_files_and_never_over_one(repo: Path, git: Git, kern: K
     assert before == b"- [ ] add a greeting\n"
     assert (repo / "LEARNINGS.md").read_bytes() == learned
     dry = kern("-n")
-    assert dry.code == 0
-    assert "task:   Add a `--version` flag" in dry.out
+    assert dry.code == 2
+    assert "SPEC.md is still the example that kern init wrote" in dry.err
 
 
 def test_clean_deletes_what_is_old_and_nothing_else(

@@ -144,7 +144,6 @@ NO_TASKS = (
     "- [ ]",
     "- [x]   ",
     "- [ ]\r",
-    "- [ ]glued",
     "[ ] no bullet",
     "> - [ ] quoted",
     "    text [ ] in the middle",
@@ -357,15 +356,11 @@ def test_several_tasks_in_progress_are_all_found() -> None:
 def test_what_is_indented_below_a_task_is_its_subtask(indent: str) -> None:
     text = f"- [ ] a\n{indent}- [ ] b\n{indent}- [x] c\n- [ ] d\n"
     assert shape(text) == [("a", ""), ("b", "a"), ("c", "a"), ("d", "")]
-    first, second, *_ = parse(text).tasks
-    assert first.has_subtasks
-    assert first.open_subtasks
-    assert not second.has_subtasks
+    assert parse(text).tasks[0].open_subtasks
 
 
 def test_a_parent_whose_subtasks_are_done_has_no_open_ones() -> None:
     task = parse("- [ ] a\n  - [x] b\n  - [X] c\n").tasks[0]
-    assert task.has_subtasks
     assert not task.open_subtasks
     assert parse("- [ ] a\n  - [x] b\n  - [~] c\n").tasks[0].open_subtasks
 
@@ -642,3 +637,29 @@ def test_random_bytes_never_raise() -> None:
         text = data.decode("utf-8", "surrogateescape")
         parse(text)
         assert text.encode("utf-8", "surrogateescape") == data
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("  > Gate: `x`", "  > **gate:** `x`", "  > **Gates:** `x`", "  > **Gate**: `x`"),
+        *("  > **Judge** it is nice", "> **Gate:** `x`", "  > judges: nice"),
+    ],
+)
+def test_what_nearly_is_a_check_is_told_and_not_passed_over(line: str) -> None:
+    assert [fault.line for fault in parse(f"- [ ] a\n{line}\n").diagnostics] == [2]
+
+
+@pytest.mark.parametrize("line", ["  > **Gate:** `x`", "  Gate: prose", "  > gateway", "Judge: me"])
+def test_what_is_a_check_or_only_prose_is_no_fault(line: str) -> None:
+    assert parse(f"- [ ] a\n{line}\n").diagnostics == ()
+
+
+@pytest.mark.parametrize("line", ["- [ ]T two", "- [~]two", "-[ ] two"])
+def test_a_task_that_is_glued_to_its_brackets_is_told(line: str) -> None:
+    assert [fault.line for fault in parse(f"- [ ] a\n{line}\n").diagnostics] == [2]
+
+
+@pytest.mark.parametrize("line", ["- [x](y)", "- [x]: y", "- [ ](y)", "- [X]Window"])
+def test_a_link_is_no_glued_task(line: str) -> None:
+    assert parse(f"- [ ] a\n{line}\n").diagnostics == ()

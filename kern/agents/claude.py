@@ -81,13 +81,19 @@ def version(text: str) -> tuple[int, ...]:
     return tuple(map(int, match.groups())) if match else ()
 
 
-def argv(stage: Role, model: str, guidance: str = "") -> list[str]:
+def argv(stage: Role, model: str, guidance: str = "", budget: float = 0) -> list[str]:
     """The prompt goes to stdin: as an argument it may not exceed 128 KiB. `guidance`: a file with
     the project's advice to agents, for research, where the project's own settings are off.
+    `budget`: US dollars, 0 for none; claude looks after each answer, so it overshoots by one.
     """
     told = ("--append-system-prompt-file", guidance) if guidance and stage is Stage.RESEARCH else ()
     tools = ",".join(TOOLS[stage])
-    return [*_COMMON, "--model", model, "--tools", tools, *told, *_RULES[stage]]
+    most = ("--max-budget-usd", f"{budget:.4f}") if budget else ()
+    return [*_COMMON, "--model", model, "--tools", tools, *most, *told, *_RULES[stage]]
+
+
+def out_of_budget(reply: Reply) -> bool:
+    return str(reply.result.get("subtype")) == "error_max_budget_usd"
 
 
 def environment(stage: Role) -> dict[str, str]:

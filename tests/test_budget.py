@@ -1,0 +1,121 @@
+"""What a run, a task and a stage may cost: reaching a bound ends the run, and it can go on."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kern import budget, config
+from kern.budget import Budget, Spent
+from tests.conftest import Fake, Git, Inline, Kern
+
+GREEN = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
+
+
+def toml(repo: Path, git: Git, text: str) -> None:
+    (repo / "kern.toml").write_text(text)
+    git("add", "kern.toml")
+    git("commit", "--quiet", "--message=settings")
+
+
+@pytest.mark.parametrize(
+    ("bounds", "spent", "why", "left"),
+    [
+        (Budget(), Spent(99, 99, 99999), "", 0),
+        (Budget(run=2), Spent(run=1.5), "", 0.5),
+        (Budget(run=2), Spent(run=2.1), "the run's budget is used up: $2.10 of $2.00", 0.01),
+        (Budget(run=9, task=1), Spent(run=2, task=1), "the task's budget", 0.01),
+        (Budget(run=9, task=4, stage=0.5), Spent(run=2, task=1), "", 0.5),
+        (Budget(run=2.2, task=4, stage=0.5), Spent(run=2, task=1), "", 0.2),
+        (Budget(minutes=2), Spent(seconds=119), "", 0),
+        (Budget(minutes=2), Spent(seconds=120), "the run's 2 minutes are over", 0),
+    ],
+)
+def test_the_nearest_bound_counts(bounds: Budget, spent: Spent, why: str, left: float) -> None:
+    assert budget.reached(bounds, spent).startswith(why)
+    assert bool(budget.reached(bounds, spent)) == bool(why)
+    assert budget.left(bounds, spent) == pytest.approx(left)
+
+
+def test_the_command_line_goes_before_the_file() -> None:
+    of_file = config.parse("max_minutes = 5\n[max_cost]\nrun = 3\ntask = 2\nstage = 1\n").budget
+    assert of_file == Budget(3, 2, 1, 5)
+    assert of_file.within(7, 0) == Budget(7, 2, 1, 5)
+    assert of_file.within(0, 9) == Budget(3, 2, 1, 9)
+
+
+def most(call: dict[str, Any]) -> float:
+    argv = call["argv"]
+    return float(argv[argv.index("--max-budget-usd") + 1]) if "--max-budget-usd" in argv else 0.0
+
+
+def test_a_runs_budget_ends_it_between_stages_and_it_goes_on_there(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    fake.script(implement=[{**GREEN, "fields": {"total_cost_usd": 0.5}}])
+    ended = inline(1, max_cost=0.5)
+    assert ended.code == 3
+    assert "the run's budget is used up: $0.51 of $0.50" in ended.err
+    assert fake.stages == ["research", "implement"]
+    assert [most(call) for call in fake.calls] == [0.5, 0.49]
+    assert inline(1).code == 0
+    assert fake.stages == ["research", "implement", "commit"]
+    assert most(fake.calls[-1]) == 0
+
+
+def test_a_budget_reached_before_stage_2_leaves_nothing_half_done(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    fake.script(research=[{"result": "- Files: a\n\nREADY", "fields": {"total_cost_usd": 2.0}}])
+    assert inline(1, max_cost=1).code == 3
+    assert git("for-each-ref", "refs/kern/start") == ""
+    (repo / "own.txt").write_text("edited since\n")
+    assert inline(1).code == 0
+    assert (repo / "own.txt").read_text() == "edited since\n"
+    assert fake.stages == ["research", "implement", "commit"]
+
+
+def test_a_tasks_budget_counts_all_its_runs(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    toml(repo, git, "[max_cost]\ntask = 1\n")
+    dear = {"fields": {"total_cost_usd": 0.7}}
+    fails = [{"run": [f"echo {n} > n"], "result": "FAILED: no", **dear} for n in range(2)]
+    fake.script(implement=[*fails, GREEN])
+    first = inline(1)
+    assert first.code == 3
+    assert "the task's budget is used up: $1.41 of $1.00" in first.err
+    assert [most(call) for call in fake.calls] == [1.0, 0.99, 0.29]
+    assert inline(1).code == 3, "the journal remembers"
+    assert len(fake.calls) == 3
+
+
+def test_an_agent_that_used_up_its_stage_ends_the_run_and_is_no_attempt(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    toml(repo, git, "[max_cost]\nstage = 0.2\n")
+    over = {"subtype": "error_max_budget_usd", "is_error": True, "total_cost_usd": 0.25}
+    fake.script(implement=[{"run": ["echo half > half"], "result": "", "fields": over}, GREEN])
+    ended = inline(1)
+    assert ended.code == 3
+    assert "the agent used up what it may cost: $0.25" in ended.err
+    assert "Attempt" not in (repo / "SPEC.md").read_text()
+    assert not (repo / "half").exists()
+    assert inline(1).code == 0
+
+
+def test_no_stage_begins_after_the_minutes_are_over(repo: Path, fake: Fake, kern: Kern) -> None:
+    fake.script(research=[{"sleep": 0.7, "result": "- Files: a\n\nREADY"}])
+    ran = kern("1", "0", "--max-minutes", "0.01")
+    assert ran.code == 3, ran.err
+    assert "minutes are over" in ran.err
+    assert "--max-minutes" in ran.err
+    assert fake.stages == ["research"]
+
+
+@pytest.mark.parametrize("flag", ["--max-cost", "--max-minutes"])
+def test_a_bound_is_a_number(repo: Path, fake: Fake, kern: Kern, flag: str) -> None:
+    ran = kern("1", flag, "lots")
+    assert ran.code == 2
+    assert f"{flag} is a number" in ran.err
+    assert not fake.calls
