@@ -752,7 +752,7 @@ def test_a_gate_and_a_judge_stand_between_the_answer_and_the_commit(
     assert ran.code == 0, ran.err
     notes = [line for line in (repo / "SPEC.md").read_text().splitlines() if "Attempt" in line]
     assert "gate `grep -q hello hi.txt` is red (exit 1)" in notes[0]
-    assert "judge of 'it is polite' is red (exit 1): not polite" in notes[1]
+    assert "judge of 'it is polite' is red (FAIL): not polite" in notes[1]
     assert git("show", "HEAD:hi.txt") == "hello, dear you"
     assert not (repo / "evil").exists()
     assert "verified by gate `grep -q hello hi.txt`, judge of 'it is polite'" in ran.err
