@@ -839,6 +839,7 @@ def test_what_a_self_hiding_gitignore_hid_before_stays_untouched(
 
     assert ran.code == (1 if how == "skips" else 0), ran.err
     assert all((repo / path).read_text() == "x\n" for path in hidden)
+    assert (repo / name).read_text() == rules
     assert "changed during research" not in ran.err
     for ref in git("for-each-ref", "--format=%(refname)", "refs/kern").split():
         assert not {*hidden} & set(git("ls-tree", "-r", "--name-only", ref).split())
