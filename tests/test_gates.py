@@ -622,3 +622,14 @@ def test_a_hook_without_an_end_does_not_hold_the_night(
     ran = inline(1)
     assert ran.code == 1
     assert "a commit hook was not done after 1 s" in attempts(repo)[0]
+
+
+def test_a_long_gate_comes_back_whole_and_no_gate_is_told_of_kern(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    command = "! env | grep -q ^KERN_DIR= " + "&& true " * 60
+    task(repo, git, f"**Gate:** `{command.strip()}`")
+    fake.script(implement=[{"run": ["sed -i /Gate/d SPEC.md", "echo 1 > n"], "result": "SUCCESS"}])
+    ran = inline(1)
+    assert ran.code == 0, ran.err
+    assert f"**Gate:** `{command.strip()}`" in spec(repo)

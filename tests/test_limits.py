@@ -113,6 +113,15 @@ def test_a_limit_that_holds_longer_than_it_said_is_asked_less_and_less_often(
     assert waits == [5, 20, 80, 320]
 
 
+def test_each_limit_is_counted_by_itself(repo: Path, fake: Fake, inline: Inline) -> None:
+    again = limit(NOW - 1)
+    fake.script(research=[again, {"result": FRESH}], implement=[again, again, GREEN])
+    ran = inline(1, clock=lambda: NOW)
+    assert ran.code == 0, ran.err
+    waits = [event.seconds for event in ran.events if isinstance(event, LimitReset)]
+    assert waits == [5, 5, 20]
+
+
 def test_a_limit_without_a_reset_is_tried_again_until_the_longest_wait_is_over(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
