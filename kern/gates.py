@@ -49,12 +49,11 @@ class Gates:
     def run(self, gate: Gate, tree: str) -> Result:
         """Run it on the working tree, which is `tree` now, and remember how it ended."""
         place = self.log(gate)
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("KERN_")}
         ran = process.run(
             ["sh", "-c", gate.command],
             cwd=self.root,
             env={
-                **environment,
+                **process.surroundings(),
                 "KERN_ROOT": str(self.root),
                 "GIT_REFLOG_ACTION": f"kern {self.run_id} stage 2",  # so that its commits are told
             },
@@ -87,7 +86,7 @@ class Gates:
         return self.scope.folder / f"gate-{name or f'task-{_digest(gate)[:6]}'}.log"
 
     def made(self, paths: Iterable[str]) -> None:
-        """Remember files that a gate made: no task's work, even where an agent makes them anew."""
+        """Remember files that a gate made and left: what stands there is no person's work."""
         made = dict.fromkeys([*made_in(self.scope), *paths])
         self._write({**_read(self.scope), _MADE: list(made)[-_MEMORY:]})
 

@@ -11,7 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kern import records, report
+from kern import records, report, workspace
+from kern.errors import KernError
 from kern.events import Event, Sink, Warned
 from kern.repo import Repo
 
@@ -77,12 +78,12 @@ def beside(sink: Sink, repo: Repo, run: str) -> Sink:
 
 
 def load(path: Path) -> list[dict[str, Any]]:
-    """In order; nothing where there is no journal."""
+    """In order; nothing where there is no journal, or something else in its place."""
     try:
-        with path.open("rb") as file:
-            return records.ordered(records.read(file))
-    except FileNotFoundError:
+        data = workspace.read(path) or b""
+    except KernError:
         return []
+    return records.ordered(records.read(data.split(b"\n")))
 
 
 def costs(path: Path) -> Callable[[str], float]:

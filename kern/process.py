@@ -285,6 +285,11 @@ def signals() -> Iterator[None]:
             signal.signal(signum, handler)
 
 
+def surroundings() -> dict[str, str]:
+    """kern's environment without what is meant for kern alone."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("KERN_")}
+
+
 def capture(argv: Sequence[str], seconds: float) -> tuple[int, str]:
     """Exit code and output of a short command; 127: not startable, 124: it hangs."""
     try:

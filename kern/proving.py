@@ -129,11 +129,9 @@ class Prover:
         """Beside the task's paths the tree is a person's, or what a killed gate left: left so."""
         start, tree = trees(second)
         now = self.snapshots.take(start)
-        task, touched = (
-            self.repo.changed(start, tree),
-            self.keeper.touched(str(second["kern"]["base"])),
-        )
-        paths = self.repo.changed(tree, now).keys() - task.keys() - {*touched}
+        touched = self.keeper.touched(str(second["kern"]["base"]))
+        paths = self.repo.changed(tree, now).keys() - self.repo.changed(start, tree).keys()
+        paths -= {*touched}
         if paths:
             ref = self.keeper.keep(opened(at)[0], f"{at.attempt}-before", tree, at.head.commit)
             self.keeper.warn(

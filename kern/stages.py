@@ -142,15 +142,14 @@ class Caller:
         ended = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
         self.sink(Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
         self._count(reply, task)
-        if reply and claude.out_of_budget(reply) and self._left(task):
-            raise BudgetReached(
-                f"{stage} stage: the agent used up what it may cost: ${reply.cost_usd or 0:.2f}",
-                hint=_RAISE,
-            )
         fault = _timed_out(stage, ended) or claude.fault(reply, ended)
-        if fault and fault.grade is not Grade.FAILED:
+        broke = reply is not None and claude.out_of_budget(reply) and bool(self._left(task))
+        if fault and (broke or fault.grade is not Grade.FAILED):
             cost = reply.cost_usd if reply else None
             self.sink(StageFailed(stage, task, fault.message, ran.seconds, cost, attempt))
+            if broke:
+                said = f"{stage} stage: the agent used up what it may cost: ${cost or 0:.2f}"
+                raise BudgetReached(said, hint=_RAISE)
             raise _stop(stage, fault, transcript)
         if fault:
             advice = f"; {fault.hint}" if fault.hint else ""
@@ -188,7 +187,7 @@ class Caller:
     def _environment(
         self, stage: Role, env: Mapping[str, str], config: Sequence[tuple[str, str]]
     ) -> dict[str, str]:
-        given = {name: value for name, value in os.environ.items() if not name.startswith("KERN_")}
+        given = process.surroundings()
         count = int(given.get("GIT_CONFIG_COUNT") or 0)
         # What git would start in the background would outlive the stage, or be ended in mid-work by
         # the sweep.

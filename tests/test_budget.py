@@ -101,6 +101,7 @@ def test_an_agent_that_used_up_its_stage_ends_the_run_and_is_no_attempt(
     assert "the agent used up what it may cost: $0.25" in ended.err
     assert "Attempt" not in (repo / "SPEC.md").read_text()
     assert not (repo / "half").exists()
+    assert '"cost_usd": 0.25' in (repo / ".git" / "kern" / "events.jsonl").read_text()
     assert inline(1).code == 0
 
 

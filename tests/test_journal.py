@@ -143,11 +143,13 @@ def test_a_journal_that_cannot_be_written_stops_no_paid_work(
 
 
 def test_a_pipe_in_the_journals_place_keeps_nobody_waiting(
-    repo: Path, fake: Fake, inline: Inline
+    repo: Path, fake: Fake, inline: Inline, kern: Kern
 ) -> None:
     (repo / ".git" / "kern").mkdir()
     os.mkfifo(repo / ".git" / "kern" / "events.jsonl")
     assert inline(1).code == 0
+    assert kern("status").code == 0
+    assert "nothing in the journal" in kern("report").out
 
 
 def test_the_log_can_be_narrowed_and_followed(
