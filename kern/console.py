@@ -1,12 +1,15 @@
-"""A sink that prints: talk on stderr, plain lines on a pipe, a live line on a terminal."""
+"""A sink that prints: talk on stderr, plain lines on a pipe, a live view on a terminal."""
 
 import contextlib
+import os
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any, TextIO, assert_never
 
-from kern import plain
+from kern import plain, progress
 from kern.events import (
+    Acted,
     AttemptNoted,
     Event,
     GateEnded,
@@ -25,12 +28,15 @@ from kern.events import (
     Waiting,
     Warned,
 )
-from kern.pipeline import Outcome, Stage
+from kern.pipeline import Outcome
+from kern.progress import Progress
 from kern.proof import UNVERIFIED, Result
 
 _MOST_SHOWN = 20  # waiting tasks in the summary
 _SHOWN_OF_A_GATE = 12  # lines of what a red one printed
-_HEARTBEAT_S = 600  # between signs of life on a pipe while a limit holds
+_HEARTBEAT_S = 60  # between signs of life on a pipe
+_LIMIT_HEARTBEAT_S = 600  # while a limit holds
+_REDRAW_S = 0.25
 _STYLES = {
     Outcome.DONE: "bold green",
     Outcome.DECOMPOSED: "cyan",
@@ -45,28 +51,31 @@ class Console:
     def __init__(self, *, verbose: bool = False, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
         self.verbose = verbose
-        self.live = _Live(self.stream) if self.stream.isatty() else None
-        self.stage = ""
-        self.task = ""
-        self.beat = -1.0
+        drawable = self.stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        self.live = _Live(self.stream) if drawable else None
+        self.progress = Progress()
+        self.beat = 0.0
 
     def __call__(self, event: Event) -> None:
+        self.progress = progress.after(self.progress, event)
+        if self.live and not isinstance(event, Acted):
+            self.live.hide()
         match event:
             case RunStarted():
                 self._started(event)
             case TaskStarted():
-                self.task = event.task
                 resumed = f" (resumed: {event.resumed})" if event.resumed else ""
                 if self.live:
                     self.live.print("", "")
                 self._say(f"task: {plain.line(event.task, 160)}{resumed}", "bold")
             case StageStarted():
-                again = f", attempt {event.attempt}" if event.attempt > 1 else ""
                 mode = ", to decompose" if event.mode == "decompose" else ""
-                self.stage = str(event.stage)
-                if isinstance(event.stage, Stage):
-                    self.stage = f"stage {event.stage.number}/3 {event.stage}"
-                self._say(f"{self.stage} ({plain.line(event.model, 40)}{again}{mode})", "blue")
+                self.beat = 0.0
+                self._say(f"{self.progress.work}{mode}", "blue")
+            case Acted():
+                if self.verbose:
+                    for call in event.act.calls:
+                        self._say(f"debug: {plain.line(call, 600)}", "dim")
             case StageFinished():
                 self._finished(event)
             case StageFailed():
@@ -80,10 +89,10 @@ class Console:
                 self._say(f"attempt {event.number} failed: {plain.line(event.reason)}", "yellow")
                 self._say(f"  its work: git show {event.ref}")
             case GateStarted():
-                self.stage = plain.line(event.name, 60)
+                self.beat = 0.0
                 when = ", before the task" if event.before else ""
                 shown = "" if event.command in event.name else f": {plain.line(event.command, 120)}"
-                self._say(f"{self.stage}{when}{shown}", "blue")
+                self._say(f"{self.progress.work}{when}{shown}", "blue")
             case GateEnded():
                 self._gate(event.result)
             case LimitReset():
@@ -107,20 +116,20 @@ class Console:
             case _ as never:
                 assert_never(never)
 
-    def tick(self, seconds: float) -> None:
-        """The agent is at work since so many seconds."""
+    def tick(self, seconds: float, silent: float) -> None:
+        """The stage or gate is at work since so many seconds, the last of them without a sign."""
         if self.live:
-            minutes, rest = divmod(int(seconds), 60)
-            self.live.show(f"{self.stage}  {minutes}:{rest:02d}  {plain.line(self.task, 60)}")
+            self.live.show(progress.lines(self.progress, seconds, silent))
+        elif seconds - self.beat >= _HEARTBEAT_S:
+            self.beat = seconds
+            self._say(progress.beat(self.progress, seconds, silent))
 
     def countdown(self, seconds: float) -> None:
         """So long until a usage limit's reset."""
         if self.live:
-            minutes, rest = divmod(int(seconds), 60)
-            hours, minutes = divmod(minutes, 60)
-            self.live.show(f"usage limit: again in {hours}:{minutes:02d}:{rest:02d}")
-        elif seconds // _HEARTBEAT_S != self.beat and seconds > _HEARTBEAT_S:
-            self.beat = seconds // _HEARTBEAT_S
+            self.live.show([f"usage limit: again in {progress.clock(seconds)}"])
+        elif seconds // _LIMIT_HEARTBEAT_S != self.beat and seconds > _LIMIT_HEARTBEAT_S:
+            self.beat = seconds // _LIMIT_HEARTBEAT_S
             self._say(f"usage limit: again in {_span(seconds)}")
 
     def close(self) -> None:
@@ -137,7 +146,9 @@ class Console:
 
     def _finished(self, event: StageFinished) -> None:
         cost = f", ${event.cost_usd:.4f}" if event.cost_usd is not None else ""
-        self._say(f"{event.stage} took {event.seconds:.1f} s{cost}")
+        tokens = sum(event.tokens.values())
+        used = f", {progress.short(tokens)} tokens" if tokens else ""
+        self._say(f"{event.stage} took {event.seconds:.1f} s{cost}{used}")
         for line in plain.block(event.text).strip().splitlines():
             self._say(f"  {line}", "dim")
         for tool in event.denied:
@@ -158,7 +169,8 @@ class Console:
     def _summary(self, event: RunEnded) -> None:
         left = "SPEC.md unreadable" if event.open_tasks is None else f"{event.open_tasks} open"
         counts = f"{len(event.done)} done, {left}"
-        self._say(f"{counts}, {_span(event.seconds)}, {_cost(event)}")
+        used = f", {progress.short(event.tokens)} tokens" if event.tokens else ""
+        self._say(f"{counts}, {_span(event.seconds)}, {_cost(event)}{used}")
         for task, commit, proved in event.done:
             self._say(f"  [x] {plain.line(task, 100)}  ({plain.line(commit, 100)})", "green")
             self._say(f"      {plain.line(proved) or UNVERIFIED}")
@@ -190,36 +202,48 @@ class Console:
 
 
 class _Live:
-    """One line at the bottom that is redrawn; everything else scrolls above it."""
+    """A few lines at the bottom that are redrawn; everything else scrolls above them."""
 
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console as Terminal
 
         self.terminal = Terminal(file=stream, highlight=False)
-        self.status: Any = None
-        self.shown = ""
+        self.display: Any = None
+        self.shown: Sequence[str] = ()
+        self.drawn = 0.0
 
     def print(self, text: str, style: str) -> None:
-        self.hide()
         self.terminal.print(text, style=style or None, markup=False, emoji=False)
 
-    def show(self, text: str) -> None:
+    def show(self, lines: Sequence[str]) -> None:
+        """The last of them is advice. Redrawn when they change, not more often than is seen."""
+        from rich.live import Live
         from rich.text import Text
 
-        if text == self.shown:
+        now = time.monotonic()
+        if lines == self.shown or now - self.drawn < _REDRAW_S:
             return
-        self.shown = text
-        if self.status is None:
-            self.status = self.terminal.status(Text(text), refresh_per_second=4)
-            self.status.start()
-        else:
-            self.status.update(Text(text))
+        self.shown, self.drawn = lines, now
+        if self.display is None:
+            # Drawn here alone: a thread of its own would draw four times a second for nothing.
+            self.display = Live(
+                console=self.terminal,
+                auto_refresh=False,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self.display.start()
+        text = Text("\n", no_wrap=True, overflow="ellipsis").join(
+            Text(line, style="dim" if at else "bold") for at, line in enumerate(lines)
+        )
+        self.display.update(text, refresh=True)
 
     def hide(self) -> None:
-        if self.status is not None:
-            self.status.stop()
-            self.status = None
-            self.shown = ""
+        if self.display is not None:
+            self.display.stop()
+            self.display = None
+            self.shown = ()
 
 
 def _span(seconds: float) -> str:
@@ -234,7 +258,7 @@ def _cost(event: RunEnded) -> str:
     if event.unpriced and not event.cost_usd:
         return "cost unknown"
     more = f" and {event.unpriced} stage(s) of unknown cost" if event.unpriced else ""
-    return f"${event.cost_usd:.2f}{more}"
+    return f"${event.cost_usd:.2f} (API-equivalent){more}"
 
 
 def _next(event: RunEnded) -> str:

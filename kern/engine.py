@@ -58,7 +58,7 @@ class Options:
     max_cost: float = 0.0  # US dollars; 0: what kern.toml says
     max_minutes: float = 0.0
     sleep: Callable[[float], None] = time.sleep
-    tick: Callable[[float], None] = lambda seconds: None
+    tick: process.Tick = process.unwatched
     countdown: Callable[[float], None] = lambda seconds: None
     clock: Callable[[], float] = time.time
 
@@ -302,6 +302,7 @@ class Loop:
             seconds=time.monotonic() - self.began,
             cost_usd=caller.cost_usd,
             unpriced=caller.unpriced,
+            tokens=caller.tokens,
         )
         self.sink(ended)
         return ended.exit_code

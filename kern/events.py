@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from kern.agents.reply import Act
 from kern.pipeline import Outcome, Role
 from kern.proof import Result
 
@@ -33,6 +34,14 @@ class StageStarted:
     model: str
     attempt: int
     mode: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """The agent at work, as far as its live output shows it."""
+
+    stage: Role
+    act: Act
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +152,7 @@ class RunEnded:
     seconds: float
     cost_usd: float
     unpriced: int  # stages whose answer named no cost
+    tokens: int
     interrupted: str  # what ended the run early
     exit_code: int
 
@@ -151,6 +161,7 @@ Event = (
     RunStarted
     | TaskStarted
     | StageStarted
+    | Acted
     | StageFinished
     | StageFailed
     | StageRetried

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,12 @@ _MEMORY = 200  # results
 _FILE = "known-gates.json"
 _MADE = "made"
 
-Tick = Callable[[float], None]
-
 
 class Gates:
     """The gates of one working tree. What they print lies beside the stage files."""
 
     def __init__(
-        self, root: Path, scope: Scope, run: str, mark: tuple[str, str], tick: Tick
+        self, root: Path, scope: Scope, run: str, mark: tuple[str, str], tick: process.Tick
     ) -> None:
         self.root = root
         self.scope = scope

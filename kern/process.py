@@ -27,6 +27,11 @@ GRACE_S = (1.0, 1.0)  # after SIGINT, after SIGTERM, where a person waits
 PATIENCE_S = (5.0, 2.0)  # the same after a time-out: it may still say what it has
 _TICK_S = 0.05
 _STDERR_TAIL = 8192
+Tick = Callable[[float, float], None]  # seconds at work, seconds without a sign of life
+
+
+def unwatched(seconds: float, silent: float) -> None:
+    """For a child that nobody looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ def run(
     stdin: str,
     stdout: Path,
     mark: tuple[str, str],
-    tick: Callable[[float], None] = lambda seconds: None,
+    tick: Tick = unwatched,
     limit: int = OUTPUT_LIMIT,
     total: float = 0,
     idle: float = 0,
@@ -71,11 +76,11 @@ def run(
                     while child.poll() is None and not overflow and not timed_out:
                         wait()
                         now = time.monotonic()
-                        tick(now - began)
                         size = os.fstat(spool).st_size + os.fstat(complaints.fileno()).st_size
                         overflow = limit if size > limit else 0
                         if size != printed:
                             printed, last_sign = size, now
+                        tick(now - began, now - last_sign)
                         if child.poll() is None:
                             timed_out = _time_out(now - began, total, now - last_sign, idle)
                 if timed_out:

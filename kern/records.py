@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, assert_never
 
 from kern.events import (
+    Acted,
     AttemptNoted,
     Event,
     GateEnded,
@@ -77,7 +78,7 @@ def of(event: Event) -> list[dict[str, Any]]:
             if event.interrupted:
                 rows.insert(0, {"kind": "error", "text": event.interrupted})
             return rows
-        case Warned() | Traced() | Waiting() | GateStarted():
+        case Acted() | Warned() | Traced() | Waiting() | GateStarted():
             return []
         case _ as never:
             assert_never(never)

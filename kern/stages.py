@@ -23,11 +23,22 @@ from kern.budget import Spent
 from kern.config import Settings
 from kern.context import Prompt
 from kern.errors import BudgetReached, KernError, LimitReached, TransientFault
-from kern.events import Sink, StageFailed, StageFinished, StageRetried, StageStarted, Traced, Warned
+from kern.events import (
+    Acted,
+    Sink,
+    StageFailed,
+    StageFinished,
+    StageRetried,
+    StageStarted,
+    Traced,
+    Warned,
+)
+from kern.growing import Growing
 from kern.pipeline import Role, Stage
 from kern.workspace import Scope
 
 TRIES = 3
+_LOOK_S = 0.25  # between two looks at what the agent prints
 _RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run kern: it resumes"
 _LONGER = "[timeouts] in kern.toml sets how long a stage may take"
 
@@ -51,9 +62,10 @@ class Caller:
     command: str = claude.COMMAND
     settings: Settings = field(default_factory=Settings)
     sleep: Callable[[float], None] = time.sleep
-    tick: Callable[[float], None] = lambda seconds: None
+    tick: process.Tick = process.unwatched
     cost_usd: float = 0.0
     unpriced: int = 0  # stages without a cost in their answer
+    tokens: int = 0
     earlier: Callable[[str], float] = lambda task: 0.0  # what a task cost in earlier runs
     _tasks: dict[str, float] = field(default_factory=dict)  # what each cost in this one
     _began: float = field(default_factory=time.monotonic)
@@ -134,7 +146,7 @@ class Caller:
             stdin=prompt.text,
             stdout=transcript,
             mark=self.mark,
-            tick=self.tick,
+            tick=self._watched(stage, transcript),
             total=self.settings.total(stage),
             idle=self.settings.timeouts.idle,
         )
@@ -171,6 +183,21 @@ class Caller:
             )
         )
         return Said(reply, fault.message if fault else "")
+
+    def _watched(self, stage: Role, transcript: Path) -> process.Tick:
+        """Tells what the agent does, from the output that it writes."""
+        output = Growing(transcript)
+        due = 0.0
+
+        def tick(seconds: float, silent: float) -> None:
+            nonlocal due
+            if seconds >= due:
+                due = seconds + _LOOK_S
+                for act in filter(None, map(claude.act, output.lines())):
+                    self.sink(Acted(stage, act))
+            self.tick(seconds, silent)
+
+        return tick
 
     def _guidance(self) -> str:
         """The project's advice to agents, where it is the project's own and not too large."""
@@ -214,6 +241,7 @@ class Caller:
         else:
             self.cost_usd += reply.cost_usd
             self._tasks[task] = self._tasks.get(task, 0.0) + reply.cost_usd
+        self.tokens += sum(reply.tokens.values()) if reply else 0
 
     def _spent(self, task: str) -> Spent:
         before = self.earlier(task) if self.settings.budget.task else 0.0

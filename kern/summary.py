@@ -29,6 +29,7 @@ def of(
     seconds: float,
     cost_usd: float,
     unpriced: int,
+    tokens: int,
 ) -> RunEnded:
     """`parsed` is None where SPEC.md cannot be read any more; `error` ended the run early."""
     tasks = parsed.tasks if parsed else ()
@@ -54,6 +55,7 @@ def of(
         seconds=seconds,
         cost_usd=cost_usd,
         unpriced=unpriced,
+        tokens=tokens,
         interrupted=str(error) if error else "",
         exit_code=int(getattr(error, "exit_code", 1)) if error else failed,
     )

@@ -4,10 +4,10 @@ calls.
 
 The folder named by FAKE_CLAUDE holds `script.json`: for each stage a list of steps, the k-th call
 plays the k-th, the last one repeats. A step may hold, played in this order: `stderr`, `run` (shell
-lines), `signs` (of life, so many, 0.4 s apart), `sleep` (seconds), `kill` ("parent") with another
-`signal` than SIGKILL and how long to `hang` after it, `stdout` (raw) or `megabytes` (of junk), else
-a `result` (the answer's text) with `fields` of the result object and `events` before it; `exit`. A
-stage without steps does what a good agent does.
+lines), `acts` (tool calls with their input, 0.3 s apart), `signs` (of life, so many, 0.4 s apart),
+`sleep` (seconds), `kill` ("parent") with another `signal` than SIGKILL and how long to `hang` after
+it, `stdout` (raw) or `megabytes` (of junk), else a `result` (the answer's text) with `fields` of
+the result object and `events` before it; `exit`. A stage without steps does what a good agent does.
 """
 
 import json
@@ -63,6 +63,12 @@ def play(step: dict, prompt: str) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+    for number, (tool, given) in enumerate(step.get("acts", [])):
+        block = {"type": "tool_use", "id": f"t{number}", "name": tool, "input": given}
+        usage = {"input_tokens": 40, "output_tokens": 2}
+        message = {"id": f"m{number}", "content": [block], "usage": usage}
+        print(json.dumps({"type": "assistant", "message": message}), flush=True)
+        time.sleep(0.3)
     for _ in range(step.get("signs", 0)):
         time.sleep(0.4)
         print("{}", flush=True)

@@ -23,12 +23,13 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "core": (
         *("pipeline", "answer", "verdict", "context", "replies", "edit", "reconcile", "events"),
         *("choice", "summary", "trace", "config", "proof", "proposing"),
-        *("records", "report", "budget", "agents.claude", "agents.reply"),
+        *("records", "report", "budget", "progress"),
+        *("agents.claude", "agents.claude_stream", "agents.reply"),
     ),
     "shell": (
         *("process", "repo", "history", "index", "refs", "snapshot", "guard", "workspace", "lock"),
         *("documents", "bundle", "console", "filters", "operations", "witness", "gates"),
-        *("credential", "ignoring", "journal"),
+        *("credential", "ignoring", "journal", "growing"),
     ),
     "stages": ("stages", "committing", "briefs", "observe", "keeper", "custody"),
     "engine": ("engine", "ready", "walk", "proving", "settling", "recovery"),

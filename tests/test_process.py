@@ -44,7 +44,7 @@ def run(tmp_path: Path) -> Iterator[Callable[..., Ran]]:
         *,
         stdin: str = "",
         env: Mapping[str, str] = os.environ,
-        tick: Callable[[float], None] = lambda seconds: None,
+        tick: process.Tick = process.unwatched,
         limit: int = process.OUTPUT_LIMIT,
     ) -> Ran:
         argv = what if isinstance(what, list) else ["sh", "-c", what]
@@ -164,7 +164,7 @@ def test_whatever_an_agent_leaves_is_gone_after_a_normal_end(
 def test_and_after_an_interrupt_though_everybody_is_deaf(
     run: Callable[..., Ran], tmp_path: Path
 ) -> None:
-    def interrupt(seconds: float) -> None:
+    def interrupt(seconds: float, silent: float) -> None:
         if count(tmp_path / "cwd" / "pids") == len(LEAVERS):
             interrupted.append(time.monotonic())
             raise Interrupted(signal.SIGTERM)
@@ -179,7 +179,7 @@ def test_and_after_an_interrupt_though_everybody_is_deaf(
 def test_a_child_that_heeds_the_first_signal_may_clean_up(
     run: Callable[..., Ran], tmp_path: Path
 ) -> None:
-    def interrupt(seconds: float) -> None:
+    def interrupt(seconds: float, silent: float) -> None:
         if (tmp_path / "cwd" / "up").exists():
             raise Interrupted(signal.SIGINT)
 
@@ -265,3 +265,14 @@ def test_a_short_command_tells_its_end_in_every_case(tmp_path: Path) -> None:
     assert process.capture(["sh", "-c", "echo out; echo err >&2; exit 4"], 10) == (4, "out\nerr\n")
     assert process.capture(["sleep", "60"], 0.1) == (124, "")
     assert process.capture([str(tmp_path / "none")], 10)[0] == 127
+
+
+def test_each_tick_tells_how_long_the_child_has_been_silent(run: Callable[..., Ran]) -> None:
+    ticks: list[tuple[float, float]] = []
+    run("sleep 0.3; echo sign; sleep 0.4", tick=lambda *told: ticks.append(told))
+    before = [(seconds, silent) for seconds, silent in ticks if seconds < 0.25]
+    after = [(seconds, silent) for seconds, silent in ticks if seconds > 0.5]
+    assert before
+    assert all(seconds == silent for seconds, silent in before), "silent since its start"
+    assert after
+    assert all(0 < silent < seconds - 0.25 for seconds, silent in after)

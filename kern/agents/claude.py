@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kern.agents.claude_stream import act as act
+from kern.agents.claude_stream import blocks, denied, number, tokens, whole
 from kern.agents.reply import Ended, Fault, Grade, Reply
 from kern.pipeline import Aide, Role, Stage
 
@@ -120,7 +122,7 @@ def read(seen: Iterable[Mapping[str, Any]], stage: Role) -> Reply | None:
     offered = {*TOOLS[stage], "Agent"}  # `Task` is called `Agent` in the transcript
     version = ""
     errors: list[str] = []
-    denied: list[str] = []
+    refused: list[str] = []
     used: dict[str, str] = {}
     resets_at: int | None = None
     rejected = False
@@ -133,21 +135,21 @@ def read(seen: Iterable[Mapping[str, Any]], stage: Role) -> Reply | None:
                     errors.append(str(value["error"]))
                 used |= {
                     str(block.get("id")): str(block.get("name"))
-                    for block in _blocks(value)
+                    for block in blocks(value)
                     if block.get("type") == "tool_use" and str(block.get("name")) not in offered
                 }
             case "user":
-                for block in _blocks(value):
+                for block in blocks(value):
                     if block.get("type") == "tool_result" and block.get("is_error"):
                         used.pop(str(block.get("tool_use_id")), None)
             case "rate_limit_event":
                 info = value.get("rate_limit_info")
                 if isinstance(info, dict) and info.get("status") == "rejected":
                     rejected = True
-                    resets_at = _whole(info.get("resetsAt"))
+                    resets_at = whole(info.get("resetsAt"))
             case "result":
                 result = value
-                denied += _denied(value)
+                refused += denied(value)
     if result is None:
         return None
     if rejected:
@@ -156,62 +158,16 @@ def read(seen: Iterable[Mapping[str, Any]], stage: Role) -> Reply | None:
     return Reply(
         result=dict(result),
         text=text if isinstance(text, str) else "",
-        cost_usd=_number(result.get("total_cost_usd")),
-        turns=_whole(result.get("num_turns")),
+        cost_usd=number(result.get("total_cost_usd")),
+        turns=whole(result.get("num_turns")),
         session=str(result.get("session_id") or ""),
-        tokens=_tokens(result.get("usage")),
+        tokens=tokens(result.get("usage")),
         version=version,
-        denied=tuple(dict.fromkeys(denied)),
+        denied=tuple(dict.fromkeys(refused)),
         wrote=tuple(dict.fromkeys(used.values())) if stage in _READERS else (),
         errors=tuple(errors),
         resets_at=resets_at,
     )
-
-
-def _blocks(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    message = value.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    return (
-        [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    )
-
-
-def _denied(value: Mapping[str, Any]) -> list[str]:
-    denials = value.get("permission_denials")
-    if not isinstance(denials, list):
-        return []
-    said = []
-    for denial in denials:
-        if isinstance(denial, dict):
-            given = denial.get("tool_input")
-            detail = ""
-            if isinstance(given, dict):
-                detail = str(given.get("command") or given.get("file_path") or "")
-            said.append(
-                f"{denial.get('tool_name')}: {detail}" if detail else str(denial.get("tool_name"))
-            )
-    return said
-
-
-def _tokens(usage: object) -> dict[str, int]:
-    """The main thread's, by the API's own names; subagents are in the cost alone."""
-    if not isinstance(usage, dict):
-        return {}
-    kinds = ("input", "output", "cache_creation_input", "cache_read_input")
-    counts = {kind: _whole(usage.get(f"{kind}_tokens")) for kind in kinds}
-    return {kind: count for kind, count in counts.items() if count is not None}
-
-
-def _number(value: object) -> float | None:
-    """A number of sane size; JSON as Python reads it has infinities as well."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e12:
-        return float(value)
-    return None
-
-
-def _whole(value: object) -> int | None:
-    number = _number(value)
-    return None if number is None else int(number)
 
 
 _TRANSIENT_STATUS = frozenset({408, 409, 429})
@@ -233,7 +189,7 @@ def fault(reply: Reply | None, ended: Ended) -> Fault | None:
     result = reply.result
     said = _words(reply)
     subtype, terminal = str(result.get("subtype")), str(result.get("terminal_reason"))
-    status = _whole(result.get("api_error_status"))
+    status = whole(result.get("api_error_status"))
     if "usage_limit" in reply.errors and result.get("is_error"):
         return Fault(Grade.LIMIT, said, resets_at=reply.resets_at)
     if subtype == "error_during_execution" or terminal.startswith("aborted"):
