@@ -93,6 +93,23 @@ def add_subtasks(text: str, spec: Spec, task: Task, titles: Sequence[str]) -> st
     return "\n".join(lines)
 
 
+def add_tasks(text: str, spec: Spec, block: Sequence[str]) -> str:
+    """Append top-level tasks, given as lines from the left margin, after the last one there is; in
+    a text without any at its end.
+    """
+    tops = [task for task in spec.tasks if task.parent is None]
+    if not block:
+        return text
+    if tops:
+        lines = text.split("\n")
+        margin = tops[-1].margin
+        _insert(lines, tops[-1].block_end, [(margin + line).rstrip() for line in block])
+        return "\n".join(lines)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    gap = "" if not text.strip() else newline if text.endswith("\n") else 2 * newline
+    return text + gap + newline.join(block) + newline
+
+
 def _insert(lines: list[str], after: int, new: Sequence[str]) -> None:
     """Insert lines after the 1-based line `after`, with its line ending."""
     if not new:

@@ -255,6 +255,45 @@ def test_parts_and_parent_go_into_one_text_without_a_final_newline() -> None:
     assert edit.add_subtasks(text, parsed, task, ["b", "c"]) == "- [ ] a\n  - [ ] b\n  - [ ] c"
 
 
+# -------------------------------------------------------------------- new tasks
+
+
+def test_added_tasks_stand_last_at_the_top_level_and_nothing_else_changes() -> None:
+    block = ["- [ ] new one", "  > **Gate:** `true`", "  - [ ] its part", "- [ ] new two"]
+    for seed, text, parsed in documents():
+        if not closed(parsed) or not parsed.tasks:
+            continue
+        new = edit.add_tasks(text, parsed, block)
+        assert len(inserted(text, new)) == 4, seed
+        again = parse(new)
+        tops = [task for task in again.tasks if task.parent is None]
+        assert [task.text for task in tops[-2:]] == ["new one", "new two"], seed
+        (part,) = [task for task in again.tasks if task.text == "its part"]
+        assert part.key.parent == "new one", seed
+        assert tops[-2].of(Kind.GATE), seed
+        before = [(task.key, task.marker, len(task.notes)) for task in parsed.tasks]
+        assert [
+            (task.key, task.marker, len(task.notes))
+            for task in again.tasks
+            if task.text not in ("new one", "its part", "new two")
+        ] == before, seed
+
+
+@pytest.mark.parametrize(
+    ("text", "new"),
+    [
+        ("", "- [ ] a\n"),
+        ("# Tasks", "# Tasks\n\n- [ ] a\n"),
+        ("# Tasks\n", "# Tasks\n\n- [ ] a\n"),
+        ("# Tasks\r\n", "# Tasks\r\n\r\n- [ ] a\r\n"),
+        ("- [x] old", "- [x] old\n- [ ] a"),
+        ("- [x] old\n\nprose\n", "- [x] old\n- [ ] a\n\nprose\n"),
+    ],
+)
+def test_the_first_task_of_a_text_stands_at_its_end(text: str, new: str) -> None:
+    assert edit.add_tasks(text, parse(text), ["- [ ] a"]) == new
+
+
 def ticked(text: str, nth: int) -> str:
     parsed, task = under(text, nth)
     return edit.tick(text, parsed, task)
