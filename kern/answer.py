@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kern import plain
-from kern.pipeline import Stage
+from kern.pipeline import Aide, Role, Stage
 
 MOST_SUBTASKS = 20
 
@@ -19,15 +19,18 @@ class Code(StrEnum):
     SKIPPED = "SKIPPED"
     FAILED = "FAILED"
     REJECT = "REJECT"
+    TASKS = "TASKS"
+    DONE = "DONE"
     UNCLEAR = "UNCLEAR"  # never said by an agent: no line of the above stands at the end
 
 
-_CODES = {
+_CODES: dict[Role, set[Code]] = {
     Stage.RESEARCH: {Code.READY, Code.NO_TASK},
     Stage.IMPLEMENT: {Code.SUCCESS, Code.DECOMPOSED, Code.SKIPPED, Code.FAILED},
     Stage.COMMIT: {Code.REJECT},
+    Aide.PLANNER: {Code.TASKS, Code.DONE},
 }
-_REASONED = {Code.NO_TASK, Code.SKIPPED, Code.FAILED, Code.REJECT}
+_REASONED = {Code.NO_TASK, Code.SKIPPED, Code.FAILED, Code.REJECT, Code.DONE}
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
 _LAST = re.compile(r"([A-Z]+(?:_[A-Z]+)*)[*_`]*(?::[*_`]*\s*(.*))?")
 _LABEL = re.compile(
@@ -46,7 +49,7 @@ class Answer:
     body: str = ""  # the answer without its last line
 
 
-def parse(stage: Stage, text: str) -> Answer:
+def parse(stage: Role, text: str) -> Answer:
     """Never raises: what cannot be read is `UNCLEAR`."""
     text = plain.block(text)
     lines = text.rstrip().split("\n")
@@ -68,8 +71,8 @@ def parse(stage: Stage, text: str) -> Answer:
     return Answer(
         code,
         reason,
-        learned=_section(body, "Learned"),
-        subtasks=_subtasks(_section(body, "Subtasks")),
+        learned=section(body, "Learned"),
+        subtasks=_subtasks(section(body, "Subtasks")),
         body=body,
     )
 
@@ -78,7 +81,7 @@ def _bare(line: str) -> str:
     return line.strip().strip("*_`").strip().removesuffix(".").strip("*_`").strip()
 
 
-def _code(stage: Stage, line: str) -> tuple[Code, str]:
+def _code(stage: Role, line: str) -> tuple[Code, str]:
     match = _LAST.fullmatch(line)
     if match is None or match[1] not in _CODES[stage]:
         return Code.UNCLEAR, ""
@@ -113,7 +116,7 @@ def _findings(body: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _section(body: str, title: str) -> str:
+def section(body: str, title: str) -> str:
     """What stands below the heading, up to the next of its level or above, outside code."""
     taken: list[str] = []
     depth, fence = 0, ""

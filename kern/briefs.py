@@ -1,15 +1,16 @@
 """Gathers what each stage is told, from SPEC.md, LEARNINGS.md and git, and composes the prompts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kern import answer, edit, history
+from kern import answer, edit, history, journal, planning, report
 from kern.config import Checks
 from kern.context import Prompt, Template, compose
 from kern.documents import LEARNINGS, Documents
 from kern.pipeline import Aide, Role, Stage, Tier
+from kern.planning import Mode
 from kern.repo import Repo
-from kern.spec import Kind, Task
+from kern.spec import Kind, Marker, Task
 from kern.witness import trailer
 
 RECENT_COMMITS = 10
@@ -87,6 +88,27 @@ class Briefs:
             self.templates[Aide.JUDGE],
             {"TASK": task_text(task), "CRITERION": criterion},
             {"DIFF": [patch]},
+        )
+
+    def plan(self, mode: Mode, goal: str, red: Sequence[str] = ()) -> Prompt:
+        """`red`: the checks that fail now, with the end of what they printed. Of specifications the
+        paths are listed: they may be many.
+        """
+        _, parsed = self.papers.spec()
+        known = sorted(parsed.tasks, key=lambda task: task.marker is not Marker.DONE)  # open: last
+        summed = report.summary(journal.load(journal.place(self.repo)))
+        root = self.repo.root
+        return compose(
+            self.templates[Aide.PLANNER],
+            {"GOAL": goal or "(none is stated: go by the specifications)", "MODE": str(mode)},
+            {
+                "RED": red,
+                "SPECS": sorted(str(p.relative_to(root)) for p in root.glob("specs/**/*.md")),
+                "TASKS": [f"[{task.marker}] {task.text}" for task in known],
+                "HISTORY": planning.history(summed["tasks"]),
+                "LEARNINGS": self._learnings(),
+                "COMMITS": self._commits(),
+            },
         )
 
     def _learnings(self) -> list[str]:

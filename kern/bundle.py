@@ -14,6 +14,7 @@ PROMPTS: dict[Role, str] = {
     Stage.IMPLEMENT: "2_implement.md",
     Stage.COMMIT: "3_commit.md",
     Aide.JUDGE: "judge.md",
+    Aide.PLANNER: "plan.md",
 }
 OVERRIDES = Path(".kern") / "prompts"
 

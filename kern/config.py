@@ -46,6 +46,7 @@ class Timeouts:
     implement: float = 3600
     commit: float = 600
     judge: float = 600
+    planner: float = 1800
     gate: float = 600
 
 

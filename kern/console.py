@@ -16,6 +16,7 @@ from kern.events import (
     GateStarted,
     Learned,
     LimitReset,
+    Planned,
     RunEnded,
     RunStarted,
     StageFailed,
@@ -81,10 +82,8 @@ class Console:
             case StageFailed():
                 pass  # what follows is said: another try, or the end of the run
             case StageRetried():
-                self._say(
-                    f"{plain.line(event.reason)}: again in {event.wait_seconds:.0f} s",
-                    "yellow",
-                )
+                again = f"again in {event.wait_seconds:.0f} s"
+                self._say(f"{plain.line(event.reason)}: {again}", "yellow")
             case AttemptNoted():
                 self._say(f"attempt {event.number} failed: {plain.line(event.reason)}", "yellow")
                 self._say(f"  its work: git show {event.ref}")
@@ -102,6 +101,8 @@ class Console:
             case TaskSettled():
                 detail = f": {plain.line(event.detail)}" if event.detail else ""
                 self._say(f"{event.outcome}{detail}", _STYLES[event.outcome])
+            case Planned():
+                self._planned(event)
             case Learned():
                 self._say(f"learned: {plain.line(event.text, 160)}")
             case Warned():
@@ -165,6 +166,12 @@ class Console:
                 self._say(f"    {line}", "dim")
             if result.log:
                 self._say(f"    all of it: {result.log}", "dim")
+
+    def _planned(self, event: Planned) -> None:
+        for title in event.tasks:
+            self._say(f"new task: {plain.line(title, 160)}", "cyan")
+        if event.done:
+            self._say(f"nothing is missing: {plain.line(event.done)}", "bold green")
 
     def _summary(self, event: RunEnded) -> None:
         left = "SPEC.md unreadable" if event.open_tasks is None else f"{event.open_tasks} open"

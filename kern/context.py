@@ -12,6 +12,7 @@ BUDGET: dict[Role, int] = {  # tokens
     Stage.IMPLEMENT: 3000,
     Stage.COMMIT: 1000,
     Aide.JUDGE: 3000,
+    Aide.PLANNER: 3000,
 }
 CHARS_PER_TOKEN = 4
 
@@ -21,6 +22,7 @@ SECTIONS: dict[Role, tuple[str, ...]] = {
     Stage.IMPLEMENT: ("ATTEMPTS", "RESEARCH", "ANSWER", "LEARNINGS", "COMMITS"),
     Stage.COMMIT: ("DIFF", "ANSWER", "COMMITS"),
     Aide.JUDGE: ("DIFF",),
+    Aide.PLANNER: ("RED", "SPECS", "TASKS", "HISTORY", "LEARNINGS", "COMMITS"),
 }
 _FAILED_SO_FAR = 3  # attempts that count for the tier: a stage must know them
 _EXTRA: dict[Role, tuple[str, ...]] = {
@@ -28,6 +30,7 @@ _EXTRA: dict[Role, tuple[str, ...]] = {
     Stage.IMPLEMENT: ("TASK", "MODE"),
     Stage.COMMIT: ("TASK", "TRAILER"),
     Aide.JUDGE: ("TASK", "CRITERION"),
+    Aide.PLANNER: ("GOAL", "MODE"),
 }
 _PLACEHOLDER = re.compile(r"\{([A-Z][A-Z_]*)\}")
 _FRONT = re.compile(r"---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?", re.S | re.M)

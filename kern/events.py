@@ -105,6 +105,14 @@ class Learned:
 
 
 @dataclass(frozen=True, slots=True)
+class Planned:
+    """What a planner answered, and kern took into SPEC.md."""
+
+    tasks: tuple[str, ...]  # new ones
+    done: str  # why nothing is missing
+
+
+@dataclass(frozen=True, slots=True)
 class GateStarted:
     name: str
     command: str
@@ -168,6 +176,7 @@ Event = (
     | AttemptNoted
     | TaskSettled
     | Learned
+    | Planned
     | GateStarted
     | GateEnded
     | LimitReset

@@ -25,6 +25,7 @@ class Aide(StrEnum):
     """An agent process beside the stages; it writes nothing."""
 
     JUDGE = "judge"
+    PLANNER = "planner"
 
 
 Role = Stage | Aide

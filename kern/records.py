@@ -15,6 +15,7 @@ from kern.events import (
     GateStarted,
     Learned,
     LimitReset,
+    Planned,
     RunEnded,
     RunStarted,
     StageFailed,
@@ -72,6 +73,9 @@ def of(event: Event) -> list[dict[str, Any]]:
             return [{"kind": "limit", "text": event.text, "until": event.until}]
         case Learned():
             return [{"kind": "learning", "task": event.task, "text": event.text[:_LONGEST]}]
+        case Planned():
+            tasks = [text[:_LONGEST] for text in event.tasks]
+            return [{"kind": "plan", "added": tasks, "done": event.done[:_LONGEST]}]
         case RunEnded():
             said = {"did": "end", "exit": event.exit_code, "seconds": event.seconds}
             rows = [{"kind": "run", **said, "done": len(event.done), "open": event.open_tasks}]

@@ -18,6 +18,7 @@ EXEMPT: dict[Role, dict[str, str]] = {
     Stage.IMPLEMENT: {"TASK": "the task", "MODE": "implement"},
     Stage.COMMIT: {"TASK": "the task", "TRAILER": "Kern-Task: the task"},
     Aide.JUDGE: {"TASK": "the task", "CRITERION": "it is clear"},
+    Aide.PLANNER: {"GOAL": "the goal", "MODE": "plan"},
 }
 # The table of R14: which texts each stage is given.
 GIVEN: dict[Role, set[str]] = {
@@ -27,9 +28,13 @@ GIVEN: dict[Role, set[str]] = {
     },
     Stage.COMMIT: {"TASK", "TRAILER", "DIFF", "ANSWER", "COMMITS"},
     Aide.JUDGE: {"TASK", "CRITERION", "DIFF"},
+    Aide.PLANNER: {
+        *("GOAL", "MODE", "RED", "SPECS", "TASKS", "HISTORY", "LEARNINGS", "COMMITS"),
+    },
 }
 MODELS: dict[Role, str] = {
     Aide.JUDGE: "haiku",
+    Aide.PLANNER: "opus",
     Stage.RESEARCH: "opus",
     Stage.IMPLEMENT: "opus",
     Stage.COMMIT: "haiku",
@@ -251,7 +256,7 @@ def assert_within(stage: Stage, prompt: Prompt) -> None:
 
 def test_the_budgets_are_those_of_the_table() -> None:
     stages: dict[Role, int] = {Stage.RESEARCH: 2000, Stage.IMPLEMENT: 3000, Stage.COMMIT: 1000}
-    assert {**stages, Aide.JUDGE: 3000} == BUDGET
+    assert {**stages, Aide.JUDGE: 3000, Aide.PLANNER: 3000} == BUDGET
 
 
 @pytest.mark.parametrize("stage", STAGES)

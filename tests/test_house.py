@@ -23,7 +23,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "core": (
         *("pipeline", "answer", "verdict", "context", "replies", "edit", "reconcile", "events"),
         *("choice", "summary", "trace", "config", "proof", "proposing"),
-        *("records", "report", "budget", "progress"),
+        *("records", "report", "budget", "progress", "planning"),
         *("agents.claude", "agents.claude_stream", "agents.reply"),
     ),
     "shell": (
@@ -32,7 +32,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("credential", "ignoring", "journal", "growing"),
     ),
     "stages": ("stages", "committing", "briefs", "observe", "keeper", "custody"),
-    "engine": ("engine", "ready", "walk", "proving", "settling", "recovery"),
+    "engine": ("engine", "ready", "walk", "proving", "settling", "recovery", "planner"),
     "edge": (
         *("cli", "commands", "launch", "chores", "demo", "demo_agent", "doctor", "dryrun"),
         *("status", "views", "__main__"),

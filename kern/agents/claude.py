@@ -29,6 +29,7 @@ TOOLS: dict[Role, tuple[str, ...]] = {
     ),
     Stage.COMMIT: ("Bash", "Read", "Glob", "Grep"),
     Aide.JUDGE: ("Read", "Glob", "Grep"),
+    Aide.PLANNER: ("Read", "Glob", "Grep", "Task"),
 }
 # `Edit(/x)` names the file at the top level where claude is started and covers Write, and
 # redirections in Bash as well; `Write(…)` rules refuse nothing. A deny list is no sandbox: what
@@ -67,8 +68,9 @@ _RULES: dict[Role, tuple[str, ...]] = {
         *("--disallowedTools", *_NOT_IN_COMMIT),
     ),
     Aide.JUDGE: _SEALED,
+    Aide.PLANNER: _SEALED,
 }
-_READERS = (Stage.RESEARCH, Aide.JUDGE)
+_READERS = (Stage.RESEARCH, Aide.JUDGE, Aide.PLANNER)
 
 
 def shown(stage: Role) -> tuple[str, ...]:
@@ -85,10 +87,11 @@ def version(text: str) -> tuple[int, ...]:
 
 def argv(stage: Role, model: str, guidance: str = "", budget: float = 0) -> list[str]:
     """The prompt goes to stdin: as an argument it may not exceed 128 KiB. `guidance`: a file with
-    the project's advice to agents, for research, where the project's own settings are off.
+    the project's advice to agents, for those who look around while its settings are off.
     `budget`: US dollars, 0 for none; claude looks after each answer, so it overshoots by one.
     """
-    told = ("--append-system-prompt-file", guidance) if guidance and stage is Stage.RESEARCH else ()
+    advised = guidance and stage in (Stage.RESEARCH, Aide.PLANNER)
+    told = ("--append-system-prompt-file", guidance) if advised else ()
     tools = ",".join(TOOLS[stage])
     most = ("--max-budget-usd", f"{budget:.4f}") if budget else ()
     return [*_COMMON, "--model", model, "--tools", tools, *most, *told, *_RULES[stage]]

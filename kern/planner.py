@@ -1,0 +1,72 @@
+"""Asks the planner what is to be done, and takes its tasks into SPEC.md."""
+
+from collections.abc import Sequence
+
+from kern import bundle, planning, workspace
+from kern.agents.reply import Reply
+from kern.briefs import Briefs
+from kern.documents import SPEC, Documents
+from kern.errors import KernError, TransientFault
+from kern.events import Planned, Sink
+from kern.pipeline import Aide
+from kern.planning import Mode, Plan
+from kern.spec import Spec, parse
+from kern.stages import Caller
+
+FILE = "plan.md"  # the raw answer, beside the stage files
+
+
+class Planner:
+    def __init__(self, papers: Documents, briefs: Briefs, caller: Caller, sink: Sink) -> None:
+        self.papers = papers
+        self.briefs = briefs
+        self.caller = caller
+        self.sink = sink
+
+    def ask(self, mode: Mode, goal: str, red: Sequence[str] = ()) -> Plan:
+        """One process. A refused answer comes back as such, and lies in the stage files' folder."""
+
+        def settle(reply: Reply) -> None:
+            if reply.wrote:
+                raise TransientFault(f"planner: the agent used {', '.join(reply.wrote)}")
+
+        told = self.caller.call(
+            Aide.PLANNER,
+            self.briefs.plan(mode, goal, red),
+            self.briefs.templates[Aide.PLANNER].model,
+            task="",
+            attempt=1,
+            mode=str(mode),
+            settle=settle,
+        )
+        assert told is not None
+        text = told.reply.text
+        workspace.replace(self.caller.scope.folder / FILE, text.encode("utf-8", "surrogateescape"))
+        plan = planning.read(text, self.known(), mode)
+        return Plan(wrong=told.fault) if told.fault else plan
+
+    def known(self) -> Spec:
+        """The tasks that there are; those of the example that kern init wrote are nobody's."""
+        return parse(without_example(self.papers.spec_text()))
+
+    def take(self, plan: Plan, goal: str = "") -> None:
+        """Write it into SPEC.md as that is now."""
+        self.papers.edit(lambda text, _: planned(text, plan, goal))
+        self.sink(Planned(plan.titles, plan.done))
+
+    def refusal(self, plan: Plan) -> KernError:
+        return KernError(
+            f"the planner's answer is refused: {plan.wrong}",
+            hint=f"{SPEC} is untouched; the answer: {self.caller.scope.folder / FILE}",
+        )
+
+
+def planned(text: str, plan: Plan, goal: str = "") -> str:
+    """SPEC.md with the plan in it."""
+    text = planning.with_goal(without_example(text), goal)
+    return planning.added(text, plan)
+
+
+def without_example(text: str) -> str:
+    example = bundle.path("SPEC.example.md").read_text("utf-8")
+    return "# Tasks\n" if text == example else text
