@@ -79,7 +79,7 @@ def test_the_prompts_that_kern_brings_compose_for_every_stage(tmp_path: Path) ->
     for stage, one in forms.items():
         texts = {name: [f"<{name} text>"] for name in SECTIONS[stage]}
         prompt = compose(one, {name: f"<{name} text>" for name in EXEMPT[stage]}, texts)
-        heading = "kern judge"
+        heading = f"kern {stage}"
         if isinstance(stage, Stage):
             heading = f"kern stage {stage.number} of 3: {stage}"
         assert prompt.text.startswith(f"{heading}\n")
