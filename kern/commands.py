@@ -109,6 +109,35 @@ def status(as_json: AsJson = False) -> None:
 
 
 @app.command()
+def stop(
+    now: Annotated[bool, typer.Option("--now", help="As Ctrl-C: end its agent at once.")] = False,
+) -> None:
+    """End the run that is on here after its current stage; the next goes on from there."""
+    from kern import asking
+    from kern.request import Request
+
+    asking.stop_now(Path.cwd()) if now else asking.ask(Path.cwd(), Request.STOP)
+
+
+@app.command()
+def pause() -> None:
+    """Let the run that is on here wait after its current stage."""
+    from kern import asking
+    from kern.request import Request
+
+    asking.ask(Path.cwd(), Request.PAUSE)
+
+
+@app.command()
+def resume() -> None:
+    """Let a paused run go on; takes back a stop as well."""
+    from kern import asking
+    from kern.request import Request
+
+    asking.ask(Path.cwd(), Request.RESUME)
+
+
+@app.command()
 def log(
     task: Annotated[str, typer.Option(help="Only tasks with this in their text.")] = "",
     run: Annotated[str, typer.Option(help="Only this run, by the beginning of its id.")] = "",

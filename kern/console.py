@@ -19,6 +19,7 @@ from kern.events import (
     StageFinished,
     StageRetried,
     StageStarted,
+    Steered,
     TaskSettled,
     TaskStarted,
     Traced,
@@ -27,6 +28,7 @@ from kern.events import (
 )
 from kern.pipeline import Outcome, Stage
 from kern.proof import UNVERIFIED, Result
+from kern.request import Request
 
 _MOST_SHOWN = 20  # waiting tasks in the summary
 _SHOWN_OF_A_GATE = 12  # lines of what a red one printed
@@ -90,6 +92,9 @@ class Console:
                 until = time.strftime("%a %H:%M", time.localtime(event.until))
                 self._say(plain.line(event.text), "yellow")
                 self._say(f"waiting until {until} (Ctrl-C ends; kern goes on from here)", "yellow")
+            case Steered():
+                self.beat = 0
+                self._say(_steered(event, self.stage), "yellow")
             case TaskSettled():
                 detail = f": {plain.line(event.detail)}" if event.detail else ""
                 self._say(f"{event.outcome}{detail}", _STYLES[event.outcome])
@@ -123,6 +128,15 @@ class Console:
             self.beat = seconds // _HEARTBEAT_S
             self._say(f"usage limit: again in {_span(seconds)}")
 
+    def paused(self, seconds: float) -> None:
+        """Since so long, until a person goes on."""
+        if self.live:
+            minutes, rest = divmod(int(seconds), 60)
+            self.live.show(f"paused for {minutes}:{rest:02d}  (kern resume, kern stop)")
+        elif seconds // _HEARTBEAT_S != self.beat:
+            self.beat = seconds // _HEARTBEAT_S
+            self._say(f"paused for {_span(seconds)}")
+
     def close(self) -> None:
         if self.live:
             self.live.hide()
@@ -132,8 +146,8 @@ class Console:
         self._say(f"stage files: {event.folder}")
         if event.payer:
             self._say(f"pays: {plain.line(event.payer)}")
-        for gate in event.gates:
-            self._say(f"gate {plain.line(gate, 160)}")
+        for command in event.commands:
+            self._say(plain.line(command, 160))
 
     def _finished(self, event: StageFinished) -> None:
         cost = f", ${event.cost_usd:.4f}" if event.cost_usd is not None else ""
@@ -175,7 +189,9 @@ class Console:
                 self._say(f"  and {more} more: kern status", "yellow")
         if any(not proved for _, _, proved in event.done):
             self._say("unverified: kern ran no checks of its own; [gates] in kern.toml names them")
-        if not event.interrupted:
+        if event.stopped:
+            self._say(f"stopped, as asked; the next kern goes on with: {event.stopped}")
+        elif not event.interrupted:
             self._say(_next(event))
 
     def _say(self, text: str, style: str = "") -> None:
@@ -220,6 +236,19 @@ class _Live:
             self.status.stop()
             self.status = None
             self.shown = ""
+
+
+def _steered(event: Steered, doing: str) -> str:
+    match event.asked, event.at_once:
+        case Request.STOP, True:
+            return "asked to stop (kern stop): ends here"
+        case Request.STOP, False:
+            return f"asked to stop (kern stop): ends after {doing}; kern resume takes it back"
+        case Request.PAUSE, True:
+            return "paused (kern resume goes on, kern stop ends)"
+        case Request.PAUSE, False:
+            return f"asked to pause (kern pause): waits after {doing}"
+    return "asked to go on (kern resume)"
 
 
 def _span(seconds: float) -> str:
