@@ -22,7 +22,7 @@ For each task kern runs three fresh agent processes: research (read-only), imple
 commit (git only). Kill it at any moment; the next run goes on from there.
 
 \b
-Exit codes:  0  done, or the iterations are used up
+Exit codes:  0  done, the iterations are used up, or kern stop ended it
              1  a person is needed
              2  usage, SPEC.md, configuration, or a missing tool
              3  a budget or a usage limit

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-Record = Mapping[str, Any]  # of the journal
+_Record = Mapping[str, Any]  # of the journal
 NOW = "now"  # nothing is under way: a request is heeded at once
 
 
@@ -36,7 +36,7 @@ def read(data: bytes | None, run: str) -> Request | None:
     return known.get(words[0]) if len(words) == 2 and words[1] == run else None
 
 
-def due(records: Sequence[Record], *, paused: bool) -> str:
+def due(records: Sequence[_Record], *, paused: bool) -> str:
     """When the run with these records will heed a request: `NOW`, or after what."""
     last = at_work(records) or {"kind": ""}
     if paused:
@@ -49,12 +49,12 @@ def due(records: Sequence[Record], *, paused: bool) -> str:
     return "after what it is doing now"
 
 
-def at_work(records: Sequence[Record]) -> Record | None:
+def at_work(records: Sequence[_Record]) -> _Record | None:
     """What was recorded last of the work itself."""
     return next((one for one in reversed(records) if one["kind"] != "request"), None)
 
 
-def is_paused(records: Sequence[Record], asked: Request | None) -> bool:
+def is_paused(records: Sequence[_Record], asked: Request | None) -> bool:
     """Whether the run with these records waits for `kern resume` by now."""
     told = next((one.get("did") for one in reversed(records) if one["kind"] == "request"), None)
     return asked is Request.PAUSE and told == "paused"

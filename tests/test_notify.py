@@ -171,6 +171,17 @@ def test_whatever_the_command_does_the_run_goes_on(
     assert git("log", "--format=%s", "-1") == "do the task"
 
 
+def test_a_log_that_cannot_be_written_is_a_warning(
+    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
+) -> None:
+    setting(repo, git, KEEP)
+    (tmp_path / "kern" / "project" / "main" / "notify.log").mkdir(parents=True, mode=0o700)
+    (tmp_path / "kern" / "project" / "main").chmod(0o700)
+    ran = inline(1)
+    assert ran.code == Exit.OK, ran.err
+    assert "nobody was notified: cannot write" in ran.err
+
+
 def test_the_same_fault_is_told_once(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
     setting(repo, git, "exit 3")
     (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")

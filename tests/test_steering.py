@@ -90,6 +90,7 @@ def test_a_stop_ends_the_run_after_its_stage_and_the_next_goes_on_there(
     before = ["research", "implement", "commit"]
     assert fake.stages == before[: before.index(stage) + 1]
     assert (repo / "SPEC.md").read_text()[:5] == ("- [x]" if stage == "commit" else "- [~]")
+    assert "- [ ] and another" in (repo / "SPEC.md").read_text().splitlines()
     assert not place(repo).exists()
 
     rest = kern("2", "0")
