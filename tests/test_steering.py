@@ -322,7 +322,7 @@ def test_a_run_of_another_working_tree_is_named_and_left_alone(
 
 def killed(repo: Path, fake: Fake, kern: Kern, background: Background) -> "subprocess.Popen[str]":
     """A run that was asked to stop, and killed before it could."""
-    fake.script(implement=[{"sleep": 300, "result": "never"}, GOOD])
+    fake.script(implement=[{"sleep": 60, "result": "never"}, GOOD])
     first = background("1", "0")
     wait_for(lambda: "implement" in fake.stages)
     assert kern("stop").code == Exit.OK
@@ -363,6 +363,7 @@ def test_a_pid_that_another_process_has_by_now_is_never_signalled(
     finally:
         stranger.kill()
         stranger.wait()
+    assert kern("1", "0").code == Exit.OK  # and ends the agent that the killed one left
 
 
 def test_a_run_on_another_host_is_named(repo: Path, kern: Kern) -> None:
