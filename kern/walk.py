@@ -5,6 +5,7 @@ Which step is next, `pipeline.resume` says; here it is done. Two rules hold thro
 never on disk before HEAD has it, and work is kept, then put back, then noted.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from kern.errors import Interrupted, KernError, TransientFault
 from kern.events import Sink
 from kern.keeper import Keeper, some
 from kern.observe import Observer, Situation, named, naming, said
-from kern.pipeline import Role, Stage, Tier, tier
+from kern.pipeline import Do, Role, Stage, Tier, tier
 from kern.proving import Prover
 from kern.recovery import Recovery
 from kern.repo import Repo
@@ -28,6 +29,7 @@ from kern.settling import Settling, now, opened, red_gate, sweep
 from kern.snapshot import Snapshots
 from kern.spec import Key, Kind, Marker, Spec, Task
 from kern.stages import Caller, Said, stage_file
+from kern.summary import Settled
 from kern.workspace import Scope
 
 HALF_DONE = (
@@ -94,6 +96,51 @@ class Walk:
         self.papers.edit(lambda fresh, _: reconcile.single_active(fresh, preferred)[0])
         for line in told:
             self.keeper.warn(line)
+
+    def perform(self, do: Do, at: Situation) -> Settled | None:
+        """One step of the resume table; how the walk ended, where it did."""
+        match do:
+            case Do.STOP:
+                text = at.key.text if at.key else ""
+                raise KernError(
+                    f"the task in progress was begun on branch {at.other_branch}: {text}",
+                    hint=f"{_back(at.other_branch)}, or set its marker in SPEC.md to [ ] here",
+                )
+            case Do.UNDO_COMMIT:
+                self.recovery.undo_commit(at)
+            case Do.FINISH:
+                return self.settling.finish(at)
+            case Do.TAKE_OVER:
+                self.recovery.take_over(at)
+            case Do.REMARK:
+                self.recovery.remark(at)
+            case Do.ABANDON:
+                self.recovery.abandon(at)
+            case Do.BOOK:
+                self.settling.book(at)
+            case Do.RELEASE | Do.SKIP_UNFIT:
+                return self.settling.release(at)
+            case Do.SKIP:
+                return self.settling.release(at, exhausted=True)
+            case Do.COMMIT | Do.COMMIT_SELF:
+                self.commit(at, ask=do is Do.COMMIT)
+            case Do.REJECT:
+                self.prover.reject(at)
+            case Do.REPROVE:
+                self.prover.reprove(at)
+            case Do.PROVE:
+                self.prover.prove(at)
+            case Do.UNDO:
+                self.recovery.undo(at)
+            case Do.NOTE_RESEARCH:
+                self.note_research(at)
+            case Do.IMPLEMENT | Do.DECOMPOSE:
+                self.implement(at)
+            case Do.RESEARCH:
+                self.research(at)
+            case Do.SELECT:
+                raise AssertionError("handled by the caller")
+        return None
 
     # ---------------------------------------------------------------- begin
 
@@ -254,3 +301,9 @@ class Walk:
         noted = {**naming(key), "stage": str(stage), "attempt": attempt, "run": self.caller.run}
         value = stage_file(told, {**noted, **facts})
         workspace.save(self.scope, stage, value)
+
+
+def _back(branch: str) -> str:
+    """The command that goes back to where a walk was begun."""
+    detached = re.fullmatch(r"HEAD-([0-9a-f]{7})", branch)
+    return f"git checkout --detach {detached[1]}" if detached else f"git switch {branch}"
