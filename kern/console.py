@@ -27,6 +27,7 @@ from kern.events import (
 )
 from kern.pipeline import Outcome, Stage
 from kern.proof import UNVERIFIED, Result
+from kern.timeline import span
 
 _MOST_SHOWN = 20  # waiting tasks in the summary
 _SHOWN_OF_A_GATE = 12  # lines of what a red one printed
@@ -121,7 +122,7 @@ class Console:
             self.live.show(f"usage limit: again in {hours}:{minutes:02d}:{rest:02d}")
         elif seconds // _HEARTBEAT_S != self.beat and seconds > _HEARTBEAT_S:
             self.beat = seconds // _HEARTBEAT_S
-            self._say(f"usage limit: again in {_span(seconds)}")
+            self._say(f"usage limit: again in {span(seconds)}")
 
     def close(self) -> None:
         if self.live:
@@ -158,7 +159,7 @@ class Console:
     def _summary(self, event: RunEnded) -> None:
         left = "SPEC.md unreadable" if event.open_tasks is None else f"{event.open_tasks} open"
         counts = f"{len(event.done)} done, {left}"
-        self._say(f"{counts}, {_span(event.seconds)}, {_cost(event)}")
+        self._say(f"{counts}, {span(event.seconds)}, {_cost(event)}")
         for task, commit, proved in event.done:
             self._say(f"  [x] {plain.line(task, 100)}  ({plain.line(commit, 100)})", "green")
             self._say(f"      {plain.line(proved) or UNVERIFIED}")
@@ -220,14 +221,6 @@ class _Live:
             self.status.stop()
             self.status = None
             self.shown = ""
-
-
-def _span(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
-    shown = [f"{count} {unit}" for count, unit in parts if count]
-    return " ".join(shown[:2]) or "0 s"
 
 
 def _cost(event: RunEnded) -> str:

@@ -24,6 +24,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("pipeline", "answer", "verdict", "context", "replies", "edit", "reconcile", "events"),
         *("choice", "summary", "trace", "config", "proof", "proposing"),
         *("records", "report", "budget", "agents.claude", "agents.reply"),
+        *("timeline", "markup", "chart", "sheet", "page"),
     ),
     "shell": (
         *("process", "repo", "history", "index", "refs", "snapshot", "guard", "workspace", "lock"),
