@@ -33,10 +33,12 @@ HATCH = tag(
 
 def grid(axis: Axis, name: str) -> Html:
     """The axis as the rows' head; each row below shows its lines by the grid's name."""
-    lines = [_line(axis.at(moment)) for moment in axis.ticks()]
+    ticks = axis.ticks()
+    short = any(moment % 60 for moment in ticks)  # so short a run that minutes do not tell
+    lines = [_line(axis.at(moment)) for moment in ticks]
     gaps = [(axis.at(began), axis.at(ended), ended - began) for began, ended in axis.gaps]
     lines += [_box("gap", began, ended - began, 0, _TALL) for began, ended, _ in gaps]
-    labels = [_text(axis.at(moment), clock(moment), 12) for moment in axis.ticks()]
+    labels = [_text(axis.at(moment), clock(moment, seconds=short), 12) for moment in ticks]
     idle = [_text((a + b) / 2, f"{span(took)} idle", 27, "idle") for a, b, took in gaps]
     said = tag("title", "Time of day, UTC")
     shown = tag("defs", tag("g", *lines, id=name))
@@ -124,5 +126,5 @@ def _line(at: float) -> Html:
 
 def _text(at: float, text: str, down: int, shown: str = "tick") -> Html:
     """At the edges it leans inwards."""
-    anchor = "start" if at < 0.04 else "end" if at > 0.96 else "middle"
+    anchor = "start" if at < 0.06 else "end" if at > 0.94 else "middle"
     return tag("text", text, x=f"{at:.2%}", y=str(down), text_anchor=anchor, class_=shown)

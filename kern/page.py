@@ -16,7 +16,7 @@ _STRIP = 40  # tasks on one time axis
 _TITLE = 160  # characters of a task
 _OUTPUT = 1000  # characters of what a red gate printed
 _ENDS = {
-    None: "no end in the journal: killed, or still going on",
+    None: timeline.NO_END,
     0: "ended well",
     1: "ended with exit 1: a person is needed",
     2: "ended with exit 2: usage, SPEC.md, configuration or a missing tool",
@@ -128,7 +128,7 @@ def _run(run: Run, number: int) -> Html:
     other = f"interrupted by signal {code - 128}" if code > 128 else f"ended with exit {code}"
     when = f"{run.date} {clock(run.began)} to {clock(run.ended)} UTC, {span(run.ended - run.began)}"
     told = f"{when}, on {plain.line(run.branch, 80)}; {_ENDS.get(run.code, other)} · "
-    more = tag("code", f"kern log --run {plain.line(run.name, 40)}")
+    more = tag("code", f"kern log --run {plain.line(run.name)[:8]}")
     said = [tag("li", plain.line(text)) for text in dict.fromkeys(run.said)]
     rows = list(run.tasks.items())
     strips = [_strip(rows, at, f"grid-{number}-{at}") for at in range(0, len(rows), _STRIP)]
@@ -282,7 +282,7 @@ def _folded(inside: Sequence[Html], name: str) -> list[Html]:
 
 def _name(task: str, scope: str, more: Sequence[Html | str] = (), **spanning: str) -> Html:
     shown = tag("span", plain.line(task, _TITLE), class_="name", dir="auto", title=plain.line(task))
-    below = tag("span", *more, class_="below") if more else ""
+    below = tag("div", *more, class_="below") if more else ""
     return tag("th", shown, below, scope=scope, **spanning)
 
 

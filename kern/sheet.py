@@ -25,6 +25,7 @@ h1 { font-size: 1.6rem; line-height: 1.2; margin: 0; letter-spacing: -0.01em; }
 h2 { font-size: 1.15rem; line-height: 1.3; margin: 3rem 0 0.75rem; }
 h3 { font-size: 1rem; margin: 1.75rem 0 0.25rem; }
 small { font-weight: normal; color: var(--soft); font-size: 0.875rem; margin-left: 0.25rem; }
+small code, .below code { white-space: nowrap; }
 .when, caption, .more, .below { color: var(--soft); font-size: 0.875rem; }
 .when { margin: 0.25rem 0 0; }
 
@@ -49,7 +50,6 @@ thead tr { border-top: 0; }
 .number { text-align: right; }
 .bars { padding-top: 0.75rem; }
 .name { display: block; }
-.below { display: block; }
 .checks .red { color: var(--bad); font-weight: 600; }
 .state { font-weight: 600; }
 .done { color: var(--good); }
@@ -92,7 +92,7 @@ svg .idle { font-size: 11px; font-style: italic; }
   white-space: nowrap; }
 
 @media (min-width: 44.01rem), print {
-  .strip th { width: 22rem; }
+  .strip th { width: 30%; }
   .needs th:first-child, .learned th:first-child { width: 38%; }
   .checks th:first-child { width: 60%; }
   .needs th:nth-child(3) { width: 26%; }
@@ -117,7 +117,8 @@ svg .idle { font-size: 11px; font-style: italic; }
   .strip thead { display: block; }
   .strip thead th { display: none; }
   .strip tr { padding: 0.25rem 0; }
-  .cost tr { grid-template-columns: 1fr 8rem 6.5rem; }
+  .cost tr { grid-template-columns: 1fr 7rem 5.75rem; }
+  .cost .number { font-size: 0.875rem; padding-left: 0.5rem; }
   .cost .bars { align-self: center; padding: 0; }
   .checks tr { justify-content: start; grid-template-columns: repeat(3, auto); column-gap: 1.5rem; }
   .checks td { padding: 0; color: var(--soft); }
@@ -131,6 +132,8 @@ svg .idle { font-size: 11px; font-style: italic; }
 @media print {
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   main { max-width: none; padding: 0; }
+  .tiles { grid-template-columns: repeat(5, 1fr); }
+  .tiles dd { font-size: 1.2rem; }
   h2, h3 { break-after: avoid; }
 }
 """

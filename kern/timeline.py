@@ -13,12 +13,13 @@ from kern.pipeline import Aide, Stage
 from kern.records import Record
 
 GATE = "gate"
+NO_END = "no end in the journal: killed, or still going on"
 KINDS = (*map(str, Stage), *map(str, Aide), GATE)
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d(?:\.\d+)?)Z?", re.ASCII)
 _IDLE_S = 600.0  # a longer gap is compressed
 _GAP = 0.05  # of the busy time, what a compressed gap takes
 _STEPS_S = (10, 30, *(60 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)))
-_TICKS = 7
+_TICKS = 6  # at most; a phone is as wide as so many labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +136,13 @@ def _fail(run: Run, kind: str, record: Record, reason: str) -> None:
 
 def _break_off(run: Run) -> None:
     if run.open:
-        run.bars.append(replace(run.open, ended=run.ended, failed="it was broken off"))
+        run.bars.append(replace(run.open, ended=run.ended, failed=NO_END))
         run.open = None
 
 
 def number(value: object) -> float:
     """What a journal has where a number belongs; 0 for anything else."""
-    sound = isinstance(value, int | float) and math.isfinite(value)
-    return float(value) if sound and isinstance(value, int | float) else 0.0
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
 
 
 def _moment(text: str) -> float:
@@ -195,7 +195,7 @@ class Axis:
         if (last - moment) / step > 10_000:  # a clock that was set to another year
             return []
         while moment <= last:
-            far = not found or self.at(moment) - self.at(found[-1]) >= 0.6 / _TICKS
+            far = not found or self.at(moment) - self.at(found[-1]) >= 0.8 / _TICKS
             if far and not any(began < moment < ended for began, ended in self.gaps):
                 found.append(float(moment))
             moment += step

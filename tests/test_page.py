@@ -175,7 +175,7 @@ def test_a_stage_without_an_end_is_drawn_to_where_the_run_ends(then: str) -> Non
         told("run", after=40, did="end", exit=130)
     (run,) = timeline.runs(told.found)
     bar = run.bars[-1]
-    assert (bar.kind, bar.failed) == ("implement", "it was broken off")
+    assert (bar.kind, bar.failed) == ("implement", timeline.NO_END)
     assert bar.ended - bar.began == (40 if then == "end" else 0)
     for rect in marked(shown(told.found), "strip")[0].iter("rect"):
         assert float(rect.attrib["x"][:-1]) + float(rect.attrib["width"][:-1]) <= 100
@@ -211,6 +211,15 @@ def test_a_wait_takes_little_of_the_axis_and_no_bar_changes_places() -> None:
     assert not any(began < tick < ended for tick in ticks)
     assert "5 h idle" in words(shown(told.found))
     assert "resets 3am" in words(shown(told.found))
+
+
+@pytest.mark.parametrize("seconds", [15, 60, 400, 3600, 30_000, 200_000])
+def test_no_two_ticks_are_labelled_alike_within_a_day(seconds: float) -> None:
+    told = Told()
+    told.stage("implement", "a", seconds)
+    labels = [tick.text for tick in marked(shown(told.found), "tick")]
+    assert 1 <= len(labels) <= 8
+    assert seconds > 86400 or len(set(labels)) == len(labels)
 
 
 @pytest.mark.parametrize("seconds", [None, "x", float("nan"), float("inf"), -5, [], True])
