@@ -155,11 +155,12 @@ def report(
     since: Annotated[str, typer.Option(help="Age (2d, 12h) or date (2026-11-21).")] = "",
     markdown: Annotated[bool, typer.Option("--md", help="Markdown for a pull request.")] = False,
     as_json: AsJson = False,
+    as_html: Annotated[bool, typer.Option("--html", help="One page with a timeline.")] = False,
 ) -> None:
     """Add up what was done, what it cost and what to review."""
     from kern import views
 
-    print(views.report(Path.cwd(), since, markdown=markdown, as_json=as_json))
+    print(views.report(Path.cwd(), since, markdown=markdown, as_json=as_json, as_html=as_html))
 
 
 @app.command()

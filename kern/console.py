@@ -34,6 +34,7 @@ from kern.pipeline import Outcome
 from kern.progress import Progress
 from kern.proof import UNVERIFIED, Result
 from kern.request import Request
+from kern.timeline import span
 
 _MOST_SHOWN = 20  # waiting tasks in the summary
 _SHOWN_OF_A_GATE = 12  # lines of what a red one printed
@@ -133,7 +134,7 @@ class Console:
             self.live.show([f"usage limit: again in {progress.clock(seconds)}"])
         elif seconds // _LIMIT_HEARTBEAT_S != self.beat and seconds > _LIMIT_HEARTBEAT_S:
             self.beat = seconds // _LIMIT_HEARTBEAT_S
-            self._say(f"usage limit: again in {_span(seconds)}")
+            self._say(f"usage limit: again in {span(seconds)}")
 
     def paused(self, seconds: float) -> None:
         """Since so long, until a person goes on."""
@@ -141,7 +142,7 @@ class Console:
             self.live.show([f"paused for {progress.clock(seconds)}  (kern resume, kern stop)"])
         elif seconds // _LIMIT_HEARTBEAT_S != self.beat:
             self.beat = seconds // _LIMIT_HEARTBEAT_S
-            self._say(f"paused for {_span(seconds)}")
+            self._say(f"paused for {span(seconds)}")
 
     def close(self) -> None:
         if self.live:
@@ -193,7 +194,7 @@ class Console:
         left = "SPEC.md unreadable" if event.open_tasks is None else f"{event.open_tasks} open"
         counts = f"{len(event.done)} done, {left}"
         used = f", {progress.short(event.tokens)} tokens" if event.tokens else ""
-        self._say(f"{counts}, {_span(event.seconds)}, {_cost(event)}{used}")
+        self._say(f"{counts}, {span(event.seconds)}, {_cost(event)}{used}")
         for task, commit, proved in event.done:
             self._say(f"  [x] {plain.line(task, 100)}  ({plain.line(commit, 100)})", "green")
             self._say(f"      {plain.line(proved) or UNVERIFIED}")
@@ -282,14 +283,6 @@ def _steered(event: Steered, doing: str) -> str:
         case Request.PAUSE, False:
             return f"asked to pause (kern pause): waits after {doing}"
     return "asked to go on (kern resume)"
-
-
-def _span(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
-    shown = [f"{count} {unit}" for count, unit in parts if count]
-    return " ".join(shown[:2]) or "0 s"
 
 
 def _cost(event: RunEnded) -> str:

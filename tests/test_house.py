@@ -25,19 +25,12 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("choice", "summary", "trace", "config", "proof", "proposing"),
         *("records", "report", "budget", "progress", "planning"),
         *("agents.claude", "agents.claude_stream", "agents.reply"),
-        *(
-            "request",
-            "notices",
-        ),
+        *("request", "notices", "timeline", "markup", "chart", "sheet", "page"),
     ),
     "shell": (
         *("process", "repo", "history", "index", "refs", "snapshot", "guard", "workspace", "lock"),
         *("documents", "bundle", "console", "filters", "operations", "witness", "gates"),
-        *("credential", "ignoring", "journal", "growing"),
-        *(
-            "steering",
-            "notify",
-        ),
+        *("credential", "ignoring", "journal", "growing", "steering", "notify"),
     ),
     "stages": ("stages", "committing", "briefs", "observe", "keeper", "custody"),
     "engine": ("engine", "ready", "walk", "proving", "settling", "recovery", "planner"),

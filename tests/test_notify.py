@@ -128,7 +128,7 @@ def test_a_stopped_run_tells_that_it_was(
     repo: Path, git: Git, fake: Fake, background: Callable[..., Any], kern: Kern
 ) -> None:
     setting(repo, git, KEEP)
-    fake.script(implement=[{"run": ["echo x > n", "sleep 1.5"], "result": "SUCCESS"}])
+    fake.script(implement=[{"run": ["echo x > n", "sleep 4"], "result": "SUCCESS"}])
     first = background("1", "0")
     wait_for(lambda: "implement" in fake.stages)
     assert kern("stop").code == Exit.OK
