@@ -10,7 +10,9 @@ import sys
 from kern import __version__
 from kern.errors import Exit, Interrupted, KernError, UsageError
 
-_COMMANDS = ("run", "init", "status", "log", "report", "path", "doctor", "clean", "demo")
+_COMMANDS = (
+    *("run", "init", "status", "show", "log", "report", "path", "doctor", "clean", "demo"),
+)
 _ROOT_FLAGS = frozenset(("-h", "--help", "-V", "--version", "--update"))
 
 
@@ -39,6 +41,15 @@ def _guarded(argv: list[str]) -> int:
             from kern import launch
 
             return launch.run(*routed[1:])
+        if routed == ["status"]:  # asked for again and again, by people and by prompts
+            import gc
+            from pathlib import Path
+
+            from kern import status
+
+            gc.disable()  # in so short a life it costs more than it frees
+            print(status.text(status.snapshot(Path.cwd(), everything=False)))
+            return Exit.OK
         return _app(routed)
     except (KernError, Interrupted) as exc:
         return _complain(exc)

@@ -132,6 +132,8 @@ class Console:
         self._say(f"stage files: {event.folder}")
         if event.payer:
             self._say(f"pays: {plain.line(event.payer)}")
+        if event.forecast:
+            self._say(f"forecast: {event.forecast}")
         for gate in event.gates:
             self._say(f"gate {plain.line(gate, 160)}")
 

@@ -77,7 +77,7 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
     caller = Caller(
         found.root, scope, run_id, sink, options.command, settings, options.sleep, options.tick
     )
-    caller.earlier = journal.costs(journal.place(found))
+    caller.earlier = journal.costs(journal.place(found), lambda text: sink(Warned(text)))
     payer = credential.payer(found.root, options.command)
     with process.signals(), lock.hold(scope, found.git_dir):
         workspace.empty(found.scratch)
@@ -94,6 +94,7 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
                 payer.who,
                 sum(task.marker is not Marker.DONE for task in parsed.tasks),
                 options.iterations,
+                journal.forecast(journal.place(found), parsed, options.iterations),
             )
         )
         try:

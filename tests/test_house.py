@@ -23,7 +23,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "core": (
         *("pipeline", "answer", "verdict", "context", "replies", "edit", "reconcile", "events"),
         *("choice", "summary", "trace", "config", "proof", "proposing"),
-        *("records", "report", "budget", "agents.claude", "agents.reply"),
+        *("records", "reading", "report", "receipt", "forecast", "budget"),
+        *("agents.claude", "agents.reply"),
     ),
     "shell": (
         *("process", "repo", "history", "index", "refs", "snapshot", "guard", "workspace", "lock"),
@@ -34,7 +35,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "engine": ("engine", "ready", "walk", "proving", "settling", "recovery"),
     "edge": (
         *("cli", "commands", "launch", "chores", "demo", "demo_agent", "doctor", "dryrun"),
-        *("status", "views", "__main__"),
+        *("status", "views", "show", "__main__"),
     ),
 }
 ORDER = list(LAYERS)
@@ -230,7 +231,9 @@ def test_help_loads_nothing_heavy_and_names_what_the_readme_names() -> None:
     options = set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", said, re.M))
     commands = set(re.findall(r"^  (\w+) ", said.partition("Commands:")[2], re.M))
     assert {"--dry-run", "--verbose", "--version", "--update", "--help"} == options
-    assert {"run", "init", "status", "log", "report", "path", "doctor", "clean", "demo"} == commands
+    assert commands == {
+        *("run", "init", "status", "show", "log", "report", "path", "doctor", "clean", "demo")
+    }
     shown = set(re.findall(r"`kern(?: (\w+))?", readme)) - {""}
     assert commands <= shown | {"run"}
     assert {word for word in shown if word.isalpha() and len(word) > 1} <= commands
