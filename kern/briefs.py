@@ -96,7 +96,7 @@ class Briefs:
         """
         _, parsed = self.papers.spec()
         known = sorted(parsed.tasks, key=lambda task: task.marker is not Marker.DONE)  # open: last
-        summed = report.summary(journal.load(journal.place(self.repo)))
+        summed = report.summary(journal.load(journal.place(self.repo), lambda complaint: None))
         root = self.repo.root
         return compose(
             self.templates[Aide.PLANNER],

@@ -10,9 +10,9 @@ import sys
 from kern import __version__
 from kern.errors import Exit, Interrupted, KernError, UsageError
 
-_COMMANDS = (
-    *("run", "init", "status", "stop", "pause", "resume", "log", "report", "path", "doctor"),
-    *("clean", "demo"),
+COMMANDS = (
+    *("run", "init", "status", "show", "stop", "pause", "resume", "log", "report", "path"),
+    *("doctor", "clean", "demo"),
 )
 _ROOT_FLAGS = frozenset(("-h", "--help", "-V", "--version", "--update"))
 
@@ -42,6 +42,15 @@ def _guarded(argv: list[str]) -> int:
             from kern import launch
 
             return launch.run(*routed[1:])
+        if routed == ["status"]:  # asked for again and again, by people and by prompts
+            import gc
+            from pathlib import Path
+
+            from kern import status
+
+            gc.disable()  # in so short a life it costs more than it frees
+            print(status.text(status.snapshot(Path.cwd(), everything=False)))
+            return Exit.OK
         return _app(routed)
     except (KernError, Interrupted) as exc:
         return _complain(exc)
@@ -78,7 +87,7 @@ def _complain(exc: KernError | Interrupted) -> int:
 def route(argv: list[str]) -> list[str]:
     """`kern 10 30` means `kern run 10 30`; help and named commands stay as they are."""
     words = [word for word in argv if not word.startswith("-")]
-    if words and words[0] in _COMMANDS:
+    if words and words[0] in COMMANDS:
         return argv
     if words == ["help"]:
         return ["--help"]
@@ -93,7 +102,7 @@ def route(argv: list[str]) -> list[str]:
     ):
         import difflib
 
-        close = difflib.get_close_matches(words[0], _COMMANDS, 1)
+        close = difflib.get_close_matches(words[0], COMMANDS, 1)
         raise UsageError(
             f"{words[0]!r} is neither a number of iterations nor a command",
             hint=f"did you mean kern {close[0]}?" if close else "kern --help lists the commands",

@@ -100,12 +100,30 @@ def init() -> None:
 
 
 @app.command()
-def status(as_json: AsJson = False) -> None:
-    """Show the tasks: in progress, done, waiting, and why."""
+def status(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every task, also of a long SPEC.md.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the tasks, what needs help, and what the run came to."""
     from kern import status as view
 
-    found = view.snapshot(Path.cwd())
+    found = view.snapshot(Path.cwd(), everything=everything or as_json)
     print(_data(found) if as_json else view.text(found))
+
+
+@app.command()
+def show(
+    task: Annotated[str, typer.Argument(help="Its number in kern status, or a part of its text.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show all of one task: answers, attempts, gates, files, cost."""
+    from kern import receipt, views
+    from kern import show as view
+
+    found = view.snapshot(Path.cwd(), task)
+    print(_data(found) if as_json else receipt.text(found, views.local))
 
 
 @app.command()

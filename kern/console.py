@@ -153,6 +153,8 @@ class Console:
         self._say(f"stage files: {event.folder}")
         if event.payer:
             self._say(f"pays: {plain.line(event.payer)}")
+        if event.forecast:
+            self._say(f"forecast: {event.forecast}")
         for command in event.commands:
             self._say(plain.line(command, 160))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kern.agents import claude
 
+SUBSCRIPTION = "the subscription"  # begins what is said of one that pays
 _MOST = 1 << 20  # bytes of a file that are looked at
 _LOGGED_IN = ('"claudeAiOauth"', '"oauthAccount"')  # what `claude` stores at a login
 _KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY")
@@ -47,8 +48,8 @@ def decide(env: Mapping[str, str], *, subscribed: bool, dotenv: str) -> Payer:
         if env.get(name):
             return Payer(f"the key in {name}, by use", _by_key(name, subscribed, dotenv))
     if env.get("CLAUDE_CODE_OAUTH_TOKEN"):
-        return Payer("the subscription of CLAUDE_CODE_OAUTH_TOKEN")
-    who = "the subscription that claude is logged in to" if subscribed else ""
+        return Payer(f"{SUBSCRIPTION} of CLAUDE_CODE_OAUTH_TOKEN")
+    who = f"{SUBSCRIPTION} that claude is logged in to" if subscribed else ""
     named = next((name for name in _KEYS if _names(dotenv, name)), "")
     warning = f"the project's .env holds {named}: a shell that loads it makes that key pay"
     return Payer(who, warning if named else "")

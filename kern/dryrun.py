@@ -2,7 +2,19 @@
 
 from pathlib import Path
 
-from kern import bundle, choice, config, context, edit, operations, plain, ready, spec, workspace
+from kern import (
+    bundle,
+    choice,
+    config,
+    context,
+    edit,
+    journal,
+    operations,
+    plain,
+    ready,
+    spec,
+    workspace,
+)
 from kern.agents import claude
 from kern.briefs import Briefs, task_text
 from kern.config import Checks
@@ -46,6 +58,8 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
         ]
         if prompts:
             lines += [f"  | {line}" for line in plain.block(prompt.text).splitlines()]
+    if forecast := journal.forecast(journal.place(repo), parsed, iterations):
+        lines += ["", f"forecast: {forecast}"]
     lines += ["", *_then(papers.spec_text(), task, iterations), *_waiting(parsed)]
     return plain.block("\n".join(lines))
 

@@ -91,7 +91,7 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
         *(found.root, scope, run_id, sink, options.command, settings),
         *(steered.sleep, tick, steered.heed),
     )
-    caller.earlier = journal.costs(journal.place(found))
+    caller.earlier = journal.costs(journal.place(found), lambda text: sink(Warned(text)))
     payer = credential.payer(found.root, options.command)
     with steering.signals(), lock.hold(scope, found.git_dir, run_id):
         workspace.empty(found.scratch)
@@ -108,6 +108,7 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
                 payer.who,
                 sum(task.marker is not Marker.DONE for task in parsed.tasks),
                 options.iterations,
+                journal.forecast(journal.place(found), parsed, options.iterations),
             )
         )
         try:

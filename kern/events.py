@@ -19,6 +19,7 @@ class RunStarted:
     payer: str  # which credential the agent will use, as far as that can be known
     open_tasks: int
     iterations: int
+    forecast: str = ""  # what it may cost and take, in words
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,20 +3,25 @@
 One file per clone, shared by its worktrees, never committed; it survives a reboot.
 """
 
+import errno
 import os
 import secrets
+import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kern import records, report, workspace
+from kern import choice, reading, records, workspace
+from kern import forecast as estimate
 from kern.errors import KernError
 from kern.events import Event, Sink, Warned
 from kern.repo import Repo
+from kern.spec import Spec
 
 FILE = "events.jsonl"
+TAIL = 1 << 18  # bytes at the end: some 70 tasks
 
 
 def place(repo: Repo) -> Path:
@@ -55,10 +60,17 @@ class Journal:
         """One write to the file's end, so that two worktrees' lines never mix."""
         try:
             self.path.parent.mkdir(exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
             descriptor = os.open(self.path, flags | os.O_NONBLOCK, 0o600)
             try:
-                os.write(descriptor, records.line(record))
+                found = os.fstat(descriptor)
+                if not stat.S_ISREG(found.st_mode):
+                    raise OSError(errno.EINVAL, "it is not a file")
+                size = found.st_size
+                torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+                line = b"\n" * torn + records.line(record)  # a torn line costs itself alone
+                if os.write(descriptor, line) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             finally:
                 os.close(descriptor)
         except OSError as exc:
@@ -77,28 +89,76 @@ def beside(sink: Sink, repo: Repo, run: str) -> Sink:
     return both
 
 
-def load(path: Path) -> list[dict[str, Any]]:
-    """In order; nothing where there is no journal, or something else in its place."""
+def size(path: Path) -> int:
+    """In bytes; 0 where there is none, or something else in its place."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+
+def content(path: Path, warn: Callable[[str], None]) -> bytes:
+    """All of it; nothing where there is no journal. What cannot be read of it is told."""
     try:
         data = workspace.read(path) or b""
-    except KernError:
+    except KernError as exc:
+        warn(f"without the journal: {exc}")
+        return b""
+    _complain(path, reading.passed_over(data), warn)
+    return data
+
+
+def load(path: Path, warn: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Its records in order; what is passed over is told."""
+    try:
+        data = workspace.read(path) or b""
+    except KernError as exc:
+        warn(f"without the journal: {exc}")
         return []
-    return records.ordered(records.read(data.split(b"\n")))
+    *whole, last = data.split(b"\n")
+    found, passed = reading.read(whole)
+    unended, _ = reading.read([last])  # it may be in the middle of being written
+    _complain(path, passed, warn)
+    return records.ordered([*found, *unended])
 
 
 def of_run(repo: Repo, run: str) -> list[dict[str, Any]]:
-    return [record for record in load(place(repo)) if record["run"] == run]
+    found = load(place(repo), lambda complaint: None)
+    return [record for record in found if record["run"] == run]
 
 
-def costs(path: Path) -> Callable[[str], float]:
+def tail(path: Path) -> list[dict[str, Any]]:
+    """The records at its end, in order; a forecast is worth no complaint."""
+    try:
+        if not (there := size(path)):
+            return []
+        with path.open("rb") as file:
+            file.seek(max(0, there - TAIL))
+            return records.ordered(reading.read(file.read().split(b"\n"))[0])
+    except OSError:
+        return []
+
+
+def forecast(path: Path, parsed: Spec, iterations: int) -> str:
+    """What so many iterations may cost and take, in words; empty where too little is known."""
+    found = estimate.of(tail(path), min(iterations, choice.ahead(parsed)))
+    return estimate.text(found) if found else ""
+
+
+def _complain(path: Path, passed: Mapping[str, int], warn: Callable[[str], None]) -> None:
+    if said := reading.told(passed):
+        warn(f"the journal {path}: {said}")
+
+
+def costs(path: Path, warn: Callable[[str], None]) -> Callable[[str], float]:
     """What each task cost so far by the journal; read when it is first asked for."""
 
     @cache
-    def known() -> dict[str, float]:
-        summed = report.summary(load(path))["tasks"]
-        return {task["task"]: task["cost_usd"] for task in summed}
+    def known() -> dict[str, list[float | None]]:
+        return reading.paid(content(path, warn))
 
-    return lambda task: known().get(task, 0.0)
+    return lambda task: sum(cost or 0.0 for cost in known().get(task, ()))
 
 
 def _now() -> str:

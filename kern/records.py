@@ -1,10 +1,10 @@
-"""The journal's lines as values: an event becomes a record, a text becomes records again. Pure.
+"""What the journal keeps of an event, and the order of what it keeps. Pure.
 
 Nothing is ever overwritten: what happened is what the records say together, in any order of files.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, assert_never
 
 from kern.events import (
@@ -33,6 +33,7 @@ from kern.request import Request
 
 VERSION = 1
 Record = Mapping[str, Any]
+BEGUN = b'{"v": 1, "id": "'  # how `line` begins each
 _LONGEST = 4000  # characters of a text from outside
 
 
@@ -114,22 +115,6 @@ def _finished(event: StageFinished) -> dict[str, Any]:
 def line(record: Record) -> bytes:
     """One line of the file, whatever the record's texts hold."""
     return json.dumps(record, ensure_ascii=True).encode() + b"\n"
-
-
-def read(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """The records of this version; a torn, foreign or newer line is passed over."""
-    for raw in lines:
-        try:
-            value = json.loads(raw)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict) and value.get("v") == VERSION and _whole(value):
-            yield value
-
-
-def _whole(value: Record) -> bool:
-    texts = all(isinstance(value.get(name), str) for name in ("id", "time", "run", "kind"))
-    return texts and isinstance(value.get("seq"), int)
 
 
 def ordered(found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

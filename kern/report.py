@@ -1,46 +1,76 @@
 """What the journal's records add up to: per task and in all. Pure folds; nothing is kept."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kern import plain
+from kern.proof import UNVERIFIED
 from kern.records import Record
 
 NOTHING = ("skipped", "blocked")
+_OF_A_RUN = ("time", "run", "branch")
 
 
 def summary(found: Iterable[Record]) -> dict[str, Any]:
     """Keys are stable: they are what `--json` prints. Costs include retries and failed attempts;
-    where a stage named none, `unpriced` counts it.
+    null where no stage named one, and where some did not, `unpriced` counts them.
     """
     tasks: dict[str, dict[str, Any]] = {}
     runs: dict[str, dict[str, Any]] = {}
+    errors: list[dict[str, Any]] = []
+    total = account()
     for record in found:
         run = runs.setdefault(record["run"], _run(record))
         run["ended"] = record["time"]
-        if record["kind"] == "run" and record.get("did") == "end":
-            run |= {"exit": record.get("exit"), "seconds": record.get("seconds")}
+        match record["kind"], record.get("did"):
+            case "run", "start":
+                run["payer"] = record.get("payer", "")
+            case "run", "end":
+                run |= {"exit": record.get("exit"), "seconds": record.get("seconds")}
+            case "error", _:
+                said = {name: record.get(name) for name in (*_OF_A_RUN, "task", "text")}
+                errors.append(said)
+            case "stage", "end" | "failed":
+                pay(total, record)
         if name := record.get("task"):
-            _add(tasks.setdefault(name, _task(name)), record)
-    done = [task for task in tasks.values() if task["outcome"] == "done"]
-    cost = sum(task["cost_usd"] for task in tasks.values())
+            _add(tasks.setdefault(name, blank(name)), record)
+    done = sum(task["outcome"] == "done" for task in tasks.values())
+    cost = total["cost_usd"]
     return {
         "runs": list(runs.values()),
         "tasks": list(tasks.values()),
-        "done": len(done),
-        "cost_usd": round(cost, 6),
-        "unpriced": sum(task["unpriced"] for task in tasks.values()),
-        "cost_per_done_usd": round(cost / len(done), 6) if done else None,
-        "seconds": round(sum(task["seconds"] for task in tasks.values()), 3),
+        "done": done,
+        **total,
+        "cost_per_done_usd": round(cost / done, 6) if done and cost is not None else None,
+        "errors": errors,
+        "review": [one for task in tasks.values() for one in _review(task)],
     }
+
+
+def account() -> dict[str, Any]:
+    """Of no stage yet; what none named is unknown, and never 0."""
+    return {"stages": 0, "seconds": 0.0, "cost_usd": None, "unpriced": 0, "tokens": {}}
+
+
+def pay(into: dict[str, Any], record: Record) -> None:
+    into["stages"] += 1
+    into["seconds"] = round(into["seconds"] + (record.get("seconds") or 0), 3)
+    if (cost := record.get("cost_usd")) is None:
+        into["unpriced"] += 1
+    else:
+        into["cost_usd"] = round((into["cost_usd"] or 0.0) + cost, 6)
+    for kind, count in (record.get("tokens") or {}).items():
+        into["tokens"][kind] = into["tokens"].get(kind, 0) + count
 
 
 def _run(record: Record) -> dict[str, Any]:
     began = {"began": record["time"], "ended": record["time"]}
-    return {"run": record["run"], "branch": record.get("branch"), **began, "exit": None}
+    head = {"run": record["run"], "branch": record.get("branch"), **began}
+    return {**head, "payer": "", "exit": None, "seconds": None}
 
 
-def _task(name: str) -> dict[str, Any]:
+def blank(name: str) -> dict[str, Any]:
+    """A task of which nothing is known."""
     return {
         "task": name,
         "outcome": "open",
@@ -52,11 +82,8 @@ def _task(name: str) -> dict[str, Any]:
         "denied": [],
         "learned": [],
         "red_gates": [],
-        "stages": 0,
-        "seconds": 0.0,
-        "cost_usd": 0.0,
-        "unpriced": 0,
-        "tokens": {},
+        "red_before": [],
+        **account(),
     }
 
 
@@ -70,72 +97,112 @@ def _add(task: dict[str, Any], record: Record) -> None:
         case "commit", _:
             task["commit"] = record.get("commit")
         case "stage", "end" | "failed":
-            _pay(task, record)
+            pay(task, record)
+            task["denied"] += record.get("denied") or []
         case "attempt", _:
             keys = ("attempt", "reason", "ref")
             task["attempts"].append({key: record.get(key) for key in keys})
         case "retry", _:
             task["retries"] += 1
         case "gate", _ if record.get("red"):
-            task["red_gates"].append(record.get("gate"))
+            gates = task["red_before" if record.get("red_before") else "red_gates"]
+            if record.get("gate") not in gates:
+                gates.append(record.get("gate"))
         case "learning", _:
             task["learned"].append(record.get("text"))
 
 
-def _pay(task: dict[str, Any], record: Record) -> None:
-    task["stages"] += 1
-    task["seconds"] = round(task["seconds"] + (record.get("seconds") or 0), 3)
-    if (cost := record.get("cost_usd")) is None:
-        task["unpriced"] += 1
-    else:
-        task["cost_usd"] = round(task["cost_usd"] + cost, 6)
-    for kind, count in (record.get("tokens") or {}).items():
-        task["tokens"][kind] = task["tokens"].get(kind, 0) + count
-    task["denied"] += record.get("denied") or []
+def _review(task: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+    """What a person should look at, each with where it is."""
+
+    def look(what: str, text: str, where: str) -> dict[str, Any]:
+        return {"task": task["task"], "what": what, "text": text, "where": where}
+
+    done = task["outcome"] == "done"
+    commit = f"git show {task['commit'][:10]}" if task["commit"] else ""
+    if task["outcome"] in NOTHING:
+        yield look(task["outcome"], task["detail"], "SPEC.md")
+    if done and (not task["proved"] or task["proved"].startswith(UNVERIFIED)):
+        yield look(UNVERIFIED, "no check of kern's own stands behind it", commit)
+    for gate in task["red_before"] if done else ():
+        yield look("red before", f"{gate} was red before the task, and still is", commit)
+    for attempt in task["attempts"]:
+        said = f"attempt {attempt['attempt']} failed: {attempt['reason']}"
+        yield look("attempt", said, f"git show {attempt['ref']}")
+    for tool in task["denied"]:
+        yield look("refused", tool, "")
+    for text in task["learned"]:
+        yield look("learned", text, "LEARNINGS.md")
 
 
-def text(found: dict[str, Any], *, markdown: bool = False) -> str:
-    """For a terminal, or as the text of a pull request."""
+# ---------------------------------------------------------------- in words
+
+
+def text(found: Mapping[str, Any], local: Callable[[str], str], *, markdown: bool = False) -> str:
+    """For a terminal, or as the text of a pull request. `local` says a record's time."""
     if not found["tasks"]:
         return "nothing in the journal yet: it begins with the first run"
-    lines = [_headline(found), ""]
+    bullet, inner = ("- ", "  - ") if markdown else ("  ", "      ")
+    lines = [_headline(found)]
+
+    def section(title: str, rows: list[str]) -> None:
+        if rows:
+            lines.extend(["", f"## {title}" if markdown else f"{title}:", "", *rows])
+
     for title, outcomes in (
         ("Done", ("done",)),
         ("Split into subtasks", ("decomposed",)),
-        ("Needs a look", (*NOTHING, "open")),
+        ("Not done", (*NOTHING, "open")),
     ):
         rows = [task for task in found["tasks"] if task["outcome"] in outcomes]
-        if rows:
-            lines += [f"## {title}" if markdown else f"{title}:", ""]
-            for task in rows:
-                lines += _lines(task, markdown=markdown)
-            lines.append("")
-    return "\n".join(lines).rstrip()
+        section(title, [bullet + _line(task) for task in rows])
+    reviewed: list[str] = []
+    before = ""
+    for one in found["review"]:
+        if one["task"] != before:
+            reviewed.append(bullet + plain.line(one["task"], 160))
+            before = one["task"]
+        where = f"; {one['where']}" if one["where"] else ""
+        prefix = "" if one["what"] == "attempt" else f"{one['what']}: "
+        reviewed.append(f"{inner}{prefix}{plain.line(one['text'])}{where}")
+    section("To review", reviewed)
+    ended = [f"{local(error['time'])}  {plain.line(error['text'])}" for error in found["errors"]]
+    section("Runs that ended early", [bullet + one for one in ended])
+    shown = plain.block("\n".join(lines))
+    # Markdown reads a "<" as the beginning of a tag or of a comment that hides the rest.
+    return shown.replace("<", "\\<") if markdown else shown
 
 
-def _headline(found: dict[str, Any]) -> str:
+def _headline(found: Mapping[str, Any]) -> str:
     runs = f"{len(found['runs'])} run{'s' if len(found['runs']) != 1 else ''}"
     per = found["cost_per_done_usd"]
     each = f", ${per:.2f} per finished task" if per is not None else ""
-    return f"{found['done']} done in {runs}, {money(found)}{each} (API-equivalent)"
+    return f"{found['done']} done in {runs}, {spent(found, each)} (costs are API-equivalent)"
 
 
-def money(found: dict[str, Any]) -> str:
-    if found["unpriced"] and not found["cost_usd"]:
+def _line(task: Mapping[str, Any]) -> str:
+    commit = f" ({task['commit'][:7]})" if task["commit"] else ""
+    proved = f"; {plain.line(task['proved'], 160)}" if task["proved"] else ""
+    return f"{plain.line(task['task'], 160)}{commit}: {spent(task)}{proved}"
+
+
+def spent(found: Mapping[str, Any], more: str = "") -> str:
+    """Money, tokens and the agents' time."""
+    counted = sum(found["tokens"].values())
+    tokens = f", {counted:,} tokens" if counted else ""
+    return f"{money(found)}{more}{tokens}, {span(found['seconds'])}"
+
+
+def money(found: Mapping[str, Any]) -> str:
+    if found["cost_usd"] is None:
         return "cost unknown"
     more = f" and {found['unpriced']} stage(s) of unknown cost" if found["unpriced"] else ""
     return f"${found['cost_usd']:.2f}{more}"
 
 
-def _lines(task: dict[str, Any], *, markdown: bool) -> Sequence[str]:
-    bullet, inner = ("- ", "  - ") if markdown else ("  ", "      ")
-    commit = f" ({task['commit'][:7]})" if task["commit"] else ""
-    proved = f"; {plain.line(task['proved'], 160)}" if task["proved"] else ""
-    lines = [f"{bullet}{plain.line(task['task'], 160)}{commit}: {money(task)}{proved}"]
-    if task["outcome"] in NOTHING:
-        lines.append(f"{inner}{task['outcome']}: {plain.line(task['detail'])}")
-    for attempt in task["attempts"]:
-        said = f"attempt {attempt['attempt']}: {plain.line(str(attempt['reason']))}"
-        lines.append(f"{inner}{said}; git show {attempt['ref']}")
-    lines += [f"{inner}refused: {plain.line(tool, 160)}" for tool in task["denied"][:5]]
-    return lines
+def span(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
+    shown = [f"{count} {unit}" for count, unit in parts if count]
+    return " ".join(shown[:2]) or "0 s"

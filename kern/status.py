@@ -1,21 +1,43 @@
-"""What `kern status` shows: a snapshot of SPEC.md, the stage files and the lock as plain data."""
+"""What `kern status` shows: a snapshot of SPEC.md, the journal, the stage files and the lock as
+plain data.
+"""
 
-from collections.abc import Callable
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from kern import choice, journal, lock, plain, repo, request, steering, workspace
-from kern.documents import Documents
+from kern import (
+    choice,
+    credential,
+    journal,
+    lock,
+    plain,
+    reading,
+    repo,
+    report,
+    request,
+    steering,
+    workspace,
+)
+from kern.documents import SPEC, Documents
 from kern.errors import KernError
 from kern.observe import Observer
-from kern.pipeline import ATTEMPTS, resume, tier
+from kern.pipeline import ATTEMPTS, Tier, resume, tier
+from kern.records import Record, ordered
 from kern.repo import Repo
 from kern.snapshot import Snapshots
 from kern.spec import Kind, Marker, Spec, Task
+from kern.views import local, warn
+
+_SHOWN = 40  # tasks; of a longer SPEC.md those that are open
 
 
-def snapshot(folder: Path) -> dict[str, Any]:
-    """Reads only. Keys are stable: they are what `--json` prints."""
+def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
+    """Reads only. Keys are stable: they are what `--json` prints. Unless `everything` is wanted,
+    `tasks` holds of a long SPEC.md the first that are open, and `hidden` counts the others.
+    """
     found = repo.open_at(folder)
     head = found.head()
     papers = Documents(found.root)
@@ -25,32 +47,46 @@ def snapshot(folder: Path) -> dict[str, Any]:
     blocker = choice.blockers(parsed)
     at = Observer(found, scope, papers, Snapshots(found)).look(reading=True)
     holder = lock.holder(scope)
-    recent = [r for r in journal.load(journal.place(found)) if r["branch"] == head.name]
+    alive = holder is not None and lock.alive(*holder)
+    data = journal.content(journal.place(found), warn)
+    recent = ordered(reading.last_run(data, head.name))
+    paid = reading.paid(data)
     counts = {marker.name.lower(): 0 for marker in Marker}
     for task in parsed.tasks:
         counts[task.marker.name.lower()] += 1
+    still = [(n, task) for n, task in enumerate(parsed.tasks, 1) if task.marker is not Marker.DONE]
+    whole = everything or len(parsed.tasks) <= _SHOWN
+    shown = list(enumerate(parsed.tasks, 1)) if whole else still[:_SHOWN]
+    hidden = {"done": counts["done"], "open": len(still) - len(shown)}
     return {
         "root": str(found.root),
         "branch": head.name,
         "folder": str(scope.folder),
-        "holder": {"pid": holder[0], "host": holder[1], "alive": lock.alive(*holder)}
-        if holder
-        else None,
-        "asked": _asked(found),
+        "holder": {"pid": holder[0], "host": holder[1], "alive": alive} if holder else None,
+        "asked": _asked(found, recent),
         "counts": counts,
         "next": next_task.text if next_task else None,
         "last": request.at_work(recent),
+        "stage": _stage(recent) if alive else None,
+        "run": _run(recent, alive=alive) if recent else None,
         "resume": str(resume(at.facts)) if at.facts.active else None,
-        "tasks": [
-            _task(parsed, number, task, blocker) for number, task in enumerate(parsed.tasks, 1)
+        "help": [
+            needing
+            for number, task in still
+            if task.notes and (needing := _help(number, task, blocker(task)))
         ],
+        "tasks": [
+            _task(parsed, number, task, blocker(task), paid.get(task.text, ()))
+            for number, task in shown
+        ],
+        "hidden": {"done": 0, "open": 0} if whole else hidden,
         "diagnostics": [
             {"line": fault.line, "message": fault.message} for fault in parsed.diagnostics
         ],
     }
 
 
-def _asked(found: Repo) -> dict[str, Any] | None:
+def _asked(found: Repo, recent: Sequence[Record]) -> dict[str, Any] | None:
     """What `kern stop` or `kern pause` asked of the run that is on."""
     try:
         holder = lock.noted(found.git_dir)
@@ -58,22 +94,29 @@ def _asked(found: Repo) -> dict[str, Any] | None:
         holder = None
     if holder is None or (asked := steering.asked(found.git_dir, holder.run)) is None:
         return None
-    paused = request.is_paused(journal.of_run(found, holder.run), asked)
-    return {"request": str(asked), "paused": paused}
+    own = [record for record in recent if record["run"] == holder.run]
+    return {"request": str(asked), "paused": request.is_paused(own, asked)}
 
 
-def _task(parsed: Spec, number: int, task: Task, blocker: Callable[[Task], str]) -> dict[str, Any]:
-    waiting = task.marker is Marker.PENDING
+def _task(
+    parsed: Spec, number: int, task: Task, why: str, paid: Sequence[float | None]
+) -> dict[str, Any]:
+    noted = bool(task.notes)  # most have none, and there are thousands
+    known = [cost for cost in paid if cost is not None]
     return {
         "number": number,
         "line": task.line,
         "depth": _depth(parsed, task),
         "marker": str(task.marker),
         "text": task.text,
-        "attempts": task.attempts,
-        "skipped": len(task.of(Kind.SKIPPED)),
-        "tier": str(tier(task.spent(ATTEMPTS), subtask=task.parent is not None)),
-        "blocker": (blocker(task) or None) if waiting else None,
+        "attempts": task.attempts if noted else 0,
+        "skipped": len(task.of(Kind.SKIPPED)) if noted else 0,
+        "tier": str(tier(task.spent(ATTEMPTS), subtask=task.parent is not None))
+        if noted
+        else Tier.IMPLEMENT,
+        "blocker": (why or None) if task.marker is Marker.PENDING else None,
+        "cost_usd": round(sum(known), 6) if known else None,
+        "unpriced": len(paid) - len(known),
     }
 
 
@@ -84,44 +127,130 @@ def _depth(parsed: Spec, task: Task) -> int:
     return depth
 
 
-def _doing(last: dict[str, Any] | None) -> str:
-    """What the journal's last record says of it."""
-    if last is None or last["kind"] not in ("stage", "limit"):
-        return ""
-    if last["kind"] == "limit":
-        return f", waiting for a usage limit: {plain.line(last['text'], 120)}"
-    return f", {last['stage']} of {plain.line(last['task'], 60)} since {last['time'][11:16]} UTC"
+def _help(number: int, task: Task, why: str) -> dict[str, Any] | None:
+    """What a person can do for a task that kern alone does not bring to an end."""
+    if task.marker is not Marker.PENDING:
+        return None
+    skips = task.of(Kind.SKIPPED)
+    if task.of(Kind.BLOCKED):
+        do = f"mend it, delete its Blocked line in {SPEC}, then: kern"
+    elif why.startswith(choice.UNKNOWN):
+        do = f"correct its After line in {SPEC}"
+    elif skips:
+        why = f"skipped: {skips[-1].text}"
+        do = "kern tries it again when nothing else is ready; mend it before that"
+    else:
+        return None
+    said = {"number": number, "line": task.line, "task": task.text, "why": why}
+    return {**said, "do": f"{do} (kern show {number})"}
 
 
-def text(found: dict[str, Any]) -> str:
+def _run(recent: Sequence[Record], *, alive: bool) -> dict[str, Any]:
+    """The branch's run that is under way, else its last: what it came to so far."""
+    summed = report.summary(recent)
+    run = summed["runs"][0]
+    on = alive and run["exit"] is None
+    if run["seconds"] is None:
+        end = time.time() if on else _epoch(run["ended"])
+        run["seconds"] = round(max(end - _epoch(run["began"]), 0.0), 3)
+    sums = {name: summed[name] for name in ("done", "cost_usd", "unpriced", "tokens")}
+    return {**run, "under_way": on, **sums}
+
+
+def _stage(recent: Sequence[Record]) -> dict[str, Any] | None:
+    """What the run is at since when, as far as the journal tells."""
+    for record in reversed(recent):
+        match record["kind"], record.get("did"):
+            case "limit", _:
+                doing = f"waiting for a usage limit: {record.get('text')}"
+            case "stage", "start":
+                doing = str(record.get("stage"))
+            case "stage", _:
+                doing = f"what follows {record.get('stage')}"
+            case "run", _:
+                return None
+            case _:
+                continue
+        attempt, since = record.get("attempt"), record["time"]
+        return {"stage": doing, "task": record.get("task"), "attempt": attempt, "since": since}
+    return None
+
+
+def _epoch(moment: str) -> float:
+    try:
+        return datetime.fromisoformat(moment).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+# ---------------------------------------------------------------- in words
+
+
+def text(found: Mapping[str, Any]) -> str:
     counts = found["counts"]
     lines = [
         f"{found['root']}, branch {found['branch']}",
         f"{counts['done']} done, {counts['active']} in progress, {counts['pending']} pending",
     ]
-    if found["holder"]:
-        pid, alive = found["holder"]["pid"], found["holder"]["alive"]
-        now = f"a run is on{_doing(found['last'])}"
-        held = now if alive else "a killed run left its lock, the next kern takes it over"
-        lines.append(f"{held}: pid {pid}")
-        if alive and found["asked"]:
+    holder = found["holder"]
+    if holder:
+        now = f"a run is on{_doing(found['stage'])}"
+        held = now if holder["alive"] else "a killed run left its lock, the next kern takes it over"
+        lines.append(f"{held}: pid {holder['pid']}")
+        if holder["alive"] and found["asked"]:
             lines.append(request.standing(**found["asked"]))
-    if found["resume"] and not (found["holder"] and found["holder"]["alive"]):
+    if found["run"]:
+        lines.append(_spent(found["run"]))
+    if found["resume"] and not (holder and holder["alive"]):
         lines.append(f"resumes at: {found['resume'].partition(': ')[2]}")
-    lines.append("")
-    for task in found["tasks"]:
-        notes = []
-        if task["attempts"]:
-            notes.append(f"{task['attempts']} attempt(s)")
-        if task["blocker"] and task["blocker"] != choice.OPEN_SUBTASKS:
-            notes.append(plain.line(task["blocker"], 120))
-        tail = f"  ({'; '.join(notes)})" if notes else ""
-        margin = "  " * task["depth"]
-        lines.append(
-            f"{task['number']:4}  {margin}[{task['marker']}] {plain.line(task['text'], 140)}{tail}"
-        )
+    lines += ["", *map(_line, found["tasks"]), *_hidden(found["hidden"])]
+    if found["help"]:
+        lines += ["", "needs help:"]
+        for one in found["help"][:_SHOWN]:
+            lines.append(f"{one['number']:4}  {plain.line(one['why'], 200)}")
+            lines.append(f"      {one['do']}")
+        lines += _more(len(found["help"]) - _SHOWN, "kern status --json | jq .help")
     lines += [
         f"line {fault['line']}: {plain.line(fault['message'])}" for fault in found["diagnostics"]
     ]
     lines += ["", f"stage files: {found['folder']}"]
     return plain.block("\n".join(lines))
+
+
+def _doing(stage: Mapping[str, Any] | None) -> str:
+    if stage is None:
+        return ""
+    task = f" of {plain.line(stage['task'], 60)}" if stage["task"] else ""
+    took = report.span(time.time() - _epoch(stage["since"]))
+    return f", {plain.line(stage['stage'], 120)}{task} since {local(stage['since'])} ({took})"
+
+
+def _spent(run: Mapping[str, Any]) -> str:
+    which = "this run" if run["under_way"] else f"the last run, {local(run['began'])}"
+    code = "" if run["exit"] in (None, 0) else f", exit {run['exit']}"
+    by_tokens = run["cost_usd"] is None or run["payer"].startswith(credential.SUBSCRIPTION)
+    counted = sum(run["tokens"].values()) if by_tokens else 0
+    tokens = f", {counted:,} tokens" if counted else ""
+    cost = report.money(run)
+    return f"{which}: {run['done']} done, {cost}{tokens}, {report.span(run['seconds'])}{code}"
+
+
+def _hidden(counts: Mapping[str, int]) -> list[str]:
+    done, still = counts["done"], counts["open"]
+    told = [f"{done} finished"] * (done > 0) + [f"{still} more open"] * (still > 0)
+    return [f"and {', '.join(told)}: kern status --all"] if told else []
+
+
+def _more(count: int, how: str) -> list[str]:
+    return [f"and {count} more: {how}"] if count > 0 else []
+
+
+def _line(task: Mapping[str, Any]) -> str:
+    notes = [f"{task['attempts']} attempt(s)"] if task["attempts"] else []
+    if task["cost_usd"] is not None or task["unpriced"]:
+        notes.append(report.money(task))
+    if task["blocker"] and task["blocker"] != choice.OPEN_SUBTASKS:
+        notes.append(plain.line(task["blocker"], 120))
+    tail = f"  ({'; '.join(notes)})" if notes else ""
+    margin = "  " * task["depth"]
+    return f"{task['number']:4}  {margin}[{task['marker']}] {plain.line(task['text'], 140)}{tail}"

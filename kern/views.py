@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,21 @@ _POLL_S = 0.5
 _OWN = ("v", "id", "time", "run", "seq", "branch", "task", "kind")
 
 
+def warn(text: str) -> None:
+    print(f"kern: {plain.block(text)}", file=sys.stderr)
+
+
+def local(moment: str, form: str = "%Y-%m-%d %H:%M") -> str:
+    """A record's time as the person's clock has it."""
+    try:
+        return datetime.fromisoformat(moment).astimezone().strftime(form)
+    except (ValueError, OverflowError):
+        return plain.line(moment, 30)
+
+
+# ---------------------------------------------------------------- kern log
+
+
 def log(folder: Path, task: str, run: str, *, follow: bool, as_json: bool) -> None:
     place = journal.place(repo.open_at(folder))
     for record in _records(place, follow=follow):
@@ -27,14 +43,14 @@ def log(folder: Path, task: str, run: str, *, follow: bool, as_json: bool) -> No
 
 def line(record: Record) -> str:
     """One record for a person: when, what, and its values."""
-    when = record["time"][:19].replace("T", " ")
+    when = local(record["time"], "%Y-%m-%d %H:%M:%S")
     said = ", ".join(
         f"{name} {plain.line(_value(value), 120)}"
         for name, value in record.items()
         if name not in _OWN and value not in ("", None, [], {})
     )
     task = plain.line(record.get("task", ""), 50)
-    return f"{when}  {record['kind']:8}  {task}{'  ' if task else ''}{said}"
+    return plain.block(f"{when}  {record['kind']:8}  {task}{'  ' if task else ''}{said}")
 
 
 def _value(value: object) -> str:
@@ -43,14 +59,20 @@ def _value(value: object) -> str:
 
 def _records(place: Path, *, follow: bool) -> Iterator[dict[str, Any]]:
     seen: set[str] = set()
+    size, told = -1, warn
     while True:
-        for record in journal.load(place):
-            if record["id"] not in seen:
-                seen.add(record["id"])
-                yield record
+        if (now := journal.size(place)) != size:
+            for record in journal.load(place, told):
+                if record["id"] not in seen:
+                    seen.add(record["id"])
+                    yield record
+            size, told = now, lambda text: None  # once
         if not follow:
             return
         time.sleep(_POLL_S)
+
+
+# ---------------------------------------------------------------- kern report
 
 
 def report(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: bool) -> str:
@@ -61,28 +83,30 @@ def report(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: 
             f"a report has one form: {' and '.join(forms)} exclude each other",
             hint=f"kern report {forms[-1]}",
         )
-    found = repo.open_at(folder)
     began = _since(since, datetime.now(UTC))
-    kept = [record for record in journal.load(journal.place(found)) if record["time"] >= began]
+    found = journal.load(journal.place(repo.open_at(folder)), warn)
+    kept = [record for record in found if record["time"] >= began]
     if as_html:
         return page.page(kept)
     summed = folds.summary(kept)
     if as_json:
         return json.dumps(summed, indent=1, ensure_ascii=False)
-    return folds.text(summed, markdown=markdown)
+    return folds.text(summed, local, markdown=markdown)
 
 
 def _since(text: str, now: datetime) -> str:
-    """The moment as records write it; empty for all."""
+    """The moment as records write it, in UTC; a date is the person's own. Empty for all."""
     if not text:
         return ""
-    if match := re.fullmatch(r"(\d{1,5})([dhm])", text):
-        unit = {"d": "days", "h": "hours", "m": "minutes"}[match[2]]
-        return (now - timedelta(**{unit: int(match[1])})).strftime("%Y-%m-%dT%H:%M:%S")
     try:
-        return datetime.fromisoformat(text).strftime("%Y-%m-%dT%H:%M:%S")
-    except ValueError:
+        if match := re.fullmatch(r"(\d{1,5})([dhm])", text):
+            unit = {"d": "days", "h": "hours", "m": "minutes"}[match[2]]
+            began = now - timedelta(**{unit: int(match[1])})
+        else:
+            began = datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
         raise UsageError(
             f"--since takes an age or a date: {text!r} is neither",
             hint="kern report --since 2d, or --since 2026-11-21",
         ) from None
+    return began.strftime("%Y-%m-%dT%H:%M:%S")

@@ -1,11 +1,12 @@
 """One table of what kern costs:  python -m tests.bench [PART...]
 
 Run it in the source tree with an interpreter that has kern's dependencies; nothing else is needed.
-Parts: startup, texts, memory, live, agents (all of them unless named). `agents` compares kern with
-bare agent processes and needs a real claude binary, no account: KERN_TEST_CLAUDE=/path/to/claude.
-Its API is scripted: once it answers at once, so that every millisecond of kern's own shows, once as
-fast as a very fast model. With its default flags a bare claude refuses the edit and the commit, so
-it sends as many requests but does less; the rows with kern's flags compare like with like.
+Parts: startup, texts, journals, memory, live, agents (all of them unless named). `agents` compares
+kern with bare agent processes and needs a real claude binary, no account:
+KERN_TEST_CLAUDE=/path/to/claude. Its API is scripted: once it answers at once, so that every
+millisecond of kern's own shows, once as fast as a very fast model. With its default flags a bare
+claude refuses the edit and the commit, so it sends as many requests but does less; the rows with
+kern's flags compare like with like.
 
 Times depend on the machine; ratios are medians of interleaved runs. The exit code is 1 where a
 target is missed.
@@ -16,12 +17,13 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tests.bench import agents, live, memory, startup, texts
+from tests.bench import agents, journals, live, memory, startup, texts
 from tests.bench.measuring import Row
 
 PARTS: dict[str, Callable[[Path], Iterable[Row]]] = {
     "startup": lambda folder: startup.rows(folder, rounds=15),
     "texts": texts.rows,
+    "journals": journals.rows,
     "memory": memory.rows,
     "live": lambda folder: live.rows(folder, rounds=3),
     "agents": lambda folder: agents.rows(folder, rounds=5),
