@@ -16,7 +16,8 @@ Turn the checkboxes in SPEC.md into commits you can trust, one task at a time.
 kern            5 tasks, 10 s between them
 kern 10 30      10 tasks, 30 s between them
 kern -n         show what would happen, do nothing
-kern run -h     its options: --no-wait, --max-cost, --max-minutes
+kern run -h     its options: --until-done, --no-wait, --max-cost, --max-minutes
+kern plan GOAL  let an agent write the tasks
 
 For each task kern runs three fresh agent processes: research (read-only), implement (full access),
 commit (git only). Kill it at any moment; the next run goes on from there.
@@ -40,6 +41,9 @@ Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Debug lines; wit
 NoWait = Annotated[
     bool, typer.Option("--no-wait", help="End at a usage limit instead of waiting for its reset.")
 ]
+Delay = Annotated[str, typer.Argument(help="Seconds between them.")]
+MaxCost = Annotated[str, typer.Option(help="End when so many dollars are spent.")]
+MaxMinutes = Annotated[str, typer.Option(help="Begin no stage after so long.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Data for jq instead of text.")]
 
 app = typer.Typer(
@@ -69,24 +73,61 @@ def root(
 
 @app.command()
 def run(
-    iterations: Annotated[str, typer.Argument(help="How many tasks.")] = launch.ITERATIONS,
-    delay: Annotated[str, typer.Argument(help="Seconds between them.")] = launch.DELAY,
+    iterations: Annotated[
+        str, typer.Argument(help=f"How many tasks (default {launch.ITERATIONS}).")
+    ] = "",
+    delay: Delay = launch.DELAY,
     dry_run: DryRun = False,
     verbose: Verbose = False,
     no_wait: NoWait = False,
-    max_cost: Annotated[str, typer.Option(help="End when so many dollars are spent.")] = "0",
-    max_minutes: Annotated[str, typer.Option(help="Begin no stage after so long.")] = "0",
+    max_cost: MaxCost = "0",
+    max_minutes: MaxMinutes = "0",
+    until_done: Annotated[
+        bool, typer.Option("--until-done", help="Then review, add what is missing, go on.")
+    ] = False,
 ) -> None:
     """Carry out tasks; what `kern [ITERATIONS] [DELAY]` does."""
     raise typer.Exit(
         launch.run(
-            iterations,
+            iterations or (launch.UNBOUNDED if until_done else launch.ITERATIONS),
             delay,
+            until_done=until_done,
             dry=dry_run,
             wait=not no_wait,
             max_cost=max_cost,
             max_minutes=max_minutes,
             verbose=verbose,
+        )
+    )
+
+
+@app.command()
+def plan(
+    goal: Annotated[str, typer.Argument(help="A text, a FILE.md, or - for standard input.")] = "",
+    review: Annotated[
+        bool, typer.Option("--review", help="Is the goal reached? Add what is missing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Take the tasks without asking.")] = False,
+    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show them.")] = False,
+) -> None:
+    """Let an agent compare a goal with the code, and add the tasks that are missing."""
+    from kern import plan as planning
+
+    raise typer.Exit(planning.plan(Path.cwd(), goal, review=review, yes=yes, dry=dry_run))
+
+
+@app.command()
+def improve(
+    count: Annotated[str, typer.Argument(help="How many improvements.")] = "1",
+    goal: Annotated[str, typer.Argument(help="In what respect.")] = "",
+    delay: Annotated[str, typer.Option(help="Seconds between them.")] = launch.DELAY,
+    max_cost: MaxCost = "0",
+    max_minutes: MaxMinutes = "0",
+) -> None:
+    """Let an agent propose measurable improvements, and try each; what works stays."""
+    raise typer.Exit(
+        launch.run(
+            count, delay, improve=True, goal=goal, max_cost=max_cost, max_minutes=max_minutes
         )
     )
 

@@ -16,7 +16,8 @@ from kern.spec import Kind, Spec, Task
 
 FILE = "kern.toml"
 DESKTOP = "desktop"  # `notify` by what the desktop has
-_SINGLE = ("max_wait", "max_failures", "max_minutes", "notify")
+FINAL = "final"  # the table below [gates] with those of the whole
+_SINGLE = ("max_wait", "max_failures", "max_minutes", "max_rounds", "notify")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -47,8 +48,8 @@ class Timeouts:
     implement: float = 3600
     commit: float = 600
     judge: float = 600
-    planner: float = 1800
     gate: float = 600
+    planner: float = 1800
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ class Settings:
     max_failures: int = 3  # tasks in a row that came to nothing; 0: no bound
     budget: Budget = field(default_factory=Budget)
     notify: str = ""  # for sh, or DESKTOP; empty: nobody is notified
+    final: tuple[Gate, ...] = ()  # that must pass before a goal counts as reached
+    max_rounds: int = 5  # reviews in one run with --until-done
 
     def total(self, role: Role) -> float:
         """The time-out of an agent's process as a whole, seconds."""
@@ -82,24 +85,32 @@ def parse(data: bytes | str, origin: str = FILE) -> Settings:
     timeouts = Timeouts(
         **{name: _seconds(value, origin, f"timeouts.{name}") for name, value in times.items()}
     )
-    failures = given.get("max_failures", Settings().max_failures)
-    if not isinstance(failures, int) or isinstance(failures, bool) or failures < 0:
-        raise _wrong(origin, "max_failures", "a whole number, 0 for no bound")
+    gates = dict(_table(given.get("gates", {}), origin, "gates"))
+    final = gates.get(FINAL)
+    nested = isinstance(final, dict) and "run" not in final  # else it is a gate of that name
+    last = _table(gates.pop(FINAL), origin, f"gates.{FINAL}") if nested else {}
     wait = given.get("max_wait")
     return Settings(
-        tuple(
-            _gate(name, value, timeouts.gate, origin)
-            for name, value in _table(given.get("gates", {}), origin, "gates").items()
-        ),
+        tuple(_gate(name, value, timeouts.gate, origin) for name, value in gates.items()),
         timeouts,
         Settings().max_wait if wait is None else _seconds(wait, origin, "max_wait"),
-        failures,
+        _count(given, "max_failures", origin, 0),
         Budget(
             **{name: amount(value, origin, f"max_cost.{name}") for name, value in costs.items()},
             minutes=amount(given.get("max_minutes", 0), origin, "max_minutes"),
         ),
         _notify(given.get("notify", ""), origin),
+        tuple(_gate(name, value, timeouts.gate, origin) for name, value in last.items()),
+        _count(given, "max_rounds", origin, 1),
     )
+
+
+def _count(given: Mapping[str, Any], key: str, origin: str, least: int) -> int:
+    value = given.get(key, getattr(Settings(), key))
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        unbounded = ", 0 for no bound" if not least else f", at least {least}"
+        raise _wrong(origin, key, f"a whole number{unbounded}")
+    return value
 
 
 def amount(value: object, origin: str, key: str) -> float:

@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from kern import engine, process
+from kern import engine, process, session
 from kern.console import Console
 from kern.errors import KernError
 
@@ -45,7 +45,7 @@ def main() -> int:
     os.environ["KERN_DIR"] = str(folder / "kern")
     console = Console()
     try:
-        code = engine.run(root, engine.Options(5, 0, str(agent), tick=console.tick), console)
+        code = engine.run(root, session.Options(5, 0, str(agent), tick=console.tick), console)
     finally:
         console.close()
     _, log = process.capture(

@@ -2,46 +2,24 @@
 sinks.
 """
 
-import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
-from kern import (
-    bundle,
-    choice,
-    credential,
-    journal,
-    lock,
-    notify,
-    process,
-    ready,
-    steering,
-    summary,
-    workspace,
-)
-from kern.agents import claude
+from kern import choice, process, session, summary
 from kern.documents import SPEC
-from kern.errors import Asked, Interrupted, KernError, LimitReached
-from kern.events import (
-    LimitReset,
-    RunStarted,
-    Sink,
-    TaskSettled,
-    TaskStarted,
-    Traced,
-    Waiting,
-    Warned,
-)
-from kern.observe import Situation
+from kern.errors import Asked, KernError, LimitReached
+from kern.events import LimitReset, Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
 from kern.pipeline import Do, Outcome, resume
-from kern.spec import Key, Marker
-from kern.stages import Caller
-from kern.steering import Steering
+from kern.reviews import Reviews
+from kern.session import Options, Session
+from kern.spec import Key, Task
 from kern.summary import Settled
-from kern.walk import Walk
 
+T = TypeVar("T")
 MOST_SELECTED = 2  # in one iteration: a task, and another where a person took that one away
 # What begins something long: a request of a person is looked for before it. The other steps are
 # short, and settle what was begun.
@@ -54,80 +32,24 @@ MOST_STEPS = (
 )
 
 
-@dataclass(slots=True)
-class Options:
-    iterations: int = 5
-    delay: float = 10.0
-    command: str = claude.COMMAND
-    wait: bool = True  # for a usage limit's reset
-    max_cost: float = 0.0  # US dollars; 0: what kern.toml says
-    max_minutes: float = 0.0
-    sleep: Callable[[float], None] = time.sleep
-    tick: process.Tick = process.unwatched
-    countdown: Callable[[float], None] = lambda seconds: None
-    paused: Callable[[float], None] = lambda seconds: None
-    clock: Callable[[], float] = time.time
-
-
 def run(folder: Path, options: Options, sink: Sink) -> int:
     """One run of kern; the exit code. Raises KernError for what a person must settle."""
-    found, _, parsed, settings = ready.prepare(folder)
-    ready.to_work(found)
-    templates = bundle.templates(found.root)
-    ready.agent(options.command)
-    scope = workspace.scope(found.root, found.head().name)
-    run_id = secrets.token_hex(8)
-    sink = journal.beside(sink, found, run_id)
-    bounds = settings.budget.within(options.max_cost, options.max_minutes)
-    settings = replace(settings, budget=bounds)
-    sink = notify.beside(sink, settings.notify, found, scope, run_id)
-    steered = Steering(found.git_dir, run_id, sink, options.sleep)
-
-    def tick(seconds: float, silent: float) -> None:
-        options.tick(seconds, silent)
-        steered.look()
-
-    caller = Caller(
-        *(found.root, scope, run_id, sink, options.command, settings),
-        *(steered.sleep, tick, steered.heed),
-    )
-    caller.earlier = journal.costs(journal.place(found), lambda text: sink(Warned(text)))
-    payer = credential.payer(found.root, options.command)
-    with steering.signals(), lock.hold(scope, found.git_dir, run_id):
-        workspace.empty(found.scratch)
-        loop = Loop(Walk(found, scope, caller, templates, sink), options, steered, sink)
-        for notice in filter(None, (scope.notice, payer.warning)):
-            sink(Warned(notice))
-        sink(
-            RunStarted(
-                run_id,
-                str(found.root),
-                found.head().name,
-                str(scope.folder),
-                ready.commands(parsed, settings),
-                payer.who,
-                sum(task.marker is not Marker.DONE for task in parsed.tasks),
-                options.iterations,
-                journal.forecast(journal.place(found), parsed, options.iterations),
-            )
-        )
-        try:
-            return loop.run()
-        except Interrupted:
-            process.sweep(caller.mark)
-            raise
-        finally:
-            steered.close()
+    empty = options.until_done or options.improve
+    with session.begin(folder, options, sink, empty=empty) as begun:
+        loop = Loop(begun, options)
+        begun.announce(options.iterations)
+        return loop.run()
 
 
 class Loop:
     """Iterations: each carries one task to an outcome."""
 
-    def __init__(self, walk: Walk, options: Options, steered: Steering, sink: Sink) -> None:
-        self.walk = walk
+    def __init__(self, begun: Session, options: Options) -> None:
+        self.walk = walk = begun.walk
         self.options = options
-        self.steered = steered
-        self.sink = sink
+        self.steered = begun.steered
+        self.sink = begun.sink
+        self.reviews = Reviews(begun)
         self.branch = walk.repo.head().branch
         self.due = Do.SELECT
         self.taken: Key | None = None
@@ -137,20 +59,22 @@ class Loop:
         self.began = time.monotonic()
 
     def run(self) -> int:
-        # Step 0: an agent that outlived a killed kern would go on editing the tree.
-        if ended := process.sweep(("KERN_ROOT", str(self.walk.repo.root))):
-            self.sink(Warned(f"ended {ended} process(es) that an earlier run left behind"))
         if note := self._ignored():
             self.sink(Warned(note))
         error: BaseException | None = None
         stopped = ""
         try:
-            for number in range(1, self.options.iterations + 1):
+            if self.options.until_done:
+                self.reviews.goal()
+            number = 1
+            while number <= self.options.iterations:
                 if number > 1:
                     self._delay()
-                if not self._iterate(number):
+                if self._iterate(number):
+                    number += 1
+                    self._give_up()
+                elif not self._more():
                     break
-                self._give_up()
         except Asked:
             stopped = _place(self.due)
         except BaseException as exc:
@@ -220,13 +144,13 @@ class Loop:
                         "the task is taken out of progress again and again: does a hook stash?",
                         hint="git status, git stash list; then run kern again",
                     )
-                task = self.walk.take_next(self.passed_over)
+                task = self._take()
                 if task is None:
                     return False
                 self.taken = task.key
                 self.sink(TaskStarted(task.text, number))
                 told = True
-            elif settled := self._performed(do, at):
+            elif settled := self._patiently(partial(self.walk.perform, do, at)):
                 self.settled.append(settled)
                 if settled.outcome is not Outcome.DONE:
                     self.passed_over.add(settled.key)
@@ -242,21 +166,39 @@ class Loop:
             hint="kern -v shows the steps",
         )
 
-    def _performed(self, do: Do, at: Situation) -> Settled | None:
-        """The step, or a wait for a usage limit's reset or for the person who paused the run: then
-        the same step is due again.
+    def _more(self) -> bool:
+        """Nothing is ready: with --until-done a review may add tasks."""
+        return self.options.until_done and self._told(self.reviews.more)
+
+    def _take(self) -> Task | None:
+        """The next task: of SPEC.md, or with `kern improve` one that the planner proposes."""
+        if not self.options.improve:
+            return self.walk.take_next(self.passed_over)
+        key = self._told(lambda: self.reviews.improvement(self.options.goal))
+        return self.walk.take_next(self.passed_over, key) if key else None
+
+    def _told(self, ask: Callable[[], T]) -> T:
+        """The planner's word, however long limits and pauses last."""
+        told: list[T] = []
+        while not told:
+            self._patiently(lambda: told.append(ask()))
+        return told[0]
+
+    def _patiently(self, act: Callable[[], T]) -> T | None:
+        """The act, or a wait for a usage limit's reset or for the person who paused the run: then
+        the same is due again.
         """
-        settled = None
+        done = None
         try:
             try:
-                settled = self.walk.perform(do, at)
+                done = act()
             except LimitReached as limit:
                 self._wait_for(limit)
                 return None
         except Asked:
             self.steered.obey(self.options.paused)
         self.waits, self.waited = 0, 0.0
-        return settled
+        return done
 
     def _wait_for(self, limit: LimitReached) -> None:
         """Until the reset, with a countdown; where it is not known, a while (R33)."""

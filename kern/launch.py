@@ -8,6 +8,7 @@ from pathlib import Path
 from kern.errors import Exit, UsageError
 
 ITERATIONS, DELAY = "5", "10"
+UNBOUNDED = "999999"  # tasks, where something else ends the run
 
 
 def run(
@@ -19,6 +20,9 @@ def run(
     max_cost: str = "0",
     max_minutes: str = "0",
     verbose: bool = False,
+    until_done: bool = False,
+    improve: bool = False,
+    goal: str = "",
 ) -> int:
     """The exit code of the run, or of the dry run."""
     count = int(_number(iterations, "ITERATIONS", 1, whole=True))
@@ -28,17 +32,20 @@ def run(
 
         print(dryrun.describe(Path.cwd(), count, agent(), prompts=verbose))
         return Exit.OK
-    from kern import engine
+    from kern import engine, session
     from kern.console import Console
 
     console = Console(verbose=verbose)
-    options = engine.Options(
+    options = session.Options(
         count,
         pause,
         agent(),
         wait,
         _number(max_cost, "--max-cost", 0, whole=False),
         _number(max_minutes, "--max-minutes", 0, whole=False),
+        until_done,
+        improve,
+        goal,
         tick=console.tick,
         countdown=console.countdown,
         paused=console.paused,

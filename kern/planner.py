@@ -1,6 +1,7 @@
 """Asks the planner what is to be done, and takes its tasks into SPEC.md."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from kern import bundle, planning, workspace
 from kern.agents.reply import Reply
@@ -41,7 +42,7 @@ class Planner:
         )
         assert told is not None
         text = told.reply.text
-        workspace.replace(self.caller.scope.folder / FILE, text.encode("utf-8", "surrogateescape"))
+        workspace.replace(self.answer, text.encode("utf-8", "surrogateescape"))
         plan = planning.read(text, self.known(), mode)
         return Plan(wrong=told.fault) if told.fault else plan
 
@@ -54,10 +55,15 @@ class Planner:
         self.papers.edit(lambda text, _: planned(text, plan, goal))
         self.sink(Planned(plan.titles, plan.done))
 
+    @property
+    def answer(self) -> Path:
+        """Where the last answer lies as it came."""
+        return self.caller.scope.folder / FILE
+
     def refusal(self, plan: Plan) -> KernError:
         return KernError(
-            f"the planner's answer is refused: {plan.wrong}",
-            hint=f"{SPEC} is untouched; the answer: {self.caller.scope.folder / FILE}",
+            f"the planner's answer is refused: {plan.wrong or 'nothing in it is new'}",
+            hint=f"{SPEC} is untouched; the answer: {self.answer}",
         )
 
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import psutil
 
@@ -311,6 +311,6 @@ def capture(argv: Sequence[str], seconds: float) -> tuple[int, str]:
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
-def attended(argv: Sequence[str], stdin: IO[bytes], env: Mapping[str, str]) -> int:
+def attended(argv: Sequence[str], stdin: IO[Any], env: Mapping[str, str]) -> int:
     """Run a command that talks to the person itself; its exit code."""
     return subprocess.run(argv, stdin=stdin, env=dict(env), check=False).returncode

@@ -253,6 +253,18 @@ class Prover:
         self.sink(GateEnded(result))
         return result
 
+    # ---------------------------------------------------------------- after all tasks
+
+    def final(self, gates: Sequence[Gate]) -> list[Result]:
+        """The checks of the whole, on the tree as it is."""
+        results: list[Result] = []
+        for gate in gates:
+            self.sink(GateStarted(gate.label, gate.command))
+            with self._contained(gate, self.repo.head(), None):
+                results.append(self.gates.run(gate, self.snapshots.take()))
+            self.sink(GateEnded(results[-1]))
+        return results
+
     # ---------------------------------------------------------------- the decision
 
     def decide(self, second: StageFile, outcome: str, key: Key, **facts: object) -> None:

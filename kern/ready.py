@@ -15,13 +15,15 @@ from kern.spec import Diagnostic, Marker, Spec
 MOST_COMMANDS = 20  # shown at the start of a run
 
 
-def prepare(folder: Path) -> tuple[Repo, Documents, Spec, Settings]:
-    """The repository, its two documents, their tasks and the settings, all of them sound."""
+def prepare(folder: Path, *, empty: bool = False) -> tuple[Repo, Documents, Spec, Settings]:
+    """The repository, its two documents, their tasks and the settings, all of them sound. `empty`:
+    a SPEC.md without a task of one's own is fine.
+    """
     found = repo.open_at(folder)
     papers = Documents(found.root)
-    parsed = tasks(found, papers)
+    parsed = tasks(found, papers, empty=empty)
     settings = papers.settings()
-    if settings.gates and found.ignored(FILE):
+    if (settings.gates or settings.final) and found.ignored(FILE):
         raise UsageError(
             f"git ignores {FILE}: an agent could change unseen what it is measured by",
             hint=f"take {FILE} out of .gitignore; it need not be committed",
@@ -29,8 +31,8 @@ def prepare(folder: Path) -> tuple[Repo, Documents, Spec, Settings]:
     return found, papers, parsed, settings
 
 
-def tasks(found: Repo, papers: Documents) -> Spec:
-    """SPEC.md with at least one task and without a fault."""
+def tasks(found: Repo, papers: Documents, *, empty: bool = False) -> Spec:
+    """SPEC.md without a fault, and with at least one task unless it may be `empty`."""
     head = found.head()
     papers.read(LEARNINGS)
     for name in (SPEC, LEARNINGS):
@@ -45,6 +47,8 @@ def tasks(found: Repo, papers: Documents) -> Spec:
         raise UsageError(
             _listed(parsed.diagnostics), hint="kern never guesses what a marker means: edit SPEC.md"
         )
+    if empty:
+        return parsed
     if text.encode("utf-8", "surrogateescape") == bundle.path("SPEC.example.md").read_bytes():
         raise UsageError(
             f"{SPEC} is still the example that kern init wrote",
@@ -73,7 +77,10 @@ def commands(parsed: Spec, settings: Settings) -> tuple[str, ...]:
         if task.marker is not Marker.DONE
         for gate in config.task_gates(task, 0)
     }
-    shown = [f"gate {gate}" for gate in (*(gate.shown for gate in settings.gates), *own)]
+    shown = [
+        f"gate {gate}"
+        for gate in (*(gate.shown for gate in (*settings.gates, *settings.final)), *own)
+    ]
     more = len(shown) - MOST_COMMANDS
     return (
         *([f"notify: {settings.notify}"] if settings.notify else []),

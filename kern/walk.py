@@ -144,13 +144,13 @@ class Walk:
 
     # ---------------------------------------------------------------- begin
 
-    def take_next(self, passed_over: Collection[Key]) -> Task | None:
-        """Rows d and 1: sweep, select, `[~]`. None where nothing is ready."""
+    def take_next(self, passed_over: Collection[Key], wanted: Key | None = None) -> Task | None:
+        """Rows d and 1: sweep, select, `[~]`. None where nothing is ready. `wanted`: that one."""
         sweep(self.scope)
         chosen: list[Task] = []
 
         def apply(text: str, parsed: Spec) -> str:
-            task = select(parsed, passed_over)
+            task = parsed.find(wanted) if wanted else select(parsed, passed_over)
             chosen[:] = [task] if task else []
             return edit.mark(text, task, Marker.ACTIVE) if task else text
 

@@ -183,7 +183,7 @@ Inline = Callable[..., Heard]
 @pytest.fixture
 def inline(tmp_path: Path) -> Inline:
     """`inline(iterations)`: a run in the test's own process, its waits only written down."""
-    from kern import engine
+    from kern import engine, session
     from kern.console import Console
     from kern.errors import Interrupted, KernError
 
@@ -204,7 +204,7 @@ def inline(tmp_path: Path) -> Inline:
             events.append(event)
             console(event)
 
-        chosen = engine.Options(iterations, delay, sleep=sleep or slept.append, **options)
+        chosen = session.Options(iterations, delay, sleep=sleep or slept.append, **options)
         try:
             code = engine.run(cwd or tmp_path / "project", chosen, sink)
         except (KernError, Interrupted) as exc:

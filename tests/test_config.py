@@ -32,12 +32,13 @@ def test_every_setting_is_read() -> None:
     found = config.parse(
         'max_wait = "90m"\nmax_failures = 0\n'
         '[timeouts]\nidle = 0\nresearch = "1.5h"\nimplement = 90\ncommit = "90s"\ngate = "2m"\n'
+        "planner = 7\n"
         '[gates]\ncheck = "make check"\n'
         'slow = { run = " make e2e ", timeout = "30m", strict = true }\n'
     )
     assert found.max_wait == 5400
     assert found.max_failures == 0
-    assert found.timeouts == Timeouts(0, 5400, 90, 90, 600, 120)
+    assert found.timeouts == Timeouts(0, 5400, 90, 90, 600, 120, 7)
     assert found.gates == (
         Gate("check", "make check", 120),
         Gate("slow", "make e2e", 1800, strict=True),

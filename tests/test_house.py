@@ -34,10 +34,13 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("credential", "ignoring", "journal", "growing", "steering", "notify"),
     ),
     "stages": ("stages", "committing", "briefs", "observe", "keeper", "custody"),
-    "engine": ("engine", "ready", "walk", "proving", "settling", "recovery", "planner"),
+    "engine": (
+        *("engine", "ready", "walk", "proving", "settling", "recovery"),
+        *("planner", "session", "reviews"),
+    ),
     "edge": (
         *("cli", "commands", "launch", "chores", "demo", "demo_agent", "doctor", "dryrun"),
-        *("status", "views", "show", "asking", "__main__"),
+        *("status", "views", "show", "asking", "plan", "__main__"),
     ),
 }
 ORDER = list(LAYERS)

@@ -1,0 +1,137 @@
+"""`kern plan` and what belongs to it: a goal in, a change of SPEC.md shown, a person asked."""
+
+import difflib
+import os
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+from typing import TextIO
+
+from kern import launch, plain, planner, planning, process, session
+from kern.console import Console
+from kern.documents import SPEC
+from kern.errors import Exit, KernError, UsageError
+from kern.planner import Planner
+from kern.planning import Mode, Plan
+from kern.reviews import Reviews
+
+LONGEST_GOAL = 100_000  # characters
+_NO_GOAL = 'say it: kern plan "what you want", kern plan FILE.md, or kern plan - with it on stdin'
+
+
+def plan(folder: Path, words: str, *, review: bool, yes: bool, dry: bool) -> int:
+    """One planner's run: its tasks are shown as a change of SPEC.md and taken after a yes."""
+    person = None if yes or dry else _person()
+    wanted = _goal(folder, words)
+    console = Console()
+    options = session.Options(command=launch.agent(), tick=console.tick)
+    try:
+        with session.begin(folder, options, console, empty=True) as begun:
+            reviews = Reviews(begun)
+            goal = wanted or reviews.goal()
+            asked = begun.planner
+            found = asked.ask(Mode.REVIEW if review else Mode.PLAN, goal)
+            console.close()
+            if found.wrong:
+                raise asked.refusal(found)
+            if found.done:
+                return _nothing(reviews, found, dry=dry)
+            return _decided(asked, found, wanted, person, yes=yes)
+    finally:
+        console.close()
+
+
+def _person() -> TextIO:
+    """The terminal, wherever standard input comes from."""
+    try:
+        return open("/dev/tty", encoding="utf-8", errors="replace")
+    except OSError:
+        raise UsageError(
+            "nobody is there to say yes", hint="kern plan --yes takes the tasks, -n only shows them"
+        ) from None
+
+
+def _goal(folder: Path, words: str) -> str:
+    """What a person wants: a text, `-` for standard input, or the name of a Markdown file."""
+    text = words
+    if words == "-":
+        text = sys.stdin.buffer.read(4 * LONGEST_GOAL + 1).decode("utf-8", "replace")
+    elif words.endswith(".md") and "\n" not in words:
+        try:
+            text = (folder / words).read_text("utf-8", "replace")
+        except OSError as exc:
+            why = f"cannot read the goal from {words}: {exc.strerror}"
+            raise UsageError(why, hint=_NO_GOAL) from None
+    if words and not text.strip():
+        raise UsageError("the goal is empty", hint=_NO_GOAL)
+    if len(text) > LONGEST_GOAL:
+        raise UsageError(
+            f"a goal of more than {LONGEST_GOAL} characters", hint="put it into files below specs/"
+        )
+    return text.strip()
+
+
+def _nothing(reviews: Reviews, found: Plan, *, dry: bool) -> int:
+    """The planner says that the goal is reached: believed where the final gates say so as well."""
+    if why := "" if dry else reviews.red_at_the_end():
+        raise KernError(
+            f"the planner says that nothing is missing, but {why}",
+            hint="mend it, or add a task for it to SPEC.md",
+        )
+    print(f"nothing is missing: {plain.line(found.done)}")
+    return Exit.OK
+
+
+def _decided(asked: Planner, found: Plan, goal: str, person: TextIO | None, *, yes: bool) -> int:
+    """Show the change of SPEC.md and take it, or not; without a person as `yes` says."""
+    if found.known:
+        print(f"there already: {len(found.known)} of its tasks", file=sys.stderr)
+    while change := _change(asked, found, goal):
+        print(change, flush=True)
+        answer = _answer(person) if person else "y" if yes else "n"
+        if answer == "y":
+            asked.take(found, goal)
+            print(f"written to {SPEC}; look at it, commit it, then: kern -n", file=sys.stderr)
+            return Exit.OK
+        if answer == "n" or person is None:
+            print(f"{SPEC} is as it was; the answer: {asked.answer}", file=sys.stderr)
+            return Exit.OK
+        found = _edited(asked, found, person)
+    print(f"nothing new for {SPEC}")
+    return Exit.OK
+
+
+def _change(asked: Planner, found: Plan, goal: str) -> str:
+    """The difference that it makes to SPEC.md, as `diff -u` shows it."""
+    old = asked.papers.spec_text()
+    new = planner.planned(old, found, goal)
+    lines = difflib.unified_diff(
+        old.splitlines(), new.splitlines(), f"a/{SPEC}", f"b/{SPEC}", lineterm=""
+    )
+    return plain.block("\n".join(lines))
+
+
+def _answer(person: TextIO) -> str:
+    while True:
+        print("take it? [y]es, [n]o, [e]dit: ", end="", file=sys.stderr, flush=True)
+        said = person.readline()
+        word = said.strip().lower()[:1] if said else "n"
+        if word and word in "yne":
+            return word
+
+
+def _edited(asked: Planner, found: Plan, person: TextIO) -> Plan:
+    """The list as the person leaves it in an editor; asked again while it cannot be read."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "tasks.md"
+        place.write_text("\n".join(found.block) + "\n", "utf-8")
+        code = process.attended([*shlex.split(editor), str(place)], person, os.environ)
+        text = place.read_text("utf-8", "replace")
+    changed = planning.tasks(text, asked.known())
+    why = f"{editor} ended with {code}" if code else changed.wrong
+    if why:
+        print(f"kern: not taken: {why}", file=sys.stderr)
+        return found
+    return changed

@@ -1,0 +1,115 @@
+"""What a run and a plan have in common: the repository made sure of, the lock, one caller."""
+
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kern import bundle, credential, journal, lock, notify, process, ready, steering, workspace
+from kern.agents import claude
+from kern.errors import Interrupted
+from kern.events import RunStarted, Sink, Warned
+from kern.planner import Planner
+from kern.spec import Marker, Spec
+from kern.stages import Caller
+from kern.steering import Steering
+from kern.walk import Walk
+
+
+@dataclass(slots=True)
+class Options:
+    iterations: int = 5
+    delay: float = 10.0
+    command: str = claude.COMMAND
+    wait: bool = True  # for a usage limit's reset
+    max_cost: float = 0.0  # US dollars; 0: what kern.toml says
+    max_minutes: float = 0.0
+    until_done: bool = False  # where no task is left, ask whether the goal is reached
+    improve: bool = False  # each iteration takes an improvement that the planner proposes
+    goal: str = ""  # of the improvements
+    sleep: Callable[[float], None] = time.sleep
+    tick: process.Tick = process.unwatched
+    countdown: Callable[[float], None] = lambda seconds: None
+    paused: Callable[[float], None] = lambda seconds: None
+    clock: Callable[[], float] = time.time
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    run: str  # id
+    walk: Walk
+    steered: Steering
+    sink: Sink
+    payer: str
+    parsed: Spec  # as it was at the start
+
+    @property
+    def caller(self) -> Caller:
+        return self.walk.caller
+
+    @property
+    def planner(self) -> Planner:
+        walk = self.walk
+        return Planner(walk.papers, walk.briefs, walk.caller, self.sink)
+
+    def announce(self, iterations: int) -> None:
+        repo, scope = self.walk.repo, self.walk.scope
+        self.sink(
+            RunStarted(
+                self.run,
+                str(repo.root),
+                repo.head().name,
+                str(scope.folder),
+                ready.commands(self.parsed, self.caller.settings),
+                self.payer,
+                sum(task.marker is not Marker.DONE for task in self.parsed.tasks),
+                iterations,
+                journal.forecast(journal.place(repo), self.parsed, iterations),
+            )
+        )
+
+
+@contextlib.contextmanager
+def begin(folder: Path, options: Options, sink: Sink, *, empty: bool = False) -> Iterator[Session]:
+    """Raises KernError for what a person must settle first. `empty`: a SPEC.md without a task is
+    fine.
+    """
+    found, _, parsed, settings = ready.prepare(folder, empty=empty)
+    ready.to_work(found)
+    templates = bundle.templates(found.root)
+    ready.agent(options.command)
+    scope = workspace.scope(found.root, found.head().name)
+    run_id = secrets.token_hex(8)
+    sink = journal.beside(sink, found, run_id)
+    bounds = settings.budget.within(options.max_cost, options.max_minutes)
+    settings = replace(settings, budget=bounds)
+    sink = notify.beside(sink, settings.notify, found, scope, run_id)
+    steered = Steering(found.git_dir, run_id, sink, options.sleep)
+
+    def tick(seconds: float, silent: float) -> None:
+        options.tick(seconds, silent)
+        steered.look()
+
+    caller = Caller(
+        *(found.root, scope, run_id, sink, options.command, settings),
+        *(steered.sleep, tick, steered.heed),
+    )
+    caller.earlier = journal.costs(journal.place(found), lambda text: sink(Warned(text)))
+    payer = credential.payer(found.root, options.command)
+    with steering.signals(), lock.hold(scope, found.git_dir, run_id):
+        workspace.empty(found.scratch)
+        walk = Walk(found, scope, caller, templates, sink)
+        for notice in filter(None, (scope.notice, payer.warning)):
+            sink(Warned(notice))
+        try:
+            # An agent that outlived a killed kern would go on editing the tree.
+            if ended := process.sweep(("KERN_ROOT", str(found.root))):
+                sink(Warned(f"ended {ended} process(es) that an earlier run left behind"))
+            yield Session(run_id, walk, steered, sink, payer.who, parsed)
+        except Interrupted:
+            process.sweep(caller.mark)
+            raise
+        finally:
+            steered.close()
