@@ -1,5 +1,6 @@
 """`kern stop`, `kern pause`, `kern resume`: asks the run of this working tree from outside."""
 
+import contextlib
 import os
 import pwd
 import sys
@@ -50,9 +51,12 @@ def stop_now(folder: Path) -> None:
 def _live(found: Repo) -> Holder:
     """The run of this working tree; raises KernError where there is none that can be asked."""
     place = found.git_dir / lock.HOLDER
-    owner = place.stat().st_uid if place.exists() else os.getuid()
-    if owner != os.getuid():
-        raise KernError(f"the run here is of another user: {_user(owner)}", hint="ask there")
+    with contextlib.suppress(FileNotFoundError):
+        if (owner := place.stat().st_uid) != os.getuid():
+            raise KernError(
+                f"the run here is of another user: {_user(owner)}",
+                hint="ask them, or type the same as that user",
+            )
     holder = lock.noted(found.git_dir)
     if holder is None or not holder.run:
         raise KernError(f"no run is on in {found.root}{_elsewhere(found)}", hint=_LOOK)

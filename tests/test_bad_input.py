@@ -258,7 +258,7 @@ def test_a_branch_switched_under_the_run_ends_it(
         fake.script(research=[{"run": [switch], "result": READY}])
         ran = inline(2)
     else:
-        ran = inline(2, delay=1, sleep=person)
+        ran = inline(2, delay=0.1, sleep=person)
 
     assert ran.code == 1, ran.err
     assert "switched under the run: main to other" in ran.err

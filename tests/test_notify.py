@@ -128,10 +128,12 @@ def test_a_stopped_run_tells_that_it_was(
     repo: Path, git: Git, fake: Fake, background: Callable[..., Any], kern: Kern
 ) -> None:
     setting(repo, git, KEEP)
-    fake.script(implement=[{"run": ["echo x > n", "sleep 4"], "result": "SUCCESS"}])
+    until = 'while [ ! -e "$FAKE_CLAUDE/go" ]; do sleep 0.05; done'
+    fake.script(implement=[{"run": ["echo x > n", until], "result": "SUCCESS"}])
     first = background("1", "0")
     wait_for(lambda: "implement" in fake.stages)
     assert kern("stop").code == Exit.OK
+    (fake.folder / "go").touch()
     assert first.wait(20) == Exit.OK
     (ended,) = told(fake)
     assert (ended["stopped"], ended["interrupted"], ended["open"]) == (True, "", 1)
