@@ -268,6 +268,8 @@ class Loop:
                 return walk.settling.release(at)
             case Do.SKIP:
                 return walk.settling.release(at, exhausted=True)
+            case Do.CONCLUDE:
+                return walk.conclude(at)
             case Do.COMMIT | Do.COMMIT_SELF:
                 walk.commit(at, ask=do is Do.COMMIT)
             case Do.REJECT:

@@ -101,6 +101,7 @@ def text(found: dict[str, Any], *, markdown: bool = False) -> str:
     lines = [_headline(found), ""]
     for title, outcomes in (
         ("Done", ("done",)),
+        ("Tried, did not work", ("concluded",)),
         ("Split into subtasks", ("decomposed",)),
         ("Needs a look", (*NOTHING, "open")),
     ):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kern import choice, journal, lock, plain, repo, workspace
+from kern import choice, experiment, journal, lock, plain, repo, workspace
 from kern.documents import Documents
 from kern.observe import Observer
 from kern.pipeline import ATTEMPTS, resume, tier
@@ -49,6 +49,11 @@ def snapshot(folder: Path) -> dict[str, Any]:
 
 def _task(parsed: Spec, number: int, task: Task, blocker: Callable[[Task], str]) -> dict[str, Any]:
     waiting = task.marker is Marker.PENDING
+    mode = tier(
+        task.spent(ATTEMPTS),
+        subtask=task.parent is not None,
+        experiment=experiment.is_one(task.text),
+    )
     return {
         "number": number,
         "line": task.line,
@@ -57,7 +62,7 @@ def _task(parsed: Spec, number: int, task: Task, blocker: Callable[[Task], str])
         "text": task.text,
         "attempts": task.attempts,
         "skipped": len(task.of(Kind.SKIPPED)),
-        "tier": str(tier(task.spent(ATTEMPTS), subtask=task.parent is not None)),
+        "tier": str(mode),
         "blocker": (blocker(task) or None) if waiting else None,
     }
 

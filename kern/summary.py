@@ -46,6 +46,9 @@ def of(
         done=tuple(
             (one.task, one.detail, one.proved) for one in settled if one.outcome is Outcome.DONE
         ),
+        concluded=tuple(
+            (one.task, one.detail) for one in settled if one.outcome is Outcome.CONCLUDED
+        ),
         decomposed=tuple(
             (one.task, one.key in done) for one in settled if one.outcome is Outcome.DECOMPOSED
         ),

@@ -5,7 +5,8 @@ Which step is next, `pipeline.resume` says; here it is done. Two rules hold thro
 never on disk before HEAD has it, and work is kept, then put back, then noted.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import contextlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from kern import answer, edit, guard, index, plain, reconcile, refs, verdict, workspace
@@ -20,7 +21,7 @@ from kern.errors import Interrupted, KernError, TransientFault
 from kern.events import Sink
 from kern.keeper import Keeper, some
 from kern.observe import Observer, Situation, named, naming, said
-from kern.pipeline import Role, Stage, Tier, tier
+from kern.pipeline import Role, Stage, Tier, due
 from kern.proving import Prover
 from kern.recovery import Recovery
 from kern.repo import Repo
@@ -28,6 +29,7 @@ from kern.settling import Settling, now, opened, red_gate, sweep
 from kern.snapshot import Snapshots
 from kern.spec import Key, Kind, Marker, Spec, Task
 from kern.stages import Caller, Said, stage_file
+from kern.summary import Settled
 from kern.workspace import Scope
 
 HALF_DONE = (
@@ -171,7 +173,7 @@ class Walk:
     def implement(self, at: Situation) -> None:
         """Steps 4 to 6: the start ref, the agent, what it may not have done, stage2.json."""
         key, task = opened(at)
-        mode = tier(at.facts.attempts, subtask=at.facts.subtask)
+        mode = due(at.facts)
         red: Mapping[str, Any] | None = None
         if at.attempt > 1:
             workspace.retire(self.scope, str(at.attempt - 1))
@@ -233,8 +235,25 @@ class Walk:
     def commit(self, at: Situation, *, ask: bool) -> None:
         """Step 8: HEAD moves, or the attempt has failed."""
         key, task = opened(at)
+        with self._hooks_at_work():
+            failed = self.committer.commit(at, task, ask=ask)
+        if failed:
+            self.prover.decide(at.files[Stage.IMPLEMENT], failed, key)
+
+    def conclude(self, at: Situation) -> Settled | None:
+        """Row m, an experiment that did not work: its lesson is committed, then row c is due. Where
+        a hook does not let it, a person is.
+        """
+        _, task = opened(at)
+        with self._hooks_at_work():
+            refused = self.committer.conclude(at, task, self.settling.lesson(at), now()[:10])
+        return self.settling.block(at, refused) if refused else None
+
+    @contextlib.contextmanager
+    def _hooks_at_work(self) -> Iterator[None]:
+        """What they did to SPEC.md and LEARNINGS.md is settled afterwards."""
         papers = self.custody.take()
-        failed = self.committer.commit(at, task, ask=ask)
+        yield
         for name, known in zip((SPEC, LEARNINGS), papers.texts, strict=True):
             fresh = self.papers.read(name) or ""
             if reconcile.in_conflict(fresh) and not reconcile.in_conflict(known):
@@ -243,8 +262,6 @@ class Walk:
                     f"a hook left conflict marks in {name}: put back; see `git stash list`"
                 )
         self.custody.settle(papers, trusted=True)
-        if failed:
-            self.prover.decide(at.files[Stage.IMPLEMENT], failed, key)
 
     def _save_commit(self, outcome: Said, at: Situation) -> None:
         when = at.files[Stage.IMPLEMENT]["kern"].get("time")

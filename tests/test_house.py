@@ -22,7 +22,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "words": ("spec", "plain", "errors"),
     "core": (
         *("pipeline", "answer", "verdict", "context", "replies", "edit", "reconcile", "events"),
-        *("choice", "summary", "trace", "config", "proof", "proposing"),
+        *("choice", "experiment", "summary", "trace", "config", "proof", "proposing"),
         *("records", "report", "budget", "progress"),
         *("agents.claude", "agents.claude_stream", "agents.reply"),
     ),
