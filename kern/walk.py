@@ -24,6 +24,7 @@ from kern.observe import Observer, Situation, named, naming, said
 from kern.pipeline import Role, Stage, Tier, due
 from kern.proving import Prover
 from kern.recovery import Recovery
+from kern.refs import StartRef
 from kern.repo import Repo
 from kern.settling import Settling, now, opened, red_gate, sweep
 from kern.snapshot import Snapshots
@@ -180,9 +181,7 @@ class Walk:
             red = red_gate(self.scope, key, at.attempt - 1)
         before = self.snapshots.take()
         settings = self.prover.settings(before)  # a fault in them must be told before step 4
-        own = guard.take(self.repo, self.snapshots.hiding(before))
-        staged = index.tree(self.repo)
-        start = refs.write_start(self.repo, at.head, before, staged, own, key, at.attempt)
+        start = self._begin(at, before, at.attempt)
         papers = self.custody.take()
         researched = at.files[Stage.RESEARCH]
 
@@ -230,6 +229,12 @@ class Walk:
             facts["outcome"] = verdict.broken(plain.line(why), mode)
         self._save(outcome, key, Stage.IMPLEMENT, at.attempt, **facts)
 
+    def _begin(self, at: Situation, before: str, attempt: int) -> StartRef:
+        """Step 4: the start ref."""
+        own = guard.take(self.repo, self.snapshots.hiding(before))
+        staged = index.tree(self.repo)
+        return refs.write_start(self.repo, at.head, before, staged, own, opened(at)[0], attempt)
+
     # ---------------------------------------------------------------- stage 3
 
     def commit(self, at: Situation, *, ask: bool) -> None:
@@ -244,6 +249,9 @@ class Walk:
         """Row m, an experiment that did not work: its lesson is committed, then row c is due. Where
         a hook does not let it, a person is.
         """
+        if at.start is None:  # the commit is found again by its base
+            self._begin(at, self.snapshots.take(), at.attempt - 1)
+            return None
         _, task = opened(at)
         with self._hooks_at_work():
             refused = self.committer.conclude(at, task, self.settling.lesson(at), now()[:10])

@@ -628,8 +628,11 @@ class World:
             self.write(head=(*here, good))
 
     def conclude(self) -> None:
-        here = self.disk.head
-        if self.story.in_attempt(Stage.COMMIT, 1) == "hooked":
+        here, disk = self.disk.head, self.disk
+        if not disk.start:
+            start = Begun(self.attempt - 1, here[-1].number, disk.tree, disk.index)
+            self.write(start=start)
+        elif self.story.in_attempt(Stage.COMMIT, 1) == "hooked":
             self.settle("blocked")
         else:
             good = Made(here[-1].number + 1, here[-1].tree, ticks=True, by="stage 3")
