@@ -196,6 +196,47 @@ def test_what_is_no_result_is_an_attempt_until_they_are_used_up(
     assert paths(git) == {"LEARNINGS.md", "SPEC.md"}
 
 
+def test_what_every_attempt_learned_is_kept_once(lab: Path, fake: Fake, inline: Inline) -> None:
+    lesson = "## Learned\nCaches are {}.\n\n"
+    fake.script(
+        implement=[
+            {"run": ["echo once > n"], "result": lesson.format("cold") + "FAILED"},
+            {"run": ["echo twice > n"], "result": lesson.format("cold") + "FAILED"},
+            {"run": ["echo again > n"], "result": lesson.format("small") + "FAILED: slower"},
+        ]
+    )
+
+    inline()
+
+    attempts, _, said = learnings(lab).partition("\n\nCaches are cold.\n\n")
+    assert attempts.count("\n- attempt ") == 3
+    assert said == "Caches are small.\n"
+
+
+def test_a_word_of_an_agent_that_broke_its_limits_is_no_result(
+    lab: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    fake.script(implement=[{**NO, "run": ["git switch -qc elsewhere"]}, WORK])
+
+    ran = inline()
+
+    assert outcomes(ran) == [Outcome.DONE]
+    assert "its result" not in spec(lab)
+
+
+def test_one_that_was_concluded_is_tried_again_when_its_notes_are_gone(
+    lab: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    fake.script(implement=[NO, WORK])
+    inline()
+    write(lab, git, f"- [ ] {TASK}\n")
+
+    ran = inline()
+
+    assert (ran.code, outcomes(ran)) == (0, [Outcome.DONE])
+    assert re.findall("^(Did not work|Worked)", learnings(lab), re.M) == ["Did not work", "Worked"]
+
+
 def test_one_that_could_not_be_tried_is_skipped_and_teaches_nothing(
     lab: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
