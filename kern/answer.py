@@ -9,6 +9,7 @@ from kern import plain
 from kern.pipeline import Aide, Role, Stage
 
 MOST_SUBTASKS = 20
+NO_REASON = "no reason given"
 
 
 class Code(StrEnum):
@@ -90,7 +91,7 @@ def _code(stage: Role, line: str) -> tuple[Code, str]:
         return Code.UNCLEAR, ""
     if not reason and code in _REASONED and code is not Code.FAILED:
         return Code.UNCLEAR, ""
-    return code, reason or ("no reason given" if code is Code.FAILED else "")
+    return code, reason or (NO_REASON if code is Code.FAILED else "")
 
 
 def _findings(body: str) -> tuple[tuple[str, str], ...]:

@@ -9,7 +9,7 @@ from kern.documents import LEARNINGS, SPEC, Documents, encode
 from kern.errors import Asked, KernError, LimitReached, TransientFault
 from kern.events import Sink, Warned
 from kern.keeper import some
-from kern.observe import Situation, StageFile, day, said, trees
+from kern.observe import Situation, StageFile, day, lesson, said, trees
 from kern.pipeline import Saved, Stage
 from kern.repo import Entry, Head, Repo
 from kern.spec import Task
@@ -54,7 +54,7 @@ class Committer:
         if conflicts:
             return f"{Saved.FAILED}: {overlap(at, conflicts)}"
         there_already = merged == self.repo.text("rev-parse", f"{at.head.commit}^{{tree}}")
-        whole = self._with_papers(merged, task, second)
+        whole = self._with_papers(merged, task, lesson(second), day(second))
         if ask and not there_already:
             reason = ""
             for _ in range(TRIES):
@@ -66,13 +66,24 @@ class Committer:
                         f"HEAD moved during stage 3 in a way that is not kern's to undo: {reason}",
                         hint="look at `git log`; then run kern again: it resumes",
                     )
-        return self._commit_self(at, task, whole, second)
+        why = self._commit_self(at, task, whole, (start, tree), task.text)
+        return f"{Saved.FAILED}: {why}" if why else ""
+
+    def conclude(self, at: Situation, task: Task, learned: str, date: str) -> str:
+        """An experiment that did not work: kern commits SPEC.md and LEARNINGS.md and nothing else.
+        Why a hook did not let it; empty where HEAD has it.
+        """
+        tree = self.repo.text("rev-parse", f"{at.head.commit}^{{tree}}")
+        whole = self._with_papers(tree, task, learned, date, proved=False)
+        return self._commit_self(at, task, whole, (tree, tree), f"Conclude: {task.text}")
 
     def _rejected(self, at: Situation) -> bool:
         value = workspace.load(self.caller.scope, Stage.COMMIT)
         return answer.parse(Stage.COMMIT, said(value)).code is answer.Code.REJECT
 
-    def _with_papers(self, merged: str, task: Task, second: StageFile) -> str:
+    def _with_papers(
+        self, merged: str, task: Task, learned: str, date: str, *, proved: bool = True
+    ) -> str:
         """The tree to commit: SPEC.md with `[x]` and LEARNINGS.md, both from the disk as they are
         now.
         """
@@ -85,11 +96,11 @@ class Committer:
                 raise KernError(
                     f"the task is no longer in {SPEC}: {task.text}", hint="run kern again"
                 )
-            papers[SPEC] = self._entry(SPEC, edit.tick(text, parsed, fresh))
+            papers[SPEC] = self._entry(SPEC, edit.tick(text, parsed, fresh, proved=proved))
         if LEARNINGS not in ignored:
             text = self.papers.read(LEARNINGS) or ""
-            if learned := answer.parse(Stage.IMPLEMENT, said(second)).learned:
-                text = edit.add_learning(text, day(second), task.text, learned)
+            if learned:
+                text = edit.add_learning(text, date, task.text, learned)
             if text:
                 papers[LEARNINGS] = self._entry(LEARNINGS, text)
         return index.tree_with(self.repo, merged, papers)
@@ -132,7 +143,8 @@ class Committer:
                 outcome = None  # it died after its commit
         if outcome is not None:
             self.save(outcome, at)
-        return self._check(at, task, second, trace.skipped_hook(self._told(told), self._hooks()))
+        skipped = trace.skipped_hook(self._told(told), self._hooks())
+        return self._check(at, task, trees(second), skipped)
 
     def _hooks(self) -> list[str]:
         return self.repo.hooks(*HOOKS)
@@ -146,7 +158,7 @@ class Committer:
             return []
         return text.splitlines()
 
-    def _check(self, at: Situation, task: Task, second: StageFile, skipped: str = "") -> str:
+    def _check(self, at: Situation, task: Task, change: tuple[str, str], skipped: str = "") -> str:
         """HEAD's new commit is the task's, or it is taken back; why, empty when it holds."""
         now = self.repo.head()
         if now.branch != at.head.branch:
@@ -164,8 +176,7 @@ class Committer:
             return "" if ticked else "a commit came in that is not stage 3's"
         why = f"it skipped the hook {skipped}" if skipped else "it is more than one commit"
         if len(commits) == 1 and not skipped:
-            start, tree = trees(second)
-            why = self.witness.objection(commits[0], task.key, start, tree)
+            why = self.witness.objection(commits[0], task.key, *change)
         return self._take_back(at, now, why) if why else ""
 
     def _take_back(self, at: Situation, now: Head, why: str) -> str:
@@ -173,9 +184,11 @@ class Committer:
         self.sink(Warned(f"stage 3's commit taken back: {why}"))
         return why
 
-    def _commit_self(self, at: Situation, task: Task, whole: str, second: StageFile) -> str:
-        """kern's own commit: the task as subject, the person's hooks included."""
-        message = f"{plain.line(task.text, 200)}\n\nKern-Task: {trailer(task.key)}\n"
+    def _commit_self(
+        self, at: Situation, task: Task, whole: str, change: tuple[str, str], subject: str
+    ) -> str:
+        """kern's own commit, the person's hooks included; why one refused or spoilt it."""
+        message = f"{plain.line(subject, 200)}\n\nKern-Task: {trailer(task.key)}\n"
         marks = {
             "GIT_REFLOG_ACTION": self._mark,
             "KERN_ROOT": str(self.repo.root),  # the next run ends it if this one is killed
@@ -186,13 +199,13 @@ class Committer:
             code, told = index.record(self.repo, message, whole, marks, timeout)
         except TimeoutError:
             process.sweep(self.caller.mark)
-            return f"{Saved.FAILED}: a commit hook was not done after {process.span(timeout)}"
+            return f"a commit hook was not done after {process.span(timeout)}"
         if code == 0:
-            why = self._check(at, task, second)
-            return f"{Saved.FAILED}: a hook changed the commit: {why}" if why else ""
+            why = self._check(at, task, change)
+            return f"a hook changed the commit: {why}" if why else ""
         if code == 1 and self.repo.hooks(*HOOKS, "prepare-commit-msg"):
             last = plain.line(" ".join(told.splitlines()[-3:]) or "no output", 160)
-            return f"{Saved.FAILED}: a commit hook refused: {last}"
+            return f"a commit hook refused: {last}"
         raise KernError(
             f"git commit failed: {plain.line(told, 400)}",
             hint="settle it (identity, signing key, disk), then run kern again: it resumes here",

@@ -46,6 +46,7 @@ _STYLES = {
     Outcome.DECOMPOSED: "cyan",
     Outcome.SKIPPED: "yellow",
     Outcome.BLOCKED: "bold red",
+    Outcome.CONCLUDED: "cyan",
 }
 
 
@@ -194,12 +195,16 @@ class Console:
 
     def _summary(self, event: RunEnded) -> None:
         left = "SPEC.md unreadable" if event.open_tasks is None else f"{event.open_tasks} open"
-        counts = f"{len(event.done)} done, {left}"
+        tried = f"{len(event.concluded)} did not work, " if event.concluded else ""
+        counts = f"{len(event.done)} done, {tried}{left}"
         used = f", {progress.short(event.tokens)} tokens" if event.tokens else ""
         self._say(f"{counts}, {span(event.seconds)}, {_cost(event)}{used}")
         for task, commit, proved in event.done:
             self._say(f"  [x] {plain.line(task, 100)}  ({plain.line(commit, 100)})", "green")
             self._say(f"      {plain.line(proved) or UNVERIFIED}")
+        for task, commit in event.concluded:
+            how = f"tried, did not work: {plain.line(commit, 100)}"
+            self._say(f"  [x] {plain.line(task, 100)}  ({how})", "cyan")
         for task, done in event.decomposed:
             box, how = ("[x]", "by its subtasks") if done else ("[ ]", "split into subtasks")
             self._say(f"  {box} {plain.line(task, 100)}  ({how})", "cyan")

@@ -1,6 +1,7 @@
 """SPEC.md and LEARNINGS.md while something else runs: what it did to them is reconciled."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from kern import reconcile
@@ -45,3 +46,15 @@ class Custody:
                 self.papers.write(LEARNINGS, fixed)
             for line in told:
                 self.warn(line)
+
+    @contextlib.contextmanager
+    def while_hooks_run(self) -> Iterator[None]:
+        """What they do to the two documents is settled afterwards."""
+        before = self.take()
+        yield
+        for name, known in zip((SPEC, LEARNINGS), before.texts, strict=True):
+            fresh = self.papers.read(name) or ""
+            if reconcile.in_conflict(fresh) and not reconcile.in_conflict(known):
+                self.papers.write(name, known)
+                self.warn(f"a hook left conflict marks in {name}: put back; see `git stash list`")
+        self.settle(before, trusted=True)

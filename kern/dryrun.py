@@ -8,6 +8,7 @@ from kern import (
     config,
     context,
     edit,
+    experiment,
     journal,
     operations,
     plain,
@@ -36,15 +37,18 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
         lines.append(f"a run would refuse to start: {busy}")
     if task is None:
         return plain.block("\n".join([*lines, *_nothing(parsed)]))
-    mode = tier(task.spent(ATTEMPTS), subtask=task.parent is not None)
+    tries = experiment.is_one(task.text)
+    mode = tier(task.spent(ATTEMPTS), subtask=task.parent is not None, experiment=tries)
     lines.append(f"task:   {plain.line(task.text)}  (SPEC.md line {task.line})")
     lines.append(f"tier:   {mode}, {task.recent_attempts} attempt(s) noted")
+    if tries:
+        lines.append("        an experiment: kept only if it works, its lesson in any case")
     do = resume(at.facts)
     lines.append(f"begins: {'fresh' if do is Do.SELECT else str(do).partition(': ')[2]}")
     checks = config.checks(parsed, task, settings)
     lines += _checks(checks)
     briefs = Briefs(repo, papers, templates)
-    for stage in Stage:
+    for stage in () if mode is Tier.CONCLUDE else Stage:
         form = templates[stage]
         prompt, exact = _prompt(briefs, stage, task, mode, checks, at)
         size = (

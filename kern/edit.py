@@ -23,15 +23,17 @@ def mark_all(text: str, wanted: Iterable[tuple[Task, Marker]]) -> str:
     return "\n".join(lines)
 
 
-def tick(text: str, spec: Spec, task: Task) -> str:
+def tick(text: str, spec: Spec, task: Task, *, proved: bool = True) -> str:
     """Mark the task done, and every ancestor of which it was the last open subtask."""
-    for done in ticked(spec, task):
+    for done in ticked(spec, task, proved=proved):
         text = mark(text, done, Marker.DONE)
     return text
 
 
-def ticked(spec: Spec, task: Task) -> list[Task]:
-    """The task, and every ancestor that is done with it."""
+def ticked(spec: Spec, task: Task, *, proved: bool = True) -> list[Task]:
+    """The task, and every ancestor that is done with it. What is not `proved` ends below those that
+    have checks of their own.
+    """
     done = [task]
     parent = task.parent
     while parent is not None:
@@ -42,7 +44,8 @@ def ticked(spec: Spec, task: Task) -> list[Task]:
             for t in spec.tasks
             if t.parent == parent and t.marker is not Marker.DONE and t.line not in lines
         ]
-        if open_ones or above.marker is Marker.DONE:
+        unchecked = not proved and (above.of(Kind.GATE) or above.of(Kind.JUDGE))
+        if open_ones or unchecked or above.marker is Marker.DONE:
             break
         done.append(above)
         parent = above.parent

@@ -4,14 +4,14 @@ nothing.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from kern import answer, filters, gates, guard, history, refs, workspace
+from kern import answer, experiment, filters, gates, guard, history, refs, workspace
 from kern.documents import SPEC, Documents
 from kern.errors import KernError
 from kern.history import Commit
-from kern.pipeline import ATTEMPTS, Answered, Facts, Held, Research, Saved, Stage, Start
+from kern.pipeline import ATTEMPTS, Answered, Facts, Held, Research, Saved, Stage, Start, Tier, due
 from kern.refs import StartRef
 from kern.repo import Head, Repo
 from kern.snapshot import Snapshots
@@ -75,12 +75,6 @@ class Observer:
             else Held.DONE
             if task.marker is Marker.DONE
             else Held.PENDING,
-            bad_tip=bool(
-                commits
-                and key
-                and not reading
-                and self._bad(head, commits[-1], key, base, second, ours)
-            ),
             done=done is not None,
             research=_research(files.get(Stage.RESEARCH)),
             noted=bool(task and task.of(Kind.RESEARCH)),
@@ -89,7 +83,14 @@ class Observer:
             at_base=not base or base == head.commit,
             attempts=task.spent(ATTEMPTS) if task else 0,
             subtask=bool(task and task.parent is not None),
+            experiment=bool(task and experiment.is_one(task.text)),
         )
+        if commits and key and not reading:
+            tip = commits[-1]
+            # What concludes an experiment changes nothing but the two documents.
+            none = (tip.tree, tip.tree) if due(facts) is Tier.CONCLUDE else None
+            change = none or (trees(second) if second else None)
+            facts = replace(facts, bad_tip=self._bad(head, tip, key, base, change, ours))
         return Situation(facts, head, key, task, attempt, start, other, files, base, done)
 
     def _starts(self, head: Head, parsed: Spec) -> tuple[StartRef | None, str]:
@@ -170,20 +171,22 @@ class Observer:
         tip: Commit,
         key: Key,
         base: str,
-        second: StageFile | None,
+        change: tuple[str, str] | None,
         start: StartRef | None,
     ) -> bool:
-        """Whether HEAD's tip is a commit of stage 3 that is not the task's (row b)."""
+        """Whether HEAD's tip is a commit of stage 3 that is not the task's (row b); `change`: the
+        snapshots before and after, where they are known.
+        """
         if tip.sha not in history.marked(self.repo, "stage 3"):
             return False
         if history.since(self.repo, base, tip.sha) is None:
             # It rewrote what was there before.
             return history.moved_by(self.repo, head, base, "stage 3")
-        if second is not None:
-            return bool(self.witness.objection(tip, key, *trees(second)))
+        if change is not None:
+            return bool(self.witness.objection(tip, key, *change))
         if start is None or not tip.parents:
             return False
-        # Without stage2.json only this can be told: does it carry what the person had uncommitted?
+        # Without them only this can be told: does it carry what the person had uncommitted?
         own = filters.cleaned(self.repo, self.repo.changed(tip.parents[0], start.tree))
         carried = history.changed_by(self.repo, tip)
         return any(carried[path][1] == own[path][1] for path in carried.keys() & own.keys())
@@ -233,6 +236,14 @@ def said(value: StageFile | None) -> str:
     """`.result` of a stage file."""
     text = value.get("result") if value else None
     return text if isinstance(text, str) else ""
+
+
+def lesson(value: StageFile) -> str:
+    """What stage2.json of a task that is done has LEARNINGS.md say."""
+    replied = answer.parse(Stage.IMPLEMENT, said(value))
+    if replied.learned or not experiment.is_one(named(value).text):
+        return replied.learned
+    return experiment.worked(replied.body, str(_kern(value).get("proof") or ""))
 
 
 def _start(start: StartRef | None, key: Key | None, attempt: int) -> Start:

@@ -37,6 +37,7 @@ class Tier(StrEnum):
     IMPLEMENT = "implement"
     DECOMPOSE = "decompose"
     SKIP = "skip"
+    CONCLUDE = "conclude"  # an experiment that did not work is a result
 
 
 class Start(StrEnum):
@@ -89,6 +90,7 @@ class Outcome(StrEnum):
     DECOMPOSED = "decomposed"
     SKIPPED = "skipped"
     BLOCKED = "blocked"
+    CONCLUDED = "concluded"  # an experiment that did not work: [x], and its lesson is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ class Facts:
     at_base: bool = True  # HEAD is the commit that stage 2 began on
     attempts: int = 0  # noted since the last skip
     subtask: bool = False
+    experiment: bool = False
 
 
 class Do(StrEnum):
@@ -131,6 +134,7 @@ class Do(StrEnum):
     IMPLEMENT = "m: stage 2"
     DECOMPOSE = "m: stage 2, to decompose"
     SKIP = "m: skip, the attempts are used up"
+    CONCLUDE = "m: the experiment did not work: kern commits what it taught"
     RESEARCH = "n: stage 1"
 
 
@@ -179,13 +183,16 @@ def _in_progress(facts: Facts) -> Do:
 
 def _ahead(facts: Facts) -> Do:
     """No attempt is open: research, then the tier that the notes call for."""
+    mode = due(facts)
+    if mode is Tier.CONCLUDE:  # nobody is asked any more, for research neither
+        return Do.CONCLUDE
     if facts.research is Research.NONE:
         return Do.RESEARCH
     if facts.research is Research.NO_TASK:
         return Do.SKIP_UNFIT
     if not facts.noted:
         return Do.NOTE_RESEARCH
-    match tier(facts.attempts, subtask=facts.subtask):
+    match mode:
         case Tier.IMPLEMENT:
             return Do.IMPLEMENT
         case Tier.DECOMPOSE:
@@ -194,9 +201,15 @@ def _ahead(facts: Facts) -> Do:
             return Do.SKIP
 
 
-def tier(attempts: int, *, subtask: bool) -> Tier:
+def due(facts: Facts) -> Tier:
+    return tier(facts.attempts, subtask=facts.subtask, experiment=facts.experiment)
+
+
+def tier(attempts: int, *, subtask: bool, experiment: bool) -> Tier:
     if attempts < ATTEMPTS:
         return Tier.IMPLEMENT
+    if experiment:
+        return Tier.CONCLUDE
     return Tier.SKIP if subtask else Tier.DECOMPOSE
 
 

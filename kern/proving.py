@@ -17,7 +17,7 @@ from kern.events import GateEnded, GateStarted, Sink, Traced
 from kern.gates import Gates
 from kern.keeper import Keeper, some
 from kern.observe import Situation, StageFile, said, trees
-from kern.pipeline import Aide, Saved, Stage, Tier, tier
+from kern.pipeline import Aide, Saved, Stage, Tier, due
 from kern.proof import Result
 from kern.refs import StartRef
 from kern.repo import Change, Entry, Head, Repo
@@ -115,7 +115,7 @@ class Prover:
         self._name_changed_since(at, second)
         put_back(self.keeper, at, change, known=start)
         replied = answer.parse(Stage.IMPLEMENT, said(second))
-        mode = tier(at.facts.attempts, subtask=at.facts.subtask)
+        mode = due(at.facts)
         objection, facts = "", dict[str, object]()
         if replied.code is answer.Code.SUCCESS and mode is Tier.IMPLEMENT:
             objection = self._objection(at, change, start, tree)

@@ -1,7 +1,10 @@
 """What follows a kill, or a person's hand in the middle of a task: nothing is lost."""
 
+import re
+
 from kern import edit, history, refs, workspace
 from kern.documents import Documents
+from kern.errors import KernError
 from kern.keeper import Keeper, some
 from kern.observe import Situation, load, named
 from kern.pipeline import Stage
@@ -93,3 +96,14 @@ class Recovery:
         assert at.key is not None
         self.papers.edit_task(at.key, lambda text, _, task: edit.mark(text, task, Marker.ACTIVE))
         self.keeper.warn(f"ticked before kern had come to a verdict: back to [~]: {at.key.text}")
+
+
+def elsewhere(at: Situation) -> KernError:
+    """Row a: the task in progress belongs to another branch of this working tree."""
+    detached = re.fullmatch(r"HEAD-([0-9a-f]{7})", at.other_branch)
+    back = f"checkout --detach {detached[1]}" if detached else f"switch {at.other_branch}"
+    text = at.key.text if at.key else ""
+    return KernError(
+        f"the task in progress was begun on branch {at.other_branch}: {text}",
+        hint=f"git {back}, or set its marker in SPEC.md to [ ] here",
+    )

@@ -151,6 +151,7 @@ def text(found: Mapping[str, Any], local: Callable[[str], str], *, markdown: boo
 
     for title, outcomes in (
         ("Done", ("done",)),
+        ("Tried, did not work", ("concluded",)),
         ("Split into subtasks", ("decomposed",)),
         ("Not done", (*NOTHING, "open")),
     ):

@@ -2,18 +2,18 @@
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kern import answer, edit, plain, proof, refs, verdict, workspace
+from kern import answer, edit, experiment, plain, proof, refs, verdict, workspace
 from kern.documents import LEARNINGS, Documents, decode
 from kern.events import AttemptNoted, Learned, Sink
 from kern.history import Commit
 from kern.keeper import Keeper
-from kern.observe import Situation, StageFile, day, named, said, trees
-from kern.pipeline import ATTEMPTS, Outcome, Saved, Stage, Tier, skipped, tier
+from kern.observe import Situation, StageFile, lesson, named, said, trees
+from kern.pipeline import ATTEMPTS, Outcome, Saved, Stage, Tier, due, skipped
 from kern.repo import Entry, Repo
-from kern.spec import STUCK, Key, Kind, Marker, Spec, Task
+from kern.spec import RESULT, STUCK, Key, Kind, Marker, Spec, Task
 from kern.summary import Settled
 from kern.workspace import Scope
 
@@ -31,34 +31,50 @@ class Settling:
     def finish(self, at: Situation) -> Settled:
         """Steps 10 to 13: HEAD has the task. All of it can be repeated."""
         assert at.done is not None and at.key is not None
+        concluded = due(at.facts) is Tier.CONCLUDE
+        learned = self.lesson(at)
         self.keeper.index_forward(at.done)
-        self._learn(at, at.done)
+        self._learn(at.key, at.done, learned)
 
         def apply(text: str, parsed: Spec) -> str:
             task = parsed.find(at.key) if at.key else None
-            return edit.tick(text, parsed, task) if task else text
+            return edit.tick(text, parsed, task, proved=not concluded) if task else text
 
         self.papers.edit(apply)
         drop_start(self.repo, at)
         sweep(self.scope)
-        second = at.files.get(Stage.IMPLEMENT)
-        if second and (learned := answer.parse(Stage.IMPLEMENT, said(second)).learned):
+        if learned:
             self.sink(Learned(at.key.text, learned))
-        proved = str(second["kern"].get("proof") or "") if second else ""
+        second = at.files.get(Stage.IMPLEMENT)
+        proved = str(second["kern"].get("proof") or "") if second and not concluded else ""
+        outcome = Outcome.CONCLUDED if concluded else Outcome.DONE
         detail = f"{at.done.sha[:7]} {at.done.subject}"
-        return Settled(at.key.text, Outcome.DONE, detail, at.key, proved, at.done.sha)
+        return Settled(at.key.text, outcome, detail, at.key, proved, at.done.sha)
 
-    def _learn(self, at: Situation, commit: Commit) -> None:
+    def lesson(self, at: Situation) -> str:
+        """What the task has LEARNINGS.md say, as far as it is known."""
+        if due(at.facts) is not Tier.CONCLUDE:
+            second = at.files.get(Stage.IMPLEMENT)
+            return lesson(second) if second else ""
+        key, task = opened(at)
+        tried = task.of(Kind.ATTEMPT)
+        numbers = (*(note.number for note in tried), 0)  # the last one's is still stage2.json
+        found = (workspace.load(self.scope, Stage.IMPLEMENT, number) for number in numbers)
+        said_so = [said(value) for value in found if value and named(value) == key]
+        return experiment.did_not_work(
+            tried, (answer.parse(Stage.IMPLEMENT, text).learned for text in said_so)
+        )
+
+    def _learn(self, key: Key, commit: Commit, learned: str) -> None:
         """Step 11: what the commit adds to LEARNINGS.md stands on the disk as well, with its line
         ends.
         """
         new = self.repo.content(commit.sha, LEARNINGS)
         if new is None:  # git ignores it: it is on the disk alone
-            second = at.files.get(Stage.IMPLEMENT)
-            learned = answer.parse(Stage.IMPLEMENT, said(second)).learned if second else ""
-            if second and learned:
-                date, text = day(second), self.papers.read(LEARNINGS) or ""
-                self.papers.write(LEARNINGS, edit.add_learning(text, date, commit.trailer, learned))
+            if learned:
+                date = time.strftime("%Y-%m-%d", time.gmtime(commit.seconds))  # also tomorrow
+                text = self.papers.read(LEARNINGS) or ""
+                self.papers.write(LEARNINGS, edit.add_learning(text, date, key.text, learned))
             return
         old = self.repo.content(commit.parents[0], LEARNINGS) if commit.parents else None
         if new == old:
@@ -86,8 +102,11 @@ class Settling:
         put_back(self.keeper, at, {path: old for path, (old, _) in change.items()}, known=tree)
         if at.start:
             self.keeper.index_back(at.start)
-        stuck = self._no_progress(at, key, second)
-        tail = f" {STUCK}kept: {ref})" if stuck else f" (kept: {ref})"
+        replied = answer.parse(Stage.IMPLEMENT, said(second))
+        why = STUCK if self._no_progress(at, key, second) else "("
+        if at.facts.experiment and verdict.is_result(replied, str(second["kern"]["outcome"])):
+            why = RESULT
+        tail = f" {why}kept: {ref})"
         note = edit.note(
             Kind.ATTEMPT, plain.line(reason, edit.NOTE_LIMIT - len(tail)) + tail, at.attempt
         )
@@ -133,7 +152,7 @@ class Settling:
             if at.start:
                 self.keeper.index_back(at.start)
             reason = str(second["kern"]["outcome"]).partition(": ")[2]
-            exhausted = tier(at.facts.attempts, subtask=at.facts.subtask) is not Tier.IMPLEMENT
+            exhausted = due(at.facts) is not Tier.IMPLEMENT
             if at.facts.saved is Saved.DECOMPOSED:
                 outcome = Outcome.DECOMPOSED
                 replied = answer.parse(Stage.IMPLEMENT, said(second))
@@ -148,6 +167,17 @@ class Settling:
             )
         if outcome is not Outcome.DECOMPOSED:
             outcome = skipped(task.full_failures(ATTEMPTS), exhausted=exhausted)
+        return self._let_go(at, outcome, reason, titles)
+
+    def block(self, at: Situation, reason: str) -> Settled:
+        """A person is needed for what no other attempt can mend."""
+        return self._let_go(at, Outcome.BLOCKED, reason)
+
+    def _let_go(
+        self, at: Situation, outcome: Outcome, reason: str, titles: Sequence[str] = ()
+    ) -> Settled:
+        """Drop the ref, then one write."""
+        key, _ = opened(at)
         drop_start(self.repo, at)
 
         def apply(text: str, parsed: Spec, found: Task) -> str:

@@ -31,8 +31,8 @@ class Kind(StrEnum):
 
 
 _KINDS = {str(kind): kind for kind in Kind}
-STUCK = "(no progress; "  # ends an attempt note: the rest of the tier is spent
-_STUCK = re.compile(r"\(no progress; kept: \S+\)$")
+STUCK, RESULT = "(no progress; ", "(its result; "  # ends an attempt note: it is the tier's last
+_LAST = re.compile(r"\((?:no progress|its result); kept: \S+\)$")
 
 
 class Key(NamedTuple):
@@ -82,7 +82,7 @@ class Task(NamedTuple):
         return self._rounds(0)[-1]
 
     def spent(self, attempts: int) -> int:
-        """Of a tier's `attempts` those used up: all where one brought nothing new."""
+        """Of a tier's `attempts` those used up: all where one was the last."""
         return self._rounds(attempts)[-1]
 
     def full_failures(self, attempts: int) -> int:
@@ -90,13 +90,13 @@ class Task(NamedTuple):
         return sum(used >= attempts for used in self._rounds(attempts)[:-1])
 
     def _rounds(self, attempts: int) -> list[int]:
-        """The attempts between `Skipped` notes; at least `attempts` where one was stuck."""
+        """The attempts between `Skipped` notes; at least `attempts` where one was the last."""
         counts = [0]
         for note in self.notes:
             if note.kind is Kind.SKIPPED:
                 counts.append(0)
             elif note.kind is Kind.ATTEMPT:
-                counts[-1] = max(counts[-1] + 1, attempts if _STUCK.search(note.text) else 0)
+                counts[-1] = max(counts[-1] + 1, attempts if _LAST.search(note.text) else 0)
         return counts
 
 

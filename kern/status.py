@@ -11,6 +11,7 @@ from typing import Any
 from kern import (
     choice,
     credential,
+    experiment,
     journal,
     lock,
     plain,
@@ -98,6 +99,14 @@ def _asked(found: Repo, recent: Sequence[Record]) -> dict[str, Any] | None:
     return {"request": str(asked), "paused": request.is_paused(own, asked)}
 
 
+def _tier(task: Task) -> Tier:
+    return tier(
+        task.spent(ATTEMPTS),
+        subtask=task.parent is not None,
+        experiment=experiment.is_one(task.text),
+    )
+
+
 def _task(
     parsed: Spec, number: int, task: Task, why: str, paid: Sequence[float | None]
 ) -> dict[str, Any]:
@@ -111,9 +120,7 @@ def _task(
         "text": task.text,
         "attempts": task.attempts if noted else 0,
         "skipped": len(task.of(Kind.SKIPPED)) if noted else 0,
-        "tier": str(tier(task.spent(ATTEMPTS), subtask=task.parent is not None))
-        if noted
-        else Tier.IMPLEMENT,
+        "tier": str(_tier(task) if noted else Tier.IMPLEMENT),
         "blocker": (why or None) if task.marker is Marker.PENDING else None,
         "cost_usd": round(sum(known), 6) if known else None,
         "unpriced": len(paid) - len(known),

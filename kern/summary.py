@@ -48,6 +48,9 @@ def of(
     committed = [one for one in settled if one.outcome is Outcome.DONE]
     return RunEnded(
         done=tuple((one.task, one.detail, one.proved) for one in committed),
+        concluded=tuple(
+            (one.task, one.detail) for one in settled if one.outcome is Outcome.CONCLUDED
+        ),
         decomposed=tuple(
             (one.task, one.key in done) for one in settled if one.outcome is Outcome.DECOMPOSED
         ),

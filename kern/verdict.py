@@ -1,6 +1,7 @@
 """What stage 2's answer comes to: a claim that any witness may demote and none promote."""
 
-from kern.answer import Answer, Code
+from kern import experiment
+from kern.answer import NO_REASON, Answer, Code
 from kern.pipeline import Saved, Tier
 
 
@@ -21,6 +22,8 @@ def decide(said: Answer, task: str, mode: Tier, *, subtask: bool, objection: str
             return f"{Saved.FAILED}: {objection}"
         case Code.DECOMPOSED if subtask:
             return f"{Saved.FAILED}: a subtask cannot be split again"
+        case Code.DECOMPOSED if experiment.is_one(task):
+            return f"{Saved.FAILED}: an experiment cannot be split"
         case Code.DECOMPOSED if parts:
             return Saved.DECOMPOSED
         case Code.DECOMPOSED:
@@ -29,6 +32,14 @@ def decide(said: Answer, task: str, mode: Tier, *, subtask: bool, objection: str
             return f"{Saved.SKIPPED}: {said.reason}"
         case _:
             return f"{Saved.FAILED}: {said.reason}"
+
+
+def is_result(said: Answer, outcome: str) -> bool:
+    """Whether an attempt failed by the agent's own word and for a reason: of an experiment that is
+    what came out, and no other attempt follows.
+    """
+    own = outcome == f"{Saved.FAILED}: {said.reason}"
+    return said.code is Code.FAILED and own and said.reason != NO_REASON
 
 
 def subtasks(said: Answer, task: str) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ Which step is next, `pipeline.resume` says; here it is done. Two rules hold thro
 never on disk before HEAD has it, and work is kept, then put back, then noted.
 """
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -16,14 +15,15 @@ from kern.choice import select
 from kern.committing import Committer
 from kern.context import Template
 from kern.custody import Custody
-from kern.documents import LEARNINGS, SPEC, Documents
+from kern.documents import SPEC, Documents
 from kern.errors import Interrupted, KernError, TransientFault
 from kern.events import Sink
 from kern.keeper import Keeper, some
 from kern.observe import Observer, Situation, named, naming, said
-from kern.pipeline import Do, Role, Stage, Tier, tier
+from kern.pipeline import Do, Role, Stage, Tier, due
 from kern.proving import Prover
-from kern.recovery import Recovery
+from kern.recovery import Recovery, elsewhere
+from kern.refs import StartRef
 from kern.repo import Repo
 from kern.settling import Settling, now, opened, red_gate, sweep
 from kern.snapshot import Snapshots
@@ -101,11 +101,7 @@ class Walk:
         """One step of the resume table; how the walk ended, where it did."""
         match do:
             case Do.STOP:
-                text = at.key.text if at.key else ""
-                raise KernError(
-                    f"the task in progress was begun on branch {at.other_branch}: {text}",
-                    hint=f"{_back(at.other_branch)}, or set its marker in SPEC.md to [ ] here",
-                )
+                raise elsewhere(at)
             case Do.UNDO_COMMIT:
                 self.recovery.undo_commit(at)
             case Do.FINISH:
@@ -122,6 +118,8 @@ class Walk:
                 return self.settling.release(at)
             case Do.SKIP:
                 return self.settling.release(at, exhausted=True)
+            case Do.CONCLUDE:
+                return self.conclude(at)
             case Do.COMMIT | Do.COMMIT_SELF:
                 self.commit(at, ask=do is Do.COMMIT)
             case Do.REJECT:
@@ -218,16 +216,14 @@ class Walk:
     def implement(self, at: Situation) -> None:
         """Steps 4 to 6: the start ref, the agent, what it may not have done, stage2.json."""
         key, task = opened(at)
-        mode = tier(at.facts.attempts, subtask=at.facts.subtask)
+        mode = due(at.facts)
         red: Mapping[str, Any] | None = None
         if at.attempt > 1:
             workspace.retire(self.scope, str(at.attempt - 1))
             red = red_gate(self.scope, key, at.attempt - 1)
         before = self.snapshots.take()
         settings = self.prover.settings(before)  # a fault in them must be told before step 4
-        own = guard.take(self.repo, self.snapshots.hiding(before))
-        staged = index.tree(self.repo)
-        start = refs.write_start(self.repo, at.head, before, staged, own, key, at.attempt)
+        start = self._begin(at, before, at.attempt)
         papers = self.custody.take()
         researched = at.files[Stage.RESEARCH]
 
@@ -275,23 +271,33 @@ class Walk:
             facts["outcome"] = verdict.broken(plain.line(why), mode)
         self._save(outcome, key, Stage.IMPLEMENT, at.attempt, **facts)
 
+    def _begin(self, at: Situation, before: str, attempt: int) -> StartRef:
+        """Step 4: the start ref."""
+        own = guard.take(self.repo, self.snapshots.hiding(before))
+        staged = index.tree(self.repo)
+        return refs.write_start(self.repo, at.head, before, staged, own, opened(at)[0], attempt)
+
     # ---------------------------------------------------------------- stage 3
 
     def commit(self, at: Situation, *, ask: bool) -> None:
         """Step 8: HEAD moves, or the attempt has failed."""
         key, task = opened(at)
-        papers = self.custody.take()
-        failed = self.committer.commit(at, task, ask=ask)
-        for name, known in zip((SPEC, LEARNINGS), papers.texts, strict=True):
-            fresh = self.papers.read(name) or ""
-            if reconcile.in_conflict(fresh) and not reconcile.in_conflict(known):
-                self.papers.write(name, known)
-                self.keeper.warn(
-                    f"a hook left conflict marks in {name}: put back; see `git stash list`"
-                )
-        self.custody.settle(papers, trusted=True)
+        with self.custody.while_hooks_run():
+            failed = self.committer.commit(at, task, ask=ask)
         if failed:
             self.prover.decide(at.files[Stage.IMPLEMENT], failed, key)
+
+    def conclude(self, at: Situation) -> Settled | None:
+        """Row m, an experiment that did not work: its lesson is committed, then row c is due. Where
+        a hook does not let it, a person is.
+        """
+        if at.start is None:  # the commit is found again by its base
+            self._begin(at, self.snapshots.take(), at.attempt - 1)
+            return None
+        _, task = opened(at)
+        with self.custody.while_hooks_run():
+            refused = self.committer.conclude(at, task, self.settling.lesson(at), now()[:10])
+        return self.settling.block(at, refused) if refused else None
 
     def _save_commit(self, outcome: Said, at: Situation) -> None:
         when = at.files[Stage.IMPLEMENT]["kern"].get("time")
@@ -301,9 +307,3 @@ class Walk:
         noted = {**naming(key), "stage": str(stage), "attempt": attempt, "run": self.caller.run}
         value = stage_file(told, {**noted, **facts})
         workspace.save(self.scope, stage, value)
-
-
-def _back(branch: str) -> str:
-    """The command that goes back to where a walk was begun."""
-    detached = re.fullmatch(r"HEAD-([0-9a-f]{7})", branch)
-    return f"git checkout --detach {detached[1]}" if detached else f"git switch {branch}"

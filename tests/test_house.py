@@ -23,7 +23,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "core": (
         *("pipeline", "answer", "verdict", "context", "replies", "edit", "reconcile", "events"),
         *("choice", "summary", "trace", "config", "proof", "proposing"),
-        *("records", "report", "budget", "progress", "planning"),
+        *("records", "report", "budget", "progress", "planning", "experiment"),
         *("agents.claude", "agents.claude_stream", "agents.reply"),
         *("request", "notices", "timeline", "markup", "chart", "sheet", "page"),
         *("reading", "receipt", "forecast"),

@@ -23,6 +23,7 @@ from kern.pipeline import (
     Stage,
     Start,
     Tier,
+    due,
     resume,
     skipped,
     tier,
@@ -35,10 +36,11 @@ Decided = list[tuple[Facts, Do]]
 
 @pytest.fixture(scope="module")
 def decided() -> Decided:
-    """What is decided on each of some 300,000 combinations; attempts below, at the limit."""
+    """What is decided on each of some 600,000 combinations; attempts below, at the limit."""
     both = (False, True)
     every: Iterable[tuple[Any, ...]] = product(
-        both, both, Start, Held, both, both, Research, both, Saved, Answered, both, (0, 3, 4), both
+        *(both, both, Start, Held, both, both, Research, both, Saved, Answered, both),
+        *((0, 3, 4), both, both),
     )
     return [(facts, resume(facts)) for facts in starmap(Facts, every)]
 
@@ -60,7 +62,7 @@ ROWS: tuple[Row, ...] = (
     ("j", lambda f: f.saved is Saved.PROVED),
     ("k", lambda f: f.saved is Saved.OPEN),
     ("l", lambda f: f.start in (Start.THIS, Start.LATER)),
-    ("m", lambda f: f.research is not Research.NONE),
+    ("m", lambda f: f.research is not Research.NONE or (f.experiment and f.attempts >= ATTEMPTS)),
     ("n", lambda f: True),
 )
 
@@ -102,7 +104,8 @@ def test_no_stage_runs_again_whose_answer_counts(decided: Decided) -> None:
 
 def test_nothing_begins_while_a_start_ref_calls_for_cleaning_up(decided: Decided) -> None:
     starts = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT, Do.DECOMPOSE, Do.SKIP, Do.SKIP_UNFIT)
-    assert all(f.start in (Start.NONE, Start.EARLIER) for f in when(decided, *starts))
+    fresh = when(decided, *starts, Do.CONCLUDE)
+    assert all(f.start in (Start.NONE, Start.EARLIER) for f in fresh)
     assert all(f.start is Start.NONE for f in when(decided, Do.SELECT))
 
 
@@ -110,6 +113,18 @@ def test_used_up_attempts_decompose_a_task_and_skip_a_subtask(decided: Decided) 
     assert all(f.attempts < ATTEMPTS for f in when(decided, Do.IMPLEMENT))
     assert all(f.attempts >= ATTEMPTS and not f.subtask for f in when(decided, Do.DECOMPOSE))
     assert all(f.attempts >= ATTEMPTS and f.subtask for f in when(decided, Do.SKIP))
+    assert not any(f.experiment for f in when(decided, Do.DECOMPOSE, Do.SKIP))
+
+
+def test_only_an_experiment_is_concluded_and_only_where_no_attempt_is_open(
+    decided: Decided,
+) -> None:
+    concluded = list(when(decided, Do.CONCLUDE))
+    for facts in concluded:
+        assert facts.experiment and facts.attempts >= ATTEMPTS and facts.active
+        assert facts.saved is Saved.NONE and not facts.done and not facts.bad_tip
+    assert {facts.research for facts in concluded} == {*Research}, "nobody is asked for it again"
+    assert {facts.subtask for facts in concluded} == {False, True}
 
 
 def test_what_a_person_ticked_is_taken_over_only_with_a_saved_answer(decided: Decided) -> None:
@@ -170,24 +185,33 @@ def after_step(do: Do, facts: Facts) -> list[tuple[str, Facts | None]]:
             rejected = replace(facts, answered=Answered.REJECTED)
             more = [("silent", silent), ("rejected", rejected)] if do is Do.COMMIT else []
             return [("committed", good), ("refused", refused), *more]
+        case Do.CONCLUDE:
+            return [
+                ("committed", replace(facts, done=True, at_base=False)),
+                ("refused", None),  # blocked
+            ]
         case Do.REJECT:
             return [("", replace(facts, saved=Saved.FAILED))]
         case Do.BOOK:
             fresh = replace(
                 facts, start=Start.EARLIER, saved=Saved.NONE, answered=Answered.NONE, at_base=True
             )
-            return [("", replace(fresh, attempts=facts.attempts + 1))]
+            counts = {"": facts.attempts + 1}
+            if facts.experiment:
+                counts["its result"] = ATTEMPTS
+            return [(word, replace(fresh, attempts=count)) for word, count in counts.items()]
         case _ if do in ENDS:
             return [("", None)]
     raise AssertionError(f"{do} in a walk that nothing disturbed")
 
 
 def verdicts(facts: Facts) -> list[Saved]:
-    mode = tier(facts.attempts, subtask=facts.subtask)
+    mode = due(facts)
+    name = "Experiment: it" if facts.experiment else "the task"
     words = {
-        verdict.decide(
-            reply, "the task", mode, subtask=facts.subtask, objection=objection
-        ).partition(":")[0]
+        verdict.decide(reply, name, mode, subtask=facts.subtask, objection=objection).partition(
+            ":"
+        )[0]
         for reply in REPLIES
         for objection in OBJECTIONS
     }
@@ -199,30 +223,37 @@ def agents(walk: tuple[Step, ...]) -> list[Do]:
     return [do for do, _ in walk if do in stages]
 
 
-@pytest.mark.parametrize(("subtask", "longest"), [(False, 8), (True, 7)])
-def test_every_walk_ends_within_few_stages(subtask: bool, longest: int) -> None:
-    lengths = [len(agents(walk)) for walk in walks(Facts(subtask=subtask))]
+KINDS = [Facts(subtask=s, experiment=e) for e in (False, True) for s in (False, True)]
+
+
+@pytest.mark.parametrize(("kind", "longest"), [*zip(KINDS, (8, 7, 7, 7), strict=True)])
+def test_every_walk_ends_within_few_stages(kind: Facts, longest: int) -> None:
+    lengths = [len(agents(walk)) for walk in walks(kind)]
     assert max(lengths) == longest
     assert len(lengths) > 100
 
 
-@pytest.mark.parametrize("subtask", [False, True])
-def test_a_walk_commits_only_what_was_proved_just_before(subtask: bool) -> None:
-    for walk in walks(Facts(subtask=subtask)):
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_walk_commits_only_what_was_proved_just_before(kind: Facts) -> None:
+    for walk in walks(kind):
         for (before, said), (do, _) in pairwise(walk):
             assert do is not Do.COMMIT or (before, said) == (Do.PROVE, Saved.PROVED)
             assert do is not Do.COMMIT_SELF or (before, said) == (Do.COMMIT, "silent")
             assert (do is Do.FINISH) == (said == "committed")
+            assert do is not Do.CONCLUDE or before is Do.BOOK
 
 
-@pytest.mark.parametrize("subtask", [False, True])
-def test_no_walk_has_more_attempts_than_the_tier_allows(subtask: bool) -> None:
-    for walk in walks(Facts(subtask=subtask)):
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_walk_has_more_attempts_than_the_tier_allows(kind: Facts) -> None:
+    for walk in walks(kind):
         steps = [do for do, _ in walk]
         assert steps.count(Do.IMPLEMENT) <= ATTEMPTS
         assert steps.count(Do.BOOK) <= ATTEMPTS
-        assert steps.count(Do.DECOMPOSE) == (steps.count(Do.BOOK) == ATTEMPTS and not subtask)
-        assert steps.count(Do.SKIP) == (steps.count(Do.BOOK) == ATTEMPTS and subtask)
+        spent = steps.count(Do.BOOK) == ATTEMPTS or (Do.BOOK, "its result") in walk
+        assert steps.count(Do.DECOMPOSE) == (spent and kind == Facts())
+        assert steps.count(Do.SKIP) == (spent and kind == Facts(subtask=True))
+        assert steps.count(Do.CONCLUDE) == (spent and kind.experiment)
+        assert not kind.experiment or (Do.PROVE, Saved.DECOMPOSED) not in walk
 
 
 # ------------------------------------------------------------ a small world
@@ -309,12 +340,14 @@ class Story:
     research: Research = Research.READY
     subtask: bool = False
     ends: str = "done"
+    experiment: bool = False
 
     def in_attempt(self, stage: Stage, attempt: int) -> str:
         words = self.implement if stage is Stage.IMPLEMENT else self.commit
         return words[min(attempt, len(words)) - 1]
 
 
+COMMITTED = ("done", "concluded")
 STORIES = {
     "success": Story(),
     "fails, then succeeds": Story(("fails", "works")),
@@ -328,6 +361,11 @@ STORIES = {
     "the implementing agent commits": Story(("commits",)),
     "the committing agent sweeps everything up": Story(commit=("sweeps",)),
     "the committing agent commits nothing": Story(commit=("silent",)),
+    "an experiment that works": Story(("fails", "works"), experiment=True),
+    "an experiment that does not": Story(("fails",), experiment=True, ends="concluded"),
+    "an experiment, and a hook refuses": Story(
+        ("fails",), commit=("hooked",), experiment=True, ends="blocked"
+    ),
 }
 
 
@@ -378,11 +416,10 @@ class World:
         if disk.start:
             later = disk.start.attempt - self.attempt
             start = Start.LATER if later > 0 else Start.EARLIER if later else Start.THIS
-        return Facts(
+        facts = Facts(
             active=disk.marker == "~",
             start=start,
             held=Held.DONE if disk.marker == "x" else Held.PENDING,
-            bad_tip=self.bad_tip(),
             done=any(made.ticks for made in self.since(self.base)),
             research=disk.first,
             noted=disk.researched,
@@ -391,13 +428,17 @@ class World:
             at_base=self.base == disk.head[-1].number,
             attempts=disk.notes,
             subtask=self.story.subtask,
+            experiment=self.story.experiment,
         )
+        return replace(facts, bad_tip=self.bad_tip(concluding=due(facts) is Tier.CONCLUDE))
 
-    def bad_tip(self) -> bool:
+    def bad_tip(self, *, concluding: bool) -> bool:
         tip = self.disk.head[-1]
         if tip.by != "stage 3" or not self.since(self.base):
             return False
         parent = self.disk.head[-2]
+        if concluding:
+            return tip.tree != parent.tree or not tip.ticks
         if self.second:
             return tip.tree != self.expected(self.second, parent) or not tip.ticks
         uncommitted = self.disk.start.tree - parent.tree if self.disk.start else frozenset()
@@ -487,6 +528,8 @@ class World:
                 self.write(researched=True)
             case Do.SKIP_UNFIT | Do.SKIP:
                 self.settle("skipped")
+            case Do.CONCLUDE:
+                self.conclude()
             case Do.IMPLEMENT | Do.DECOMPOSE:
                 self.implement()
             case Do.PROVE | Do.REPROVE | Do.REJECT | Do.BOOK | Do.RELEASE:
@@ -584,6 +627,17 @@ class World:
         else:
             self.write(head=(*here, good))
 
+    def conclude(self) -> None:
+        here, disk = self.disk.head, self.disk
+        if not disk.start:
+            start = Begun(self.attempt - 1, here[-1].number, disk.tree, disk.index)
+            self.write(start=start)
+        elif self.story.in_attempt(Stage.COMMIT, 1) == "hooked":
+            self.settle("blocked")
+        else:
+            good = Made(here[-1].number + 1, here[-1].tree, ticks=True, by="stage 3")
+            self.write(head=(*here, good))
+
     def finish(self) -> None:
         made = next(made for made in self.since(self.base) if made.ticks)
         parent = self.disk.head[self.disk.head.index(made) - 1]
@@ -592,7 +646,8 @@ class World:
             index = with_path(index, path, merged(parent.tree, index, made.tree))
         if index != self.disk.index:
             self.write(index=index)
-        self.write(marker="x", settled="done")
+        concluded = due(self.facts()) is Tier.CONCLUDE
+        self.write(marker="x", settled="concluded" if concluded else "done")
         if self.disk.start:
             self.write(start=None)
         self.sweep()
@@ -674,7 +729,7 @@ def hold_at_every_instant(disk: Disk) -> None:
 def hold_at_the_end(disk: Disk, story: Story) -> None:
     assert disk.marker != "~" and not disk.start
     assert (disk.first, disk.second, disk.third) == (Research.NONE, None, None)
-    ticked_by_hand = disk.marker == "x" and "x" in disk.hand and disk.settled != "done"
+    ticked_by_hand = disk.marker == "x" and "x" in disk.hand and disk.settled not in COMMITTED
     for number in range(1, disk.notes + 1):
         assert str(number) in dict(disk.kept), f"attempt {number} has no ref"
     strays = [made for made in disk.head if made.by != "person" and not made.ticks]
@@ -684,7 +739,7 @@ def hold_at_the_end(disk: Disk, story: Story) -> None:
     wanted = story.ends if not ticked_by_hand else ""
     assert disk.settled == wanted
     assert not wanted or disk.researched == (story.research is Research.READY)
-    assert len(ticking) == (wanted == "done"), "exactly one commit for a done task"
+    assert len(ticking) == (wanted in COMMITTED), "exactly one commit for a done task"
     for made in ticking:
         parent = disk.head[disk.head.index(made) - 1]
         gained = made.tree - parent.tree
@@ -752,10 +807,13 @@ def test_the_small_world_sees_what_a_naive_order_loses() -> None:
 
 
 def test_the_tier_after_the_attempts() -> None:
-    assert [tier(n, subtask=False) for n in (0, 2, 3, 9)] == [
+    assert [tier(n, subtask=False, experiment=False) for n in (0, 2, 3, 9)] == [
         Tier.IMPLEMENT,
         Tier.IMPLEMENT,
         Tier.DECOMPOSE,
         Tier.DECOMPOSE,
     ]
-    assert [tier(n, subtask=True) for n in (2, 3)] == [Tier.IMPLEMENT, Tier.SKIP]
+    assert [tier(n, subtask=True, experiment=False) for n in (2, 3)] == [Tier.IMPLEMENT, Tier.SKIP]
+    for subtask in (False, True):
+        tiers = [tier(n, subtask=subtask, experiment=True) for n in (2, 3)]
+        assert tiers == [Tier.IMPLEMENT, Tier.CONCLUDE]

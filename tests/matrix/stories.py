@@ -24,6 +24,12 @@ SWEEPS = {"run": ["git add --all", "git commit -qm 'sweep up'"], "result": "comm
 REJECTS = {"result": "REJECT: it holds a password"}
 THERE = {"result": "NO_TASK: it is there already"}
 NEXT = {"result": "NO_TASK: the next one"}  # ends a story in which no commit does
+TRIES = "- [ ] Experiment: add a greeting\n"
+TEACHES = {
+    "run": WORK,
+    "result": "Wrote it.\n\n## Learned\nNo one greets.\n\nFAILED: nobody saw it",
+}
+REFUSES_ALL = "#!/bin/sh\nexit 1\n"
 REFUSES = "#!/bin/sh\n! git diff --cached --name-only | grep -q work.txt\n"
 
 
@@ -110,6 +116,26 @@ STORIES = {
         "research implement commit commit implement commit",
         hook=REFUSES,
         own=("COMMIT", "BOOK"),
+    ),
+    "experiment": Story(
+        {"implement": [WORKS]}, ends="- [x] Experiment: add a greeting", spec=TRIES
+    ),
+    "experiment fails": Story(
+        {"implement": [{**WORKS, "result": "I am not sure"}, TEACHES]},
+        "research implement implement",
+        commits="Conclude: Experiment: add a greeting",
+        ends="- [x] Experiment: add a greeting",
+        spec=TRIES,
+        own=("CONCLUDE", "FINISH"),
+    ),
+    "experiment refused": Story(
+        {"implement": [TEACHES]},
+        "research implement",
+        commits="",
+        ends="**Blocked:**",
+        spec=TRIES,
+        hook=REFUSES_ALL,
+        own=("CONCLUDE",),
     ),
 }
 MAIN = ("learns", "fails once")

@@ -1,0 +1,343 @@
+"""A goal in, tasks out: kern plan, kern --until-done, kern improve, with the scripted agent."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from kern import context
+from kern.pipeline import Aide
+from tests.conftest import HERE, Fake, Git, Inline, Kern
+
+LIST = """The gap: there is no greeting.
+
+## Tasks
+- [ ] Write hello.txt
+  > **Gate:** `test -e hello.txt`
+- [ ] Write bye.txt
+  > **After:** Write hello.txt
+
+TASKS"""
+DONE = {"result": "I looked.\n\nDONE: both files are there"}
+HELLO = {"run": ["echo hi > hello.txt"], "result": "Wrote it.\n\nSUCCESS"}
+BYE = {"run": ["echo bye > bye.txt"], "result": "Wrote it.\n\nSUCCESS"}
+
+
+def listed(*titles: str, gate: str = "") -> dict[str, str]:
+    below = f"\n  > **Gate:** `{gate}`" if gate else ""
+    tasks = "\n".join(f"- [ ] {title}{below}" for title in titles)
+    return {"result": f"The gap.\n\n## Tasks\n{tasks}\n\nTASKS"}
+
+
+def spec(repo: Path) -> str:
+    return (repo / "SPEC.md").read_text()
+
+
+# -------------------------------------------------------------------- kern plan
+
+
+def test_a_plan_is_one_process_whose_tasks_go_into_the_spec(
+    repo: Path, fake: Fake, kern: Kern
+) -> None:
+    fake.script(planner=[{"result": LIST}])
+    ran = kern("plan", "two files", "--yes")
+    assert ran.code == 0, ran.err
+    assert fake.stages == ["planner"]
+    assert spec(repo) == (
+        "> **Goal:** two files\n\n- [ ] add a greeting\n- [ ] Write hello.txt\n"
+        "  > **Gate:** `test -e hello.txt`\n- [ ] Write bye.txt\n  > **After:** Write hello.txt\n"
+    )
+    assert "+- [ ] Write bye.txt" in ran.out
+    (call,) = fake.calls
+    tools = call["argv"][call["argv"].index("--tools") + 1]
+    assert tools == "Read,Glob,Grep,Task"
+    assert "two files" in call["prompt"]
+    assert "[ ] add a greeting" in call["prompt"]
+    # What a person can do next works.
+    assert "Write hello.txt" in kern("status").out
+    again = kern("plan", "two files", "--yes")
+    assert "there already: 2" in again.err
+    assert "nothing new" in again.out
+    assert spec(repo).count("hello.txt") == 3
+
+
+def test_the_example_that_init_wrote_makes_room_for_the_plan(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    (repo / "SPEC.md").unlink()
+    assert kern("init").code == 0
+    fake.script(planner=[{"result": LIST}])
+    assert kern("plan", "two files", "--yes").code == 0
+    assert spec(repo).startswith("# Tasks\n\n> **Goal:** two files\n\n- [ ] Write hello.txt\n")
+    assert "sign-up" not in spec(repo)
+
+
+def test_a_dry_plan_and_a_no_write_nothing(repo: Path, fake: Fake, kern: Kern) -> None:
+    fake.script(planner=[{"result": LIST}])
+    before = spec(repo)
+    ran = kern("plan", "two files", "-n")
+    assert ran.code == 0
+    assert "+- [ ] Write hello.txt" in ran.out
+    assert spec(repo) == before
+    asked = on_a_terminal(repo, "n\n")
+    assert "take it?" in asked
+    assert spec(repo) == before
+
+
+def test_a_person_edits_the_list_and_what_is_wrong_with_it_is_asked_again(
+    repo: Path, fake: Fake, tmp_path: Path
+) -> None:
+    fake.script(planner=[{"result": LIST}])
+    editor = tmp_path / "editor"
+    editor.write_text(
+        '#!/bin/sh\nif [ -e "$0.2" ]; then echo "- [ ] Write one file" > "$1"\n'
+        'else touch "$0.2"; echo "- [x] broken" > "$1"; fi\n'
+    )
+    editor.chmod(0o755)
+    said = on_a_terminal(repo, "e\ne\nx\ny\n", EDITOR=str(editor))
+    assert "not open: broken" in said
+    assert said.count("take it?") == 4
+    assert "- [ ] Write one file" in spec(repo)
+    assert "hello" not in spec(repo)
+
+
+def on_a_terminal(repo: Path, typed: str, **env: str) -> str:
+    """`kern plan` with a controlling terminal at which a person types."""
+    ours, theirs = pty.openpty()
+    code = (
+        "import fcntl, os, sys, termios\n"
+        "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+        "os.execv(sys.executable, [sys.executable, '-m', 'kern', 'plan', 'two files'])"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=repo,
+        env={**os.environ, "PYTHONPATH": str(HERE.parent), **env},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    said: list[bytes] = []
+
+    def drain() -> None:
+        try:
+            while part := os.read(ours, 65536):
+                said.append(part)
+        except OSError:
+            pass
+
+    reader = threading.Thread(target=drain)
+    reader.start()
+    os.write(ours, typed.encode())
+    assert child.wait(60) == 0
+    reader.join()
+    os.close(ours)
+    return b"".join(said).decode()
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ("Sorry, I cannot help.", "TASKS or DONE"),
+        ("## Tasks\n\nTASKS", "no task"),
+        ("## Tasks\n" + "\n".join(f"- [ ] t{n}" for n in range(500)) + "\n\nTASKS", "500 tasks"),
+        ("## Tasks\n- [ ] a\n- [ ] a\n\nTASKS", "twice"),
+    ],
+    ids=["prose", "none", "500", "twice"],
+)
+def test_a_refused_answer_leaves_the_spec_alone_and_is_kept(
+    repo: Path, fake: Fake, kern: Kern, answer: str, why: str
+) -> None:
+    fake.script(planner=[{"result": answer}])
+    before = spec(repo)
+    ran = kern("plan", "anything", "--yes")
+    assert ran.code == 1
+    assert why in ran.err
+    place = Path(kern("path").out.strip()) / "plan.md"
+    assert str(place) in ran.err
+    assert place.read_text() == answer
+    assert spec(repo) == before
+
+
+def test_a_goal_comes_from_a_file_or_from_standard_input(
+    repo: Path, fake: Fake, kern: Kern, tmp_path: Path
+) -> None:
+    fake.script(planner=[{"result": LIST}])
+    (repo / "goal.md").write_text("Two files.\n\nOne says hi.\n")
+    assert kern("plan", "goal.md", "-n").code == 0
+    assert "Two files.\n\nOne says hi." in fake.calls[-1]["prompt"]
+    done = subprocess.run(
+        [sys.executable, "-m", "kern", "plan", "-", "-n"],
+        cwd=repo,
+        env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+        input=b"from \xff stdin\n",
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "from \ufffd stdin" in fake.calls[-1]["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (["plan", "-n"], "no goal"),
+        (["plan", " ", "-n"], "empty"),
+        (["plan", "none.md", "-n"], "none.md"),
+        (["plan", "x" * 100_001, "-n"], "characters"),
+        (["plan", "x"], "--yes"),
+        (["--until-done"], "no goal"),
+    ],
+)
+def test_what_cannot_be_planned_is_said_before_an_agent_runs(
+    repo: Path, fake: Fake, kern: Kern, argv: list[str], why: str
+) -> None:
+    if argv == ["--until-done"]:
+        (repo / "SPEC.md").write_text("- [x] done\n")
+    ran = kern(*argv)
+    assert ran.code == 2
+    assert why in ran.err
+    assert fake.calls == []
+
+
+def test_however_many_specifications_there_are_their_paths_fit_the_budget(
+    repo: Path, fake: Fake, kern: Kern
+) -> None:
+    (repo / "specs" / "deep").mkdir(parents=True)
+    for number in range(2000):
+        (repo / "specs" / "deep" / f"{number:04}-a-specification-of-something.md").write_text("x")
+    (repo / "SPEC.md").write_text("".join(f"- [x] task {n} that was done\n" for n in range(5000)))
+    fake.script(planner=[DONE])
+    assert kern("plan", "-n").code == 0
+    prompt = fake.calls[-1]["prompt"]
+    assert "specs/deep/1999-a-specification-of-something.md" in prompt
+    own = (HERE.parent / "prompts" / "plan.md").read_text()
+    assert len(prompt) - len(own) <= context.BUDGET[Aide.PLANNER] * context.CHARS_PER_TOKEN
+
+
+# -------------------------------------------------------------------- until it is done
+
+
+def goal(repo: Path, git: Git, toml: str = "") -> None:
+    (repo / "SPEC.md").write_text("# T\n\n> **Goal:** two files\n")
+    (repo / "kern.toml").write_text(toml)
+    git("add", "--all")
+    git("commit", "--quiet", "--message=goal")
+
+
+def test_it_goes_on_until_a_review_says_done(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    goal(repo, git)
+    fake.script(
+        planner=[listed("Write hello.txt"), listed("Write bye.txt"), DONE], implement=[HELLO, BYE]
+    )
+    ran = inline(99, until_done=True)
+    assert ran.code == 0, ran.err
+    walk = ["research", "implement", "commit"]
+    assert fake.stages == ["planner", *walk, "planner", *walk, "planner"]
+    assert (repo / "hello.txt").exists()
+    assert (repo / "bye.txt").exists()
+    assert "nothing is missing: both files are there" in ran.err
+    prompt = [call for call in fake.calls if call["stage"] == "planner"][1]["prompt"]
+    assert "done: Write hello.txt" in prompt  # the journal's word
+    assert "Mode: review" in prompt
+    kinds = [
+        json.loads(line) for line in (repo / ".git/kern/events.jsonl").read_text().splitlines()
+    ]
+    assert [r["added"] for r in kinds if r["kind"] == "plan"] == [
+        ["Write hello.txt"],
+        ["Write bye.txt"],
+        [],
+    ]
+
+
+def test_done_is_believed_when_the_final_gates_pass_and_the_next_review_hears_of_red_ones(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    goal(repo, git, "[gates.final]\nboth = 'ls hello.txt && echo FINE'\n")
+    fake.script(planner=[DONE, listed("Write hello.txt"), DONE], implement=[HELLO])
+    ran = inline(99, until_done=True)
+    assert ran.code == 0, ran.err
+    assert "the review says done, but red: gate both" in ran.err
+    told = [call["prompt"] for call in fake.calls if call["stage"] == "planner"]
+    assert "No such file" in told[1]
+    assert "No such file" not in told[0]
+    assert fake.stages.count("planner") == 3
+
+
+def test_two_reviews_that_add_nothing_end_the_run(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    goal(repo, git, "[gates.final]\nnever = 'false'\n")
+    fake.script(planner=[DONE])
+    ran = inline(99, until_done=True)
+    assert ran.code == 1
+    assert fake.stages == ["planner", "planner"]
+    assert "2 reviews in a row added nothing" in ran.err
+
+
+def test_reviews_are_bounded(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
+    goal(repo, git, "max_rounds = 2\n")
+    fake.script(planner=[listed("Write hello.txt"), listed("Write bye.txt"), listed("more")])
+    ran = inline(99, until_done=True)
+    assert ran.code == 1
+    assert "not done after 2 reviews" in ran.err
+    assert fake.stages.count("planner") == 2
+
+
+def test_what_waits_for_a_person_is_not_reviewed_away(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    goal(repo, git)
+    (repo / "SPEC.md").write_text("> **Goal:** g\n\n- [ ] a\n  > **Blocked:** no key\n")
+    assert inline(99, until_done=True).code == 1
+    assert fake.stages == []
+
+
+# -------------------------------------------------------------------- improve
+
+
+def test_improvements_are_tried_and_kept_only_where_their_gate_says_so(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    good = listed("Make it greet", gate="grep -q hi hello.txt")
+    bad = listed("Make it fast", gate="false")
+    fake.script(planner=[good, bad], implement=[HELLO, {**BYE, "run": ["echo x > slow"]}])
+    before = spec(repo)
+    ran = inline(2, improve=True)
+    assert ran.code == 0, ran.err
+    assert fake.stages[0] == "planner"
+    assert (repo / "hello.txt").exists()
+    assert not (repo / "slow").exists()
+    assert before.strip() in spec(repo), "the task that was there is not taken"
+    assert "- [x] Experiment: Make it greet" in spec(repo)
+    assert "- [x] Experiment: Make it fast" in spec(repo)
+    assert git("status", "--porcelain") == ""
+    learned = (repo / "LEARNINGS.md").read_text()
+    assert "Make it fast" in learned
+    assert "Did not work" in learned
+
+
+def test_where_nothing_can_be_improved_it_ends(repo: Path, fake: Fake, inline: Inline) -> None:
+    fake.script(planner=[DONE])
+    ran = inline(3, improve=True)
+    assert ran.code == 0
+    assert fake.stages == ["planner"]
+
+
+def test_a_proposal_without_a_measure_is_asked_for_once_more_and_then_refused(
+    repo: Path, fake: Fake, inline: Inline
+) -> None:
+    fake.script(planner=[listed("Make it nice")])
+    ran = inline(3, improve=True)
+    assert ran.code == 1
+    assert "no gate that measures it" in ran.err
+    assert fake.stages == ["planner", "planner"]
