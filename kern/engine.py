@@ -228,7 +228,7 @@ class Loop:
                 told = True
             elif settled := self._performed(do, at):
                 self.settled.append(settled)
-                if settled.outcome is not Outcome.DONE:
+                if settled.outcome not in (Outcome.DONE, Outcome.ASKED):
                     self.passed_over.add(settled.key)
                 self.sink(
                     TaskSettled(

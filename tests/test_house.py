@@ -19,10 +19,10 @@ PACKAGE = TOP / "kern"
 
 # Arrows point down: a module imports from its own layer or from one below.
 LAYERS: dict[str, tuple[str, ...]] = {
-    "words": ("spec", "plain", "errors"),
+    "words": ("spec", "markdown", "plain", "errors"),
     "core": (
         *("pipeline", "answer", "verdict", "context", "replies", "edit", "reconcile", "events"),
-        *("choice", "summary", "trace", "config", "proof", "proposing"),
+        *("choice", "questions", "summary", "trace", "config", "proof", "proposing"),
         *("records", "report", "budget", "progress", "planning"),
         *("agents.claude", "agents.claude_stream", "agents.reply"),
         *("request", "notices", "timeline", "markup", "chart", "sheet", "page"),
@@ -34,7 +34,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("credential", "ignoring", "journal", "growing", "steering", "notify"),
     ),
     "stages": ("stages", "committing", "briefs", "observe", "keeper", "custody"),
-    "engine": ("engine", "ready", "walk", "proving", "settling", "recovery", "planner"),
+    "engine": ("engine", "ready", "walk", "proving", "probing", "settling", "recovery", "planner"),
     "edge": (
         *("cli", "commands", "launch", "chores", "demo", "demo_agent", "doctor", "dryrun"),
         *("status", "views", "show", "asking", "__main__"),

@@ -24,6 +24,8 @@ SWEEPS = {"run": ["git add --all", "git commit -qm 'sweep up'"], "result": "comm
 REJECTS = {"result": "REJECT: it holds a password"}
 THERE = {"result": "NO_TASK: it is there already"}
 NEXT = {"result": "NO_TASK: the next one"}  # ends a story in which no commit does
+ASKS = {"run": WORK, "result": "Began.\n\nNEEDS_ANSWER: early or late?"}
+ASKS_FIRST: Step = {"result": "- Files: a.txt:1-1\n\nNEEDS_ANSWER: early or late?"}
 REFUSES = "#!/bin/sh\n! git diff --cached --name-only | grep -q work.txt\n"
 
 
@@ -75,6 +77,22 @@ STORIES = {
         ends="**Skipped:** the next one",
         spec=f"{TASK}- [ ] the next\n",
         own=("SKIP_UNFIT",),
+    ),
+    "asks": Story(
+        {"research": [READY, NEXT], "implement": [ASKS]},
+        "research implement research",
+        commits="",
+        ends="**Skipped:** the next one",
+        spec=f"{TASK}- [ ] the next\n",
+        own=("ASK",),
+    ),
+    "asks first": Story(
+        {"research": [ASKS_FIRST, NEXT]},
+        "research research",
+        commits="",
+        ends="**Skipped:** the next one",
+        spec=f"{TASK}- [ ] the next\n",
+        own=("ASK_FIRST",),
     ),
     "kern commits": Story(
         {"implement": [WORKS], "commit": [IDLE]},
