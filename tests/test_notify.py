@@ -71,6 +71,7 @@ def test_the_end_of_a_run_and_each_task_that_needs_help_are_told(
         "done": [{"task": "add a greeting", "commit": git("rev-parse", "HEAD")}],
         "needs_help": [why],
         "waiting": [],
+        "questions": [],
         "open": 1,
         "cost_usd": 0.04,
         "unpriced": 0,
