@@ -22,16 +22,19 @@ class Code(StrEnum):
     REJECT = "REJECT"
     TASKS = "TASKS"
     DONE = "DONE"
+    NEEDS_ANSWER = "NEEDS_ANSWER"  # its reason is the question
     UNCLEAR = "UNCLEAR"  # never said by an agent: no line of the above stands at the end
 
 
 _CODES: dict[Role, set[Code]] = {
-    Stage.RESEARCH: {Code.READY, Code.NO_TASK},
-    Stage.IMPLEMENT: {Code.SUCCESS, Code.DECOMPOSED, Code.SKIPPED, Code.FAILED},
+    Stage.RESEARCH: {Code.READY, Code.NO_TASK, Code.NEEDS_ANSWER},
+    Stage.IMPLEMENT: {
+        *(Code.SUCCESS, Code.DECOMPOSED, Code.SKIPPED, Code.FAILED, Code.NEEDS_ANSWER)
+    },
     Stage.COMMIT: {Code.REJECT},
     Aide.PLANNER: {Code.TASKS, Code.DONE},
 }
-_REASONED = {Code.NO_TASK, Code.SKIPPED, Code.FAILED, Code.REJECT, Code.DONE}
+_REASONED = {*(Code.NO_TASK, Code.SKIPPED, Code.FAILED, Code.REJECT, Code.DONE, Code.NEEDS_ANSWER)}
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
 _LAST = re.compile(r"([A-Z]+(?:_[A-Z]+)*)[*_`]*(?::[*_`]*\s*(.*))?")
 _LABEL = re.compile(
@@ -66,9 +69,7 @@ def parse(stage: Role, text: str) -> Answer:
         return Answer(code, reason, findings=_findings(body), body=body)
     if code is Code.UNCLEAR and stage is Stage.IMPLEMENT:
         last = plain.line(lines[-1], 120)
-        reason = (
-            f'the answer does not end in SUCCESS, DECOMPOSED, SKIPPED or FAILED but in "{last}"'
-        )
+        reason = f'the answer does not end in SUCCESS, FAILED or another code but in "{last}"'
     return Answer(
         code,
         reason,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kern import answer, edit, history, journal, planning, report
+from kern import answer, edit, history, journal, planning, questions, report
 from kern.config import Checks
 from kern.context import Prompt, Template, compose
 from kern.documents import LEARNINGS, Documents
@@ -22,12 +22,14 @@ class Briefs:
         self.papers = papers
         self.templates = templates
 
-    def research(self, task: Task) -> Prompt:
+    def research(self, task: Task, state: Sequence[str] = ()) -> Prompt:
+        """`state`: what the project's snapshot commands say."""
         return compose(
             self.templates[Stage.RESEARCH],
             {"TASK": task_text(task)},
             {
                 "ATTEMPTS": _attempts(task),
+                "SNAPSHOT": state,
                 "LEARNINGS": self._learnings(),
                 "COMMITS": self._commits(),
             },
@@ -40,6 +42,7 @@ class Briefs:
         researched: str,
         checks: Checks | None = None,
         red: Mapping[str, Any] | None = None,
+        state: Sequence[str] = (),
     ) -> Prompt:
         """`red`: the gate that failed the attempt before, as stage2.json has it."""
         attempts = _attempts(task)
@@ -52,6 +55,7 @@ class Briefs:
                 "ATTEMPTS": attempts,
                 "RESEARCH": [note.text for note in task.of(Kind.RESEARCH)],
                 "ANSWER": [answer.parse(Stage.RESEARCH, researched).body],
+                "SNAPSHOT": state,
                 "LEARNINGS": self._learnings(),
                 "COMMITS": self._commits(),
             },
@@ -119,14 +123,14 @@ class Briefs:
 
 
 def task_text(task: Task, checks: Checks | None = None) -> str:
-    """As a stage reads it: the parent's text, its own, what a person wrote under it, and what it
-    must pass.
+    """As a stage reads it: the parent's text, its own, what a person wrote under it and answered,
+    and what it must pass.
     """
     above = f"(part of: {task.key.parent})\n" if task.key.parent else ""
     asked = [f"- {check}" for check in checks.shown] if checks else []
     if asked:
         asked = ["", "Checked afterwards, and must pass:", *asked]
-    return "\n".join([above + task.text, *task.body, *asked])
+    return "\n".join([above + task.text, *task.body, *questions.told(task), *asked])
 
 
 def _attempts(task: Task) -> list[str]:

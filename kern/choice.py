@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
 
-from kern import plain
+from kern import plain, questions
 from kern.errors import UsageError
 from kern.spec import Key, Kind, Marker, Spec, Task
 
@@ -30,6 +30,8 @@ def blockers(spec: Spec) -> Callable[[Task], str]:
     def blocker(task: Task) -> str:
         if blocked := task.of(Kind.BLOCKED):
             return f"blocked: {blocked[-1].text}"
+        if asked := questions.blocker(task):
+            return asked
         if task.open_subtasks:
             return OPEN_SUBTASKS
         for note in task.of(Kind.AFTER):
@@ -64,9 +66,13 @@ def select(spec: Spec, passed_over: Collection[Key] = ()) -> Task | None:
 
 
 def ahead(spec: Spec) -> int:
-    """How many tasks runs can take up: a parent is done with its subtasks, a blocked one waits."""
+    """How many tasks runs can take up: a parent is done with its subtasks, a blocked one and one
+    with an open question wait.
+    """
     return sum(
-        task.marker is not Marker.DONE and not task.open_subtasks and not task.of(Kind.BLOCKED)
+        task.marker is not Marker.DONE
+        and not task.open_subtasks
+        and not (task.notes and (task.of(Kind.BLOCKED) or questions.pending(task)))
         for task in spec.tasks
     )
 

@@ -6,9 +6,25 @@ import sys
 import time
 from pathlib import Path
 
-from kern import bundle, config, lock, plain, process, proposing, refs, repo, workspace
+from kern import (
+    bundle,
+    choice,
+    config,
+    edit,
+    lock,
+    plain,
+    process,
+    proposing,
+    questions,
+    refs,
+    repo,
+    workspace,
+)
 from kern.config import FILE
+from kern.documents import Documents
 from kern.errors import KernError, UsageError
+from kern.questions import Question
+from kern.spec import Spec, Task
 
 
 def init(folder: Path) -> None:
@@ -46,6 +62,60 @@ def _project(root: Path) -> tuple[dict[str, str], frozenset[str]]:
             with place.open("rb") as file:
                 files[name] = file.read(1 << 16).decode("utf-8", "replace")
     return files, frozenset(entry.name for entry in os.scandir(root) if entry.is_dir())
+
+
+def answer(folder: Path, wanted: str, text: str) -> None:
+    """A person's answer below the open question of a task; without a task, what is asked. A run
+    that is on reads SPEC.md afresh before it writes.
+    """
+    if os.environ.get("KERN_ROOT"):
+        raise KernError(
+            "what kern started cannot answer: a person decides", hint="kern answer in a terminal"
+        )
+    found = repo.open_at(folder)
+    papers = Documents(found.root)
+    _, parsed = papers.spec()
+    if not wanted:
+        asked = questions.waiting(parsed)
+        print("\n".join(map(_asked, asked)) if asked else "no task waits for an answer")
+        return
+    task = parsed.tasks[choice.named(wanted, [task.text for task in parsed.tasks])]
+    if (noted := questions.pending(task)) is None:
+        raise UsageError(
+            f"no question is open under: {plain.line(task.text)}",
+            hint="kern answer lists the open questions",
+        )
+    said = plain.line(text, len(text) + 1)
+    if not said:
+        raise UsageError(
+            f"what is the answer? {questions.words(noted)}",
+            hint=f'kern answer {parsed.tasks.index(task) + 1} "…"',
+        )
+    if (over := len(said) - edit.NOTE_LIMIT) > 0:
+        raise UsageError(
+            f"the answer is {over} characters too long: {edit.NOTE_LIMIT} are a note's limit",
+            hint="answer in short, and put the rest below the task in SPEC.md, indented",
+        )
+
+    def apply(fresh: str, _: Spec, now: Task) -> str:
+        still = questions.pending(now)
+        if still is None or still.text != noted.text:
+            raise KernError(
+                "the question is no longer open", hint="kern answer lists those that are"
+            )
+        return questions.answered(fresh, still, said)
+
+    papers.edit_task(task.key, apply)
+    print(
+        f"answered: {plain.line(task.text, 160)}\n  {plain.line(questions.words(noted))}\n"
+        "next: kern; a run that is on takes it up by itself",
+        file=sys.stderr,
+    )
+
+
+def _asked(asked: Question) -> str:
+    lines = plain.line(asked.task, 160), plain.line(asked.text), f'kern answer {asked.number} "…"'
+    return f"{asked.number:4}  " + "\n      ".join(lines)
 
 
 def clean(folder: Path, older: str) -> None:

@@ -168,6 +168,17 @@ def show(
 
 
 @app.command()
+def answer(
+    task: Annotated[str, typer.Argument(help="Its number in kern status, or part of it.")] = "",
+    text: Annotated[list[str] | None, typer.Argument(help="The answer, on one line.")] = None,
+) -> None:
+    """Answer what an agent asks; alone: list the open questions."""
+    from kern import chores
+
+    chores.answer(Path.cwd(), task, " ".join(text or ()))
+
+
+@app.command()
 def stop(
     now: Annotated[bool, typer.Option("--now", help="As Ctrl-C: end its agent at once.")] = False,
 ) -> None:

@@ -17,6 +17,7 @@ from kern.spec import Kind, Spec, Task
 FILE = "kern.toml"
 DESKTOP = "desktop"  # `notify` by what the desktop has
 FINAL = "final"  # the table below [gates] with those of the whole
+_PROBE_S = 20.0
 _SINGLE = ("max_wait", "max_failures", "max_minutes", "max_rounds", "notify")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
@@ -37,6 +38,23 @@ class Gate:
     @property
     def label(self) -> str:
         return f"gate {self.name}" if self.name else f"gate `{plain.line(self.command, 40)}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A command whose output says how things stand now; it decides nothing."""
+
+    name: str
+    command: str  # for sh
+    timeout: float  # seconds; 0: none
+
+    @property
+    def shown(self) -> str:
+        return f"{self.name}: {self.command}"
+
+    @property
+    def label(self) -> str:
+        return f"snapshot {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +80,7 @@ class Settings:
     notify: str = ""  # for sh, or DESKTOP; empty: nobody is notified
     final: tuple[Gate, ...] = ()  # that must pass before a goal counts as reached
     max_rounds: int = 5  # reviews in one run with --until-done
+    probes: tuple[Probe, ...] = ()
 
     def total(self, role: Role) -> float:
         """The time-out of an agent's process as a whole, seconds."""
@@ -77,7 +96,7 @@ def parse(data: bytes | str, origin: str = FILE) -> Settings:
         raise UsageError(f"{origin} is nested too deeply", hint=f"edit {origin}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise UsageError(f"{origin} is not valid TOML: {exc}", hint=f"edit {origin}") from None
-    _known(given, ("gates", "timeouts", "max_cost", *_SINGLE), origin, "")
+    _known(given, ("gates", "snapshot", "timeouts", "max_cost", *_SINGLE), origin, "")
     costs = _table(given.get("max_cost", {}), origin, "max_cost")
     _known(costs, ("run", "task", "stage"), origin, "max_cost.")
     times = _table(given.get("timeouts", {}), origin, "timeouts")
@@ -102,6 +121,10 @@ def parse(data: bytes | str, origin: str = FILE) -> Settings:
         _notify(given.get("notify", ""), origin),
         tuple(_gate(name, value, timeouts.gate, origin) for name, value in last.items()),
         _count(given, "max_rounds", origin, 1),
+        tuple(
+            Probe(name, *_command("snapshot", name, value, _PROBE_S, origin)[:2])
+            for name, value in _table(given.get("snapshot", {}), origin, "snapshot").items()
+        ),
     )
 
 
@@ -163,25 +186,37 @@ def _unquoted(text: str) -> str:
 
 
 def _gate(name: str, value: object, timeout: float, origin: str) -> Gate:
+    command, timeout, given = _command("gates", name, value, timeout, origin, "strict")
+    strict = given.get("strict", False)
+    if not isinstance(strict, bool):
+        raise _wrong(origin, f"gates.{name}.strict", "true or false")
+    return Gate(name, command, timeout, strict)
+
+
+def _command(
+    table: str, name: str, value: object, timeout: float, origin: str, *more: str
+) -> tuple[str, float, Mapping[str, Any]]:
+    """Command and time-out of an entry of `[gates]` or `[snapshot]`, and all that it says; `more`:
+    what else it may say.
+    """
     if name in (*_SINGLE, "timeouts", "max_cost"):
         raise UsageError(
-            f"{origin}: {name} stands below [gates]: it is no gate",
-            hint=f"move it above [gates], the first table of {origin}",
+            f"{origin}: {name} stands below [{table}]: it is no command",
+            hint=f"move it above the first table of {origin}",
         )
+    key = f"{table}.{name}"
     if isinstance(value, str):
         value = {"run": value}
     if not isinstance(value, dict):
-        raise _wrong(origin, f"gates.{name}", 'a command, or { run = "a command", … }')
+        raise _wrong(origin, key, 'a command, or { run = "a command", … }')
     given = value
-    _known(given, ("run", "timeout", "strict"), origin, f"gates.{name}.")
-    command, strict = given.get("run"), given.get("strict", False)
+    _known(given, ("run", "timeout", *more), origin, f"{key}.")
+    command = given.get("run")
     if not isinstance(command, str) or not command.strip() or "\0" in command:
-        raise _wrong(origin, f"gates.{name}", 'a command, like "make check"')
-    if not isinstance(strict, bool):
-        raise _wrong(origin, f"gates.{name}.strict", "true or false")
+        raise _wrong(origin, key, 'a command, like "make check"')
     if "timeout" in given:
-        timeout = _seconds(given["timeout"], origin, f"gates.{name}.timeout")
-    return Gate(name, command.strip(), timeout, strict)
+        timeout = _seconds(given["timeout"], origin, f"{key}.timeout")
+    return command.strip(), timeout, given
 
 
 def _notify(value: object, origin: str) -> str:

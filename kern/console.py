@@ -17,6 +17,8 @@ from kern.events import (
     Learned,
     LimitReset,
     Planned,
+    ProbeStarted,
+    QuestionNoted,
     RunEnded,
     RunStarted,
     StageFailed,
@@ -47,6 +49,7 @@ _STYLES = {
     Outcome.SKIPPED: "yellow",
     Outcome.BLOCKED: "bold red",
     Outcome.CONCLUDED: "cyan",
+    Outcome.ASKED: "bold yellow",
 }
 
 
@@ -83,8 +86,8 @@ class Console:
                         self._say(f"debug: {plain.line(call, 600)}", "dim")
             case StageFinished():
                 self._finished(event)
-            case StageFailed():
-                pass  # what follows is said: another try, or the end of the run
+            case StageFailed() | QuestionNoted() | ProbeStarted():
+                pass  # what follows is said: another try, the question, what failed, the run's end
             case StageRetried():
                 again = f"again in {event.wait_seconds:.0f} s"
                 self._say(f"{plain.line(event.reason)}: {again}", "yellow")
@@ -210,6 +213,9 @@ class Console:
             self._say(f"  {box} {plain.line(task, 100)}  ({how})", "cyan")
         for task, why in event.needs_help:
             self._say(f"  needs help: {plain.line(task, 100)}: {plain.line(why)}", "yellow")
+        for asked in event.questions:
+            self._say(f"  asks: {plain.line(asked.task, 100)}: {plain.line(asked.text)}", "yellow")
+            self._say(f'    kern answer {asked.number} "…"')
         if event.stuck:
             self._say("open tasks remain, but none is ready:", "yellow")
             for task, why in event.stuck[:_MOST_SHOWN]:
@@ -302,6 +308,8 @@ def _cost(event: RunEnded) -> str:
 def _next(event: RunEnded) -> str:
     if event.needs_help or event.stuck:
         return "next: read the notes in SPEC.md, mend the task (delete a Blocked note), then: kern"
+    if event.questions:
+        return "next: answer what is asked, then: kern"
     if event.open_tasks:
         return f"next: kern {event.open_tasks} takes the other open tasks"
     return "all tasks are done: git log shows them"

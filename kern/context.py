@@ -18,8 +18,8 @@ CHARS_PER_TOKEN = 4
 
 # Which sections a stage gets (R14).
 SECTIONS: dict[Role, tuple[str, ...]] = {
-    Stage.RESEARCH: ("ATTEMPTS", "LEARNINGS", "COMMITS"),
-    Stage.IMPLEMENT: ("ATTEMPTS", "RESEARCH", "ANSWER", "LEARNINGS", "COMMITS"),
+    Stage.RESEARCH: ("ATTEMPTS", "SNAPSHOT", "LEARNINGS", "COMMITS"),
+    Stage.IMPLEMENT: ("ATTEMPTS", "RESEARCH", "ANSWER", "SNAPSHOT", "LEARNINGS", "COMMITS"),
     Stage.COMMIT: ("DIFF", "ANSWER", "COMMITS"),
     Aide.JUDGE: ("DIFF",),
     Aide.PLANNER: ("RED", "SPECS", "TASKS", "HISTORY", "LEARNINGS", "COMMITS"),

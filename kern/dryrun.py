@@ -1,5 +1,6 @@
 """What a run would do, in words; reads and computes, writes nothing."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from kern import (
@@ -47,10 +48,12 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
     lines.append(f"begins: {'fresh' if do is Do.SELECT else str(do).partition(': ')[2]}")
     checks = config.checks(parsed, task, settings)
     lines += _checks(checks)
+    state = [f"{probe.shown}\n[run before stages 1 and 2]" for probe in settings.probes]
+    lines += [f"state:  {plain.line(probe.shown, 160)}" for probe in settings.probes]
     briefs = Briefs(repo, papers, templates)
     for stage in () if mode is Tier.CONCLUDE else Stage:
         form = templates[stage]
-        prompt, exact = _prompt(briefs, stage, task, mode, checks, at)
+        prompt, exact = _prompt(briefs, stage, task, mode, checks, state, at)
         size = (
             f"{prompt.tokens} tokens" if exact else f"at most {_most(briefs, stage, task)} tokens"
         )
@@ -77,14 +80,21 @@ def _checks(checks: Checks) -> list[str]:
 
 
 def _prompt(
-    briefs: Briefs, stage: Stage, task: Task, mode: Tier, checks: Checks, at: Situation
+    briefs: Briefs,
+    stage: Stage,
+    task: Task,
+    mode: Tier,
+    checks: Checks,
+    state: Sequence[str],
+    at: Situation,
 ) -> tuple[Prompt, bool]:
     """The prompt as far as it is known now, and whether that is all of it."""
     first = at.files.get(Stage.RESEARCH)
     if stage is Stage.RESEARCH:
-        return briefs.research(task), True
+        return briefs.research(task, state), not state
     if stage is Stage.IMPLEMENT:
-        return briefs.implement(task, mode, said(first), checks), first is not None
+        prompt = briefs.implement(task, mode, said(first), checks, None, state)
+        return prompt, first is not None and not state
     head = briefs.repo.head().commit
     return briefs.commit(task, said(at.files.get(Stage.IMPLEMENT)), head, head), False
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from kern import plain
-from kern.spec import Kind, Marker, Spec, Task
+from kern.spec import Kind, Marker, Note, Spec, Task
 
 NOTE_LIMIT = 300  # characters
 
@@ -80,6 +80,14 @@ def annotate_all(text: str, wanted: Iterable[tuple[Task, Sequence[str]]]) -> str
     for after, task, notes in sorted(places, key=lambda place: (-place[0], -place[1].end)):
         margin = task.margin + " " * (len(task.bullet) + 1)
         _insert(lines, after, [margin + line for line in notes])  # upwards: lines stay true
+    return "\n".join(lines)
+
+
+def put_below(text: str, note: Note, line: str) -> str:
+    """Put a quote line right below a note, as far in as that."""
+    lines = text.split("\n")
+    above = lines[note.end - 1]
+    _insert(lines, note.end, [above[: len(above) - len(above.lstrip())] + line])
     return "\n".join(lines)
 
 

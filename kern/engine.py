@@ -152,7 +152,7 @@ class Loop:
                 told = True
             elif settled := self._patiently(partial(self.walk.perform, do, at)):
                 self.settled.append(settled)
-                if settled.outcome is not Outcome.DONE:
+                if settled.outcome not in (Outcome.DONE, Outcome.ASKED):
                     self.passed_over.add(settled.key)
                 self.sink(
                     TaskSettled(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from kern.agents.reply import Act
 from kern.pipeline import Outcome, Role
 from kern.proof import Result
+from kern.questions import Question
 from kern.request import Request
 
 
@@ -90,6 +91,16 @@ class AttemptNoted:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionNoted:
+    """A task waits for a person's answer."""
+
+    task: str
+    stage: Role
+    question: str
+    ref: str  # where the work so far is kept; empty where there is none
+
+
+@dataclass(frozen=True, slots=True)
 class TaskSettled:
     task: str
     outcome: Outcome
@@ -124,6 +135,14 @@ class GateStarted:
 @dataclass(frozen=True, slots=True)
 class GateEnded:
     result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeStarted:
+    """A command that tells a stage how things stand."""
+
+    name: str
+    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +194,7 @@ class RunEnded:
     exit_code: int
     stopped: str = ""  # where the next run goes on, if a person asked for the end
     commits: tuple[str, ...] = ()  # full hashes, one for each of `done`
+    questions: tuple[Question, ...] = ()  # that wait for an answer
     tokens: int = 0  # of all stages
 
 
@@ -187,11 +207,13 @@ Event = (
     | StageFailed
     | StageRetried
     | AttemptNoted
+    | QuestionNoted
     | TaskSettled
     | Learned
     | Planned
     | GateStarted
     | GateEnded
+    | ProbeStarted
     | LimitReset
     | Steered
     | Warned

@@ -1,15 +1,18 @@
-"""Runs the commands that must pass before a commit, and remembers how they ended on which tree."""
+"""Runs the commands that must pass before a commit, and remembers how they ended on which tree; and
+those that only tell how things stand.
+"""
 
 import hashlib
 import json
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kern import process, workspace
-from kern.config import Gate
+from kern.config import Gate, Probe
 from kern.errors import KernError
 from kern.proof import Result
 from kern.workspace import Scope
@@ -46,9 +49,20 @@ class Gates:
 
     def run(self, gate: Gate, tree: str) -> Result:
         """Run it on the working tree, which is `tree` now, and remember how it ended."""
-        place = self.log(gate)
+        result = replace(self._run(gate, self.log(gate)), strict=gate.strict)
+        self._red[_key(gate, tree)] = result.red
+        known = _read(self.scope)
+        known.pop(_key(gate, tree), None)  # or it would keep its old place among the newest
+        self._write({**known, _key(gate, tree): result.red})
+        return result
+
+    def look(self, probe: Probe) -> Result:
+        """Run a command that tells how things stand; nothing of it is remembered."""
+        return self._run(probe, self._log(probe.label))
+
+    def _run(self, command: Gate | Probe, place: Path) -> Result:
         ran = process.run(
-            ["sh", "-c", gate.command],
+            ["sh", "-c", command.command],
             cwd=self.root,
             env={
                 **process.surroundings(),
@@ -61,27 +75,24 @@ class Gates:
             mark=self.mark,
             tick=self.tick,
             limit=OUTPUT_LIMIT,
-            total=gate.timeout,
+            total=command.timeout,
         )
         ended = ran.timed_out or (ran.overflow and f"it printed more than {ran.overflow} bytes")
-        result = Result(
-            gate.label,
+        return Result(
+            command.label,
             None if ended else ran.code,
             f"{_end(place)}\n{ended}" if ended else _end(place),
             ran.seconds,
-            strict=gate.strict,
             log=str(place),
         )
-        self._red[_key(gate, tree)] = result.red
-        known = _read(self.scope)
-        known.pop(_key(gate, tree), None)  # or it would keep its old place among the newest
-        self._write({**known, _key(gate, tree): result.red})
-        return result
 
     def log(self, gate: Gate) -> Path:
         """All that it printed when it ran last."""
         name = re.sub(r"[^A-Za-z0-9]+", "-", gate.name)[:40]
-        return self.scope.folder / f"gate-{name or f'task-{_digest(gate)[:6]}'}.log"
+        return self._log(f"gate-{name or f'task-{_digest(gate)[:6]}'}")
+
+    def _log(self, name: str) -> Path:
+        return self.scope.folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', name)[:60]}.log"
 
     def made(self, paths: Iterable[str]) -> None:
         """Remember files that a gate made and left: what stands there is no person's work."""

@@ -13,7 +13,7 @@ def of(event: Event, *, root: str, branch: str, run: str) -> Notice | None:
     """The data of an event that calls for a person, else None. Keys are stable."""
     where = {"root": root, "branch": branch, "run": run}
     match event:
-        case TaskSettled(outcome=Outcome.SKIPPED | Outcome.BLOCKED):
+        case TaskSettled(outcome=Outcome.SKIPPED | Outcome.BLOCKED | Outcome.ASKED):
             said = {"task": event.task, "outcome": str(event.outcome), "why": event.detail}
             return {"event": "needs-help", **where, **said}
         case RunEnded():
@@ -29,6 +29,7 @@ def _ended(event: RunEnded) -> Notice:
         "done": [{"task": task, "commit": commit} for (task, _, _), commit in done],
         "needs_help": [{"task": task, "why": why} for task, why in event.needs_help],
         "waiting": [{"task": task, "why": why} for task, why in event.stuck],
+        "questions": [one._asdict() for one in event.questions],
         "open": event.open_tasks,
         "seconds": round(event.seconds, 3),
         "cost_usd": None if event.unpriced and not event.cost_usd else round(event.cost_usd, 6),
@@ -45,7 +46,7 @@ def words(notice: Notice) -> tuple[str, str]:
     if notice["event"] == "needs-help":
         said = f"{plain.line(notice['task'], 80)}: {plain.line(notice['why'], 120)}"
         return "kern: a task needs help", f"{where}\n{said}"
-    needing = [one["task"] for one in notice["needs_help"]]
+    needing = [one["task"] for one in (*notice["needs_help"], *notice["questions"])]
     title = f"kern: {len(notice['done'])} done"
     if needing:
         title += f", {len(needing)} need{'s' if len(needing) == 1 else ''} help"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kern import answer, experiment, filters, gates, guard, history, refs, workspace
+from kern import answer, experiment, filters, gates, guard, history, questions, refs, workspace
 from kern.documents import SPEC, Documents
 from kern.errors import KernError
 from kern.history import Commit
@@ -76,7 +76,7 @@ class Observer:
             if task.marker is Marker.DONE
             else Held.PENDING,
             done=done is not None,
-            research=_research(files.get(Stage.RESEARCH)),
+            research=_research(files.get(Stage.RESEARCH), task),
             noted=bool(task and task.of(Kind.RESEARCH)),
             saved=_saved(second),
             answered=_answered(files.get(Stage.COMMIT)),
@@ -256,13 +256,19 @@ def _start(start: StartRef | None, key: Key | None, attempt: int) -> Start:
     return Start.EARLIER if start.attempt < attempt else Start.LATER
 
 
-def _research(value: StageFile | None) -> Research:
+def _research(value: StageFile | None, task: Task | None) -> Research:
     if value is None:
         return Research.NONE
     if _kern(value).get("fault"):
         return Research.NO_TASK
-    code = answer.parse(Stage.RESEARCH, said(value)).code
-    return Research.NO_TASK if code is answer.Code.NO_TASK else Research.READY
+    told = answer.parse(Stage.RESEARCH, said(value))
+    match told.code:
+        case answer.Code.NO_TASK:
+            return Research.NO_TASK
+        case answer.Code.NEEDS_ANSWER if task and not questions.objection(task, told.reason):
+            return Research.ASKED
+        case _:  # a question too many stops nobody: what it found is handed on
+            return Research.READY
 
 
 def _saved(value: StageFile | None) -> Saved:

@@ -62,6 +62,7 @@ class Research(StrEnum):
     NONE = "none"
     READY = "ready"
     NO_TASK = "no task"
+    ASKED = "asked"
 
 
 class Saved(StrEnum):
@@ -73,6 +74,7 @@ class Saved(StrEnum):
     FAILED = "failed"
     DECOMPOSED = "decomposed"
     SKIPPED = "skipped"
+    ASKED = "asked"
 
 
 class Answered(StrEnum):
@@ -91,6 +93,7 @@ class Outcome(StrEnum):
     SKIPPED = "skipped"
     BLOCKED = "blocked"
     CONCLUDED = "concluded"  # an experiment that did not work: [x], and its lesson is kept
+    ASKED = "asked"  # waits for a person's answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,7 @@ class Do(StrEnum):
     ABANDON = "f: the task was taken away: keep the work, put the tree back"
     BOOK = "g: keep the attempt, put the tree back, note it"
     RELEASE = "h: decomposed or skipped: keep, put back, write"
+    ASK = "h: stage 2 asks a person: keep, put back, note the question"
     COMMIT = "i: stage 3"
     COMMIT_SELF = "i: stage 3 answered and did not commit: kern commits"
     REJECT = "i: stage 3 rejected: a failed attempt"
@@ -131,6 +135,7 @@ class Do(StrEnum):
     UNDO = "l: stage 2 was begun and its answer never saved: keep, put back"
     NOTE_RESEARCH = "m: write the research note"
     SKIP_UNFIT = "m: research found no task in it: skip"
+    ASK_FIRST = "m: research asks a person: note the question"
     IMPLEMENT = "m: stage 2"
     DECOMPOSE = "m: stage 2, to decompose"
     SKIP = "m: skip, the attempts are used up"
@@ -166,6 +171,8 @@ def _in_progress(facts: Facts) -> Do:
             return Do.BOOK
         case Saved.DECOMPOSED | Saved.SKIPPED:
             return Do.RELEASE
+        case Saved.ASKED:
+            return Do.ASK
         case Saved.PROVED if facts.answered is Answered.REJECTED:
             return Do.REJECT
         case Saved.PROVED if not facts.at_base:
@@ -190,6 +197,8 @@ def _ahead(facts: Facts) -> Do:
         return Do.RESEARCH
     if facts.research is Research.NO_TASK:
         return Do.SKIP_UNFIT
+    if facts.research is Research.ASKED:
+        return Do.ASK_FIRST
     if not facts.noted:
         return Do.NOTE_RESEARCH
     match mode:

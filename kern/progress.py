@@ -10,6 +10,7 @@ from kern.events import (
     Event,
     GateEnded,
     GateStarted,
+    ProbeStarted,
     RunStarted,
     StageFailed,
     StageFinished,
@@ -32,7 +33,7 @@ class Progress:
     number: int = 0  # of the task in this run
     tasks: int = 0  # that this run can take
     done: int = 0
-    unsettled: int = 0  # skipped or blocked
+    unsettled: int = 0  # skipped, blocked or asked
     work: str = ""  # the stage or gate under way; empty between them
     how: str = ""  # its model and attempt
     calls: tuple[str, ...] = ()  # the last ones of the stage
@@ -53,7 +54,7 @@ def after(so_far: Progress, event: Event) -> Progress:
             again = f", attempt {event.attempt}" if event.attempt > 1 else ""
             model = plain.line(event.model, 40)
             return _begun(so_far, stage(event), f" ({model}{again})")
-        case GateStarted():
+        case GateStarted() | ProbeStarted():
             return _begun(so_far, plain.line(event.name, 60))
         case Acted():
             return _acted(so_far, event.act)
@@ -65,7 +66,7 @@ def after(so_far: Progress, event: Event) -> Progress:
         case TaskSettled():
             if event.outcome is Outcome.DONE:
                 return replace(so_far, done=so_far.done + 1)
-            lost = event.outcome in (Outcome.SKIPPED, Outcome.BLOCKED)
+            lost = event.outcome in (Outcome.SKIPPED, Outcome.BLOCKED, Outcome.ASKED)
             return replace(so_far, unsettled=so_far.unsettled + lost)
         case _:
             return so_far

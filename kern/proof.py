@@ -12,6 +12,7 @@ from kern import plain
 UNVERIFIED = "unverified"
 TELLING = 160  # characters in a note
 KEPT_OUTPUT = 2000  # characters for the next attempt
+KEPT_STATE = 1000  # of what each snapshot command says
 # What differs between two runs of the same failure; counts stay, fewer failures are progress.
 _PASSING = re.compile(r"0x[0-9a-f]+|\d+:\d\d(?::\d\d)?|\d+(?:\.\d+)? ?(?:ms|s|sec|min)\b|\d+\.\d+")
 _CODES = {126: "cannot be executed", 127: "command not found"}
@@ -86,6 +87,16 @@ def evidence(result: Result) -> dict[str, Any]:
     """A red gate as stage2.json holds it."""
     end = plain.block(result.output)[-KEPT_OUTPUT:]
     return {"name": result.name, "code": result.code, "output": end}
+
+
+def state(result: Result, command: str) -> str:
+    """What a command of `[snapshot]` said, as a stage reads it."""
+    said = plain.block(result.output).strip()
+    end = said if len(said) <= KEPT_STATE else f"…{said[-KEPT_STATE:]}"
+    failed = "failed, " if result.red else ""
+    name = result.name.removeprefix("snapshot ")
+    head = f"{name} (`{plain.line(command, 200)}`): {failed}{result.how}"
+    return f"{head}:\n{end}" if end else f"{head}, nothing printed"
 
 
 def same_failure(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:

@@ -6,7 +6,7 @@ With a baseline: what was red before the task is not the task's fault.
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from kern import answer, config, index, proof, verdict, workspace
+from kern import answer, config, index, proof, questions, verdict, workspace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.committing import overlap
@@ -73,7 +73,7 @@ class Prover:
         for gate in unknown:
             self.caller.heed()
             self.sink(GateStarted(gate.label, gate.command, before=True))
-            with self._contained(gate, head, start):
+            with self.contained(gate.label, head, start):
                 result = self.gates.run(gate, start.tree)
             self.sink(GateEnded(result))
             if result.code in (126, 127):
@@ -89,8 +89,8 @@ class Prover:
             )
 
     @contextlib.contextmanager
-    def _contained(self, gate: Gate, head: Head, start: StartRef | None) -> Iterator[None]:
-        """A gate is a project's own command and may still do what nothing may do between stages."""
+    def contained(self, label: str, head: Head, start: StartRef | None) -> Iterator[None]:
+        """A command of the project, say a gate, may still do what nothing may do between stages."""
         papers = self.custody.take()
         staged = index.tree(self.repo)
         try:
@@ -98,10 +98,10 @@ class Prover:
         finally:
             self.custody.settle(papers, trusted=False)
             if start:
-                self.keeper.enforce(head, start, gate=gate.label)
+                self.keeper.enforce(head, start, gate=label)
             if lost := self.keeper.index_to(staged, head.commit):
                 self.keeper.warn(
-                    f"{gate.label}, or you, staged something: put back; git ls-tree -r {lost}"
+                    f"{label}, or you, staged something: put back; git ls-tree -r {lost}"
                 )
 
     # ---------------------------------------------------------------- after stage 2
@@ -117,6 +117,8 @@ class Prover:
         replied = answer.parse(Stage.IMPLEMENT, said(second))
         mode = due(at.facts)
         objection, facts = "", dict[str, object]()
+        if replied.code is answer.Code.NEEDS_ANSWER:
+            objection = questions.objection(task, replied.reason)
         if replied.code is answer.Code.SUCCESS and mode is Tier.IMPLEMENT:
             objection = self._objection(at, change, start, tree)
             if not objection:
@@ -201,7 +203,7 @@ class Prover:
         self.caller.heed()
         before = self.snapshots.take(start)
         self.sink(GateStarted(gate.label, gate.command))
-        with self._contained(gate, at.head, at.start):
+        with self.contained(gate.label, at.head, at.start):
             result = self.gates.run(gate, before).against(self.gates.known(gate, start))
         strayed = self.repo.changed(before, self.snapshots.take(start))
         if strayed.keys() & change.keys():
@@ -260,7 +262,7 @@ class Prover:
         results: list[Result] = []
         for gate in gates:
             self.sink(GateStarted(gate.label, gate.command))
-            with self._contained(gate, self.repo.head(), None):
+            with self.contained(gate.label, self.repo.head(), None):
                 results.append(self.gates.run(gate, self.snapshots.take()))
             self.sink(GateEnded(results[-1]))
         return results

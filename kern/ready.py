@@ -23,9 +23,9 @@ def prepare(folder: Path, *, empty: bool = False) -> tuple[Repo, Documents, Spec
     papers = Documents(found.root)
     parsed = tasks(found, papers, empty=empty)
     settings = papers.settings()
-    if (settings.gates or settings.final) and found.ignored(FILE):
+    if (settings.gates or settings.final or settings.probes) and found.ignored(FILE):
         raise UsageError(
-            f"git ignores {FILE}: an agent could change unseen what it is measured by",
+            f"git ignores {FILE}: an agent could change unseen what it is measured by and told",
             hint=f"take {FILE} out of .gitignore; it need not be committed",
         )
     return found, papers, parsed, settings
@@ -68,8 +68,8 @@ def _listed(faults: tuple[Diagnostic, ...]) -> str:
 
 
 def commands(parsed: Spec, settings: Settings) -> tuple[str, ...]:
-    """What this repository makes kern run: the project's gates and those of its open tasks, and the
-    command that notifies.
+    """What this repository makes kern run: the project's gates and those of its open tasks, what
+    tells how things stand, and the command that notifies.
     """
     own = {
         gate.shown: None
@@ -84,6 +84,7 @@ def commands(parsed: Spec, settings: Settings) -> tuple[str, ...]:
     more = len(shown) - MOST_COMMANDS
     return (
         *([f"notify: {settings.notify}"] if settings.notify else []),
+        *(f"snapshot {probe.shown}" for probe in settings.probes),
         *shown[:MOST_COMMANDS],
         *([f"and {more} more gates in SPEC.md"] if more > 0 else []),
     )

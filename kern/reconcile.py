@@ -29,7 +29,7 @@ def spec(before: str, after: str | None, *, trusted: bool) -> tuple[str, list[st
     text, told = _restore_notes(before, old, text)
     said += told
     if not trusted:
-        for rule in (_strike_attempts, _restore_markers):
+        for rule in (_strike_notes, _tell_answers, _restore_markers):
             text, told = rule(before, old, text)
             said += told
         if hidden := _hidden(before, old, text):
@@ -135,29 +135,50 @@ def _restore_notes(before: str, old: Spec, text: str) -> tuple[str, list[str]]:
 def _lines(note: Note) -> list[str]:
     if note.kind is Kind.RESEARCH:
         return [f"> **{note.kind}:**", *(f">   {line}" for line in note.text.splitlines() if line)]
-    if note.kind in (Kind.GATE, Kind.JUDGE):  # a person's, of any length
+    if note.kind in (Kind.GATE, Kind.JUDGE, Kind.ANSWER):  # a person's, of any length
         return [f"> **{note.kind}:** {note.text}"]
     return [edit.note(note.kind, note.text, note.number)]
 
 
-def _strike_attempts(before: str, old: Spec, text: str) -> tuple[str, list[str]]:
-    """An attempt note of the agent's own would count as one of kern's, which is written later."""
-    found = {new.line: key for key, new in _matches(before, old, text, parse(text)).items()}
-    had = {task.key: {note.text for note in task.of(Kind.ATTEMPT)} for task in old.tasks}
-    strays = [
-        (note.line, task.text)
-        for task in parse(text).tasks
-        for note in task.of(Kind.ATTEMPT)
-        if task.line in found and note.text not in had[found[task.line]]
-    ]
+def _strike_notes(before: str, old: Spec, text: str) -> tuple[str, list[str]]:
+    """An attempt or a question of the agent's own would count as one of kern's, which is written
+    later.
+    """
+    strays = _new_notes(before, old, text, Kind.ATTEMPT, Kind.QUESTION)
     if not strays:
         return text, []
     lines = text.split("\n")
-    if len(lines) in {line for line, _ in strays}:  # the file ended in it, without a line end
+    struck = {note.line for _, note in strays}
+    if len(lines) in struck:  # the file ended in it, without a line end
         lines[-2] = lines[-2].removesuffix("\r")
-    struck = {line - 1 for line, _ in strays}
-    kept = [line for number, line in enumerate(lines) if number not in struck]
-    return "\n".join(kept), [f"attempt note that kern did not write struck: {t}" for _, t in strays]
+    kept = [line for number, line in enumerate(lines, 1) if number not in struck]
+    return "\n".join(kept), [
+        f"{note.kind.lower()} note that kern did not write struck: {task.text}"
+        for task, note in strays
+    ]
+
+
+def _tell_answers(before: str, old: Spec, text: str) -> tuple[str, list[str]]:
+    """A person may answer while an agent runs, and nothing tells their line from the agent's."""
+    return text, [
+        f"answered while an agent ran; if it was not you, delete it in SPEC.md: {task.text}: "
+        f"{note.text}"
+        for task, note in _new_notes(before, old, text, Kind.ANSWER)
+    ]
+
+
+def _new_notes(before: str, old: Spec, text: str, *kinds: Kind) -> list[tuple[Task, Note]]:
+    """Those under tasks that were there before."""
+    now = parse(text)
+    found = {new.line: key for key, new in _matches(before, old, text, now).items()}
+    had = {task.key: {(note.kind, note.text) for note in task.notes} for task in old.tasks}
+    return [
+        (task, note)
+        for task in now.tasks
+        if task.line in found
+        for note in task.notes
+        if note.kind in kinds and (note.kind, note.text) not in had[found[task.line]]
+    ]
 
 
 def _restore_markers(before: str, old: Spec, text: str) -> tuple[str, list[str]]:

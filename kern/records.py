@@ -16,6 +16,8 @@ from kern.events import (
     Learned,
     LimitReset,
     Planned,
+    ProbeStarted,
+    QuestionNoted,
     RunEnded,
     RunStarted,
     StageFailed,
@@ -67,6 +69,9 @@ def of(event: Event) -> list[dict[str, Any]]:
         case AttemptNoted():
             said = {"attempt": event.number, "reason": event.reason, "ref": event.ref}
             return [{"kind": "attempt", "task": event.task, **said}]
+        case QuestionNoted():
+            said = {"stage": str(event.stage), "text": event.question, "ref": event.ref}
+            return [{"kind": "question", "task": event.task, **said}]
         case GateEnded(result):
             said = {"gate": result.name, "code": result.code, "red": result.red}
             tail = result.output[-_LONGEST:] if result.red else ""
@@ -88,7 +93,7 @@ def of(event: Event) -> list[dict[str, Any]]:
             if event.interrupted:
                 rows.insert(0, {"kind": "error", "text": event.interrupted})
             return rows
-        case Acted() | Warned() | Traced() | Waiting() | GateStarted():
+        case Acted() | Warned() | Traced() | Waiting() | GateStarted() | ProbeStarted():
             return []
         case _ as never:
             assert_never(never)

@@ -78,6 +78,15 @@ def write_start(
     repo: Repo, head: Head, tree: str, index: str, guard: str, key: Key, attempt: int
 ) -> StartRef:
     """Remember what stage 2 begins with, before its process exists."""
+    start = begun(repo, head, tree, index, guard, key, attempt)
+    repo.git("update-ref", start.ref, start.commit)
+    return start
+
+
+def begun(
+    repo: Repo, head: Head, tree: str, index: str, guard: str, key: Key, attempt: int
+) -> StartRef:
+    """The same as a value alone: nothing stands yet that a later run would see."""
     # The task in ASCII for kern, whatever bytes its text holds, and as text for people.
     exact = json.dumps([key.parent, key.text, key.nth])
     staged = repo.commit_object(index, (), "index\n")
@@ -86,7 +95,6 @@ def write_start(
     message = f"before attempt {attempt}\n\n{shown}\n"
     commit = repo.commit_object(tree, (head.commit, staged, guarded), message)
     ref = f"{START}/{repo.worktree}/{head.name}/@"
-    repo.git("update-ref", ref, commit)
     return StartRef(ref, commit, tree, head.commit, staged, guarded, key, attempt)
 
 

@@ -7,7 +7,7 @@ from kern import plain
 from kern.proof import UNVERIFIED
 from kern.records import Record
 
-NOTHING = ("skipped", "blocked")
+NOTHING = ("skipped", "blocked", "asked")
 _OF_A_RUN = ("time", "run", "branch")
 
 

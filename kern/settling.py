@@ -5,9 +5,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kern import answer, edit, experiment, plain, proof, refs, verdict, workspace
+from kern import answer, edit, experiment, plain, proof, questions, refs, verdict, workspace
 from kern.documents import LEARNINGS, Documents, decode
-from kern.events import AttemptNoted, Learned, Sink
+from kern.events import AttemptNoted, Learned, QuestionNoted, Sink
 from kern.history import Commit
 from kern.keeper import Keeper
 from kern.observe import Situation, StageFile, lesson, named, said, trees
@@ -139,18 +139,12 @@ class Settling:
 
     def release(self, at: Situation, *, exhausted: bool = False) -> Settled:
         """Row h, and a skip without a process: keep, put back, drop the ref, then one write."""
-        key, task = opened(at)
+        _, task = opened(at)
         second = at.files.get(Stage.IMPLEMENT)
         outcome, reason = Outcome.SKIPPED, ""
         titles: tuple[str, ...] = ()
         if second is not None and at.facts.saved in (Saved.DECOMPOSED, Saved.SKIPPED):
-            start, tree = trees(second)
-            if start != tree:
-                self.keeper.keep(key, f"{at.attempt}-stopped", tree, self._before(at))
-                old = {path: entries[0] for path, entries in self.repo.changed(start, tree).items()}
-                put_back(self.keeper, at, old, known=tree)
-            if at.start:
-                self.keeper.index_back(at.start)
+            self._put_aside(at, "stopped")
             reason = str(second["kern"]["outcome"]).partition(": ")[2]
             exhausted = due(at.facts) is not Tier.IMPLEMENT
             if at.facts.saved is Saved.DECOMPOSED:
@@ -191,6 +185,42 @@ class Settling:
         sweep(self.scope)
         detail = f"{len(titles)} subtasks" if titles else reason
         return Settled(key.text, outcome, detail, key)
+
+    def ask(self, at: Situation) -> Settled:
+        """Rows h and m, a question: keep, put back, drop the ref, then one write. No attempt, no
+        skip: the task waits for its answer.
+        """
+        key, _ = opened(at)
+        stage, ref = Stage.RESEARCH, ""
+        if at.facts.saved is Saved.ASKED:
+            stage, ref = Stage.IMPLEMENT, self._put_aside(at, "asked")
+            question = str(at.files[stage]["kern"]["outcome"]).partition(": ")[2]
+        else:
+            question = answer.parse(stage, said(at.files[stage])).reason
+        drop_start(self.repo, at)
+
+        def apply(text: str, _: Spec, found: Task) -> str:
+            text = edit.mark(text, found, Marker.PENDING)
+            waits = questions.pending(found)
+            there = waits is not None and questions.same(question, waits)
+            return text if there else edit.annotate(text, found, [questions.note(question, ref)])
+
+        self.papers.edit_task(key, apply)
+        sweep(self.scope)
+        self.sink(QuestionNoted(key.text, stage, question, ref))
+        return Settled(key.text, Outcome.ASKED, question, key)
+
+    def _put_aside(self, at: Situation, name: str) -> str:
+        """Keep what stage 2 changed, and put the tree back; the ref, if there was anything."""
+        start, tree = trees(at.files[Stage.IMPLEMENT])
+        ref = ""
+        if start != tree:
+            ref = self.keeper.keep(opened(at)[0], f"{at.attempt}-{name}", tree, self._before(at))
+            old = {path: entries[0] for path, entries in self.repo.changed(start, tree).items()}
+            put_back(self.keeper, at, old, known=tree)
+        if at.start:
+            self.keeper.index_back(at.start)
+        return ref
 
 
 def red_gate(scope: Scope, key: Key, attempt: int) -> Mapping[str, Any] | None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from kern import markdown
+
 EXAMPLE = "- [ ] Add a --version flag that prints the version from pyproject.toml"
 
 
@@ -28,6 +30,8 @@ class Kind(StrEnum):
     AFTER = "After"
     GATE = "Gate"
     JUDGE = "Judge"
+    QUESTION = "Question"
+    ANSWER = "Answer"
 
 
 _KINDS = {str(kind): kind for kind in Kind}
@@ -144,13 +148,10 @@ _ITEM = re.compile(
     r"(?:[ \t]+(?P<text>.*)|\r?$)"
 )
 _NOTE = re.compile(r"\*\*([A-Z][a-z]+)(?: (\d{1,9}))?:\*\*[ \t]*(.*)")
-_FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})")
 _MARKERS = {" ": Marker.PENDING, "~": Marker.ACTIVE, "x": Marker.DONE, "X": Marker.DONE}
 _GLUED = re.compile(r"[-*+](?:\[[ ~xX]\][ \t]+\S|[ \t]+\[[ ~x]\][A-Za-z])")
 _CHECK = re.compile(r">\s*\*\*(?:Gate|Judge):\*\*")
 _NEARLY = re.compile(r">\s*\*{0,2}(?:gates?|judges?)\b", re.I)
-_BULLET = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
-_BULLETS = frozenset("-*+0123456789")
 
 
 def parse(text: str) -> Spec:
@@ -179,7 +180,7 @@ class _Reader:
         if self.closer:
             self._take_hidden(number, line, stripped)
             return
-        if stripped[0] in _BULLETS and (match := _ITEM.match(line)):
+        if stripped[0] in markdown.BULLETS and (match := _ITEM.match(line)):
             marker, title = _MARKERS.get(match["mark"]), (match["text"] or "").strip()
             if marker is None:
                 self.diagnostics.append(Diagnostic(number, _malformed(match["mark"])))
@@ -189,7 +190,7 @@ class _Reader:
         if _GLUED.match(stripped):
             said = "a task needs a space before and after its brackets: - [ ] text"
             self.diagnostics.append(Diagnostic(number, said))
-        closer = _opens(stripped)
+        closer = markdown.opens(stripped)
         self._own(number, line, stripped)
         if closer:
             self.closer, self.opened, self.hidden = closer, number, 0
@@ -208,7 +209,7 @@ class _Reader:
 
     def _open_task(self, number: int, match: re.Match[str], marker: Marker, title: str) -> None:
         margin, bullet = match["margin"], match["bullet"]
-        indent = _columns(margin)
+        indent = markdown.columns(margin)
         self._leave(indent)
         parent = self.stack[-1] if self.stack else None
         if parent is not None:
@@ -233,7 +234,7 @@ class _Reader:
     def _own(self, number: int, line: str, stripped: str, *, inside: bool = False) -> None:
         """`inside` a fence or comment a line belongs to what the opening line belonged to."""
         if not inside:
-            self._leave(_columns(line[: len(line) - len(stripped)]))
+            self._leave(markdown.columns(line[: len(line) - len(stripped)]))
             if _NEARLY.match(stripped) and not (self.stack and _CHECK.match(stripped)):
                 said = "this is no check: write > **Gate:** … below its task, indented"
                 self.diagnostics.append(Diagnostic(number, said))
@@ -296,23 +297,6 @@ class _Reader:
                 )
             )
         return Spec(tuple(tasks), tuple(self.diagnostics), unclosed)
-
-
-def _opens(stripped: str) -> str:
-    """What will close the fence or comment that the line opens, by itself or as a list item."""
-    if stripped[0] in _BULLETS and (item := _BULLET.match(stripped)):
-        stripped = stripped[item.end() :]
-    if stripped.startswith("<!--"):
-        return "" if "-->" in stripped else "-->"
-    if stripped.startswith(("```", "~~~")) and (fence := _FENCE.match(stripped.rstrip())):
-        return fence[1] or fence[2]
-    return ""
-
-
-def _columns(margin: str) -> int:
-    if "\t" in margin or "\ufeff" in margin:
-        return len(margin.replace("\ufeff", "").expandtabs(4))
-    return len(margin)
 
 
 def _malformed(mark: str) -> str:

@@ -15,6 +15,7 @@ from kern import (
     journal,
     lock,
     plain,
+    questions,
     reading,
     repo,
     report,
@@ -120,6 +121,9 @@ def _task(
         "text": task.text,
         "attempts": task.attempts if noted else 0,
         "skipped": len(task.of(Kind.SKIPPED)) if noted else 0,
+        "question": questions.words(asked)
+        if noted and (asked := questions.pending(task))
+        else None,
         "tier": str(_tier(task) if noted else Tier.IMPLEMENT),
         "blocker": (why or None) if task.marker is Marker.PENDING else None,
         "cost_usd": round(sum(known), 6) if known else None,
@@ -141,6 +145,8 @@ def _help(number: int, task: Task, why: str) -> dict[str, Any] | None:
     skips = task.of(Kind.SKIPPED)
     if task.of(Kind.BLOCKED):
         do = f"mend it, delete its Blocked line in {SPEC}, then: kern"
+    elif questions.pending(task):
+        do = f'kern answer {number} "…"'
     elif why.startswith(choice.UNKNOWN):
         do = f"correct its After line in {SPEC}"
     elif skips:
@@ -214,7 +220,7 @@ def text(found: Mapping[str, Any]) -> str:
     if found["help"]:
         lines += ["", "needs help:"]
         for one in found["help"][:_SHOWN]:
-            lines.append(f"{one['number']:4}  {plain.line(one['why'], 200)}")
+            lines.append(f"{one['number']:4}  {plain.line(one['why'], 400)}")
             lines.append(f"      {one['do']}")
         lines += _more(len(found["help"]) - _SHOWN, "kern status --json | jq .help")
     lines += [

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kern import choice
+from kern import choice, questions
 from kern.events import RunEnded
 from kern.pipeline import Outcome
-from kern.spec import Key, Marker, Spec
+from kern.spec import Key, Kind, Marker, Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,9 @@ def of(
         for key, one in last.items()
         if one.outcome in (Outcome.SKIPPED, Outcome.BLOCKED) and key not in done
     )
+    asked = questions.waiting(parsed) if parsed else ()
     stuck = _stuck(parsed) if parsed and not error and not choice.select(parsed) else ()
-    failed = 1 if needs or stuck else 0
+    failed = 1 if needs or stuck or asked else 0
     committed = [one for one in settled if one.outcome is Outcome.DONE]
     return RunEnded(
         done=tuple((one.task, one.detail, one.proved) for one in committed),
@@ -56,6 +57,7 @@ def of(
         ),
         needs_help=needs,
         stuck=stuck,
+        questions=asked,
         open_tasks=len(tasks) - len(done) if parsed else None,
         seconds=seconds,
         cost_usd=cost_usd,
@@ -69,10 +71,15 @@ def of(
 
 
 def _stuck(parsed: Spec) -> tuple[tuple[str, str], ...]:
-    """Open tasks of which none is ready, each with what it waits for."""
+    """Open tasks of which none is ready, each with what it waits for; a question is not among it,
+    and told by itself.
+    """
     blocker = choice.blockers(parsed)
     return tuple(
         (task.text, why)
         for task in parsed.tasks
-        if task.marker is not Marker.DONE and (why := blocker(task)) and why != choice.OPEN_SUBTASKS
+        if task.marker is not Marker.DONE
+        and (why := blocker(task))
+        and why != choice.OPEN_SUBTASKS
+        and (task.of(Kind.BLOCKED) or not questions.pending(task))
     )

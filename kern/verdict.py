@@ -8,9 +8,11 @@ from kern.pipeline import Saved, Tier
 def decide(said: Answer, task: str, mode: Tier, *, subtask: bool, objection: str) -> str:
     """The outcome as stage2.json holds it: a word of `Saved`, with a reason where it has one.
 
-    `objection` is what the other witnesses hold against a SUCCESS.
+    `objection` is what stands against a SUCCESS or a question.
     """
     parts = subtasks(said, task)
+    if said.code is Code.NEEDS_ANSWER and not objection:
+        return f"{Saved.ASKED}: {said.reason}"
     if mode is Tier.DECOMPOSE:
         if said.code is Code.DECOMPOSED and parts:
             return Saved.DECOMPOSED
@@ -18,7 +20,7 @@ def decide(said: Answer, task: str, mode: Tier, *, subtask: bool, objection: str
     match said.code:
         case Code.SUCCESS if not objection:
             return Saved.PROVED
-        case Code.SUCCESS:
+        case Code.SUCCESS | Code.NEEDS_ANSWER:
             return f"{Saved.FAILED}: {objection}"
         case Code.DECOMPOSED if subtask:
             return f"{Saved.FAILED}: a subtask cannot be split again"

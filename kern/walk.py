@@ -8,7 +8,7 @@ never on disk before HEAD has it, and work is kept, then put back, then noted.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from kern import answer, edit, guard, index, plain, reconcile, refs, verdict, workspace
+from kern import answer, edit, guard, index, plain, questions, reconcile, refs, verdict, workspace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.choice import select
@@ -21,6 +21,7 @@ from kern.events import Sink
 from kern.keeper import Keeper, some
 from kern.observe import Observer, Situation, named, naming, said
 from kern.pipeline import Do, Role, Stage, Tier, due
+from kern.probing import Prober
 from kern.proving import Prover
 from kern.recovery import Recovery, elsewhere
 from kern.refs import StartRef
@@ -72,6 +73,7 @@ class Walk:
             caller,
             sink,
         )
+        self.prober = Prober(self.prover)
 
     def look(self) -> Situation:
         if unclosed := self.papers.spec()[1].unclosed:
@@ -116,6 +118,8 @@ class Walk:
                 self.settling.book(at)
             case Do.RELEASE | Do.SKIP_UNFIT:
                 return self.settling.release(at)
+            case Do.ASK | Do.ASK_FIRST:
+                return self.settling.ask(at)
             case Do.SKIP:
                 return self.settling.release(at, exhausted=True)
             case Do.CONCLUDE:
@@ -162,6 +166,7 @@ class Walk:
         key, task = opened(at)
         began = now()
         before = self.snapshots.take()
+        state = self.prober.before_research(at, before)
         papers = self.custody.take()
 
         def settle(reply: Reply) -> None:
@@ -172,7 +177,7 @@ class Walk:
 
         outcome = self.caller.call(
             Stage.RESEARCH,
-            self.briefs.research(task),
+            self.briefs.research(task, state),
             self.briefs.templates[Stage.RESEARCH].model,
             task=key.text,
             attempt=at.attempt,
@@ -181,6 +186,10 @@ class Walk:
         assert outcome is not None
         self._name_strangers(before)
         self.custody.settle(papers, trusted=True)
+        told = answer.parse(Stage.RESEARCH, outcome.reply.text)
+        asked = told.reason if told.code is answer.Code.NEEDS_ANSWER else ""
+        if asked and (why := questions.objection(task, asked)):
+            self.keeper.warn(f"research: {why}; stage 2 goes on with what it found")
         self._save(outcome, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
 
     def _undo_research(self, at: Situation, before: str, tools: Sequence[str]) -> None:
@@ -237,11 +246,11 @@ class Walk:
         try:
             if mode is Tier.IMPLEMENT:
                 self.prover.baseline(at.head, start, settings.gates)
+            state = self.prober.look(settings.probes, at.head, start)
+            checks = self.prover.checks(task, settings)
             outcome = self.caller.call(
                 Stage.IMPLEMENT,
-                self.briefs.implement(
-                    task, mode, said(researched), self.prover.checks(task, settings), red
-                ),
+                self.briefs.implement(task, mode, said(researched), checks, red, state),
                 self.briefs.templates[Stage.IMPLEMENT].model,
                 task=key.text,
                 attempt=at.attempt,

@@ -17,6 +17,7 @@ from tests.conftest import Fake, Git, Inline, Kern, Ran
 
 Typed = Callable[..., Ran]
 READY = "- Files: a.txt\n- Pattern: a.txt:1\n\nREADY"
+ALL = "{TASK} {ATTEMPTS} {SNAPSHOT} {LEARNINGS} {COMMITS}"
 
 
 @pytest.fixture
@@ -431,11 +432,11 @@ def test_200_mb_of_output_are_cut_off_in_little_memory(
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("---\nmodel: opus\n---\n{TASK} {LEARNINGS} {COMMITS}", "{ATTEMPTS}"),
-        ("---\nmodel: opus\n---\n{TASK} {ATTEMPTS} {LEARNINGS} {COMMITS} {DIFF}", "{DIFF}"),
-        ("{TASK} {ATTEMPTS} {LEARNINGS} {COMMITS}", "no model"),
-        ("---\nmodel:\n---\n{TASK} {ATTEMPTS} {LEARNINGS} {COMMITS}", "no model"),
-        ("---\nmodel: opus\ntools: all\n---\n{TASK} {ATTEMPTS} {LEARNINGS} {COMMITS}", "tools"),
+        ("---\nmodel: opus\n---\n{TASK} {SNAPSHOT} {LEARNINGS} {COMMITS}", "{ATTEMPTS}"),
+        (f"---\nmodel: opus\n---\n{ALL} {{DIFF}}", "{DIFF}"),
+        (ALL, "no model"),
+        (f"---\nmodel:\n---\n{ALL}", "no model"),
+        (f"---\nmodel: opus\ntools: all\n---\n{ALL}", "tools"),
         ("", "no model"),
     ],
     ids=["lacking", "unknown", "no front matter", "empty model", "unknown setting", "empty"],

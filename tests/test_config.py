@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kern import config, proposing
-from kern.config import Gate, Settings, Timeouts
+from kern.config import Gate, Probe, Settings, Timeouts
 from kern.errors import UsageError
 from kern.pipeline import Aide, Role, Stage
 from kern.spec import parse
@@ -43,6 +43,30 @@ def test_every_setting_is_read() -> None:
         Gate("check", "make check", 120),
         Gate("slow", "make e2e", 1800, strict=True),
     )
+
+
+def test_snapshot_commands_are_read_like_gates() -> None:
+    found = config.parse(
+        "[snapshot]\nport = ' echo 8080 '\nrows = { run = 'wc -l db', timeout = '1m' }\n"
+    )
+    assert found.probes == (Probe("port", "echo 8080", 20), Probe("rows", "wc -l db", 60))
+    assert config.parse("[gates]\nsnapshot = 'make snapshot'\n").gates[0].name == "snapshot"
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("port = 1", "snapshot.port must be a command"),
+        ("port = ''", "snapshot.port must be a command"),
+        ("port = { run = 'a', strict = true }", "unknown setting snapshot.port.strict"),
+        ("port = { run = 'a', timeout = 'x' }", "snapshot.port.timeout must be seconds"),
+        ("max_wait = '1h'", "max_wait stands below [snapshot]: it is no command"),
+    ],
+)
+def test_a_broken_snapshot_command_is_named(entry: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        config.parse(f"[snapshot]\n{entry}\n")
+    assert said in str(caught.value) and caught.value.hint
 
 
 def test_a_tasks_notes_are_its_gates_and_its_judges_questions() -> None:

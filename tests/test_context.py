@@ -22,9 +22,9 @@ EXEMPT: dict[Role, dict[str, str]] = {
 }
 # The table of R14: which texts each stage is given.
 GIVEN: dict[Role, set[str]] = {
-    Stage.RESEARCH: {"TASK", "ATTEMPTS", "LEARNINGS", "COMMITS"},
+    Stage.RESEARCH: {"TASK", "ATTEMPTS", "SNAPSHOT", "LEARNINGS", "COMMITS"},
     Stage.IMPLEMENT: {
-        *("TASK", "MODE", "ATTEMPTS", "RESEARCH", "ANSWER", "LEARNINGS", "COMMITS"),
+        *("TASK", "MODE", "ATTEMPTS", "RESEARCH", "ANSWER", "SNAPSHOT", "LEARNINGS", "COMMITS"),
     },
     Stage.COMMIT: {"TASK", "TRAILER", "DIFF", "ANSWER", "COMMITS"},
     Aide.JUDGE: {"TASK", "CRITERION", "DIFF"},
@@ -203,7 +203,7 @@ def test_texts_come_out_as_they_went_in(stage: Stage, odd: str) -> None:
 
 def test_what_is_absent_is_called_none() -> None:
     prompt = filled(Stage.RESEARCH, ATTEMPTS=[], LEARNINGS=["", "\n\n"])
-    assert [section(prompt, name) for name in SECTIONS[Stage.RESEARCH]] == ["none"] * 3
+    assert [section(prompt, name) for name in SECTIONS[Stage.RESEARCH]] == ["none"] * 4
     assert (prompt.injected, prompt.left_out) == (0, ())
 
 

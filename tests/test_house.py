@@ -19,10 +19,10 @@ PACKAGE = TOP / "kern"
 
 # Arrows point down: a module imports from its own layer or from one below.
 LAYERS: dict[str, tuple[str, ...]] = {
-    "words": ("spec", "plain", "errors"),
+    "words": ("spec", "markdown", "plain", "errors"),
     "core": (
         *("pipeline", "answer", "verdict", "context", "replies", "edit", "reconcile", "events"),
-        *("choice", "summary", "trace", "config", "proof", "proposing"),
+        *("choice", "questions", "summary", "trace", "config", "proof", "proposing"),
         *("records", "report", "budget", "progress", "planning", "experiment"),
         *("agents.claude", "agents.claude_stream", "agents.reply"),
         *("request", "notices", "timeline", "markup", "chart", "sheet", "page"),
@@ -35,7 +35,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "stages": ("stages", "committing", "briefs", "observe", "keeper", "custody"),
     "engine": (
-        *("engine", "ready", "walk", "proving", "settling", "recovery"),
+        *("engine", "ready", "walk", "proving", "probing", "settling", "recovery"),
         *("planner", "session", "reviews"),
     ),
     "edge": (

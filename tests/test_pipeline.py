@@ -36,7 +36,7 @@ Decided = list[tuple[Facts, Do]]
 
 @pytest.fixture(scope="module")
 def decided() -> Decided:
-    """What is decided on each of some 600,000 combinations; attempts below, at the limit."""
+    """What is decided on each of some 900,000 combinations; attempts below, at the limit."""
     both = (False, True)
     every: Iterable[tuple[Any, ...]] = product(
         *(both, both, Start, Held, both, both, Research, both, Saved, Answered, both),
@@ -56,7 +56,7 @@ ROWS: tuple[Row, ...] = (
     ("e", lambda f: not f.active and f.held is Held.DONE),
     ("f", lambda f: not f.active or f.start is Start.OTHER),
     ("g", lambda f: f.saved is Saved.FAILED),
-    ("h", lambda f: f.saved in (Saved.DECOMPOSED, Saved.SKIPPED)),
+    ("h", lambda f: f.saved in (Saved.DECOMPOSED, Saved.SKIPPED, Saved.ASKED)),
     # A rejection holds on any base: what it was said of is W.
     ("i", lambda f: f.saved is Saved.PROVED and (f.at_base or f.answered is Answered.REJECTED)),
     ("j", lambda f: f.saved is Saved.PROVED),
@@ -104,7 +104,7 @@ def test_no_stage_runs_again_whose_answer_counts(decided: Decided) -> None:
 
 def test_nothing_begins_while_a_start_ref_calls_for_cleaning_up(decided: Decided) -> None:
     starts = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT, Do.DECOMPOSE, Do.SKIP, Do.SKIP_UNFIT)
-    fresh = when(decided, *starts, Do.CONCLUDE)
+    fresh = when(decided, *starts, Do.CONCLUDE, Do.ASK_FIRST)
     assert all(f.start in (Start.NONE, Start.EARLIER) for f in fresh)
     assert all(f.start is Start.NONE for f in when(decided, Do.SELECT))
 
@@ -133,6 +133,12 @@ def test_what_a_person_ticked_is_taken_over_only_with_a_saved_answer(decided: De
     assert all(f.held is Held.DONE for f in when(decided, Do.TAKE_OVER, Do.REMARK))
 
 
+def test_a_question_is_asked_only_by_the_stage_that_has_it(decided: Decided) -> None:
+    assert all(f.saved is Saved.ASKED and f.active for f in when(decided, Do.ASK))
+    assert all(f.research is Research.ASKED for f in when(decided, Do.ASK_FIRST))
+    assert all(f.saved is Saved.NONE for f in when(decided, Do.ASK_FIRST))
+
+
 def test_the_second_full_failure_needs_a_person() -> None:
     assert skipped(0, exhausted=True) is Outcome.SKIPPED
     assert skipped(1, exhausted=True) is Outcome.BLOCKED
@@ -148,11 +154,12 @@ REPLIES = (
     Answer(Code.DECOMPOSED, subtasks=PARTS),
     Answer(Code.DECOMPOSED),
     Answer(Code.SKIPPED, "no key"),
+    Answer(Code.NEEDS_ANSWER, "which one?"),
     Answer(Code.UNCLEAR, "said something else"),
 )
-OBJECTIONS = ("", "nothing changed")
+OBJECTIONS = ("", "nothing changed, or asked before")
 Step = tuple[Do, str]
-ENDS = (Do.FINISH, Do.RELEASE, Do.SKIP, Do.SKIP_UNFIT)
+ENDS = (Do.FINISH, Do.RELEASE, Do.SKIP, Do.SKIP_UNFIT, Do.ASK, Do.ASK_FIRST)
 
 
 def walks(facts: Facts, walked: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:
@@ -170,7 +177,7 @@ def after_step(do: Do, facts: Facts) -> list[tuple[str, Facts | None]]:
         case Do.SELECT:
             return [("", replace(facts, active=True))]
         case Do.RESEARCH:
-            found = (Research.READY, Research.NO_TASK)
+            found = (Research.READY, Research.NO_TASK, Research.ASKED)
             return [(word, replace(facts, research=word)) for word in found]
         case Do.NOTE_RESEARCH:
             return [("", replace(facts, noted=True))]
@@ -358,6 +365,9 @@ STORIES = {
     "rejected, then good": Story(commit=("rejects", "good")),
     "a hook refuses, then good": Story(commit=("hooked", "good")),
     "no task": Story(research=Research.NO_TASK, ends="skipped"),
+    "asks a person": Story(("asks",), ends="asked"),
+    "fails, then asks a person": Story(("fails", "asks"), ends="asked"),
+    "research asks a person": Story(research=Research.ASKED, ends="asked"),
     "the implementing agent commits": Story(("commits",)),
     "the committing agent sweeps everything up": Story(commit=("sweeps",)),
     "the committing agent commits nothing": Story(commit=("silent",)),
@@ -528,11 +538,13 @@ class World:
                 self.write(researched=True)
             case Do.SKIP_UNFIT | Do.SKIP:
                 self.settle("skipped")
+            case Do.ASK_FIRST:
+                self.settle("asked")
             case Do.CONCLUDE:
                 self.conclude()
             case Do.IMPLEMENT | Do.DECOMPOSE:
                 self.implement()
-            case Do.PROVE | Do.REPROVE | Do.REJECT | Do.BOOK | Do.RELEASE:
+            case Do.PROVE | Do.REPROVE | Do.REJECT | Do.BOOK | Do.RELEASE | Do.ASK:
                 second = self.second
                 assert second
                 self.judge(do, second)
@@ -563,7 +575,7 @@ class World:
         start = Begun(n, base, before.tree, before.index)
         self.write(start=start)
         word = self.story.in_attempt(Stage.IMPLEMENT, n)
-        for path in ("shared", "new") if word in ("works", "fails", "commits") else ():
+        for path in ("shared", "new") if word in ("works", "fails", "commits", "asks") else ():
             hunk = (path, f"work {n}")
             self.write(tree=self.disk.tree | {hunk}, made=self.disk.made | {hunk})
         if word == "commits":
@@ -588,7 +600,8 @@ class World:
             self.write(second=replace(second, outcome=Saved.FAILED))
         else:
             if paths or do is Do.BOOK:
-                self.keep(f"{n}" if do is Do.BOOK else f"{n}-stopped", second.tree)
+                names = {Do.RELEASE: f"{n}-stopped", Do.ASK: f"{n}-asked"}
+                self.keep(names.get(do, f"{n}"), second.tree)
             self.put_back(paths, second.start, known=second.tree, base=base)
             if self.disk.start:
                 self.index_back(self.disk.start)
@@ -600,6 +613,7 @@ class World:
     def verdict(self, second: Second) -> Saved:
         word = self.story.in_attempt(Stage.IMPLEMENT, second.attempt)
         words = {"splits": Saved.DECOMPOSED, "skips": Saved.SKIPPED, "fails": Saved.FAILED}
+        words["asks"] = Saved.ASKED
         return words.get(word, Saved.PROVED if second.start != second.tree else Saved.FAILED)
 
     def commit(self, second: Second, *, ask: bool) -> None:

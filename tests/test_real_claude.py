@@ -758,6 +758,36 @@ def test_a_gate_and_a_judge_stand_between_the_answer_and_the_commit(
     assert "verified by gate `grep -q hello hi.txt`, judge of 'it is polite'" in ran.err
 
 
+def test_a_question_waits_for_its_answer_and_the_task_is_done_with_it(
+    kern: Kern, repo: Path, git: Git, serve: Serve
+) -> None:
+    (repo / "kern.toml").write_text("[snapshot]\nport = 'echo 8080 and no other'\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=settings")
+    asked = say("Began.\n\n**NEEDS_ANSWER:** Postgres or SQLite?")
+    server = serve(
+        research=[[READY], [READY]],
+        implement=[[bash("echo half > half.txt"), asked], [bash("echo hi > hi.txt"), DONE]],
+        commit=[commit("greet"), say("greet")],
+    )
+
+    first = kern("1", "0")
+    assert first.code == 1, first.err
+    assert 'kern answer 1 "…"' in first.err
+    assert not (repo / "half.txt").exists()
+    assert kern("answer", "greeting", "SQLite,", "in one file").code == 0
+    last = kern("1", "0")
+
+    assert last.code == 0, last.err
+    text = (repo / "SPEC.md").read_text()
+    assert "**Question:** Postgres or SQLite? (kept: kern/attempts/" in text
+    assert "Attempt" not in text
+    prompts = [str(one.body) for one in server.requests if one.stage == "implement"]
+    assert "8080 and no other" in prompts[0] and "SQLite, in one file" not in prompts[0]
+    assert "SQLite, in one file" in prompts[-1]
+    assert git("show", "HEAD:hi.txt") == "hi"
+
+
 def test_an_overloaded_api_is_asked_again_and_it_is_no_attempt(
     kern: Kern, repo: Path, git: Git, serve: Serve
 ) -> None:

@@ -294,6 +294,24 @@ def test_an_attempt_note_that_the_agent_wrote_is_struck_because_kern_writes_it()
     assert parse(mended(after.replace("  > **Attempt 1:** no\n", ""))).tasks[1].attempts == 2
 
 
+def test_a_question_of_the_agents_is_struck_and_an_answer_is_told() -> None:
+    """A person may answer while an agent runs; nothing tells whose line it is."""
+    old = "- [~] one\n  > **Question:** a?\n- [ ] two\n"
+    mine = "  > **Question:** forged?\n  > **Answer:** forged\n"
+    text, said = reconcile.spec(old, f"{old}{mine}", trusted=False)
+    assert text == f"{old}  > **Answer:** forged\n"
+    assert said[0] == "question note that kern did not write struck: two"
+    assert said[1].startswith("answered while an agent ran") and said[1].endswith("two: forged")
+    assert reconcile.spec(old, f"{old}{mine}", trusted=True) == (f"{old}{mine}", [])
+
+
+def test_a_long_answer_that_vanished_comes_back_whole() -> None:
+    answer = "b " * 400
+    old = f"- [~] one\n  > **Question:** a?\n  > **Answer:** {answer.strip()}\n"
+    text, _ = reconcile.spec(old, "- [~] one\n", trusted=False)
+    assert text == old
+
+
 # -------------------------------------------------------------------- markers
 
 

@@ -30,6 +30,8 @@ TEACHES = {
     "result": "Wrote it.\n\n## Learned\nNo one greets.\n\nFAILED: nobody saw it",
 }
 REFUSES_ALL = "#!/bin/sh\nexit 1\n"
+ASKS = {"run": WORK, "result": "Began.\n\nNEEDS_ANSWER: early or late?"}
+ASKS_FIRST: Step = {"result": "- Files: a.txt:1-1\n\nNEEDS_ANSWER: early or late?"}
 REFUSES = "#!/bin/sh\n! git diff --cached --name-only | grep -q work.txt\n"
 
 
@@ -81,6 +83,22 @@ STORIES = {
         ends="**Skipped:** the next one",
         spec=f"{TASK}- [ ] the next\n",
         own=("SKIP_UNFIT",),
+    ),
+    "asks": Story(
+        {"research": [READY, NEXT], "implement": [ASKS]},
+        "research implement research",
+        commits="",
+        ends="**Skipped:** the next one",
+        spec=f"{TASK}- [ ] the next\n",
+        own=("ASK",),
+    ),
+    "asks first": Story(
+        {"research": [ASKS_FIRST, NEXT]},
+        "research research",
+        commits="",
+        ends="**Skipped:** the next one",
+        spec=f"{TASK}- [ ] the next\n",
+        own=("ASK_FIRST",),
     ),
     "kern commits": Story(
         {"implement": [WORKS], "commit": [IDLE]},

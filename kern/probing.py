@@ -1,0 +1,68 @@
+"""How things stand before a stage: the project's `[snapshot]` commands are run, and what they say
+the stage is told. What they change goes back, as for gates.
+"""
+
+from collections.abc import Sequence
+
+from kern import guard, index, proof, refs
+from kern.config import Probe
+from kern.events import ProbeStarted
+from kern.keeper import some
+from kern.observe import Situation
+from kern.proof import Result
+from kern.proving import Prover
+from kern.refs import StartRef
+from kern.repo import Head
+from kern.settling import opened
+
+_WHO = "a snapshot command"
+
+
+class Prober:
+    """Runs among what the prover has: gates' machinery, and the same limits."""
+
+    def __init__(self, prover: Prover) -> None:
+        self.prover = prover
+        self.keeper = prover.keeper
+
+    def before_research(self, at: Situation, tree: str) -> list[str]:
+        """`tree`: the working tree as it is now. No start ref stands yet, so that what a killed
+        command left is taken for the person's: it is never committed.
+        """
+        if not (probes := self.prover.settings(tree).probes):
+            return []
+        repo = self.prover.repo
+        own = guard.take(repo, self.prover.snapshots.hiding(tree))
+        start = refs.begun(repo, at.head, tree, index.tree(repo), own, opened(at)[0], at.attempt)
+        return self.look(probes, at.head, start)
+
+    def look(self, probes: Sequence[Probe], head: Head, start: StartRef) -> list[str]:
+        """What each says, in order; one that fails says that. The tree is then as it was."""
+        if not probes:
+            return []
+        try:
+            with self.prover.contained(_WHO, head, start):
+                results = [self._run(probe) for probe in probes]
+        finally:
+            self._put_back(start)
+        return [
+            proof.state(result, probe.command)
+            for probe, result in zip(probes, results, strict=True)
+        ]
+
+    def _run(self, probe: Probe) -> Result:
+        self.prover.sink(ProbeStarted(probe.label, probe.command))
+        result = self.prover.gates.look(probe)
+        if result.red:
+            last = proof.telling(result.output, proof.TELLING)
+            said = f": {last}" if last else ""
+            self.keeper.warn(f"{probe.label} failed ({result.how}){said}; the stage is told so")
+        return result
+
+    def _put_back(self, start: StartRef) -> None:
+        if ref := self.keeper.back_to(start, f"{start.attempt}-snapshot"):
+            paths = sorted(self.prover.repo.changed(start.tree, f"{ref}^{{tree}}"))
+            self.keeper.warn(
+                f"{_WHO}, or you meanwhile, changed {some(paths)}: put back; "
+                f"if it was you: git checkout {ref} -- PATH; if not: have git ignore it"
+            )
