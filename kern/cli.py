@@ -11,8 +11,8 @@ from kern import __version__
 from kern.errors import Exit, Interrupted, KernError, UsageError
 
 COMMANDS = (
-    *("run", "plan", "improve", "init", "status", "show", "answer", "stop", "pause", "resume"),
-    *("log", "report", "path", "doctor", "clean", "demo"),
+    *("run", "plan", "improve", "init", "status", "show", "answer", "stop", "pause"),
+    *("resume", "log", "report", "path", "doctor", "clean", "demo"),
 )
 _ROOT_FLAGS = frozenset(("-h", "--help", "-V", "--version", "--update"))
 

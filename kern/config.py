@@ -17,8 +17,8 @@ from kern.spec import Kind, Spec, Task
 FILE = "kern.toml"
 DESKTOP = "desktop"  # `notify` by what the desktop has
 FINAL = "final"  # the table below [gates] with those of the whole
-_SINGLE = ("max_wait", "max_failures", "max_minutes", "max_rounds", "notify")
 _PROBE_S = 20.0
+_SINGLE = ("max_wait", "max_failures", "max_minutes", "max_rounds", "notify")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 

@@ -186,7 +186,6 @@ class RunEnded:
     decomposed: tuple[tuple[str, bool], ...]  # (task, whether all its subtasks are done)
     needs_help: tuple[tuple[str, str], ...]  # (task, why)
     stuck: tuple[tuple[str, str], ...]  # open tasks that wait, where none is ready
-    questions: tuple[Question, ...]  # that wait for an answer
     open_tasks: int | None  # None where SPEC.md cannot be read any more
     seconds: float
     cost_usd: float
@@ -195,6 +194,7 @@ class RunEnded:
     exit_code: int
     stopped: str = ""  # where the next run goes on, if a person asked for the end
     commits: tuple[str, ...] = ()  # full hashes, one for each of `done`
+    questions: tuple[Question, ...] = ()  # that wait for an answer
     tokens: int = 0  # of all stages
 
 

@@ -66,7 +66,7 @@ def after(so_far: Progress, event: Event) -> Progress:
         case TaskSettled():
             if event.outcome is Outcome.DONE:
                 return replace(so_far, done=so_far.done + 1)
-            lost = event.outcome is not Outcome.DECOMPOSED
+            lost = event.outcome in (Outcome.SKIPPED, Outcome.BLOCKED, Outcome.ASKED)
             return replace(so_far, unsettled=so_far.unsettled + lost)
         case _:
             return so_far

@@ -5,17 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kern import (
-    answer,
-    edit,
-    experiment,
-    plain,
-    proof,
-    questions,
-    refs,
-    verdict,
-    workspace,
-)
+from kern import answer, edit, experiment, plain, proof, questions, refs, verdict, workspace
 from kern.documents import LEARNINGS, Documents, decode
 from kern.events import AttemptNoted, Learned, QuestionNoted, Sink
 from kern.history import Commit

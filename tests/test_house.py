@@ -22,9 +22,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "words": ("spec", "markdown", "plain", "errors"),
     "core": (
         *("pipeline", "answer", "verdict", "context", "replies", "edit", "reconcile", "events"),
-        *("choice", "summary", "trace", "config", "proof", "proposing"),
+        *("choice", "questions", "summary", "trace", "config", "proof", "proposing"),
         *("records", "report", "budget", "progress", "planning", "experiment"),
-        *("questions", "agents.claude", "agents.claude_stream", "agents.reply"),
+        *("agents.claude", "agents.claude_stream", "agents.reply"),
         *("request", "notices", "timeline", "markup", "chart", "sheet", "page"),
         *("reading", "receipt", "forecast"),
     ),
@@ -35,8 +35,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "stages": ("stages", "committing", "briefs", "observe", "keeper", "custody"),
     "engine": (
-        *("engine", "ready", "walk", "proving", "settling", "recovery"),
-        *("planner", "session", "reviews", "probing"),
+        *("engine", "ready", "walk", "proving", "probing", "settling", "recovery"),
+        *("planner", "session", "reviews"),
     ),
     "edge": (
         *("cli", "commands", "launch", "chores", "demo", "demo_agent", "doctor", "dryrun"),

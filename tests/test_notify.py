@@ -16,6 +16,7 @@ from kern import config, notices
 from kern.errors import Exit, UsageError
 from kern.events import RunEnded, TaskSettled
 from kern.pipeline import Outcome
+from kern.questions import Question
 from tests.conftest import Fake, Git, Inline, Kern, survivors, wait_for
 
 NO_TASK = {"result": "NO_TASK: there is nothing to do"}
@@ -269,6 +270,12 @@ def ended(**given: Any) -> RunEnded:
             "kern: 0 done, 2 need help",
             "p, main\na, b",
         ),
+        (
+            ended(questions=(Question(3, "a", "b or c?"),), open_tasks=2),
+            "kern: 0 done, 1 needs help",
+            "p, main\na",
+        ),
+        (TaskSettled("a", Outcome.ASKED, "b?"), "kern: a task needs help", "p, main\na: b?"),
         (ended(interrupted="the disk\nis full"), "kern: 0 done, ended early", None),
         (TaskSettled("a\x1b[2J", Outcome.BLOCKED, "x"), "kern: a task needs help", None),
     ],

@@ -191,6 +191,7 @@ def test_the_journal_and_the_status_show_it(
     assert (ended["did"], ended["detail"]) == ("asked", "Postgres or SQLite?")
     assert "asked: Postgres or SQLite?" in kern("report").out
     assert "waits for your answer: Postgres or SQLite?" in kern("status").out
+    assert '      kern answer 1 "…" (kern show 1)' in kern("status").out
     (shown,) = json.loads(kern("status", "--json").out)["tasks"]
     assert shown["question"] == "Postgres or SQLite?"
     assert "waits for your answer" in kern("-n").out
