@@ -40,6 +40,7 @@ Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Debug lines; wit
 NoWait = Annotated[
     bool, typer.Option("--no-wait", help="End at a usage limit instead of waiting for its reset.")
 ]
+Task = Annotated[str, typer.Argument(metavar="TASK", help="Its number, its text, or a part of it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Data for jq instead of text.")]
 
 app = typer.Typer(
@@ -106,6 +107,75 @@ def status(as_json: AsJson = False) -> None:
 
     found = view.snapshot(Path.cwd())
     print(_data(found) if as_json else view.text(found))
+
+
+@app.command()
+def graph() -> None:
+    """Draw what waits for what, for Mermaid (GitHub shows it in Markdown)."""
+    from kern import tasks
+
+    print(tasks.graph(Path.cwd()))
+
+
+@app.command()
+def add(
+    task: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be done.")],
+    after: Annotated[list[str] | None, typer.Option(help="A task that comes first.")] = None,
+    gate: Annotated[list[str] | None, typer.Option(help="A command that must pass.")] = None,
+    judge: Annotated[list[str] | None, typer.Option(help="What a judge is asked.")] = None,
+    under: Annotated[str, typer.Option(help="The task that it is a part of.")] = "",
+) -> None:
+    """Add a task to SPEC.md, also beside a run; options repeat."""
+    from kern import tasks
+    from kern.hand import New
+
+    tasks.add(Path.cwd(), New(task, after or (), gate or (), judge or (), under))
+
+
+@app.command()
+def done(task: Task) -> None:
+    """Tick a task, and its parents with their last subtask."""
+    from kern import hand, tasks
+
+    tasks.mark(Path.cwd(), task, hand.done)
+
+
+@app.command()
+def reopen(task: Task) -> None:
+    """Make a task that is done, or in progress, pending again."""
+    from kern import hand, tasks
+
+    tasks.mark(Path.cwd(), task, hand.reopen)
+
+
+@app.command()
+def unblock(task: Task) -> None:
+    """Take the Blocked note off a task."""
+    from kern import hand, tasks
+
+    tasks.mark(Path.cwd(), task, hand.unblock)
+
+
+@app.command()
+def skip(
+    task: Task,
+    reason: Annotated[str, typer.Argument(help="Why.")] = "",
+) -> None:
+    """Let a task come after the others."""
+    from kern import tasks
+
+    tasks.skip(Path.cwd(), task, reason)
+
+
+@app.command()
+def note(
+    task: Task,
+    text: Annotated[str, typer.Argument(help="What the agents should know.")],
+) -> None:
+    """Write words of yours under a task."""
+    from kern import tasks
+
+    tasks.note(Path.cwd(), task, text)
 
 
 @app.command()

@@ -8,7 +8,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypedDict
 
-from kern import bundle, credential, operations, plain, process, ready, repo, spec, workspace
+from kern import (
+    bundle,
+    credential,
+    documents,
+    operations,
+    plain,
+    process,
+    ready,
+    repo,
+    spec,
+    workspace,
+)
 from kern.agents import claude
 from kern.config import FILE
 from kern.documents import SPEC, Documents
@@ -74,7 +85,7 @@ def _git(folder: Path) -> Iterator[Check]:
         complaint or found.text("var", "GIT_COMMITTER_IDENT").rsplit(" ", 2)[0],
         fix,
     )
-    papers = Documents(found.root)
+    papers = documents.of(found)
     yield _tried(SPEC, lambda: f"{len(ready.tasks(found, papers).tasks)} task(s)")
     yield _tried(FILE, lambda: _gates(found))
     yield _tried("prompts", lambda: _prompts(found.root))

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from kern import bundle, config, operations, repo, spec
+from kern import bundle, config, documents, operations, order, repo, spec
 from kern.agents import claude
 from kern.config import FILE, Settings
 from kern.documents import LEARNINGS, SPEC, Documents
@@ -18,7 +18,7 @@ MOST_COMMANDS = 20  # shown at the start of a run
 def prepare(folder: Path) -> tuple[Repo, Documents, Spec, Settings]:
     """The repository, its two documents, their tasks and the settings, all of them sound."""
     found = repo.open_at(folder)
-    papers = Documents(found.root)
+    papers = documents.of(found)
     parsed = tasks(found, papers)
     settings = papers.settings()
     if settings.gates and found.ignored(FILE):
@@ -44,6 +44,12 @@ def tasks(found: Repo, papers: Documents) -> Spec:
     if parsed.diagnostics:
         raise UsageError(
             _listed(parsed.diagnostics), hint="kern never guesses what a marker means: edit SPEC.md"
+        )
+    if tangled := order.faults(parsed):
+        raise UsageError(
+            _listed(tangled),
+            hint="correct these After lines: each names another task by its whole text; kern graph "
+            "draws what waits for what",
         )
     if text.encode("utf-8", "surrogateescape") == bundle.path("SPEC.example.md").read_bytes():
         raise UsageError(

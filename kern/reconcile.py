@@ -152,12 +152,8 @@ def _strike_attempts(before: str, old: Spec, text: str) -> tuple[str, list[str]]
     ]
     if not strays:
         return text, []
-    lines = text.split("\n")
-    if len(lines) in {line for line, _ in strays}:  # the file ended in it, without a line end
-        lines[-2] = lines[-2].removesuffix("\r")
-    struck = {line - 1 for line, _ in strays}
-    kept = [line for number, line in enumerate(lines) if number not in struck]
-    return "\n".join(kept), [f"attempt note that kern did not write struck: {t}" for _, t in strays]
+    struck = edit.strike(text, {line for line, _ in strays})
+    return struck, [f"attempt note that kern did not write struck: {t}" for _, t in strays]
 
 
 def _restore_markers(before: str, old: Spec, text: str) -> tuple[str, list[str]]:

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kern import choice, journal, lock, plain, repo, workspace
-from kern.documents import Documents
+from kern import choice, documents, journal, lock, order, plain, repo, workspace
 from kern.observe import Observer
 from kern.pipeline import ATTEMPTS, resume, tier
 from kern.snapshot import Snapshots
@@ -16,7 +15,7 @@ def snapshot(folder: Path) -> dict[str, Any]:
     """Reads only. Keys are stable: they are what `--json` prints."""
     found = repo.open_at(folder)
     head = found.head()
-    papers = Documents(found.root)
+    papers = documents.of(found)
     _, parsed = papers.spec()
     scope = workspace.scope(found.root, head.name, create=False)
     next_task = choice.select(parsed)
@@ -42,7 +41,8 @@ def snapshot(folder: Path) -> dict[str, Any]:
             _task(parsed, number, task, blocker) for number, task in enumerate(parsed.tasks, 1)
         ],
         "diagnostics": [
-            {"line": fault.line, "message": fault.message} for fault in parsed.diagnostics
+            {"line": fault.line, "message": fault.message}
+            for fault in (*parsed.diagnostics, *order.faults(parsed))
         ],
     }
 

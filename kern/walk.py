@@ -8,14 +8,14 @@ never on disk before HEAD has it, and work is kept, then put back, then noted.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from kern import answer, edit, guard, index, plain, reconcile, refs, verdict, workspace
+from kern import answer, documents, edit, guard, index, plain, reconcile, refs, verdict, workspace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.choice import select
 from kern.committing import Committer
 from kern.context import Template
 from kern.custody import Custody
-from kern.documents import LEARNINGS, SPEC, Documents
+from kern.documents import LEARNINGS, SPEC
 from kern.errors import Interrupted, KernError, TransientFault
 from kern.events import Sink
 from kern.keeper import Keeper, some
@@ -49,7 +49,7 @@ class Walk:
         self.scope = scope
         self.caller = caller
         self.sink = sink
-        self.papers = Documents(repo.root, repo.scratch)
+        self.papers = documents.of(repo)
         self.snapshots = Snapshots(repo)
         self.observer = Observer(repo, scope, self.papers, self.snapshots)
         self.keeper = Keeper(repo, self.snapshots, sink)

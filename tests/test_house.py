@@ -22,7 +22,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "words": ("spec", "plain", "errors"),
     "core": (
         *("pipeline", "answer", "verdict", "context", "replies", "edit", "reconcile", "events"),
-        *("choice", "summary", "trace", "config", "proof", "proposing"),
+        *("choice", "order", "hand", "summary", "trace", "config", "proof", "proposing"),
         *("records", "report", "budget", "progress"),
         *("agents.claude", "agents.claude_stream", "agents.reply"),
     ),
@@ -35,7 +35,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "engine": ("engine", "ready", "walk", "proving", "settling", "recovery"),
     "edge": (
         *("cli", "commands", "launch", "chores", "demo", "demo_agent", "doctor", "dryrun"),
-        *("status", "views", "__main__"),
+        *("status", "views", "tasks", "__main__"),
     ),
 }
 ORDER = list(LAYERS)
@@ -231,7 +231,10 @@ def test_help_loads_nothing_heavy_and_names_what_the_readme_names() -> None:
     options = set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", said, re.M))
     commands = set(re.findall(r"^  (\w+) ", said.partition("Commands:")[2], re.M))
     assert {"--dry-run", "--verbose", "--version", "--update", "--help"} == options
-    assert {"run", "init", "status", "log", "report", "path", "doctor", "clean", "demo"} == commands
+    assert {
+        *("run", "init", "status", "graph", "log", "report", "path", "doctor", "clean", "demo"),
+        *("add", "done", "reopen", "skip", "unblock", "note"),
+    } == commands
     shown = set(re.findall(r"`kern(?: (\w+))?", readme)) - {""}
     assert commands <= shown | {"run"}
     assert {word for word in shown if word.isalpha() and len(word) > 1} <= commands
