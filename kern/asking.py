@@ -17,8 +17,9 @@ _ENDS_IN_S = 10  # the agent is ended within 3; then come the summary and a noti
 _LOOK = "kern status"
 
 
-def ask(folder: Path, wanted: Request) -> None:
+def ask(folder: Path, what: str) -> None:
     """Leave the request and say what will happen, or why it cannot. Asked twice, it says so."""
+    wanted = Request(what)
     found = repo.open_at(folder)
     holder = _live(found)
     records = journal.of_run(found, holder.run)

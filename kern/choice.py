@@ -17,15 +17,11 @@ def name(text: str) -> str:
 
 
 def blockers(spec: Spec) -> Callable[[Task], str]:
-    """Why a pending task is not ready, empty when it is; the names are gathered once, if at all."""
+    """Why a pending task is not ready, empty when it is; what waits is gathered once, if at all."""
 
     @cache
-    def still_open() -> dict[str, bool]:
-        known: dict[str, bool] = {}
-        for task in spec.tasks:
-            key = name(task.text)
-            known[key] = known.get(key, False) or task.marker is not Marker.DONE
-        return known
+    def waiting() -> dict[int, str]:
+        return _waiting(spec)
 
     def blocker(task: Task) -> str:
         if blocked := task.of(Kind.BLOCKED):
@@ -34,15 +30,37 @@ def blockers(spec: Spec) -> Callable[[Task], str]:
             return asked
         if task.open_subtasks:
             return OPEN_SUBTASKS
-        for note in task.of(Kind.AFTER):
-            there = still_open().get(name(note.text))
-            if there is None:
-                return f"{UNKNOWN}: {note.text}"
-            if there:
-                return f"waits for: {note.text}"
-        return ""
+        return waiting().get(task.line, "")
 
     return blocker
+
+
+def _waiting(spec: Spec) -> dict[int, str]:
+    """By its line what a task waits for: by its own `After` notes, or by those of a task above."""
+    noted = ((task.line, task.of(Kind.AFTER)) for task in spec.tasks if task.notes)
+    after = {line: notes for line, notes in noted if notes}
+    if not after:
+        return {}
+    first_open: dict[str, int] = {}
+    for number, task in enumerate(spec.tasks, 1):
+        key = name(task.text)
+        first_open[key] = first_open.get(key) or (0 if task.marker is Marker.DONE else number)
+
+    def unmet(text: str) -> str:
+        key = name(text)
+        number = first_open.get(key, 0 if key in spec.finished else None)
+        if number is None:
+            return f"{UNKNOWN}: {text}"
+        return f"waits for {number} ({spec.tasks[number - 1].text})" if number else ""
+
+    found: dict[int, str] = {}
+    for task in spec.tasks:
+        why = next(filter(None, (unmet(note.text) for note in after.get(task.line, ()))), "")
+        if not why and task.parent is not None:  # a parent stands before its subtasks
+            why = found.get(spec.tasks[task.parent].line, "")
+        if why:
+            found[task.line] = why
+    return found
 
 
 def select(spec: Spec, passed_over: Collection[Key] = ()) -> Task | None:
@@ -57,7 +75,7 @@ def select(spec: Spec, passed_over: Collection[Key] = ()) -> Task | None:
     for task in spec.tasks:
         if task.marker is not Marker.PENDING or task.open_subtasks:
             continue
-        if task.notes and blocker(task):
+        if (task.notes or task.parent is not None) and blocker(task):
             continue
         rank = (task.key in passed_over, len(task.of(Kind.SKIPPED)) if task.notes else 0)
         if best is None or rank < best[0]:

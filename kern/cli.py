@@ -11,8 +11,9 @@ from kern import __version__
 from kern.errors import Exit, Interrupted, KernError, UsageError
 
 COMMANDS = (
-    *("run", "plan", "improve", "init", "status", "show", "answer", "stop", "pause"),
+    *("run", "plan", "improve", "init", "status", "show", "graph", "answer", "stop", "pause"),
     *("resume", "log", "report", "path", "doctor", "clean", "demo"),
+    *("add", "done", "reopen", "skip", "unblock", "note"),
 )
 _ROOT_FLAGS = frozenset(("-h", "--help", "-V", "--version", "--update"))
 
@@ -88,7 +89,8 @@ def route(argv: list[str]) -> list[str]:
     """`kern 10 30` means `kern run 10 30`; help and named commands stay as they are."""
     words = [word for word in argv if not word.startswith("-")]
     if words and words[0] in COMMANDS:
-        return argv
+        # A list item is no option: kern add "- [ ] text"
+        return [f"\n{word}" if re.match(r"-[ \[]", word) else word for word in argv]
     if words == ["help"]:
         return ["--help"]
     if _ROOT_FLAGS.intersection(argv):

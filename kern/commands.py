@@ -8,31 +8,7 @@ import typer
 
 from kern import __version__, launch
 from kern.errors import Exit
-
-HELP = """\
-Turn the checkboxes in SPEC.md into commits you can trust, one task at a time.
-
-\b
-kern            5 tasks, 10 s between them
-kern 10 30      10 tasks, 30 s between them
-kern -n         show what would happen, do nothing
-kern run -h     its options: --until-done, --no-wait, --max-cost, --max-minutes
-kern plan GOAL  let an agent write the tasks
-
-For each task kern runs three fresh agent processes: research (read-only), implement (full access),
-commit (git only). Kill it at any moment; the next run goes on from there.
-
-\b
-Exit codes:  0  done, the iterations are used up, or kern stop ended it
-             1  a person is needed
-             2  usage, SPEC.md, configuration, or a missing tool
-             3  a budget or a usage limit
-             130, 143, 129  interrupted
-
-\b
-KERN_DIR     where stage files and locks go (default /tmp/claude/kern)
-KERN_CLAUDE  the agent's command (default claude)
-"""
+from kern.usage import HELP
 
 DryRun = Annotated[
     bool, typer.Option("-n", "--dry-run", help="Show what would happen; write nothing.")
@@ -44,6 +20,7 @@ NoWait = Annotated[
 Delay = Annotated[str, typer.Argument(help="Seconds between them.")]
 MaxCost = Annotated[str, typer.Option(help="End when so many dollars are spent.")]
 MaxMinutes = Annotated[str, typer.Option(help="Begin no stage after so long.")]
+Task = Annotated[str, typer.Argument(metavar="TASK", help="Its number, its text, or a part of it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Data for jq instead of text.")]
 
 app = typer.Typer(
@@ -184,27 +161,90 @@ def stop(
 ) -> None:
     """End the run that is on here after its current stage; the next goes on from there."""
     from kern import asking
-    from kern.request import Request
 
-    asking.stop_now(Path.cwd()) if now else asking.ask(Path.cwd(), Request.STOP)
+    asking.stop_now(Path.cwd()) if now else asking.ask(Path.cwd(), "stop")
 
 
 @app.command()
 def pause() -> None:
     """Let the run that is on here wait after its current stage."""
     from kern import asking
-    from kern.request import Request
 
-    asking.ask(Path.cwd(), Request.PAUSE)
+    asking.ask(Path.cwd(), "pause")
 
 
 @app.command()
 def resume() -> None:
     """Let a paused run go on; takes back a stop as well."""
     from kern import asking
-    from kern.request import Request
 
-    asking.ask(Path.cwd(), Request.RESUME)
+    asking.ask(Path.cwd(), "resume")
+
+
+@app.command()
+def graph() -> None:
+    """Draw what waits for what, for Mermaid (GitHub shows it in Markdown)."""
+    from kern import tasks
+
+    print(tasks.graph(Path.cwd()))
+
+
+@app.command()
+def add(
+    task: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be done.")],
+    after: Annotated[list[str] | None, typer.Option(help="A task that comes first.")] = None,
+    gate: Annotated[list[str] | None, typer.Option(help="A command that must pass.")] = None,
+    judge: Annotated[list[str] | None, typer.Option(help="What a judge is asked.")] = None,
+    under: Annotated[str, typer.Option(help="The task that it is a part of.")] = "",
+) -> None:
+    """Add a task to SPEC.md, also beside a run; options repeat."""
+    from kern import tasks
+    from kern.hand import New
+
+    tasks.add(Path.cwd(), New(task, after or (), gate or (), judge or (), under))
+
+
+@app.command()
+def done(task: Task) -> None:
+    """Tick a task, and its parents with their last subtask."""
+    from kern import hand, tasks
+
+    tasks.mark(Path.cwd(), task, hand.done)
+
+
+@app.command()
+def reopen(task: Task) -> None:
+    """Make a task that is done, or in progress, pending again."""
+    from kern import hand, tasks
+
+    tasks.mark(Path.cwd(), task, hand.reopen)
+
+
+@app.command()
+def unblock(task: Task) -> None:
+    """Take the Blocked note off a task."""
+    from kern import hand, tasks
+
+    tasks.mark(Path.cwd(), task, hand.unblock)
+
+
+@app.command()
+def skip(task: Task, reason: Annotated[str, typer.Argument(help="Why.")] = "") -> None:
+    """Let a task come after the others."""
+    from kern import tasks
+
+    tasks.skip(Path.cwd(), task, reason)
+
+
+@app.command()
+def note(
+    task: Task,
+    text: Annotated[str, typer.Argument(help="What the agents should know.")],
+) -> None:
+    """Write words of yours under a task."""
+    from kern import tasks
+
+    tasks.note(Path.cwd(), task, text)
 
 
 @app.command()
@@ -249,7 +289,7 @@ def doctor(as_json: AsJson = False) -> None:
 
     found = clinic.examine(Path.cwd(), launch.agent())
     print(_data(found) if as_json else clinic.text(found))
-    raise typer.Exit(Exit.OK if all(check["ok"] for check in found) else Exit.USAGE)
+    raise typer.Exit(0 if all(check["ok"] for check in found) else Exit.USAGE)
 
 
 @app.command()
@@ -274,5 +314,5 @@ def _data(found: object) -> str:
     """JSON in which what a terminal would act on stands as an escape."""
     from kern import plain
 
-    text = json.dumps(found, indent=1, ensure_ascii=False)
-    return plain.UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text)
+    data = json.dumps(found, indent=1, ensure_ascii=False)
+    return plain.UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], data)

@@ -32,11 +32,12 @@ class Custody:
             if not trusted and self.papers.restore_form(name, form, known):
                 self.warn(f"{name} was made something else while an agent ran: put back")
         spec, learnings = before.texts
-        text = self.papers.read(SPEC)
-        if text != spec:
+        with self.papers.alone():
+            text = self.papers.read(SPEC)
             fixed, told = reconcile.spec(spec, text, trusted=trusted)
             if fixed != text:
                 self.papers.write(SPEC, fixed)
+        if text != spec:
             for line in [*told, *reconcile.new_faults(spec, fixed)]:
                 self.warn(line)
         there = self.papers.read(LEARNINGS)

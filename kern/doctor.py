@@ -12,6 +12,7 @@ from typing import TypedDict
 from kern import (
     bundle,
     credential,
+    documents,
     notify,
     operations,
     plain,
@@ -86,7 +87,7 @@ def _git(folder: Path) -> Iterator[Check]:
         complaint or found.text("var", "GIT_COMMITTER_IDENT").rsplit(" ", 2)[0],
         fix,
     )
-    papers = Documents(found.root)
+    papers = documents.of(found)
     yield _tried(SPEC, lambda: f"{len(ready.tasks(found, papers).tasks)} task(s)")
     yield _tried(FILE, lambda: _gates(found))
     with contextlib.suppress(KernError):  # told by the check before it

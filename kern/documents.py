@@ -1,19 +1,24 @@
 """SPEC.md and LEARNINGS.md on the disk: read as text without losing a byte, replaced whole."""
 
 import contextlib
+import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from kern import config, spec, workspace
+from kern import config, history, order, spec, workspace
 from kern.config import FILE, Settings
 from kern.errors import KernError, UsageError
+from kern.repo import Repo
 from kern.spec import Key, Spec, Task
 
 SPEC = "SPEC.md"
 LEARNINGS = "LEARNINGS.md"
+_PATIENCE = 500  # hundredths of a second
 
 
 def decode(data: bytes) -> str:
@@ -41,9 +46,16 @@ def real(root: Path, name: str) -> Path:
 class Documents:
     """The two files that kern alone writes, at the top level of one working tree."""
 
-    def __init__(self, root: Path, scratch: Path | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        scratch: Path | None = None,
+        finished: Callable[[Sequence[str]], Collection[str]] = lambda names: (),
+    ) -> None:
+        """`finished` says which of the tasks named so were done that SPEC.md no longer has."""
         self.root = root
         self.scratch = scratch
+        self.finished = finished
         self._parsed: tuple[str, Spec] = ("", spec.parse(""))
 
     def read(self, name: str) -> str | None:
@@ -112,23 +124,43 @@ class Documents:
         """The fresh text and what it says; the same text is parsed once."""
         text = self.spec_text()
         if self._parsed[0] != text:
-            self._parsed = (text, spec.parse(text))
+            parsed = spec.parse(text)
+            if names := order.unknown(parsed):
+                parsed = replace(parsed, finished=frozenset(self.finished(names)))
+            self._parsed = (text, parsed)
         return self._parsed
 
     def edit(self, change: Callable[[str, Spec], str]) -> str:
         """Apply a pure edit to the fresh file. A person who saves in the same moment is not
-        overwritten.
+        overwritten, another kern waits its turn.
         """
         for _ in range(5):
-            before = self._stamp()
-            text, parsed = self.spec()
-            new = change(text, parsed)
-            if new == text:
-                return text
-            if self._stamp() == before:
-                self.write(SPEC, new)
-                return new
+            with self.alone():
+                before = self._stamp()
+                text, parsed = self.spec()
+                new = change(text, parsed)
+                if new == text:
+                    return text
+                if self._stamp() == before:
+                    self.write(SPEC, new)
+                    return new
         raise KernError(f"{SPEC} changes faster than it can be written", hint="then run kern again")
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Between reading and writing no other kern writes: a command beside a run, or many of them
+        at once. The kernel drops the lock with its holder; one that is not to be had (a stopped
+        process, a file system without) is done without after a while.
+        """
+        folder = os.open(self.root, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            patience = _PATIENCE
+            while not _locked(folder) and patience:
+                patience -= 1
+                time.sleep(0.01)
+            yield
+        finally:
+            os.close(folder)
 
     def edit_task(self, key: Key, change: Callable[[str, Spec, Task], str]) -> str:
         """Edit under one task; if it is gone the only `[~]` is meant, else nothing happens (R9)."""
@@ -153,3 +185,19 @@ class Documents:
     def _stamp(self) -> tuple[int, int, int]:
         found = os.stat(real(self.root, SPEC))
         return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def of(repo: Repo) -> Documents:
+    """Those of a repository, which remembers what was done."""
+    return Documents(repo.root, repo.scratch, history.finished(repo, SPEC))
+
+
+def _locked(descriptor: int) -> bool:
+    """False where another process holds it; where nothing can be locked, that is as good."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,7 +1,7 @@
 """Edits of SPEC.md and LEARNINGS.md: an edit changes the characters that it must and no others."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 
 from kern import plain
@@ -28,6 +28,14 @@ def tick(text: str, spec: Spec, task: Task, *, proved: bool = True) -> str:
     for done in ticked(spec, task, proved=proved):
         text = mark(text, done, Marker.DONE)
     return text
+
+
+def reopen(text: str, spec: Spec, task: Task) -> str:
+    """Mark the task pending, and every ancestor that was done with it."""
+    again = [task]
+    while (above := again[-1].parent) is not None and spec.tasks[above].marker is Marker.DONE:
+        again.append(spec.tasks[above])
+    return mark_all(text, [(one, Marker.PENDING) for one in again])
 
 
 def ticked(spec: Spec, task: Task, *, proved: bool = True) -> list[Task]:
@@ -89,6 +97,15 @@ def put_below(text: str, note: Note, line: str) -> str:
     above = lines[note.end - 1]
     _insert(lines, note.end, [above[: len(above) - len(above.lstrip())] + line])
     return "\n".join(lines)
+
+
+def strike(text: str, numbers: Collection[int]) -> str:
+    """Take lines (1-based) out, with their line ends."""
+    lines = text.split("\n")
+    kept = [line for number, line in enumerate(lines, 1) if number not in numbers]
+    if kept and len(lines) in numbers:  # the file ended in it, without a line end
+        kept[-1] = kept[-1].removesuffix("\r")
+    return "\n".join(kept)
 
 
 def add_subtasks(text: str, spec: Spec, task: Task, titles: Sequence[str]) -> str:

@@ -1,7 +1,9 @@
 """HEAD: the commits since a base, what they changed, who made them; and moving it back."""
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from kern.repo import Change, GitFailed, Head, Repo
 
@@ -52,6 +54,24 @@ def _trailer(body: str) -> str:
     """
     found = re.findall(r"^Kern-Task:[ \t]*(.*)$", body, re.M)
     return found[-1].strip() if found else ""
+
+
+_MOST_ASKED = 20  # names; each may read all of the file's history
+
+
+def finished(repo: Repo, file: str) -> Callable[[Sequence[str]], list[str]]:
+    """Which of the tasks named so the file once showed ticked, in HEAD's history."""
+
+    @cache
+    def ticked(name: str) -> bool:
+        # git's regular expressions depend on the locale: what is not plain may be anything
+        words = "[[:space:]]+".join(re.sub(r"[^a-zA-Z0-9]+", ".+", word) for word in name.split())
+        line = rf"^[[:space:]]*[-*+0-9.)]+[[:space:]]+\[[xX]\][[:space:]]+{words}[[:space:]]*$"
+        asked = ("-1", "--format=%H", "--text", "--no-textconv", "--regexp-ignore-case")
+        code, out, _ = _git_log(repo, *asked, f"-G{line}", "HEAD", "--", file)
+        return not code and bool(out.strip())
+
+    return lambda names: [name for name in names[:_MOST_ASKED] if ticked(name)]
 
 
 def changed_by(repo: Repo, commit: Commit) -> dict[str, Change]:

@@ -32,6 +32,19 @@ class Keeper:
 
     # ---------------------------------------------------------------- the working tree
 
+    def undo(self, key: Key, name: str, before: str, parent: str) -> None:
+        """What an agent wrote that may only read."""
+        after = self.snapshots.take(before)
+        if changed := self.repo.changed(before, after):
+            ref = self.keep(key, name, after, parent)
+            self.snapshots.put_back({path: old for path, (old, _) in changed.items()})
+            self.warn(f"the research agent wrote: put back, kept as {ref}")
+
+    def name_strangers(self, before: str) -> None:
+        """Where an agent could not have written, a person did."""
+        if changed := sorted(self.repo.changed(before, self.snapshots.take(before))):
+            self.warn(f"changed during research, not by the agent; kept as yours: {some(changed)}")
+
     def put_back(
         self,
         key: Key,

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from kern import bundle, config, operations, repo, spec
+from kern import bundle, config, documents, operations, order, repo, spec
 from kern.agents import claude
 from kern.config import FILE, Settings
 from kern.documents import LEARNINGS, SPEC, Documents
@@ -20,7 +20,7 @@ def prepare(folder: Path, *, empty: bool = False) -> tuple[Repo, Documents, Spec
     a SPEC.md without a task of one's own is fine.
     """
     found = repo.open_at(folder)
-    papers = Documents(found.root)
+    papers = documents.of(found)
     parsed = tasks(found, papers, empty=empty)
     settings = papers.settings()
     if (settings.gates or settings.final or settings.probes) and found.ignored(FILE):
@@ -46,6 +46,12 @@ def tasks(found: Repo, papers: Documents, *, empty: bool = False) -> Spec:
     if parsed.diagnostics:
         raise UsageError(
             _listed(parsed.diagnostics), hint="kern never guesses what a marker means: edit SPEC.md"
+        )
+    if tangled := order.faults(parsed):
+        raise UsageError(
+            _listed(tangled),
+            hint="correct these After lines: each names another task by its whole text; kern graph "
+            "draws what waits for what",
         )
     if empty:
         return parsed

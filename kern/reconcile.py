@@ -147,12 +147,7 @@ def _strike_notes(before: str, old: Spec, text: str) -> tuple[str, list[str]]:
     strays = _new_notes(before, old, text, Kind.ATTEMPT, Kind.QUESTION)
     if not strays:
         return text, []
-    lines = text.split("\n")
-    struck = {note.line for _, note in strays}
-    if len(lines) in struck:  # the file ended in it, without a line end
-        lines[-2] = lines[-2].removesuffix("\r")
-    kept = [line for number, line in enumerate(lines, 1) if number not in struck]
-    return "\n".join(kept), [
+    return edit.strike(text, {note.line for _, note in strays}), [
         f"{note.kind.lower()} note that kern did not write struck: {task.text}"
         for task, note in strays
     ]

@@ -115,6 +115,7 @@ class Spec:
     tasks: tuple[Task, ...]
     diagnostics: tuple[Diagnostic, ...]
     unclosed: Diagnostic | None = None  # a fence or comment that hides the rest
+    finished: frozenset[str] = frozenset()  # names of tasks that were done and are gone
 
     @property
     def active(self) -> tuple[Task, ...]:
@@ -245,8 +246,7 @@ class _Reader:
         if not owner.subtasks:
             owner.end = number
         quoted = stripped[1:].strip() if stripped[0] == ">" and not inside else ""
-        if owner.notes is None:
-            owner.notes = []
+        owner.notes = owner.notes or []
         if quoted.startswith("**") and (match := _NOTE.match(quoted)) and match[1] in _KINDS:
             kind, count = _KINDS[match[1]], int(match[2] or 0)
             if kind in (Kind.GATE, Kind.JUDGE) and not match[3].strip("`\r\t\0 "):
@@ -257,8 +257,7 @@ class _Reader:
             joined = f"{last.text}\n{quoted}".lstrip("\n")
             owner.notes[-1] = Note(last.kind, joined, last.line, number)
         else:
-            if owner.body is None:
-                owner.body = []
+            owner.body = owner.body or []
             owner.body.append(line.strip())
 
     def spec(self) -> Spec:

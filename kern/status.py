@@ -11,9 +11,11 @@ from typing import Any
 from kern import (
     choice,
     credential,
+    documents,
     experiment,
     journal,
     lock,
+    order,
     plain,
     questions,
     reading,
@@ -23,7 +25,7 @@ from kern import (
     steering,
     workspace,
 )
-from kern.documents import SPEC, Documents
+from kern.documents import SPEC
 from kern.errors import KernError
 from kern.observe import Observer
 from kern.pipeline import ATTEMPTS, Tier, resume, tier
@@ -42,7 +44,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
     """
     found = repo.open_at(folder)
     head = found.head()
-    papers = Documents(found.root)
+    papers = documents.of(found)
     _, parsed = papers.spec()
     scope = workspace.scope(found.root, head.name, create=False)
     next_task = choice.select(parsed)
@@ -83,7 +85,8 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
         ],
         "hidden": {"done": 0, "open": 0} if whole else hidden,
         "diagnostics": [
-            {"line": fault.line, "message": fault.message} for fault in parsed.diagnostics
+            {"line": fault.line, "message": fault.message}
+            for fault in (*parsed.diagnostics, *order.faults(parsed))
         ],
     }
 

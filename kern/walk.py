@@ -5,20 +5,32 @@ Which step is next, `pipeline.resume` says; here it is done. Two rules hold thro
 never on disk before HEAD has it, and work is kept, then put back, then noted.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from kern import answer, edit, guard, index, plain, questions, reconcile, refs, verdict, workspace
+from kern import (
+    answer,
+    documents,
+    edit,
+    guard,
+    index,
+    plain,
+    questions,
+    reconcile,
+    refs,
+    verdict,
+    workspace,
+)
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.choice import select
 from kern.committing import Committer
 from kern.context import Template
 from kern.custody import Custody
-from kern.documents import SPEC, Documents
+from kern.documents import SPEC
 from kern.errors import Interrupted, KernError, TransientFault
 from kern.events import Sink
-from kern.keeper import Keeper, some
+from kern.keeper import Keeper
 from kern.observe import Observer, Situation, named, naming, said
 from kern.pipeline import Do, Role, Stage, Tier, due
 from kern.probing import Prober
@@ -52,7 +64,7 @@ class Walk:
         self.scope = scope
         self.caller = caller
         self.sink = sink
-        self.papers = Documents(repo.root, repo.scratch)
+        self.papers = documents.of(repo)
         self.snapshots = Snapshots(repo)
         self.observer = Observer(repo, scope, self.papers, self.snapshots)
         self.keeper = Keeper(repo, self.snapshots, sink)
@@ -171,7 +183,11 @@ class Walk:
 
         def settle(reply: Reply) -> None:
             if reply.wrote:
-                self._undo_research(at, before, reply.wrote)
+                self.keeper.undo(key, f"{at.attempt}-research", before, at.head.commit)
+                tools = ", ".join(reply.wrote)
+                raise TransientFault(
+                    f"research stage: the agent used {tools}, which this stage does not offer"
+                )
             if not reply.text.strip() and not reply.result.get("is_error"):
                 raise TransientFault("research stage: the answer is empty")
 
@@ -184,31 +200,13 @@ class Walk:
             settle=settle,
         )
         assert outcome is not None
-        self._name_strangers(before)
+        self.keeper.name_strangers(before)
         self.custody.settle(papers, trusted=True)
         told = answer.parse(Stage.RESEARCH, outcome.reply.text)
         asked = told.reason if told.code is answer.Code.NEEDS_ANSWER else ""
         if asked and (why := questions.objection(task, asked)):
             self.keeper.warn(f"research: {why}; stage 2 goes on with what it found")
         self._save(outcome, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
-
-    def _undo_research(self, at: Situation, before: str, tools: Sequence[str]) -> None:
-        key, _ = opened(at)
-        after = self.snapshots.take(before)
-        changed = self.repo.changed(before, after)
-        if changed:
-            ref = self.keeper.keep(key, f"{at.attempt}-research", after, at.head.commit)
-            self.snapshots.put_back({path: old for path, (old, _) in changed.items()})
-            self.keeper.warn(f"the research agent wrote: put back, kept as {ref}")
-        raise TransientFault(
-            f"research stage: the agent used {', '.join(tools)}, which this stage does not offer"
-        )
-
-    def _name_strangers(self, before: str) -> None:
-        if changed := sorted(self.repo.changed(before, self.snapshots.take(before))):
-            self.keeper.warn(
-                f"changed during research, not by the agent; kept as yours: {some(changed)}"
-            )
 
     def note_research(self, at: Situation) -> None:
         findings = answer.parse(Stage.RESEARCH, said(at.files[Stage.RESEARCH])).findings

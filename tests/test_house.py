@@ -26,7 +26,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("records", "report", "budget", "progress", "planning", "experiment"),
         *("agents.claude", "agents.claude_stream", "agents.reply"),
         *("request", "notices", "timeline", "markup", "chart", "sheet", "page"),
-        *("reading", "receipt", "forecast"),
+        *("reading", "receipt", "forecast", "order", "hand"),
     ),
     "shell": (
         *("process", "repo", "history", "index", "refs", "snapshot", "guard", "workspace", "lock"),
@@ -40,7 +40,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "edge": (
         *("cli", "commands", "launch", "chores", "demo", "demo_agent", "doctor", "dryrun"),
-        *("status", "views", "show", "asking", "plan", "__main__"),
+        *("status", "views", "show", "asking", "plan", "tasks", "usage", "__main__"),
     ),
 }
 ORDER = list(LAYERS)

@@ -1,0 +1,88 @@
+"""`kern add`, `done`, `reopen`, `skip`, `unblock`, `note`, `graph`: SPEC.md by commands."""
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+from kern import bundle, documents, hand, lock, order, plain, repo, workspace
+from kern.documents import SPEC, Documents, decode
+from kern.errors import KernError, UsageError
+from kern.hand import Edited, New, Verb
+from kern.repo import Repo
+from kern.spec import Spec, parse
+
+_EMPTY = "# Tasks\n"
+
+
+def add(folder: Path, new: New) -> None:
+    """Beside a run too, which takes the task up in its turn. Where there is no SPEC.md, or only the
+    example, it begins one.
+    """
+    _, papers = _opened(folder)
+    if papers.read(SPEC) is None and papers.form(SPEC) is None:
+        hand.add(_EMPTY, parse(_EMPTY), new)  # a refusal comes before the file
+        papers.write(SPEC, _EMPTY)
+    example = decode(bundle.path("SPEC.example.md").read_bytes())
+
+    def change(text: str, parsed: Spec) -> Edited:
+        if text != example:
+            return hand.add(text, parsed, new)
+        begun = hand.add(_EMPTY, parse(_EMPTY), new)
+        return begun._replace(said=f"{begun.said}, in place of the example")
+
+    _edit(papers, change)
+
+
+def note(folder: Path, wanted: str, words: str) -> None:
+    _, papers = _opened(folder)
+    _edit(papers, lambda text, parsed: hand.note(text, parsed, wanted, words))
+
+
+def skip(folder: Path, wanted: str, reason: str) -> None:
+    _, papers = _opened(folder)
+    _edit(papers, lambda text, parsed: hand.skip(text, parsed, wanted, reason))
+
+
+def mark(folder: Path, wanted: str, verb: Verb) -> None:
+    """A marker, or a note that goes. Not beside a run: it takes such a change for an agent's, and
+    puts back what was there.
+    """
+    found, papers = _opened(folder)
+    with contextlib.ExitStack() as held:
+        try:
+            scope = workspace.scope(found.root, found.head().name)
+            held.enter_context(lock.hold(scope, found.git_dir))
+        except KernError as exc:
+            raise KernError(
+                f"{exc}: it puts back what it did not mark itself",
+                hint=f'kern stop, and when it has ended: kern {verb.__name__} "{wanted}"',
+            ) from None
+        _edit(papers, lambda text, parsed: verb(text, parsed, wanted))
+
+
+def graph(folder: Path) -> str:
+    _, papers = _opened(folder)
+    return order.mermaid(papers.spec()[1])
+
+
+def _opened(folder: Path) -> tuple[Repo, Documents]:
+    found = repo.open_at(folder)
+    return found, documents.of(found)
+
+
+def _edit(papers: Documents, change: Callable[[str, Spec], Edited]) -> None:
+    """One line of what was done."""
+    said: list[str] = []
+
+    def apply(text: str, parsed: Spec) -> str:
+        if parsed.unclosed:
+            raise UsageError(
+                f"{SPEC} line {parsed.unclosed.line}: {parsed.unclosed.message}",
+                hint="close it: what is added below it would be hidden as well",
+            )
+        edited = change(text, parsed)
+        said[:] = [edited.said]
+        return edited.text
+
+    papers.edit(apply)
+    print(plain.line(said[0], 1000))

@@ -1,0 +1,26 @@
+"""What `kern --help` says before the commands."""
+
+HELP = """\
+Turn the checkboxes in SPEC.md into commits you can trust, one task at a time.
+
+\b
+kern            5 tasks, 10 s between them
+kern 10 30      10 tasks, 30 s between them
+kern -n         show what would happen, do nothing
+kern run -h     its options: --until-done, --no-wait, --max-cost, --max-minutes
+kern plan GOAL  let an agent write the tasks
+
+For each task kern runs three fresh agent processes: research (read-only), implement (full access),
+commit (git only). Kill it at any moment; the next run goes on from there.
+
+\b
+Exit codes:  0  done, the iterations are used up, or kern stop ended it
+             1  a person is needed
+             2  usage, SPEC.md, configuration, or a missing tool
+             3  a budget or a usage limit
+             130, 143, 129  interrupted
+
+\b
+KERN_DIR     where stage files and locks go (default /tmp/claude/kern)
+KERN_CLAUDE  the agent's command (default claude)
+"""
