@@ -4,7 +4,7 @@ A task is named by its number, its text or a part of it (`choice.named`).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from textwrap import dedent
 from typing import NamedTuple
 
@@ -16,6 +16,9 @@ from kern.spec import EXAMPLE, Kind, Marker, Spec, parse
 class Edited(NamedTuple):
     text: str
     said: str
+
+
+Verb = Callable[[str, Spec, str], Edited]
 
 
 class New(NamedTuple):
@@ -89,7 +92,7 @@ def reopen(text: str, spec: Spec, wanted: str) -> Edited:
     return Edited(edit.reopen(text, spec, task), f"reopened {_shown(spec, index)}{kept}")
 
 
-def skip(text: str, spec: Spec, wanted: str, reason: str) -> Edited:
+def skip(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
     """A note by which it comes after those that were skipped less often."""
     index = _named(spec, wanted)
     task = spec.tasks[index]

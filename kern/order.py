@@ -5,8 +5,9 @@ tasks above it name. It is done with its last subtask.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from itertools import islice
 
 from kern import choice, plain
 from kern.choice import name
@@ -142,7 +143,9 @@ def _circle(spec: Spec, steps: Sequence[int]) -> Diagnostic:
 
 # ---------------------------------------------------------------- as a picture
 
-_MOST_DRAWN = 300  # tasks: Mermaid refuses more than 500 arrows
+# Mermaid refuses a drawing of more than 50,000 characters or 500 arrows.
+_MOST_DRAWN = 200  # tasks, done ones included
+_MOST_ARROWS = 500
 _PLAIN = re.compile(r"[^\w .,/()'-]")  # what Mermaid could take for its own
 _STYLES = {
     "done": "fill:#d3f0d3,stroke:#4a8a4a,color:#234023",
@@ -157,34 +160,43 @@ def mermaid(spec: Spec) -> str:
     task to its subtasks. Of a long SPEC.md what is done is left out.
     """
     whole = len(spec.tasks) <= _MOST_DRAWN
-    drawn = [index for index, task in enumerate(spec.tasks) if whole or _open(task)]
+    drawn = dict.fromkeys(i for i, task in enumerate(spec.tasks) if whole or _open(task))
     blocker = choice.blockers(spec)
     lines = ["graph TD"]
     if len(drawn) < len(spec.tasks):
         lines.append(f"  %% {len(spec.tasks) - len(drawn)} finished tasks are left out")
-    named: dict[str, list[int]] = {}
+    nodes: dict[str, list[str]] = {}
     for index in drawn:
-        named.setdefault(name(spec.tasks[index].text), []).append(index)
+        nodes.setdefault(name(spec.tasks[index].text), []).append(f"t{index + 1}")
         task = spec.tasks[index]
         style = _style(task, blocker(task))
         lines.append(f'  t{index + 1}["{index + 1} {_label(task.text)}"]{style}')
-    missing = {text: f"m{number}" for number, text in enumerate(unknown(spec), 1)}
-    lines += [f'  {node}["{_label(text)}?"]:::blocked' for text, node in missing.items()]
-    for index in drawn:
-        task = spec.tasks[index]
-        if task.parent is not None and (whole or _open(spec.tasks[task.parent])):
-            lines.append(f"  t{task.parent + 1} -.- t{index + 1}")
-        for text in dict.fromkeys(name(note.text) for note in task.of(Kind.AFTER)):
-            first = [f"t{other + 1}" for other in named.get(text, ())]
-            first += [missing[text]] if text in missing else []
-            lines += [f"  {node} --> t{index + 1}" for node in first]
+    for number, text in enumerate(unknown(spec), 1):
+        nodes[text] = [f"m{number}"]
+        lines.append(f'  m{number}["{_label(text + "?")}"]:::blocked')
+    arrows = _arrows(spec, drawn, nodes)
+    lines += islice(arrows, _MOST_ARROWS)
+    if next(arrows, ""):
+        lines.append(f"  %% only the first {_MOST_ARROWS} arrows are drawn")
     lines += [f"  classDef {style} {how}" for style, how in _STYLES.items()]
     return "\n".join(lines)
 
 
+def _arrows(
+    spec: Spec, drawn: Collection[int], nodes: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    for index in drawn:
+        task = spec.tasks[index]
+        if task.parent is not None and task.parent in drawn:
+            yield f"  t{task.parent + 1} -.- t{index + 1}"
+        for text in dict.fromkeys(name(note.text) for note in task.of(Kind.AFTER)):
+            for node in nodes.get(text, ()):
+                yield f"  {node} --> t{index + 1}"
+
+
 def _label(text: str) -> str:
     """In the quotes of a node, as Mermaid spells what is not plain."""
-    return _PLAIN.sub(lambda match: f"#{ord(match[0])};", plain.line(text, 100))
+    return _PLAIN.sub(lambda match: f"#{ord(match[0])};", plain.line(text, 60))
 
 
 def _style(task: Task, why: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from kern import bundle, documents, hand, lock, order, plain, repo, workspace
 from kern.documents import SPEC, Documents, decode
 from kern.errors import KernError, UsageError
-from kern.hand import Edited, New
+from kern.hand import Edited, New, Verb
 from kern.repo import Repo
 from kern.spec import Spec, parse
 
@@ -43,7 +43,7 @@ def skip(folder: Path, wanted: str, reason: str) -> None:
     _edit(papers, lambda text, parsed: hand.skip(text, parsed, wanted, reason))
 
 
-def mark(folder: Path, wanted: str, verb: Callable[[str, Spec, str], Edited]) -> None:
+def mark(folder: Path, wanted: str, verb: Verb) -> None:
     """A marker, or a note that goes. Not beside a run: it takes such a change for an agent's, and
     puts back what was there.
     """

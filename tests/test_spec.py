@@ -548,6 +548,9 @@ def chosen(text: str, *passed: str) -> str | None:
         ("- [ ] a\n  > **After:** a\n", None),
         ("- [ ] a\n  > **After:** b\n- [x] b\n- [ ] b\n", "b"),
         ("- [ ] a\n  > **After:** b\n- [ ] b\n  > **After:** a\n", None),
+        ("- [ ] a\n  > **After:** c\n  - [ ] part\n- [ ] c\n", "c"),
+        ("- [ ] a\n  > **After:** c\n  - [ ] part\n    - [ ] bit\n- [ ] c\n", "c"),
+        ("- [ ] a\n  > **After:** c\n  - [ ] part\n- [x] c\n", "part"),
     ],
 )
 def test_which_task_is_next(text: str, expected: str | None) -> None:
