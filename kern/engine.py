@@ -44,9 +44,8 @@ MOST_SELECTED = 2  # in one iteration: a task, and another where a person took t
 _NOTHING = (Outcome.SKIPPED, Outcome.BLOCKED)
 UNKNOWN_WAIT_S = 900.0  # where a limit does not say when it ends
 RESET_MARGIN_S = 5.0
-MOST_STEPS = (
-    200  # of one walk; the table's longest is far below, so more means a fault of kern's own
-)
+# Of one walk; the table's longest is far below, so more means a fault of kern's own.
+MOST_STEPS = 200
 
 
 @dataclass(slots=True)
@@ -101,6 +100,8 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
         except Interrupted:
             process.sweep(caller.mark)
             raise
+        finally:
+            caller.early.end()
 
 
 class Loop:
@@ -115,6 +116,7 @@ class Loop:
         self.settled: list[Settled] = []
         self.passed_over: set[Key] = set()
         self.waits, self.waited = 0, 0.0  # for one limit
+        self.then: set[Key] | None = None  # `passed_over`, where an iteration follows at once
         self.began = time.monotonic()
 
     def run(self) -> int:
@@ -128,6 +130,8 @@ class Loop:
             for number in range(1, self.options.iterations + 1):
                 if number > 1:
                     self._pause()
+                at_once = number < self.options.iterations and not self.options.delay
+                self.then = self.passed_over if at_once else None
                 if not self._iterate(number):
                     break
                 self._give_up()
@@ -159,6 +163,7 @@ class Loop:
     def _pause(self) -> None:
         _, parsed = self.walk.papers.spec()
         if self.options.delay and (parsed.active or choice.select(parsed, self.passed_over)):
+            self.walk.caller.early.end()
             self.sink(Waiting(self.options.delay))
             self.options.sleep(self.options.delay)
 
@@ -223,6 +228,7 @@ class Loop:
 
     def _wait_for(self, limit: LimitReached) -> None:
         """Until the reset, with a countdown; where it is not known, a while (R33)."""
+        self.walk.caller.early.end()
         now = self.options.clock()
         seconds = UNKNOWN_WAIT_S
         if limit.resets_at is not None:
@@ -269,7 +275,7 @@ class Loop:
             case Do.SKIP:
                 return walk.settling.release(at, exhausted=True)
             case Do.COMMIT | Do.COMMIT_SELF:
-                walk.commit(at, ask=do is Do.COMMIT)
+                walk.commit(at, ask=do is Do.COMMIT, then=self.then)
             case Do.REJECT:
                 walk.prover.reject(at)
             case Do.REPROVE:

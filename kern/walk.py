@@ -8,7 +8,7 @@ never on disk before HEAD has it, and work is kept, then put back, then noted.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from kern import answer, edit, guard, index, plain, reconcile, refs, verdict, workspace
+from kern import answer, edit, guard, index, plain, reconcile, refs, spec, verdict, workspace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.choice import select
@@ -125,6 +125,14 @@ class Walk:
             if not reply.text.strip() and not reply.result.get("is_error"):
                 raise TransientFault("research stage: the answer is empty")
 
+        env, config = self._surroundings()
+        self.caller.ahead(
+            Stage.IMPLEMENT,
+            self.briefs.templates[Stage.IMPLEMENT].model,
+            task=key.text,
+            env=env,
+            config=config,
+        )
         outcome = self.caller.call(
             Stage.RESEARCH,
             self.briefs.research(task),
@@ -194,6 +202,7 @@ class Walk:
         try:
             if mode is Tier.IMPLEMENT:
                 self.prover.baseline(at.head, start, settings.gates)
+            env, config = self._surroundings()
             outcome = self.caller.call(
                 Stage.IMPLEMENT,
                 self.briefs.implement(
@@ -203,8 +212,8 @@ class Walk:
                 task=key.text,
                 attempt=at.attempt,
                 mode=str(mode),
-                env={"GIT_REFLOG_ACTION": f"kern {self.caller.run} stage 2"},
-                config=guard.refuse_push(self.repo),
+                env=env,
+                config=config,
                 again=again,
             )
         except Interrupted as exc:
@@ -228,11 +237,21 @@ class Walk:
             facts["outcome"] = verdict.broken(plain.line(why), mode)
         self._save(outcome, key, Stage.IMPLEMENT, at.attempt, **facts)
 
+    def _surroundings(self) -> tuple[dict[str, str], list[tuple[str, str]]]:
+        """What stage 2 has in its environment and in git's configuration."""
+        env = {"GIT_REFLOG_ACTION": f"kern {self.caller.run} stage 2"}
+        return env, guard.refuse_push(self.repo)
+
     # ---------------------------------------------------------------- stage 3
 
-    def commit(self, at: Situation, *, ask: bool) -> None:
-        """Step 8: HEAD moves, or the attempt has failed."""
+    def commit(self, at: Situation, *, ask: bool, then: Collection[Key] | None = None) -> None:
+        """Step 8: HEAD moves, or the attempt has failed. `then`: what this run passes over, where
+        it goes on with another task at once.
+        """
         key, task = opened(at)
+        if ask and then is not None and self._another(task, then):
+            model = self.briefs.templates[Stage.RESEARCH].model
+            self.caller.ahead(Stage.RESEARCH, model, task=key.text)
         papers = self.custody.take()
         failed = self.committer.commit(at, task, ask=ask)
         for name, known in zip((SPEC, LEARNINGS), papers.texts, strict=True):
@@ -245,6 +264,13 @@ class Walk:
         self.custody.settle(papers, trusted=True)
         if failed:
             self.prover.decide(at.files[Stage.IMPLEMENT], failed, key)
+
+    def _another(self, task: Task, passed_over: Collection[Key]) -> bool:
+        """A task is ready once this one is done."""
+        text, parsed = self.papers.spec()
+        fresh = parsed.find(task.key)
+        done = spec.parse(edit.tick(text, parsed, fresh)) if fresh else parsed
+        return select(done, passed_over) is not None
 
     def _save_commit(self, outcome: Said, at: Situation) -> None:
         when = at.files[Stage.IMPLEMENT]["kern"].get("time")
