@@ -152,6 +152,33 @@ def test_nothing_waits_through_a_pause_or_for_a_task_that_will_not_come(
     assert waiting == [0]
 
 
+def test_nothing_waits_through_a_usage_limit(repo: Path, fake: Fake, inline: Inline) -> None:
+    spoke = {"is_error": True, "api_error_status": 429, "num_turns": 1}
+    limit = {"result": "You've hit your session limit", "fields": spoke, "exit": 1}
+    fake.script(research=[limit, LOOK])
+    waiting: set[int] = set()
+    heard = inline(sleep=lambda seconds: waiting.add(len(alive(repo))))
+    assert heard.code == 0
+    assert waiting == {0}
+    assert ahead(heard) == ["implement"]
+
+
+def test_nothing_waits_beside_an_agent_with_full_access(
+    repo: Path, fake: Fake, inline: Inline
+) -> None:
+    (repo / "SPEC.md").write_text(TWO)
+    look = 'find "$KERN_ROOT/../kern" -name "waiting*" >> "$FAKE_CLAUDE/beside"; echo 1 >> work'
+    fake.script(
+        implement=[{"run": [look], "result": "SUCCESS"}],
+        commit=[{"result": "REJECT: not yet"}, {"commit": True, "result": "ok"}],
+    )
+    heard = inline(2)
+    assert heard.code == 0
+    assert fake.stages == ["research", *["implement", "commit"] * 2, *ALL]
+    assert ahead(heard) == ["implement", "research", "implement"]
+    assert (fake.folder / "beside").read_text() == ""
+
+
 def test_with_a_budget_each_agent_starts_when_what_is_left_is_known(
     repo: Path, fake: Fake, inline: Inline
 ) -> None:
