@@ -15,6 +15,8 @@ from kern.events import Sink, Warned
 from kern.pipeline import Role, Stage
 from kern.starting import Started, Waiting
 
+_GRACE_S = (0.0, 1.0)  # it has nothing to say: SIGTERM follows SIGINT at once
+
 
 @dataclass(frozen=True, slots=True)
 class Birth:
@@ -63,7 +65,7 @@ class Early:
     def end(self, stages: Collection[Role] = (*Stage,)) -> None:
         for stage in self._waiting.keys() & {*stages}:
             _, waiting = self._waiting.pop(stage)
-            process.end(waiting.started.child)
+            process.end(waiting.started.child, _GRACE_S)
             waiting.close()
 
 
