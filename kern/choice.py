@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Collection
 
-from kern.spec import Key, Kind, Marker, Spec, Task
+from kern import edit
+from kern.spec import Key, Kind, Marker, Spec, Task, parse
 
 OPEN_SUBTASKS = "has open subtasks"
 
@@ -53,3 +54,10 @@ def select(spec: Spec, passed_over: Collection[Key] = ()) -> Task | None:
         if best is None or rank < best[0]:
             best = (rank, task)
     return best[1] if best else None
+
+
+def following(text: str, key: Key, passed_over: Collection[Key]) -> Task | None:
+    """The task that comes once this one of SPEC.md's is done."""
+    parsed = parse(text)
+    task = parsed.find(key)
+    return select(parse(edit.tick(text, parsed, task)) if task else parsed, passed_over)

@@ -10,7 +10,10 @@ import sys
 from kern import __version__
 from kern.errors import Exit, Interrupted, KernError, UsageError
 
-_COMMANDS = ("run", "init", "status", "log", "report", "path", "doctor", "clean", "demo")
+_COMMANDS = (
+    *("run", "init", "status", "stop", "pause", "resume", "log", "report", "path", "doctor"),
+    *("clean", "demo"),
+)
 _ROOT_FLAGS = frozenset(("-h", "--help", "-V", "--version", "--update"))
 
 

@@ -22,7 +22,7 @@ For each task kern runs three fresh agent processes: research (read-only), imple
 commit (git only). Kill it at any moment; the next run goes on from there.
 
 \b
-Exit codes:  0  done, or the iterations are used up
+Exit codes:  0  done, the iterations are used up, or kern stop ended it
              1  a person is needed
              2  usage, SPEC.md, configuration, or a missing tool
              3  a budget or a usage limit
@@ -109,6 +109,35 @@ def status(as_json: AsJson = False) -> None:
 
 
 @app.command()
+def stop(
+    now: Annotated[bool, typer.Option("--now", help="As Ctrl-C: end its agent at once.")] = False,
+) -> None:
+    """End the run that is on here after its current stage; the next goes on from there."""
+    from kern import asking
+    from kern.request import Request
+
+    asking.stop_now(Path.cwd()) if now else asking.ask(Path.cwd(), Request.STOP)
+
+
+@app.command()
+def pause() -> None:
+    """Let the run that is on here wait after its current stage."""
+    from kern import asking
+    from kern.request import Request
+
+    asking.ask(Path.cwd(), Request.PAUSE)
+
+
+@app.command()
+def resume() -> None:
+    """Let a paused run go on; takes back a stop as well."""
+    from kern import asking
+    from kern.request import Request
+
+    asking.ask(Path.cwd(), Request.RESUME)
+
+
+@app.command()
 def log(
     task: Annotated[str, typer.Option(help="Only tasks with this in their text.")] = "",
     run: Annotated[str, typer.Option(help="Only this run, by the beginning of its id.")] = "",
@@ -126,11 +155,12 @@ def report(
     since: Annotated[str, typer.Option(help="Age (2d, 12h) or date (2026-11-21).")] = "",
     markdown: Annotated[bool, typer.Option("--md", help="Markdown for a pull request.")] = False,
     as_json: AsJson = False,
+    as_html: Annotated[bool, typer.Option("--html", help="One page with a timeline.")] = False,
 ) -> None:
     """Add up what was done, what it cost and what to review."""
     from kern import views
 
-    print(views.report(Path.cwd(), since, markdown=markdown, as_json=as_json))
+    print(views.report(Path.cwd(), since, markdown=markdown, as_json=as_json, as_html=as_html))
 
 
 @app.command()

@@ -6,7 +6,7 @@ from pathlib import Path
 from kern import answer, edit, history, index, plain, process, trace, workspace
 from kern.briefs import Briefs
 from kern.documents import LEARNINGS, SPEC, Documents, encode
-from kern.errors import KernError, LimitReached, TransientFault
+from kern.errors import Asked, KernError, LimitReached, TransientFault
 from kern.events import Sink, Warned
 from kern.keeper import some
 from kern.observe import Situation, StageFile, day, said, trees
@@ -126,7 +126,7 @@ class Committer:
                     env={**private, "GIT_REFLOG_ACTION": self._mark, **testimony},
                     again=again,
                 )
-            except (TransientFault, LimitReached):
+            except (TransientFault, LimitReached, Asked):
                 if again():
                     raise
                 outcome = None  # it died after its commit

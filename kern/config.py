@@ -15,7 +15,8 @@ from kern.pipeline import Role
 from kern.spec import Kind, Spec, Task
 
 FILE = "kern.toml"
-_SINGLE = ("max_wait", "max_failures", "max_minutes")
+DESKTOP = "desktop"  # `notify` by what the desktop has
+_SINGLE = ("max_wait", "max_failures", "max_minutes", "notify")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -57,6 +58,7 @@ class Settings:
     max_wait: float = 6 * 3600  # seconds, for a usage limit's reset
     max_failures: int = 3  # tasks in a row that came to nothing; 0: no bound
     budget: Budget = field(default_factory=Budget)
+    notify: str = ""  # for sh, or DESKTOP; empty: nobody is notified
 
     def total(self, role: Role) -> float:
         """The time-out of an agent's process as a whole, seconds."""
@@ -96,6 +98,7 @@ def parse(data: bytes | str, origin: str = FILE) -> Settings:
             **{name: amount(value, origin, f"max_cost.{name}") for name, value in costs.items()},
             minutes=amount(given.get("max_minutes", 0), origin, "max_minutes"),
         ),
+        _notify(given.get("notify", ""), origin),
     )
 
 
@@ -168,6 +171,12 @@ def _gate(name: str, value: object, timeout: float, origin: str) -> Gate:
     if "timeout" in given:
         timeout = _seconds(given["timeout"], origin, f"gates.{name}.timeout")
     return Gate(name, command.strip(), timeout, strict)
+
+
+def _notify(value: object, origin: str) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise _wrong(origin, "notify", f'a command, or "{DESKTOP}"; "" for none')
+    return value.strip()
 
 
 def _seconds(value: object, origin: str, key: str) -> float:

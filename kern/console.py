@@ -23,6 +23,7 @@ from kern.events import (
     StageFinished,
     StageRetried,
     StageStarted,
+    Steered,
     TaskSettled,
     TaskStarted,
     Traced,
@@ -32,11 +33,13 @@ from kern.events import (
 from kern.pipeline import Outcome
 from kern.progress import Progress
 from kern.proof import UNVERIFIED, Result
+from kern.request import Request
+from kern.timeline import span
 
 _MOST_SHOWN = 20  # waiting tasks in the summary
 _SHOWN_OF_A_GATE = 12  # lines of what a red one printed
 _HEARTBEAT_S = 60  # between signs of life on a pipe
-_LIMIT_HEARTBEAT_S = 600  # while a limit holds
+_LIMIT_HEARTBEAT_S = 600  # while a limit or a pause holds
 _REDRAW_S = 0.25
 _STYLES = {
     Outcome.DONE: "bold green",
@@ -72,7 +75,7 @@ class Console:
             case StageStarted():
                 mode = ", to decompose" if event.mode == "decompose" else ""
                 self.beat = 0.0
-                self._say(f"{self.progress.work}{mode}", "blue")
+                self._say(f"{self.progress.work}{self.progress.how}{mode}", "blue")
             case Acted():
                 if self.verbose:
                     for call in event.act.calls:
@@ -88,16 +91,16 @@ class Console:
                 self._say(f"attempt {event.number} failed: {plain.line(event.reason)}", "yellow")
                 self._say(f"  its work: git show {event.ref}")
             case GateStarted():
-                self.beat = 0.0
-                when = ", before the task" if event.before else ""
-                shown = "" if event.command in event.name else f": {plain.line(event.command, 120)}"
-                self._say(f"{self.progress.work}{when}{shown}", "blue")
+                self._gate_started(event)
             case GateEnded():
                 self._gate(event.result)
             case LimitReset():
                 until = time.strftime("%a %H:%M", time.localtime(event.until))
                 self._say(plain.line(event.text), "yellow")
                 self._say(f"waiting until {until} (Ctrl-C ends; kern goes on from here)", "yellow")
+            case Steered():
+                self.beat = 0
+                self._say(_steered(event, self.progress.work), "yellow")
             case TaskSettled():
                 detail = f": {plain.line(event.detail)}" if event.detail else ""
                 self._say(f"{event.outcome}{detail}", _STYLES[event.outcome])
@@ -131,7 +134,15 @@ class Console:
             self.live.show([f"usage limit: again in {progress.clock(seconds)}"])
         elif seconds // _LIMIT_HEARTBEAT_S != self.beat and seconds > _LIMIT_HEARTBEAT_S:
             self.beat = seconds // _LIMIT_HEARTBEAT_S
-            self._say(f"usage limit: again in {_span(seconds)}")
+            self._say(f"usage limit: again in {span(seconds)}")
+
+    def paused(self, seconds: float) -> None:
+        """Since so long, until a person goes on."""
+        if self.live:
+            self.live.show([f"paused for {progress.clock(seconds)}  (kern resume, kern stop)"])
+        elif seconds // _LIMIT_HEARTBEAT_S != self.beat:
+            self.beat = seconds // _LIMIT_HEARTBEAT_S
+            self._say(f"paused for {span(seconds)}")
 
     def close(self) -> None:
         if self.live:
@@ -142,8 +153,8 @@ class Console:
         self._say(f"stage files: {event.folder}")
         if event.payer:
             self._say(f"pays: {plain.line(event.payer)}")
-        for gate in event.gates:
-            self._say(f"gate {plain.line(gate, 160)}")
+        for command in event.commands:
+            self._say(plain.line(command, 160))
 
     def _finished(self, event: StageFinished) -> None:
         cost = f", ${event.cost_usd:.4f}" if event.cost_usd is not None else ""
@@ -154,6 +165,12 @@ class Console:
             self._say(f"  {line}", "dim")
         for tool in event.denied:
             self._say(f"  refused: {plain.line(tool, 160)}", "yellow")
+
+    def _gate_started(self, event: GateStarted) -> None:
+        self.beat = 0.0
+        when = ", before the task" if event.before else ""
+        shown = "" if event.command in event.name else f": {plain.line(event.command, 120)}"
+        self._say(f"{self.progress.work}{when}{shown}", "blue")
 
     def _gate(self, result: Result) -> None:
         took = f", {result.seconds:.1f} s" if result.seconds else ""
@@ -177,7 +194,7 @@ class Console:
         left = "SPEC.md unreadable" if event.open_tasks is None else f"{event.open_tasks} open"
         counts = f"{len(event.done)} done, {left}"
         used = f", {progress.short(event.tokens)} tokens" if event.tokens else ""
-        self._say(f"{counts}, {_span(event.seconds)}, {_cost(event)}{used}")
+        self._say(f"{counts}, {span(event.seconds)}, {_cost(event)}{used}")
         for task, commit, proved in event.done:
             self._say(f"  [x] {plain.line(task, 100)}  ({plain.line(commit, 100)})", "green")
             self._say(f"      {plain.line(proved) or UNVERIFIED}")
@@ -194,7 +211,9 @@ class Console:
                 self._say(f"  and {more} more: kern status", "yellow")
         if any(not proved for _, _, proved in event.done):
             self._say("unverified: kern ran no checks of its own; [gates] in kern.toml names them")
-        if not event.interrupted:
+        if event.stopped:
+            self._say(f"stopped, as asked; the next kern goes on with: {event.stopped}")
+        elif not event.interrupted:
             self._say(_next(event))
 
     def _say(self, text: str, style: str = "") -> None:
@@ -253,12 +272,17 @@ class _Live:
             self.shown = ()
 
 
-def _span(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
-    shown = [f"{count} {unit}" for count, unit in parts if count]
-    return " ".join(shown[:2]) or "0 s"
+def _steered(event: Steered, doing: str) -> str:
+    match event.asked, event.at_once:
+        case Request.STOP, True:
+            return "asked to stop (kern stop): ends here"
+        case Request.STOP, False:
+            return f"asked to stop (kern stop): ends after {doing}; kern resume takes it back"
+        case Request.PAUSE, True:
+            return "paused (kern resume goes on, kern stop ends)"
+        case Request.PAUSE, False:
+            return f"asked to pause (kern pause): waits after {doing}"
+    return "asked to go on (kern resume)"
 
 
 def _cost(event: RunEnded) -> str:

@@ -1,5 +1,6 @@
 """`kern doctor`: what a run needs, checked one by one, each problem with its fix."""
 
+import contextlib
 import json
 import os
 import re
@@ -8,9 +9,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypedDict
 
-from kern import bundle, credential, operations, plain, process, ready, repo, spec, workspace
+from kern import (
+    bundle,
+    credential,
+    notify,
+    operations,
+    plain,
+    process,
+    ready,
+    repo,
+    spec,
+    workspace,
+)
 from kern.agents import claude
-from kern.config import FILE
+from kern.config import DESKTOP, FILE
 from kern.documents import SPEC, Documents
 from kern.errors import KernError
 from kern.repo import Repo
@@ -77,6 +89,8 @@ def _git(folder: Path) -> Iterator[Check]:
     papers = Documents(found.root)
     yield _tried(SPEC, lambda: f"{len(ready.tasks(found, papers).tasks)} task(s)")
     yield _tried(FILE, lambda: _gates(found))
+    with contextlib.suppress(KernError):  # told by the check before it
+        yield _notified(found)
     yield _tried("prompts", lambda: _prompts(found.root))
     yield _tried("output folder", lambda: _folder(found, head.name))
 
@@ -87,9 +101,18 @@ def _gates(found: Repo) -> str:
     settings = papers.settings()
     parsed = spec.parse(papers.read(SPEC) or "")
     shown = ready.commands(parsed, settings)
-    if not shown:
-        return "no gates: commits are unverified"
-    return "\n".join(["this repository makes kern run:", *shown])
+    gated = any(line.startswith("gate ") for line in shown)
+    lines = [] if gated else ["no gates: commits are unverified"]
+    return "\n".join([*lines, *(["this repository makes kern run:", *shown] if shown else [])])
+
+
+def _notified(found: Repo) -> Check:
+    """Only the desktop can be looked at; a command would have to be run."""
+    setting = Documents(found.root).settings().notify
+    if setting != DESKTOP:
+        return _check("notify", True, setting or "nobody: notify in kern.toml names a command")
+    fix = f"install {notify.TOOLS[0]}, or let notify in kern.toml name a command"
+    return _check("notify", bool(notify.tool()), notify.tool() or notify.NO_TOOL, fix)
 
 
 def _prompts(root: Path) -> str:

@@ -2,7 +2,6 @@
 sinks.
 """
 
-import re
 import secrets
 import time
 from collections.abc import Callable
@@ -15,14 +14,16 @@ from kern import (
     credential,
     journal,
     lock,
+    notify,
     process,
     ready,
+    steering,
     summary,
     workspace,
 )
 from kern.agents import claude
 from kern.documents import SPEC
-from kern.errors import Interrupted, KernError, LimitReached
+from kern.errors import Asked, Interrupted, KernError, LimitReached
 from kern.events import (
     LimitReset,
     RunStarted,
@@ -37,15 +38,20 @@ from kern.observe import Situation
 from kern.pipeline import Do, Outcome, resume
 from kern.spec import Key, Marker
 from kern.stages import Caller
+from kern.steering import Steering
 from kern.summary import Settled
 from kern.walk import Walk
 
 MOST_SELECTED = 2  # in one iteration: a task, and another where a person took that one away
+# What begins something long: a request of a person is looked for before it. The other steps are
+# short, and settle what was begun.
+_LONG = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT, Do.DECOMPOSE, Do.PROVE, Do.COMMIT)
 _NOTHING = (Outcome.SKIPPED, Outcome.BLOCKED)
 UNKNOWN_WAIT_S = 900.0  # where a limit does not say when it ends
 RESET_MARGIN_S = 5.0
-# Of one walk; the table's longest is far below, so more means a fault of kern's own.
-MOST_STEPS = 200
+MOST_STEPS = (
+    200  # of one walk; the table's longest is far below, so more means a fault of kern's own
+)
 
 
 @dataclass(slots=True)
@@ -59,6 +65,7 @@ class Options:
     sleep: Callable[[float], None] = time.sleep
     tick: process.Tick = process.unwatched
     countdown: Callable[[float], None] = lambda seconds: None
+    paused: Callable[[float], None] = lambda seconds: None
     clock: Callable[[], float] = time.time
 
 
@@ -73,14 +80,22 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
     sink = journal.beside(sink, found, run_id)
     bounds = settings.budget.within(options.max_cost, options.max_minutes)
     settings = replace(settings, budget=bounds)
+    sink = notify.beside(sink, settings.notify, found, scope, run_id)
+    steered = Steering(found.git_dir, run_id, sink, options.sleep)
+
+    def tick(seconds: float, silent: float) -> None:
+        options.tick(seconds, silent)
+        steered.look()
+
     caller = Caller(
-        found.root, scope, run_id, sink, options.command, settings, options.sleep, options.tick
+        *(found.root, scope, run_id, sink, options.command, settings),
+        *(steered.sleep, tick, steered.heed),
     )
     caller.earlier = journal.costs(journal.place(found))
     payer = credential.payer(found.root, options.command)
-    with process.signals(), lock.hold(scope, found.git_dir):
+    with steering.signals(), lock.hold(scope, found.git_dir, run_id):
         workspace.empty(found.scratch)
-        loop = Loop(Walk(found, scope, caller, templates, sink), options, sink)
+        loop = Loop(Walk(found, scope, caller, templates, sink), options, steered, sink)
         for notice in filter(None, (scope.notice, payer.warning)):
             sink(Warned(notice))
         sink(
@@ -102,16 +117,19 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
             raise
         finally:
             caller.early.end()
+            steered.close()
 
 
 class Loop:
     """Iterations: each carries one task to an outcome."""
 
-    def __init__(self, walk: Walk, options: Options, sink: Sink) -> None:
+    def __init__(self, walk: Walk, options: Options, steered: Steering, sink: Sink) -> None:
         self.walk = walk
         self.options = options
+        self.steered = steered
         self.sink = sink
         self.branch = walk.repo.head().branch
+        self.due = Do.SELECT
         self.taken: Key | None = None
         self.settled: list[Settled] = []
         self.passed_over: set[Key] = set()
@@ -126,20 +144,23 @@ class Loop:
         if note := self._ignored():
             self.sink(Warned(note))
         error: BaseException | None = None
+        stopped = ""
         try:
             for number in range(1, self.options.iterations + 1):
                 if number > 1:
-                    self._pause()
+                    self._delay()
                 at_once = number < self.options.iterations and not self.options.delay
                 self.then = self.passed_over if at_once else None
                 if not self._iterate(number):
                     break
                 self._give_up()
+        except Asked:
+            stopped = _place(self.due)
         except BaseException as exc:
             error = exc
             raise
         finally:
-            code = self._end(error)
+            code = self._end(error, stopped)
         return code
 
     def _give_up(self) -> None:
@@ -160,12 +181,21 @@ class Loop:
             )
         return ""
 
-    def _pause(self) -> None:
+    def _delay(self) -> None:
         _, parsed = self.walk.papers.spec()
         if self.options.delay and (parsed.active or choice.select(parsed, self.passed_over)):
+            self.due = Do.SELECT
             self.walk.caller.early.end()
-            self.sink(Waiting(self.options.delay))
-            self.options.sleep(self.options.delay)
+            try:
+                self.steered.heed()
+                self.sink(Waiting(self.options.delay))
+                self.steered.sleep(self.options.delay)
+            except Asked:
+                self._obey()
+
+    def _obey(self) -> None:
+        self.walk.caller.early.end()
+        self.steered.obey(self.options.paused)
 
     def _iterate(self, number: int) -> bool:
         """One task to its outcome; False where nothing is ready."""
@@ -181,6 +211,10 @@ class Loop:
             # What this run selected is not in progress elsewhere, whatever refs another branch has.
             facts = replace(at.facts, elsewhere=at.facts.elsewhere and at.key != self.taken)
             do = resume(facts)
+            self.due = do
+            if do in _LONG and self.steered.asked():
+                self._obey()
+                continue
             self.sink(Traced(f"next: {str(do).partition(': ')[2]}"))
             if not told and do is not Do.SELECT and at.key is not None and do is not Do.ABANDON:
                 self.sink(
@@ -217,12 +251,18 @@ class Loop:
         )
 
     def _performed(self, do: Do, at: Situation) -> Settled | None:
-        """The step, or the wait for a usage limit's reset: then the same step is due again."""
+        """The step, or a wait for a usage limit's reset or for the person who paused the run: then
+        the same step is due again.
+        """
+        settled = None
         try:
-            settled = self._perform(do, at)
-        except LimitReached as limit:
-            self._wait_for(limit)
-            return None
+            try:
+                settled = self.walk.perform(do, at, self.then)
+            except LimitReached as limit:
+                self._wait_for(limit)
+                return None
+        except Asked:
+            self._obey()
         self.waits, self.waited = 0, 0.0
         return settled
 
@@ -244,57 +284,13 @@ class Loop:
         self.sink(LimitReset(str(limit), seconds, now + seconds))
         left = seconds
         while left > 0:
+            self.steered.heed()
             self.options.countdown(left)
             step = min(left, 1.0)
             self.options.sleep(step)
             left = min(left - step, now + seconds - self.options.clock())
 
-    def _perform(self, do: Do, at: Situation) -> Settled | None:
-        walk = self.walk
-        match do:
-            case Do.STOP:
-                text = at.key.text if at.key else ""
-                raise KernError(
-                    f"the task in progress was begun on branch {at.other_branch}: {text}",
-                    hint=f"{_back(at.other_branch)}, or set its marker in SPEC.md to [ ] here",
-                )
-            case Do.UNDO_COMMIT:
-                walk.recovery.undo_commit(at)
-            case Do.FINISH:
-                return walk.settling.finish(at)
-            case Do.TAKE_OVER:
-                walk.recovery.take_over(at)
-            case Do.REMARK:
-                walk.recovery.remark(at)
-            case Do.ABANDON:
-                walk.recovery.abandon(at)
-            case Do.BOOK:
-                walk.settling.book(at)
-            case Do.RELEASE | Do.SKIP_UNFIT:
-                return walk.settling.release(at)
-            case Do.SKIP:
-                return walk.settling.release(at, exhausted=True)
-            case Do.COMMIT | Do.COMMIT_SELF:
-                walk.commit(at, ask=do is Do.COMMIT, then=self.then)
-            case Do.REJECT:
-                walk.prover.reject(at)
-            case Do.REPROVE:
-                walk.prover.reprove(at)
-            case Do.PROVE:
-                walk.prover.prove(at)
-            case Do.UNDO:
-                walk.recovery.undo(at)
-            case Do.NOTE_RESEARCH:
-                walk.note_research(at)
-            case Do.IMPLEMENT | Do.DECOMPOSE:
-                walk.implement(at)
-            case Do.RESEARCH:
-                walk.research(at)
-            case Do.SELECT:
-                raise AssertionError("handled by the caller")
-        return None
-
-    def _end(self, error: BaseException | None) -> int:
+    def _end(self, error: BaseException | None, stopped: str) -> int:
         """The summary, whatever ended the run."""
         try:
             parsed = self.walk.papers.spec()[1]
@@ -309,12 +305,15 @@ class Loop:
             cost_usd=caller.cost_usd,
             unpriced=caller.unpriced,
             tokens=caller.tokens,
+            stopped=stopped,
         )
         self.sink(ended)
         return ended.exit_code
 
 
-def _back(branch: str) -> str:
-    """The command that goes back to where a walk was begun."""
-    detached = re.fullmatch(r"HEAD-([0-9a-f]{7})", branch)
-    return f"git checkout --detach {detached[1]}" if detached else f"git switch {branch}"
+def _place(due: Do) -> str:
+    """Where the next run goes on, for a person."""
+    if due is Do.SELECT:
+        return "the next task"
+    work = "; the work of stage 2 is in your tree, uncommitted"
+    return str(due).partition(": ")[2] + (work if due in (Do.PROVE, Do.COMMIT) else "")

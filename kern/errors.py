@@ -45,6 +45,12 @@ class BudgetReached(KernError):
     exit_code = Exit.LIMIT
 
 
+class Asked(KernError):
+    """A person asked the run, from outside, to begin nothing more for now: no fault of anything."""
+
+    exit_code = Exit.OK
+
+
 class TransientFault(KernError):
     """The same call may well succeed when it is made again."""
 

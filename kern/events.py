@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from kern.agents.reply import Act
 from kern.pipeline import Outcome, Role
 from kern.proof import Result
+from kern.request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,7 @@ class RunStarted:
     root: str
     branch: str
     folder: str  # where the stage files are
-    gates: tuple[str, ...]  # commands that the repository makes kern run
+    commands: tuple[str, ...]  # what the repository makes kern run
     payer: str  # which credential the agent will use, as far as that can be known
     open_tasks: int
     iterations: int
@@ -134,6 +135,14 @@ class LimitReset:
 
 
 @dataclass(frozen=True, slots=True)
+class Steered:
+    """A person asked for it from another terminal."""
+
+    asked: Request
+    at_once: bool  # nothing is under way: it ends or waits here
+
+
+@dataclass(frozen=True, slots=True)
 class Warned:
     text: str
 
@@ -160,9 +169,11 @@ class RunEnded:
     seconds: float
     cost_usd: float
     unpriced: int  # stages whose answer named no cost
-    tokens: int
     interrupted: str  # what ended the run early
     exit_code: int
+    stopped: str = ""  # where the next run goes on, if a person asked for the end
+    commits: tuple[str, ...] = ()  # full hashes, one for each of `done`
+    tokens: int = 0  # of all stages
 
 
 Event = (
@@ -180,6 +191,7 @@ Event = (
     | GateStarted
     | GateEnded
     | LimitReset
+    | Steered
     | Warned
     | Traced
     | Waiting

@@ -86,6 +86,10 @@ def load(path: Path) -> list[dict[str, Any]]:
     return records.ordered(records.read(data.split(b"\n")))
 
 
+def of_run(repo: Repo, run: str) -> list[dict[str, Any]]:
+    return [record for record in load(place(repo)) if record["run"] == run]
+
+
 def costs(path: Path) -> Callable[[str], float]:
     """What each task cost so far by the journal; read when it is first asked for."""
 

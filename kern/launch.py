@@ -41,6 +41,7 @@ def run(
         _number(max_minutes, "--max-minutes", 0, whole=False),
         tick=console.tick,
         countdown=console.countdown,
+        paused=console.paused,
     )
     try:
         return engine.run(Path.cwd(), options, console)

@@ -6,6 +6,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, SoftFileLock, Timeout
@@ -14,25 +15,39 @@ from kern import workspace
 from kern.errors import KernError
 from kern.workspace import Scope
 
+TREE = "kern.lock"  # in the git directory
+HOLDER = "kern.holder"
+HOST = socket.gethostname()
 _PID = re.compile(r"[0-9]{1,9}")  # a number that the kernel takes
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a working tree, as it wrote it down in the git directory."""
+
+    pid: int
+    host: str = ""
+    run: str = ""  # id; empty where it carries out no tasks
+    branch: str = ""
+
+
 @contextlib.contextmanager
-def hold(where: Scope, git_dir: Path) -> Iterator[None]:
+def hold(where: Scope, git_dir: Path, run: str = "") -> Iterator[None]:
     """Hold the working tree and the scope, or say who does.
 
     The FileLock in the git directory guards the tree itself, whatever branch or KERN_DIR; the
     kernel drops it with its holder. The SoftFileLock stands at the documented path, its holder's
     PID inside; a killed holder's marker is taken over.
     """
-    tree = FileLock(git_dir / "kern.lock", mode=0o600)
-    with workspace.reported(git_dir / "kern.lock"):
+    tree = FileLock(git_dir / TREE, mode=0o600)
+    with workspace.reported(git_dir / TREE):
         try:
             tree.acquire(timeout=0)
         except Timeout:
             raise _held(git_dir) from None
     try:
-        workspace.replace(git_dir / "kern.holder", str(os.getpid()).encode())
+        said = "\n".join((str(os.getpid()), HOST, run, where.branch, ""))
+        workspace.replace(git_dir / HOLDER, os.fsencode(said))
         workspace.own_folder(where.lock)
         marker = SoftFileLock(where.lock / "pid", mode=0o600)
         with workspace.reported(where.lock):
@@ -48,8 +63,14 @@ def hold(where: Scope, git_dir: Path) -> Iterator[None]:
                 where.lock.rmdir()
     finally:
         with contextlib.suppress(OSError):
-            (git_dir / "kern.holder").unlink()
+            (git_dir / HOLDER).unlink()
         tree.release()
+
+
+def noted(git_dir: Path) -> Holder | None:
+    """Who wrote down that it holds the working tree; it may be long gone."""
+    said = os.fsdecode(workspace.read(git_dir / HOLDER) or b"").split("\n")
+    return Holder(int(said[0]), *said[1:4]) if _PID.fullmatch(said[0]) else None
 
 
 def holder(where: Scope) -> tuple[int, str] | None:
@@ -63,25 +84,24 @@ def holder(where: Scope) -> tuple[int, str] | None:
 
 def alive(pid: int, host: str) -> bool:
     """Whether the holder lives; of another host that cannot be told and is assumed."""
-    return host != socket.gethostname() or _alive(pid)
+    return host != HOST or _alive(pid)
 
 
 def _held(git_dir: Path) -> KernError:
     pid = _holder_of(git_dir)
     who = f"pid {pid}" if pid else "its pid is not known"
-    stop = f" or `kill {pid}`" if pid else ""
+    stop = f", `kill {pid}`" if pid else ""
     return KernError(
         f"another kern is at work in this working tree ({who})",
-        hint=f"wait for it, stop it with Ctrl-C in its terminal{stop}, or use a git worktree",
+        hint=f"wait for it, end it (kern stop{stop}), or use a git worktree",
     )
 
 
 def _holder_of(git_dir: Path) -> int:
     """The live holder's pid; 0 where it has not told it yet."""
     for _ in range(20):
-        said = (workspace.read(git_dir / "kern.holder") or b"").decode("ascii", "replace").strip()
-        if _PID.fullmatch(said) and _alive(int(said)):
-            return int(said)
+        if (found := noted(git_dir)) and _alive(found.pid):
+            return found.pid
         time.sleep(0.05)
     return 0
 
@@ -105,7 +125,7 @@ def _unjudged(where: Scope) -> KernError:
             hint=f"if no kern runs on {where.project}, branch {where.branch}: rm {path}",
         )
     pid, host = found
-    where_to = "" if host == socket.gethostname() else f" on {host}"
+    where_to = "" if host == HOST else f" on {host}"
     return KernError(
         f"another kern holds {where.project}, branch {where.branch} (pid {pid}{where_to})",
         hint=f"wait for it; if it is gone: rm {path}",

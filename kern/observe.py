@@ -275,3 +275,9 @@ def _answered(value: StageFile | None) -> Answered:
         return Answered.NONE
     code = answer.parse(Stage.COMMIT, said(value)).code
     return Answered.REJECTED if code is answer.Code.REJECT else Answered.ANSWERED
+
+
+def way_back(branch: str) -> str:
+    """The command that goes back to where a walk was begun."""
+    detached = re.fullmatch(r"HEAD-([0-9a-f]{7})", branch)
+    return f"git checkout --detach {detached[1]}" if detached else f"git switch {branch}"

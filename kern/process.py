@@ -20,7 +20,6 @@ from typing import IO
 import psutil
 
 from kern import starting
-from kern.errors import Interrupted
 from kern.starting import Started
 
 OUTPUT_LIMIT = 100_000_000  # bytes, standard output and error together
@@ -56,12 +55,14 @@ def run(
     total: float = 0,
     idle: float = 0,
     joined: bool = False,
+    patience: tuple[float, float] = PATIENCE_S,
     ready: Started | None = None,
 ) -> Ran:
     """Run `argv`, its output spooled to the file `stdout`. `mark` is an environment variable that
     all its descendants inherit: what carries it is ended when the child has ended, however it did.
-    `total` and `idle` (without output) are its time-outs in seconds, 0 for none. `joined`: its
-    complaints stand among its output. `ready`: the child is there already and has its input.
+    `total` and `idle` (without output) are its time-outs in seconds, 0 for none, and `patience` is
+    what it is given after one. `joined`: its complaints stand among its output. `ready`: the child
+    is there already and has its input.
     """
     adopt_orphans()
     began = time.monotonic()
@@ -86,7 +87,7 @@ def run(
                     if child.poll() is None:
                         timed_out = _time_out(now - began, total, now - last_sign, idle)
             if timed_out:
-                grace = PATIENCE_S
+                grace = patience
         finally:
             end(child, grace)
             sweep(mark, lambda: _families(lambda pid: pid not in bystanders), spare=bystanders)
@@ -214,27 +215,24 @@ def adopt_orphans() -> None:
             ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
-@contextlib.contextmanager
-def signals() -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP (unless ignored at the start: nohup) end the block as
-    `Interrupted`; once that is under way further ones are ignored.
-    """
-    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {signum: signal.getsignal(signum) for signum in wanted}
+def holds(pid: int, file: Path) -> bool:
+    """Whether the process lives and has the file open: a pid may be another process's by now."""
+    return _holder(pid, file) is not None
 
-    def interrupt(signum: int, _: object) -> None:
-        for other in wanted:
-            signal.signal(other, signal.SIG_IGN)
-        raise Interrupted(signum)
 
-    for signum, handler in before.items():
-        if signum == signal.SIGINT or handler is not signal.SIG_IGN:
-            signal.signal(signum, interrupt)
-    try:
-        yield
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
+def interrupt(pid: int, file: Path) -> None:
+    """SIGINT to the process, if it has the file open."""
+    if process := _holder(pid, file):
+        with contextlib.suppress(psutil.Error):  # it ended in the meantime
+            process.send_signal(signal.SIGINT)
+
+
+def _holder(pid: int, file: Path) -> psutil.Process | None:
+    with contextlib.suppress(psutil.Error, OSError):
+        process = psutil.Process(pid)
+        if any(one.path == str(file) for one in process.open_files()):
+            return process
+    return None
 
 
 def surroundings() -> dict[str, str]:

@@ -34,6 +34,7 @@ class Progress:
     done: int = 0
     unsettled: int = 0  # skipped or blocked
     work: str = ""  # the stage or gate under way; empty between them
+    how: str = ""  # its model and attempt
     calls: tuple[str, ...] = ()  # the last ones of the stage
     count: int = 0  # of all its calls
     tokens: int = 0  # of the stage, as far as its live output tells
@@ -51,7 +52,7 @@ def after(so_far: Progress, event: Event) -> Progress:
         case StageStarted():
             again = f", attempt {event.attempt}" if event.attempt > 1 else ""
             model = plain.line(event.model, 40)
-            return _begun(so_far, f"{stage(event)} ({model}{again})")
+            return _begun(so_far, stage(event), f" ({model}{again})")
         case GateStarted():
             return _begun(so_far, plain.line(event.name, 60))
         case Acted():
@@ -77,8 +78,8 @@ def stage(event: StageStarted) -> str:
     return str(event.stage)
 
 
-def _begun(so_far: Progress, work: str) -> Progress:
-    return replace(so_far, work=work, calls=(), count=0, tokens=0, recent=())
+def _begun(so_far: Progress, work: str, how: str = "") -> Progress:
+    return replace(so_far, work=work, how=how, calls=(), count=0, tokens=0, recent=())
 
 
 def _acted(so_far: Progress, act: Act) -> Progress:
@@ -104,7 +105,7 @@ def lines(now: Progress, seconds: float, silent: float) -> Sequence[str]:
     """For a terminal, redrawn: what is at work, its last calls, where the run stands."""
     task = plain.line(now.task, 100)
     return (
-        f"{now.work}  {clock(seconds)}  {task}",
+        f"{now.work}{now.how}  {clock(seconds)}  {task}",
         *(f"  {call}" for call in now.calls),
         " · ".join((*_figures(now), *_standing(now), *_silence(silent))),
         STOP,
@@ -114,7 +115,9 @@ def lines(now: Progress, seconds: float, silent: float) -> Sequence[str]:
 def beat(now: Progress, seconds: float, silent: float) -> str:
     """For a pipe: one line that says it is alive."""
     last = [f"last: {now.calls[-1]}"] if now.calls else []
-    return ", ".join((f"{now.work}: {clock(seconds)}", *_figures(now), *_silence(silent), *last))
+    return ", ".join(
+        (f"{now.work}{now.how}: {clock(seconds)}", *_figures(now), *_silence(silent), *last)
+    )
 
 
 def _figures(now: Progress) -> list[str]:

@@ -71,6 +71,7 @@ class Prover:
         """The project's gates on the tree before the task; what they change goes back."""
         unknown = [g for g in gates if self.gates.known(g, start.tree, today=True) is None]
         for gate in unknown:
+            self.caller.heed()
             self.sink(GateStarted(gate.label, gate.command, before=True))
             with self._contained(gate, head, start):
                 result = self.gates.run(gate, start.tree)
@@ -197,6 +198,7 @@ class Prover:
         self, gate: Gate, at: Situation, change: Mapping[str, Entry | None], start: str
     ) -> Result:
         """On the tree as the agent left it, which it is again afterwards in the task's paths."""
+        self.caller.heed()
         before = self.snapshots.take(start)
         self.sink(GateStarted(gate.label, gate.command))
         with self._contained(gate, at.head, at.start):

@@ -64,16 +64,22 @@ def _listed(faults: tuple[Diagnostic, ...]) -> str:
 
 
 def commands(parsed: Spec, settings: Settings) -> tuple[str, ...]:
-    """What this repository makes kern run: the project's gates and those of its open tasks."""
+    """What this repository makes kern run: the project's gates and those of its open tasks, and the
+    command that notifies.
+    """
     own = {
         gate.shown: None
         for task in parsed.tasks
         if task.marker is not Marker.DONE
         for gate in config.task_gates(task, 0)
     }
-    shown = [*(gate.shown for gate in settings.gates), *own]
+    shown = [f"gate {gate}" for gate in (*(gate.shown for gate in settings.gates), *own)]
     more = len(shown) - MOST_COMMANDS
-    return (*shown[:MOST_COMMANDS], *([f"and {more} more in SPEC.md"] if more > 0 else []))
+    return (
+        *([f"notify: {settings.notify}"] if settings.notify else []),
+        *shown[:MOST_COMMANDS],
+        *([f"and {more} more gates in SPEC.md"] if more > 0 else []),
+    )
 
 
 def to_work(found: Repo) -> None:

@@ -22,12 +22,14 @@ from kern.events import (
     StageFinished,
     StageRetried,
     StageStarted,
+    Steered,
     TaskSettled,
     TaskStarted,
     Traced,
     Waiting,
     Warned,
 )
+from kern.request import Request
 
 VERSION = 1
 Record = Mapping[str, Any]
@@ -71,6 +73,9 @@ def of(event: Event) -> list[dict[str, Any]]:
             return [{"kind": "gate", **said, **before, "output": tail}]
         case LimitReset():
             return [{"kind": "limit", "text": event.text, "until": event.until}]
+        case Steered(asked, at_once):
+            paused = asked is Request.PAUSE and at_once
+            return [{"kind": "request", "did": "paused" if paused else str(asked)}]
         case Learned():
             return [{"kind": "learning", "task": event.task, "text": event.text[:_LONGEST]}]
         case Planned():

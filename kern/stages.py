@@ -64,6 +64,7 @@ class Caller:
     settings: Settings = field(default_factory=Settings)
     sleep: Callable[[float], None] = time.sleep
     tick: process.Tick = process.unwatched
+    heed: Callable[[], None] = lambda: None  # raises Asked where nothing more is to begin
     cost_usd: float = 0.0
     unpriced: int = 0  # stages without a cost in their answer
     tokens: int = 0
@@ -95,6 +96,7 @@ class Caller:
         """
         self.early.end({*Stage} - {stage, beside(stage)})
         self._afford(task)
+        self.heed()
         self.sink(
             Traced(f"{stage}: prompt of {prompt.tokens} tokens, {prompt.injected} of them context")
         )

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kern import choice, journal, lock, plain, repo, workspace
+from kern import choice, journal, lock, plain, repo, request, steering, workspace
 from kern.documents import Documents
+from kern.errors import KernError
 from kern.observe import Observer
 from kern.pipeline import ATTEMPTS, resume, tier
+from kern.repo import Repo
 from kern.snapshot import Snapshots
 from kern.spec import Kind, Marker, Spec, Task
 
@@ -34,9 +36,10 @@ def snapshot(folder: Path) -> dict[str, Any]:
         "holder": {"pid": holder[0], "host": holder[1], "alive": lock.alive(*holder)}
         if holder
         else None,
+        "asked": _asked(found),
         "counts": counts,
         "next": next_task.text if next_task else None,
-        "last": recent[-1] if recent else None,
+        "last": request.at_work(recent),
         "resume": str(resume(at.facts)) if at.facts.active else None,
         "tasks": [
             _task(parsed, number, task, blocker) for number, task in enumerate(parsed.tasks, 1)
@@ -45,6 +48,18 @@ def snapshot(folder: Path) -> dict[str, Any]:
             {"line": fault.line, "message": fault.message} for fault in parsed.diagnostics
         ],
     }
+
+
+def _asked(found: Repo) -> dict[str, Any] | None:
+    """What `kern stop` or `kern pause` asked of the run that is on."""
+    try:
+        holder = lock.noted(found.git_dir)
+    except KernError:  # another user's
+        holder = None
+    if holder is None or (asked := steering.asked(found.git_dir, holder.run)) is None:
+        return None
+    paused = request.is_paused(journal.of_run(found, holder.run), asked)
+    return {"request": str(asked), "paused": paused}
 
 
 def _task(parsed: Spec, number: int, task: Task, blocker: Callable[[Task], str]) -> dict[str, Any]:
@@ -89,6 +104,8 @@ def text(found: dict[str, Any]) -> str:
         now = f"a run is on{_doing(found['last'])}"
         held = now if alive else "a killed run left its lock, the next kern takes it over"
         lines.append(f"{held}: pid {pid}")
+        if alive and found["asked"]:
+            lines.append(request.standing(**found["asked"]))
     if found["resume"] and not (found["holder"] and found["holder"]["alive"]):
         lines.append(f"resumes at: {found['resume'].partition(': ')[2]}")
     lines.append("")

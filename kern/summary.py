@@ -30,8 +30,11 @@ def of(
     cost_usd: float,
     unpriced: int,
     tokens: int,
+    stopped: str = "",
 ) -> RunEnded:
-    """`parsed` is None where SPEC.md cannot be read any more; `error` ended the run early."""
+    """`parsed` is None where SPEC.md cannot be read any more; `error` ended the run early. A stop
+    that was asked for is none: the exit code is that of a run whose iterations are used up.
+    """
     tasks = parsed.tasks if parsed else ()
     done = {task.key for task in tasks if task.marker is Marker.DONE}
     last = {one.key: one for one in settled}
@@ -42,10 +45,9 @@ def of(
     )
     stuck = _stuck(parsed) if parsed and not error and not choice.select(parsed) else ()
     failed = 1 if needs or stuck else 0
+    committed = [one for one in settled if one.outcome is Outcome.DONE]
     return RunEnded(
-        done=tuple(
-            (one.task, one.detail, one.proved) for one in settled if one.outcome is Outcome.DONE
-        ),
+        done=tuple((one.task, one.detail, one.proved) for one in committed),
         decomposed=tuple(
             (one.task, one.key in done) for one in settled if one.outcome is Outcome.DECOMPOSED
         ),
@@ -58,6 +60,8 @@ def of(
         tokens=tokens,
         interrupted=str(error) if error else "",
         exit_code=int(getattr(error, "exit_code", 1)) if error else failed,
+        stopped=stopped,
+        commits=tuple(one.commit for one in committed),
     )
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kern import journal, plain, repo
+from kern import journal, page, plain, repo
 from kern import report as folds
 from kern.errors import UsageError
 from kern.records import Record
@@ -53,10 +53,19 @@ def _records(place: Path, *, follow: bool) -> Iterator[dict[str, Any]]:
         time.sleep(_POLL_S)
 
 
-def report(folder: Path, since: str, *, markdown: bool, as_json: bool) -> str:
+def report(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: bool) -> str:
+    chosen = {"--md": markdown, "--json": as_json, "--html": as_html}
+    forms = [name for name, wanted in chosen.items() if wanted]
+    if len(forms) > 1:
+        raise UsageError(
+            f"a report has one form: {' and '.join(forms)} exclude each other",
+            hint=f"kern report {forms[-1]}",
+        )
     found = repo.open_at(folder)
     began = _since(since, datetime.now(UTC))
-    kept = (record for record in journal.load(journal.place(found)) if record["time"] >= began)
+    kept = [record for record in journal.load(journal.place(found)) if record["time"] >= began]
+    if as_html:
+        return page.page(kept)
     summed = folds.summary(kept)
     if as_json:
         return json.dumps(summed, indent=1, ensure_ascii=False)

@@ -8,10 +8,10 @@ never on disk before HEAD has it, and work is kept, then put back, then noted.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from kern import answer, edit, guard, index, plain, reconcile, refs, spec, verdict, workspace
+from kern import answer, edit, guard, index, plain, reconcile, refs, verdict, workspace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
-from kern.choice import select
+from kern.choice import following, select
 from kern.committing import Committer
 from kern.context import Template
 from kern.custody import Custody
@@ -19,8 +19,8 @@ from kern.documents import LEARNINGS, SPEC, Documents
 from kern.errors import Interrupted, KernError, TransientFault
 from kern.events import Sink
 from kern.keeper import Keeper, some
-from kern.observe import Observer, Situation, named, naming, said
-from kern.pipeline import Role, Stage, Tier, tier
+from kern.observe import Observer, Situation, named, naming, said, way_back
+from kern.pipeline import Do, Role, Stage, Tier, tier
 from kern.proving import Prover
 from kern.recovery import Recovery
 from kern.repo import Repo
@@ -28,6 +28,7 @@ from kern.settling import Settling, now, opened, red_gate, sweep
 from kern.snapshot import Snapshots
 from kern.spec import Key, Kind, Marker, Spec, Task
 from kern.stages import Caller, Said, stage_file
+from kern.summary import Settled
 from kern.workspace import Scope
 
 HALF_DONE = (
@@ -95,6 +96,53 @@ class Walk:
         for line in told:
             self.keeper.warn(line)
 
+    def perform(self, do: Do, at: Situation, then: Collection[Key] | None = None) -> Settled | None:
+        """One step of the resume table; how the walk ended, where it did. `then`: what this run
+        passes over, where it goes on with another task at once.
+        """
+        match do:
+            case Do.STOP:
+                text = at.key.text if at.key else ""
+                raise KernError(
+                    f"the task in progress was begun on branch {at.other_branch}: {text}",
+                    hint=f"{way_back(at.other_branch)}, or set its marker in SPEC.md to [ ] here",
+                )
+            case Do.UNDO_COMMIT:
+                self.recovery.undo_commit(at)
+            case Do.FINISH:
+                return self.settling.finish(at)
+            case Do.TAKE_OVER:
+                self.recovery.take_over(at)
+            case Do.REMARK:
+                self.recovery.remark(at)
+            case Do.ABANDON:
+                self.recovery.abandon(at)
+            case Do.BOOK:
+                self.settling.book(at)
+            case Do.RELEASE | Do.SKIP_UNFIT:
+                return self.settling.release(at)
+            case Do.SKIP:
+                return self.settling.release(at, exhausted=True)
+            case Do.COMMIT | Do.COMMIT_SELF:
+                self.commit(at, ask=do is Do.COMMIT, then=then)
+            case Do.REJECT:
+                self.prover.reject(at)
+            case Do.REPROVE:
+                self.prover.reprove(at)
+            case Do.PROVE:
+                self.prover.prove(at)
+            case Do.UNDO:
+                self.recovery.undo(at)
+            case Do.NOTE_RESEARCH:
+                self.note_research(at)
+            case Do.IMPLEMENT | Do.DECOMPOSE:
+                self.implement(at)
+            case Do.RESEARCH:
+                self.research(at)
+            case Do.SELECT:
+                raise AssertionError("handled by the caller")
+        return None
+
     # ---------------------------------------------------------------- begin
 
     def take_next(self, passed_over: Collection[Key]) -> Task | None:
@@ -125,14 +173,9 @@ class Walk:
             if not reply.text.strip() and not reply.result.get("is_error"):
                 raise TransientFault("research stage: the answer is empty")
 
-        env, config = self._surroundings()
-        self.caller.ahead(
-            Stage.IMPLEMENT,
-            self.briefs.templates[Stage.IMPLEMENT].model,
-            task=key.text,
-            env=env,
-            config=config,
-        )
+        env, config = self._git()
+        model = self.briefs.templates[Stage.IMPLEMENT].model
+        self.caller.ahead(Stage.IMPLEMENT, model, task=key.text, env=env, config=config)
         outcome = self.caller.call(
             Stage.RESEARCH,
             self.briefs.research(task),
@@ -202,7 +245,7 @@ class Walk:
         try:
             if mode is Tier.IMPLEMENT:
                 self.prover.baseline(at.head, start, settings.gates)
-            env, config = self._surroundings()
+            env, config = self._git()
             outcome = self.caller.call(
                 Stage.IMPLEMENT,
                 self.briefs.implement(
@@ -237,19 +280,18 @@ class Walk:
             facts["outcome"] = verdict.broken(plain.line(why), mode)
         self._save(outcome, key, Stage.IMPLEMENT, at.attempt, **facts)
 
-    def _surroundings(self) -> tuple[dict[str, str], list[tuple[str, str]]]:
-        """What stage 2 has in its environment and in git's configuration."""
-        env = {"GIT_REFLOG_ACTION": f"kern {self.caller.run} stage 2"}
-        return env, guard.refuse_push(self.repo)
+    def _git(self) -> tuple[dict[str, str], list[tuple[str, str]]]:
+        """What stage 2 has for git in its environment, and as configuration."""
+        return {"GIT_REFLOG_ACTION": f"kern {self.caller.run} stage 2"}, guard.refuse_push(
+            self.repo
+        )
 
     # ---------------------------------------------------------------- stage 3
 
     def commit(self, at: Situation, *, ask: bool, then: Collection[Key] | None = None) -> None:
-        """Step 8: HEAD moves, or the attempt has failed. `then`: what this run passes over, where
-        it goes on with another task at once.
-        """
+        """Step 8: HEAD moves, or the attempt has failed."""
         key, task = opened(at)
-        if ask and then is not None and self._another(task, then):
+        if ask and then is not None and following(self.papers.spec()[0], key, then):
             model = self.briefs.templates[Stage.RESEARCH].model
             self.caller.ahead(Stage.RESEARCH, model, task=key.text)
         papers = self.custody.take()
@@ -264,13 +306,6 @@ class Walk:
         self.custody.settle(papers, trusted=True)
         if failed:
             self.prover.decide(at.files[Stage.IMPLEMENT], failed, key)
-
-    def _another(self, task: Task, passed_over: Collection[Key]) -> bool:
-        """A task is ready once this one is done."""
-        text, parsed = self.papers.spec()
-        fresh = parsed.find(task.key)
-        done = spec.parse(edit.tick(text, parsed, fresh)) if fresh else parsed
-        return select(done, passed_over) is not None
 
     def _save_commit(self, outcome: Said, at: Situation) -> None:
         when = at.files[Stage.IMPLEMENT]["kern"].get("time")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kern.events import StageRetried
 from tests.conftest import Fake, Git, Inline, Kern
 
 Step = dict[str, Any]
@@ -72,8 +73,10 @@ def test_transient_faults_are_retried_and_leave_no_trace_in_spec_md(
 
     assert ran.code == 0, ran.err
     assert fake.stages == ["research"] * 3 + ["implement"] * 3 + ["commit"] * 3
-    assert len(ran.slept) == 6
-    for first, second in zip(ran.slept[::2], ran.slept[1::2], strict=True):
+    waits = [event.wait_seconds for event in ran.events if isinstance(event, StageRetried)]
+    assert len(waits) == 6
+    assert sum(ran.slept) == pytest.approx(sum(waits))
+    for first, second in zip(waits[::2], waits[1::2], strict=True):
         assert 2 <= first <= 3 < 4 <= second <= 5
     assert "529 Overloaded: again in" in ran.err
     assert notes(repo, "Attempt") == []

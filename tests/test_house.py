@@ -25,6 +25,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("choice", "summary", "trace", "config", "proof", "proposing"),
         *("records", "report", "budget", "progress", "planning"),
         *("agents.claude", "agents.claude_stream", "agents.reply"),
+        *("request", "notices", "timeline", "markup", "chart", "sheet", "page"),
     ),
     "shell": (
         *(
@@ -40,13 +41,13 @@ LAYERS: dict[str, tuple[str, ...]] = {
             "lock",
         ),
         *("documents", "bundle", "console", "filters", "operations", "witness", "gates"),
-        *("credential", "ignoring", "journal", "growing"),
+        *("credential", "ignoring", "journal", "growing", "steering", "notify"),
     ),
     "stages": ("stages", "ahead", "committing", "briefs", "observe", "keeper", "custody"),
     "engine": ("engine", "ready", "walk", "proving", "settling", "recovery", "planner"),
     "edge": (
         *("cli", "commands", "launch", "chores", "demo", "demo_agent", "doctor", "dryrun"),
-        *("status", "views", "__main__"),
+        *("status", "views", "asking", "__main__"),
     ),
 }
 ORDER = list(LAYERS)
@@ -242,7 +243,10 @@ def test_help_loads_nothing_heavy_and_names_what_the_readme_names() -> None:
     options = set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", said, re.M))
     commands = set(re.findall(r"^  (\w+) ", said.partition("Commands:")[2], re.M))
     assert {"--dry-run", "--verbose", "--version", "--update", "--help"} == options
-    assert {"run", "init", "status", "log", "report", "path", "doctor", "clean", "demo"} == commands
+    assert commands == {
+        *("run", "init", "status", "stop", "pause", "resume", "log", "report", "path", "doctor"),
+        *("clean", "demo"),
+    }
     shown = set(re.findall(r"`kern(?: (\w+))?", readme)) - {""}
     assert commands <= shown | {"run"}
     assert {word for word in shown if word.isalpha() and len(word) > 1} <= commands

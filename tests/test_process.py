@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kern import process
+from kern import process, steering
 from kern.errors import Exit, Interrupted, UsageError
 from kern.process import Ran
 from tests.conftest import HERE, survivors
@@ -240,7 +240,7 @@ def test_a_sweep_spares_kern_s_own_ancestors_and_strangers(tmp_path: Path) -> No
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_block_once_and_the_handlers_come_back(signum: signal.Signals) -> None:
     before = signal.getsignal(signum)
-    with pytest.raises(Interrupted) as raised, process.signals():
+    with pytest.raises(Interrupted) as raised, steering.signals():
         try:
             os.kill(os.getpid(), signum)
         finally:
@@ -254,7 +254,7 @@ def test_a_signal_ends_the_block_once_and_the_handlers_come_back(signum: signal.
 def test_a_hang_up_that_was_ignored_at_the_start_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with process.signals():
+        with steering.signals():
             os.kill(os.getpid(), signal.SIGHUP)
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:

@@ -1,0 +1,89 @@
+"""What a person asks of a run from another terminal, and what that comes to. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+_Record = Mapping[str, Any]  # of the journal
+NOW = "now"  # nothing is under way: a request is heeded at once
+
+
+class Request(StrEnum):
+    STOP = "stop"
+    PAUSE = "pause"
+    RESUME = "resume"  # takes either of them back; never stands in the file
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the person is told of a request, and whether it changes anything."""
+
+    text: str
+    changes: bool = True
+    refused: str = ""  # what to type instead, where it cannot be
+
+
+def text(request: Request, run: str) -> bytes:
+    """The file's content: bound to the run, so that none heeds what another was asked."""
+    return f"{request} {run}\n".encode()
+
+
+def read(data: bytes | None, run: str) -> Request | None:
+    """What the file asks of this run; None where it asks nothing, or of another."""
+    words = (data or b"").decode("ascii", "replace").split()
+    known = {str(request): request for request in (Request.STOP, Request.PAUSE)}
+    return known.get(words[0]) if len(words) == 2 and words[1] == run else None
+
+
+def due(records: Sequence[_Record], *, paused: bool) -> str:
+    """When the run with these records will heed a request: `NOW`, or after what."""
+    last = at_work(records) or {"kind": ""}
+    if paused:
+        return NOW
+    match last["kind"], last.get("did"):
+        case "stage", "start":
+            return f"after its {last['stage']} stage"
+        case ("limit" | "commit", _) | ("task", "done" | "decomposed" | "skipped" | "blocked"):
+            return NOW
+    return "after what it is doing now"
+
+
+def at_work(records: Sequence[_Record]) -> _Record | None:
+    """What was recorded last of the work itself."""
+    return next((one for one in reversed(records) if one["kind"] != "request"), None)
+
+
+def is_paused(records: Sequence[_Record], asked: Request | None) -> bool:
+    """Whether the run with these records waits for `kern resume` by now."""
+    told = next((one.get("did") for one in reversed(records) if one["kind"] == "request"), None)
+    return asked is Request.PAUSE and told == "paused"
+
+
+def answer(wanted: Request, asked: Request | None, who: str, when: str, *, paused: bool) -> Answer:
+    """`asked` is what stands already; `who` names the run, `when` is what `due` says of it."""
+    again = asked is wanted
+    match wanted, asked:
+        case Request.STOP, _:
+            told = "was asked to stop already: it ends" if again else "will end"
+            sooner = "" if when == NOW else "; kern stop --now ends it at once"
+            return Answer(f"{who} {told} {when}{sooner}", not again)
+        case Request.PAUSE, Request.STOP:
+            instead = "kern resume takes that back, then kern pause"
+            return Answer(f"{who} was asked to stop: it ends {when}", False, instead)
+        case Request.PAUSE, _:
+            told = "was asked to pause already: it waits" if again else "will wait"
+            if paused:
+                return Answer(f"{who} is paused already; kern resume goes on", False)
+            held = "its lock held; kern resume goes on, kern stop ends it"
+            return Answer(f"{who} {told} {when}, {held}", not again)
+        case _, None:
+            return Answer(f"{who} is not paused: it goes on as it is", False)
+        case _:
+            back = "goes on" if paused else f"goes on: it was to {asked} {when}"
+            return Answer(f"{who} {back}")
+
+
+def standing(request: str, *, paused: bool) -> str:
+    """What `kern status` says of a request that stands."""
+    return "paused" if request == Request.PAUSE and paused else f"{request}s after this stage"
