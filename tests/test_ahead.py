@@ -19,7 +19,7 @@ from kern.pipeline import Aide, Stage, beside
 from tests.conftest import Fake, Git, Heard, Inline, wait_for
 
 TWO = "- [ ] add a greeting\n- [ ] add a farewell\n"
-SEEN = 'find "$KERN_ROOT/../kern" -name waiting2.json >> "$FAKE_CLAUDE/seen"'
+SEEN = 'find "$KERN_ROOT/../kern" -name "waiting*" >> "$FAKE_CLAUDE/seen"'
 LOOK = {"run": [SEEN], "result": "- Files: a.txt:1-1\n\nREADY"}
 WAIT = {"run": ["sleep 300"], "result": "- Files: a.txt:1-1\n\nREADY"}
 ALL = ["research", "implement", "commit"]
@@ -140,7 +140,9 @@ def test_nothing_waits_through_a_pause_or_for_a_task_that_will_not_come(
     repo: Path, fake: Fake, inline: Inline
 ) -> None:
     (repo / "SPEC.md").write_text(TWO)
+    fake.script(commit=[{"commit": True, "run": [SEEN], "result": "ok"}])
     assert ahead(inline(1)) == ["implement"]
+    assert not (fake.folder / "seen").read_text()
     (repo / "SPEC.md").write_text((repo / "SPEC.md").read_text() + "- [ ] a third\n")
     waiting: list[int] = []
 
@@ -182,8 +184,10 @@ def test_nothing_waits_beside_an_agent_with_full_access(
 def test_with_a_budget_each_agent_starts_when_what_is_left_is_known(
     repo: Path, fake: Fake, inline: Inline
 ) -> None:
+    fake.script(research=[LOOK])
     assert ahead(inline(max_cost=5.0)) == []
     assert fake.stages == ALL
+    assert not (fake.folder / "seen").read_text()
 
 
 def test_a_prompt_that_no_pipe_holds_arrives_whole(repo: Path, fake: Fake, inline: Inline) -> None:
