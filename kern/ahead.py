@@ -14,6 +14,7 @@ from kern.errors import KernError
 from kern.events import Sink, Warned
 from kern.pipeline import Role, Stage
 from kern.starting import Started, Waiting
+from kern.workspace import Scope
 
 _GRACE_S = (0.0, 1.0)  # it has nothing to say: SIGTERM follows SIGINT at once
 
@@ -62,11 +63,22 @@ class Early:
         self.end({birth.stage})
         return None
 
+    def clear(self, scope: Scope) -> None:
+        """Remove what those of a killed kern left."""
+        for stage in Stage:
+            with contextlib.suppress(OSError):
+                place(scope, stage).unlink()
+
     def end(self, stages: Collection[Role] = (*Stage,)) -> None:
         for stage in self._waiting.keys() & {*stages}:
             _, waiting = self._waiting.pop(stage)
             process.end(waiting.started.child, _GRACE_S)
             waiting.close()
+
+
+def place(scope: Scope, stage: Stage) -> Path:
+    """Where its output goes until it is the transcript; no sweep of stage files takes it."""
+    return scope.folder / f"waiting{stage.number}.json"
 
 
 def guidance(root: Path, sink: Sink) -> str:

@@ -95,6 +95,7 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
     payer = credential.payer(found.root, options.command)
     with steering.signals(), lock.hold(scope, found.git_dir, run_id):
         workspace.empty(found.scratch)
+        caller.early.clear(scope)
         loop = Loop(Walk(found, scope, caller, templates, sink), options, steered, sink)
         for notice in filter(None, (scope.notice, payer.warning)):
             sink(Warned(notice))

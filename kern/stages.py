@@ -219,9 +219,7 @@ class Caller:
         if self._left(task):
             return  # it is told how much is left of a budget as it starts
         birth = self._birth(stage, model, task, env or {}, config)
-        # No sweep of stage files takes it before it is the transcript.
-        place = self.scope.folder / f"waiting{stage.number}.json"
-        self.early.start(birth, self.root, place)
+        self.early.start(birth, self.root, ahead.place(self.scope, stage))
 
     def _birth(
         self,
