@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
 
-from kern import plain, questions
+from kern import edit, plain, questions
 from kern.errors import UsageError
-from kern.spec import Key, Kind, Marker, Spec, Task
+from kern.spec import Key, Kind, Marker, Spec, Task, parse
 
 OPEN_SUBTASKS = "has open subtasks"
 UNKNOWN = "waits for a task that is not in SPEC.md"
@@ -81,6 +81,13 @@ def select(spec: Spec, passed_over: Collection[Key] = ()) -> Task | None:
         if best is None or rank < best[0]:
             best = (rank, task)
     return best[1] if best else None
+
+
+def following(text: str, key: Key, passed_over: Collection[Key]) -> Task | None:
+    """The task that comes once this one of SPEC.md's is done."""
+    parsed = parse(text)
+    task = parsed.find(key)
+    return select(parse(edit.tick(text, parsed, task)) if task else parsed, passed_over)
 
 
 def ahead(spec: Spec) -> int:

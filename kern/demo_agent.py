@@ -21,7 +21,7 @@ REPORT = (
 
 
 def main() -> None:
-    prompt = sys.stdin.read()
+    prompt = sys.stdin.read().lstrip("\n")
     heading = re.match(r"kern stage \d of 3: (\w+)", prompt)
     task = re.search(r"^## The task\n\n(.*?)\n\n", prompt, re.M | re.S)
     if heading is None or task is None:

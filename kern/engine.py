@@ -56,6 +56,7 @@ class Loop:
         self.settled: list[Settled] = []
         self.passed_over: set[Key] = set()
         self.waits, self.waited = 0, 0.0  # for one limit
+        self.then: set[Key] | None = None  # `passed_over`, where an iteration follows at once
         self.began = time.monotonic()
 
     def run(self) -> int:
@@ -70,6 +71,8 @@ class Loop:
             while number <= self.options.iterations:
                 if number > 1:
                     self._delay()
+                at_once = number < self.options.iterations and not self.options.delay
+                self.then = self.passed_over if at_once else None
                 if self._iterate(number):
                     number += 1
                     self._give_up()
@@ -106,12 +109,17 @@ class Loop:
         _, parsed = self.walk.papers.spec()
         if self.options.delay and (parsed.active or choice.select(parsed, self.passed_over)):
             self.due = Do.SELECT
+            self.walk.caller.early.end()
             try:
                 self.steered.heed()
                 self.sink(Waiting(self.options.delay))
                 self.steered.sleep(self.options.delay)
             except Asked:
-                self.steered.obey(self.options.paused)
+                self._obey()
+
+    def _obey(self) -> None:
+        self.walk.caller.early.end()
+        self.steered.obey(self.options.paused)
 
     def _iterate(self, number: int) -> bool:
         """One task to its outcome; False where nothing is ready."""
@@ -129,7 +137,7 @@ class Loop:
             do = resume(facts)
             self.due = do
             if do in _LONG and self.steered.asked():
-                self.steered.obey(self.options.paused)
+                self._obey()
                 continue
             self.sink(Traced(f"next: {str(do).partition(': ')[2]}"))
             if not told and do is not Do.SELECT and at.key is not None and do is not Do.ABANDON:
@@ -150,7 +158,7 @@ class Loop:
                 self.taken = task.key
                 self.sink(TaskStarted(task.text, number))
                 told = True
-            elif settled := self._patiently(partial(self.walk.perform, do, at)):
+            elif settled := self._patiently(partial(self.walk.perform, do, at, self.then)):
                 self.settled.append(settled)
                 if settled.outcome not in (Outcome.DONE, Outcome.ASKED):
                     self.passed_over.add(settled.key)
@@ -196,12 +204,13 @@ class Loop:
                 self._wait_for(limit)
                 return None
         except Asked:
-            self.steered.obey(self.options.paused)
+            self._obey()
         self.waits, self.waited = 0, 0.0
         return done
 
     def _wait_for(self, limit: LimitReached) -> None:
         """Until the reset, with a countdown; where it is not known, a while (R33)."""
+        self.walk.caller.early.end()
         now = self.options.clock()
         seconds = UNKNOWN_WAIT_S
         if limit.resets_at is not None:

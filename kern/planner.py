@@ -11,7 +11,6 @@ from kern.errors import KernError, TransientFault
 from kern.events import Planned, Sink
 from kern.pipeline import Aide
 from kern.planning import Mode, Plan
-from kern.spec import Spec, parse
 from kern.stages import Caller
 
 FILE = "plan.md"  # the raw answer, beside the stage files
@@ -46,9 +45,9 @@ class Planner:
         plan = planning.read(text, self.known(), mode)
         return Plan(wrong=told.fault) if told.fault else plan
 
-    def known(self) -> Spec:
-        """The tasks that there are; those of the example that kern init wrote are nobody's."""
-        return parse(without_example(self.papers.spec_text()))
+    def known(self) -> str:
+        """SPEC.md; the tasks of the example that kern init wrote are nobody's."""
+        return without_example(self.papers.spec_text())
 
     def take(self, plan: Plan, goal: str = "") -> None:
         """Write it into SPEC.md as that is now."""

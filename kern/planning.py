@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kern import answer, choice, edit, plain, spec
+from kern import answer, choice, edit, order, plain, spec
 from kern.answer import Code
 from kern.pipeline import Aide
 from kern.spec import Kind, Marker, Spec, Task
@@ -36,8 +36,10 @@ class Plan:
     wrong: str = ""  # why the answer is refused
 
 
-def read(text: str, there: Spec, mode: Mode) -> Plan:
-    """Never raises: an answer that cannot be trusted as a whole comes back as `wrong`."""
+def read(text: str, there: str, mode: Mode) -> Plan:
+    """`there` is SPEC.md as it is. Never raises: an answer that cannot be trusted as a whole comes
+    back as `wrong`.
+    """
     replied = answer.parse(Aide.PLANNER, text)
     if replied.code is Code.UNCLEAR:
         return Plan(wrong="it does not end in TASKS or DONE: reason")
@@ -48,12 +50,13 @@ def read(text: str, there: Spec, mode: Mode) -> Plan:
     return tasks(answer.section(replied.body, "Tasks"), there, mode)
 
 
-def tasks(block: str, there: Spec, mode: Mode = Mode.PLAN) -> Plan:
+def tasks(block: str, there: str, mode: Mode = Mode.PLAN) -> Plan:
     """The same for the list alone, as a person may have edited it."""
     listed = spec.parse(_unfenced(block))
     if wrong := _unsound(listed) or (_unmeasured(listed) if mode is Mode.IMPROVE else ""):
         return Plan(wrong=wrong)
-    names = {choice.name(task.text) for task in there.tasks}
+    before = spec.parse(there)
+    names = {choice.name(task.text) for task in before.tasks}
     new: list[Task] = []
     known: list[str] = []
     dropped: set[int] = set()
@@ -65,13 +68,21 @@ def tasks(block: str, there: Spec, mode: Mode = Mode.PLAN) -> Plan:
             new.append(task)
     prefix = EXPERIMENT if mode is Mode.IMPROVE else ""
     lines = [line for task in new for line in _lines(task, _depth(listed, task), prefix)]
+    if wrong := _disordered(there, before, edit.add_tasks(there, before, lines)):
+        return Plan(wrong=wrong)
     return Plan(tuple(lines), tuple(_title(task.text, prefix) for task in new), tuple(known))
 
 
 def added(text: str, plan: Plan) -> str:
     """SPEC.md's text with the plan's tasks, less those that came in meanwhile."""
-    there = spec.parse(text)
-    return edit.add_tasks(text, there, tasks("\n".join(plan.block), there).block)
+    return edit.add_tasks(text, spec.parse(text), tasks("\n".join(plan.block), text).block)
+
+
+def _disordered(there: str, before: Spec, after: str) -> str:
+    """An `After` of the new tasks that leads nowhere, or in a circle."""
+    old = {fault.message for fault in order.faults(before)} if there else set()
+    new = [fault.message for fault in order.faults(spec.parse(after))]
+    return next((f"in its order: {message}" for message in new if message not in old), "")
 
 
 def _unsound(listed: Spec) -> str:

@@ -11,22 +11,21 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import psutil
 
-from kern.errors import KernError, UsageError
+from kern import starting
+from kern.starting import Started
 
 OUTPUT_LIMIT = 100_000_000  # bytes, standard output and error together
 GRACE_S = (1.0, 1.0)  # after SIGINT, after SIGTERM, where a person waits
 PATIENCE_S = (5.0, 2.0)  # the same after a time-out: it may still say what it has
 _TICK_S = 0.05
-_STDERR_TAIL = 8192
 Tick = Callable[[float, float], None]  # seconds at work, seconds without a sign of life
 
 
@@ -57,42 +56,44 @@ def run(
     idle: float = 0,
     joined: bool = False,
     patience: tuple[float, float] = PATIENCE_S,
+    ready: Started | None = None,
 ) -> Ran:
     """Run `argv`, its output spooled to the file `stdout`. `mark` is an environment variable that
     all its descendants inherit: what carries it is ended when the child has ended, however it did.
     `total` and `idle` (without output) are its time-outs in seconds, 0 for none, and `patience` is
-    what it is given after one. `joined`: its complaints stand among its output.
+    what it is given after one. `joined`: its complaints stand among its output. `ready`: the child
+    is there already and has its input.
     """
     adopt_orphans()
     began = time.monotonic()
-    with _temporary(stdin.encode("utf-8", "surrogateescape")) as given, _temporary() as complaints:
-        with _spool(stdout) as spool:
-            bystanders = _children()
-            errors = spool if joined else complaints.fileno()
-            child = _spawn(argv, cwd, {**env, mark[0]: mark[1]}, given, spool, errors)
-            overflow, timed_out, grace = 0, "", GRACE_S
-            printed, last_sign = 0, began
-            try:
-                with _waiter(child) as wait:
-                    while child.poll() is None and not overflow and not timed_out:
-                        wait()
-                        now = time.monotonic()
-                        size = os.fstat(spool).st_size + os.fstat(complaints.fileno()).st_size
-                        overflow = limit if size > limit else 0
-                        if size != printed:
-                            printed, last_sign = size, now
-                        tick(now - began, now - last_sign)
-                        if child.poll() is None:
-                            timed_out = _time_out(now - began, total, now - last_sign, idle)
-                if timed_out:
-                    grace = patience
-            finally:
-                _end(child, grace)
-                sweep(mark, lambda: _descendants(bystanders))
-            if overflow:
-                os.ftruncate(spool, min(os.fstat(spool).st_size, limit))
-        complaints.seek(max(0, complaints.seek(0, os.SEEK_END) - _STDERR_TAIL))
-        tail = complaints.read(_STDERR_TAIL).decode("utf-8", "replace")
+    bystanders = _children() - ({ready.child.pid} if ready else set())
+    given = {**env, mark[0]: mark[1]}
+    with contextlib.closing(
+        ready or starting.start(argv, cwd=cwd, env=given, stdin=stdin, stdout=stdout, joined=joined)
+    ) as started:
+        child = started.child
+        overflow, timed_out, grace = 0, "", GRACE_S
+        printed, last_sign = 0, began
+        try:
+            with _waiter(child) as wait:
+                while child.poll() is None and not overflow and not timed_out:
+                    wait()
+                    now = time.monotonic()
+                    size = started.printed()
+                    overflow = limit if size > limit else 0
+                    if size != printed:
+                        printed, last_sign = size, now
+                    tick(now - began, now - last_sign)
+                    if child.poll() is None:
+                        timed_out = _time_out(now - began, total, now - last_sign, idle)
+            if timed_out:
+                grace = patience
+        finally:
+            end(child, grace)
+            sweep(mark, lambda: _families(lambda pid: pid not in bystanders), spare=bystanders)
+        if overflow:
+            started.cut(limit)
+        tail = started.complaint()
     return Ran(child.returncode, time.monotonic() - began, tail, overflow, timed_out)
 
 
@@ -131,67 +132,7 @@ def _waiter(child: "subprocess.Popen[bytes]") -> Iterator[Callable[[], None]]:
         os.close(ended)
 
 
-def _temporary(data: bytes = b"") -> IO[bytes]:
-    try:
-        file = tempfile.TemporaryFile()  # noqa: SIM115
-        file.write(data)
-        file.seek(0)
-    except OSError as exc:
-        raise KernError(
-            f"cannot write a temporary file in {tempfile.gettempdir()}: {exc.strerror}",
-            hint="free some space there, or set TMPDIR; then run kern again: it resumes",
-        ) from exc
-    return file
-
-
-@contextlib.contextmanager
-def _spool(path: Path) -> Iterator[int]:
-    try:
-        spool = os.open(
-            path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600
-        )
-    except OSError as exc:
-        raise KernError(
-            f"cannot write {path}: {exc.strerror}",
-            hint="make the folder writable, or set KERN_DIR to one that is",
-        ) from exc
-    try:
-        yield spool
-    finally:
-        os.close(spool)
-
-
-def _spawn(
-    argv: Sequence[str],
-    cwd: Path,
-    env: Mapping[str, str],
-    stdin: IO[bytes],
-    stdout: int,
-    stderr: int,
-) -> "subprocess.Popen[bytes]":
-    try:
-        return subprocess.Popen(
-            argv,
-            cwd=cwd,
-            env=dict(env),
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            start_new_session=True,
-        )
-    except FileNotFoundError:
-        raise UsageError(
-            f"{argv[0]} is not installed, or not on PATH", hint="kern doctor"
-        ) from None
-    except PermissionError:
-        raise UsageError(f"{argv[0]} is not executable", hint=f"chmod +x {argv[0]}") from None
-    except OSError as exc:
-        raise UsageError(
-            f"{argv[0]} cannot be started: {exc.strerror}", hint="kern doctor"
-        ) from None
-
-
-def _end(child: "subprocess.Popen[bytes]", grace: tuple[float, float]) -> None:
+def end(child: "subprocess.Popen[bytes]", grace: tuple[float, float] = GRACE_S) -> None:
     """SIGINT, SIGTERM, then SIGKILL to the child's group, as far as each is needed."""
     for signum, seconds in zip((signal.SIGINT, signal.SIGTERM), grace, strict=True):
         if child.poll() is not None:
@@ -210,11 +151,15 @@ def sweep(
     mark: tuple[str, str],
     also: Callable[[], Sequence[psutil.Process]] = tuple,
     grace: float = 0.3,
+    spare: Collection[int] = (),
 ) -> int:
     """End what carries the mark in its environment, and `also`, until nothing is found: a watchdog
-    may start its worker again. Politely at first. kern and its ancestors are left alone.
+    may start its worker again. Politely at first. kern and its ancestors are left alone, and those
+    children of kern that are to be spared.
     """
     spared = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    if spare:
+        spared |= {process.pid for process in _families(lambda pid: pid in spare)}
     ended: set[int] = set()
     for turn in range(20):
         found = {process.pid: process for process in (*also(), *marked(mark))}
@@ -251,12 +196,14 @@ def _children() -> set[int]:
     return {child.pid for child in psutil.Process().children()}
 
 
-def _descendants(bystanders: set[int]) -> list[psutil.Process]:
-    """What hangs below kern now and did not before: orphans of the child, adopted."""
+def _families(meant: Callable[[int], bool]) -> list[psutil.Process]:
+    """The children of kern that are meant, with all that hangs below them. After a run what was
+    not there before is an orphan of the run's child, adopted.
+    """
     return [
         process
         for child in psutil.Process().children()
-        if child.pid not in bystanders
+        if meant(child.pid)
         for process in (child, *child.children(recursive=True))
     ]
 

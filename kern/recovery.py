@@ -2,7 +2,7 @@
 
 import re
 
-from kern import edit, history, refs, workspace
+from kern import edit, history, reconcile, refs, workspace
 from kern.documents import Documents
 from kern.errors import KernError
 from kern.keeper import Keeper, some
@@ -96,6 +96,21 @@ class Recovery:
         assert at.key is not None
         self.papers.edit_task(at.key, lambda text, _, task: edit.mark(text, task, Marker.ACTIVE))
         self.keeper.warn(f"ticked before kern had come to a verdict: back to [~]: {at.key.text}")
+
+    def one_active(self) -> None:
+        """Of several `[~]` the start ref's stays, else the stage files', else the first (R10)."""
+        text, parsed = self.papers.spec()
+        if len(parsed.active) < 2:
+            return
+        active = {task.key for task in parsed.active}
+        starts = [start.task for _, start in refs.starts(self.repo)]
+        files = [workspace.load(self.scope, stage) for stage in Stage]
+        names = [*starts, *(named(value) for value in files if value)]
+        preferred = next((key for key in names if key in active), None)
+        _, told = reconcile.single_active(text, preferred)
+        self.papers.edit(lambda fresh, _: reconcile.single_active(fresh, preferred)[0])
+        for line in told:
+            self.keeper.warn(line)
 
 
 def elsewhere(at: Situation) -> KernError:

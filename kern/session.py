@@ -100,6 +100,7 @@ def begin(folder: Path, options: Options, sink: Sink, *, empty: bool = False) ->
     payer = credential.payer(found.root, options.command)
     with steering.signals(), lock.hold(scope, found.git_dir, run_id):
         workspace.empty(found.scratch)
+        caller.early.clear(scope)
         walk = Walk(found, scope, caller, templates, sink)
         for notice in filter(None, (scope.notice, payer.warning)):
             sink(Warned(notice))
@@ -112,4 +113,5 @@ def begin(folder: Path, options: Options, sink: Sink, *, empty: bool = False) ->
             process.sweep(caller.mark)
             raise
         finally:
+            caller.early.end()
             steered.close()

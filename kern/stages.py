@@ -16,9 +16,10 @@ from tenacity import (
     wait_random,
 )
 
-from kern import budget, process, replies
+from kern import ahead, budget, process, replies
 from kern.agents import claude
 from kern.agents.reply import Ended, Fault, Grade, Reply
+from kern.ahead import Birth, Early
 from kern.budget import Spent
 from kern.config import Settings
 from kern.context import Prompt
@@ -34,7 +35,7 @@ from kern.events import (
     Warned,
 )
 from kern.growing import Growing
-from kern.pipeline import Role, Stage
+from kern.pipeline import Role, Stage, beside
 from kern.workspace import Scope
 
 TRIES = 3
@@ -68,6 +69,7 @@ class Caller:
     unpriced: int = 0  # stages without a cost in their answer
     tokens: int = 0
     earlier: Callable[[str], float] = lambda task: 0.0  # what a task cost in earlier runs
+    early: Early = field(default_factory=Early)
     _tasks: dict[str, float] = field(default_factory=dict)  # what each cost in this one
     _began: float = field(default_factory=time.monotonic)
 
@@ -92,6 +94,7 @@ class Caller:
         """`settle` may raise `TransientFault` over a sound reply. `again` prepares a retry, or says
         that none is needed because the stage's effect is there: then the answer is None.
         """
+        self.early.end({*Stage} - {stage, beside(stage)})
         self._afford(task)
         self.heed()
         self.sink(
@@ -102,9 +105,8 @@ class Caller:
         self.sink(StageStarted(stage, task, model, attempt, mode))
 
         def once() -> Said:
-            said = self._once(
-                stage, prompt, model, task, attempt, self._environment(stage, env or {}, config)
-            )
+            birth = self._birth(stage, model, task, env or {}, config, self.sink)
+            said = self._once(birth, prompt, model, task, attempt)
             settle(said.reply)
             return said
 
@@ -130,27 +132,28 @@ class Caller:
 
     def _once(
         self,
-        stage: Role,
+        birth: Birth,
         prompt: Prompt,
         model: str,
         task: str,
         attempt: int,
-        env: Mapping[str, str],
     ) -> Said:
+        stage = birth.stage
         transcript = self.scope.transcript(stage)
+        ready = self.early.told(birth, prompt.text, transcript)
+        if ready:
+            self.sink(Traced(f"{stage}: its agent was started ahead"))
         ran = process.run(
-            [
-                self.command,
-                *claude.argv(stage, model, self._guidance(), self._left(task)),
-            ],
+            birth.argv,
             cwd=self.root,
-            env=env,
+            env=birth.env,
             stdin=prompt.text,
             stdout=transcript,
             mark=self.mark,
             tick=self._watched(stage, transcript),
             total=self.settings.total(stage),
             idle=self.settings.timeouts.idle,
+            ready=ready,
         )
         reply = _reply(transcript, stage) if not ran.overflow else None
         ended = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
@@ -201,41 +204,41 @@ class Caller:
 
         return tick
 
-    def _guidance(self) -> str:
-        """The project's advice to agents, where it is the project's own and not too large."""
-        for name in claude.GUIDANCE:
-            place = Path(os.path.realpath(self.root / name))
-            if place.is_relative_to(self.root) and place.is_file():
-                if place.stat().st_size <= claude.GUIDANCE_LIMIT:
-                    return str(place)
-                self.sink(Warned(f"{name} is too large to hand to research: left out"))
-            elif place.is_file():
-                self.sink(Warned(f"{name} is a link out of the repository: research goes without"))
-        return ""
+    def ahead(
+        self,
+        stage: Stage,
+        model: str,
+        *,
+        task: str,
+        env: Mapping[str, str] | None = None,
+        config: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """Start the agent of the stage after the one that is about to begin. Nothing of it is told
+        or counted before `call` has its prompt.
+        """
+        if self._left(task):
+            return  # it is told how much is left of a budget as it starts
+        birth = self._birth(stage, model, task, env or {}, config)
+        self.early.start(birth, self.root, ahead.place(self.scope, stage))
 
-    def _environment(
-        self, stage: Role, env: Mapping[str, str], config: Sequence[tuple[str, str]]
-    ) -> dict[str, str]:
-        given = process.surroundings()
-        count = int(given.get("GIT_CONFIG_COUNT") or 0)
-        # What git would start in the background would outlive the stage, or be ended in mid-work by
-        # the sweep.
-        pairs = [
-            ("gc.auto", "0"),
-            ("maintenance.auto", "false"),
-            ("core.fsmonitor", "false"),
-            *config,
-        ]
-        for number, (name, value) in enumerate(pairs, count):
-            given[f"GIT_CONFIG_KEY_{number}"] = name
-            given[f"GIT_CONFIG_VALUE_{number}"] = value
-        given["GIT_CONFIG_COUNT"] = str(count + len(pairs))
-        return {
-            **given,
-            **claude.environment(stage),
-            "KERN_ROOT": str(self.root),
-            **env,
-        }
+    def _birth(
+        self,
+        stage: Role,
+        model: str,
+        task: str,
+        env: Mapping[str, str],
+        config: Sequence[tuple[str, str]],
+        sink: Sink = lambda event: None,
+    ) -> Birth:
+        guidance = ahead.guidance(self.root, sink)
+        return Birth(
+            stage,
+            (self.command, *claude.argv(stage, model, guidance, self._left(task))),
+            ahead.environment(self.root, stage, env, config, self.mark),
+            os.stat(guidance).st_mtime_ns if guidance else 0,
+            not claude.sealed(stage)
+            and any(os.path.lexists(self.root / name) for name in claude.PROJECT),
+        )
 
     def _count(self, reply: Reply | None, task: str) -> None:
         if reply is None or reply.cost_usd is None:

@@ -16,14 +16,13 @@ from kern import (
     index,
     plain,
     questions,
-    reconcile,
     refs,
     verdict,
     workspace,
 )
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
-from kern.choice import select
+from kern.choice import following, select
 from kern.committing import Committer
 from kern.context import Template
 from kern.custody import Custody
@@ -31,7 +30,7 @@ from kern.documents import SPEC
 from kern.errors import Interrupted, KernError, TransientFault
 from kern.events import Sink
 from kern.keeper import Keeper
-from kern.observe import Observer, Situation, named, naming, said
+from kern.observe import Observer, Situation, naming, said
 from kern.pipeline import Do, Role, Stage, Tier, due
 from kern.probing import Prober
 from kern.proving import Prover
@@ -93,26 +92,13 @@ class Walk:
                 f"{SPEC} line {unclosed.line}: {unclosed.message}",
                 hint="close it, then run kern again: it resumes",
             )
-        self._one_active()
+        self.recovery.one_active()
         return self.observer.look()
 
-    def _one_active(self) -> None:
-        """Of several `[~]` the start ref's stays, else the stage files', else the first (R10)."""
-        text, parsed = self.papers.spec()
-        if len(parsed.active) < 2:
-            return
-        active = {task.key for task in parsed.active}
-        starts = [start.task for _, start in refs.starts(self.repo)]
-        files = [workspace.load(self.scope, stage) for stage in Stage]
-        names = [*starts, *(named(value) for value in files if value)]
-        preferred = next((key for key in names if key in active), None)
-        _, told = reconcile.single_active(text, preferred)
-        self.papers.edit(lambda fresh, _: reconcile.single_active(fresh, preferred)[0])
-        for line in told:
-            self.keeper.warn(line)
-
-    def perform(self, do: Do, at: Situation) -> Settled | None:
-        """One step of the resume table; how the walk ended, where it did."""
+    def perform(self, do: Do, at: Situation, then: Collection[Key] | None = None) -> Settled | None:
+        """One step of the resume table; how the walk ended, where it did. `then`: what this run
+        passes over, where it goes on with another task at once.
+        """
         match do:
             case Do.STOP:
                 raise elsewhere(at)
@@ -137,7 +123,7 @@ class Walk:
             case Do.CONCLUDE:
                 return self.conclude(at)
             case Do.COMMIT | Do.COMMIT_SELF:
-                self.commit(at, ask=do is Do.COMMIT)
+                self.commit(at, ask=do is Do.COMMIT, then=then)
             case Do.REJECT:
                 self.prover.reject(at)
             case Do.REPROVE:
@@ -191,6 +177,9 @@ class Walk:
             if not reply.text.strip() and not reply.result.get("is_error"):
                 raise TransientFault("research stage: the answer is empty")
 
+        env, config = self._git()
+        model = self.briefs.templates[Stage.IMPLEMENT].model
+        self.caller.ahead(Stage.IMPLEMENT, model, task=key.text, env=env, config=config)
         outcome = self.caller.call(
             Stage.RESEARCH,
             self.briefs.research(task, state),
@@ -246,6 +235,7 @@ class Walk:
                 self.prover.baseline(at.head, start, settings.gates)
             state = self.prober.look(settings.probes, at.head, start)
             checks = self.prover.checks(task, settings)
+            env, config = self._git()
             outcome = self.caller.call(
                 Stage.IMPLEMENT,
                 self.briefs.implement(task, mode, said(researched), checks, red, state),
@@ -253,8 +243,8 @@ class Walk:
                 task=key.text,
                 attempt=at.attempt,
                 mode=str(mode),
-                env={"GIT_REFLOG_ACTION": f"kern {self.caller.run} stage 2"},
-                config=guard.refuse_push(self.repo),
+                env=env,
+                config=config,
                 again=again,
             )
         except Interrupted as exc:
@@ -284,11 +274,20 @@ class Walk:
         staged = index.tree(self.repo)
         return refs.write_start(self.repo, at.head, before, staged, own, opened(at)[0], attempt)
 
+    def _git(self) -> tuple[dict[str, str], list[tuple[str, str]]]:
+        """What stage 2 has for git in its environment, and as configuration."""
+        return {"GIT_REFLOG_ACTION": f"kern {self.caller.run} stage 2"}, guard.refuse_push(
+            self.repo
+        )
+
     # ---------------------------------------------------------------- stage 3
 
-    def commit(self, at: Situation, *, ask: bool) -> None:
+    def commit(self, at: Situation, *, ask: bool, then: Collection[Key] | None = None) -> None:
         """Step 8: HEAD moves, or the attempt has failed."""
         key, task = opened(at)
+        if ask and then is not None and following(self.papers.spec()[0], key, then):
+            model = self.briefs.templates[Stage.RESEARCH].model
+            self.caller.ahead(Stage.RESEARCH, model, task=key.text)
         with self.custody.while_hooks_run():
             failed = self.committer.commit(at, task, ask=ask)
         if failed:

@@ -28,7 +28,9 @@ GOOD = {
 
 def main() -> None:
     folder = os.environ["FAKE_CLAUDE"]
-    prompt = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+    prompt = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").lstrip("\n")
+    if not prompt:  # it was started ahead, and not needed
+        return
     heading = re.match(r"kern (?:stage \d of 3: )?(\w+)", prompt)
     assert heading
     stage = heading[1]

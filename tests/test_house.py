@@ -29,11 +29,12 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("reading", "receipt", "forecast", "order", "hand"),
     ),
     "shell": (
-        *("process", "repo", "history", "index", "refs", "snapshot", "guard", "workspace", "lock"),
-        *("documents", "bundle", "console", "filters", "operations", "witness", "gates"),
-        *("credential", "ignoring", "journal", "growing", "steering", "notify"),
+        *("process", "starting", "repo", "history", "index", "refs", "snapshot", "guard"),
+        *("workspace", "lock", "documents", "bundle", "console", "filters", "operations"),
+        *("witness", "gates", "credential", "ignoring", "journal", "growing", "steering"),
+        *("notify",),
     ),
-    "stages": ("stages", "committing", "briefs", "observe", "keeper", "custody"),
+    "stages": ("stages", "ahead", "committing", "briefs", "observe", "keeper", "custody"),
     "engine": (
         *("engine", "ready", "walk", "proving", "probing", "settling", "recovery"),
         *("planner", "session", "reviews"),

@@ -6,11 +6,11 @@ from kern import planning
 from kern.planning import LONGEST_NOTE, LONGEST_TITLE, MOST_LINES, MOST_TASKS, Mode, Plan
 from kern.spec import Kind, Marker, parse
 
-NOTHING = parse("")
+NOTHING = ""
 
 
 def plan(block: str, there: str = "", mode: Mode = Mode.PLAN) -> Plan:
-    return planning.read(f"The gap: a.py\n\n## Tasks\n{block}\n\nTASKS", parse(there), mode)
+    return planning.read(f"The gap: a.py\n\n## Tasks\n{block}\n\nTASKS", there, mode)
 
 
 LISTED = """
@@ -69,12 +69,22 @@ def test_an_existing_task_takes_its_proposed_subtasks_out_as_well() -> None:
         (f"- [ ] one\n  > **Gate:** {'x' * (LONGEST_NOTE + 1)}", "characters below"),
         ("- [ ] one\n```\nnever closed\n- [ ] two", "closed"),
         ("- [ ] one\n<!-- never closed\n- [ ] two", "closed"),
+        ("- [ ] one\n  > **After:** nobody", "nobody"),
+        ("- [ ] one\n  > **After:** one", "waits"),
+        ("- [ ] one\n  > **After:** two\n- [ ] two\n  > **After:** one", "wait"),
     ],
 )
 def test_a_list_that_cannot_be_trusted_is_refused_as_a_whole(block: str, why: str) -> None:
     found = plan(block)
     assert why in found.wrong, found
     assert found.block == ()
+
+
+def test_what_is_out_of_order_already_is_not_the_answers_fault() -> None:
+    there = "- [ ] old\n  > **After:** gone\n"
+    assert plan("- [ ] new\n  > **After:** old", there).titles == ("new",)
+    circle = "- [ ] new\n  > **After:** old"
+    assert "wait" in plan(circle, "- [ ] old\n  > **After:** new\n").wrong
 
 
 def test_the_most_tasks_that_are_sensible_are_taken() -> None:

@@ -21,7 +21,8 @@ import pytest
 
 from kern.agents import claude
 from kern.pipeline import Stage
-from tests.conftest import Git, Kern
+from kern.process import marked
+from tests.conftest import Git, Kern, wait_for
 from tests.scripted_server import ScriptedServer, Turn
 
 BINARY = os.environ.get("KERN_TEST_CLAUDE", "")
@@ -824,3 +825,79 @@ def test_a_prompt_that_no_model_takes_fails_the_task_and_not_the_run(
     assert server.requests[0].size > len(huge)
     assert (repo / "SPEC.md").read_text().count("> **Skipped:** ") == 2
     assert "Prompt is too long" in ran.err
+
+
+# -------------------------------------------------------------------- started before the prompt
+
+
+@pytest.mark.parametrize("stage", [Stage.RESEARCH, Stage.IMPLEMENT])
+@pytest.mark.parametrize("prompt", ["", "kern stage 1 of 3: any\n\nDo it."])
+def test_an_agent_without_its_prompt_waits_as_long_as_it_takes_and_asks_nothing(
+    serve: Serve, repo: Path, stage: Stage, prompt: str
+) -> None:
+    server = serve(any=[say("ok")])
+    hook = {"hooks": [{"type": "command", "command": "touch hook-ran"}]}
+    (repo / ".claude").mkdir()
+    (repo / ".claude" / "settings.json").write_text(json.dumps({"hooks": {"SessionStart": [hook]}}))
+    agent = subprocess.Popen(
+        [claude.COMMAND, *claude.argv(stage, "opus")],
+        cwd=repo,
+        env={**os.environ, **claude.environment(stage)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert agent.stdin
+    agent.stdin.write(claude.OPENING)
+    agent.stdin.flush()
+    time.sleep(5)  # longer than claude waits for a first byte
+    assert agent.poll() is None
+    assert server.requests == []
+    assert not (repo / "hook-ran").exists()
+    (repo / "CLAUDE.md").write_text("Written while it waited.\n")
+    agent.communicate(prompt.encode(), timeout=30)
+    assert len(server.requests) == bool(prompt)
+    for request in server.requests:
+        assert "Do it." in json.dumps(request.body["messages"])
+        told = "Written while it waited." in json.dumps(request.body)
+        assert told is not claude.sealed(stage)
+
+
+def test_agents_started_ahead_ask_what_any_other_would(
+    serve: Serve, repo: Path, kern: Kern
+) -> None:
+    (repo / "SPEC.md").write_text("- [ ] add a greeting\n- [ ] add a farewell\n")
+    server = serve(
+        research=[READY],
+        implement=[bash("echo more >> a.txt"), DONE],
+        commit=[[commit("Greet"), say("ok")], [commit("Leave", "add a farewell"), say("ok")]],
+    )
+    ended = kern("-v", "2", "0")
+    assert ended.code == 0
+    assert ended.err.count("its agent was started ahead") == 3
+    asked = Counter(request.stage for request in server.requests)
+    assert asked == {"research": 2, "implement": 4, "commit": 4}
+
+
+def test_an_agent_that_waits_asks_nothing_when_kern_is_killed(
+    repo: Path,
+    kern: Kern,
+    background: Callable[..., "subprocess.Popen[str]"],
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with ScriptedServer({"*": [READY]}, delay=60) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        process = background("1", "0")
+        mark = ("KERN_ROOT", str(repo))
+        wait_for(lambda: len(server.requests) == 1 and len(marked(mark)) == 2)
+        time.sleep(1)  # the one that waits is up
+        process.kill()
+        process.wait()
+        wait_for(lambda: len(marked(mark)) == 1)
+        assert [request.stage for request in server.requests] == ["research"]
+        later = serve(research=[READY], implement=[bash("echo x > b"), DONE], commit=[commit("B")])
+        assert kern("1", "0").code == 0
+        assert [request.stage for request in server.requests] == ["research"]
+    assert {request.stage for request in later.requests} == {"research", "implement", "commit"}
+    assert marked(mark) == []

@@ -16,11 +16,13 @@ TASKS = ("add a greeting", "add a farewell", "add a question")
 SPEC = "".join(f"- [ ] {task}\n" for task in TASKS)
 PLAIN = ("-p", "--output-format", "json")
 
-# Notes down what kern gives the agent, one folder for each call.
+# Notes down what kern gives the agent, one folder for each call in the order of the prompts: an
+# agent may be started before its own is there.
 RECORDER = """#!/bin/sh
+cat > '{calls}'/.$$
 n=$(ls '{calls}' | wc -l)
 mkdir '{calls}'/$n
-cat > '{calls}'/$n/prompt
+mv '{calls}'/.$$ '{calls}'/$n/prompt
 printf '%s\\0' "$@" > '{calls}'/$n/argv
 exec '{binary}' "$@" < '{calls}'/$n/prompt
 """
