@@ -1,4 +1,4 @@
-"""The README's jq examples, each carried out on what a real run left."""
+"""The README's examples, carried out: a new user's first ten minutes; jq on what a run left."""
 
 import os
 import re
@@ -80,12 +80,7 @@ def evening(
         commit=[{**step("done", cost), "commit": True} for cost in (0.0625, 0.03125)],
     )
     assert inline(3).code == 1
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "kern").write_text(f'#!/bin/sh\nexec {sys.executable} -m kern "$@"\n')
-    (folder / "kern").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", str(TOP))
+    on_path(tmp_path, monkeypatch)
     return repo
 
 
@@ -104,3 +99,73 @@ def test_each_example_prints_the_right_thing(evening: Path) -> None:
         )
         assert (done.returncode, done.stderr) == (0, ""), line
         assert re.fullmatch(shown, done.stdout), f"{line}\n{done.stdout}"
+
+
+# -------------------------------------------------------------------- a new user
+
+README = (TOP / "README.md").read_text()
+FIRST = README.partition("\n## Your first ten minutes")[2].partition("```bash\n")[2]
+STEPS = [line.partition("  #")[0].strip() for line in FIRST.partition("```")[0].splitlines()]
+LIST = """Nothing is there yet.
+
+## Tasks
+- [ ] Write greet.sh
+  > **Gate:** `sh greet.sh you | grep -q hello`
+- [ ] Document greet.sh in README.md
+  > **After:** Write greet.sh
+
+TASKS"""
+SCRIPT = "echo 'echo hello, $1' > greet.sh"
+DOCS = "echo 'sh greet.sh NAME' > README.md"
+
+
+def minutes(folder: Path, steps: list[str]) -> dict[str, str]:
+    """What each step printed, one after the other in one shell; none may fail."""
+    marked = [f"echo '<{number}>'; {step} 2>&1 || exit 1" for number, step in enumerate(steps)]
+    done = subprocess.run(
+        ["bash", "-c", "\n".join(marked)], cwd=folder, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    parts = re.split(r"^<\d+>$", done.stdout, flags=re.M)[1:]
+    return dict(zip(steps, parts, strict=True))
+
+
+def check_first_minutes(folder: Path) -> None:
+    said = minutes(folder, STEPS)
+    assert "+- [ ] Write greet.sh" in said[STEPS[3]]
+    assert "waits for 1" in said["kern status"]
+    assert said["kern graph"].strip().startswith("graph TD")
+    assert "Write greet.sh" in said["kern -n"]
+    run = said["kern --until-done --max-cost 5"]
+    assert "nothing is missing: both are there" in run
+    assert "verified by gate `sh greet.sh you | grep -q hello`" in run
+    assert len(said["git log --oneline"].split("\n")) - 2 == 4, "begin, plan, two tasks"
+    assert "2 done in" in said["kern report"]
+    assert "verified by gate" in said["kern show 1"]
+    top = folder / "greet"
+    ran = subprocess.run(["sh", "greet.sh", "you"], cwd=top, capture_output=True, text=True)
+    assert ran.stdout == "hello, you\n"
+    left = ["git", "status", "--porcelain"]
+    assert subprocess.run(left, cwd=top, capture_output=True, text=True).stdout == ""
+
+
+def on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`kern` as an installed command."""
+    (folder / "bin").mkdir(exist_ok=True)
+    command = folder / "bin" / "kern"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m kern "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(TOP))
+
+
+def test_a_new_users_first_ten_minutes(
+    tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_path(tmp_path, monkeypatch)
+    done = "Wrote it.\n\nSUCCESS"
+    fake.script(
+        planner=[{"result": LIST}, {"result": "I looked.\n\nDONE: both are there"}],
+        implement=[{"run": [SCRIPT], "result": done}, {"run": [DOCS], "result": done}],
+    )
+    check_first_minutes(tmp_path)

@@ -22,6 +22,7 @@ import pytest
 from kern.agents import claude
 from kern.pipeline import Stage
 from kern.process import marked
+from tests import test_examples
 from tests.conftest import Git, Kern, wait_for
 from tests.scripted_server import ScriptedServer, Turn
 
@@ -757,6 +758,32 @@ def test_a_gate_and_a_judge_stand_between_the_answer_and_the_commit(
     assert git("show", "HEAD:hi.txt") == "hello, dear you"
     assert not (repo / "evil").exists()
     assert "verified by gate `grep -q hello hi.txt`, judge of 'it is polite'" in ran.err
+
+
+def test_from_an_empty_repository_to_done(
+    tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test_examples.on_path(tmp_path, monkeypatch)
+    write = [use("Write", file_path=str(tmp_path / "greet" / "evil"), content="x")]
+    server = serve(
+        planner=[
+            [use("Glob", pattern="*"), *write, say(test_examples.LIST)],
+            [use("Read", file_path="greet.sh"), say("I looked.\n\nDONE: both are there")],
+        ],
+        research=[READY],
+        implement=[[bash(test_examples.SCRIPT), DONE], [bash(test_examples.DOCS), DONE]],
+        commit=[
+            [commit("Greet", "Write greet.sh"), say("ok")],
+            [commit("Document it", "Document greet.sh in README.md"), say("ok")],
+        ],
+    )
+    test_examples.check_first_minutes(tmp_path)
+    assert not (tmp_path / "greet" / "evil").exists()
+    walk = ["research", "implement", "commit"]
+    assert begun(server) == ["planner", *walk, *walk, "planner"]
+    asked = [str(one.body) for one in server.requests if one.stage == "planner"]
+    assert "a script greet.sh that says hello" in asked[0]
+    assert "a script greet.sh that says hello" in asked[-1], "the review knows the goal"
 
 
 def test_a_question_waits_for_its_answer_and_the_task_is_done_with_it(
