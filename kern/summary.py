@@ -47,7 +47,7 @@ def of(
             (one.task, one.detail, one.proved) for one in settled if one.outcome is Outcome.DONE
         ),
         concluded=tuple(
-            (one.task, one.detail) for one in settled if one.outcome is Outcome.CONCLUDED
+            (one.task, one.commit[:7]) for one in settled if one.outcome is Outcome.CONCLUDED
         ),
         decomposed=tuple(
             (one.task, one.key in done) for one in settled if one.outcome is Outcome.DECOMPOSED
