@@ -254,7 +254,7 @@ class Walk:
             return None
         _, task = opened(at)
         with self._hooks_at_work():
-            refused = self.committer.conclude(at, task, self.settling.lesson(at), now()[:10])
+            refused = self.committer.conclude(at, task, self.settling.taught(at), now()[:10])
         return self.settling.block(at, refused) if refused else None
 
     @contextlib.contextmanager
