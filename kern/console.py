@@ -206,8 +206,7 @@ class Console:
             self._say(f"  [x] {plain.line(task, 100)}  ({plain.line(commit, 100)})", "green")
             self._say(f"      {plain.line(proved) or UNVERIFIED}")
         for task, commit in event.concluded:
-            how = f"tried, did not work: {plain.line(commit, 100)}"
-            self._say(f"  [x] {plain.line(task, 100)}  ({how})", "cyan")
+            self._say(f"  [x] {plain.line(task, 100)}  (did not work: {commit})", "cyan")
         for task, done in event.decomposed:
             box, how = ("[x]", "by its subtasks") if done else ("[ ]", "split into subtasks")
             self._say(f"  {box} {plain.line(task, 100)}  ({how})", "cyan")

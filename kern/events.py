@@ -182,7 +182,7 @@ class Waiting:
 @dataclass(frozen=True, slots=True)
 class RunEnded:
     done: tuple[tuple[str, str, str], ...]  # (task, commit, what proved it)
-    concluded: tuple[tuple[str, str], ...]  # (experiment that did not work, commit)
+    concluded: tuple[tuple[str, str], ...]  # (experiment that did not work, short hash)
     decomposed: tuple[tuple[str, bool], ...]  # (task, whether all its subtasks are done)
     needs_help: tuple[tuple[str, str], ...]  # (task, why)
     stuck: tuple[tuple[str, str], ...]  # open tasks that wait, where none is ready

@@ -32,7 +32,7 @@ class Settling:
         """Steps 10 to 13: HEAD has the task. All of it can be repeated."""
         assert at.done is not None and at.key is not None
         concluded = due(at.facts) is Tier.CONCLUDE
-        learned = self.lesson(at)
+        learned = self.taught(at)
         self.keeper.index_forward(at.done)
         self._learn(at.key, at.done, learned)
 
@@ -51,7 +51,7 @@ class Settling:
         detail = f"{at.done.sha[:7]} {at.done.subject}"
         return Settled(at.key.text, outcome, detail, at.key, proved, at.done.sha)
 
-    def lesson(self, at: Situation) -> str:
+    def taught(self, at: Situation) -> str:
         """What the task has LEARNINGS.md say, as far as it is known."""
         if due(at.facts) is not Tier.CONCLUDE:
             second = at.files.get(Stage.IMPLEMENT)

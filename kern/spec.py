@@ -35,7 +35,7 @@ class Kind(StrEnum):
 
 
 _KINDS = {str(kind): kind for kind in Kind}
-STUCK, RESULT = "(no progress; ", "(its result; "  # ends an attempt note: it is the tier's last
+STUCK, RESULT = "(no progress; ", "(its result; "  # end an attempt note: the tier's last
 _LAST = re.compile(r"\((?:no progress|its result); kept: \S+\)$")
 
 

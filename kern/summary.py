@@ -50,7 +50,7 @@ def of(
     return RunEnded(
         done=tuple((one.task, one.detail, one.proved) for one in committed),
         concluded=tuple(
-            (one.task, one.detail) for one in settled if one.outcome is Outcome.CONCLUDED
+            (one.task, one.commit[:7]) for one in settled if one.outcome is Outcome.CONCLUDED
         ),
         decomposed=tuple(
             (one.task, one.key in done) for one in settled if one.outcome is Outcome.DECOMPOSED

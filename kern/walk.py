@@ -302,7 +302,7 @@ class Walk:
             return None
         _, task = opened(at)
         with self.custody.while_hooks_run():
-            refused = self.committer.conclude(at, task, self.settling.lesson(at), now()[:10])
+            refused = self.committer.conclude(at, task, self.settling.taught(at), now()[:10])
         return self.settling.block(at, refused) if refused else None
 
     def _save_commit(self, outcome: Said, at: Situation) -> None:
