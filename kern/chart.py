@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from kern import plain
 from kern.markup import Html, join, tag
 from kern.pipeline import Aide
-from kern.timeline import GATE, KINDS, Axis, Bar, clock, span
+from kern.timeline import GATE, KINDS, Axis, Bar, time_of_day
 
 _TALL = 26  # pixels of a row
 _CHECKS = (Aide.JUDGE, GATE)  # drawn lower than stages: not told by colour alone
@@ -38,8 +38,8 @@ def grid(axis: Axis, name: str) -> Html:
     lines = [_line(axis.at(moment)) for moment in ticks]
     gaps = [(axis.at(began), axis.at(ended), ended - began) for began, ended in axis.gaps]
     lines += [_box("gap", began, ended - began, 0, _TALL) for began, ended, _ in gaps]
-    labels = [_text(axis.at(moment), clock(moment, seconds=short), 12) for moment in ticks]
-    idle = [_text((a + b) / 2, f"{span(took)} idle", 27, "idle") for a, b, took in gaps]
+    labels = [_text(axis.at(moment), time_of_day(moment, seconds=short), 12) for moment in ticks]
+    idle = [_text((a + b) / 2, f"{plain.span(took)} idle", 27, "idle") for a, b, took in gaps]
     said = tag("title", "Time of day, UTC")
     shown = tag("defs", tag("g", *lines, id=name))
     return tag("svg", said, shown, *labels, *idle, height="32" if gaps else "18", role="img")
@@ -64,11 +64,11 @@ def _label(bar: Bar) -> str:
     model = f", {plain.line(bar.model, 40)}" if bar.model else ""
     paid = "" if bar.cost_usd is None else f", ${bar.cost_usd:.2f}"
     failed = f"; came to nothing: {plain.line(bar.failed, _SHOWN)}" if bar.failed else ""
-    return f"{_took(bar)} from {clock(bar.began)}{which}{model}{paid}{failed}"
+    return f"{_took(bar)} from {time_of_day(bar.began)}{which}{model}{paid}{failed}"
 
 
 def _took(bar: Bar) -> str:
-    return f"{plain.line(bar.name, 60)} {span(bar.ended - bar.began)}"
+    return f"{plain.line(bar.name, 60)} {plain.span(bar.ended - bar.began)}"
 
 
 def stack(costs: Mapping[tuple[str, bool], float], most: float) -> Html:

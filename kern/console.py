@@ -36,7 +36,6 @@ from kern.pipeline import Outcome
 from kern.progress import Progress
 from kern.proof import UNVERIFIED, Result
 from kern.request import Request
-from kern.timeline import span
 
 _MOST_SHOWN = 20  # waiting tasks in the summary
 _SHOWN_OF_A_GATE = 12  # lines of what a red one printed
@@ -138,7 +137,7 @@ class Console:
             self.live.show([f"usage limit: again in {progress.clock(seconds)}"])
         elif seconds // _LIMIT_HEARTBEAT_S != self.beat and seconds > _LIMIT_HEARTBEAT_S:
             self.beat = seconds // _LIMIT_HEARTBEAT_S
-            self._say(f"usage limit: again in {span(seconds)}")
+            self._say(f"usage limit: again in {plain.span(seconds)}")
 
     def paused(self, seconds: float) -> None:
         """Since so long, until a person goes on."""
@@ -146,7 +145,7 @@ class Console:
             self.live.show([f"paused for {progress.clock(seconds)}  (kern resume, kern stop)"])
         elif seconds // _LIMIT_HEARTBEAT_S != self.beat:
             self.beat = seconds // _LIMIT_HEARTBEAT_S
-            self._say(f"paused for {span(seconds)}")
+            self._say(f"paused for {plain.span(seconds)}")
 
     def close(self) -> None:
         if self.live:
@@ -201,7 +200,7 @@ class Console:
         tried = f"{len(event.concluded)} did not work, " if event.concluded else ""
         counts = f"{len(event.done)} done, {tried}{left}"
         used = f", {progress.short(event.tokens)} tokens" if event.tokens else ""
-        self._say(f"{counts}, {span(event.seconds)}, {_cost(event)}{used}")
+        self._say(f"{counts}, {plain.span(event.seconds)}, {_cost(event)}{used}")
         for task, commit, proved in event.done:
             self._say(f"  [x] {plain.line(task, 100)}  ({plain.line(commit, 100)})", "green")
             self._say(f"      {plain.line(proved) or UNVERIFIED}")
@@ -306,7 +305,7 @@ def _cost(event: RunEnded) -> str:
 
 def _next(event: RunEnded) -> str:
     if event.needs_help or event.stuck:
-        return "next: read the notes in SPEC.md, mend the task (delete a Blocked note), then: kern"
+        return "next: read the notes in SPEC.md, mend the task (kern unblock), then: kern"
     if event.questions:
         return "next: answer what is asked, then: kern"
     if event.open_tasks:

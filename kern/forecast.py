@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
+from kern import plain
 from kern.records import Record
-from kern.report import span
 
 FROM = 20  # finished tasks, the newest
 LEAST = 3
@@ -76,5 +76,5 @@ def text(forecast: Forecast) -> str:
     tasks = f"{forecast.tasks} task{'s' if forecast.tasks > 1 else ''}"
     cost = f"${forecast.cost_usd:.2f}, " if forecast.cost_usd is not None else ""
     minutes = round(forecast.seconds / 60)
-    rough = span(60 * minutes if minutes > 1 else forecast.seconds)
+    rough = plain.span(60 * minutes if minutes > 1 else forecast.seconds)
     return f"{tasks}, about {cost}{rough} (an estimate from your last {forecast.of} finished tasks)"

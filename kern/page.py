@@ -8,12 +8,13 @@ from typing import Any
 from kern import chart, plain, report, sheet, timeline
 from kern.markup import Html, tag
 from kern.records import Record
-from kern.timeline import Bar, Run, clock, number, span
+from kern.timeline import Bar, Run, number, time_of_day
 
 _SHOWN = 25  # rows before the rest is folded away
 _RUNS = 6  # the newest, likewise
 _STRIP = 40  # tasks on one time axis
 _TITLE = 160  # characters of a task
+_OF_NONE = "(of no task: planning, reviews and final gates)"
 _OUTPUT = 1000  # characters of what a red gate printed
 _ENDS = {
     None: timeline.NO_END,
@@ -77,13 +78,14 @@ def _headline(ran: Sequence[Run], summed: Mapping[str, Any], bars: Sequence[Bar]
     more = "or more; " if unpriced and summed["cost_usd"] else ""
     unknown = f"; {_count(unpriced, 'call')} of unknown cost" if unpriced else ""
     each = _money(summed["cost_per_done_usd"], unpriced) if summed["done"] else "none"
-    lasted = span(sum(run.ended - run.began for run in ran))
+    worked = plain.span(summed["seconds"])
+    lasted = plain.span(sum(run.ended - run.began for run in ran))
     failed = sum(len(task["attempts"]) for task in tasks)
     tiles = (
         (str(summed["done"]), "done", f"of {_count(len(tasks), 'task')} worked on"),
         (_money(summed["cost_usd"], unpriced), "in all", f"{more}API-equivalent{unknown}"),
         (each, "per finished task", f"{more}with retries and failed attempts"),
-        (span(summed["seconds"]), "of agents at work", f"{_count(len(ran), 'run')}, {lasted}"),
+        (worked, "of agents at work", f"{_count(len(ran), 'run')}, {lasted}"),
         (str(failed), f"failed attempt{'' if failed == 1 else 's'}", _wasted(bars)),
     )
     shown = [
@@ -126,8 +128,10 @@ def _timeline(ran: Sequence[Run]) -> list[Html]:
 def _run(run: Run, number: int) -> Html:
     code = run.code or 0
     other = f"interrupted by signal {code - 128}" if code > 128 else f"ended with exit {code}"
-    when = f"{run.date} {clock(run.began)} to {clock(run.ended)} UTC, {span(run.ended - run.began)}"
-    told = f"{when}, on {plain.line(run.branch, 80)}; {_ENDS.get(run.code, other)} · "
+    took = plain.span(run.ended - run.began)
+    when = f"{run.date} {time_of_day(run.began)} to {time_of_day(run.ended)} UTC, {took}"
+    ended = "planning alone" if run.planned else _ENDS.get(run.code, other)
+    told = f"{when}, on {plain.line(run.branch, 80)}; {ended} · "
     more = tag("code", f"kern log --run {plain.line(run.name)[:8]}")
     said = [tag("li", plain.line(text)) for text in dict.fromkeys(run.said)]
     rows = list(run.tasks.items())
@@ -146,7 +150,8 @@ def _strip(tasks: Sequence[tuple[str, list[Bar]]], at: int, grid: str) -> Html:
     held = tasks[at : at + _STRIP]
     axis = timeline.axis([bar for _, bars in held for bar in bars])
     rows = [
-        tag("tr", _name(task, "row"), tag("td", chart.row(bars, axis, grid))) for task, bars in held
+        tag("tr", _name(task or _OF_NONE, "row"), tag("td", chart.row(bars, axis, grid)))
+        for task, bars in held
     ]
     head = tag("tr", tag("th", "Task", scope="col"), tag("td", chart.grid(axis, grid)))
     told = f"Tasks {at + 1} to {at + len(held)} of {len(tasks)}, time of day in UTC"
@@ -171,7 +176,7 @@ def _costs(tasks: Sequence[Mapping[str, Any]], bars: Sequence[Bar]) -> list[Html
             _name(task["task"], "row", _outcome(task)),
             tag("td", chart.stack(parts.get(task["task"], {}), most), class_="bars"),
             tag("td", _at_least(task["cost_usd"], task["unpriced"]), class_="number"),
-            tag("td", span(task["seconds"]), class_="number"),
+            tag("td", plain.span(task["seconds"]), class_="number"),
         )
         for task in sorted(tasks, key=lambda task: -(task["cost_usd"] or 0))
     ]
@@ -250,7 +255,7 @@ def _checks(found: Sequence[Record]) -> list[Html]:
                 _name(name, "row", [printed] if output else ()),
                 tag("td", str(len(results) - len(red)), class_="number"),
                 tag("td", str(len(red)), class_=f"number{' red' if red else ''}"),
-                tag("td", span(took) if took else "", class_="number"),
+                tag("td", plain.span(took) if took else "", class_="number"),
             )
         )
     heads = ("Gate or judge", "Green", "Red", "Time")

@@ -1,4 +1,6 @@
-"""Text from outside made harmless for a terminal or a note; decides nothing about its meaning."""
+"""Text from outside made harmless for a terminal or a note, and a length of time in words; decides
+nothing about its meaning.
+"""
 
 import re
 
@@ -19,3 +21,12 @@ def line(text: str, limit: int = 300) -> str:
     """One line of at most `limit` characters."""
     flat = " ".join(block(text).split())
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+
+
+def span(seconds: float) -> str:
+    """`4 min 7 s`, `2 h 5 min`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
+    shown = [f"{count} {unit}" for count, unit in parts if count]
+    return " ".join(shown[:2]) or "0 s"

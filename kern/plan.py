@@ -31,6 +31,7 @@ def plan(folder: Path, words: str, *, review: bool, yes: bool, dry: bool) -> int
             reviews = Reviews(begun)
             goal = wanted or reviews.goal()
             asked = begun.planner
+            print(f"pays: {plain.line(begun.payer)}", file=sys.stderr)
             found = asked.ask(Mode.REVIEW if review else Mode.PLAN, goal)
             console.close()
             if found.wrong:

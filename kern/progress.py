@@ -53,7 +53,8 @@ def after(so_far: Progress, event: Event) -> Progress:
         case StageStarted():
             again = f", attempt {event.attempt}" if event.attempt > 1 else ""
             model = plain.line(event.model, 40)
-            return _begun(so_far, stage(event), f" ({model}{again})")
+            begun = replace(so_far, task=event.task)
+            return _begun(begun, stage(event), f" ({model}{again})")
         case GateStarted() | ProbeStarted():
             return _begun(so_far, plain.line(event.name, 60))
         case Acted():
@@ -106,7 +107,7 @@ def lines(now: Progress, seconds: float, silent: float) -> Sequence[str]:
     """For a terminal, redrawn: what is at work, its last calls, where the run stands."""
     task = plain.line(now.task, 100)
     return (
-        f"{now.work}{now.how}  {clock(seconds)}  {task}",
+        f"{now.work}{now.how}  {clock(seconds)}  {task}".rstrip(),
         *(f"  {call}" for call in now.calls),
         " · ".join((*_figures(now), *_standing(now), *_silence(silent))),
         STOP,
@@ -129,6 +130,8 @@ def _figures(now: Progress) -> list[str]:
 def _standing(now: Progress) -> list[str]:
     lost = [f"{now.unsettled} need help"] if now.unsettled else []
     cost = [f"${now.cost_usd:.2f} before this stage"] if now.cost_usd else []
+    if not now.number:  # a plan, or a review before the first task
+        return cost
     return [f"task {now.number} of {max(now.tasks, now.number)}", f"{now.done} done", *lost, *cost]
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from kern import plain, report
 from kern.records import Record
-from kern.report import span
 
 _CALL = ("time", "run", "stage", "attempt", "model", "did", "seconds", "cost_usd", "tokens")
 _MORE = ("turns", "session", "reason")
@@ -93,7 +92,7 @@ def _gate(gate: Mapping[str, Any]) -> list[str]:
     when = ", red before the task as well" if gate["red_before"] is True else ""
     colour = f"red (exit {gate['code']}){when}" if gate["red"] else "green"
     told = [f"   {line}" for line in _end(gate["output"] or "")] if gate["red"] else []
-    return [f"{gate['gate']}: {colour}, {span(gate['seconds'] or 0)}", *told]
+    return [f"{gate['gate']}: {colour}, {plain.span(gate['seconds'] or 0)}", *told]
 
 
 def _files(files: Mapping[str, str] | None) -> list[str]:

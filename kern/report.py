@@ -140,7 +140,7 @@ def _review(task: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
 
 def text(found: Mapping[str, Any], local: Callable[[str], str], *, markdown: bool = False) -> str:
     """For a terminal, or as the text of a pull request. `local` says a record's time."""
-    if not found["tasks"]:
+    if not found["runs"]:
         return "nothing in the journal yet: it begins with the first run"
     bullet, inner = ("- ", "  - ") if markdown else ("  ", "      ")
     lines = [_headline(found)]
@@ -191,7 +191,7 @@ def spent(found: Mapping[str, Any], more: str = "") -> str:
     """Money, tokens and the agents' time."""
     counted = sum(found["tokens"].values())
     tokens = f", {counted:,} tokens" if counted else ""
-    return f"{money(found)}{more}{tokens}, {span(found['seconds'])}"
+    return f"{money(found)}{more}{tokens}, {plain.span(found['seconds'])}"
 
 
 def money(found: Mapping[str, Any]) -> str:
@@ -199,11 +199,3 @@ def money(found: Mapping[str, Any]) -> str:
         return "cost unknown"
     more = f" and {found['unpriced']} stage(s) of unknown cost" if found["unpriced"] else ""
     return f"${found['cost_usd']:.2f}{more}"
-
-
-def span(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
-    shown = [f"{count} {unit}" for count, unit in parts if count]
-    return " ".join(shown[:2]) or "0 s"

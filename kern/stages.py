@@ -250,7 +250,7 @@ class Caller:
 
     def _spent(self, task: str) -> Spent:
         before = self.earlier(task) if self.settings.budget.task else 0.0
-        of_task = before + self._tasks.get(task, 0.0)
+        of_task = before + self._tasks.get(task, 0.0) if task else 0.0  # a planner has none
         return Spent(self.cost_usd, of_task, time.monotonic() - self._began)
 
     def _left(self, task: str) -> float:

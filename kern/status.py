@@ -27,6 +27,7 @@ from kern import (
 )
 from kern.documents import SPEC
 from kern.errors import KernError
+from kern.lock import Holder
 from kern.observe import Observer
 from kern.pipeline import ATTEMPTS, Tier, resume, tier
 from kern.records import Record, ordered
@@ -52,8 +53,10 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
     at = Observer(found, scope, papers, Snapshots(found)).look(reading=True)
     holder = lock.holder(scope)
     alive = holder is not None and lock.alive(*holder)
+    by = _noted(found) if alive else None
     data = journal.content(journal.place(found), warn)
     recent = ordered(reading.last_run(data, head.name))
+    on = by is not None and bool(recent) and recent[0]["run"] == by.run  # and no plan, say
     paid = reading.paid(data)
     counts = {marker.name.lower(): 0 for marker in Marker}
     for task in parsed.tasks:
@@ -71,8 +74,8 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
         "counts": counts,
         "next": next_task.text if next_task else None,
         "last": request.at_work(recent),
-        "stage": _stage(recent) if alive else None,
-        "run": _run(recent, alive=alive) if recent else None,
+        "stage": _stage(recent) if on else None,
+        "run": _run(recent, on=on) if recent else None,
         "resume": str(resume(at.facts)) if at.facts.active else None,
         "help": [
             needing
@@ -93,14 +96,19 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
 
 def _asked(found: Repo, recent: Sequence[Record]) -> dict[str, Any] | None:
     """What `kern stop` or `kern pause` asked of the run that is on."""
-    try:
-        holder = lock.noted(found.git_dir)
-    except KernError:  # another user's
-        holder = None
+    holder = _noted(found)
     if holder is None or (asked := steering.asked(found.git_dir, holder.run)) is None:
         return None
     own = [record for record in recent if record["run"] == holder.run]
     return {"request": str(asked), "paused": request.is_paused(own, asked)}
+
+
+def _noted(found: Repo) -> Holder | None:
+    """Who holds the working tree; None where that is another user's to know."""
+    try:
+        return lock.noted(found.git_dir)
+    except KernError:
+        return None
 
 
 def _tier(task: Task) -> Tier:
@@ -147,7 +155,7 @@ def _help(number: int, task: Task, why: str) -> dict[str, Any] | None:
         return None
     skips = task.of(Kind.SKIPPED)
     if task.of(Kind.BLOCKED):
-        do = f"mend it, delete its Blocked line in {SPEC}, then: kern"
+        do = f"mend it, then: kern unblock {number}"
     elif questions.pending(task):
         do = f'kern answer {number} "…"'
     elif why.startswith(choice.UNKNOWN):
@@ -161,11 +169,11 @@ def _help(number: int, task: Task, why: str) -> dict[str, Any] | None:
     return {**said, "do": f"{do} (kern show {number})"}
 
 
-def _run(recent: Sequence[Record], *, alive: bool) -> dict[str, Any]:
+def _run(recent: Sequence[Record], *, on: bool) -> dict[str, Any]:
     """The branch's run that is under way, else its last: what it came to so far."""
     summed = report.summary(recent)
     run = summed["runs"][0]
-    on = alive and run["exit"] is None
+    on = on and run["exit"] is None
     if run["seconds"] is None:
         end = time.time() if on else _epoch(run["ended"])
         run["seconds"] = round(max(end - _epoch(run["began"]), 0.0), 3)
@@ -210,7 +218,8 @@ def text(found: Mapping[str, Any]) -> str:
     ]
     holder = found["holder"]
     if holder:
-        now = f"a run is on{_doing(found['stage'])}"
+        under_way = found["run"] and found["run"]["under_way"]
+        now = f"a run is on{_doing(found['stage'])}" if under_way else "kern is at work, no run"
         held = now if holder["alive"] else "a killed run left its lock, the next kern takes it over"
         lines.append(f"{held}: pid {holder['pid']}")
         if holder["alive"] and found["asked"]:
@@ -237,7 +246,7 @@ def _doing(stage: Mapping[str, Any] | None) -> str:
     if stage is None:
         return ""
     task = f" of {plain.line(stage['task'], 60)}" if stage["task"] else ""
-    took = report.span(time.time() - _epoch(stage["since"]))
+    took = plain.span(time.time() - _epoch(stage["since"]))
     return f", {plain.line(stage['stage'], 120)}{task} since {local(stage['since'])} ({took})"
 
 
@@ -248,7 +257,7 @@ def _spent(run: Mapping[str, Any]) -> str:
     counted = sum(run["tokens"].values()) if by_tokens else 0
     tokens = f", {counted:,} tokens" if counted else ""
     cost = report.money(run)
-    return f"{which}: {run['done']} done, {cost}{tokens}, {report.span(run['seconds'])}{code}"
+    return f"{which}: {run['done']} done, {cost}{tokens}, {plain.span(run['seconds'])}{code}"
 
 
 def _hidden(counts: Mapping[str, int]) -> list[str]:

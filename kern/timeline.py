@@ -53,6 +53,12 @@ class Run:
     open: Bar | None = None  # a stage that has begun
 
     @property
+    def planned(self) -> bool:
+        """Whether it is a `kern plan`, which begins and ends no run."""
+        alone = all(bar.kind == Aide.PLANNER for bar in self.bars)
+        return alone and not self.root and self.code is None
+
+    @property
     def tasks(self) -> dict[str, list[Bar]]:
         """The bars of each task, in the order in which they were first worked on."""
         found: dict[str, list[Bar]] = {}
@@ -155,19 +161,11 @@ def _moment(text: str) -> float:
     return calendar.timegm((max(year, 1), month, day, hour, minute, 0)) + float(seconds)
 
 
-def clock(moment: float, *, seconds: bool = False) -> str:
-    """The time of day in UTC."""
+def time_of_day(moment: float, *, seconds: bool = False) -> str:
+    """In UTC."""
     minutes, rest = divmod(int(moment) % 86400, 60)
     shown = f"{minutes // 60:02}:{minutes % 60:02}"
     return f"{shown}:{rest:02}" if seconds else shown
-
-
-def span(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
-    shown = [f"{count} {unit}" for count, unit in parts if count]
-    return " ".join(shown[:2]) or "0 s"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,15 @@ import pty
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kern import context
 from kern.pipeline import Aide
-from tests.conftest import HERE, Fake, Git, Inline, Kern
+from tests.conftest import HERE, Fake, Git, Inline, Kern, wait_for
 
 LIST = """The gap: there is no greeting.
 
@@ -300,6 +302,53 @@ def test_what_waits_for_a_person_is_not_reviewed_away(
     (repo / "SPEC.md").write_text("> **Goal:** g\n\n- [ ] a\n  > **Blocked:** no key\n")
     assert inline(99, until_done=True).code == 1
     assert fake.stages == []
+
+
+def test_what_belongs_to_no_task_is_told_of_none(
+    repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
+) -> None:
+    """A review, its retries and the final gates come after a task, and are not its."""
+    goal(repo, git, "[gates.final]\nlate = 'test -e bye.txt'\n[max_cost]\ntask = 1\n")
+    paid: dict[str, Any] = {"fields": {"total_cost_usd": 0.8}}
+    (repo / "SPEC.md").write_text("> **Goal:** g\n\n- [ ] Write hello.txt\n")
+    reviews: list[dict[str, Any]] = [
+        {"stdout": "", "exit": 1},
+        {**DONE, **paid},
+        {**listed("Write bye.txt"), **paid},
+    ]
+    fake.script(planner=[*reviews, {**DONE, **paid}], implement=[HELLO, BYE])
+    ran = inline(99, until_done=True)
+    assert ran.code == 0, ran.err  # three reviews are no task that is too dear
+    tasks = {one["task"]: one for one in json.loads(kern("report", "--json").out)["tasks"]}
+    assert tasks["Write hello.txt"]["red_gates"] == []
+    assert tasks["Write hello.txt"]["retries"] == 0
+    page = kern("report", "--html").out
+    assert "(of no task: planning, reviews and final gates)" in page
+    assert 'title=""' not in page
+
+
+def test_a_plan_alone_is_reported_with_what_it_cost_and_who_paid(
+    repo: Path, fake: Fake, kern: Kern
+) -> None:
+    fake.script(planner=[{"result": LIST, "fields": {"total_cost_usd": 0.5}}])
+    assert "pays: " in kern("plan", "--yes", "two files").err
+    assert "$0.50" in kern("report").out
+    page = kern("report", "--html").out
+    assert "planning alone" in page
+    assert "no end in the journal" not in page
+
+
+def test_status_beside_a_plan_tells_nothing_of_a_run_that_was_killed(
+    repo: Path, fake: Fake, kern: Kern, background: Callable[..., "subprocess.Popen[str]"]
+) -> None:
+    fake.script(implement=[{"kill": "parent"}], planner=[{"sleep": 30, "result": LIST}])
+    kern("1")
+    background("plan", "--yes", "two files")
+    wait_for(lambda: "planner" in fake.stages)
+    shown = kern("status").out
+    assert "kern is at work, no run: pid" in shown
+    assert "implement of" not in shown
+    assert "the last run" in shown
 
 
 # -------------------------------------------------------------------- improve

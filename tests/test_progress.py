@@ -145,6 +145,14 @@ def test_the_lines_say_what_is_at_work_where_the_run_stands_and_how_to_stop() ->
     assert "kern stop" in stop
 
 
+def test_a_planner_stands_beside_no_task_and_in_no_count() -> None:
+    begun = StageStarted(Aide.PLANNER, "", "opus", 1)
+    assert progress.lines(seen(begun), 5, 0)[0] == "planner (opus)  0:05"
+    assert "task 0 of 0" not in "".join(progress.lines(seen(begun), 5, 0))
+    after_a_task = seen(TaskStarted("one", 1), begun)
+    assert "one" not in progress.lines(after_a_task, 5, 0)[0]
+
+
 def test_silence_is_said_from_two_minutes_on() -> None:
     now = seen(*BEGIN)
     assert not any("no sign of life" in line for line in progress.lines(now, 500, 119.9))

@@ -131,6 +131,8 @@ def test_tasks_of_the_same_words_have_a_receipt_each(
     repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
 ) -> None:
     write_spec(repo, git, "- [ ] add a greeting\n- [ ] Add: a greeting\n")
+    work = {"run": ["echo work >> work.txt"], "result": "SUCCESS"}
+    fake.script(implement=[{**work, "sleep": 1.1}])  # the second names a walk's folder
     assert inline(2).code == 0
     first, second = (json.loads(kern("show", n, "--json").out)["folders"] for n in "12")
     assert len(first) == len(second) == 1
@@ -235,7 +237,7 @@ def test_what_needs_help_says_why_and_what_to_do(repo: Path, git: Git, kern: Ker
         *((1, "broken"), (2, "weak"), (3, "lost")),
     ]
     shown = kern("status").out.partition("needs help:")[2]
-    assert "blocked: needs a key\n      mend it, delete its Blocked line in SPEC.md" in shown
+    assert "blocked: needs a key\n      mend it, then: kern unblock 1" in shown
     assert "skipped: no luck" in shown
     assert "correct its After line" in shown
     assert "(kern show 3)" in shown
