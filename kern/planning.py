@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kern import answer, choice, edit, order, plain, spec
+from kern import answer, choice, edit, experiment, order, plain, spec
 from kern.answer import Code
 from kern.pipeline import Aide
 from kern.spec import Kind, Marker, Spec, Task
@@ -14,9 +14,9 @@ MOST_TASKS = 50
 LONGEST_TITLE = 300  # characters
 LONGEST_NOTE = 1000
 MOST_LINES = 20  # of a task's own text
-EXPERIMENT = "Experiment: "
 _KEPT = (Kind.GATE, Kind.JUDGE, Kind.AFTER)  # of the notes; the others are kern's to write
 _GOAL = "> **Goal:**"
+_BOM = "\ufeff"  # stays where it is: at the very beginning
 # In a quote it would be a diagnostic: a check that silently does not count is worse.
 _NEARLY_CHECK = re.compile(r"^(\W{0,2}(?:gate|judge)s?\b)", re.I | re.M)
 
@@ -66,7 +66,7 @@ def tasks(block: str, there: str, mode: Mode = Mode.PLAN) -> Plan:
             known.append(task.text)
         else:
             new.append(task)
-    prefix = EXPERIMENT if mode is Mode.IMPROVE else ""
+    prefix = "Experiment: " if mode is Mode.IMPROVE else ""
     lines = [line for task in new for line in _lines(task, _depth(listed, task), prefix)]
     if wrong := _disordered(there, before, edit.add_tasks(there, before, lines)):
         return Plan(wrong=wrong)
@@ -146,7 +146,7 @@ def _lines(task: Task, depth: int, prefix: str) -> list[str]:
 
 def _title(text: str, prefix: str) -> str:
     title = plain.line(text, LONGEST_TITLE)
-    return title if title.lower().startswith(prefix.strip().lower()) else prefix + title
+    return title if experiment.is_one(title) else prefix + title
 
 
 # ---------------------------------------------------------------- the goal
@@ -156,7 +156,7 @@ def goals(text: str) -> list[str]:
     """What a SPEC.md wants to reach, each as it was given."""
     found: list[list[str]] = []
     within = False
-    for line in text.replace("\r", "").split("\n"):
+    for line in text.removeprefix(_BOM).replace("\r", "").split("\n"):
         if line.startswith(_GOAL):
             found.append([line.removeprefix(_GOAL)])
             within = True
@@ -175,12 +175,13 @@ def with_goal(text: str, wanted: str) -> str:
     if not said or said in goals(text):
         return text
     newline = "\r\n" if "\r\n" in text else "\n"
-    lines = text.split("\n")
+    bare = text.removeprefix(_BOM)
+    lines = bare.split("\n")
     at = _goal_place(lines)
     block = [*([""] if at and lines[at - 1].strip() else []), *quoted]
     block += [""] if at < len(lines) and lines[at].strip() else []
     lines[at:at] = [line + newline.removesuffix("\n") for line in block]
-    return "\n".join(lines)
+    return text[: len(text) - len(bare)] + "\n".join(lines)
 
 
 def _goal_place(lines: Sequence[str]) -> int:
@@ -191,7 +192,7 @@ def _goal_place(lines: Sequence[str]) -> int:
         while at < len(lines) and lines[at].startswith(">"):
             at += 1
         return at
-    title = bool(lines) and lines[0].removeprefix("\ufeff").startswith("# ")
+    title = bool(lines) and lines[0].startswith("# ")
     return 1 if title else 0
 
 

@@ -130,8 +130,9 @@ def test_notes_that_are_kerns_to_write_and_control_characters_stay_out() -> None
 def test_an_improvement_is_one_experiment_with_a_gate() -> None:
     good = "- [ ] Make it fast\n  > **Gate:** `./bench 2`"
     assert plan(good, mode=Mode.IMPROVE).titles == ("Experiment: Make it fast",)
-    named = good.replace("Make", "experiment: make")
-    assert plan(named, mode=Mode.IMPROVE).titles == ("experiment: make it fast",)
+    for said in ("experiment: make it fast", "**Experiment:** make it fast"):
+        named = good.replace("Make it fast", said)
+        assert plan(named, mode=Mode.IMPROVE).titles == (said,)
     assert "no gate" in plan("- [ ] Make it fast", mode=Mode.IMPROVE).wrong
     assert "one at a time" in plan(f"{good}\n- [ ] more", mode=Mode.IMPROVE).wrong
 
@@ -148,13 +149,15 @@ def test_an_improvement_is_one_experiment_with_a_gate() -> None:
         ("- [ ] a\n", "> **Goal:** g\n\n- [ ] a\n"),
         ("# T\r\n\r\n- [ ] a\r\n", "# T\r\n\r\n> **Goal:** g\r\n\r\n- [ ] a\r\n"),
         ("\ufeff# T\n\n- [ ] a\n", "\ufeff# T\n\n> **Goal:** g\n\n- [ ] a\n"),
+        ("\ufeff- [ ] a\n", "\ufeff> **Goal:** g\n\n- [ ] a\n"),
+        ("\ufeff> **Goal:** f\n", "\ufeff> **Goal:** f\n\n> **Goal:** g\n"),
         ("> **Goal:** f\n> more\n\n- [ ] a", "> **Goal:** f\n> more\n\n> **Goal:** g\n\n- [ ] a"),
     ],
 )
 def test_a_goal_stands_above_the_tasks(text: str, new: str) -> None:
     assert planning.with_goal(text, "g") == new
     assert planning.with_goal(new, "g") == new, "once"
-    assert planning.goals(new)[-1] == "g"
+    assert planning.goals(new) == [*planning.goals(text), "g"]
     assert [t.text for t in parse(new).tasks] == [t.text for t in parse(text).tasks]
     assert parse(new).diagnostics == ()
 
