@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from textwrap import dedent
 from typing import NamedTuple
 
-from kern import choice, edit, order, plain
+from kern import choice, edit, experiment, order, plain
 from kern.errors import UsageError
 from kern.spec import EXAMPLE, Kind, Marker, Spec, parse
 
@@ -82,14 +82,17 @@ def done(text: str, spec: Spec, wanted: str) -> Edited:
 
 def reopen(text: str, spec: Spec, wanted: str) -> Edited:
     """Its done parents too. A task in progress is given back: the next run keeps what was half
-    done.
+    done. An experiment begins anew: with its attempts it would be concluded again at once.
     """
     index = _named(spec, wanted)
     task = spec.tasks[index]
     if task.marker is Marker.PENDING:
         return Edited(text, f"open already: {_shown(spec, index)}")
     kept = "; the next kern keeps what was half done" if task.marker is Marker.ACTIVE else ""
-    return Edited(edit.reopen(text, spec, task), f"reopened {_shown(spec, index)}{kept}")
+    text = edit.reopen(text, spec, task)
+    if task.marker is Marker.DONE and experiment.is_one(task.text):
+        text = edit.strike(text, {note.line for note in task.of(Kind.ATTEMPT)})
+    return Edited(text, f"reopened {_shown(spec, index)}{kept}")
 
 
 def skip(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:

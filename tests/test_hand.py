@@ -149,6 +149,18 @@ def test_done_and_reopened_change_markers_alone_and_come_back() -> None:
                 at = now[at].parent
 
 
+def test_a_reopened_experiment_is_tried_again_and_not_concluded_by_its_old_attempts() -> None:
+    text = (
+        "- [x] Experiment: b\r\n  > **Research:**\r\n  > **Attempt 1:** no\r\n  > **Judge:** j\r\n"
+    )
+    edited = hand.reopen(text, parse(text), "1").text
+    assert edited == "- [ ] Experiment: b\r\n  > **Research:**\r\n  > **Judge:** j\r\n"
+    other = text.replace("Experiment: ", "")
+    assert "Attempt 1" in hand.reopen(other, parse(other), "1").text, "it counts for its tier"
+    active = text.replace("[x]", "[~]")
+    assert "Attempt 1" in hand.reopen(active, parse(active), "1").text
+
+
 def test_a_reopened_subtask_reopens_the_parents_that_were_done() -> None:
     text = "- [x] a\n  - [X] b\n    - [x] c\n  - [x] d\n"
     assert hand.reopen(text, parse(text), "c").text == (
