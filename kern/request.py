@@ -44,7 +44,9 @@ def due(records: Sequence[_Record], *, paused: bool) -> str:
     match last["kind"], last.get("did"):
         case "stage", "start":
             return f"after its {last['stage']} stage"
-        case ("limit" | "commit", _) | ("task", "done" | "decomposed" | "skipped" | "blocked"):
+        case "task", "start":
+            pass
+        case "limit" | "commit" | "task", _:
             return NOW
     return "after what it is doing now"
 

@@ -16,6 +16,7 @@ from kern import lock, request
 from kern.console import Console
 from kern.errors import Exit
 from kern.events import Steered
+from kern.pipeline import Outcome
 from kern.request import Request, answer, due
 from tests.conftest import Fake, Git, Inline, Kern, survivors, wait_for
 
@@ -414,6 +415,7 @@ def test_when_a_request_is_heeded_is_told_from_the_records() -> None:
         ([begun, {"kind": "stage", "did": "end", "stage": "implement"}], later),
         ([{"kind": "limit"}, asked], now),
         ([{"kind": "task", "did": "done"}], now),
+        *(([{"kind": "task", "did": str(outcome)}], now) for outcome in Outcome),
         ([{"kind": "task", "did": "done"}, {"kind": "commit"}], now),
         ([{"kind": "task", "did": "start"}], later),
     ):
