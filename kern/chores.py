@@ -10,6 +10,7 @@ from kern import (
     bundle,
     choice,
     config,
+    documents,
     edit,
     lock,
     plain,
@@ -21,7 +22,6 @@ from kern import (
     workspace,
 )
 from kern.config import FILE
-from kern.documents import Documents
 from kern.errors import KernError, UsageError
 from kern.questions import Question
 from kern.spec import Spec, Task
@@ -73,7 +73,7 @@ def answer(folder: Path, wanted: str, text: str) -> None:
             "what kern started cannot answer: a person decides", hint="kern answer in a terminal"
         )
     found = repo.open_at(folder)
-    papers = Documents(found.root)
+    papers = documents.of(found)
     _, parsed = papers.spec()
     if not wanted:
         asked = questions.waiting(parsed)

@@ -72,7 +72,7 @@ class Loop:
                 if number > 1:
                     self._delay()
                 at_once = number < self.options.iterations and not self.options.delay
-                self.then = self.passed_over if at_once else None
+                self.then = self.passed_over if at_once and not self.options.improve else None
                 if self._iterate(number):
                     number += 1
                     self._give_up()
