@@ -102,6 +102,7 @@ def improve(
     max_minutes: MaxMinutes = "0",
 ) -> None:
     """Let an agent propose measurable improvements, and try each; what works stays."""
+    count, goal = launch.improvements(count, goal)
     raise typer.Exit(
         launch.run(
             count, delay, improve=True, goal=goal, max_cost=max_cost, max_minutes=max_minutes

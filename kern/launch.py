@@ -56,6 +56,12 @@ def run(
         console.close()
 
 
+def improvements(count: str, goal: str) -> tuple[str, str]:
+    """Either may be left out."""
+    said = any(map(str.isalpha, count))
+    return ("1", count) if said and not goal else (count, goal)
+
+
 def agent() -> str:
     """The agent's command."""
     return os.environ.get("KERN_CLAUDE") or "claude"
