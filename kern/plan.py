@@ -1,20 +1,23 @@
 """`kern plan` and what belongs to it: a goal in, a change of SPEC.md shown, a person asked."""
 
+import contextlib
 import difflib
 import os
 import shlex
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
 from kern import launch, plain, planner, planning, process, session
 from kern.console import Console
 from kern.documents import SPEC
-from kern.errors import Exit, KernError, UsageError
+from kern.errors import Asked, Exit, KernError, UsageError
 from kern.planner import Planner
 from kern.planning import Mode, Plan
 from kern.reviews import Reviews
+from kern.session import Session
 
 LONGEST_GOAL = 100_000  # characters
 _NO_GOAL = 'say it: kern plan "what you want", kern plan FILE.md, or kern plan - with it on stdin'
@@ -31,16 +34,31 @@ def plan(folder: Path, words: str, *, review: bool, yes: bool, dry: bool) -> int
             reviews = Reviews(begun)
             goal = wanted or reviews.goal()
             asked = begun.planner
-            print(f"pays: {plain.line(begun.payer)}", file=sys.stderr)
-            found = asked.ask(Mode.REVIEW if review else Mode.PLAN, goal)
+            if begun.payer:
+                print(f"pays: {plain.line(begun.payer)}", file=sys.stderr)
+            mode = Mode.REVIEW if review else Mode.PLAN
+            found = _told(begun, console, lambda: asked.ask(mode, goal))
             console.close()
             if found.wrong:
                 raise asked.refusal(found)
             if found.done:
                 return _nothing(reviews, found, dry=dry)
             return _decided(asked, found, wanted, person, yes=yes)
+    except Asked:
+        print(f"stopped, as asked: {SPEC} is as it was", file=sys.stderr)
+        return Exit.OK
     finally:
         console.close()
+
+
+def _told(begun: Session, console: Console, ask: Callable[[], Plan]) -> Plan:
+    """The planner's answer, however long a pause lasts; raises `Asked` where it is to end."""
+    found: Plan | None = None
+    while found is None:
+        with contextlib.suppress(Asked):
+            found = ask()
+        begun.steered.obey(console.paused)
+    return found
 
 
 def _person() -> TextIO:

@@ -70,7 +70,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
         "branch": head.name,
         "folder": str(scope.folder),
         "holder": {"pid": holder[0], "host": holder[1], "alive": alive} if holder else None,
-        "asked": _asked(found, recent),
+        "asked": _asked(found),
         "counts": counts,
         "next": next_task.text if next_task else None,
         "last": request.at_work(recent),
@@ -94,13 +94,13 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
     }
 
 
-def _asked(found: Repo, recent: Sequence[Record]) -> dict[str, Any] | None:
+def _asked(found: Repo) -> dict[str, Any] | None:
     """What `kern stop` or `kern pause` asked of the run that is on."""
     holder = _noted(found)
     if holder is None or (asked := steering.asked(found.git_dir, holder.run)) is None:
         return None
-    own = [record for record in recent if record["run"] == holder.run]
-    return {"request": str(asked), "paused": request.is_paused(own, asked)}
+    paused = request.is_paused(journal.of_run(found, holder.run), asked)
+    return {"request": str(asked), "paused": paused}
 
 
 def _noted(found: Repo) -> Holder | None:

@@ -331,11 +331,28 @@ def test_a_plan_alone_is_reported_with_what_it_cost_and_who_paid(
     repo: Path, fake: Fake, kern: Kern
 ) -> None:
     fake.script(planner=[{"result": LIST, "fields": {"total_cost_usd": 0.5}}])
-    assert "pays: " in kern("plan", "--yes", "two files").err
+    ran = kern("plan", "--yes", "two files", env={"ANTHROPIC_API_KEY": "made-up"})
+    assert "pays: the key in ANTHROPIC_API_KEY" in ran.err
     assert "$0.50" in kern("report").out
     page = kern("report", "--html").out
     assert "planning alone" in page
     assert "no end in the journal" not in page
+
+
+def test_a_plan_is_paused_and_stopped_like_a_run(
+    repo: Path, fake: Fake, kern: Kern, background: Callable[..., "subprocess.Popen[str]"]
+) -> None:
+    fake.script(planner=[{"sleep": 2, "result": LIST}])
+    before = spec(repo)
+    planning = background("plan", "--yes", "two files")
+    wait_for(lambda: "planner" in fake.stages)
+    assert kern("pause").code == 0
+    wait_for(lambda: "paused" in kern("status").out.split("\n"))
+    assert spec(repo) == before
+    assert "will end now" in kern("stop").err
+    _, said = planning.communicate(timeout=20)
+    assert "stopped, as asked: SPEC.md is as it was" in said
+    assert (planning.returncode, spec(repo)) == (0, before)
 
 
 def test_status_beside_a_plan_tells_nothing_of_a_run_that_was_killed(
@@ -373,6 +390,13 @@ def test_improvements_are_tried_and_kept_only_where_their_gate_says_so(
     learned = (repo / "LEARNINGS.md").read_text()
     assert "Make it fast" in learned
     assert "Did not work" in learned
+
+
+def test_improvements_are_asked_for_by_their_goal_alone(repo: Path, fake: Fake, kern: Kern) -> None:
+    fake.script(planner=[DONE])
+    assert kern("improve", "start-up time").code == 0
+    assert "start-up time" in fake.calls[0]["prompt"]
+    assert kern("improve", "0").code == 2
 
 
 def test_where_nothing_can_be_improved_it_ends(repo: Path, fake: Fake, inline: Inline) -> None:
