@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 from kern import launch, plain, planner, planning, process, session
 from kern.console import Console
@@ -19,6 +19,7 @@ from kern.planning import Mode, Plan
 from kern.reviews import Reviews
 from kern.session import Session
 
+T = TypeVar("T")
 LONGEST_GOAL = 100_000  # characters
 _NO_GOAL = 'say it: kern plan "what you want", kern plan FILE.md, or kern plan - with it on stdin'
 
@@ -42,7 +43,8 @@ def plan(folder: Path, words: str, *, review: bool, yes: bool, dry: bool) -> int
             if found.wrong:
                 raise asked.refusal(found)
             if found.done:
-                return _nothing(reviews, found, dry=dry)
+                red = "" if dry else _told(begun, console, reviews.red_at_the_end)
+                return _nothing(found, red)
             return _decided(asked, found, wanted, person, yes=yes)
     except Asked:
         print(f"stopped, as asked: {SPEC} is as it was", file=sys.stderr)
@@ -51,14 +53,14 @@ def plan(folder: Path, words: str, *, review: bool, yes: bool, dry: bool) -> int
         console.close()
 
 
-def _told(begun: Session, console: Console, ask: Callable[[], Plan]) -> Plan:
-    """The planner's answer, however long a pause lasts; raises `Asked` where it is to end."""
-    found: Plan | None = None
-    while found is None:
+def _told(begun: Session, console: Console, ask: Callable[[], T]) -> T:
+    """What is asked for, however long a pause lasts; raises `Asked` where it is to end."""
+    told: list[T] = []
+    while not told:
         with contextlib.suppress(Asked):
-            found = ask()
+            told.append(ask())
         begun.steered.obey(console.paused)
-    return found
+    return told[0]
 
 
 def _person() -> TextIO:
@@ -91,11 +93,11 @@ def _goal(folder: Path, words: str) -> str:
     return text.strip()
 
 
-def _nothing(reviews: Reviews, found: Plan, *, dry: bool) -> int:
+def _nothing(found: Plan, red: str) -> int:
     """The planner says that the goal is reached: believed where the final gates say so as well."""
-    if why := "" if dry else reviews.red_at_the_end():
+    if red:
         raise KernError(
-            f"the planner says that nothing is missing, but {why}",
+            f"the planner says that nothing is missing, but {red}",
             hint="mend it, or add a task for it to SPEC.md",
         )
     print(f"nothing is missing: {plain.line(found.done)}")

@@ -261,6 +261,7 @@ class Prover:
         """The checks of the whole, on the tree as it is."""
         results: list[Result] = []
         for gate in gates:
+            self.caller.heed()
             self.sink(GateStarted(gate.label, gate.command))
             with self.contained(gate.label, self.repo.head(), None):
                 results.append(self.gates.run(gate, self.snapshots.take()))

@@ -24,6 +24,7 @@ class Reviews:
         self.sink = begun.sink
         self.rounds = self.barren = 0
         self.red: list[str] = []  # what the final gates printed
+        self.plan: Plan | None = None  # a review's, whose final gates a pause holds up
 
     def goal(self) -> str:
         """What SPEC.md states; it may be empty where specifications say it all."""
@@ -37,19 +38,13 @@ class Reviews:
         _, parsed = self.papers.spec()
         if any(task.marker is not Marker.DONE for task in parsed.tasks):
             return False
-        settings = self.papers.settings()
-        if self.rounds >= settings.max_rounds:
-            raise KernError(
-                f"not done after {self.rounds} reviews",
-                hint="look at what they added to SPEC.md; max_rounds in kern.toml sets the bound",
-            )
-        plan = self.planner.ask(Mode.REVIEW, self.goal(), self.red)
-        self.rounds += 1
+        plan = self.plan = self.plan or self._review()
+        why = "" if plan.block else self._missing(plan)
+        self.plan = None
         if plan.block:
             self.barren = 0
             self.planner.take(plan)
             return True
-        why = self._missing(plan)
         if not why:
             self.planner.take(plan)
             return False
@@ -61,6 +56,16 @@ class Reviews:
                 hint="mend it, or write the task into SPEC.md yourself; then: kern --until-done",
             )
         return self.more()
+
+    def _review(self) -> Plan:
+        if self.rounds >= self.papers.settings().max_rounds:
+            raise KernError(
+                f"not done after {self.rounds} reviews",
+                hint="look at what they added to SPEC.md; max_rounds in kern.toml sets the bound",
+            )
+        plan = self.planner.ask(Mode.REVIEW, self.goal(), self.red)
+        self.rounds += 1
+        return plan
 
     def _missing(self, plan: Plan) -> str:
         """Why a review without new tasks is not believed; empty where all is done."""

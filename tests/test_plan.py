@@ -275,6 +275,23 @@ def test_done_is_believed_when_the_final_gates_pass_and_the_next_review_hears_of
     assert fake.stages.count("planner") == 3
 
 
+def test_a_pause_among_the_final_gates_asks_for_no_second_review(
+    repo: Path, git: Git, fake: Fake, kern: Kern, background: Callable[..., "subprocess.Popen[str]"]
+) -> None:
+    begun = repo.parent / "begun"
+    goal(repo, git, f"[gates.final]\na = 'touch {begun}; sleep 2'\nb = 'true'\n")
+    fake.script(planner=[DONE])
+    run = background("9", "0", "--until-done")
+    wait_for(begun.exists)
+    assert kern("pause").code == 0
+    wait_for(lambda: "paused" in kern("status").out.split("\n"))
+    assert kern("resume").code == 0
+    _, said = run.communicate(timeout=20)
+    assert run.returncode == 0, said
+    assert said.index("paused") < said.index("gate b: green")
+    assert fake.stages == ["planner"]
+
+
 def test_two_reviews_that_add_nothing_end_the_run(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
