@@ -72,7 +72,7 @@ class Early:
     def end(self, stages: Collection[Role] = (*Stage,)) -> None:
         for stage in self._waiting.keys() & {*stages}:
             _, waiting = self._waiting.pop(stage)
-            process.end(waiting.started.child, _GRACE_S)
+            process.end_with_all(waiting.started.child, _GRACE_S)
             waiting.close()
 
 

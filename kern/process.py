@@ -147,6 +147,17 @@ def end(child: "subprocess.Popen[bytes]", grace: tuple[float, float] = GRACE_S) 
         child.wait()
 
 
+def end_with_all(child: "subprocess.Popen[bytes]", grace: tuple[float, float]) -> None:
+    """The same for a child that no sweep follows: what hangs below it goes as well."""
+    below: list[psutil.Process] = []
+    with contextlib.suppress(psutil.Error):
+        below = psutil.Process(child.pid).children(recursive=True)
+    end(child, grace)
+    for process in below:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+
+
 def sweep(
     mark: tuple[str, str],
     also: Callable[[], Sequence[psutil.Process]] = tuple,

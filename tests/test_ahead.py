@@ -94,6 +94,22 @@ def test_one_that_is_not_needed_is_ended_and_counts_for_nothing(
     assert no_trace(repo)
 
 
+def test_what_one_that_is_not_needed_started_in_a_session_of_its_own_is_ended_with_it(
+    repo: Path, fake: Fake, inline: Inline, tmp_path: Path
+) -> None:
+    """A server of tools that the person's settings name, say, which outlives its agent."""
+    claude = tmp_path / "fake/bin/claude"
+    real = claude.rename(tmp_path / "fake/agent")
+    claude.write_text(
+        f'#!/bin/sh\nsetsid sleep 300 </dev/null >/dev/null 2>&1 &\nexec {real} "$@"\n'
+    )
+    claude.chmod(0o755)
+    fake.script(research=[{"sleep": 0.5, "result": "Nothing.\n\nNO_TASK: done already"}])
+    inline()
+    assert fake.stages == ["research"]
+    assert not alive(repo)
+
+
 @pytest.mark.parametrize("name", [".claude/settings.json", ".mcp.json"])
 def test_beside_settings_of_the_project_implement_starts_when_it_is_due(
     repo: Path, git: Git, fake: Fake, inline: Inline, name: str
