@@ -152,6 +152,16 @@ def test_silence_is_said_from_two_minutes_on() -> None:
     assert progress.beat(now, 500, 130).endswith("8:20, no sign of life for 2:10")
 
 
+def test_a_planner_stands_before_any_task() -> None:
+    now = seen(RunStarted("r", "/p", "main", "/f", (), "", 0, 5))
+    now = seen(StageStarted(Aide.PLANNER, "", "opus", 1), act("Glob *"), start=now)
+    assert progress.lines(now, 5, 0)[:-1] == (
+        "planner (opus)  0:05  ",
+        "  Glob *",
+        "1 call · 100 tokens",
+    )
+
+
 def test_a_judge_and_a_gate_are_named_as_what_they_are() -> None:
     judge = StageStarted(Aide.JUDGE, "t", "haiku", 1)
     assert progress.beat(seen(*BEGIN, judge), 61, 0) == "judge (haiku): 1:01"
