@@ -251,7 +251,7 @@ def test_a_desktop_without_either_is_told_by_the_doctor_and_once_by_the_run(
 
 def ended(**given: Any) -> RunEnded:
     plain: dict[str, Any] = {
-        **dict.fromkeys(("done", "decomposed", "needs_help", "stuck"), ()),
+        **dict.fromkeys(("done", "concluded", "decomposed", "needs_help", "stuck"), ()),
         **{"open_tasks": 0, "seconds": 1.0, "cost_usd": 0.0, "unpriced": 0},
         **{"interrupted": "", "exit_code": 0},
     }
