@@ -55,7 +55,7 @@ thead tr { border-top: 0; }
 .checks .red { color: var(--bad); font-weight: 600; }
 .state { font-weight: 600; }
 .done { color: var(--good); }
-.skipped, .blocked { color: var(--bad); }
+.skipped, .blocked, .asked { color: var(--bad); }
 code { font: 0.8125rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace;
   unicode-bidi: isolate; user-select: all; }
 pre { font: 0.8125rem/1.45 ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace;
