@@ -160,7 +160,7 @@ def test_it_is_told_in_console_summary_journal_and_report(
     assert "all tasks are done" in ran.err
     assert "unverified" not in ran.err
     report = kern("report", "--md").out
-    assert re.search(rf"## Tried, did not work\n\n- {TASK} \(\w{{7}}\): \$0\.02\n", report)
+    assert re.search(rf"## Tried, did not work\n\n- {TASK} \(\w{{7}}\): \$0\.02[^\n]*\n", report)
     assert "  - attempt 1: 10 % slower; git show kern/attempts/" in report
     told = kern("log", "--json").out
     assert '"did": "concluded"' in told
