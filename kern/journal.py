@@ -41,7 +41,7 @@ class Journal:
 
     def __call__(self, event: Event) -> None:
         for said in records.of(event):
-            self.task = str(said.get("task", self.task))  # empty: of no task
+            self.task = str(said.get("task", self.task))  # a planner's is none
             self.seq += 1
             self._append(
                 {

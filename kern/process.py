@@ -86,6 +86,8 @@ def run(
                     tick(now - began, now - last_sign)
                     if child.poll() is None:
                         timed_out = _time_out(now - began, total, now - last_sign, idle)
+            if started.printed() > limit:  # it may be faster than a look at it
+                overflow = limit
             if timed_out:
                 grace = patience
         finally:

@@ -130,7 +130,7 @@ def _figures(now: Progress) -> list[str]:
 def _standing(now: Progress) -> list[str]:
     lost = [f"{now.unsettled} need help"] if now.unsettled else []
     cost = [f"${now.cost_usd:.2f} before this stage"] if now.cost_usd else []
-    if not now.number:  # a plan, or a review before the first task
+    if not now.number:  # a planner before any task
         return cost
     return [f"task {now.number} of {max(now.tasks, now.number)}", f"{now.done} done", *lost, *cost]
 

@@ -160,8 +160,8 @@ def test_it_is_told_in_console_summary_journal_and_report(
     assert "all tasks are done" in ran.err
     assert "unverified" not in ran.err
     report = kern("report", "--md").out
-    assert re.search(rf"## Tried, did not work\n\n- {TASK} \(\w{{7}}\): \$0\.02, \d+ s\n", report)
-    assert "  - attempt 1 failed: 10 % slower; git show kern/attempts/" in report
+    assert re.search(rf"## Tried, did not work\n\n- {TASK} \(\w{{7}}\): \$0\.02[^\n]*\n", report)
+    assert re.search(r"attempt.*10 % slower; git show kern/attempts/", report)
     told = kern("log", "--json").out
     assert '"did": "concluded"' in told
     assert told.count('"kind": "learning"') == 1

@@ -379,7 +379,7 @@ def test_no_text_gets_out_of_its_place_in_a_prompt() -> None:
             text = decode(damaged(chance.choice(PROMPTS).read_bytes(), chance))
             assert context.template(stage, text, "prompt.md").model
         form = chance.choice(list(bundle.templates(TOP / "tests").values()))
-        texts = {name: said(chance) for name in ("TASK", "MODE", "TRAILER", "CRITERION")}
+        texts = {name: said(chance) for name in ("TASK", "MODE", "TRAILER", "CRITERION", "GOAL")}
         sections = {
             name: [said(chance) for _ in range(chance.randrange(3))]
             for name in context.SECTIONS[form.stage]

@@ -273,6 +273,9 @@ def test_done_is_believed_when_the_final_gates_pass_and_the_next_review_hears_of
     assert "No such file" in told[1]
     assert "No such file" not in told[0]
     assert fake.stages.count("planner") == 3
+    journal = (repo / ".git/kern/events.jsonl").read_text().splitlines()
+    gates = [record for record in map(json.loads, journal) if record["kind"] == "gate"]
+    assert [record["task"] for record in gates] == ["", ""], "the whole's, not the last task's"
 
 
 def test_a_pause_among_the_final_gates_asks_for_no_second_review(

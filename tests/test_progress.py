@@ -145,19 +145,23 @@ def test_the_lines_say_what_is_at_work_where_the_run_stands_and_how_to_stop() ->
     assert "kern stop" in stop
 
 
-def test_a_planner_stands_beside_no_task_and_in_no_count() -> None:
-    begun = StageStarted(Aide.PLANNER, "", "opus", 1)
-    assert progress.lines(seen(begun), 5, 0)[0] == "planner (opus)  0:05"
-    assert "task 0 of 0" not in "".join(progress.lines(seen(begun), 5, 0))
-    after_a_task = seen(TaskStarted("one", 1), begun)
-    assert "one" not in progress.lines(after_a_task, 5, 0)[0]
-
-
 def test_silence_is_said_from_two_minutes_on() -> None:
     now = seen(*BEGIN)
     assert not any("no sign of life" in line for line in progress.lines(now, 500, 119.9))
     assert any("no sign of life for 2:00" in line for line in progress.lines(now, 500, 120))
     assert progress.beat(now, 500, 130).endswith("8:20, no sign of life for 2:10")
+
+
+def test_a_planner_stands_before_any_task() -> None:
+    now = seen(RunStarted("r", "/p", "main", "/f", (), "", 0, 5))
+    now = seen(StageStarted(Aide.PLANNER, "", "opus", 1), act("Glob *"), start=now)
+    assert progress.lines(now, 5, 0)[:-1] == (
+        "planner (opus)  0:05",
+        "  Glob *",
+        "1 call · 100 tokens",
+    )
+    after_a_task = seen(*BEGIN, StageStarted(Aide.PLANNER, "", "opus", 1))
+    assert progress.lines(after_a_task, 5, 0)[0] == "planner (opus)  0:05"
 
 
 def test_a_judge_and_a_gate_are_named_as_what_they_are() -> None:
