@@ -77,6 +77,8 @@ def snapshot(repo: Path) -> tuple[object, ...]:
         (["5", "soon"], ("DELAY", "'soon'"), "kern 5 10"),
         (["five"], ("'five' is neither",), "kern --help"),
         (["statsu"], ("'statsu' is neither",), "kern status"),
+        (["note", "1"], ("Missing argument 'text'",), "kern note -h"),
+        (["--frobnicate"], ("--frobnicate",), "kern run -h"),
     ],
 )
 def test_a_wrong_word_is_named(
@@ -84,6 +86,13 @@ def test_a_wrong_word_is_named(
 ) -> None:
     refused(typed(*argv), 2, *words, hint=hint)
     assert fake.calls == []
+
+
+def test_what_each_command_does_is_said_to_its_end(repo: Path, typed: Typed) -> None:
+    ran = typed("--help")
+    told = ran.out.partition("Commands:\n")[2].splitlines()
+    assert len(told) >= len(cli.COMMANDS)
+    assert not [line for line in told if not line.endswith(".") or line.endswith("...")]
 
 
 @pytest.mark.parametrize("argv", [["1", "2", "3"], ["--frobnicate"], ["-x"], ["status", "x"]])

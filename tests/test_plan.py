@@ -353,6 +353,13 @@ def test_improvements_are_tried_and_kept_only_where_their_gate_says_so(
     assert "Did not work" in learned
 
 
+def test_a_goal_alone_asks_for_one_improvement(repo: Path, fake: Fake, kern: Kern) -> None:
+    fake.script(planner=[DONE])
+    ran = kern("improve", "start-up time")
+    assert ran.code == 0, ran.err
+    assert "start-up time" in fake.calls[0]["prompt"]
+
+
 def test_where_nothing_can_be_improved_it_ends(repo: Path, fake: Fake, inline: Inline) -> None:
     fake.script(planner=[DONE])
     ran = inline(3, improve=True)
