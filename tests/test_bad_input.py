@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kern import cli
+from kern.engine import MOST_NAMES
 from tests.conftest import Fake, Git, Inline, Kern, Ran
 
 Typed = Callable[..., Ran]
@@ -105,6 +106,16 @@ def test_what_is_no_argument_is_a_usage_error(
     assert argv[-1] in ran.err
     assert "Traceback" not in ran.err
     assert fake.calls == []
+
+
+def test_an_agent_that_rewords_its_task_again_and_again_is_not_paid_for_without_end(
+    repo: Path, fake: Fake, inline: Inline
+) -> None:
+    fake.script(implement=[{"run": ["sed -i 's/] /] really /' SPEC.md"], "result": "SUCCESS"}])
+    ran = inline(1)
+    assert ran.code == 1
+    assert "worded anew again and again" in ran.err
+    assert fake.stages.count("implement") == MOST_NAMES
 
 
 # ---------------------------------------------------------------- tools and repository
