@@ -305,10 +305,10 @@ def _cost(event: RunEnded) -> str:
 
 
 def _next(event: RunEnded) -> str:
-    if event.needs_help or event.stuck:
-        return "next: read the notes in SPEC.md, mend the task (delete a Blocked note), then: kern"
-    if event.questions:
+    if event.questions and not event.needs_help:  # what waits for those tasks is stuck as well
         return "next: answer what is asked, then: kern"
+    if event.needs_help or event.stuck:
+        return "next: read the notes in SPEC.md, mend the task (kern unblock gives it back), then: kern"
     if event.open_tasks:
         return f"next: kern {event.open_tasks} takes the other open tasks"
     return "all tasks are done: git log shows them"
