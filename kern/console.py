@@ -308,7 +308,7 @@ def _next(event: RunEnded) -> str:
     if event.questions and not event.needs_help:  # what waits for those tasks is stuck as well
         return "next: answer what is asked, then: kern"
     if event.needs_help or event.stuck:
-        return "next: read the notes in SPEC.md, mend the task (kern unblock gives it back), then: kern"
+        return "next: read the notes in SPEC.md, mend the task (or kern unblock), then: kern"
     if event.open_tasks:
         return f"next: kern {event.open_tasks} takes the other open tasks"
     return "all tasks are done: git log shows them"
