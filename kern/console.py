@@ -153,7 +153,8 @@ class Console:
             self.live.hide()
 
     def _started(self, event: RunStarted) -> None:
-        self._say(f"kern in {event.root}, branch {event.branch}: {event.open_tasks} open task(s)")
+        tasks = plain.count(event.open_tasks, "open task")
+        self._say(f"kern in {event.root}, branch {event.branch}: {tasks}")
         self._say(f"stage files: {event.folder}")
         if event.payer:
             self._say(f"pays: {plain.line(event.payer)}")
@@ -300,7 +301,7 @@ def _steered(event: Steered, doing: str) -> str:
 def _cost(event: RunEnded) -> str:
     if event.unpriced and not event.cost_usd:
         return "cost unknown"
-    more = f" and {event.unpriced} stage(s) of unknown cost" if event.unpriced else ""
+    more = f" and {plain.count(event.unpriced, 'stage')} of unknown cost" if event.unpriced else ""
     return f"${event.cost_usd:.2f} (API-equivalent){more}"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
+from kern import plain
 from kern.records import Record
 from kern.report import span
 
@@ -73,7 +74,7 @@ def typical(values: Sequence[float]) -> float:
 
 
 def text(forecast: Forecast) -> str:
-    tasks = f"{forecast.tasks} task{'s' if forecast.tasks > 1 else ''}"
+    tasks = plain.count(forecast.tasks, "task")
     cost = f"${forecast.cost_usd:.2f}, " if forecast.cost_usd is not None else ""
     minutes = round(forecast.seconds / 60)
     rough = span(60 * minutes if minutes > 1 else forecast.seconds)

@@ -1,4 +1,4 @@
-"""Text from outside made harmless for a terminal or a note; decides nothing about its meaning."""
+"""Text from outside made harmless for a terminal or a note, and numbers of things in words."""
 
 import re
 
@@ -19,3 +19,7 @@ def line(text: str, limit: int = 300) -> str:
     """One line of at most `limit` characters."""
     flat = " ".join(block(text).split())
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+
+
+def count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
