@@ -133,7 +133,8 @@ def clean(folder: Path, older: str) -> None:
         old = [ref for ref, when in refs.kept(found) if when < before]
         for ref in old:
             refs.delete(found, ref)
-    print(f"deleted: {walks} walk(s) of history, {len(old)} kept attempt(s)", file=sys.stderr)
+    attempts = plain.count(len(old), "kept attempt")
+    print(f"deleted: {plain.count(walks, 'walk')} of history, {attempts}", file=sys.stderr)
 
 
 def update() -> int:

@@ -120,5 +120,6 @@ def _app(argv: list[str]) -> int:
     except Exception as exc:
         if not hasattr(exc, "format_message"):  # typer's own complaints have it, from click or not
             raise
-        raise UsageError(exc.format_message(), hint="kern --help") from None
+        hint = f"kern {argv[0]} -h" if argv[0] in COMMANDS else "kern -h"
+        raise UsageError(exc.format_message(), hint=hint) from None
     return int(code or 0)

@@ -87,7 +87,7 @@ def plan(
     yes: Annotated[bool, typer.Option("--yes", help="Take the tasks without asking.")] = False,
     dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show them.")] = False,
 ) -> None:
-    """Let an agent compare a goal with the code, and add the tasks that are missing."""
+    """Let an agent compare a goal with the code, and add the tasks."""
     from kern import plan as planning
 
     raise typer.Exit(planning.plan(Path.cwd(), goal, review=review, yes=yes, dry=dry_run))
@@ -101,7 +101,7 @@ def improve(
     max_cost: MaxCost = "0",
     max_minutes: MaxMinutes = "0",
 ) -> None:
-    """Let an agent propose measurable improvements, and try each; what works stays."""
+    """Let an agent propose measurable improvements, and try each."""
     count, goal = launch.improvements(count, goal)
     raise typer.Exit(
         launch.run(
@@ -160,7 +160,7 @@ def answer(
 def stop(
     now: Annotated[bool, typer.Option("--now", help="As Ctrl-C: end its agent at once.")] = False,
 ) -> None:
-    """End the run that is on here after its current stage; the next goes on from there."""
+    """End the run that is on here after its current stage."""
     from kern import asking
 
     asking.stop_now(Path.cwd()) if now else asking.ask(Path.cwd(), "stop")
@@ -184,7 +184,7 @@ def resume() -> None:
 
 @app.command()
 def graph() -> None:
-    """Draw what waits for what, for Mermaid (GitHub shows it in Markdown)."""
+    """Draw what waits for what, for Mermaid in Markdown."""
     from kern import tasks
 
     print(tasks.graph(Path.cwd()))

@@ -152,7 +152,8 @@ class Console:
             self.live.hide()
 
     def _started(self, event: RunStarted) -> None:
-        self._say(f"kern in {event.root}, branch {event.branch}: {event.open_tasks} open task(s)")
+        tasks = plain.count(event.open_tasks, "open task")
+        self._say(f"kern in {event.root}, branch {event.branch}: {tasks}")
         self._say(f"stage files: {event.folder}")
         if event.payer:
             self._say(f"pays: {plain.line(event.payer)}")
@@ -299,15 +300,15 @@ def _steered(event: Steered, doing: str) -> str:
 def _cost(event: RunEnded) -> str:
     if event.unpriced and not event.cost_usd:
         return "cost unknown"
-    more = f" and {event.unpriced} stage(s) of unknown cost" if event.unpriced else ""
+    more = f" and {plain.count(event.unpriced, 'stage')} of unknown cost" if event.unpriced else ""
     return f"${event.cost_usd:.2f} (API-equivalent){more}"
 
 
 def _next(event: RunEnded) -> str:
-    if event.needs_help or event.stuck:
-        return "next: read the notes in SPEC.md, mend the task (kern unblock), then: kern"
-    if event.questions:
+    if event.questions and not event.needs_help:  # what waits for those tasks is stuck as well
         return "next: answer what is asked, then: kern"
+    if event.needs_help or event.stuck:
+        return "next: read the notes in SPEC.md, mend the task (or kern unblock), then: kern"
     if event.open_tasks:
         return f"next: kern {event.open_tasks} takes the other open tasks"
     return "all tasks are done: git log shows them"

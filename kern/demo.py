@@ -60,9 +60,8 @@ def main() -> int:
         "The folder stays. Look around:\n\n"
         f"  cd {root}\n"
         "  cat SPEC.md                 # the notes that kern wrote\n"
-        f"  export KERN_DIR={folder / 'kern'}\n"
-        "  kern status\n"
-        '  jq -r .result "$(kern path)"/last/stage2.json'
+        f"  KERN_DIR={folder / 'kern'} kern status\n"
+        f"  KERN_DIR={folder / 'kern'} kern show 2"
     )
     return code
 

@@ -88,7 +88,7 @@ def _git(folder: Path) -> Iterator[Check]:
         fix,
     )
     papers = documents.of(found)
-    yield _tried(SPEC, lambda: f"{len(ready.tasks(found, papers).tasks)} task(s)")
+    yield _tried(SPEC, lambda: plain.count(len(ready.tasks(found, papers).tasks), "task"))
     yield _tried(FILE, lambda: _gates(found))
     with contextlib.suppress(KernError):  # told by the check before it
         yield _notified(found)

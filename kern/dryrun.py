@@ -41,7 +41,7 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
     tries = experiment.is_one(task.text)
     mode = tier(task.spent(ATTEMPTS), subtask=task.parent is not None, experiment=tries)
     lines.append(f"task:   {plain.line(task.text)}  (SPEC.md line {task.line})")
-    lines.append(f"tier:   {mode}, {task.recent_attempts} attempt(s) noted")
+    lines.append(f"tier:   {mode}, {plain.count(task.recent_attempts, 'attempt')} noted")
     if tries:
         lines.append("        an experiment: kept only if it works, its lesson in any case")
     do = resume(at.facts)

@@ -3,7 +3,7 @@ sinks.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,12 +14,14 @@ from kern.documents import SPEC
 from kern.errors import Asked, KernError, LimitReached
 from kern.events import LimitReset, Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
 from kern.pipeline import Do, Outcome, resume
+from kern.repo import Head
 from kern.reviews import Reviews
 from kern.session import Options, Session
 from kern.spec import Key, Task
 from kern.summary import Settled
 
 T = TypeVar("T")
+MOST_NAMES = 3  # of the task in progress, in one iteration
 MOST_SELECTED = 2  # in one iteration: a task, and another where a person took that one away
 # What begins something long: a request of a person is looked for before it. The other steps are
 # short, and settle what was begun.
@@ -125,13 +127,11 @@ class Loop:
         """One task to its outcome; False where nothing is ready."""
         told = False
         selected = 0
+        names: set[Key] = set()
         for step in range(MOST_STEPS):
             at = self.walk.look()
-            if at.head.branch != self.branch:
-                raise KernError(
-                    f"the branch was switched under the run: {self.branch} to {at.head.name}",
-                    hint=f"git switch {self.branch}, then run kern again: it resumes",
-                )
+            names |= {at.key} if at.key else set()
+            self._undisturbed(at.head, names)
             # What this run selected is not in progress elsewhere, whatever refs another branch has.
             facts = replace(at.facts, elsewhere=at.facts.elsewhere and at.key != self.taken)
             do = resume(facts)
@@ -173,6 +173,21 @@ class Loop:
             f"no end after {MOST_STEPS} steps: this is a fault in kern",
             hint="kern -v shows the steps",
         )
+
+    def _undisturbed(self, head: Head, names: Collection[Key]) -> None:
+        """Raises where what the run goes by is changed under it; `names`: of the task in progress,
+        in this iteration. A task with another text is begun anew, which costs.
+        """
+        if head.branch != self.branch:
+            raise KernError(
+                f"the branch was switched under the run: {self.branch} to {head.name}",
+                hint=f"git switch {self.branch}, then run kern again: it resumes",
+            )
+        if len(names) > MOST_NAMES:
+            raise KernError(
+                "the task in progress is worded anew again and again, by an agent or a program",
+                hint=f"set its text right in {SPEC}, then run kern again",
+            )
 
     def _more(self) -> bool:
         """Nothing is ready: with --until-done a review may add tasks."""

@@ -73,7 +73,7 @@ def typical(values: Sequence[float]) -> float:
 
 
 def text(forecast: Forecast) -> str:
-    tasks = f"{forecast.tasks} task{'s' if forecast.tasks > 1 else ''}"
+    tasks = plain.count(forecast.tasks, "task")
     cost = f"${forecast.cost_usd:.2f}, " if forecast.cost_usd is not None else ""
     minutes = round(forecast.seconds / 60)
     rough = plain.span(60 * minutes if minutes > 1 else forecast.seconds)

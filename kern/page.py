@@ -76,16 +76,16 @@ def _headline(ran: Sequence[Run], summed: Mapping[str, Any], bars: Sequence[Bar]
     when = " to ".join(moment[:16].replace("T", " ") for moment in (first, last))
     tasks, unpriced = summed["tasks"], summed["unpriced"]
     more = "or more; " if unpriced and summed["cost_usd"] else ""
-    unknown = f"; {_count(unpriced, 'call')} of unknown cost" if unpriced else ""
+    unknown = f"; {plain.count(unpriced, 'call')} of unknown cost" if unpriced else ""
     each = _money(summed["cost_per_done_usd"], unpriced) if summed["done"] else "none"
     worked = plain.span(summed["seconds"])
     lasted = plain.span(sum(run.ended - run.began for run in ran))
     failed = sum(len(task["attempts"]) for task in tasks)
     tiles = (
-        (str(summed["done"]), "done", f"of {_count(len(tasks), 'task')} worked on"),
+        (str(summed["done"]), "done", f"of {plain.count(len(tasks), 'task')} worked on"),
         (_money(summed["cost_usd"], unpriced), "in all", f"{more}API-equivalent{unknown}"),
         (each, "per finished task", f"{more}with retries and failed attempts"),
-        (worked, "of agents at work", f"{_count(len(ran), 'run')}, {lasted}"),
+        (worked, "of agents at work", f"{plain.count(len(ran), 'run')}, {lasted}"),
         (str(failed), f"failed attempt{'' if failed == 1 else 's'}", _wasted(bars)),
     )
     shown = [
@@ -112,17 +112,13 @@ def _at_least(cost: float | None, unpriced: int) -> str:
     return f"at least {known}" if unpriced and cost else known
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 # -------------------------------------------------------------------- when
 
 
 def _timeline(ran: Sequence[Run]) -> list[Html]:
     shown = [_run(run, number) for number, run in enumerate(ran, 1)]
     before, newest = shown[:-_RUNS], shown[-_RUNS:]
-    return [chart.legend(), *_folded(before, _count(len(before), "earlier run")), *newest]
+    return [chart.legend(), *_folded(before, plain.count(len(before), "earlier run")), *newest]
 
 
 def _run(run: Run, number: int) -> Html:
@@ -141,7 +137,7 @@ def _run(run: Run, number: int) -> Html:
         tag("h3", f"Run {number} ", tag("small", told, more)),
         tag("ul", *said, class_="said") if said else "",
         *strips[:1],
-        *_folded(strips[1:], _count(len(rows) - _STRIP, "more task")),
+        *_folded(strips[1:], plain.count(len(rows) - _STRIP, "more task")),
     )
 
 

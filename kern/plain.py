@@ -1,5 +1,5 @@
-"""Text from outside made harmless for a terminal or a note, and a length of time in words; decides
-nothing about its meaning.
+"""Text from outside made harmless for a terminal or a note; lengths of time and numbers of things
+in words. Decides nothing about their meaning.
 """
 
 import re
@@ -30,3 +30,7 @@ def span(seconds: float) -> str:
     parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
     shown = [f"{count} {unit}" for count, unit in parts if count]
     return " ".join(shown[:2]) or "0 s"
+
+
+def count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

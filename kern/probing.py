@@ -4,10 +4,9 @@ the stage is told. What they change goes back, as for gates.
 
 from collections.abc import Sequence
 
-from kern import guard, index, proof, refs
+from kern import proof
 from kern.config import Probe
 from kern.events import ProbeStarted
-from kern.keeper import some
 from kern.observe import Situation
 from kern.proof import Result
 from kern.proving import Prover
@@ -31,9 +30,7 @@ class Prober:
         """
         if not (probes := self.prover.settings(tree).probes):
             return []
-        repo = self.prover.repo
-        own = guard.take(repo, self.prover.snapshots.hiding(tree))
-        start = refs.begun(repo, at.head, tree, index.tree(repo), own, opened(at)[0], at.attempt)
+        start = self.prover.standing(at.head, tree, opened(at)[0], at.attempt)
         return self.look(probes, at.head, start)
 
     def look(self, probes: Sequence[Probe], head: Head, start: StartRef) -> list[str]:
@@ -44,7 +41,7 @@ class Prober:
             with self.prover.contained(_WHO, head, start):
                 results = [self._run(probe) for probe in probes]
         finally:
-            self._put_back(start)
+            self.prover.back_to(start, f"{start.attempt}-snapshot", _WHO)
         return [
             proof.state(result, probe.command)
             for probe, result in zip(probes, results, strict=True)
@@ -58,11 +55,3 @@ class Prober:
             said = f": {last}" if last else ""
             self.keeper.warn(f"{probe.label} failed ({result.how}){said}; the stage is told so")
         return result
-
-    def _put_back(self, start: StartRef) -> None:
-        if ref := self.keeper.back_to(start, f"{start.attempt}-snapshot"):
-            paths = sorted(self.prover.repo.changed(start.tree, f"{ref}^{{tree}}"))
-            self.keeper.warn(
-                f"{_WHO}, or you meanwhile, changed {some(paths)}: put back; "
-                f"if it was you: git checkout {ref} -- PATH; if not: have git ignore it"
-            )

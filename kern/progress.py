@@ -123,7 +123,7 @@ def beat(now: Progress, seconds: float, silent: float) -> str:
 
 
 def _figures(now: Progress) -> list[str]:
-    calls = [f"{now.count} call{'s' if now.count > 1 else ''}"] if now.count else []
+    calls = [plain.count(now.count, "call")] if now.count else []
     return [*calls, f"{short(now.tokens)} tokens"] if now.tokens else calls
 
 

@@ -6,7 +6,7 @@ With a baseline: what was red before the task is not the task's fault.
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from kern import answer, config, index, proof, questions, verdict, workspace
+from kern import answer, config, guard, index, proof, questions, refs, verdict, workspace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.committing import overlap
@@ -80,11 +80,20 @@ class Prover:
                 self.keeper.warn(
                     f"{gate.label} cannot run ({result.how}) and proves nothing: mend it"
                 )
-        ref = self.keeper.back_to(start, f"{start.attempt}-gate") if unknown else ""
-        if ref:
+        if unknown:
+            self.back_to(start, f"{start.attempt}-gate", "gates", " before the task began")
+
+    def standing(self, head: Head, tree: str, key: Key, attempt: int) -> StartRef:
+        """What a command of the project is held to, where no stage 2 has begun."""
+        own = guard.take(self.repo, self.snapshots.hiding(tree))
+        return refs.begun(self.repo, head, tree, index.tree(self.repo), own, key, attempt)
+
+    def back_to(self, start: StartRef, name: str, who: str, when: str = "") -> None:
+        """The whole tree, after commands that were to look only."""
+        if ref := self.keeper.back_to(start, name):
             paths = sorted(self.repo.changed(start.tree, f"{ref}^{{tree}}"))
             self.keeper.warn(
-                f"gates, or you meanwhile, changed {some(paths)} before the task began: put back; "
+                f"{who}, or you meanwhile, changed {some(paths)}{when}: put back; "
                 f"if it was you: git checkout {ref} -- PATH; if not: have git ignore it"
             )
 
@@ -258,13 +267,18 @@ class Prover:
     # ---------------------------------------------------------------- after all tasks
 
     def final(self, gates: Sequence[Gate]) -> list[Result]:
-        """The checks of the whole, on the tree as it is."""
+        """The checks of the whole, each on the tree as it is; what one changes goes back."""
         results: list[Result] = []
         for gate in gates:
             self.caller.heed()
+            head, tree = self.repo.head(), self.snapshots.take()
+            start = self.standing(head, tree, Key("", gate.label), 1)
             self.sink(GateStarted(gate.label, gate.command))
-            with self.contained(gate.label, self.repo.head(), None):
-                results.append(self.gates.run(gate, self.snapshots.take()))
+            try:
+                with self.contained(gate.label, head, start):
+                    results.append(self.gates.run(gate, tree))
+            finally:
+                self.back_to(start, "1-final", gate.label)
             self.sink(GateEnded(results[-1]))
         return results
 

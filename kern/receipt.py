@@ -54,7 +54,7 @@ def text(found: Mapping[str, Any], local: Callable[[str], str]) -> str:
     if found["began"]:
         lines.append(f"{local(found['began'])} to {local(found['ended'])}; {report.spent(found)}")
     for stage, sums in found["by_stage"].items():
-        lines.append(f"  {stage:10} {sums['stages']} call(s), {report.spent(sums)}")
+        lines.append(f"  {stage:10} {plain.count(sums['stages'], 'call')}, {report.spent(sums)}")
     lines += _section("Research", found["research"])
     for stage, said in found["answers"].items():
         if stage != "research" or not found["research"]:

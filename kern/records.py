@@ -88,7 +88,7 @@ def of(event: Event) -> list[dict[str, Any]]:
             tasks = [text[:_LONGEST] for text in event.tasks]
             return [{"kind": "plan", "added": tasks, "done": event.done[:_LONGEST]}]
         case RunEnded():
-            said = {"did": "end", "exit": event.exit_code, "seconds": event.seconds}
+            said = {"did": "end", "exit": event.exit_code, "seconds": round(event.seconds, 3)}
             rows = [{"kind": "run", **said, "done": len(event.done), "open": event.open_tasks}]
             if event.interrupted:
                 rows.insert(0, {"kind": "error", "text": event.interrupted})

@@ -175,7 +175,7 @@ def text(found: Mapping[str, Any], local: Callable[[str], str], *, markdown: boo
 
 
 def _headline(found: Mapping[str, Any]) -> str:
-    runs = f"{len(found['runs'])} run{'s' if len(found['runs']) != 1 else ''}"
+    runs = plain.count(len(found["runs"]), "run")
     per = found["cost_per_done_usd"]
     each = f", ${per:.2f} per finished task" if per is not None else ""
     return f"{found['done']} done in {runs}, {spent(found, each)} (costs are API-equivalent)"
@@ -197,5 +197,9 @@ def spent(found: Mapping[str, Any], more: str = "") -> str:
 def money(found: Mapping[str, Any]) -> str:
     if found["cost_usd"] is None:
         return "cost unknown"
-    more = f" and {found['unpriced']} stage(s) of unknown cost" if found["unpriced"] else ""
+    more = (
+        f" and {plain.count(found['unpriced'], 'stage')} of unknown cost"
+        if found["unpriced"]
+        else ""
+    )
     return f"${found['cost_usd']:.2f}{more}"

@@ -271,7 +271,7 @@ def _more(count: int, how: str) -> list[str]:
 
 
 def _line(task: Mapping[str, Any]) -> str:
-    notes = [f"{task['attempts']} attempt(s)"] if task["attempts"] else []
+    notes = [plain.count(task["attempts"], "attempt")] if task["attempts"] else []
     if task["cost_usd"] is not None or task["unpriced"]:
         notes.append(report.money(task))
     if task["blocker"] and task["blocker"] != choice.OPEN_SUBTASKS:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kern import cli
+from kern.engine import MOST_NAMES
 from tests.conftest import Fake, Git, Inline, Kern, Ran
 
 Typed = Callable[..., Ran]
@@ -77,6 +78,8 @@ def snapshot(repo: Path) -> tuple[object, ...]:
         (["5", "soon"], ("DELAY", "'soon'"), "kern 5 10"),
         (["five"], ("'five' is neither",), "kern --help"),
         (["statsu"], ("'statsu' is neither",), "kern status"),
+        (["note", "1"], ("Missing argument 'text'",), "kern note -h"),
+        (["--frobnicate"], ("--frobnicate",), "kern run -h"),
     ],
 )
 def test_a_wrong_word_is_named(
@@ -84,6 +87,13 @@ def test_a_wrong_word_is_named(
 ) -> None:
     refused(typed(*argv), 2, *words, hint=hint)
     assert fake.calls == []
+
+
+def test_what_each_command_does_is_said_to_its_end(repo: Path, typed: Typed) -> None:
+    ran = typed("--help")
+    told = ran.out.partition("Commands:\n")[2].splitlines()
+    assert len(told) >= len(cli.COMMANDS)
+    assert not [line for line in told if not line.endswith(".") or line.endswith("...")]
 
 
 @pytest.mark.parametrize("argv", [["1", "2", "3"], ["--frobnicate"], ["-x"], ["status", "x"]])
@@ -96,6 +106,16 @@ def test_what_is_no_argument_is_a_usage_error(
     assert argv[-1] in ran.err
     assert "Traceback" not in ran.err
     assert fake.calls == []
+
+
+def test_an_agent_that_rewords_its_task_again_and_again_is_not_paid_for_without_end(
+    repo: Path, fake: Fake, inline: Inline
+) -> None:
+    fake.script(implement=[{"run": ["sed -i 's/] /] really /' SPEC.md"], "result": "SUCCESS"}])
+    ran = inline(1)
+    assert ran.code == 1
+    assert "worded anew again and again" in ran.err
+    assert fake.stages.count("implement") == MOST_NAMES
 
 
 # ---------------------------------------------------------------- tools and repository

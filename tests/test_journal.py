@@ -90,7 +90,7 @@ def test_a_cost_that_was_not_named_is_unknown_and_never_zero(
     assert inline(1).code == 0
     ended = [r for r in lines(repo) if r["kind"] == "stage" and r["did"] == "end"]
     assert [r["cost_usd"] for r in ended] == [0.01, None, 0.01]
-    assert "$0.02 and 1 stage(s) of unknown cost" in kern("report").out
+    assert "$0.02 and 1 stage of unknown cost" in kern("report").out
 
 
 def test_two_worktrees_write_one_journal_and_two_clones_lines_are_one(

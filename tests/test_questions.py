@@ -176,6 +176,17 @@ def test_a_question_of_research_waits_and_costs_no_stage_2(
     assert "[x] add a greeting" in spec(repo)
 
 
+def test_what_waits_for_a_task_that_asks_needs_no_more_than_the_answer(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    tasks(repo, git, "- [ ] store the users\n- [ ] list them\n  > **After:** store the users\n")
+    fake.script(research=[ASKS_FIRST])
+    ran = inline(2)
+    assert ran.code == 1
+    assert "list them: waits for 1" in ran.err
+    assert "next: answer what is asked, then: kern" in ran.err
+
+
 def test_the_journal_and_the_status_show_it(
     repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
 ) -> None:

@@ -522,7 +522,7 @@ def test_status_shows_the_tasks_as_text_and_as_data(
     assert found["tasks"][3]["blocker"]
     assert [fault["line"] for fault in found["diagnostics"]] == [7]
     assert "1 done, 0 in progress, 3 pending" in shown.out
-    assert "1 attempt(s)" in shown.out
+    assert "1 attempt" in shown.out
     assert "(waits for 3 (part))" in shown.out
 
 

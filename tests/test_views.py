@@ -85,7 +85,7 @@ def test_a_receipt_has_all_of_one_task(
     for words in (
         "done: ",
         "$0.54",
-        "research   2 call(s), $0.51, 20 tokens",
+        "research   2 calls, $0.51, 20 tokens",
         f"git show {attempt['ref']}",
         "changed n",
         f"git show {found['commit']}",
