@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, TextIO, assert_never
 
-from kern import plain, progress
+from kern import plain, progress, report
 from kern.events import (
     Acted,
     AttemptNoted,
@@ -298,10 +298,9 @@ def _steered(event: Steered, doing: str) -> str:
 
 
 def _cost(event: RunEnded) -> str:
-    if event.unpriced and not event.cost_usd:
-        return "cost unknown"
-    more = f" and {plain.count(event.unpriced, 'stage')} of unknown cost" if event.unpriced else ""
-    return f"${event.cost_usd:.2f} (API-equivalent){more}"
+    known = None if event.unpriced and not event.cost_usd else event.cost_usd
+    label = "" if known is None else " (API-equivalent)"
+    return report.money({"cost_usd": known, "unpriced": event.unpriced}) + label
 
 
 def _next(event: RunEnded) -> str:

@@ -65,7 +65,7 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
         ]
         if prompts:
             lines += [f"  | {line}" for line in plain.block(prompt.text).splitlines()]
-    if forecast := journal.forecast(journal.place(repo), parsed, iterations):
+    if forecast := journal.forecast(journal.place(repo), min(iterations, choice.ahead(parsed))):
         lines += ["", f"forecast: {forecast}"]
     lines += ["", *_then(papers.spec_text(), task, iterations), *_waiting(parsed)]
     return plain.block("\n".join(lines))
@@ -124,12 +124,15 @@ def _waiting(parsed: Spec) -> list[str]:
     return ["", "not ready:", *told[:20]] if told else []
 
 
+_MOST_AHEAD = 50  # tasks that are listed in advance
+
+
 def _then(text: str, task: Task, iterations: int) -> list[str]:
     """The tasks of the other iterations, if each one succeeds."""
     lines: list[str] = []
     parsed = spec.parse(text)
     current: Task | None = parsed.find(task.key)
-    for number in range(2, iterations + 1):
+    for number in range(2, min(iterations, _MOST_AHEAD) + 1):
         if current is None:
             break
         text = edit.tick(text, parsed, current)

@@ -39,7 +39,7 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
     empty = options.until_done or options.improve
     with session.begin(folder, options, sink, empty=empty) as begun:
         loop = Loop(begun, options)
-        begun.announce(options.iterations)
+        begun.announce(options)
         return loop.run()
 
 

@@ -13,12 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kern import choice, reading, records, workspace
 from kern import forecast as estimate
+from kern import reading, records, workspace
 from kern.errors import KernError
 from kern.events import Event, Sink, Warned
 from kern.repo import Repo
-from kern.spec import Spec
 
 FILE = "events.jsonl"
 TAIL = 1 << 18  # bytes at the end: some 70 tasks
@@ -140,9 +139,9 @@ def tail(path: Path) -> list[dict[str, Any]]:
         return []
 
 
-def forecast(path: Path, parsed: Spec, iterations: int) -> str:
-    """What so many iterations may cost and take, in words; empty where too little is known."""
-    found = estimate.of(tail(path), min(iterations, choice.ahead(parsed)))
+def forecast(path: Path, tasks: int) -> str:
+    """What so many of them may cost and take, in words; empty where too little is known."""
+    found = estimate.of(tail(path), tasks)
     return estimate.text(found) if found else ""
 
 

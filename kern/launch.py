@@ -31,6 +31,8 @@ def run(
         from kern import dryrun
 
         print(dryrun.describe(Path.cwd(), count, agent(), prompts=verbose))
+        if until_done:
+            print("then a review says what is missing: with --until-done it goes on with that")
         return Exit.OK
     from kern import engine, session
     from kern.console import Console

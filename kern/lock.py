@@ -12,7 +12,7 @@ from pathlib import Path
 from filelock import FileLock, SoftFileLock, Timeout
 
 from kern import workspace
-from kern.errors import KernError
+from kern.errors import Held, KernError
 from kern.workspace import Scope
 
 TREE = "kern.lock"  # in the git directory
@@ -87,11 +87,11 @@ def alive(pid: int, host: str) -> bool:
     return host != HOST or _alive(pid)
 
 
-def _held(git_dir: Path) -> KernError:
+def _held(git_dir: Path) -> Held:
     pid = _holder_of(git_dir)
     who = f"pid {pid}" if pid else "its pid is not known"
     stop = f", `kill {pid}`" if pid else ""
-    return KernError(
+    return Held(
         f"another kern is at work in this working tree ({who})",
         hint=f"wait for it, end it (kern stop{stop}), or use a git worktree",
     )
@@ -126,7 +126,7 @@ def _unjudged(where: Scope) -> KernError:
         )
     pid, host = found
     where_to = "" if host == HOST else f" on {host}"
-    return KernError(
+    return Held(
         f"another kern holds {where.project}, branch {where.branch} (pid {pid}{where_to})",
         hint=f"wait for it; if it is gone: rm {path}",
     )

@@ -7,6 +7,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO, TypeVar
 
@@ -14,6 +15,7 @@ from kern import launch, plain, planner, planning, process, session
 from kern.console import Console
 from kern.documents import SPEC
 from kern.errors import Asked, Exit, KernError, UsageError
+from kern.events import Event, Planned, Sink, StageFinished
 from kern.planner import Planner
 from kern.planning import Mode, Plan
 from kern.reviews import Reviews
@@ -31,10 +33,13 @@ def plan(folder: Path, words: str, *, review: bool, yes: bool, dry: bool) -> int
     console = Console()
     options = session.Options(command=launch.agent(), tick=console.tick)
     try:
-        with session.begin(folder, options, console, empty=True) as begun:
+        with session.begin(folder, options, _brief(console), empty=True) as begun:
             reviews = Reviews(begun)
             goal = wanted or reviews.goal()
             asked = begun.planner
+            if wanted and set(planning.goals(asked.known())) - {wanted}:
+                told = f"{SPEC} states another goal as well: reviews will look at both"
+                print(told, file=sys.stderr)
             if begun.payer:
                 print(f"pays: {plain.line(begun.payer)}", file=sys.stderr)
             mode = Mode.REVIEW if review else Mode.PLAN
@@ -51,6 +56,18 @@ def plan(folder: Path, words: str, *, review: bool, yes: bool, dry: bool) -> int
         return Exit.OK
     finally:
         console.close()
+
+
+def _brief(console: Console) -> Sink:
+    """Without what the change of SPEC.md shows once more."""
+
+    def sink(event: Event) -> None:
+        if isinstance(event, StageFinished):
+            event = replace(event, text="")
+        if not isinstance(event, Planned):
+            console(event)
+
+    return sink
 
 
 def _told(begun: Session, console: Console, ask: Callable[[], T]) -> T:

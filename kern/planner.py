@@ -11,6 +11,7 @@ from kern.errors import KernError, TransientFault
 from kern.events import Planned, Sink
 from kern.pipeline import Aide
 from kern.planning import Mode, Plan
+from kern.spec import Spec
 from kern.stages import Caller
 
 FILE = "plan.md"  # the raw answer, beside the stage files
@@ -50,9 +51,17 @@ class Planner:
         return without_example(self.papers.spec_text())
 
     def take(self, plan: Plan, goal: str = "") -> None:
-        """Write it into SPEC.md as that is now."""
-        self.papers.edit(lambda text, _: planned(text, plan, goal))
-        self.sink(Planned(plan.titles, plan.done))
+        """Write it into SPEC.md as that is now, or refuse it where it no longer fits."""
+        taken: list[Plan] = []
+
+        def apply(text: str, _: Spec) -> str:
+            taken[:] = [planning.fitted(plan, without_example(text))]
+            if taken[0].wrong:
+                raise self.refusal(taken[0])
+            return planned(text, plan, goal)
+
+        self.papers.edit(apply)
+        self.sink(Planned(taken[0].titles, plan.done))
 
     @property
     def answer(self) -> Path:

@@ -73,9 +73,15 @@ def tasks(block: str, there: str, mode: Mode = Mode.PLAN) -> Plan:
     return Plan(tuple(lines), tuple(_title(task.text, prefix) for task in new), tuple(known))
 
 
+def fitted(plan: Plan, text: str) -> Plan:
+    """What of a plan is new to SPEC.md's text, which may have changed since; or why it no longer
+    fits.
+    """
+    return tasks("\n".join(plan.block), text) if plan.block else plan
+
+
 def added(text: str, plan: Plan) -> str:
-    """SPEC.md's text with the plan's tasks, less those that came in meanwhile."""
-    return edit.add_tasks(text, spec.parse(text), tasks("\n".join(plan.block), text).block)
+    return edit.add_tasks(text, spec.parse(text), fitted(plan, text).block)
 
 
 def _disordered(there: str, before: Spec, after: str) -> str:
@@ -114,6 +120,8 @@ def _unsound(listed: Spec) -> str:
 def _unmeasured(listed: Spec) -> str:
     if len(listed.tasks) != 1:
         return f"it lists {len(listed.tasks)} improvements; one at a time is asked for"
+    if listed.tasks[0].of(Kind.AFTER):
+        return "its improvement waits for another task"
     return "" if listed.tasks[0].of(Kind.GATE) else "its improvement has no gate that measures it"
 
 

@@ -7,7 +7,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kern import bundle, credential, journal, lock, notify, process, ready, steering, workspace
+from kern import (
+    bundle,
+    choice,
+    credential,
+    journal,
+    lock,
+    notify,
+    process,
+    ready,
+    steering,
+    workspace,
+)
 from kern.agents import claude
 from kern.errors import Interrupted
 from kern.events import RunStarted, Sink, Warned
@@ -54,8 +65,9 @@ class Session:
         walk = self.walk
         return Planner(walk.papers, walk.briefs, walk.caller, self.sink)
 
-    def announce(self, iterations: int) -> None:
-        repo, scope = self.walk.repo, self.walk.scope
+    def announce(self, options: Options) -> None:
+        repo, scope, count = self.walk.repo, self.walk.scope, options.iterations
+        tasks = count if options.improve else min(count, choice.ahead(self.parsed))
         self.sink(
             RunStarted(
                 self.run,
@@ -65,8 +77,8 @@ class Session:
                 ready.commands(self.parsed, self.caller.settings),
                 self.payer,
                 sum(task.marker is not Marker.DONE for task in self.parsed.tasks),
-                iterations,
-                journal.forecast(journal.place(repo), self.parsed, iterations),
+                count,
+                journal.forecast(journal.place(repo), tasks),
             )
         )
 

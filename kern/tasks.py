@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kern import bundle, documents, hand, lock, order, plain, repo, workspace
 from kern.documents import SPEC, Documents, decode
-from kern.errors import KernError, UsageError
+from kern.errors import Held, KernError, UsageError
 from kern.hand import Edited, New, Verb
 from kern.repo import Repo
 from kern.spec import Spec, parse
@@ -52,7 +52,7 @@ def mark(folder: Path, wanted: str, verb: Verb) -> None:
         try:
             scope = workspace.scope(found.root, found.head().name)
             held.enter_context(lock.hold(scope, found.git_dir))
-        except KernError as exc:
+        except Held as exc:
             raise KernError(
                 f"{exc}: it puts back what it did not mark itself",
                 hint=f'kern stop, and when it has ended: kern {verb.__name__} "{wanted}"',

@@ -108,16 +108,16 @@ def test_a_person_edits_the_list_and_what_is_wrong_with_it_is_asked_again(
     assert "hello" not in spec(repo)
 
 
-def on_a_terminal(repo: Path, typed: str, **env: str) -> str:
+def on_a_terminal(repo: Path, typed: str, code: int = 0, **env: str) -> str:
     """`kern plan` with a controlling terminal at which a person types."""
     ours, theirs = pty.openpty()
-    code = (
+    program = (
         "import fcntl, os, sys, termios\n"
         "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
         "os.execv(sys.executable, [sys.executable, '-m', 'kern', 'plan', 'two files'])"
     )
     child = subprocess.Popen(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", program],
         cwd=repo,
         env={**os.environ, "PYTHONPATH": str(HERE.parent), **env},
         stdin=theirs,
@@ -138,7 +138,7 @@ def on_a_terminal(repo: Path, typed: str, **env: str) -> str:
     reader = threading.Thread(target=drain)
     reader.start()
     os.write(ours, typed.encode())
-    assert child.wait(60) == 0
+    assert child.wait(60) == code, b"".join(said)
     reader.join()
     os.close(ours)
     return b"".join(said).decode()
@@ -461,3 +461,22 @@ def test_a_proposal_without_a_measure_is_asked_for_once_more_and_then_refused(
     assert ran.code == 1
     assert "no gate that measures it" in ran.err
     assert fake.stages == ["planner", "planner"]
+
+
+def test_a_plan_that_no_longer_fits_is_refused_when_it_is_taken(repo: Path, fake: Fake) -> None:
+    fake.script(planner=[{"result": LIST}])
+    editor = repo.parent / "editor"  # what a person, or kern add, writes meanwhile
+    circle = "- [ ] add a greeting\\n  > **After:** Write bye.txt\\n"
+    before = "- [ ] Write hello.txt\\n  > **After:** Write bye.txt\\n"
+    editor.write_text(f"#!/bin/sh\nprintf -- '{circle}{before}' > '{repo}/SPEC.md'\n")
+    editor.chmod(0o755)
+    said = on_a_terminal(repo, "e\ny\n", code=1, EDITOR=str(editor))
+    assert "refused: in its order: " in said
+    assert "bye.txt" not in spec(repo).replace("**After:** Write bye.txt", "")
+
+
+def test_another_goal_is_told(repo: Path, fake: Fake, kern: Kern) -> None:
+    fake.script(planner=[{"result": LIST}])
+    assert "another goal" not in kern("plan", "two files", "--yes").err
+    assert "another goal" not in kern("plan", "two files", "--yes").err
+    assert "states another goal as well" in kern("plan", "three files", "-n").err

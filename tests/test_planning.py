@@ -134,6 +134,8 @@ def test_an_improvement_is_one_experiment_with_a_gate() -> None:
         named = good.replace("Make it fast", said)
         assert plan(named, mode=Mode.IMPROVE).titles == (said,)
     assert "no gate" in plan("- [ ] Make it fast", mode=Mode.IMPROVE).wrong
+    waiting = f"{good}\n  > **After:** old"
+    assert "waits" in plan(waiting, "- [ ] old", mode=Mode.IMPROVE).wrong
     assert "one at a time" in plan(f"{good}\n- [ ] more", mode=Mode.IMPROVE).wrong
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from kern import journal, records, spec
+from kern import choice, journal, records, spec
 from kern.events import Learned
 from tests.bench.measuring import Row, best_ms, environment, interleaved, ratio, row, sample
 from tests.bench.texts import document
@@ -38,7 +38,7 @@ def rows(folder: Path) -> Iterator[Row]:
         yield row(f"`{name}`: twice as much of both", growth, "x", most=2.4)
     place = folder / "10000" / ".git" / "kern" / journal.FILE
     parsed = spec.parse(document(10_000))
-    took = best_ms(lambda: journal.forecast(place, parsed, 5))
+    took = best_ms(lambda: journal.forecast(place, min(5, choice.ahead(parsed))))
     yield row("forecast at the start, from a journal of 100,000 events", took, "ms", most=20)
     written = journal.Journal(place, "r", "main", print)
 
