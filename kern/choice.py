@@ -3,17 +3,13 @@
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
 
-from kern import edit, plain, questions
+from kern import edit, order, plain, questions
 from kern.errors import UsageError
+from kern.order import name
 from kern.spec import Key, Kind, Marker, Spec, Task, parse
 
 OPEN_SUBTASKS = "has open subtasks"
 UNKNOWN = "waits for a task that is not in SPEC.md"
-
-
-def name(text: str) -> str:
-    """What an `After:` note and a task are compared by."""
-    return " ".join(text.split()).casefold()
 
 
 def blockers(spec: Spec) -> Callable[[Task], str]:
@@ -37,9 +33,8 @@ def blockers(spec: Spec) -> Callable[[Task], str]:
 
 def _waiting(spec: Spec) -> dict[int, str]:
     """By its line what a task waits for: by its own `After` notes, or by those of a task above."""
-    noted = ((task.line, task.of(Kind.AFTER)) for task in spec.tasks if task.notes)
-    after = {line: notes for line, notes in noted if notes}
-    if not after:
+    late = order.waiting(spec)
+    if not late:
         return {}
     first_open: dict[str, int] = {}
     for number, task in enumerate(spec.tasks, 1):
@@ -54,12 +49,11 @@ def _waiting(spec: Spec) -> dict[int, str]:
         return f"waits for {number} ({spec.tasks[number - 1].text})" if number else ""
 
     found: dict[int, str] = {}
-    for task in spec.tasks:
-        why = next(filter(None, (unmet(note.text) for note in after.get(task.line, ()))), "")
+    for task in (spec.tasks[index] for index in sorted(late)):
+        why = next(filter(None, (unmet(note.text) for note in task.of(Kind.AFTER))), "")
         if not why and task.parent is not None:  # a parent stands before its subtasks
             why = found.get(spec.tasks[task.parent].line, "")
-        if why:
-            found[task.line] = why
+        found[task.line] = why or "waits for what comes before it"
     return found
 
 

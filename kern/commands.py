@@ -187,7 +187,7 @@ def graph() -> None:
     """Draw what waits for what, for Mermaid in Markdown."""
     from kern import tasks
 
-    print(tasks.graph(Path.cwd()))
+    print(tasks.drawing(Path.cwd()))
 
 
 @app.command()

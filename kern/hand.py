@@ -38,7 +38,7 @@ def add(text: str, spec: Spec, new: New) -> Edited:
     if parent is not None:
         _refuse_below(spec, parent)
     for index, task in enumerate(spec.tasks):
-        if task.parent == parent and choice.name(task.text) == choice.name(title):
+        if task.parent == parent and order.name(task.text) == order.name(title):
             again = f"kern reopen {index + 1} takes it up again"
             words = f'kern note {index + 1} "…" adds words to it'
             raise UsageError(

@@ -1,20 +1,23 @@
-"""What waits for what: where that leads nowhere, and a picture of it. Pure.
+"""What waits for what: where that leads nowhere. Pure.
 
 A task begins when the tasks are done that its `After` notes name, and those that the notes of the
 tasks above it name. It is done with its last subtask.
 """
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from itertools import islice
 
-from kern import choice, plain
-from kern.choice import name
+from kern import plain
 from kern.spec import Diagnostic, Kind, Marker, Note, Spec, Task
 
 _MOST_NAMED = 20  # tasks of one circle
 _Steps = dict[int, list[int]]
+
+
+def name(text: str) -> str:
+    """What an `After:` note and a task are compared by."""
+    return " ".join(text.split()).casefold()
 
 
 def faults(spec: Spec) -> tuple[Diagnostic, ...]:
@@ -43,13 +46,31 @@ def stuck(spec: Spec) -> frozenset[int]:
     return frozenset(_left(_steps(spec))) & frozenset(range(len(spec.tasks)))
 
 
-def _open(task: Task) -> bool:
+def waiting(spec: Spec) -> frozenset[int]:
+    """The tasks, by index, that may not begin yet. In a circle all of them wait."""
+    steps = _steps(spec)
+    if not steps:
+        return frozenset()
+    sorter = TopologicalSorter(steps)
+    with contextlib.suppress(CycleError):
+        sorter.prepare()
+    names = _names(spec)
+    lacking = {names[text] for text in unknown(spec)}
+    passed: set[int] = set()
+    while free := sorter.get_ready():  # of an open task the end is not passed
+        now = [step for step in free if not 0 <= step < len(spec.tasks) and step not in lacking]
+        passed.update(now)
+        sorter.done(*now)
+    return frozenset(index for index in range(len(spec.tasks)) if ~index not in passed)
+
+
+def matters(task: Task) -> bool:
     """Whether what stands under it still matters: a task ticked above open subtasks holds them."""
     return task.marker is not Marker.DONE or task.open_subtasks
 
 
 def _unknown(spec: Spec) -> list[Note]:
-    after = [n for task in spec.tasks if task.notes and _open(task) for n in task.of(Kind.AFTER)]
+    after = [n for task in spec.tasks if task.notes and matters(task) for n in task.of(Kind.AFTER)]
     known = {name(task.text) for task in spec.tasks} | spec.finished if after else frozenset()
     return [note for note in after if name(note.text) not in known]
 
@@ -58,18 +79,10 @@ def _steps(spec: Spec) -> _Steps:
     """What each step waits for: `i` is the end of the task with that index, `~i` its beginning.
     Empty where no order is asked for: then nothing can go in a circle.
     """
-    after = {
-        index: [name(note.text) for note in notes]
-        for index, task in enumerate(spec.tasks)
-        if task.notes and _open(task) and (notes := task.of(Kind.AFTER))
-    }
+    after = _after(spec)
     if not after:
         return {}
-    # A name is a step of its own, so that many notes with the name of many tasks stay few lines.
-    names: dict[str, int] = {}
-    for asked in after.values():
-        for text in asked:
-            names.setdefault(text, len(spec.tasks) + len(names))
+    names = _names(spec)
     steps: _Steps = {number: [] for number in names.values()}
     for index, task in enumerate(spec.tasks):
         above = [] if task.parent is None else [~task.parent]
@@ -82,6 +95,21 @@ def _steps(spec: Spec) -> _Steps:
         if (number := names.get(name(task.text))) is not None:
             steps[number].append(index)
     return steps
+
+
+def _after(spec: Spec) -> dict[int, list[str]]:
+    """The names that each open task waits for."""
+    return {
+        index: [name(note.text) for note in notes]
+        for index, task in enumerate(spec.tasks)
+        if task.notes and matters(task) and (notes := task.of(Kind.AFTER))
+    }
+
+
+def _names(spec: Spec) -> dict[str, int]:
+    """A name is a step of its own: many notes with the name of many tasks stay few lines."""
+    asked = dict.fromkeys(text for texts in _after(spec).values() for text in texts)
+    return {text: number for number, text in enumerate(asked, len(spec.tasks))}
 
 
 def _left(steps: _Steps) -> Mapping[int, int]:
@@ -139,71 +167,3 @@ def _circle(spec: Spec, steps: Sequence[int]) -> Diagnostic:
         why += "; a subtask waits with its parent"
     said = f"waits for itself: {' -> '.join(shown)}{why}"
     return Diagnostic(spec.tasks[tasks[0]].line, said)
-
-
-# ---------------------------------------------------------------- as a picture
-
-# Mermaid refuses a drawing of more than 50,000 characters or 500 arrows.
-_MOST_DRAWN = 200  # tasks, done ones included
-_MOST_ARROWS = 500
-_PLAIN = re.compile(r"[^\w .,/()'-]")  # what Mermaid could take for its own
-_STYLES = {
-    "done": "fill:#d3f0d3,stroke:#4a8a4a,color:#234023",
-    "active": "fill:#fff3bf,stroke:#b8860b,color:#4d3800",
-    "waiting": "fill:#eeeeee,stroke:#888888,color:#333333,stroke-dasharray:4",
-    "blocked": "fill:#f8d0d0,stroke:#a03030,color:#501010",
-}
-
-
-def mermaid(spec: Spec) -> str:
-    """A `graph TD`: an arrow leads from a task to the one that waits for it, a dotted line from a
-    task to its subtasks. Of a long SPEC.md what is done is left out.
-    """
-    whole = len(spec.tasks) <= _MOST_DRAWN
-    drawn = dict.fromkeys(i for i, task in enumerate(spec.tasks) if whole or _open(task))
-    blocker = choice.blockers(spec)
-    lines = ["graph TD"]
-    if len(drawn) < len(spec.tasks):
-        lines.append(f"  %% {len(spec.tasks) - len(drawn)} finished tasks are left out")
-    nodes: dict[str, list[str]] = {}
-    for index in drawn:
-        nodes.setdefault(name(spec.tasks[index].text), []).append(f"t{index + 1}")
-        task = spec.tasks[index]
-        style = _style(task, blocker(task))
-        lines.append(f'  t{index + 1}["{index + 1} {_label(task.text)}"]{style}')
-    for number, text in enumerate(unknown(spec), 1):
-        nodes[text] = [f"m{number}"]
-        lines.append(f'  m{number}["{_label(text + "?")}"]:::blocked')
-    arrows = _arrows(spec, drawn, nodes)
-    lines += islice(arrows, _MOST_ARROWS)
-    if next(arrows, ""):
-        lines.append(f"  %% only the first {_MOST_ARROWS} arrows are drawn")
-    lines += [f"  classDef {style} {how}" for style, how in _STYLES.items()]
-    return "\n".join(lines)
-
-
-def _arrows(
-    spec: Spec, drawn: Collection[int], nodes: Mapping[str, Sequence[str]]
-) -> Iterator[str]:
-    for index in drawn:
-        task = spec.tasks[index]
-        if task.parent is not None and task.parent in drawn:
-            yield f"  t{task.parent + 1} -.- t{index + 1}"
-        for text in dict.fromkeys(name(note.text) for note in task.of(Kind.AFTER)):
-            for node in nodes.get(text, ()):
-                yield f"  {node} --> t{index + 1}"
-
-
-def _label(text: str) -> str:
-    """In the quotes of a node, as Mermaid spells what is not plain."""
-    return _PLAIN.sub(lambda match: f"#{ord(match[0])};", plain.line(text, 60))
-
-
-def _style(task: Task, why: str) -> str:
-    if task.marker is Marker.DONE:
-        return ":::done"
-    if task.marker is Marker.ACTIVE:
-        return ":::active"
-    if why.startswith(("blocked", choice.UNKNOWN)):
-        return ":::blocked"
-    return ":::waiting" if why else ""

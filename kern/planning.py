@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kern import answer, choice, edit, experiment, order, plain, spec
+from kern import answer, edit, experiment, order, plain, spec
 from kern.answer import Code
 from kern.pipeline import Aide
 from kern.spec import Kind, Marker, Spec, Task
@@ -56,12 +56,12 @@ def tasks(block: str, there: str, mode: Mode = Mode.PLAN) -> Plan:
     if wrong := _unsound(listed) or (_unmeasured(listed) if mode is Mode.IMPROVE else ""):
         return Plan(wrong=wrong)
     before = spec.parse(there)
-    names = {choice.name(task.text) for task in before.tasks}
+    names = {order.name(task.text) for task in before.tasks}
     new: list[Task] = []
     known: list[str] = []
     dropped: set[int] = set()
     for index, task in enumerate(listed.tasks):
-        if task.parent in dropped or choice.name(task.text) in names:
+        if task.parent in dropped or order.name(task.text) in names:
             dropped.add(index)
             known.append(task.text)
         else:
@@ -107,13 +107,13 @@ def _unsound(listed: Spec) -> str:
             return f"a task's text is longer than {LONGEST_TITLE} characters: {shown}"
         if not re.search(r"\w", task.text):
             return f"a task without words: {shown}"
-        if choice.name(task.text) in seen:
+        if order.name(task.text) in seen:
             return f"it lists a task twice: {shown}"
         if len(task.body) > MOST_LINES:
             return f"more than {MOST_LINES} lines below one task: {shown}"
         if any(len(note.text) > LONGEST_NOTE for note in task.notes):
             return f"a note of more than {LONGEST_NOTE} characters below: {shown}"
-        seen.add(choice.name(task.text))
+        seen.add(order.name(task.text))
     return ""
 
 

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
-from kern import bundle, documents, hand, lock, order, plain, repo, workspace
+from kern import bundle, documents, graph, hand, lock, plain, repo, workspace
 from kern.documents import SPEC, Documents, decode
 from kern.errors import Held, KernError, UsageError
 from kern.hand import Edited, New, Verb
@@ -60,9 +60,9 @@ def mark(folder: Path, wanted: str, verb: Verb) -> None:
         _edit(papers, lambda text, parsed: verb(text, parsed, wanted))
 
 
-def graph(folder: Path) -> str:
+def drawing(folder: Path) -> str:
     _, papers = _opened(folder)
-    return order.mermaid(papers.spec()[1])
+    return graph.mermaid(papers.spec()[1])
 
 
 def _opened(folder: Path) -> tuple[Repo, Documents]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kern import order
+from kern import graph, order
 from kern.choice import blockers, select
 from kern.spec import Marker, Spec, parse
 from tests.conftest import Fake, Git, Inline, Kern
@@ -129,6 +129,31 @@ def test_stuck_is_exactly_what_no_order_of_work_brings_to_an_end() -> None:
         assert bool(order.circles(parsed)) == bool(order.stuck(parsed)), seed
 
 
+def test_what_waits_has_its_reason_and_what_does_not_has_none() -> None:
+    """The sorter says which tasks wait; the words come from their own notes and those above."""
+    chance = random.Random(7)
+    some = 0
+    for _ in range(400):
+        count = chance.randrange(1, 9)
+        lines = []
+        for number in range(count):
+            deep = "  " if number and chance.random() < 0.4 else ""
+            lines.append(f"{deep}- [{chance.choice(' x ')}] t{number}")
+            if chance.random() < 0.5:
+                lines.append(f"{deep}  > **After:** t{chance.randrange(count + 1)}")
+        parsed = parse("\n".join(lines))
+        late = order.waiting(parsed)
+        for index, task in enumerate(parsed.tasks):
+            if task.marker is Marker.PENDING and not task.open_subtasks:
+                why = blockers(parsed)(task)
+                assert bool(why) == (index in late), lines
+                assert "what comes before it" not in why, lines
+                some += bool(why)
+        chosen = select(parsed)
+        assert chosen is None or parsed.tasks.index(chosen) not in late
+    assert some > 300
+
+
 def test_any_document_has_an_answer() -> None:
     for seed, _, parsed in documents():
         lines = {note.line for task in parsed.tasks for note in task.notes}
@@ -151,7 +176,7 @@ def test_long_lists_are_no_problem(text: str) -> None:
     began = time.monotonic()
     order.faults(parsed)
     select(parsed)
-    order.mermaid(parsed)
+    graph.mermaid(parsed)
     assert time.monotonic() - began < 8
 
 
@@ -239,7 +264,7 @@ def test_the_drawing_shows_each_task_what_it_waits_for_and_its_parts() -> None:
         "  - [ ] beams\n- [ ] garden\n  > **Blocked:** no\n- [ ] pond\n  > **After:** nowhere\n"
         "- [ ] free\n"
     )
-    nodes, edges = drawing(order.mermaid(parse(text)))
+    nodes, edges = drawing(graph.mermaid(parse(text)))
     assert nodes == {
         "t1": ("1 floor", "done"),
         "t2": ("2 walls", "active"),
@@ -264,16 +289,16 @@ def test_no_text_is_taken_for_mermaids_own() -> None:
         "--> x --- end style x:#y; classDef a:b; \\n @{ shape: y } é",
     ):
         after = f"- [ ] {text}\n- [ ] z\n  > **After:** {text}!\n"
-        nodes, _ = drawing(order.mermaid(parse(after)))
+        nodes, _ = drawing(graph.mermaid(parse(after)))
         assert nodes["t1"][0] == f"1 {text}"
     for seed, _, parsed in documents():
-        nodes, _ = drawing(order.mermaid(parsed))
+        nodes, _ = drawing(graph.mermaid(parsed))
         assert len([name for name in nodes if name[0] == "t"]) == len(parsed.tasks), seed
 
 
 def test_of_a_long_list_what_is_done_is_left_out() -> None:
     done = "- [x] old\n  - [x] part\n    - [ ] bit\n" + "- [x] one\n" * 400
-    drawn = order.mermaid(parse(f"{done}- [ ] new\n  > **After:** one\n"))
+    drawn = graph.mermaid(parse(f"{done}- [ ] new\n  > **After:** one\n"))
     nodes, edges = drawing(drawn)
     assert {shown for shown, _ in nodes.values()} == {"2 part", "3 bit", "404 new"}
     assert edges == [("t2", "-.-", "t3")]
