@@ -21,6 +21,7 @@ from kern.events import (
 from kern.pipeline import Outcome, Stage
 
 STOP = "Ctrl-C ends it now, kern stop after this stage; the next kern goes on from there"
+STOP_PLAN = "Ctrl-C ends it now; SPEC.md stays as it is"
 SILENT_S = 120  # from here on silence is said
 _CALLS = 4  # shown
 _RECENT = 8  # messages that may still come in further parts
@@ -110,7 +111,7 @@ def lines(now: Progress, seconds: float, silent: float) -> Sequence[str]:
         f"{now.work}{now.how}  {clock(seconds)}  {task}".rstrip(),
         *(f"  {call}" for call in now.calls),
         " · ".join((*_figures(now), *_standing(now), *_silence(silent))),
-        STOP,
+        STOP if now.number else STOP_PLAN,
     )
 
 

@@ -155,10 +155,11 @@ def test_silence_is_said_from_two_minutes_on() -> None:
 def test_a_planner_stands_before_any_task() -> None:
     now = seen(RunStarted("r", "/p", "main", "/f", (), "", 0, 5))
     now = seen(StageStarted(Aide.PLANNER, "", "opus", 1), act("Glob *"), start=now)
-    assert progress.lines(now, 5, 0)[:-1] == (
+    assert progress.lines(now, 5, 0) == (
         "planner (opus)  0:05",
         "  Glob *",
         "1 call · 100 tokens",
+        progress.STOP_PLAN,
     )
     after_a_task = seen(*BEGIN, StageStarted(Aide.PLANNER, "", "opus", 1))
     assert progress.lines(after_a_task, 5, 0)[0] == "planner (opus)  0:05"
