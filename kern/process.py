@@ -175,9 +175,11 @@ def sweep(
         spared |= {process.pid for process in _families(lambda pid: pid in spare)}
     ended: set[int] = set()
     for turn in range(20):
+        there = {*psutil.pids()}
         found = {process.pid: process for process in (*also(), *marked(mark))}
         left = [process for pid, process in found.items() if pid not in spared]
-        if not left:
+        # What began during the look may be the child of one that went before it was looked at.
+        if not left and there >= {*psutil.pids()}:
             break
         ended |= {process.pid for process in left}
         if turn == 0:
@@ -196,11 +198,19 @@ def marked(mark: tuple[str, str]) -> list[psutil.Process]:
     """The live processes that carry the variable; those of other users cannot be read and do not
     count.
     """
-    found = []
     own = os.getuid()
+    found, bare = [], []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if process.uids().real == own and process.environ().get(mark[0]) == mark[1]:
+            if process.uids().real == own:
+                given = process.environ()
+                if given.get(mark[0]) == mark[1]:
+                    found.append(process)
+                elif not given:
+                    bare.append(process)
+    for process in bare:  # so a process looks in the middle of its exec
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(mark[0]) == mark[1]:
                 found.append(process)
     return found
 
