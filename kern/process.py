@@ -56,38 +56,39 @@ def run(
     idle: float = 0,
     joined: bool = False,
     patience: tuple[float, float] = PATIENCE_S,
-    ready: Started | None = None,
+    ready: Callable[[], Started | None] = lambda: None,
 ) -> Ran:
     """Run `argv`, its output spooled to the file `stdout`. `mark` is an environment variable that
     all its descendants inherit: what carries it is ended when the child has ended, however it did.
     `total` and `idle` (without output) are its time-outs in seconds, 0 for none, and `patience` is
-    what it is given after one. `joined`: its complaints stand among its output. `ready`: the child
-    is there already and has its input.
+    what it is given after one. `joined`: its complaints stand among its output. `ready`: gives the
+    input to a child that is there already, if one is.
     """
     adopt_orphans()
     began = time.monotonic()
-    bystanders = _children() - ({ready.child.pid} if ready else set())
+    there = _children()  # before the child does anything: what it leaves is adopted at once
     given = {**env, mark[0]: mark[1]}
     with contextlib.closing(
-        ready or starting.start(argv, cwd=cwd, env=given, stdin=stdin, stdout=stdout, joined=joined)
+        ready()
+        or starting.start(argv, cwd=cwd, env=given, stdin=stdin, stdout=stdout, joined=joined)
     ) as started:
         child = started.child
-        overflow, timed_out, grace = 0, "", GRACE_S
+        bystanders = there - {child.pid}
+        timed_out, grace = "", GRACE_S
         printed, last_sign = 0, began
         try:
             with _waiter(child) as wait:
-                while child.poll() is None and not overflow and not timed_out:
+                while child.poll() is None and printed <= limit and not timed_out:
                     wait()
                     now = time.monotonic()
                     size = started.printed()
-                    overflow = limit if size > limit else 0
                     if size != printed:
                         printed, last_sign = size, now
                     tick(now - began, now - last_sign)
                     if child.poll() is None:
                         timed_out = _time_out(now - began, total, now - last_sign, idle)
-            if started.printed() > limit:  # it may be faster than a look at it
-                overflow = limit
+            # Looked at once more: it may have been faster.
+            overflow = limit if started.printed() > limit else 0
             if timed_out:
                 grace = patience
         finally:

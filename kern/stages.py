@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tenacity import (
@@ -36,6 +37,7 @@ from kern.events import (
 )
 from kern.growing import Growing
 from kern.pipeline import Role, Stage, beside
+from kern.starting import Started
 from kern.workspace import Scope
 
 TRIES = 3
@@ -140,9 +142,6 @@ class Caller:
     ) -> Said:
         stage = birth.stage
         transcript = self.scope.transcript(stage)
-        ready = self.early.told(birth, prompt.text, transcript)
-        if ready:
-            self.sink(Traced(f"{stage}: its agent was started ahead"))
         ran = process.run(
             birth.argv,
             cwd=self.root,
@@ -153,7 +152,7 @@ class Caller:
             tick=self._watched(stage, transcript),
             total=self.settings.total(stage),
             idle=self.settings.timeouts.idle,
-            ready=ready,
+            ready=partial(self._ahead, birth, prompt, transcript),
         )
         reply = _reply(transcript, stage) if not ran.overflow else None
         ended = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
@@ -188,6 +187,13 @@ class Caller:
             )
         )
         return Said(reply, fault.message if fault else "")
+
+    def _ahead(self, birth: Birth, prompt: Prompt, transcript: Path) -> Started | None:
+        """The agent that waited for this prompt, now at work on it."""
+        started = self.early.told(birth, prompt.text, transcript)
+        if started:
+            self.sink(Traced(f"{birth.stage}: its agent was started ahead"))
+        return started
 
     def _watched(self, stage: Role, transcript: Path) -> process.Tick:
         """Tells what the agent does, from the output that it writes."""
