@@ -26,6 +26,11 @@ def path(name: str) -> Path:
     return installed if installed.exists() else here.parent / name
 
 
+def is_example(text: str) -> bool:
+    """Whether a SPEC.md is still the one that kern init wrote: its tasks are nobody's."""
+    return text == path("SPEC.example.md").read_bytes().decode("utf-8")
+
+
 def templates(root: Path) -> dict[Role, Template]:
     found: dict[Role, Template] = {}
     for stage, name in PROMPTS.items():

@@ -8,6 +8,7 @@ from kern import plain
 from kern.spec import Kind, Marker, Note, Spec, Task
 
 NOTE_LIMIT = 300  # characters
+NO_TASKS = "# Tasks\n"  # a SPEC.md to begin with
 
 
 def mark(text: str, task: Task, marker: Marker) -> str:

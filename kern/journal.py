@@ -99,27 +99,26 @@ def size(path: Path) -> int:
 
 def content(path: Path, warn: Callable[[str], None]) -> bytes:
     """All of it; nothing where there is no journal. What cannot be read of it is told."""
-    try:
-        data = workspace.read(path) or b""
-    except KernError as exc:
-        warn(f"without the journal: {exc}")
-        return b""
+    data = _bytes(path, warn)
     _complain(path, reading.passed_over(data), warn)
     return data
 
 
 def load(path: Path, warn: Callable[[str], None]) -> list[dict[str, Any]]:
     """Its records in order; what is passed over is told."""
-    try:
-        data = workspace.read(path) or b""
-    except KernError as exc:
-        warn(f"without the journal: {exc}")
-        return []
-    *whole, last = data.split(b"\n")
+    *whole, last = _bytes(path, warn).split(b"\n")
     found, passed = reading.read(whole)
     unended, _ = reading.read([last])  # it may be in the middle of being written
     _complain(path, passed, warn)
     return records.ordered([*found, *unended])
+
+
+def _bytes(path: Path, warn: Callable[[str], None]) -> bytes:
+    try:
+        return workspace.read(path) or b""
+    except KernError as exc:
+        warn(f"without the journal: {exc}")
+        return b""
 
 
 def of_run(repo: Repo, run: str) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from kern import bundle, planning, workspace
+from kern import bundle, edit, planning, workspace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.documents import SPEC, Documents
@@ -82,5 +82,4 @@ def planned(text: str, plan: Plan, goal: str = "") -> str:
 
 
 def without_example(text: str) -> str:
-    example = bundle.path("SPEC.example.md").read_text("utf-8")
-    return "# Tasks\n" if text == example else text
+    return edit.NO_TASKS if bundle.is_example(text) else text

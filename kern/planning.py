@@ -67,7 +67,7 @@ def tasks(block: str, there: str, mode: Mode = Mode.PLAN) -> Plan:
         else:
             new.append(task)
     prefix = "Experiment: " if mode is Mode.IMPROVE else ""
-    lines = [line for task in new for line in _lines(task, _depth(listed, task), prefix)]
+    lines = [line for task in new for line in _lines(task, listed.depth(task), prefix)]
     if wrong := _disordered(there, before, edit.add_tasks(there, before, lines)):
         return Plan(wrong=wrong)
     return Plan(tuple(lines), tuple(_title(task.text, prefix) for task in new), tuple(known))
@@ -130,13 +130,6 @@ def _unfenced(block: str) -> str:
     lines = block.strip("\n").split("\n")
     fenced = len(lines) > 1 and re.fullmatch(r"(`{3,}|~{3,})\w*", lines[0].strip())
     return "\n".join(lines[1:-1]) if fenced and lines[-1].strip() == fenced[1] else block
-
-
-def _depth(listed: Spec, task: Task) -> int:
-    depth = 0
-    while task.parent is not None:
-        task, depth = listed.tasks[task.parent], depth + 1
-    return depth
 
 
 def _lines(task: Task, depth: int, prefix: str) -> list[str]:

@@ -55,7 +55,7 @@ def tasks(found: Repo, papers: Documents, *, empty: bool = False) -> Spec:
         )
     if empty:
         return parsed
-    if text.encode("utf-8", "surrogateescape") == bundle.path("SPEC.example.md").read_bytes():
+    if bundle.is_example(text):
         raise UsageError(
             f"{SPEC} is still the example that kern init wrote",
             hint="put your own tasks in place of those, then: kern -n",

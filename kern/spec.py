@@ -121,6 +121,13 @@ class Spec:
     def active(self) -> tuple[Task, ...]:
         return tuple(task for task in self.tasks if task.marker is Marker.ACTIVE)
 
+    def depth(self, task: Task) -> int:
+        """How many tasks it is below."""
+        depth = 0
+        while task.parent is not None:
+            task, depth = self.tasks[task.parent], depth + 1
+        return depth
+
     def find(self, key: Key) -> Task | None:
         return next((task for task in self.tasks if task.key == key), None)
 

@@ -127,7 +127,7 @@ def _task(
     return {
         "number": number,
         "line": task.line,
-        "depth": _depth(parsed, task),
+        "depth": parsed.depth(task),
         "marker": str(task.marker),
         "text": task.text,
         "attempts": task.attempts if noted else 0,
@@ -140,13 +140,6 @@ def _task(
         "cost_usd": round(sum(known), 6) if known else None,
         "unpriced": len(paid) - len(known),
     }
-
-
-def _depth(parsed: Spec, task: Task) -> int:
-    depth, parent = 0, task.parent
-    while parent is not None:
-        depth, parent = depth + 1, parsed.tasks[parent].parent
-    return depth
 
 
 def _help(number: int, task: Task, why: str) -> dict[str, Any] | None:

@@ -4,14 +4,12 @@ import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
-from kern import bundle, documents, graph, hand, lock, plain, repo, workspace
-from kern.documents import SPEC, Documents, decode
+from kern import bundle, documents, edit, graph, hand, lock, plain, repo, workspace
+from kern.documents import SPEC, Documents
 from kern.errors import Held, KernError, UsageError
 from kern.hand import Edited, New, Verb
 from kern.repo import Repo
 from kern.spec import Spec, parse
-
-_EMPTY = "# Tasks\n"
 
 
 def add(folder: Path, new: New) -> None:
@@ -20,14 +18,13 @@ def add(folder: Path, new: New) -> None:
     """
     _, papers = _opened(folder)
     if papers.read(SPEC) is None and papers.form(SPEC) is None:
-        hand.add(_EMPTY, parse(_EMPTY), new)  # a refusal comes before the file
-        papers.write(SPEC, _EMPTY)
-    example = decode(bundle.path("SPEC.example.md").read_bytes())
+        hand.add(edit.NO_TASKS, parse(edit.NO_TASKS), new)  # a refusal comes before the file
+        papers.write(SPEC, edit.NO_TASKS)
 
     def change(text: str, parsed: Spec) -> Edited:
-        if text != example:
+        if not bundle.is_example(text):
             return hand.add(text, parsed, new)
-        begun = hand.add(_EMPTY, parse(_EMPTY), new)
+        begun = hand.add(edit.NO_TASKS, parse(edit.NO_TASKS), new)
         return begun._replace(said=f"{begun.said}, in place of the example")
 
     _edit(papers, change)
