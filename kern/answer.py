@@ -1,15 +1,18 @@
-"""What a stage said: Markdown that a person can read, whose last line is the code."""
+"""What a stage said: Markdown that a person can read, with a code word near its end."""
 
 import re
 import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from kern import plain
 from kern.pipeline import Aide, Role, Stage
 
 MOST_SUBTASKS = 20
 NO_REASON = "no reason given"
+LAST = 5  # lines that say something, among which the code word stands
 
 
 class Code(StrEnum):
@@ -22,21 +25,48 @@ class Code(StrEnum):
     REJECT = "REJECT"
     TASKS = "TASKS"
     DONE = "DONE"
+    PASS = "PASS"
+    FAIL = "FAIL"
     NEEDS_ANSWER = "NEEDS_ANSWER"  # its reason is the question
-    UNCLEAR = "UNCLEAR"  # never said by an agent: no line of the above stands at the end
+    UNCLEAR = "UNCLEAR"  # never said by an agent: no line near the end begins with one of the above
 
 
-_CODES: dict[Role, set[Code]] = {
-    Stage.RESEARCH: {Code.READY, Code.NO_TASK, Code.NEEDS_ANSWER},
-    Stage.IMPLEMENT: {
-        *(Code.SUCCESS, Code.DECOMPOSED, Code.SKIPPED, Code.FAILED, Code.NEEDS_ANSWER)
-    },
-    Stage.COMMIT: {Code.REJECT},
-    Aide.PLANNER: {Code.TASKS, Code.DONE},
+# What each role may say, the most careful first: of two different codes that one counts. Careful is
+# what settles least: a person decides, else others go on or try again, else the task is left or
+# split, and last of all the agent is believed that there is nothing more to do.
+CARE: dict[Role, tuple[Code, ...]] = {
+    Stage.RESEARCH: (Code.NEEDS_ANSWER, Code.READY, Code.NO_TASK),
+    Stage.IMPLEMENT: (
+        *(Code.NEEDS_ANSWER, Code.FAILED, Code.SKIPPED, Code.DECOMPOSED),
+        Code.SUCCESS,
+    ),
+    Stage.COMMIT: (Code.REJECT,),
+    Aide.PLANNER: (Code.TASKS, Code.DONE),
+    Aide.JUDGE: (Code.FAIL, Code.PASS),
 }
-_REASONED = {*(Code.NO_TASK, Code.SKIPPED, Code.FAILED, Code.REJECT, Code.DONE, Code.NEEDS_ANSWER)}
+_REASONED = {
+    *(Code.NO_TASK, Code.SKIPPED, Code.FAILED, Code.REJECT, Code.DONE, Code.NEEDS_ANSWER),
+    Code.FAIL,
+}
+_CLEAR_ALONE = {Code.FAILED, Code.REJECT, Code.FAIL}  # the others are unclear without a reason
+_ALSO = {"REJECTED": Code.REJECT, "REJECTION": Code.REJECT}
+
+# A line begins with a code word after marks (bullets, numbers, ticked boxes, headings, quotes,
+# table bars, emphasis, emoji, tags) and a label or two (`Final answer:`, `**Status**`).
+_MARKS = r"(?:</?[A-Za-z][^<>]*>|(?<=\[)[xX](?=\])|\d{1,3}[.)](?=\s)|[\W_])*+"
+_LABELLED = (
+    r"(?i:(?:(?:final|overall|my|the|task|stage)\s++)*+"
+    r"(?:answer|code|conclusion|decision|outcome|result|status|verdict)\b)(?=\s*[^\w\s])"
+)
+_WORD = r"([A-Z]++(?:_[A-Z]++)*+)(?!_*[^\W_])"
+_BEGINS = re.compile(rf"({_MARKS}(?:{_LABELLED}{_MARKS}){{0,2}}+){_WORD}")
+_OR = re.compile(rf"[\s*_`]*+(?:[/|]|or\b)[\s*_`]*+{_WORD}")  # `SUCCESS | FAILED`: a menu
+_WITHDRAWN = re.compile(r"\[\s*\]|~~")  # a box without its tick, a word struck out
+_GAP = re.compile(r"(?:[*_`~]|</[^<>]*>)*+[\s:\uff1a.,;!|=>)\]\"'\u2013\u2014-]*+(?:[*_`]++\s)?\s*")
+_SAYS = re.compile(r"[^\W_]")
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
-_LAST = re.compile(r"([A-Z]+(?:_[A-Z]+)*)[*_`]*(?::[*_`]*\s*(.*))?")
+_FENCE = re.compile(r"`{3,}(?=[^`]*$)|~{3,}")
+_BULLET = re.compile(r"\s*(?:>\s*)*(?:[-*+]\s+)?")
 _LABEL = re.compile(
     r"[-*_+\s#>]*(Files?|Patterns?|Constraints?)[*_]*\s*(?::[*_]*\s*(?P<text>.*)|$)"
 )
@@ -50,67 +80,169 @@ class Answer:
     findings: tuple[tuple[str, str], ...] = ()  # of stage 1: (label, text)
     learned: str = ""  # of stage 2
     subtasks: tuple[str, ...] = ()
-    body: str = ""  # the answer without its last line
+    tasks: str = ""  # of a planner
+    body: str = ""  # the answer without the lines that say its code
+    disputed: bool = False  # it says another code as well
 
 
-def parse(stage: Role, text: str) -> Answer:
+class _Said(NamedTuple):
+    """One line that begins with a code word."""
+
+    codes: tuple[Code, ...]
+    reason: str
+    announces: bool  # what stands below it
+
+
+def parse(role: Role, text: str) -> Answer:
     """Never raises: what cannot be read is `UNCLEAR`."""
-    text = plain.block(text)
-    lines = text.rstrip().split("\n")
-    while lines and not _bare(lines[-1]):
-        lines.pop()
-    if not lines:
+    lines = plain.block("\n".join(text.splitlines())).split("\n")
+    if not any(map(_SAYS.search, lines)):
         return Answer(Code.UNCLEAR, "the answer is empty")
-    code, reason = _code(stage, _bare(lines[-1]))
-    body = "\n".join(lines if code is Code.UNCLEAR else lines[:-1]).strip()
-    if stage is Stage.RESEARCH:
+    said = _said(role, lines)
+    codes = {code for one in said.values() for code in one.codes}
+    code = min(codes, key=CARE[role].index, default=Code.UNCLEAR)
+    reason, below = _why(code, lines, said)
+    if code in _REASONED and not reason:
+        reason = NO_REASON if code in _CLEAR_ALONE else f"the answer says {code} without a reason"
+        code = code if code in _CLEAR_ALONE else Code.UNCLEAR
+    parts = _around(lines, set() if code is Code.UNCLEAR else {*said, *below})
+    body = "\n".join(parts).strip()
+    if role is Stage.RESEARCH:
         if code is Code.UNCLEAR:  # no code, but findings: they are what was asked for
-            code = Code.READY
-        return Answer(code, reason, findings=_findings(body), body=body)
-    if code is Code.UNCLEAR and stage is Stage.IMPLEMENT:
-        last = plain.line(lines[-1], 120)
+            code, reason = Code.READY, ""
+        return Answer(code, reason, _findings(parts), body=body, disputed=len(codes) > 1)
+    if code is Code.UNCLEAR and role is Stage.IMPLEMENT and not reason:
+        last = plain.line([line for line in lines if _SAYS.search(line)][-1], 120)
         reason = f'the answer does not end in SUCCESS, FAILED or another code but in "{last}"'
     return Answer(
         code,
         reason,
-        learned=section(body, "Learned"),
-        subtasks=_subtasks(section(body, "Subtasks")),
+        learned=_first(parts, "Learned"),
+        subtasks=_subtasks(_first(parts, "Subtasks")),
+        tasks=_first(parts, "Tasks"),
         body=body,
+        disputed=len(codes) > 1,
     )
 
 
-def _bare(line: str) -> str:
-    return line.strip().strip("*_`").strip().removesuffix(".").strip("*_`").strip()
+# ---------------------------------------------------------------- the code
 
 
-def _code(stage: Role, line: str) -> tuple[Code, str]:
-    match = _LAST.fullmatch(line)
-    if match is None or match[1] not in _CODES[stage]:
-        return Code.UNCLEAR, ""
-    code, reason = Code(match[1]), plain.line(match[2] or "")
-    if match[2] is not None and code not in _REASONED:
-        return Code.UNCLEAR, ""
-    if not reason and code in _REASONED and code is not Code.FAILED:
-        return Code.UNCLEAR, ""
-    return code, reason or (NO_REASON if code is Code.FAILED else "")
+def _said(role: Role, lines: Sequence[str]) -> dict[int, _Said]:
+    """The lines that count: near the end, for a judge also the first, for stage 3 wherever they
+    stand. What stands in a code block counts where nothing beside it does: it may be quoted.
+    """
+    speaking = [at for at, line in enumerate(lines) if _SAYS.search(line)]
+    if role is not Stage.COMMIT:
+        speaking = [*(speaking[:-LAST][:1] if role is Aide.JUDGE else ()), *speaking[-LAST:]]
+    found = {at: one for at in speaking if (one := _read(role, lines[at]))}
+    fenced = _fenced(lines)
+    return {at: one for at, one in found.items() if not fenced[at]} or found
 
 
-def _findings(body: str) -> tuple[tuple[str, str], ...]:
+def _read(role: Role, line: str) -> _Said | None:
+    match = _BEGINS.match(line)
+    code = _code(role, match[2]) if match else None
+    if match is None or code is None:
+        return None
+    if role is not Stage.COMMIT and _WITHDRAWN.search(match[1]):
+        return None
+    codes, end = [code], match.end()
+    while (other := _OR.match(line, end)) and (code := _code(role, other[1])):
+        codes.append(code)
+        end = other.end()
+    announces = line.lstrip().startswith("#") or line.rstrip(" *_`").endswith((":", "\uff1a"))
+    return _Said(tuple(codes), _reason(match[1], line[end:]), announces)
+
+
+def _code(role: Role, word: str) -> Code | None:
+    code = _ALSO.get(word) or next((code for code in CARE[role] if code == word), None)
+    return code if code in CARE[role] else None
+
+
+def _reason(before: str, rest: str) -> str:
+    """What follows a code word, without the marks that hold both."""
+    gap = _GAP.match(rest)
+    text = plain.line(rest[gap.end() if gap else 0 :]).rstrip(" |")
+    text = re.sub(r"(?:</\w+>)+\Z", "", text)
+    opened = before[len(before.rstrip("*_`")) :]
+    if opened and opened[::-1] not in rest[: len(opened) + 2]:
+        closing = opened[::-1]
+        text = text.removesuffix(".") if text.endswith(f"{closing}.") else text
+        text = text.removesuffix(closing)
+    text = text if text.endswith("..") else text.removesuffix(".")
+    return text if _SAYS.search(text) else ""
+
+
+def _why(code: Code, lines: Sequence[str], said: Mapping[int, _Said]) -> tuple[str, list[int]]:
+    """The reason for the code, and the line that holds it where that is another one."""
+    for at in sorted(said, reverse=True):
+        if code not in said[at].codes:
+            continue
+        if said[at].reason or code not in _REASONED:
+            return said[at].reason, []
+        below = _below(code, lines, said, at)
+        if below is not None:
+            return plain.line(_BULLET.sub("", lines[below], count=1)), [below]
+    return "", []
+
+
+def _below(code: Code, lines: Sequence[str], said: Mapping[int, _Said], at: int) -> int | None:
+    """The next line; one further down for a code that announces it, and for a REJECT."""
+    for index in range(at + 1, len(lines)):
+        line = lines[index].strip()
+        if not _SAYS.search(line) or _FENCE.match(line):
+            if not said[at].announces and code is not Code.REJECT:
+                return None
+        elif index in said or (_HEADING.fullmatch(line) and code is not Code.REJECT):
+            return None
+        elif not _HEADING.fullmatch(line):
+            return index
+    return None
+
+
+# ---------------------------------------------------------------- the rest
+
+
+def _around(lines: Sequence[str], taken: set[int]) -> list[str]:
+    """What stands before, between and after the lines that are taken out, with a code block that
+    holds nothing else.
+    """
+    fenced = _fenced(lines)
+    fences = {at for at, line in enumerate(lines) if _FENCE.match(line.strip())} - taken
+    alone = {
+        edge
+        for at in taken
+        if fenced[at] and {at - 1, at + 1} <= fences
+        for edge in (at - 1, at + 1)
+    }
+    parts: list[list[str]] = [[]]
+    for at, line in enumerate(lines):
+        if at in taken or at in alone:
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    return ["\n".join(part).rstrip() for part in parts]
+
+
+def _findings(parts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Files, Pattern and Constraint, wherever the answer states them; else its beginning."""
     found: dict[str, list[str]] = {}
-    label, inline = "", False
-    for line in body.split("\n"):
-        if match := _LABEL.fullmatch(line):
-            label = {"F": "Files", "P": "Pattern", "C": "Constraint"}[match[1][0]]
-            line = match["text"] or ""
-            inline = bool(line)
-        elif line.startswith("#") or (inline and not line.strip()):
-            label = ""  # a label alone on its line runs on over blank ones
-        text = line.strip().lstrip("-*+ ").strip()
-        if label and text:
-            found.setdefault(label, []).append(text)
+    for part in parts:
+        label, inline = "", False
+        for line in part.split("\n"):
+            if match := _LABEL.fullmatch(line):
+                label = {"F": "Files", "P": "Pattern", "C": "Constraint"}[match[1][0]]
+                line = match["text"] or ""
+                inline = bool(line)
+            elif line.startswith("#") or (inline and not line.strip()):
+                label = ""  # a label alone on its line runs on over blank ones
+            text = line.strip().lstrip("-*+ ").strip()
+            if label and text:
+                found.setdefault(label, []).append(text)
     if not found:
-        return (("Findings", plain.line(body)),) if body else ()
+        body = plain.line("\n".join(parts))
+        return (("Findings", body),) if body else ()
     return tuple(
         (label, plain.line("; ".join(found[label])))
         for label in ("Files", "Pattern", "Constraint")
@@ -118,17 +250,17 @@ def _findings(body: str) -> tuple[tuple[str, str], ...]:
     )
 
 
+def _first(parts: Sequence[str], title: str) -> str:
+    return next((found for part in parts if (found := section(part, title))), "")
+
+
 def section(body: str, title: str) -> str:
     """What stands below the heading, up to the next of its level or above, outside code."""
     taken: list[str] = []
-    depth, fence = 0, ""
-    for line in body.split("\n"):
-        bare = line.strip()
-        if fence:
-            fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
-        elif opening := re.match(r"`{3,}|~{3,}", bare):
-            fence = opening[0]
-        elif heading := _HEADING.fullmatch(line.rstrip()):
+    depth = 0
+    lines = body.split("\n")
+    for line, fenced in zip(lines, _fenced(lines), strict=True):
+        if not fenced and (heading := _HEADING.fullmatch(line.rstrip())):
             if depth and len(heading[1]) <= depth:
                 break
             if not depth and heading[2].rstrip(": ") == title:
@@ -137,6 +269,21 @@ def section(body: str, title: str) -> str:
         if depth:
             taken.append(line)
     return textwrap.dedent("\n".join(taken).expandtabs(4).strip("\n")).rstrip()
+
+
+def _fenced(lines: Sequence[str]) -> list[bool]:
+    """Which lines are code, or the fences around it."""
+    flags: list[bool] = []
+    fence = ""
+    for line in lines:
+        bare = line.strip()
+        flags.append(bool(fence))
+        if fence:
+            fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
+        elif opening := _FENCE.match(bare):
+            fence = opening[0]
+            flags[-1] = True
+    return flags
 
 
 def _subtasks(section: str) -> tuple[str, ...]:

@@ -1,12 +1,14 @@
 """Gathers what each stage is told, from SPEC.md, LEARNINGS.md and git, and composes the prompts."""
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kern import answer, edit, history, journal, planning, questions, report
+from kern import answer, edit, history, index, journal, patch, planning, questions, report
 from kern.config import Checks
-from kern.context import Prompt, Template, compose
+from kern.context import BUDGET, CHARS_PER_TOKEN, Prompt, Template, compose
 from kern.documents import LEARNINGS, Documents
+from kern.patch import File
 from kern.pipeline import Aide, Role, Stage, Tier
 from kern.planning import Mode
 from kern.repo import Repo
@@ -14,6 +16,12 @@ from kern.spec import Kind, Marker, Task
 from kern.witness import trailer
 
 RECENT_COMMITS = 10
+# What a person's configuration would change in what a judge sees.
+_DIFF = (
+    *("-O/dev/null", "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames"),
+    *("--submodule=short", "--ignore-submodules=none"),
+)
+_ATTRIBUTES = ("linguist-vendored", "linguist-generated")
 
 
 class Briefs:
@@ -85,14 +93,48 @@ class Briefs:
         )
 
     def judge(self, task: Task, criterion: str, old: str, new: str) -> Prompt:
-        patch = self.repo.text(
-            "diff", "-O/dev/null", "--no-ext-diff", "--no-textconv", "--no-color", old, new
-        )
+        """One patch at a time is in memory, and of each no more than there is room for."""
+        room = BUDGET[Aide.JUDGE] * CHARS_PER_TOKEN
+        changed = self._changed_files(old, new)
+        sizes = self._sizes(changed[: patch.MOST], old, new)
+        patches = [
+            self._patch(file, old, new)[:room] if size <= patch.HUGE else ""
+            for file, size in zip(changed, sizes, strict=False)
+        ]
         return compose(
             self.templates[Aide.JUDGE],
             {"TASK": task_text(task), "CRITERION": criterion},
-            {"DIFF": [patch]},
+            {"DIFF": [patch.told(changed, patches, room)] if changed else []},
         )
+
+    def _changed_files(self, old: str, new: str) -> list[File]:
+        numstat = self.repo.git("diff", *_DIFF, "--numstat", "-z", old, new)
+        paths = sorted(self.repo.changed(old, new))
+        given = os.fsencode("\0".join(paths))
+        with index.private(self.repo) as env:  # attributes as they were before the task
+            self.repo.git("read-tree", old, env=env)
+            asked = ("check-attr", "--cached", "-z", "--stdin", *_ATTRIBUTES)
+            fields = os.fsdecode(self.repo.git(*asked, given=given, env=env)).split("\0")
+        said = zip(fields[::3], fields[2::3], strict=False)
+        return patch.files(numstat, {path: value for path, value in said if value != "unspecified"})
+
+    def _sizes(self, files: Sequence[File], old: str, new: str) -> list[int]:
+        """How large each file is, the larger of before and after."""
+        entries = self.repo.changed(old, new)
+        both = [(entries[file.old or file.path][0], entries[file.path][1]) for file in files]
+        asked = [[entry.blob for entry in pair if entry] for pair in both]
+        given = "".join(f"{blob}\n" for blobs in asked for blob in blobs).encode()
+        told = self.repo.git("cat-file", "--batch-check=%(objectname) %(objectsize)", given=given)
+        sizes = dict(line.split(" ", 1) for line in told.decode().splitlines())
+        known = {blob: int(size) for blob, size in sizes.items() if size.isdigit()}
+        return [max((known.get(blob, 0) for blob in blobs), default=0) for blobs in asked]
+
+    def _patch(self, file: File, old: str, new: str) -> str:
+        paths = dict.fromkeys((file.old or file.path, file.path))
+        raw = self.repo.git(
+            *("--literal-pathspecs", "diff", *_DIFF, "--text", "-U3", old, new, "--", *paths)
+        )
+        return raw.decode("utf-8", "surrogateescape")
 
     def plan(self, mode: Mode, goal: str, red: Sequence[str] = ()) -> Prompt:
         """`red`: the checks that fail now, with the end of what they printed. Of specifications the

@@ -44,10 +44,10 @@ def read(text: str, there: str, mode: Mode) -> Plan:
     if replied.code is Code.UNCLEAR:
         return Plan(wrong="it does not end in TASKS or DONE: reason")
     if replied.code is Code.DONE:
-        if answer.section(replied.body, "Tasks"):
+        if replied.tasks:
             return Plan(wrong="it says DONE and lists tasks")
         return Plan(done=replied.reason)
-    return tasks(answer.section(replied.body, "Tasks"), there, mode)
+    return tasks(replied.tasks, there, mode)
 
 
 def tasks(block: str, there: str, mode: Mode = Mode.PLAN) -> Plan:

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kern import plain
+from kern import answer, plain
+from kern.answer import Code
+from kern.pipeline import Aide
 
 UNVERIFIED = "unverified"
 TELLING = 160  # characters in a note
@@ -110,12 +112,36 @@ def _essence(red: Mapping[str, Any] | None) -> tuple[object, object, str]:
     return given.get("name"), given.get("code"), " ".join(output.split())
 
 
-def judged(criterion: str, answer: str) -> Result:
-    """The first word decides; anything but PASS is FAIL."""
-    text = plain.line(answer, 1000)
-    match = re.match(r"[\W_]*(PASS|FAIL)\b[\s:.,*_`-]*(.*)", text)
+def judged(criterion: str, said: str) -> Result:
+    """What one judge says; exit code 1 for FAIL, 2 for what is neither PASS nor FAIL."""
+    found = answer.parse(Aide.JUDGE, said)
     name = f"judge of {plain.line(criterion, 60)!r}"
-    if match is None:
-        said = plain.line(text, 120) or "nothing"
-        return Result(name, 1, f"the answer is neither PASS nor FAIL: {said}", strict=True)
-    return Result(name, 0 if match[1] == "PASS" else 1, match[2], strict=True)
+    if found.code is Code.UNCLEAR:
+        told = plain.line(said, 120) or "nothing"
+        return Result(name, 2, f"the answer is neither PASS nor FAIL: {told}", strict=True)
+    output = plain.line(f"{found.reason} {found.body}", 1000)
+    return Result(name, 0 if found.code is Code.PASS else 1, output, strict=True)
+
+
+def agreed(judges: Sequence[Result]) -> Result | None:
+    """What judges of one criterion come to, each asked afresh; None: another is to be asked. One
+    that is content is enough, and a change is refused only by two that say the same.
+    """
+    for code in (0, 1, 2):
+        alike = [judge for judge in judges if judge.code == code]
+        if len(alike) == (1 if code == 0 else 2):
+            outputs = dict.fromkeys(judge.output for judge in alike)
+            return replace(alike[0], output="\n".join(outputs))
+    return None
+
+
+def disagreement(judges: Sequence[Result]) -> str:
+    """What a person is to know of judges that let a change pass; empty where all are content."""
+    against = [judge for judge in judges if judge.code == 1]
+    if not against or judges[-1].red:
+        return ""
+    no, yes = (plain.line(judge.output, TELLING) for judge in (against[0], judges[-1]))
+    return (
+        f"{against[0].name}: the judges disagree, so the change passes: one said FAIL: {no}; "
+        f"another said PASS{f': {yes}' if yes else ''}"
+    )

@@ -256,12 +256,16 @@ class Prover:
             if reply.wrote:
                 raise TransientFault(f"judge: the agent used {', '.join(reply.wrote)}")
 
-        told = self.caller.call(
-            Aide.JUDGE, prompt, model, task=task.text, attempt=at.attempt, settle=settle
-        )
-        assert told is not None
-        result = proof.judged(criterion, told.fault or told.reply.text)
-        self.sink(GateEnded(result))
+        judges: list[Result] = []
+        while (result := proof.agreed(judges)) is None:
+            told = self.caller.call(
+                Aide.JUDGE, prompt, model, task=task.text, attempt=at.attempt, settle=settle
+            )
+            assert told is not None
+            judges.append(proof.judged(criterion, told.fault or told.reply.text))
+            self.sink(GateEnded(judges[-1]))
+        if disagreement := proof.disagreement(judges):
+            self.keeper.warn(disagreement)
         return result
 
     # ---------------------------------------------------------------- after all tasks

@@ -37,10 +37,10 @@ def decide(said: Answer, task: str, mode: Tier, *, subtask: bool, objection: str
 
 
 def is_result(said: Answer, outcome: str) -> bool:
-    """Whether an attempt failed by the agent's own word and for a reason: of an experiment that is
-    what came out, and no other attempt follows.
+    """Whether an attempt failed by the agent's own undisputed word and for a reason: of an
+    experiment that is what came out, and no other attempt follows.
     """
-    own = outcome == f"{Saved.FAILED}: {said.reason}"
+    own = outcome == f"{Saved.FAILED}: {said.reason}" and not said.disputed
     return said.code is Code.FAILED and own and said.reason != NO_REASON
 
 

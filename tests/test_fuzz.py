@@ -319,7 +319,7 @@ def test_any_answer_is_read_as_something_harmless() -> None:
         text = said(chance)
         for stage in Stage:
             found = answer.parse(stage, text)
-            assert found.code is Code.UNCLEAR or found.code in answer._CODES[stage] | {Code.READY}
+            assert found.code is Code.UNCLEAR or found.code in {*answer.CARE[stage], Code.READY}
             short = [found.reason, *found.subtasks, *(words for _, words in found.findings)]
             assert all(len(words) <= 300 and "\n" not in words for words in short)
             assert len(found.subtasks) <= answer.MOST_SUBTASKS

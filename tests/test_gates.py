@@ -1,5 +1,6 @@
 """Gates and judges end to end: a commit means that the checks passed."""
 
+import json
 import signal
 import subprocess
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kern.events import GateEnded
 from tests.conftest import Fake, Git, Inline, Kern, wait_for
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
@@ -244,7 +246,8 @@ def test_a_judge_that_does_not_say_pass_fails_the_attempt(
     repo: Path, git: Git, fake: Fake, inline: Inline, said: str, noted: str
 ) -> None:
     task(repo, git, "**Judge:** error messages are clear")
-    fake.script(implement=[RED, GREEN], judge=[{"result": said}, {"result": "**PASS**: clear"}])
+    twice = [{"result": said}] * 2
+    fake.script(implement=[RED, GREEN], judge=[*twice, {"result": "**PASS**: clear"}])
 
     ran = inline(1)
 
@@ -257,6 +260,30 @@ def test_a_judge_that_does_not_say_pass_fails_the_attempt(
     assert asked["argv"][asked["argv"].index("--tools") + 1] == "Read,Glob,Grep"
     assert asked["argv"][asked["argv"].index("--model") + 1] == "haiku"
     assert "verified by judge" in ran.err
+
+
+def test_one_judge_alone_discards_no_attempt(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    task(repo, git, "**Judge:** error messages are clear")
+    answers = ("FAIL: a.txt:3 is vague", "I cannot tell.", "PASS: they are")
+    fake.script(implement=[GREEN], judge=[{"result": said} for said in answers])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert not attempts(repo)
+    assert fake.stages == ["research", "implement", *["judge"] * 3, "commit"]
+    assert "the judges disagree, so the change passes: one said FAIL: a.txt:3 is vague" in ran.err
+    ended = [event.result.code for event in ran.events if isinstance(event, GateEnded)]
+    assert ended == [1, 2, 0]
+    lines = (repo / ".git" / "kern" / "events.jsonl").read_text().splitlines()
+    noted = [record for record in map(json.loads, lines) if record["kind"] == "gate"]
+    assert [record["output"] for record in noted] == [
+        "a.txt:3 is vague",
+        "the answer is neither PASS nor FAIL: I cannot tell.",
+        "",
+    ]
 
 
 def test_no_judge_is_asked_where_a_gate_is_red(

@@ -25,7 +25,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("choice", "questions", "summary", "trace", "config", "proof", "proposing"),
         *("records", "report", "budget", "progress", "planning", "experiment"),
         *("agents.claude", "agents.claude_stream", "agents.reply"),
-        *("request", "notices", "timeline", "markup", "chart", "sheet", "page"),
+        *("request", "notices", "timeline", "markup", "chart", "sheet", "page", "patch"),
         *("reading", "receipt", "forecast", "order", "graph", "hand"),
     ),
     "shell": (

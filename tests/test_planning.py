@@ -97,7 +97,7 @@ def test_the_most_tasks_that_are_sensible_are_taken() -> None:
         ("", "does not end"),
         ("prose", "does not end"),
         ("## Tasks\n- [ ] one", "does not end"),
-        ("## Tasks\n- [ ] one\n\nTASKS and more", "does not end"),
+        ("## Tasks\n- [ ] one\n\nAll TASKS", "does not end"),
         ("DONE", "does not end"),
         ("DONE:", "does not end"),
         ("- [ ] one\n\nTASKS", "no task"),

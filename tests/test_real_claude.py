@@ -744,6 +744,7 @@ def test_a_gate_and_a_judge_stand_between_the_answer_and_the_commit(
         ],
         judge=[
             [use("Write", file_path=str(repo / "evil"), content="x"), say("FAIL: not polite")],
+            [say("FAIL: not polite")],
             [use("Read", file_path=str(repo / "hi.txt")), say("PASS: it says dear")],
         ],
         commit=[commit("greet"), say("greet")],
