@@ -49,9 +49,7 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
     checks = config.checks(parsed, task, settings)
     lines += _checks(checks)
     if settings.gates:
-        begun = at.facts.active and do is not Do.RESEARCH
-        first = "next fresh task" if begun else "first call"
-        lines.append(f"        a run runs [gates] before the {first} too, and ends if one is red")
+        lines.append("        [gates] also run before the first call; one that is red ends the run")
     state = [f"{probe.shown}\n[run before stages 1 and 2]" for probe in settings.probes]
     lines += [f"state:  {plain.line(probe.shown, 160)}" for probe in settings.probes]
     briefs = Briefs(repo, papers, templates)

@@ -73,9 +73,10 @@ class Prover:
         """Before the first task of a run, while the tree holds no agent's work: nothing is paid
         where no task could be proven.
         """
-        head, tree = self.repo.head(), self.snapshots.take()
-        if gates := self.settings(tree).gates:
-            self.baseline(head, self.standing(head, tree, Key("", "gates"), 1), gates)
+        if self.custody.papers.settings().gates:
+            head, tree = self.repo.head(), self.snapshots.take()
+            start = self.standing(head, tree, Key("", "gates"), 1)
+            self.baseline(head, start, self.settings(tree).gates)
         self.checked = True
 
     def baseline(self, head: Head, start: StartRef, gates: Sequence[Gate]) -> None:

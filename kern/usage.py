@@ -17,7 +17,7 @@ commit (git only). Kill it at any moment; the next run goes on from there.
 \b
 Exit codes:  0  done, the iterations are used up, or kern stop ended it
              1  a person is needed
-             2  usage, SPEC.md, configuration, or a missing tool
+             2  usage, SPEC.md, configuration, a missing tool, or a red gate before the first task
              3  a budget or a usage limit
              130, 143, 129  interrupted
 

@@ -12,6 +12,7 @@ import pytest
 
 from kern.proof import OnRed
 from tests.conftest import Fake, Git, Inline, Kern, wait_for
+from tests.test_hostile import terminal
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
 RED = {"run": ["echo bad > n"], "result": "did it\n\nSUCCESS"}
@@ -283,7 +284,7 @@ def test_where_nothing_is_left_to_do_no_gate_is_run(
     (repo / "SPEC.md").write_text("- [ ] add a greeting\n")
     dry = kern("-n")
     assert dry.code == 0
-    assert "a run runs [gates] before the first call too, and ends if one is red" in dry.out
+    assert "[gates] also run before the first call; one that is red ends the run" in dry.out
     assert not (repo / "ran").exists()
 
 
@@ -298,6 +299,20 @@ def test_what_the_first_check_changes_goes_back(
     assert ran.code == 2
     assert (git("status", "--porcelain"), git("rev-parse", "HEAD")) == before
     assert (repo / "own.txt").read_text() == "mine, edited\n"
+    assert fake.stages == []
+
+
+def test_an_interrupt_while_the_first_check_runs_leaves_nothing_of_it(
+    repo: Path, git: Git, fake: Fake, background: Callable[..., "subprocess.Popen[str]"]
+) -> None:
+    here = fake.folder / "here"
+    toml(repo, git, f"[gates]\none = 'echo junk > junk.txt; rm own.txt; touch {here}; sleep 60'\n")
+    first = background("1", "0")
+    wait_for(here.exists)
+    first.send_signal(signal.SIGINT)
+    first.wait(10)
+    assert first.returncode == 130
+    assert git("status", "--porcelain") == ""
     assert fake.stages == []
 
 
@@ -520,6 +535,31 @@ def test_without_checks_the_summary_says_unverified(repo: Path, fake: Fake, inli
     assert "unverified" in inline(1).err
 
 
+@pytest.mark.parametrize(
+    ("gates", "advice"),
+    [
+        ("check = 'true'", ""),
+        ("check = 'true'\nlint = { run = 'false', known_red = true }", ""),
+        ("lint = { run = 'false', known_red = true }", "fix those that are red, or name your"),
+        ("", "name your checks under [gates] in kern.toml"),
+    ],
+)
+def test_only_what_a_gate_stands_behind_is_green(
+    repo: Path, git: Git, fake: Fake, gates: str, advice: str
+) -> None:
+    toml(repo, git, f"[gates]\n{gates}\n")
+    code, sent = terminal("1", "0", cwd=repo)
+    assert code == 0
+    how = ", unverified" if advice else ""
+    found = re.findall(rf"\x1b\[(?:1;)?3(.)m(?:done{how}: |  \[x\] add a greeting)", sent)
+    assert found == (["3", "3"] if advice else ["2", "2"])
+    if not advice:
+        assert "UNVERIFIED" not in sent
+        return
+    last = sent.splitlines()[-1]
+    assert f"\x1b[33mUNVERIFIED: no gate passed for 1 of 1 commit: {advice}" in last
+
+
 def test_what_the_repository_makes_kern_run_is_named_first(
     repo: Path, git: Git, fake: Fake, kern: Kern
 ) -> None:
@@ -541,6 +581,15 @@ def test_what_the_repository_makes_kern_run_is_named_first(
         ("[gates]\ncheck = 3", "gates.check must be a command"),
         ("[gates]\ncheck = { run = 'x', timout = 3 }", "unknown setting gates.check.timout"),
         ("[gates]\ncheck = { timeout = 3 }", "gates.check must be a command"),
+        ("[gates]\ncheck = { run = 'x', known_red = 1 }", "gates.check.known_red must be true or"),
+        (
+            "[gates]\ncheck = { run = 'x', strict = true, known_red = true }",
+            "gates.check is both strict and known_red",
+        ),
+        (
+            "[gates.final]\ncheck = { run = 'x', known_red = true }",
+            "unknown setting gates.final.check.known_red",
+        ),
         ("[timeouts]\nidle = 'soon'", "timeouts.idle must be seconds"),
         ("[timeouts]\nstage4 = 1", "unknown setting timeouts.stage4"),
         ("max_failures = -1", "max_failures must be a whole number"),
