@@ -1,6 +1,5 @@
 """kern's commands and options as typer has them; each body imports what it needs."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -62,6 +61,12 @@ def run(
     until_done: Annotated[
         bool, typer.Option("--until-done", help="Then review, add what is missing, go on.")
     ] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="The next task turns the red gates green.")
+    ] = False,
+    allow_red: Annotated[
+        bool, typer.Option("--allow-red", help="Hold no red gate against the tasks.")
+    ] = False,
 ) -> None:
     """Carry out tasks; what `kern [ITERATIONS] [DELAY]` does."""
     raise typer.Exit(
@@ -69,6 +74,8 @@ def run(
             iterations or (launch.UNBOUNDED if until_done else launch.ITERATIONS),
             delay,
             until_done=until_done,
+            repair=repair,
+            allow_red=allow_red,
             dry=dry_run,
             wait=not no_wait,
             max_cost=max_cost,
@@ -126,10 +133,11 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show the tasks, what needs help, and what the run came to."""
+    from kern import plain
     from kern import status as view
 
     found = view.snapshot(Path.cwd(), everything=everything or as_json)
-    print(_data(found) if as_json else view.text(found))
+    print(plain.data(found) if as_json else view.text(found))
 
 
 @app.command()
@@ -138,11 +146,11 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show all of one task: answers, attempts, gates, files, cost."""
-    from kern import receipt, views
+    from kern import plain, receipt, views
     from kern import show as view
 
     found = view.snapshot(Path.cwd(), task)
-    print(_data(found) if as_json else receipt.text(found, views.local))
+    print(plain.data(found) if as_json else receipt.text(found, views.local))
 
 
 @app.command()
@@ -287,9 +295,10 @@ def path() -> None:
 def doctor(as_json: AsJson = False) -> None:
     """Check what a run needs; each problem with its fix."""
     from kern import doctor as clinic
+    from kern import plain
 
     found = clinic.examine(Path.cwd(), launch.agent())
-    print(_data(found) if as_json else clinic.text(found))
+    print(plain.data(found) if as_json else clinic.text(found))
     raise typer.Exit(0 if all(check["ok"] for check in found) else Exit.USAGE)
 
 
@@ -309,11 +318,3 @@ def demo() -> None:
     from kern import demo as show
 
     raise typer.Exit(show.main())
-
-
-def _data(found: object) -> str:
-    """JSON in which what a terminal would act on stands as an escape."""
-    from kern import plain
-
-    data = json.dumps(found, indent=1, ensure_ascii=False)
-    return plain.UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], data)

@@ -5,13 +5,14 @@ executed by reading it.
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kern import edit, plain
 from kern.budget import Budget
 from kern.errors import UsageError
 from kern.pipeline import Role
+from kern.proof import OnRed
 from kern.spec import Kind, Spec, Task
 
 FILE = "kern.toml"
@@ -30,10 +31,12 @@ class Gate:
     command: str  # for sh
     timeout: float  # seconds; 0: none
     strict: bool = False  # blocks also where it was red before the task
+    known_red: bool = False  # red before any task, which stops no run
 
     @property
     def shown(self) -> str:
-        return f"{self.name}: {self.command}" if self.name else f"of the task: {self.command}"
+        known = " (known to be red)" if self.known_red else ""
+        return f"{self.name or 'of the task'}: {self.command}{known}"
 
     @property
     def label(self) -> str:
@@ -81,6 +84,7 @@ class Settings:
     final: tuple[Gate, ...] = ()  # that must pass before a goal counts as reached
     max_rounds: int = 5  # reviews in one run with --until-done
     probes: tuple[Probe, ...] = ()
+    on_red: OnRed = OnRed.STOP  # of the command line
 
     def total(self, role: Role) -> float:
         """The time-out of an agent's process as a whole, seconds."""
@@ -110,7 +114,10 @@ def parse(data: bytes | str, origin: str = FILE) -> Settings:
     last = _table(gates.pop(FINAL), origin, f"gates.{FINAL}") if nested else {}
     wait = given.get("max_wait")
     return Settings(
-        tuple(_gate(name, value, timeouts.gate, origin) for name, value in gates.items()),
+        tuple(
+            _gate("gates", name, value, timeouts.gate, origin, "known_red")
+            for name, value in gates.items()
+        ),
         timeouts,
         Settings().max_wait if wait is None else _seconds(wait, origin, "max_wait"),
         _count(given, "max_failures", origin, 0),
@@ -119,7 +126,10 @@ def parse(data: bytes | str, origin: str = FILE) -> Settings:
             minutes=amount(given.get("max_minutes", 0), origin, "max_minutes"),
         ),
         _notify(given.get("notify", ""), origin),
-        tuple(_gate(name, value, timeouts.gate, origin) for name, value in last.items()),
+        tuple(
+            _gate(f"gates.{FINAL}", name, value, timeouts.gate, origin)
+            for name, value in last.items()
+        ),
         _count(given, "max_rounds", origin, 1),
         tuple(
             Probe(name, *_command("snapshot", name, value, _PROBE_S, origin)[:2])
@@ -157,6 +167,11 @@ class Checks:
             *(f"judge: {criterion}" for criterion in self.criteria),
         )
 
+    def repaired(self) -> "Checks":
+        """Where the task is there to repair what is red: only what is known to be red may stay."""
+        gates = (replace(gate, strict=not gate.known_red) for gate in self.gates)
+        return replace(self, gates=tuple(gates))
+
 
 def checks(spec: Spec, task: Task, settings: Settings) -> Checks:
     """The task's own gates, those of the parents that are done with it, the project's; judges."""
@@ -185,12 +200,18 @@ def _unquoted(text: str) -> str:
     return bare if bare.strip("` ") else ""
 
 
-def _gate(name: str, value: object, timeout: float, origin: str) -> Gate:
-    command, timeout, given = _command("gates", name, value, timeout, origin, "strict")
-    strict = given.get("strict", False)
-    if not isinstance(strict, bool):
-        raise _wrong(origin, f"gates.{name}.strict", "true or false")
-    return Gate(name, command, timeout, strict)
+def _gate(table: str, name: str, value: object, timeout: float, origin: str, *more: str) -> Gate:
+    command, timeout, given = _command(table, name, value, timeout, origin, "strict", *more)
+    flags = {word: given.get(word, False) for word in ("strict", "known_red")}
+    for word, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise _wrong(origin, f"{table}.{name}.{word}", "true or false")
+    if all(flags.values()):
+        raise UsageError(
+            f"{origin}: {table}.{name} is both strict and known_red",
+            hint="a strict gate must be green before the first task: take one of the two off",
+        )
+    return Gate(name, command, timeout, **flags)
 
 
 def _command(

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, TextIO, assert_never
 
-from kern import plain, progress, report
+from kern import plain, progress, proof, report, summary
 from kern.events import (
     Acted,
     AttemptNoted,
@@ -34,7 +34,7 @@ from kern.events import (
 )
 from kern.pipeline import Outcome
 from kern.progress import Progress
-from kern.proof import UNVERIFIED, Result
+from kern.proof import Result
 from kern.request import Request
 
 _MOST_SHOWN = 20  # waiting tasks in the summary
@@ -105,8 +105,7 @@ class Console:
                 self.beat = 0
                 self._say(_steered(event, self.progress.work), "yellow")
             case TaskSettled():
-                detail = f": {plain.line(event.detail)}" if event.detail else ""
-                self._say(f"{event.outcome}{detail}", _STYLES[event.outcome])
+                self._settled(event)
             case Planned():
                 self._planned(event)
             case Learned():
@@ -190,6 +189,14 @@ class Console:
             if result.log:
                 self._say(f"    all of it: {result.log}", "dim")
 
+    def _settled(self, event: TaskSettled) -> None:
+        """Green only with something behind it."""
+        unproven = event.outcome is Outcome.DONE and proof.unverified(event.proved)
+        how = ", unverified" if unproven else ""
+        detail = f": {plain.line(event.detail)}" if event.detail else ""
+        style = "bold yellow" if unproven else _STYLES[event.outcome]
+        self._say(f"{event.outcome}{how}{detail}", style)
+
     def _planned(self, event: Planned) -> None:
         for title in event.tasks:
             self._say(f"new task: {plain.line(title, 160)}", "cyan")
@@ -203,8 +210,9 @@ class Console:
         used = f", {progress.short(event.tokens)} tokens" if event.tokens else ""
         self._say(f"{counts}, {plain.span(event.seconds)}, {_cost(event)}{used}")
         for task, commit, proved in event.done:
-            self._say(f"  [x] {plain.line(task, 100)}  ({plain.line(commit, 100)})", "green")
-            self._say(f"      {plain.line(proved) or UNVERIFIED}")
+            colour = "yellow" if proof.unverified(proved) else "green"
+            self._say(f"  [x] {plain.line(task, 100)}  ({plain.line(commit, 100)})", colour)
+            self._say(f"      {plain.line(proved) or proof.UNVERIFIED}")
         for task, commit in event.concluded:
             self._say(f"  [x] {plain.line(task, 100)}  (did not work: {commit})", "cyan")
         for task, done in event.decomposed:
@@ -221,12 +229,9 @@ class Console:
                 self._say(f"  {plain.line(task, 100)}: {plain.line(why)}", "yellow")
             if (more := len(event.stuck) - _MOST_SHOWN) > 0:
                 self._say(f"  and {more} more: kern status", "yellow")
-        if any(not proved for _, _, proved in event.done):
-            self._say("unverified: kern ran no checks of its own; [gates] in kern.toml names them")
-        if event.stopped:
-            self._say(f"stopped, as asked; the next kern goes on with: {event.stopped}")
-        elif not event.interrupted:
-            self._say(_next(event))
+        words, warns = summary.last(event)
+        if words:
+            self._say(words, "yellow" if warns else "")
 
     def _say(self, text: str, style: str = "") -> None:
         text = plain.block(text)  # names of folders and branches, too
@@ -301,13 +306,3 @@ def _cost(event: RunEnded) -> str:
     known = None if event.unpriced and not event.cost_usd else event.cost_usd
     label = "" if known is None else " (API-equivalent)"
     return report.money({"cost_usd": known, "unpriced": event.unpriced}) + label
-
-
-def _next(event: RunEnded) -> str:
-    if event.questions and not event.needs_help:  # what waits for those tasks is stuck as well
-        return "next: answer what is asked, then: kern"
-    if event.needs_help or event.stuck:
-        return "next: read the notes in SPEC.md, mend the task (or kern unblock), then: kern"
-    if event.open_tasks:
-        return f"next: kern {event.open_tasks} takes the other open tasks"
-    return "all tasks are done: git log shows them"

@@ -48,6 +48,8 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
     lines.append(f"begins: {'fresh' if do is Do.SELECT else str(do).partition(': ')[2]}")
     checks = config.checks(parsed, task, settings)
     lines += _checks(checks)
+    if settings.gates:
+        lines.append("        [gates] also run before the first call; one that is red ends the run")
     state = [f"{probe.shown}\n[run before stages 1 and 2]" for probe in settings.probes]
     lines += [f"state:  {plain.line(probe.shown, 160)}" for probe in settings.probes]
     briefs = Briefs(repo, papers, templates)

@@ -26,6 +26,8 @@ MOST_SELECTED = 2  # in one iteration: a task, and another where a person took t
 # What begins something long: a request of a person is looked for before it. The other steps are
 # short, and settle what was begun.
 _LONG = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT, Do.DECOMPOSE, Do.PROVE, Do.COMMIT)
+# The tree holds no agent's work then: the gates tell how things stand before the first task.
+_UNTOUCHED = (Do.SELECT, Do.RESEARCH)
 _NOTHING = (Outcome.SKIPPED, Outcome.BLOCKED)
 UNKNOWN_WAIT_S = 900.0  # where a limit does not say when it ends
 RESET_MARGIN_S = 5.0
@@ -145,6 +147,9 @@ class Loop:
                     TaskStarted(at.key.text, number, "" if step else str(do).partition(": ")[2])
                 )
                 told = True
+            if do in _UNTOUCHED and self._unchecked(do):
+                self._patiently(self.walk.prover.check)
+                continue  # it may have taken long
             if do is Do.SELECT:
                 selected += 1
                 if selected > MOST_SELECTED:
@@ -173,6 +178,14 @@ class Loop:
             f"no end after {MOST_STEPS} steps: this is a fault in kern",
             hint="kern -v shows the steps",
         )
+
+    def _unchecked(self, do: Do) -> bool:
+        """Whether an agent is about to be paid and the gates were not seen yet."""
+        if self.walk.prover.checked:
+            return False
+        if do is Do.RESEARCH or self.options.improve or self.options.until_done:
+            return True
+        return choice.select(self.walk.papers.spec()[1], self.passed_over) is not None
 
     def _undisturbed(self, head: Head, names: Collection[Key]) -> None:
         """Raises where what the run goes by is changed under it; `names`: of the task in progress,

@@ -135,6 +135,7 @@ class GateStarted:
 @dataclass(frozen=True, slots=True)
 class GateEnded:
     result: Result
+    before: bool = False
 
 
 @dataclass(frozen=True, slots=True)

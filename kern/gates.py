@@ -3,25 +3,18 @@ those that only tell how things stand.
 """
 
 import hashlib
-import json
 import os
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from kern import process, workspace
+from kern import process
 from kern.config import Gate, Probe
-from kern.errors import KernError
 from kern.proof import Result
 from kern.workspace import Scope
 
 OUTPUT_LIMIT = 20_000_000  # bytes
 _TAIL = 8192  # bytes of the output that are read
-_MEMORY = 200  # results
-_FILE = "known-gates.json"
-_MADE = "made"
 
 
 class Gates:
@@ -35,25 +28,20 @@ class Gates:
         self.run_id = run
         self.mark = mark
         self.tick = tick
-        self._red: dict[str, bool] = {}  # of this run: a file can be written by an agent as well
+        # By tree, name and command; in no file, which an agent could write.
+        self._ended: dict[tuple[str, str, str], Result] = {}
 
-    def known(self, gate: Gate, tree: str, *, today: bool = False) -> bool | None:
-        """Whether it was red on that tree, None where that is not known. `today`: what an earlier
-        run found does not count, since tools and services come and go.
+    def known(self, gate: Gate, tree: str) -> Result | None:
+        """How it ended on that tree, where this run saw it: tools and services come and go."""
+        return self._ended.get((tree, gate.name, gate.command))
+
+    def run(self, gate: Gate, tree: str, *, before: bool = False) -> Result:
+        """Run it on the working tree, which is `tree` now, and remember how it ended. `before`: the
+        task, whose stage files its output is none of.
         """
-        key = _key(gate, tree)
-        if today or key in self._red:
-            return self._red.get(key)
-        found = _read(self.scope).get(key)
-        return found if isinstance(found, bool) else None
-
-    def run(self, gate: Gate, tree: str) -> Result:
-        """Run it on the working tree, which is `tree` now, and remember how it ended."""
-        result = replace(self._run(gate, self.log(gate)), strict=gate.strict)
-        self._red[_key(gate, tree)] = result.red
-        known = _read(self.scope)
-        known.pop(_key(gate, tree), None)  # or it would keep its old place among the newest
-        self._write({**known, _key(gate, tree): result.red})
+        ended = self._run(gate, self._log(f"{'before' if before else 'gate'}-{_name(gate)}"))
+        result = replace(ended, strict=gate.strict, known_red=gate.known_red)
+        self._ended[tree, gate.name, gate.command] = result
         return result
 
     def look(self, probe: Probe) -> Result:
@@ -86,44 +74,14 @@ class Gates:
             log=str(place),
         )
 
-    def log(self, gate: Gate) -> Path:
-        """All that it printed when it ran last."""
-        name = re.sub(r"[^A-Za-z0-9]+", "-", gate.name)[:40]
-        return self._log(f"gate-{name or f'task-{_digest(gate)[:6]}'}")
-
     def _log(self, name: str) -> Path:
         return self.scope.folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', name)[:60]}.log"
 
-    def made(self, paths: Iterable[str]) -> None:
-        """Remember files that a gate made and left: what stands there is no person's work."""
-        made = dict.fromkeys([*made_in(self.scope), *paths])
-        self._write({**_read(self.scope), _MADE: list(made)[-_MEMORY:]})
 
-    def _write(self, known: Mapping[str, Any]) -> None:
-        newest = dict(list(known.items())[-_MEMORY:])
-        workspace.replace(self.scope.folder / _FILE, json.dumps(newest, indent=1).encode())
-
-
-def made_in(scope: Scope) -> list[str]:
-    """The files that gates made and nobody committed."""
-    made = _read(scope).get(_MADE)
-    return [path for path in made if isinstance(path, str)] if isinstance(made, list) else []
-
-
-def _read(scope: Scope) -> dict[str, Any]:
-    try:
-        found = json.loads(workspace.read(scope.folder / _FILE) or b"{}")
-    except (ValueError, RecursionError, KernError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _key(gate: Gate, tree: str) -> str:
-    return f"{tree} {_digest(gate)}"
-
-
-def _digest(gate: Gate) -> str:
-    return hashlib.sha256(os.fsencode(gate.command)).hexdigest()[:16]
+def _name(gate: Gate) -> str:
+    """For its log."""
+    name = re.sub(r"[^A-Za-z0-9]+", "-", gate.name)[:40]
+    return name or f"task-{hashlib.sha256(os.fsencode(gate.command)).hexdigest()[:6]}"
 
 
 def _end(place: Path) -> str:

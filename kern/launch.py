@@ -23,8 +23,15 @@ def run(
     until_done: bool = False,
     improve: bool = False,
     goal: str = "",
+    repair: bool = False,
+    allow_red: bool = False,
 ) -> int:
     """The exit code of the run, or of the dry run."""
+    if repair and allow_red:
+        raise UsageError(
+            "--repair and --allow-red exclude each other",
+            hint="kern --repair, if the next task is there to turn the red gates green",
+        )
     count = int(_number(iterations, "ITERATIONS", 1, whole=True))
     pause = _number(delay, "DELAY", 0, whole=False)
     if dry:
@@ -36,6 +43,7 @@ def run(
         return Exit.OK
     from kern import engine, session
     from kern.console import Console
+    from kern.proof import OnRed
 
     console = Console(verbose=verbose)
     options = session.Options(
@@ -48,6 +56,7 @@ def run(
         until_done,
         improve,
         goal,
+        OnRed.REPAIR if repair else OnRed.ALLOW if allow_red else OnRed.STOP,
         tick=console.tick,
         countdown=console.countdown,
         paused=console.paused,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kern import answer, experiment, filters, gates, guard, history, questions, refs, workspace
+from kern import answer, experiment, filters, guard, history, questions, refs, workspace
 from kern.documents import SPEC, Documents
 from kern.errors import KernError
 from kern.history import Commit
@@ -44,7 +44,7 @@ class Observer:
         self.scope = scope
         self.papers = papers
         self.snapshots = snapshots
-        self.witness = Witness(repo, snapshots, lambda: gates.made_in(scope))
+        self.witness = Witness(repo, snapshots)
         self._present: set[tuple[str, str]] = set()
 
     def look(self, *, reading: bool = False) -> Situation:

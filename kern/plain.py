@@ -1,7 +1,8 @@
-"""Text from outside made harmless for a terminal or a note; lengths of time and numbers of things
-in words. Decides nothing about their meaning.
+"""Text and data from outside made harmless for a terminal or a note; lengths of time and numbers of
+things in words. Decides nothing about their meaning.
 """
 
+import json
 import re
 
 # C0 and C1 controls but tab and newline, and the characters that reorder or hide text.
@@ -34,3 +35,9 @@ def span(seconds: float) -> str:
 
 def count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def data(found: object) -> str:
+    """JSON in which what a terminal would act on stands as an escape."""
+    text = json.dumps(found, indent=1, ensure_ascii=False)
+    return UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text)

@@ -5,6 +5,7 @@ words.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 from kern import answer, plain
@@ -20,6 +21,14 @@ _PASSING = re.compile(r"0x[0-9a-f]+|\d+:\d\d(?::\d\d)?|\d+(?:\.\d+)? ?(?:ms|s|se
 _CODES = {126: "cannot be executed", 127: "command not found"}
 
 
+class OnRed(StrEnum):
+    """What a person wants of a run whose gates are red before its first task."""
+
+    STOP = "stop"
+    REPAIR = "repair"  # the tasks turn them green
+    ALLOW = "allow"  # they are not held against the tasks
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """One gate's end. `red_before`: how it was before the task, where that is known."""
@@ -30,6 +39,7 @@ class Result:
     seconds: float = 0.0
     red_before: bool | None = None
     strict: bool = False
+    known_red: bool = False  # kern.toml says that it is red before any task
     log: str = ""  # where all of the output is
 
     @property
@@ -37,9 +47,22 @@ class Result:
         return self.code != 0
 
     @property
+    def cannot_run(self) -> bool:
+        return self.code in _CODES
+
+    @property
     def blocks(self) -> bool:
-        """A gate that was red before says nothing about the task, unless it is strict."""
-        return self.red and (self.strict or self.red_before is not True)
+        """A gate that was red before says nothing about the task, unless it is strict. One that
+        cannot run says nothing at all.
+        """
+        return self.red and (self.strict or self.cannot_run or self.red_before is not True)
+
+    def stops(self, on_red: OnRed, *, first: bool) -> bool:
+        """Whether no task may begin on a tree on which it ended like this; `first`: of the run."""
+        if not self.red or not first:
+            return self.cannot_run
+        held = self.strict or (on_red is OnRed.STOP and not self.known_red)
+        return self.cannot_run or held
 
     @property
     def how(self) -> str:
@@ -52,16 +75,63 @@ class Result:
         return f"exit {self.code}" + (f", {_CODES[self.code]}" if self.code in _CODES else "")
 
     def against(self, red_before: bool | None) -> "Result":
-        """The same, beside what it was on the tree before the task."""
-        return replace(self, red_before=red_before)
+        """The same, beside what it was on the tree before the task; where this run did not see
+        that, kern.toml's word counts.
+        """
+        known = self.known_red or None
+        return replace(self, red_before=known if red_before is None else red_before)
 
 
 def objection(result: Result) -> str:
     """Why the attempt has failed, for its note."""
-    whose = {True: ", was red before", False: ", this task broke it", None: ""}
+    unknown = "" if result.strict else ", how it was before the task is not known to this run"
+    whose = {True: ", was red before", False: ", this task broke it", None: unknown}
+    return f"{result.name} is red ({result.how}{whose[result.red_before]}){_said(result)}"
+
+
+def refusal(results: Sequence[Result]) -> tuple[str, str]:
+    """Why no task begins where these stop it, and what to type."""
+    lines: list[str] = []
+    for result in results:
+        red = "is strict and red before any task" if result.strict else "is red before any task"
+        what = "cannot run" if result.cannot_run else red
+        lines.append(f"{result.name} {what} ({result.how}){_said(result)}")
+        if result.log:
+            lines.append(f"all that it printed: {result.log}")
+    if any(result.cannot_run for result in results):
+        hint = "install what it runs or correct [gates] in kern.toml, then run kern again"
+    elif any(result.strict for result in results):
+        hint = (
+            "fix it, then run kern again; or take `strict` off it in kern.toml and let the next "
+            "task fix it: kern --repair"
+        )
+    else:
+        hint = (
+            "fix it, then run kern again; or kern --repair: the next task must turn it green; or "
+            "kern --allow-red: it is not held against the tasks (known_red = true in kern.toml: "
+            "never is)"
+        )
+    return "\n".join(lines), hint
+
+
+def regard(result: Result, on_red: OnRed) -> str:
+    """What a gate that is red before a task and does not stop the run means for the task."""
+    if result.strict or (on_red is OnRed.REPAIR and not result.known_red):
+        counts = "the task must turn it green"
+    else:
+        why = "known_red in kern.toml, " if result.known_red else ""
+        counts = f"{why}not held against the task"
+    return f"{result.name} is red before the task ({result.how}): {counts}"
+
+
+def unverified(proved: str) -> bool:
+    """Whether no gate and no judge passed, by what `proved` said."""
+    return not proved or proved.startswith(UNVERIFIED)
+
+
+def _said(result: Result) -> str:
     last = telling(result.output, TELLING)
-    said = f": {last}" if last else ""
-    return f"{result.name} is red ({result.how}{whose[result.red_before]}){said}"
+    return f": {last}" if last else ""
 
 
 def proved(results: Sequence[Result]) -> str:

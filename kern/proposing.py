@@ -19,13 +19,14 @@ _HEAD = """\
 # max_minutes = 0      # begin no stage after so long; 0: no bound
 # notify = "desktop"   # or a command that is given JSON: at a run's end, where a task needs help
 
-# Commands that must pass, run by kern in the working tree after each task, and once before it: what
-# was red before is not held against the task, unless strict.
+# Commands that must pass, run by kern in the working tree after each task, and before the first: a
+# red one stops the run there, unless known_red; a strict one is held against every task.
 [gates]
 """
 _EXAMPLES = """\
 # check = "make check"
 # slow = { run = "make e2e", timeout = "30m", strict = true }
+# lint = { run = "make lint", known_red = true }
 """
 _REST = """
 # [timeouts]           # "90s", "10m", "2h"; 0 for none

@@ -18,7 +18,7 @@ from kern.gates import Gates
 from kern.keeper import Keeper, some
 from kern.observe import Situation, StageFile, said, trees
 from kern.pipeline import Aide, Saved, Stage, Tier, due
-from kern.proof import Result
+from kern.proof import OnRed, Result
 from kern.refs import StartRef
 from kern.repo import Change, Entry, Head, Repo
 from kern.settling import opened, put_back
@@ -49,6 +49,7 @@ class Prover:
         self.caller = caller
         self.sink = sink
         self._settings: tuple[str, Settings] = "", caller.settings
+        self.checked = False  # whether this run has seen the gates on a tree without agent's work
         self.gates = Gates(repo.root, caller.scope, caller.run, caller.mark, caller.tick)
 
     def settings(self, tree: str) -> Settings:
@@ -63,25 +64,45 @@ class Prover:
         """Of the task as SPEC.md has it now."""
         _, parsed = self.custody.papers.spec()
         fresh = parsed.find(task.key)
-        return config.checks(parsed, fresh, settings) if fresh else Checks(settings.gates)
+        found = config.checks(parsed, fresh, settings) if fresh else Checks(settings.gates)
+        return found.repaired() if self.caller.settings.on_red is OnRed.REPAIR else found
 
     # ---------------------------------------------------------------- before stage 2
 
+    def check(self) -> None:
+        """Before the first task of a run, while the tree holds no agent's work: nothing is paid
+        where no task could be proven.
+        """
+        if self.custody.papers.settings().gates:
+            head, tree = self.repo.head(), self.snapshots.take()
+            start = self.standing(head, tree, Key("", "gates"), 1)
+            self.baseline(head, start, self.settings(tree).gates)
+        self.checked = True
+
     def baseline(self, head: Head, start: StartRef, gates: Sequence[Gate]) -> None:
-        """The project's gates on the tree before the task; what they change goes back."""
-        unknown = [g for g in gates if self.gates.known(g, start.tree, today=True) is None]
+        """The project's gates on the tree before the task; what they change goes back. The first of
+        a run is its check.
+        """
+        unknown = [gate for gate in gates if self.gates.known(gate, start.tree) is None]
+        try:
+            for gate in unknown:
+                self.caller.heed()
+                self.sink(GateStarted(gate.label, gate.command, before=True))
+                with self.contained(gate.label, head, start):
+                    result = self.gates.run(gate, start.tree, before=True)
+                self.sink(GateEnded(result, before=True))
+        finally:
+            if unknown:
+                self.back_to(start, f"{start.attempt}-gate", "gates", " before the task began")
+        on_red = self.caller.settings.on_red
+        red = {g: ended for g in gates if (ended := self.gates.known(g, start.tree)) and ended.red}
+        if stop := [r for r in red.values() if r.stops(on_red, first=not self.checked)]:
+            message, hint = proof.refusal(stop)
+            raise UsageError(message, hint=hint)
+        self.checked = True
         for gate in unknown:
-            self.caller.heed()
-            self.sink(GateStarted(gate.label, gate.command, before=True))
-            with self.contained(gate.label, head, start):
-                result = self.gates.run(gate, start.tree)
-            self.sink(GateEnded(result))
-            if result.code in (126, 127):
-                self.keeper.warn(
-                    f"{gate.label} cannot run ({result.how}) and proves nothing: mend it"
-                )
-        if unknown:
-            self.back_to(start, f"{start.attempt}-gate", "gates", " before the task began")
+            if gate in red:
+                self.keeper.warn(proof.regard(red[gate], on_red))
 
     def standing(self, head: Head, tree: str, key: Key, attempt: int) -> StartRef:
         """What a command of the project is held to, where no stage 2 has begun."""
@@ -213,7 +234,9 @@ class Prover:
         before = self.snapshots.take(start)
         self.sink(GateStarted(gate.label, gate.command))
         with self.contained(gate.label, at.head, at.start):
-            result = self.gates.run(gate, before).against(self.gates.known(gate, start))
+            result = self.gates.run(gate, before)
+        known = self.gates.known(gate, start)
+        result = result.against(known.red if known else None)
         strayed = self.repo.changed(before, self.snapshots.take(start))
         if strayed.keys() & change.keys():
             put_back(self.keeper, at, change, known=before, by=f"{gate.label}, or you,")
@@ -233,7 +256,7 @@ class Prover:
     ) -> None:
         """What a gate does beside the task's paths is left as it is; what was there is kept."""
         made = [path for path in others if strayed[path][0] is None]
-        self.gates.made(made)
+        self.witness.made.update(made)
         if made:
             self.keeper.warn(
                 f"{gate.label} made {some(made)}: left there, never committed; have git ignore "
@@ -267,24 +290,6 @@ class Prover:
         if disagreement := proof.disagreement(judges):
             self.keeper.warn(disagreement)
         return result
-
-    # ---------------------------------------------------------------- after all tasks
-
-    def final(self, gates: Sequence[Gate]) -> list[Result]:
-        """The checks of the whole, each on the tree as it is; what one changes goes back."""
-        results: list[Result] = []
-        for gate in gates:
-            self.caller.heed()
-            head, tree = self.repo.head(), self.snapshots.take()
-            start = self.standing(head, tree, Key("", gate.label), 1)
-            self.sink(GateStarted(gate.label, gate.command))
-            try:
-                with self.contained(gate.label, head, start):
-                    results.append(self.gates.run(gate, tree))
-            finally:
-                self.back_to(start, "1-final", gate.label)
-            self.sink(GateEnded(results[-1]))
-        return results
 
     # ---------------------------------------------------------------- the decision
 

@@ -73,7 +73,9 @@ def of(event: Event) -> list[dict[str, Any]]:
             said = {"stage": str(event.stage), "text": event.question, "ref": event.ref}
             return [{"kind": "question", "task": event.task, **said}]
         case GateEnded(result):
-            said = {"gate": result.name, "code": result.code, "red": result.red}
+            # Before a task, it tells of the tree and of no task.
+            said = {"task": ""} if event.before else {}
+            said |= {"gate": result.name, "code": result.code, "red": result.red}
             tail = result.output[-_LONGEST:] if result.red else ""
             before = {"red_before": result.red_before, "seconds": result.seconds}
             return [{"kind": "gate", **said, **before, "output": tail}]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kern import plain
-from kern.proof import UNVERIFIED
+from kern.proof import UNVERIFIED, unverified
 from kern.records import Record
 
 NOTHING = ("skipped", "blocked", "asked")
@@ -122,7 +122,7 @@ def _review(task: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
     commit = f"git show {task['commit'][:10]}" if task["commit"] else ""
     if task["outcome"] in NOTHING:
         yield look(task["outcome"], task["detail"], "SPEC.md")
-    if done and (not task["proved"] or task["proved"].startswith(UNVERIFIED)):
+    if done and unverified(task["proved"]):
         yield look(UNVERIFIED, "no check of kern's own stands behind it", commit)
     for gate in task["red_before"] if done else ():
         yield look("red before", f"{gate} was red before the task, and still is", commit)

@@ -1,10 +1,12 @@
 """Whether a goal is reached once its tasks are done, and what would improve what there is."""
 
 from kern import planning
+from kern.config import Gate
 from kern.errors import KernError, UsageError
-from kern.events import Warned
+from kern.events import GateEnded, GateStarted, Warned
 from kern.planner import Planner
 from kern.planning import Mode, Plan
+from kern.proof import Result
 from kern.proving import Prover
 from kern.session import Session
 from kern.spec import Key, Marker
@@ -78,10 +80,25 @@ class Reviews:
 
     def red_at_the_end(self) -> str:
         """Which of the final gates are red, in words."""
-        results = self.prover.final(self.papers.settings().final)
+        results = [self._ended(gate) for gate in self.papers.settings().final]
         red = [result for result in results if result.red]
         self.red = [f"{one.name}, {one.how}:\n{one.output}" for one in red]
         return f"red: {', '.join(one.name for one in red)}" if red else ""
+
+    def _ended(self, gate: Gate) -> Result:
+        """A final gate on the tree as it is; what it changes goes back."""
+        prover = self.prover
+        prover.caller.heed()
+        head, tree = self.repo.head(), prover.snapshots.take()
+        start = prover.standing(head, tree, Key("", gate.label), 1)
+        self.sink(GateStarted(gate.label, gate.command))
+        try:
+            with prover.contained(gate.label, head, start):
+                result = prover.gates.run(gate, tree)
+        finally:
+            prover.back_to(start, "1-final", gate.label)
+        self.sink(GateEnded(result))
+        return result
 
     def improvement(self, goal: str) -> Key | None:
         """A new task that the planner proposes; None where it finds nothing to improve."""

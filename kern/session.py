@@ -23,6 +23,7 @@ from kern.agents import claude
 from kern.errors import Interrupted
 from kern.events import RunStarted, Sink, Warned
 from kern.planner import Planner
+from kern.proof import OnRed
 from kern.spec import Marker, Spec
 from kern.stages import Caller
 from kern.steering import Steering
@@ -40,6 +41,7 @@ class Options:
     until_done: bool = False  # where no task is left, ask whether the goal is reached
     improve: bool = False  # each iteration takes an improvement that the planner proposes
     goal: str = ""  # of the improvements
+    on_red: OnRed = OnRed.STOP
     sleep: Callable[[float], None] = time.sleep
     tick: process.Tick = process.unwatched
     countdown: Callable[[float], None] = lambda seconds: None
@@ -96,7 +98,7 @@ def begin(folder: Path, options: Options, sink: Sink, *, empty: bool = False) ->
     run_id = secrets.token_hex(8)
     sink = journal.beside(sink, found, run_id)
     bounds = settings.budget.within(options.max_cost, options.max_minutes)
-    settings = replace(settings, budget=bounds)
+    settings = replace(settings, budget=bounds, on_red=options.on_red)
     sink = notify.beside(sink, settings.notify, found, scope, run_id)
     steered = Steering(found.git_dir, run_id, sink, options.sleep)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kern import choice, questions
+from kern import choice, plain, proof, questions
 from kern.events import RunEnded
 from kern.pipeline import Outcome
 from kern.spec import Key, Kind, Marker, Spec
@@ -68,6 +68,33 @@ def of(
         stopped=stopped,
         commits=tuple(one.commit for one in committed),
     )
+
+
+def last(ended: RunEnded) -> tuple[str, bool]:
+    """The summary's last line: what to type next; and whether it is a warning."""
+    words = _next(ended)
+    unproven = [proved for _, _, proved in ended.done if proof.unverified(proved)]
+    if not unproven:
+        return words, False
+    of = plain.count(len(ended.done), "commit")
+    red = "fix those that are red, or " if any(unproven) else ""
+    do = f"{red}name your checks under [gates] in kern.toml"
+    said = f"UNVERIFIED: no gate passed for {len(unproven)} of {of}: {do}"
+    return f"{said}; {words}" if words else said, True
+
+
+def _next(ended: RunEnded) -> str:
+    if ended.stopped:
+        return f"stopped, as asked; the next kern goes on with: {ended.stopped}"
+    if ended.interrupted:  # the error says it
+        return ""
+    if ended.questions and not ended.needs_help:  # what waits for those tasks is stuck as well
+        return "next: answer what is asked, then: kern"
+    if ended.needs_help or ended.stuck:
+        return "next: read the notes in SPEC.md, mend the task (or kern unblock), then: kern"
+    if ended.open_tasks:
+        return f"next: kern {ended.open_tasks} takes the other open tasks"
+    return "all tasks are done: git log shows them"
 
 
 def _stuck(parsed: Spec) -> tuple[tuple[str, str], ...]:

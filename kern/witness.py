@@ -1,6 +1,6 @@
 """git's testimony: what the task's commit must hold, and whether a commit is the task's."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 
 from kern import documents, filters, index, plain, spec
 from kern.documents import LEARNINGS, SPEC
@@ -11,13 +11,12 @@ from kern.spec import Key, Marker
 
 
 class Witness:
-    def __init__(
-        self, repo: Repo, snapshots: Snapshots, made: Callable[[], Collection[str]] = tuple
-    ) -> None:
-        """`made`: untracked files that are nobody's work."""
+    def __init__(self, repo: Repo, snapshots: Snapshots) -> None:
         self.repo = repo
         self.snapshots = snapshots
-        self.made = made
+        # Untracked files that are nobody's work: what a gate of this run made and left. In no file,
+        # where an agent could name a person's.
+        self.made: set[str] = set()
         # Functions of immutable objects, asked for again at each step.
         self._merged: dict[tuple[str, str, str], tuple[str, list[str]]] = {}
         self._objections: dict[tuple[str, Key, str, str], str] = {}
@@ -89,7 +88,7 @@ class Witness:
         left there before is no person's: an agent's version of it is new.
         """
         change = self.repo.changed(start, tree)
-        if made := change.keys() & set(self.made()):
+        if made := change.keys() & self.made:
             tracked = self.repo.entries(self.repo.head().commit)
             for path in made - tracked.keys():
                 _, left = change.pop(path)

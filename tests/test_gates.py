@@ -1,6 +1,8 @@
 """Gates and judges end to end: a commit means that the checks passed."""
 
+import hashlib
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -9,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from kern.events import GateEnded
+from kern.proof import OnRed
 from tests.conftest import Fake, Git, Inline, Kern, wait_for
+from tests.test_hostile import terminal
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
 RED = {"run": ["echo bad > n"], "result": "did it\n\nSUCCESS"}
@@ -56,29 +60,283 @@ def test_a_red_gate_is_an_attempt_whose_output_the_next_one_is_given(
     assert "unverified" not in ran.err
 
 
+@pytest.mark.parametrize("known", [True, False])
 def test_what_was_red_before_does_not_block_and_is_said(
-    repo: Path, git: Git, fake: Fake, inline: Inline
+    repo: Path, git: Git, fake: Fake, inline: Inline, known: bool
 ) -> None:
-    toml(repo, git, "[gates]\nlint = 'echo old sins; exit 1'\ncheck = 'true'\n")
+    lint = f"{{ run = 'echo old sins; exit 1', known_red = {str(known).lower()} }}"
+    toml(repo, git, f"[gates]\nlint = {lint}\ncheck = 'true'\n")
     fake.script(implement=[GREEN])
 
-    ran = inline(1)
+    ran = inline(1, on_red=OnRed.STOP if known else OnRed.ALLOW)
 
     assert ran.code == 0, ran.err
     assert "verified by gate check; red before and after: gate lint" in ran.err
+    why = "known_red in kern.toml, " if known else ""
+    assert f"gate lint is red before the task (exit 1): {why}not held against the task" in ran.err
+    assert "UNVERIFIED" not in ran.err
     assert not attempts(repo)
 
 
-def test_a_strict_gate_blocks_though_it_was_red_before(
-    repo: Path, git: Git, fake: Fake, inline: Inline
+# ---------------------------------------------------------------- before the first paid call
+
+
+@pytest.mark.parametrize("on_red", OnRed)
+@pytest.mark.parametrize(
+    ("gate", "said", "hint", "lifted"),
+    [
+        ("'nonesuch --check'", "cannot run (exit 127, command not found): ", "install what it", ""),
+        ("'./a.txt'", "cannot run (exit 126, cannot be executed): ", "correct [gates]", ""),
+        ("{ run = 'nonesuch', known_red = true }", "cannot run (exit 127", "install what it", ""),
+        (
+            "{ run = 'echo sins; exit 3', strict = true }",
+            "is strict and red before any task (exit 3): sins",
+            "take `strict` off",
+            "",
+        ),
+        (
+            "'echo ImportError; exit 2'",
+            "is red before any task (exit 2): ImportError",
+            "kern --allow-red",
+            "repair allow",
+        ),
+    ],
+)
+def test_a_gate_that_cannot_run_or_is_red_stops_the_run_before_anyone_is_paid(
+    repo: Path,
+    git: Git,
+    fake: Fake,
+    inline: Inline,
+    on_red: OnRed,
+    gate: str,
+    said: str,
+    hint: str,
+    lifted: str,
 ) -> None:
-    toml(repo, git, "[gates]\nlint = { run = 'grep -q good n', strict = true }\n")
+    toml(repo, git, f"[gates]\ngood = 'true'\ncheck = {gate}\n")
+    own_work(repo, git)
+    before = git("status", "--porcelain"), spec(repo)
+    fake.script(implement=[{"result": "SKIPPED: later"}])
+    ran = inline(1, on_red=on_red)
+    if on_red in lifted.split():
+        assert fake.stages == ["research", "implement"], ran.err
+        return
+    assert ran.code == 2
+    assert fake.stages == []
+    assert f"kern: gate check {said}" in ran.err
+    log = re.search(r"^all that it printed: (.*)", ran.err, re.M)
+    assert log and Path(log[1]).exists()
+    assert hint in ran.err.partition("hint: ")[2]
+    assert (git("status", "--porcelain"), spec(repo)) == before
+    assert not git("for-each-ref", "refs/kern")
+
+
+def test_the_task_that_is_there_to_repair_turns_the_red_gate_green(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    old = "lint = { run = 'exit 1', known_red = true }"
+    toml(repo, git, f"[gates]\ncheck = 'grep -q good n'\n{old}\n")
     fake.script(implement=[RED, GREEN])
 
-    ran = inline(1)
+    ran = kern("1", "0", "--repair")
 
     assert ran.code == 0, ran.err
-    assert "gate lint is red (exit 1, was red before)" in attempts(repo)[0]
+    assert "gate check is red before the task (exit 2): the task must turn it green" in ran.err
+    assert "gate check is red (exit 1, was red before)" in attempts(repo)[0]
+    assert "verified by gate check; red before and after: gate lint" in ran.err
+
+
+def test_red_that_is_allowed_is_not_held_against_the_tasks_and_nothing_is_verified(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n- [ ] three\n")
+    toml(repo, git, "[gates]\ncheck = 'grep -q good n'\n")
+    git("commit", "--quiet", "--all", "--message=tasks")
+    fake.script(implement=[RED, {**RED, "run": ["echo worse > n"]}, GREEN])
+
+    ran = kern("2", "0", "--allow-red")
+
+    assert ran.code == 0, ran.err
+    assert ran.err.count("unverified; red before and after: gate check") == 2
+    assert "done, unverified: " in ran.err
+    last = ran.err.splitlines()[-1]
+    assert "UNVERIFIED: no gate passed for 2 of 2 commits: fix those that are red, or " in last
+    assert last.endswith("next: kern 1 takes the other open tasks")
+    assert kern("1", "0").code == 2
+    assert kern("1", "0", "--allow-red", "--repair").code == 2
+    assert fake.stages.count("research") == 2
+    again = kern("--allow-red")
+    assert again.code == 0, again.err
+    assert "verified by gate check" in again.err and "UNVERIFIED" not in again.err
+
+
+def test_a_gate_that_a_task_broke_is_held_against_it_though_it_was_known_to_be_red(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    toml(repo, git, "[gates]\ncheck = { run = '! grep -q bad n', known_red = true }\n")
+    (repo / "n").write_text("good\n")
+    git("add", "n")
+    git("commit", "--quiet", "--message=n")
+    fake.script(implement=[RED, {**GREEN, "run": ["echo very good > n"]}])
+    assert inline(1).code == 0
+    assert "this task broke it" in attempts(repo)[0]
+
+
+def test_a_gate_that_turns_red_between_two_tasks_is_said_and_one_that_cannot_run_ends_the_run(
+    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
+) -> None:
+    """What lies outside of the repository changes as well: a tool, a service."""
+    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n- [ ] three\n")
+    git("commit", "--quiet", "--all", "--message=tasks")
+    tool = tmp_path / "tool"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    toml(repo, git, f"[gates]\ncheck = '{tool}'\n")
+    breaks = [f"echo 'exit 1' > {tool}", f"rm {tool}"]
+    good = {"result": "- Files: a.txt:1\n\nREADY"}
+    fake.script(
+        # The tree changes with it, or the gate would not be asked again.
+        research=[good, *({**good, "run": [one, "echo y >> own.txt"]} for one in breaks)],
+        implement=[{"run": [f"echo {n} > n"], "result": "SUCCESS"} for n in range(3)],
+    )
+
+    ran = kern("3", "0")
+
+    assert ran.code == 2, ran.err
+    assert "gate check is red before the task (exit 1): not held against the task" in ran.err
+    assert "unverified; red before and after: gate check" in ran.err
+    assert "kern: gate check cannot run (exit 127, command not found)" in ran.err
+    assert "UNVERIFIED: no gate passed for 1 of 2 commits" in ran.err
+    assert fake.stages == ["research", "implement", "commit"] * 2 + ["research"]
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    assert kern("1", "0").code == 0
+    assert "- [x] three" in spec(repo)
+
+
+def test_a_gate_that_the_task_leaves_unable_to_run_is_red_though_it_was_red_before(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    (repo / "check.sh").write_text("exit 1\n")
+    git("add", "check.sh")
+    toml(repo, git, "[gates]\ncheck = { run = '. ./check.sh; nonesuch', known_red = true }\n")
+    removes = {"run": ["echo : > check.sh"], "result": "SUCCESS"}
+    fake.script(implement=[removes, GREEN])
+    assert inline(1).code == 0
+    assert "gate check is red (exit 127, command not found, was red before)" in attempts(repo)[0]
+
+
+def test_the_tree_of_a_task_in_progress_is_not_judged_but_the_next_tasks_is(
+    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    toml(repo, git, f"[gates]\ncheck = 'echo x >> {ran}; test ! -e own.red'\n")
+    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
+    git("commit", "--quiet", "--all", "--message=tasks")
+    fake.script(commit=[{"kill": "parent"}, {"commit": True, "result": "committed"}])
+    assert kern("2", "0").code == -signal.SIGKILL
+    assert ran.read_text().count("x") == 2
+    (repo / "own.red").touch()
+
+    again = kern("2", "0")
+
+    assert again.code == 2, again.err
+    assert "[x] one" in spec(repo) and "[ ] two" in spec(repo)
+    assert "kern: gate check is red before any task (exit 1)" in again.err
+    assert ran.read_text().count("x") == 3
+    assert fake.stages == ["research", "implement", "commit", "commit"]
+
+
+def test_a_task_whose_research_is_there_does_not_begin_on_red_gates_either(
+    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
+) -> None:
+    tool = tmp_path / "tool"
+    tool.touch()
+    toml(repo, git, f"[gates]\ncheck = 'test -e {tool}'\n")
+    fake.script(implement=[{"run": ["echo half > n"], "kill": "parent"}, GREEN])
+    assert kern("1", "0").code == -signal.SIGKILL
+    tool.unlink()
+
+    again = kern("1", "0")
+
+    assert again.code == 2, again.err
+    assert "kern: gate check is red before any task (exit 1)" in again.err
+    assert not (repo / "n").exists()
+    tool.touch()
+    assert kern("1", "0").code == 0
+    assert fake.stages == ["research", "implement", "implement", "commit"]
+
+
+def test_improvements_are_not_asked_for_on_red_gates(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    toml(repo, git, "[gates]\ncheck = 'false'\n")
+    assert kern("improve", "1").code == 2
+    assert fake.stages == []
+
+
+def test_where_nothing_is_left_to_do_no_gate_is_run(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    toml(repo, git, "[gates]\ncheck = 'touch ran; false'\n")
+    (repo / "SPEC.md").write_text("- [x] add a greeting\n")
+    assert kern("1", "0").code == 0
+    assert kern("-n").code == 0
+    (repo / "SPEC.md").write_text("- [ ] add a greeting\n")
+    dry = kern("-n")
+    assert dry.code == 0
+    assert "[gates] also run before the first call; one that is red ends the run" in dry.out
+    assert not (repo / "ran").exists()
+
+
+def test_what_the_first_check_changes_goes_back(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    odd = "echo junk > junk.txt; rm own.txt; git add -A; git commit -qm gate; exit 1"
+    toml(repo, git, f"[gates]\nodd = '{odd}'\n")
+    own_work(repo, git)
+    before = git("status", "--porcelain"), git("rev-parse", "HEAD")
+    ran = inline(1)
+    assert ran.code == 2
+    assert (git("status", "--porcelain"), git("rev-parse", "HEAD")) == before
+    assert (repo / "own.txt").read_text() == "mine, edited\n"
+    assert fake.stages == []
+
+
+def test_an_interrupt_while_the_first_check_runs_leaves_nothing_of_it(
+    repo: Path, git: Git, fake: Fake, background: Callable[..., "subprocess.Popen[str]"]
+) -> None:
+    here = fake.folder / "here"
+    toml(repo, git, f"[gates]\none = 'echo junk > junk.txt; rm own.txt; touch {here}; sleep 60'\n")
+    first = background("1", "0")
+    wait_for(here.exists)
+    first.send_signal(signal.SIGINT)
+    first.wait(10)
+    assert first.returncode == 130
+    assert git("status", "--porcelain") == ""
+    assert fake.stages == []
+
+
+def test_a_pause_while_the_gates_run_forgets_nothing_of_them(
+    repo: Path, git: Git, fake: Fake, kern: Kern, background: Callable[..., "subprocess.Popen[str]"]
+) -> None:
+    go, here = fake.folder / "go", fake.folder / "here"
+    waits = f"touch {here}; while [ ! -e {go} ]; do sleep 0.05; done; exit 1"
+    toml(repo, git, f"[gates]\none = '{waits}'\ntwo = 'true'\n")
+    first = background("1", "0")
+    wait_for(here.exists)
+    kern("pause")
+    go.touch()
+    assert first.stderr is not None
+    assert any("paused" in line for line in first.stderr)
+    kern("resume")
+    _, said = first.communicate(timeout=20)
+    assert first.returncode == 2, said
+    assert "kern: gate one is red before any task" in said
+    assert fake.stages == []
+
+
+# ---------------------------------------------------------------- after it
 
 
 def test_a_task_that_breaks_a_green_gate_is_told_so(
@@ -125,13 +383,13 @@ def test_a_red_baseline_of_an_earlier_run_is_asked_for_again(
     tool = tmp_path / "tool"
     toml(repo, git, f"[gates]\ncheck = 'test -e {tool} && ! grep -q bad n'\n")
     fake.script(implement=[{"run": [], "result": "SKIPPED: later"}])
-    assert inline(1).code == 1
+    assert inline(1, on_red=OnRed.ALLOW).code == 1
     (repo / "SPEC.md").write_text("- [ ] add a greeting\n")
     (repo / "n").write_text("old\n")
     git("add", "--all")
     git("commit", "--quiet", "--message=n")
     fake.script(implement=[{"run": [], "result": "SKIPPED: later"}] * 2 + [RED, GREEN])
-    assert inline(1).code == 1
+    assert inline(1, on_red=OnRed.ALLOW).code == 1
     tool.touch()
     assert inline(1).code == 0
     assert "this task broke it" in attempts(repo)[0]
@@ -188,7 +446,10 @@ def test_a_gate_that_hangs_or_prints_without_end_is_red(
         f"[gates]\nslow = {{ run = 'grep -q good n && exit; sleep 60 & echo $! > {tmp_path}/pid; "
         "sleep 60', timeout = 0.3, strict = true }\n",
     )
-    fake.script(implement=[RED, GREEN])
+    (repo / "n").write_text("good\n")
+    git("add", "n")
+    git("commit", "--quiet", "--message=n")
+    fake.script(implement=[RED, {**GREEN, "run": ["echo very good > n"]}])
 
     ran = inline(1)
 
@@ -300,6 +561,31 @@ def test_without_checks_the_summary_says_unverified(repo: Path, fake: Fake, inli
     assert "unverified" in inline(1).err
 
 
+@pytest.mark.parametrize(
+    ("gates", "advice"),
+    [
+        ("check = 'true'", ""),
+        ("check = 'true'\nlint = { run = 'false', known_red = true }", ""),
+        ("lint = { run = 'false', known_red = true }", "fix those that are red, or name your"),
+        ("", "name your checks under [gates] in kern.toml"),
+    ],
+)
+def test_only_what_a_gate_stands_behind_is_green(
+    repo: Path, git: Git, fake: Fake, gates: str, advice: str
+) -> None:
+    toml(repo, git, f"[gates]\n{gates}\n")
+    code, sent = terminal("1", "0", cwd=repo)
+    assert code == 0
+    how = ", unverified" if advice else ""
+    found = re.findall(rf"\x1b\[(?:1;)?3(.)m(?:done{how}: |  \[x\] add a greeting)", sent)
+    assert found == (["3", "3"] if advice else ["2", "2"])
+    if not advice:
+        assert "UNVERIFIED" not in sent
+        return
+    last = sent.splitlines()[-1]
+    assert f"\x1b[33mUNVERIFIED: no gate passed for 1 of 1 commit: {advice}" in last
+
+
 def test_what_the_repository_makes_kern_run_is_named_first(
     repo: Path, git: Git, fake: Fake, kern: Kern
 ) -> None:
@@ -321,6 +607,15 @@ def test_what_the_repository_makes_kern_run_is_named_first(
         ("[gates]\ncheck = 3", "gates.check must be a command"),
         ("[gates]\ncheck = { run = 'x', timout = 3 }", "unknown setting gates.check.timout"),
         ("[gates]\ncheck = { timeout = 3 }", "gates.check must be a command"),
+        ("[gates]\ncheck = { run = 'x', known_red = 1 }", "gates.check.known_red must be true or"),
+        (
+            "[gates]\ncheck = { run = 'x', strict = true, known_red = true }",
+            "gates.check is both strict and known_red",
+        ),
+        (
+            "[gates.final]\ncheck = { run = 'x', known_red = true }",
+            "unknown setting gates.final.check.known_red",
+        ),
         ("[timeouts]\nidle = 'soon'", "timeouts.idle must be seconds"),
         ("[timeouts]\nstage4 = 1", "unknown setting timeouts.stage4"),
         ("max_failures = -1", "max_failures must be a whole number"),
@@ -378,7 +673,7 @@ def test_after_a_kill_the_gates_are_still_those_from_before_the_task(
 
     assert again.code == 0, again.err
     assert fake.stages == ["research", "implement", "implement", "commit"]
-    assert "gate check is red (exit 1, this task broke it)" in attempts(repo)[0]
+    assert "gate check is red (exit 1)" in attempts(repo)[0]
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]
 
 
@@ -497,29 +792,79 @@ def test_what_a_gate_left_is_no_persons_and_an_agents_version_of_it_is_the_tasks
     assert git("show", "HEAD:lock") == "pinned"
 
 
-def test_an_agent_cannot_excuse_a_gate_by_editing_what_kern_noted(
-    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
+def test_what_another_run_saw_of_a_gate_excuses_nothing(
+    repo: Path,
+    git: Git,
+    fake: Fake,
+    kern: Kern,
+    background: Callable[..., "subprocess.Popen[str]"],
+    tmp_path: Path,
 ) -> None:
-    toml(repo, git, "[gates]\ncheck = 'test ! -e broken'\n")
-    noted = tmp_path / "kern" / "project" / "main" / "known-gates.json"
-    edits = f"touch broken; sed -i s/false/true/ {noted}"
-    fake.script(implement=[{"run": [edits], "result": "SUCCESS"}, GREEN])
-    assert inline(1).code == 0
-    assert "this task broke it" in attempts(repo)[0]
-
-
-@pytest.mark.parametrize("torn", ["{", "[]", "[" * 5000, '{"made": 3}'])
-def test_a_torn_memory_of_gates_is_none(
-    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path, torn: str
-) -> None:
-    toml(repo, git, "[gates]\ncheck = 'test ! -e n || grep -q good n'\n")
+    """Its memory lies where an agent can write."""
+    here, go = tmp_path / "here", tmp_path / "go"
+    gate = (
+        f"[ ! -e broken ] || {{ touch {here}; while [ ! -e {go} ]; do sleep 0.05; done; exit 1; }}"
+    )
+    toml(repo, git, f"[gates]\ncheck = '{gate}'\n")
+    fake.script(implement=[{"run": ["touch broken"], "result": "SUCCESS"}, GREEN])
+    first = background("1", "0")
+    wait_for(here.exists)
+    first.kill()
+    first.wait(10)
+    go.touch()
     folder = tmp_path / "kern" / "project" / "main"
-    assert inline(1).code == 0
-    (repo / "SPEC.md").write_text("- [ ] again\n")
-    (folder / "known-gates.json").write_text(torn)
-    fake.script(implement=[{}, RED, GREEN])
-    assert inline(1).code == 0
-    assert "gate check is red" in attempts(repo)[0]
+    start = json.loads((folder / "stage2.json").read_text())["kern"]["start"]
+    digest = hashlib.sha256(gate.encode()).hexdigest()[:16]
+    (folder / "known-gates.json").write_text(json.dumps({f"{start} {digest}": True}))
+
+    again = kern("1", "0", "--allow-red")
+
+    assert again.code == 0, again.err
+    unknown = "how it was before the task is not known to this run"
+    assert f"gate check is red (exit 1, {unknown})" in attempts(repo)[0]
+    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]
+
+
+def test_what_kern_toml_knows_to_be_red_is_excused_after_a_kill_too(
+    repo: Path,
+    git: Git,
+    fake: Fake,
+    kern: Kern,
+    background: Callable[..., "subprocess.Popen[str]"],
+    tmp_path: Path,
+) -> None:
+    here, go = tmp_path / "here", tmp_path / "go"
+    gate = f"[ ! -e n ] || {{ touch {here}; while [ ! -e {go} ]; do sleep 0.05; done; }}; exit 1"
+    toml(repo, git, f"[gates]\ncheck = {{ run = '{gate}', known_red = true }}\n")
+    fake.script(implement=[GREEN])
+    first = background("1", "0")
+    wait_for(here.exists)
+    first.kill()
+    first.wait(10)
+    go.touch()
+
+    again = kern("1", "0")
+
+    assert again.code == 0, again.err
+    assert not attempts(repo)
+    assert "unverified; red before and after: gate check" in again.err
+
+
+def test_a_persons_file_is_theirs_whatever_an_agent_notes_as_made_by_gates(
+    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
+) -> None:
+    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
+    git("commit", "--quiet", "--all", "--message=tasks")
+    (repo / "mine.txt").write_text("mine\n")
+    noted = tmp_path / "kern" / "project" / "main" / "known-gates.json"
+    made = json.dumps({"made": ["mine.txt"]})
+    forges = {"run": [f"echo '{made}' > {noted}", "echo 1 > n"], "result": "SUCCESS"}
+    takes = {"run": ["echo more >> mine.txt"], "result": "SUCCESS"}
+    fake.script(implement=[forges, takes, {"result": "SKIPPED: no"}])
+    assert kern("1", "0").code == 0
+    assert kern("1", "0").code == 1
+    assert git("log", "--format=", "--name-only", "--", "mine.txt") == ""
+    assert (repo / "mine.txt").read_text() == "mine\n"
 
 
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGINT])

@@ -59,7 +59,9 @@ def test_each_event_is_one_line_with_its_values(
     assert [r["attempt"] for r in ended] == [1, 1, 2, 2]
     (commit,) = [r for r in found if r["kind"] == "commit"]
     assert commit["commit"] == git("rev-parse", "HEAD")
-    assert all(r["task"] == "add a greeting" for r in found if r["kind"] != "run")
+    before, *rest = [r for r in found if r["kind"] != "run"]
+    assert (before["kind"], before["red"], before["task"]) == ("gate", False, "")
+    assert all(r["task"] == "add a greeting" for r in rest)
     assert git("status", "--porcelain") == ""
 
 

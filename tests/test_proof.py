@@ -3,17 +3,45 @@
 import pytest
 
 from kern import proof
-from kern.proof import Result
+from kern.proof import OnRed, Result
 
 
-@pytest.mark.parametrize("code", [0, 1, None])
+@pytest.mark.parametrize("code", [0, 1, None, 126, 127])
 @pytest.mark.parametrize("before", [None, False, True])
 @pytest.mark.parametrize("strict", [False, True])
-def test_only_what_was_red_before_is_excused_and_not_where_it_is_strict(
+def test_only_what_was_red_before_is_excused_and_not_where_it_is_strict_or_cannot_run(
     code: int | None, before: bool | None, strict: bool
 ) -> None:
     result = Result("check", code, "", red_before=before, strict=strict)
-    assert result.blocks == (code != 0 and (strict or before is not True))
+    held = strict or before is not True or code in (126, 127)
+    assert result.blocks == (code != 0 and held)
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("before", [None, False, True])
+def test_what_this_run_saw_before_the_task_goes_before_what_kern_toml_says(
+    known: bool, before: bool | None
+) -> None:
+    against = Result("check", 1, "", known_red=known).against(before)
+    assert against.red_before == (known or None if before is None else before)
+
+
+@pytest.mark.parametrize("code", [0, 1, None, 126, 127])
+@pytest.mark.parametrize("on_red", OnRed)
+@pytest.mark.parametrize("how", ["", "strict", "known"])
+@pytest.mark.parametrize("first", [True, False])
+def test_what_stops_a_run_before_a_task(
+    code: int | None, on_red: OnRed, how: str, first: bool
+) -> None:
+    result = Result("check", code, "", strict=how == "strict", known_red=how == "known")
+    expected = {
+        0: False,
+        126: True,
+        127: True,
+    }.get(
+        -1 if code is None else code, first and (how == "strict" or (not how and on_red == "stop"))
+    )
+    assert result.stops(on_red, first=first) is expected
 
 
 @pytest.mark.parametrize(
@@ -32,11 +60,16 @@ def test_the_end_that_says_something_is_told(output: str, told: str) -> None:
 
 def test_a_note_names_gate_code_whose_fault_and_the_end() -> None:
     one = Result("gate check", 2, "a\nboom\n")
-    assert proof.objection(one) == "gate check is red (exit 2): a / boom"
+    own = Result("gate `x`", 2, "a\nboom\n", strict=True)
+    assert proof.objection(own) == "gate `x` is red (exit 2): a / boom"
+    assert "(exit 2, how it was before the task is not known to this run)" in proof.objection(one)
     assert "(exit 2, this task broke it)" in proof.objection(one.against(False))
     assert "(exit 2, was red before)" in proof.objection(one.against(True))
-    assert proof.objection(Result("gate x", -9, "")) == "gate x is red (ended by signal 9)"
-    missing = Result("gate `nope`", 127, "sh: 1: nope: not found\n")
+    assert (
+        proof.objection(Result("gate x", -9, "", strict=True))
+        == "gate x is red (ended by signal 9)"
+    )
+    missing = Result("gate `nope`", 127, "sh: 1: nope: not found\n", strict=True)
     words = "gate `nope` is red (exit 127, command not found)"
     assert proof.objection(missing).startswith(words)
 

@@ -108,7 +108,8 @@ def test_two_tasks_become_two_commits_with_one_pause_between(
     assert any(line.startswith("2 done, 0 open") and "$0.06" in line for line in told)
     assert sum(line.startswith("  [x] ") for line in told) == 2
     assert "unverified" in ran.err
-    assert told[-1].startswith("all tasks are done")
+    assert told[-1].startswith("UNVERIFIED: no gate passed for 2 of 2 commits: name your checks")
+    assert told[-1].endswith("; all tasks are done: git log shows them")
 
 
 def test_used_up_iterations_are_no_failure_and_the_rest_is_named(
