@@ -277,10 +277,17 @@ def test_nothing_unproven_is_committed_and_each_attempt_says_why(
 def test_decoration_around_the_code_is_no_matter(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    fake.script(implement=[{"run": ["echo 1 > n"], "result": "Not FAILED.\n\n**`SUCCESS`.**\n\n"}])
+    polite = "## Learned\nmake db first\n\n**Status:** SUCCESS — it works\n\nLet me know!"
+    ends = ("Not FAILED.\n\n**`SUCCESS`.**\n\n", polite)
+    write_spec(repo, git, "- [ ] one\n- [ ] two\n")
+    before = len(subjects(git))
+    fake.script(
+        implement=[{"run": ["echo 1 >> n"], "result": end} for end in ends],
+    )
 
-    assert inline(1).code == 0
-    assert len(subjects(git)) == 2
+    assert inline(2).code == 0
+    assert len(subjects(git)) == before + 2
+    assert (repo / "LEARNINGS.md").read_text().endswith("two\n\nmake db first\n")
 
 
 def tree(repo: Path) -> dict[bytes, tuple[int, bytes]]:
