@@ -65,7 +65,7 @@ def run(
         bool, typer.Option("--repair", help="The next task turns the red gates green.")
     ] = False,
     allow_red: Annotated[
-        bool, typer.Option("--allow-red", help="Hold no red gate against the tasks.")
+        bool, typer.Option("--allow-red", help="What is red before a task is not its fault.")
     ] = False,
 ) -> None:
     """Carry out tasks; what `kern [ITERATIONS] [DELAY]` does."""
