@@ -116,6 +116,7 @@ class Facts:
     research: Research = Research.NONE
     noted: bool = False  # the research note stands in SPEC.md
     saved: Saved = Saved.NONE
+    own: bool = False  # it was this very process that proved it
     answered: Answered = Answered.NONE
     at_base: bool = True  # HEAD is the commit that stage 2 began on
     attempts: int = 0  # noted since the last skip
@@ -186,6 +187,8 @@ def _in_progress(facts: Facts) -> Do:
             return Do.REJECT
         case Saved.PROVED if not facts.at_base:
             return Do.REPROVE
+        case Saved.PROVED if not facts.own:  # a file says so, and anyone can write a file
+            return Do.PROVE
         case Saved.PROVED:
             return Do.COMMIT if facts.answered is Answered.NONE else Do.COMMIT_SELF
         case Saved.OPEN:

@@ -65,9 +65,11 @@ class Walk:
         self.sink = sink
         self.papers = documents.of(repo)
         self.snapshots = Snapshots(repo)
-        self.observer = Observer(repo, scope, self.papers, self.snapshots)
+        self.observer = Observer(
+            repo, scope, self.papers, self.snapshots, lambda second: self.prover.own(second)
+        )
         self.keeper = Keeper(repo, self.snapshots, sink)
-        self.custody = Custody(self.papers, self.keeper.warn)
+        self.custody = Custody(self.papers, scope, self.keeper.warn)
         self.recovery = Recovery(repo, scope, self.papers, self.snapshots, self.keeper)
         self.settling = Settling(repo, scope, self.papers, self.keeper, sink)
         self.briefs = Briefs(repo, self.papers, templates)
