@@ -11,7 +11,7 @@ from kern import answer, experiment, filters, gates, guard, history, questions, 
 from kern.documents import SPEC, Documents
 from kern.errors import KernError
 from kern.history import Commit
-from kern.pipeline import ATTEMPTS, Answered, Facts, Held, Research, Saved, Stage, Start, Tier, due
+from kern.pipeline import ATTEMPTS, Facts, Held, Research, Saved, Stage, Start, Tier, due
 from kern.refs import StartRef
 from kern.repo import Head, Repo
 from kern.snapshot import Snapshots
@@ -88,7 +88,7 @@ class Observer:
             noted=bool(task and task.of(Kind.RESEARCH)),
             saved=_saved(second),
             own=second is not None and self.own(second),
-            answered=_answered(files.get(Stage.COMMIT)),
+            rejected=rejects(said(files.get(Stage.COMMIT))),
             at_base=not base or base == head.commit,
             attempts=task.spent(ATTEMPTS) if task else 0,
             subtask=bool(task and task.parent is not None),
@@ -263,6 +263,11 @@ def said(value: StageFile | None) -> str:
     return text if isinstance(text, str) else ""
 
 
+def rejects(text: str) -> bool:
+    """Whether stage 3 says that the change must not be committed."""
+    return answer.parse(Stage.COMMIT, text).code is answer.Code.REJECT
+
+
 def lesson(value: StageFile) -> str:
     """What stage2.json of a task that is done has LEARNINGS.md say."""
     replied = answer.parse(Stage.IMPLEMENT, said(value))
@@ -310,10 +315,3 @@ def _saved(value: StageFile | None) -> Saved:
             f"stage2.json holds an unknown outcome: {word}",
             hint='rm "$(kern path)/stage2.json", then run kern again',
         ) from None
-
-
-def _answered(value: StageFile | None) -> Answered:
-    if value is None:
-        return Answered.NONE
-    code = answer.parse(Stage.COMMIT, said(value)).code
-    return Answered.REJECTED if code is answer.Code.REJECT else Answered.ANSWERED

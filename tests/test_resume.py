@@ -321,10 +321,10 @@ def test_a_swept_up_commit_that_a_person_built_upon_is_theirs(bench: Bench) -> N
     assert bench.spec.startswith("- [x]") and not bench.refs("start")
 
 
-def test_after_the_answer_to_a_swept_up_commit_kern_commits_itself(bench: Bench) -> None:
+def test_after_the_answer_to_a_swept_up_commit_stage_3_is_asked_anew(bench: Bench) -> None:
     bench.crashed("stage3.json", implement=[WORKS], commit=[SWEEPS])
     assert "not the task's taken back" in bench.resumed().err
-    assert not bench.asked
+    assert bench.asked == ["commit", "commit"]
     assert bench.subjects == ["start", "add a greeting"]
     assert bench.head("work.txt") == "work"
     nothing_of_the_persons_is_touched(bench)
@@ -579,16 +579,13 @@ def test_a_proved_change_is_proved_again_without_what_was_edited_since(bench: Be
     is_done_once(bench)
 
 
-def test_an_agent_that_answered_without_a_commit_is_not_asked_again(bench: Bench) -> None:
-    bench.crashed("stage3.json", implement=[WORKS], commit=[{"result": "I looked at it"}])
+def test_an_agent_that_answered_without_a_commit_is_asked_anew(bench: Bench) -> None:
+    """It may have had its reasons: kern does not commit in its stead."""
+    looked = {"result": "I looked at it"}
+    bench.crashed("stage3.json", implement=[WORKS], commit=[looked, COMMITS])
     bench.resumed()
-    assert not bench.asked
-    assert bench.subjects == ["start", "add a greeting"]
-    assert bench.git("log", "-1", "--format=%(trailers:key=Kern-Task)").strip() == (
-        "Kern-Task: add a greeting"
-    )
-    assert bench.head("work.txt") == "work"
-    nothing_of_the_persons_is_touched(bench)
+    assert bench.asked == ["commit"]
+    is_done_once(bench)
 
 
 def test_a_saved_rejection_is_a_failed_attempt(bench: Bench) -> None:
