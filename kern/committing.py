@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kern import edit, history, index, plain, process, trace
+from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.documents import LEARNINGS, SPEC, Documents, encode
 from kern.errors import Asked, KernError, LimitReached, TransientFault
@@ -19,6 +20,7 @@ from kern.witness import Witness, trailer
 
 HOOKS = ("pre-commit", "commit-msg")
 NOTHING = "nothing was committed"
+MOST_WORDS = 1500  # characters of a hook, for the next call
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,10 @@ class Committer:
         """HEAD's reflog says by this who made a commit."""
         return f"kern {self.caller.run} stage 3"
 
-    def commit(self, at: Situation, task: Task) -> str:
-        """HEAD moves to the task's commit, or stage 3 rejects it; else why the attempt failed."""
+    def commit(self, at: Situation, task: Task, fixed: Callable[[], bool]) -> str:
+        """HEAD moves to the task's commit, or stage 3 rejects it; else why the attempt failed.
+        `fixed`: whether the hooks' own changes were taken in, so that the gates decide anew.
+        """
         second = at.files[Stage.IMPLEMENT]
         start, tree = trees(second)
         merged, conflicts = self.witness.expected(start, tree, at.head.commit)
@@ -81,8 +85,16 @@ class Committer:
                 return ""
             case Then.FAIL:
                 return self._nothing(at, whole, tries)
-            case _:
-                return self._commit_self(at, task, whole, (start, tree), task.text)
+            case _ if tries and tries[-1].what is Tried.REFUSED and fixed():
+                return ""
+        own = self._commit_self(at, task, whole, (start, tree), task.text)
+        if own.what is Tried.REWORD:
+            raise KernError(
+                f"{own.why}: no message for this commit passes it",
+                hint="say what it asks for in .kern/prompts/3_commit.md or under the task (kern "
+                "note), then run kern again: it resumes at the commit; the work is in your tree",
+            )
+        return "" if own.what is Tried.REFUSED and fixed() else own.why
 
     def _nothing(self, at: Situation, whole: str, tries: Sequence[Try]) -> str:
         """Why stage 3 has no commit: its own words, unless git could not make one at all."""
@@ -111,7 +123,7 @@ class Committer:
         """
         tree = self.repo.text("rev-parse", f"{at.head.commit}^{{tree}}")
         whole = self._with_papers(tree, task, learned, date, proved=False)
-        return self._commit_self(at, task, whole, (tree, tree), f"Conclude: {task.text}")
+        return self._commit_self(at, task, whole, (tree, tree), f"Conclude: {task.text}").why
 
     def _with_papers(
         self, merged: str, task: Task, learned: str, date: str, *, proved: bool = True
@@ -147,8 +159,7 @@ class Committer:
     ) -> Try:
         """One run of the agent on a private index, and what came of it."""
         prompt = self.briefs.commit(task, said(second), at.head.commit, whole, taken_back)
-        traced = self.caller.scope.folder / ".git-trace"
-        traced.unlink(missing_ok=True)
+        traced = self._traced()
         with index.private(self.repo, copy=True) as private:
             index.read_into(self.repo, whole, private)
 
@@ -178,7 +189,7 @@ class Committer:
             self.save(outcome, at)
         git = trace.read(self._told(traced), self.repo.hooks(*HOOKS))
         tried = self._check(at, task, trees(second), git.skipped)
-        return _judged(tried, outcome.reply.text if outcome else "", git)
+        return _judged(tried, outcome.reply if outcome else Reply({}), git)
 
     def _told(self, place: Path) -> list[str]:
         """What git itself wrote of the stage's git processes."""
@@ -219,11 +230,13 @@ class Committer:
 
     def _commit_self(
         self, at: Situation, task: Task, whole: str, change: tuple[str, str], subject: str
-    ) -> str:
-        """kern's own commit, the person's hooks included; why one refused or spoilt it."""
+    ) -> Try:
+        """kern's own commit, the person's hooks included."""
         message = f"{plain.line(subject, 200)}\n\nKern-Task: {trailer(task.key)}\n"
+        traced = self._traced()
         marks = {
             "GIT_REFLOG_ACTION": self._mark,
+            "GIT_TRACE2_EVENT": str(traced),
             "KERN_ROOT": str(self.repo.root),  # the next run ends it if this one is killed
             **dict([self.caller.mark]),
         }
@@ -232,30 +245,43 @@ class Committer:
             code, told = index.record(self.repo, message, whole, marks, timeout)
         except TimeoutError:
             process.sweep(self.caller.mark)
-            return f"a commit hook was not done after {process.span(timeout)}"
+            return Try(Tried.SPOILT, f"a commit hook was not done after {process.span(timeout)}")
         if code == 0:
             tried = self._check(at, task, change)
-            return f"a hook changed the commit: {tried.why}" if tried.why else ""
-        if code == 1 and self.repo.hooks(*HOOKS, "prepare-commit-msg"):
+            return replace(
+                tried, why=f"a hook changed the commit: {tried.why}" if tried.why else ""
+            )
+        refused = trace.read(self._told(traced), ()).refused
+        if code == 1 and refused:
             last = plain.line(" ".join(told.splitlines()[-3:]) or "no output", 160)
-            return f"a commit hook refused: {last}"
+            return Try(_by(refused), f"the {refused} hook refused: {last}", refused=refused)
         raise _unable(told)
 
+    def _traced(self) -> Path:
+        """Where git writes what its processes do."""
+        place = self.caller.scope.folder / ".git-trace"
+        place.unlink(missing_ok=True)
+        return place
 
-def _judged(tried: Try, text: str, git: trace.Account) -> Try:
+
+def _judged(tried: Try, reply: Reply, git: trace.Account) -> Try:
     """The call as its answer and git's own word show it."""
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in reply.text.splitlines() if line.strip()]
     last = plain.line(lines[-1], 160) if lines else ""
     tried = replace(tried, said=last, gave_up=git.gave_up)
     if tried.what is Tried.COMMITTED:
         return tried
-    if rejects(text):
+    if rejects(reply.text):
         return replace(tried, what=Tried.REJECTED)
     if tried.what is Tried.NOTHING and git.refused:
-        what = Tried.REFUSED if git.refused == "pre-commit" else Tried.REWORD
-        why = f"the {git.refused} hook refused it"
-        return replace(tried, what=what, why=why, refused=git.refused)
+        words = plain.block(reply.complaint or reply.text).strip()[-MOST_WORDS:]
+        why = f"the {git.refused} hook refused it: {words or 'it said nothing'}"
+        return replace(tried, what=_by(git.refused), why=why, refused=git.refused)
     return tried
+
+
+def _by(hook: str) -> Tried:
+    return Tried.REFUSED if hook == "pre-commit" else Tried.REWORD
 
 
 def _unable(told: str) -> KernError:

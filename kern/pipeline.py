@@ -11,6 +11,7 @@ from enum import StrEnum
 
 ATTEMPTS = 3  # before the next tier
 TRIES = 2  # of stage 3 in one attempt
+WORDINGS = 3  # the same where a hook refuses the message
 
 
 class Stage(StrEnum):
@@ -256,6 +257,8 @@ def after(tried: Sequence[Tried]) -> Then:
             return Then.LEAVE
         case Tried.REFUSED:  # it would refuse the same again: kern's own commit tells its words
             return Then.COMMIT
+        case Tried.REWORD if len(tried) < WORDINGS:
+            return Then.ASK
         case _ if len(tried) < TRIES:
             return Then.ASK
         case Tried.NOTHING:

@@ -15,6 +15,7 @@ from kern.config import FILE, Checks, Gate, Settings
 from kern.custody import Custody
 from kern.errors import TransientFault, UsageError
 from kern.events import GateEnded, GateStarted, Sink, Traced
+from kern.fixes import VERDICT
 from kern.gates import Gates
 from kern.keeper import Keeper, some
 from kern.observe import Situation, StageFile, said, trees
@@ -302,8 +303,7 @@ class Prover:
         """Row j: proof is bound to its base; HEAD has moved on by a person's commit."""
         key, _ = opened(at)
         second = at.files[Stage.IMPLEMENT]
-        bound = ("outcome", "proof", "red")
-        kern = {name: value for name, value in second["kern"].items() if name not in bound}
+        kern = {name: value for name, value in second["kern"].items() if name not in VERDICT}
         kern["onto"] = at.head.commit
         workspace.save(self.caller.scope, Stage.IMPLEMENT, {**second, "kern": kern})
         self.keeper.warn(

@@ -12,6 +12,7 @@ from kern import (
     answer,
     documents,
     edit,
+    fixes,
     guard,
     index,
     plain,
@@ -290,8 +291,9 @@ class Walk:
         if then is not None and following(self.papers.spec()[0], key, then):
             model = self.briefs.templates[Stage.RESEARCH].model
             self.caller.ahead(Stage.RESEARCH, model, task=key.text)
+        fixed = fixes.watch(self.repo, self.snapshots, self.keeper, self.scope, at)
         with self.custody.while_hooks_run():
-            failed = self.committer.commit(at, task)
+            failed = self.committer.commit(at, task, fixed)
         if failed:
             self.prover.decide(at.files[Stage.IMPLEMENT], f"{Saved.FAILED}: {failed}", key)
 
