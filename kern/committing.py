@@ -1,23 +1,37 @@
 """Stage 3 and its witness: a commit that holds exactly the task's change, or none."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kern import answer, edit, history, index, plain, process, trace, workspace
+from kern import edit, history, index, plain, process, trace
+from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.documents import LEARNINGS, SPEC, Documents, encode
 from kern.errors import Asked, KernError, LimitReached, TransientFault
 from kern.events import Sink, Warned
 from kern.keeper import some
-from kern.observe import Situation, StageFile, day, lesson, said, trees
-from kern.pipeline import Saved, Stage
+from kern.observe import Situation, StageFile, day, lesson, rejects, said, trees
+from kern.pipeline import Stage, Then, Tried, after
 from kern.repo import Entry, Head, Repo
 from kern.spec import Task
 from kern.stages import Caller, Said
 from kern.witness import Witness, trailer
 
-TRIES = 2
 HOOKS = ("pre-commit", "commit-msg")
+NOTHING = "nothing was committed"
+MOST_WORDS = 1500  # characters of a hook, for the next call
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One call of stage 3, or one commit of kern's own."""
+
+    what: Tried
+    why: str = ""  # it is not the task's commit
+    said: str = ""  # its last line
+    refused: str = ""  # the hook that did
+    gave_up: bool = False  # git did, and no hook
 
 
 class Committer:
@@ -44,30 +58,64 @@ class Committer:
         """HEAD's reflog says by this who made a commit."""
         return f"kern {self.caller.run} stage 3"
 
-    def commit(self, at: Situation, task: Task, *, ask: bool) -> str:
-        """`ask` the agent first; kern commits where it did not. An outcome where that failed, else
-        empty.
+    def commit(self, at: Situation, task: Task, fixed: Callable[[], bool]) -> str:
+        """HEAD moves to the task's commit, or stage 3 rejects it; else why the attempt failed.
+        `fixed`: whether the hooks' own changes were taken in, so that the gates decide anew.
         """
         second = at.files[Stage.IMPLEMENT]
         start, tree = trees(second)
         merged, conflicts = self.witness.expected(start, tree, at.head.commit)
         if conflicts:
-            return f"{Saved.FAILED}: {overlap(at, conflicts)}"
+            return overlap(at, conflicts)
         there_already = merged == self.repo.text("rev-parse", f"{at.head.commit}^{{tree}}")
         whole = self._with_papers(merged, task, lesson(second), day(second))
-        if ask and not there_already:
-            reason = ""
-            for _ in range(TRIES):
-                reason = self._ask(at, task, whole, second, reason)
-                if not reason or self._rejected(at):
-                    return ""
-                if self.repo.head().commit != at.head.commit:
-                    raise KernError(
-                        f"HEAD moved during stage 3 in a way that is not kern's to undo: {reason}",
-                        hint="look at `git log`; then run kern again: it resumes",
-                    )
-        why = self._commit_self(at, task, whole, (start, tree), task.text)
-        return f"{Saved.FAILED}: {why}" if why else ""
+        tries: list[Try] = []
+        then = Then.COMMIT if there_already else after(())
+        while then is Then.ASK:
+            tries.append(self._ask(at, task, whole, second, tries[-1].why if tries else ""))
+            then = after([one.what for one in tries])
+            if then is not Then.LEAVE and self.repo.head().commit != at.head.commit:
+                raise KernError(
+                    "HEAD moved during stage 3 in a way that is not kern's to undo: "
+                    f"{tries[-1].why}",
+                    hint="look at `git log`; then run kern again: it resumes",
+                )
+        match then:
+            case Then.LEAVE:
+                return ""
+            case Then.FAIL:
+                return self._nothing(at, whole, tries)
+            case _ if tries and tries[-1].what is Tried.REFUSED and fixed():
+                return ""
+        own = self._commit_self(at, task, whole, (start, tree), task.text)
+        if own.what is Tried.REWORD:
+            raise KernError(
+                f"{own.why}: no message for this commit passes it",
+                hint="say what it asks for in .kern/prompts/3_commit.md or under the task (kern "
+                "note), then run kern again: it resumes at the commit; the work is in your tree",
+            )
+        return "" if own.what is Tried.REFUSED and fixed() else own.why
+
+    def _nothing(self, at: Situation, whole: str, tries: Sequence[Try]) -> str:
+        """Why stage 3 has no commit: its own words, unless git could not make one at all."""
+        if tries[-1].gave_up:
+            self._can_commit(at, whole)
+        twice = ", twice" if all(one.what is Tried.NOTHING for one in tries) else ""
+        return f"stage 3 committed nothing{twice}: {tries[-1].said or 'it said nothing'}"
+
+    def _can_commit(self, at: Situation, whole: str) -> None:
+        """Raises where git cannot make a commit here, whoever asks it to; none is left."""
+        signed = self.repo.run("config", "--type=bool", "--get", "commit.gpgSign")[1]
+        sign = ("-S",) if signed.strip() == b"true" else ()
+        timeout = self.caller.settings.timeouts.commit
+        argv = ("commit-tree", *sign, "-p", at.head.commit, whole)
+        try:
+            code, _, told = self.repo.run(*argv, given=b"a trial\n", timeout=timeout)
+        except TimeoutError:
+            code, told = 1, f"not done after {process.span(timeout)}"
+        if code:
+            raise _unable(told)
+        self.repo.git("update-ref", "HEAD", at.head.commit, at.head.commit)  # is it locked?
 
     def conclude(self, at: Situation, task: Task, learned: str, date: str) -> str:
         """An experiment that did not work: kern commits SPEC.md and LEARNINGS.md and nothing else.
@@ -75,11 +123,7 @@ class Committer:
         """
         tree = self.repo.text("rev-parse", f"{at.head.commit}^{{tree}}")
         whole = self._with_papers(tree, task, learned, date, proved=False)
-        return self._commit_self(at, task, whole, (tree, tree), f"Conclude: {task.text}")
-
-    def _rejected(self, at: Situation) -> bool:
-        value = workspace.load(self.caller.scope, Stage.COMMIT)
-        return answer.parse(Stage.COMMIT, said(value)).code is answer.Code.REJECT
+        return self._commit_self(at, task, whole, (tree, tree), f"Conclude: {task.text}").why
 
     def _with_papers(
         self, merged: str, task: Task, learned: str, date: str, *, proved: bool = True
@@ -112,14 +156,10 @@ class Committer:
 
     def _ask(
         self, at: Situation, task: Task, whole: str, second: StageFile, taken_back: str
-    ) -> str:
-        """One run of the agent on a private index; why its commit does not hold, empty when it
-        does.
-        """
+    ) -> Try:
+        """One run of the agent on a private index, and what came of it."""
         prompt = self.briefs.commit(task, said(second), at.head.commit, whole, taken_back)
-        told = self.caller.scope.folder / ".git-trace"
-        told.unlink(missing_ok=True)
-        testimony = {"GIT_TRACE2_EVENT": str(told)}
+        traced = self._traced()
         with index.private(self.repo, copy=True) as private:
             index.read_into(self.repo, whole, private)
 
@@ -134,7 +174,11 @@ class Committer:
                     self.briefs.templates[Stage.COMMIT].model,
                     task=task.text,
                     attempt=at.attempt,
-                    env={**private, "GIT_REFLOG_ACTION": self._mark, **testimony},
+                    env={
+                        **private,
+                        "GIT_REFLOG_ACTION": self._mark,
+                        "GIT_TRACE2_EVENT": str(traced),
+                    },
                     again=again,
                 )
             except (TransientFault, LimitReached, Asked):
@@ -143,11 +187,9 @@ class Committer:
                 outcome = None  # it died after its commit
         if outcome is not None:
             self.save(outcome, at)
-        skipped = trace.skipped_hook(self._told(told), self._hooks())
-        return self._check(at, task, trees(second), skipped)
-
-    def _hooks(self) -> list[str]:
-        return self.repo.hooks(*HOOKS)
+        git = trace.read(self._told(traced), self.repo.hooks(*HOOKS))
+        tried = self._check(at, task, trees(second), git.skipped)
+        return _judged(tried, outcome.reply if outcome else Reply({}), git)
 
     def _told(self, place: Path) -> list[str]:
         """What git itself wrote of the stage's git processes."""
@@ -158,39 +200,43 @@ class Committer:
             return []
         return text.splitlines()
 
-    def _check(self, at: Situation, task: Task, change: tuple[str, str], skipped: str = "") -> str:
-        """HEAD's new commit is the task's, or it is taken back; why, empty when it holds."""
+    def _check(self, at: Situation, task: Task, change: tuple[str, str], skipped: str = "") -> Try:
+        """HEAD's new commit is the task's, or it is taken back."""
         now = self.repo.head()
         if now.branch != at.head.branch:
             history.switch_back(self.repo, at.head)
             self.sink(Warned(f"stage 3 switched to {now.name}: switched back"))
-            now = self.repo.head()
+            return Try(Tried.SPOILT, "it switched to another branch")
         if now.commit == at.head.commit:
-            return "nothing was committed"
+            return Try(Tried.NOTHING, NOTHING)
         commits = history.since(self.repo, at.head.commit, now.commit)
         marked = history.marked(self.repo, "stage 3")
         if commits is None and history.moved_by(self.repo, now, at.head.commit, "stage 3"):
             return self._take_back(at, now, "it rewrote the commit before it")
         if not commits or any(commit.sha not in marked for commit in commits):
             ticked = any(self.witness.ticks(c, task.key) for c in commits or ())
-            return "" if ticked else "a commit came in that is not stage 3's"
+            if ticked:
+                return Try(Tried.COMMITTED)
+            return Try(Tried.SPOILT, "a commit came in that is not stage 3's")
         why = f"it skipped the hook {skipped}" if skipped else "it is more than one commit"
         if len(commits) == 1 and not skipped:
             why = self.witness.objection(commits[0], task.key, *change)
-        return self._take_back(at, now, why) if why else ""
+        return self._take_back(at, now, why) if why else Try(Tried.COMMITTED)
 
-    def _take_back(self, at: Situation, now: Head, why: str) -> str:
+    def _take_back(self, at: Situation, now: Head, why: str) -> Try:
         history.move_head(self.repo, at.head.commit, now.commit, "not the task's commit")
         self.sink(Warned(f"stage 3's commit taken back: {why}"))
-        return why
+        return Try(Tried.SPOILT, why)
 
     def _commit_self(
         self, at: Situation, task: Task, whole: str, change: tuple[str, str], subject: str
-    ) -> str:
-        """kern's own commit, the person's hooks included; why one refused or spoilt it."""
+    ) -> Try:
+        """kern's own commit, the person's hooks included."""
         message = f"{plain.line(subject, 200)}\n\nKern-Task: {trailer(task.key)}\n"
+        traced = self._traced()
         marks = {
             "GIT_REFLOG_ACTION": self._mark,
+            "GIT_TRACE2_EVENT": str(traced),
             "KERN_ROOT": str(self.repo.root),  # the next run ends it if this one is killed
             **dict([self.caller.mark]),
         }
@@ -199,17 +245,50 @@ class Committer:
             code, told = index.record(self.repo, message, whole, marks, timeout)
         except TimeoutError:
             process.sweep(self.caller.mark)
-            return f"a commit hook was not done after {process.span(timeout)}"
+            return Try(Tried.SPOILT, f"a commit hook was not done after {process.span(timeout)}")
         if code == 0:
-            why = self._check(at, task, change)
-            return f"a hook changed the commit: {why}" if why else ""
-        if code == 1 and self.repo.hooks(*HOOKS, "prepare-commit-msg"):
+            tried = self._check(at, task, change)
+            return replace(
+                tried, why=f"a hook changed the commit: {tried.why}" if tried.why else ""
+            )
+        refused = trace.read(self._told(traced), ()).refused
+        if code == 1 and refused:
             last = plain.line(" ".join(told.splitlines()[-3:]) or "no output", 160)
-            return f"a commit hook refused: {last}"
-        raise KernError(
-            f"git commit failed: {plain.line(told, 400)}",
-            hint="settle it (identity, signing key, disk), then run kern again: it resumes here",
-        )
+            return Try(_by(refused), f"the {refused} hook refused: {last}", refused=refused)
+        raise _unable(told)
+
+    def _traced(self) -> Path:
+        """Where git writes what its processes do."""
+        place = self.caller.scope.folder / ".git-trace"
+        place.unlink(missing_ok=True)
+        return place
+
+
+def _judged(tried: Try, reply: Reply, git: trace.Account) -> Try:
+    """The call as its answer and git's own word show it."""
+    lines = [line for line in reply.text.splitlines() if line.strip()]
+    last = plain.line(lines[-1], 160) if lines else ""
+    tried = replace(tried, said=last, gave_up=git.gave_up)
+    if tried.what is Tried.COMMITTED:
+        return tried
+    if rejects(reply.text):
+        return replace(tried, what=Tried.REJECTED)
+    if tried.what is Tried.NOTHING and git.refused:
+        words = plain.block(reply.complaint or reply.text).strip()[-MOST_WORDS:]
+        why = f"the {git.refused} hook refused it: {words or 'it said nothing'}"
+        return replace(tried, what=_by(git.refused), why=why, refused=git.refused)
+    return tried
+
+
+def _by(hook: str) -> Tried:
+    return Tried.REFUSED if hook == "pre-commit" else Tried.REWORD
+
+
+def _unable(told: str) -> KernError:
+    return KernError(
+        f"git commit failed: {plain.line(told, 400)}",
+        hint="settle it (identity, signing key, disk), then run kern again: it resumes here",
+    )
 
 
 def overlap(at: Situation, conflicts: Sequence[str]) -> str:

@@ -1,32 +1,48 @@
-"""SPEC.md and LEARNINGS.md while something else runs: what it did to them is reconciled."""
+"""SPEC.md, LEARNINGS.md and the stage files while something else runs: what it did to the documents
+is reconciled, what it wrote among the files is undone.
+"""
 
 import contextlib
-from collections.abc import Callable, Iterator
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from kern import reconcile
+from kern import reconcile, workspace
 from kern.documents import LEARNINGS, SPEC, Documents
+from kern.workspace import Scope
+
+# Those that kern reads again; to an agent they are as open as any file.
+_STAGE_FILE = re.compile(r"(stage[123]|attempt\d+)\.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Papers:
-    """The two documents as they were: text, and what stood in their places."""
+    """The two documents as they were: text, and what stood in their places; and the stage files."""
 
     texts: tuple[str, str]
     forms: tuple[str | None, str | None]
+    files: Mapping[str, bytes]
 
 
 class Custody:
-    def __init__(self, papers: Documents, warn: Callable[[str], None]) -> None:
+    def __init__(self, papers: Documents, scope: Scope, warn: Callable[[str], None]) -> None:
         self.papers = papers
+        self.scope = scope
         self.warn = warn
 
     def take(self) -> Papers:
         texts = self.papers.spec_text(), self.papers.read(LEARNINGS) or ""
-        return Papers(texts, (self.papers.form(SPEC), self.papers.form(LEARNINGS)))
+        forms = self.papers.form(SPEC), self.papers.form(LEARNINGS)
+        return Papers(texts, forms, self._files())
 
     def settle(self, before: Papers, *, trusted: bool) -> None:
         """`trusted`: what ran could not write them, so a person did (R9)."""
+        self._restore_files(before.files)
+        self._settle_papers(before, trusted=trusted)
+
+    def _settle_papers(self, before: Papers, *, trusted: bool) -> None:
         names = (SPEC, LEARNINGS)
         for name, form, known in zip(names, before.forms, before.texts, strict=True):
             if not trusted and self.papers.restore_form(name, form, known):
@@ -48,9 +64,40 @@ class Custody:
             for line in told:
                 self.warn(line)
 
+    def _files(self) -> dict[str, bytes]:
+        return {
+            path.name: data
+            for path in self._there()
+            if path.is_file()
+            and not path.is_symlink()
+            and (data := workspace.read(path)) is not None
+        }
+
+    def _there(self) -> list[Path]:
+        with workspace.reported(self.scope.folder):
+            found = sorted(self.scope.folder.iterdir()) if self.scope.folder.is_dir() else []
+        return [path for path in found if _STAGE_FILE.fullmatch(path.name)]
+
+    def _restore_files(self, known: Mapping[str, bytes]) -> None:
+        """What was planted would count as kern's own: an answer, an outcome, an earlier attempt."""
+        changed = {path.name for path in self._there()} | known.keys()
+        changed -= {name for name, data in self._files().items() if known.get(name) == data}
+        for name in sorted(changed):
+            place = self.scope.folder / name
+            with workspace.reported(place):
+                if place.is_dir() and not place.is_symlink():
+                    shutil.rmtree(place)
+                elif name not in known:
+                    place.unlink(missing_ok=True)
+            if name in known:
+                workspace.replace(place, known[name])
+            self.warn(f"{name} was changed among kern's files while an agent ran: restored")
+
     @contextlib.contextmanager
     def while_hooks_run(self) -> Iterator[None]:
-        """What they do to the two documents is settled afterwards."""
+        """What they do to the two documents is settled afterwards; kern writes stage files itself
+        meanwhile.
+        """
         before = self.take()
         yield
         for name, known in zip((SPEC, LEARNINGS), before.texts, strict=True):
@@ -58,4 +105,4 @@ class Custody:
             if reconcile.in_conflict(fresh) and not reconcile.in_conflict(known):
                 self.papers.write(name, known)
                 self.warn(f"a hook left conflict marks in {name}: put back; see `git stash list`")
-        self.settle(before, trusted=True)
+        self._settle_papers(before, trusted=True)

@@ -3,7 +3,7 @@ nothing.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from kern import answer, experiment, filters, guard, history, questions, refs, w
 from kern.documents import SPEC, Documents
 from kern.errors import KernError
 from kern.history import Commit
-from kern.pipeline import ATTEMPTS, Answered, Facts, Held, Research, Saved, Stage, Start, Tier, due
+from kern.pipeline import ATTEMPTS, Facts, Held, Research, Saved, Stage, Start, Tier, due
 from kern.refs import StartRef
 from kern.repo import Head, Repo
 from kern.snapshot import Snapshots
@@ -39,11 +39,20 @@ class Situation:
 
 
 class Observer:
-    def __init__(self, repo: Repo, scope: Scope, papers: Documents, snapshots: Snapshots) -> None:
+    def __init__(
+        self,
+        repo: Repo,
+        scope: Scope,
+        papers: Documents,
+        snapshots: Snapshots,
+        own: Callable[[StageFile], bool] = lambda second: False,
+    ) -> None:
+        """`own`: whether a proved stage2.json is what this process wrote."""
         self.repo = repo
         self.scope = scope
         self.papers = papers
         self.snapshots = snapshots
+        self.own = own
         self.witness = Witness(repo, snapshots)
         self._present: set[tuple[str, str]] = set()
 
@@ -59,10 +68,9 @@ class Observer:
         task = parsed.find(key) if key else None
         ours = start if start and start.task == key else None
         attempt = active.attempts + 1 if active else start.attempt if start else 1
-        files = self._files(key, attempt) if key else {}
+        files = self._files(key, attempt, ours) if key else {}
         second = files.get(Stage.IMPLEMENT)
-        base = str(_kern(second).get("base") or "") if second else ""
-        base = base or (ours.base if ours else "")
+        base = _base(second) if second else ours.base if ours else ""
         base = base or str(_kern(files.get(Stage.RESEARCH)).get("base") or "")
         commits = self._since(base, head)
         done = self._done(commits, key) if key and base else self._done_at_tip(head, active)
@@ -79,7 +87,8 @@ class Observer:
             research=_research(files.get(Stage.RESEARCH), task),
             noted=bool(task and task.of(Kind.RESEARCH)),
             saved=_saved(second),
-            answered=_answered(files.get(Stage.COMMIT)),
+            own=second is not None and self.own(second),
+            rejected=rejects(said(files.get(Stage.COMMIT))),
             at_base=not base or base == head.commit,
             attempts=task.spent(ATTEMPTS) if task else 0,
             subtask=bool(task and task.parent is not None),
@@ -111,7 +120,7 @@ class Observer:
         other = next((branch for branch, start in away if start.task in active), "")
         return here, other if not (here and here.task in active) else ""
 
-    def _files(self, key: Key, attempt: int) -> dict[Stage, StageFile]:
+    def _files(self, key: Key, attempt: int, start: StartRef | None) -> dict[Stage, StageFile]:
         """The stage files that count: of this task and, from stage 2 on, of this attempt."""
         found: dict[Stage, StageFile] = {}
         for stage in Stage:
@@ -121,7 +130,7 @@ class Observer:
             if stage is Stage.RESEARCH or _kern(value).get("attempt") == attempt:
                 found[stage] = value
         second = found.get(Stage.IMPLEMENT)
-        if second is not None and not self._there(_kern(second)):
+        if second and not (_counts(second, start, attempt) and self._there(_kern(second))):
             del found[Stage.IMPLEMENT]
             found.pop(Stage.COMMIT, None)
         return found
@@ -203,6 +212,16 @@ def load(scope: Scope, stage: Stage) -> StageFile | None:
     return value if all(map(_ID.fullmatch, ids)) else None
 
 
+def _counts(second: StageFile, start: StartRef | None, attempt: int) -> bool:
+    """Anyone can write the file, and which gates count is read from its start: that must be the
+    start ref's. Where none stands, only what leads to no commit is believed.
+    """
+    if start is None or start.attempt != attempt:
+        return _saved(second) not in (Saved.OPEN, Saved.PROVED)
+    kern = _kern(second)
+    return (kern["start"], kern["base"]) == (start.tree, start.base)
+
+
 def named(value: StageFile) -> Key:
     """The task that a stage file names."""
     kern = _kern(value)
@@ -222,6 +241,12 @@ def _kern(value: StageFile | None) -> Mapping[str, Any]:
     return value["kern"] if value else {}
 
 
+def _base(second: StageFile) -> str:
+    """The commit that its verdict is bound to: HEAD can have moved on since stage 2 began."""
+    onto = str(_kern(second).get("onto"))
+    return onto if _ID.fullmatch(onto) else str(_kern(second)["base"])
+
+
 def trees(value: StageFile) -> tuple[str, str]:
     """The snapshots before and after the stage 2 that the file holds."""
     return str(_kern(value)["start"]), str(_kern(value)["tree"])
@@ -236,6 +261,11 @@ def said(value: StageFile | None) -> str:
     """`.result` of a stage file."""
     text = value.get("result") if value else None
     return text if isinstance(text, str) else ""
+
+
+def rejects(text: str) -> bool:
+    """Whether stage 3 says that the change must not be committed."""
+    return answer.parse(Stage.COMMIT, text).code is answer.Code.REJECT
 
 
 def lesson(value: StageFile) -> str:
@@ -285,10 +315,3 @@ def _saved(value: StageFile | None) -> Saved:
             f"stage2.json holds an unknown outcome: {word}",
             hint='rm "$(kern path)/stage2.json", then run kern again',
         ) from None
-
-
-def _answered(value: StageFile | None) -> Answered:
-    if value is None:
-        return Answered.NONE
-    code = answer.parse(Stage.COMMIT, said(value)).code
-    return Answered.REJECTED if code is answer.Code.REJECT else Answered.ANSWERED

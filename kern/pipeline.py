@@ -5,10 +5,13 @@ There is one way through a task, whether kern was killed or not: each durable st
 facts, and `resume` reads them anew. The order of the steps makes every state in between readable.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 ATTEMPTS = 3  # before the next tier
+TRIES = 2  # of stage 3 in one attempt
+WORDINGS = 3  # the same where a hook refuses the message
 
 
 class Stage(StrEnum):
@@ -86,12 +89,24 @@ class Saved(StrEnum):
     ASKED = "asked"
 
 
-class Answered(StrEnum):
-    """stage3.json of this attempt."""
+class Tried(StrEnum):
+    """What came of one call of stage 3."""
 
-    NONE = "none"
-    ANSWERED = "answered"
-    REJECTED = "rejected"
+    COMMITTED = "its commit is the task's"
+    REJECTED = "it rejected the change"
+    SPOILT = "its commit was taken back for its form"
+    REFUSED = "a hook refused the change"
+    REWORD = "a hook refused the message"
+    NOTHING = "it committed nothing"
+
+
+class Then(StrEnum):
+    """What follows the calls of stage 3."""
+
+    ASK = "stage 3 is asked, or asked once more"
+    LEAVE = "HEAD or the answer says it"
+    COMMIT = "kern commits itself"
+    FAIL = "a failed attempt"
 
 
 class Outcome(StrEnum):
@@ -116,7 +131,8 @@ class Facts:
     research: Research = Research.NONE
     noted: bool = False  # the research note stands in SPEC.md
     saved: Saved = Saved.NONE
-    answered: Answered = Answered.NONE
+    own: bool = False  # it was this very process that proved it
+    rejected: bool = False  # stage3.json of this attempt says so
     at_base: bool = True  # HEAD is the commit that stage 2 began on
     attempts: int = 0  # noted since the last skip
     subtask: bool = False
@@ -137,7 +153,6 @@ class Do(StrEnum):
     RELEASE = "h: decomposed or skipped: keep, put back, write"
     ASK = "h: stage 2 asks a person: keep, put back, note the question"
     COMMIT = "i: stage 3"
-    COMMIT_SELF = "i: stage 3 answered and did not commit: kern commits"
     REJECT = "i: stage 3 rejected: a failed attempt"
     REPROVE = "j: a commit came in between: prove again"
     PROVE = "k: stage 2 has ended: gates and witnesses decide"
@@ -182,12 +197,14 @@ def _in_progress(facts: Facts) -> Do:
             return Do.RELEASE
         case Saved.ASKED:
             return Do.ASK
-        case Saved.PROVED if facts.answered is Answered.REJECTED:
+        case Saved.PROVED if facts.rejected:
             return Do.REJECT
         case Saved.PROVED if not facts.at_base:
             return Do.REPROVE
+        case Saved.PROVED if not facts.own:  # a file says so, and anyone can write a file
+            return Do.PROVE
         case Saved.PROVED:
-            return Do.COMMIT if facts.answered is Answered.NONE else Do.COMMIT_SELF
+            return Do.COMMIT  # also where an earlier one answered without a commit
         case Saved.OPEN:
             return Do.PROVE
         case Saved.NONE:
@@ -229,6 +246,25 @@ def tier(attempts: int, *, subtask: bool, experiment: bool) -> Tier:
     if experiment:
         return Tier.CONCLUDE
     return Tier.SKIP if subtask else Tier.DECOMPOSE
+
+
+def after(tried: Sequence[Tried]) -> Then:
+    """What follows the calls of stage 3 in one attempt: kern commits in its stead only what it was
+    willing to commit.
+    """
+    match tried[-1] if tried else None:
+        case Tried.COMMITTED | Tried.REJECTED:
+            return Then.LEAVE
+        case Tried.REFUSED:  # it would refuse the same again: kern's own commit tells its words
+            return Then.COMMIT
+        case Tried.REWORD if len(tried) < WORDINGS:
+            return Then.ASK
+        case _ if len(tried) < TRIES:
+            return Then.ASK
+        case Tried.NOTHING:
+            return Then.FAIL
+        case _:
+            return Then.COMMIT
 
 
 def skipped(full_failures: int, *, exhausted: bool) -> Outcome:

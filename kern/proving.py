@@ -4,6 +4,7 @@ With a baseline: what was red before the task is not the task's fault.
 """
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from kern import answer, config, guard, index, proof, questions, refs, verdict, workspace
@@ -14,6 +15,7 @@ from kern.config import FILE, Checks, Gate, Settings
 from kern.custody import Custody
 from kern.errors import TransientFault, UsageError
 from kern.events import GateEnded, GateStarted, Sink, Traced
+from kern.fixes import VERDICT
 from kern.gates import Gates
 from kern.keeper import Keeper, some
 from kern.observe import Situation, StageFile, said, trees
@@ -50,6 +52,7 @@ class Prover:
         self.sink = sink
         self._settings: tuple[str, Settings] = "", caller.settings
         self.checked = False  # whether this run has seen the gates on a tree without agent's work
+        self._proved = ""
         self.gates = Gates(repo.root, caller.scope, caller.run, caller.mark, caller.tick)
 
     def settings(self, tree: str) -> Settings:
@@ -294,17 +297,23 @@ class Prover:
     # ---------------------------------------------------------------- the decision
 
     def decide(self, second: StageFile, outcome: str, key: Key, **facts: object) -> None:
-        kern = {**second["kern"], **facts, "outcome": outcome}
-        workspace.save(self.caller.scope, Stage.IMPLEMENT, {**second, "kern": kern})
+        decided = {**second, "kern": {**second["kern"], **facts, "outcome": outcome}}
+        workspace.save(self.caller.scope, Stage.IMPLEMENT, decided)
+        self._proved = json.dumps(decided) if outcome == Saved.PROVED else ""
         self.sink(Traced(f"outcome of {key.text}: {outcome}"))
+
+    def own(self, second: StageFile) -> bool:
+        """Whether the file is word for word what this process wrote as it proved the change: an
+        agent knows all that stands in it, and could have written it and killed kern.
+        """
+        return json.dumps(second) == self._proved
 
     def reprove(self, at: Situation) -> None:
         """Row j: proof is bound to its base; HEAD has moved on by a person's commit."""
         key, _ = opened(at)
         second = at.files[Stage.IMPLEMENT]
-        bound = ("outcome", "proof", "red")
-        kern = {name: value for name, value in second["kern"].items() if name not in bound}
-        kern["base"] = at.head.commit
+        kern = {name: value for name, value in second["kern"].items() if name not in VERDICT}
+        kern["onto"] = at.head.commit
         workspace.save(self.caller.scope, Stage.IMPLEMENT, {**second, "kern": kern})
         self.keeper.warn(
             f"a commit of yours came in before the task's: checked again on top of it: {key.text}"

@@ -12,6 +12,7 @@ from kern import (
     answer,
     documents,
     edit,
+    fixes,
     guard,
     index,
     plain,
@@ -31,7 +32,7 @@ from kern.errors import Interrupted, KernError, TransientFault
 from kern.events import Sink
 from kern.keeper import Keeper
 from kern.observe import Observer, Situation, naming, said
-from kern.pipeline import Do, Role, Stage, Tier, due
+from kern.pipeline import Do, Role, Saved, Stage, Tier, due
 from kern.probing import Prober
 from kern.proving import Prover
 from kern.recovery import Recovery, elsewhere
@@ -65,9 +66,11 @@ class Walk:
         self.sink = sink
         self.papers = documents.of(repo)
         self.snapshots = Snapshots(repo)
-        self.observer = Observer(repo, scope, self.papers, self.snapshots)
+        self.observer = Observer(
+            repo, scope, self.papers, self.snapshots, lambda second: self.prover.own(second)
+        )
         self.keeper = Keeper(repo, self.snapshots, sink)
-        self.custody = Custody(self.papers, self.keeper.warn)
+        self.custody = Custody(self.papers, scope, self.keeper.warn)
         self.recovery = Recovery(repo, scope, self.papers, self.snapshots, self.keeper)
         self.settling = Settling(repo, scope, self.papers, self.keeper, sink)
         self.briefs = Briefs(repo, self.papers, templates)
@@ -122,8 +125,8 @@ class Walk:
                 return self.settling.release(at, exhausted=True)
             case Do.CONCLUDE:
                 return self.conclude(at)
-            case Do.COMMIT | Do.COMMIT_SELF:
-                self.commit(at, ask=do is Do.COMMIT, then=then)
+            case Do.COMMIT:
+                self.commit(at, then)
             case Do.REJECT:
                 self.prover.reject(at)
             case Do.REPROVE:
@@ -282,16 +285,17 @@ class Walk:
 
     # ---------------------------------------------------------------- stage 3
 
-    def commit(self, at: Situation, *, ask: bool, then: Collection[Key] | None = None) -> None:
+    def commit(self, at: Situation, then: Collection[Key] | None) -> None:
         """Step 8: HEAD moves, or the attempt has failed."""
         key, task = opened(at)
-        if ask and then is not None and following(self.papers.spec()[0], key, then):
+        if then is not None and following(self.papers.spec()[0], key, then):
             model = self.briefs.templates[Stage.RESEARCH].model
             self.caller.ahead(Stage.RESEARCH, model, task=key.text)
+        fixed = fixes.watch(self.repo, self.snapshots, self.keeper, self.scope, at)
         with self.custody.while_hooks_run():
-            failed = self.committer.commit(at, task, ask=ask)
+            failed = self.committer.commit(at, task, fixed)
         if failed:
-            self.prover.decide(at.files[Stage.IMPLEMENT], failed, key)
+            self.prover.decide(at.files[Stage.IMPLEMENT], f"{Saved.FAILED}: {failed}", key)
 
     def conclude(self, at: Situation) -> Settled | None:
         """Row m, an experiment that did not work: its lesson is committed, then row c is due. Where

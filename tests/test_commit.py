@@ -1,9 +1,12 @@
 """The task's commit: exactly its change, whatever the agent, the hooks and the person's tree do."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from kern import trace
+from kern.trace import Account
 from tests.conftest import Fake, Git, Inline, Kern
 
 EDIT = {"run": ["sed -i s/seven/SEVEN/ a.txt"], "result": "Shouted.\n\nSUCCESS"}
@@ -159,7 +162,7 @@ TRAILER = "Kern-Task: add a greeting"
 COMMIT = f"git commit -qm theirs -m '{TRAILER}'"
 AMEND = f"git commit -q --amend -m theirs -m '{TRAILER}'"
 OTHERWISE = [
-    ("nothing", ["true"], "a claim", ["git commit -q --dry-run"]),
+    ("nothing", ["true"], "an empty one", [f"git reset -q && {COMMIT} --allow-empty"]),
     ("everything", [f"git add -A && {COMMIT}"], "some paths", [f"git reset -q -- n && {COMMIT}"]),
     ("without SPEC.md", [f"git reset -q -- SPEC.md && {COMMIT}"], "an amend", [AMEND]),
     (
@@ -262,6 +265,55 @@ def test_a_rejected_change_is_a_failed_attempt(
     assert shown(git, f"{ref}:n") == "key\n"
 
 
+WILL_NOT = {
+    "run": ["git commit -q --dry-run"],
+    "result": "Looked at it.\n\nI will not commit a key.",
+}
+
+
+def test_what_stage_3_does_not_commit_is_a_failed_attempt_and_never_kerns_commit(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    leak = {"run": ["echo key > n"], "result": "SUCCESS"}
+    fake.script(implement=[leak, WORK], commit=[WILL_NOT, WILL_NOT, DONE])
+
+    assert inline(1).code == 0
+
+    assert fake.stages == ["research", "implement", *["commit"] * 2, "implement", "commit"]
+    said = "> **Attempt 1:** stage 3 committed nothing, twice: I will not commit a key. (kept: "
+    assert said in spec(repo)
+    assert "nothing was committed" in fake.calls[3]["prompt"]
+    committed(git)
+    assert shown(git, "HEAD:n") == "1\n"
+
+
+def test_a_commit_that_was_taken_back_is_no_leave_for_kern_where_the_next_call_makes_none(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    sweeps = {"run": [f"git add -A && {COMMIT}"], "result": "theirs"}
+    (repo / ".env").write_text("SECRET=1\n")
+    fake.script(implement=[WORK, {**WORK, "run": ["echo 2 > n"]}], commit=[sweeps, WILL_NOT, DONE])
+
+    assert inline(1).code == 0
+
+    assert "stage 3 committed nothing: I will not commit a key." in spec(repo)
+    committed(git)
+    assert shown(git, "HEAD:n") == "2\n"
+
+
+def test_a_stage_3_that_calls_git_wrongly_is_a_failed_attempt(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    """git gives up as it does without an identity; but here it could make a commit."""
+    wrong = {"run": ["git commit -q -F nowhere"], "result": "It fails."}
+    fake.script(implement=[WORK, {**WORK, "run": ["echo 2 > n"]}], commit=[wrong, wrong, DONE])
+
+    assert inline(1).code == 0
+
+    assert "stage 3 committed nothing, twice: It fails." in spec(repo)
+    committed(git)
+
+
 # ---------------------------------------------------------------- hooks
 
 
@@ -276,14 +328,69 @@ def test_a_red_hook_becomes_an_attempt_note(
 
     assert inline(1).code == 0
 
-    assert fake.stages == ["research", "implement", "commit", "commit", "implement", "commit"]
+    assert fake.stages == ["research", "implement", "commit", "implement", "commit"]
     (note,) = (line for line in spec(repo).splitlines() if "**Attempt 1:**" in line)
     assert "hook" in note
     assert "n is bad" in note
-    assert "n is bad" in fake.calls[4]["prompt"]
+    assert "n is bad" in fake.calls[3]["prompt"]
     committed(git)
     assert subjects(git) == ["start", "do the task"]
     assert git("status", "--porcelain") == ""
+
+
+def test_a_hook_that_refuses_the_message_is_heard_once_more(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    hook(repo, "commit-msg", "grep -q ^feat: \"$1\" || { echo 'say feat:' >&2; exit 1; }")
+    feat = {"run": [f"git commit -qm 'feat: mine' -m '{TRAILER}'"], "result": "feat: mine"}
+    refused = {**DONE, "result": "The hook says: say feat:"}
+    fake.script(implement=[WORK], commit=[refused, feat])
+
+    assert inline(1).code == 0
+
+    assert fake.stages == ["research", "implement", "commit", "commit"]
+    assert "the commit-msg hook refused it" in fake.calls[3]["prompt"]
+    assert "say feat:" in fake.calls[3]["prompt"]
+    committed(git)
+    assert subjects(git) == ["start", "feat: mine"]
+
+
+def test_what_git_tells_of_a_commit() -> None:
+    def event(sid: str, event: str, **more: object) -> str:
+        return json.dumps({"sid": sid, "event": event, **more})
+
+    def ran(sid: str, code: int, **hooks: int) -> list[str]:
+        lines = [event(sid, "cmd_name", name="commit")]
+        for number, (name, ended) in enumerate(hooks.items()):
+            name = name.replace("_", "-")
+            lines += [
+                event(sid, "child_start", child_class="hook", hook_name=name, child_id=number),
+                event(sid, "child_exit", child_id=number, code=ended),
+            ]
+        return [*lines, event(sid, "exit", code=code)]
+
+    hooks = ["pre-commit", "commit-msg"]
+    both = {"pre_commit": 0, "commit_msg": 0}
+    told = {
+        "nothing": ([], Account()),
+        "a good one": (ran("1", 0, **both), Account()),
+        "past the hooks": (ran("1", 0), Account(skipped="pre-commit")),
+        "refused": (ran("1", 1, pre_commit=1), Account(refused="pre-commit")),
+        "its message": (ran("1", 1, pre_commit=0, commit_msg=3), Account(refused="commit-msg")),
+        "then good": (ran("1", 1, pre_commit=1) + ran("2", 0, **both), Account()),
+        "good, then refused": (
+            ran("1", 0, **both) + ran("2", 1, pre_commit=1),
+            Account(refused="pre-commit"),
+        ),
+        "no signature": (ran("1", 128, **both), Account(gave_up=True)),
+        "a wrong flag": (ran("1", 129), Account()),
+        "nothing staged": (ran("1", 1, pre_commit=0), Account()),
+        "a hook that ends badly afterwards": (ran("1", 0, **both, post_commit=1), Account()),
+        "one in a hook": (ran("1/2", 1, pre_commit=1), Account()),
+        "torn": (["{", "[]", '{"sid": 1}'], Account()),
+    }
+    for what, (lines, expected) in told.items():
+        assert trace.read(lines, hooks) == expected, what
 
 
 def test_a_commit_past_the_hooks_is_undone(
@@ -389,7 +496,7 @@ def test_an_untracked_spec_md_comes_in_with_the_first_commit(
 # ---------------------------------------------------------------- kern's own commit fails
 
 
-def test_a_failing_signature_stops_the_run_and_the_next_one_only_commits(
+def test_a_failing_signature_stops_the_run_and_the_next_one_asks_stage_3_anew(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
     git("config", "commit.gpgSign", "true")
@@ -408,11 +515,11 @@ def test_a_failing_signature_stops_the_run_and_the_next_one_only_commits(
     assert "Attempt" not in spec(repo)
 
     git("config", "commit.gpgSign", "false")
-    calls = fake.stages
+    assert fake.stages == ["research", "implement", "commit", "commit"]
     resumed = inline(1)
 
     assert resumed.code == 0
-    assert fake.stages == calls == ["research", "implement", "commit", "commit"]
+    assert fake.stages[4:] == ["commit"]
     committed(git)
     assert paths(git) == {"m", "n", "SPEC.md"}
     assert git("status", "--porcelain") == " M own.txt"

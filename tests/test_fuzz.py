@@ -465,7 +465,7 @@ def test_stage_files_refs_and_marks_of_any_content_are_read_or_passed_over(
         )
         refs.said(text)
         line = dump({"event": "exit", "sid": "1", "code": 0})
-        trace.skipped_hook(decode(damaged(line, chance)).splitlines(), ["pre-commit"])
+        trace.read(decode(damaged(line, chance)).splitlines(), ["pre-commit"])
         claude.version(decode(damaged(b"2.1.3 (Claude Code)", chance)))
         scope.lock.mkdir(exist_ok=True)
         (scope.lock / "pid").write_bytes(damaged(b"4711\nhost\n", chance))

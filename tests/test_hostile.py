@@ -247,7 +247,9 @@ def test_no_text_changes_a_flag_a_marker_or_what_is_committed(
             {"run": ["echo half > half"], "result": f"{orders}\nFAILED: {ORDERS}"},
             {"run": files, "result": f"{ORDERS}\n\n## Learned\n{LESSON}\n\nSUCCESS"},
         ],
-        commit=[{"result": orders}],
+        commit=[
+            {"run": ["git commit -qm x", "git commit -q --allow-empty -m y"], "result": orders}
+        ],
     )
 
     heard = inline(1)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kern.agents.claude_stream import act as act
-from kern.agents.claude_stream import blocks, denied, number, tokens, whole
+from kern.agents.claude_stream import blocks, content, denied, number, tokens, whole
 from kern.agents.reply import Ended, Fault, Grade, Reply
 from kern.pipeline import Aide, Role, Stage
 
@@ -74,6 +74,7 @@ _RULES: dict[Role, tuple[str, ...]] = {
     Aide.JUDGE: _SEALED,
     Aide.PLANNER: _SEALED,
 }
+_COMPLAINT = 4000  # characters
 _READERS = (Stage.RESEARCH, Aide.JUDGE, Aide.PLANNER)
 
 
@@ -136,6 +137,7 @@ def read(seen: Iterable[Mapping[str, Any]], stage: Role) -> Reply | None:
     errors: list[str] = []
     refused: list[str] = []
     used: dict[str, str] = {}
+    complaint = ""
     resets_at: int | None = None
     rejected = False
     for value in seen:
@@ -154,6 +156,7 @@ def read(seen: Iterable[Mapping[str, Any]], stage: Role) -> Reply | None:
                 for block in blocks(value):
                     if block.get("type") == "tool_result" and block.get("is_error"):
                         used.pop(str(block.get("tool_use_id")), None)
+                        complaint = content(block)[-_COMPLAINT:]
             case "rate_limit_event":
                 info = value.get("rate_limit_info")
                 if isinstance(info, dict) and info.get("status") == "rejected":
@@ -177,6 +180,7 @@ def read(seen: Iterable[Mapping[str, Any]], stage: Role) -> Reply | None:
         version=version,
         denied=tuple(dict.fromkeys(refused)),
         wrote=tuple(dict.fromkeys(used.values())) if stage in _READERS else (),
+        complaint=complaint,
         errors=tuple(errors),
         resets_at=resets_at,
     )

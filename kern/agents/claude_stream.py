@@ -46,6 +46,14 @@ def blocks(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     )
 
 
+def content(block: Mapping[str, Any]) -> str:
+    """The text of a tool's result: a string, or a list of parts."""
+    found = block.get("content")
+    parts = found if isinstance(found, list) else [{"text": found}]
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
 def denied(value: Mapping[str, Any]) -> list[str]:
     """`Write: a.txt`: the refused calls that a result lists."""
     denials = value.get("permission_denials")

@@ -26,6 +26,7 @@ class Reply:
     tokens: Mapping[str, int] = field(default_factory=dict)  # by kind
     version: str = ""
     denied: tuple[str, ...] = ()  # tools that were refused
+    complaint: str = ""  # what the last tool call that failed said, the end of it
     wrote: tuple[str, ...] = ()  # tools that ran although the stage does not offer them
     errors: tuple[str, ...] = ()  # typed words of the dialect
     resets_at: int | None = None  # epoch seconds, of a usage limit

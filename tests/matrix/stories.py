@@ -1,6 +1,6 @@
 """What can happen to one task: a script for the agent, and how to tell that the story is over."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 Step = dict[str, Any]
@@ -18,9 +18,13 @@ FAIL_AGAIN = [{**FAILS, "run": [*WORK, f"echo {n} > try.txt"]} for n in range(3)
 BREAKS = {"run": ["echo broken >> work.txt"], "result": DONE}
 CHECKS = "[gates]\ncheck = 'cat work.txt 2>/dev/null; ! grep -qs broken work.txt'\n"
 SPLITS = {"result": "## Subtasks\n- [ ] one half\n- [ ] other half\n\nDECOMPOSED"}
-IDLE = {"result": "I looked at it"}
 COMMITS: Step = {"commit": True, "result": "committed"}
 SWEEPS = {"run": ["git add --all", "git commit -qm 'sweep up'"], "result": "committed"}
+# Once there is something else to commit it does: a call more or less changes nothing in that.
+WILL_NOT = {
+    "run": ["test ! -e other.txt || git commit -qm 'do the task' -m 'Kern-Task: add a greeting'"],
+    "result": "I looked at it",
+}
 REJECTS = {"result": "REJECT: it holds a password"}
 THERE = {"result": "NO_TASK: it is there already"}
 NEXT = {"result": "NO_TASK: the next one"}  # ends a story in which no commit does
@@ -46,9 +50,6 @@ class Story:
     spec: str = TASK
     hook: str = ""  # the repository's pre-commit
     settings: str = ""  # its kern.toml
-    # Another end that is right as well: where stage 3's answer is saved and its commit was none,
-    # the next kern asks nobody and commits itself.
-    or_else: dict[str, list[Step]] = field(default_factory=dict)
     own: tuple[str, ...] = ()  # the steps that no earlier story has
 
     def steps(self, stage: str) -> list[Step]:
@@ -101,7 +102,7 @@ STORIES = {
         own=("ASK_FIRST",),
     ),
     "kern commits": Story(
-        {"implement": [WORKS], "commit": [IDLE]},
+        {"implement": [WORKS], "commit": [SWEEPS]},
         "research implement commit commit",
         commits="add a greeting",
         own=("COMMIT",),
@@ -109,7 +110,11 @@ STORIES = {
     "taken back": Story(
         {"implement": [WORKS], "commit": [SWEEPS, COMMITS]},
         "research implement commit commit",
-        or_else={"commit": [IDLE]},
+        own=("COMMIT",),
+    ),
+    "no commit": Story(
+        {"implement": [WORKS, OTHER], "commit": [WILL_NOT]},
+        "research implement commit commit implement commit",
         own=("COMMIT",),
     ),
     "rejected": Story(
@@ -131,7 +136,7 @@ STORIES = {
     ),
     "hook refuses": Story(
         {"implement": [WORKS, OTHER]},
-        "research implement commit commit implement commit",
+        "research implement commit implement commit",
         hook=REFUSES,
         own=("COMMIT", "BOOK"),
     ),

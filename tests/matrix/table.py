@@ -71,7 +71,7 @@ def _label(row: Row) -> str:
 
 
 def _weight(letter: str) -> int:
-    return " -.ak!".index(letter)
+    return " -.a!".index(letter)
 
 
 def _line(label: str, left: int, cells: Iterable[str], widths: Iterable[int]) -> str:

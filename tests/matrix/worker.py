@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,11 @@ from typing import Any
 from kern import process
 from tests.crashing_kern import become_kern, play
 from tests.matrix import judging
-from tests.matrix.cases import AGAIN, BAD, BEFORE, ELSE, OK, ON, WHAT, Case
+from tests.matrix.cases import AGAIN, BAD, BEFORE, OK, ON, WHAT, Case
 from tests.matrix.judging import Ran, Told
 from tests.matrix.parked import FAULTS, SIGNALS, Parked
 from tests.matrix.place import STAGES, Place, copy
-from tests.matrix.stories import MAIN, STORIES, Story
+from tests.matrix.stories import MAIN, STORIES
 from tests.writes import Kind
 
 MOST_RUNS = 5
@@ -94,14 +94,8 @@ class Telling:
         self.parking = folder / "parked"
         self.known: dict[str, tuple[str, list[str]]] = {}
         self.writes: list[str] = []
-        self.ends = [self._undisturbed(self.story)]
-        if self.story.or_else:
-            other = replace(self.story, agent={**self.story.agent, **self.story.or_else})
-            self.ends.append(self._undisturbed(other))
-
-    def _undisturbed(self, story: Story) -> Told:
-        self.place.furnish(story)
-        return self._to_the_end()
+        self.place.furnish(self.story)
+        self.end = self._to_the_end()
 
     def _to_the_end(self) -> Told:
         runs: list[Ran] = []
@@ -118,7 +112,7 @@ class Telling:
         self, what: Sequence[str], own: Sequence[str], known: Collection[tuple[str, str]]
     ) -> Iterator[Case]:
         """`what` at each write, `own` only where (step, name) is not known from another story."""
-        if problems := judging.of_the_telling(self.story, self.ends[0]):
+        if problems := judging.of_the_telling(self.story, self.end):
             yield Case(self.name, "END", "of the undisturbed kern", WHAT[0], BAD, problems)
             return
         self.place.furnish(self.story)
@@ -138,7 +132,7 @@ class Telling:
                 shutil.rmtree(self.place.folder)
             os.rename(self.parking, self.place.folder)
         # Where this differs, stopping was no standing still.
-        if problems := judging.of_the_story(self._to_the_end(), self.ends[0], (), ""):
+        if problems := judging.of_the_story(self._to_the_end(), self.end, (), ""):
             yield Case(self.name, "END", "of the parked kern", WHAT[0], BAD, problems)
 
     def _happens(self, steered: Steered, stop: Stop, what: str) -> tuple[str, list[str]]:
@@ -159,7 +153,7 @@ class Telling:
         )
         place.script(self.story.agent)
         ran = Ran(code, err.read_text())
-        went_on, problems = judging.of_the_end(what, ran, self.ends[0].runs[0])
+        went_on, problems = judging.of_the_end(what, ran, self.end.runs[0])
         if what != "SIGKILL":
             problems += judging.alive(place)
         state = place.fingerprint()
@@ -190,14 +184,13 @@ class Telling:
         os.utime(self.place.root / "SPEC.md")
         before = self.place.calls
         told = self._to_the_end()
-        again = bool(forgotten) and told.calls[len(before) : len(before) + 1] == [forgotten]
-        tries = [judging.of_the_story(told, end, before, forgotten) for end in self.ends]
+        asked = told.calls[len(before) : len(before) + 1]
+        again = asked == [forgotten] or asked == before[-1:] == ["commit"]
+        problems += judging.of_the_story(told, self.end, before, forgotten)
         problems += judging.alive(self.place)
         if half and not self.place.kept(HALF):
             problems.append("what an agent had done when it was ended is lost")
-        if tries[0] and not tries[-1]:
-            return ELSE, problems
-        return AGAIN if again else OK, problems + tries[0]
+        return AGAIN if again else OK, problems
 
     def relentless(self) -> tuple[int, list[str]]:
         """Each kern dies after its first, its second or its third write."""
@@ -208,7 +201,7 @@ class Telling:
             if deaths == MOST_DEATHS:
                 return deaths, ["it makes no headway"]
         told = Told(self.place.portrait(), self.place.calls, [ran])
-        return deaths, judging.of_the_story(told, self.ends[0], (), "")
+        return deaths, judging.of_the_story(told, self.end, (), "")
 
 
 @cache

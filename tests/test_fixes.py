@@ -1,0 +1,119 @@
+"""What commit hooks change in the task's files is the task's; a message that they refuse costs no
+work.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from kern import fixes
+from kern.repo import Change, Entry
+from tests.conftest import Fake, Git, Inline
+from tests.test_commit import WORK, committed, hook, shown, spec, subjects
+
+FORMATS = 'git show :n | grep -q 1 || exit 0; sed -i s/1/one/ n; echo "n was formatted"; exit 1'
+DONE = {"commit": True, "result": "committed"}
+
+
+def test_a_hook_that_formats_the_tasks_files_is_taken_in_and_the_gates_run_on_the_result(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    (repo / "kern.toml").write_text("[gates]\nsee = 'cat n >> .git/seen; true'\n")
+    git("add", "kern.toml")
+    git("commit", "--quiet", "--amend", "--no-edit")
+    hook(repo, "pre-commit", FORMATS)
+    (repo / "own.txt").write_text("mine, not committed\n")
+    fake.script(implement=[WORK])
+
+    told = inline(1)
+
+    assert told.code == 0
+    assert fake.stages == ["research", "implement", "commit", "commit"]
+    committed(git)
+    assert shown(git, "HEAD:n") == "one\n"
+    assert (repo / ".git" / "seen").read_text() == "1\none\n"
+    assert "**Attempt" not in spec(repo)
+    assert git("status", "--porcelain") == " M own.txt"
+    assert "a commit hook changed n" in told.err
+
+
+def test_a_formatted_change_that_a_gate_refuses_is_an_attempt(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    (repo / "kern.toml").write_text("[gates]\nplain = '! grep -qs one n'\n")
+    git("add", "kern.toml")
+    git("commit", "--quiet", "--amend", "--no-edit")
+    hook(repo, "pre-commit", FORMATS)
+    fake.script(implement=[WORK, {"run": ["echo 2 > n"], "result": "SUCCESS"}])
+
+    assert inline(1).code == 0
+
+    assert fake.stages == ["research", "implement", "commit", "implement", "commit"]
+    assert "**Attempt 1:** gate plain is red" in spec(repo)
+    committed(git)
+
+
+@pytest.mark.parametrize(
+    "script",
+    {
+        "it is never content": "echo more >> n; exit 1",
+        "it changes what is not the task's": f"echo x >> own.txt; {FORMATS}",
+    }.values(),
+)
+def test_a_hook_that_goes_on_or_goes_too_far_is_an_attempt(
+    repo: Path, git: Git, fake: Fake, inline: Inline, script: str
+) -> None:
+    hook(repo, "pre-commit", f"test -e .git/quiet && exit 0; {script}")
+    fake.script(implement=[WORK, {"run": ["touch .git/quiet", "echo 2 > n"], "result": "SUCCESS"}])
+
+    assert inline(1).code == 0
+
+    assert fake.stages.count("implement") == 2
+    assert fake.stages.count("commit") <= 2 + fixes.MOST
+    assert "**Attempt 1:** the pre-commit hook refused" in spec(repo)
+    committed(git)
+    assert shown(git, "HEAD:n") == "2\n"
+
+
+def test_a_refused_message_costs_no_second_stage_2_and_the_next_run_resumes_at_the_commit(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    hook(repo, "commit-msg", "test -e .git/quiet || { echo 'no ticket' >&2; exit 1; }")
+    fake.script(implement=[WORK])
+
+    told = inline(1)
+
+    assert told.code == 1
+    assert fake.stages == ["research", "implement", "commit", "commit", "commit"]
+    assert "the commit-msg hook refused: no ticket" in told.err
+    assert "3_commit.md" in told.err
+    assert (repo / "n").read_text() == "1\n"
+    assert spec(repo).startswith("- [~] ")
+    assert "**Attempt" not in spec(repo)
+
+    (repo / ".git" / "quiet").touch()
+
+    assert inline(1).code == 0
+
+    assert fake.stages.count("implement") == 1
+    committed(git)
+    assert subjects(git) == ["start", "do the task"]
+
+
+ONE, TWO = Entry("100644", "1" * 40), Entry("100644", "2" * 40)
+MADE: dict[str, Change] = {"n": (None, ONE), "gone": (ONE, None)}
+
+
+def test_only_a_change_of_the_tasks_own_files_as_it_left_them_is_taken_in() -> None:
+    cases: list[tuple[dict[str, Change], int, bool]] = [
+        ({"n": (ONE, TWO)}, 0, True),
+        ({"n": (ONE, None)}, 0, True),
+        ({"gone": (None, TWO)}, 1, True),
+        ({}, 0, False),
+        ({"n": (ONE, TWO)}, fixes.MOST, False),
+        ({"n": (ONE, TWO), "own": (ONE, TWO)}, 0, False),
+        ({"own": (ONE, TWO)}, 0, False),
+        ({"n": (TWO, ONE)}, 0, False),  # a person had gone on in it
+    ]
+    for hooks, times, expected in cases:
+        assert fixes.sound(MADE, hooks, times) is expected, hooks
