@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kern import answer, edit, history, index, plain, process, trace, workspace
+from kern import answer, edit, history, ignoring, index, plain, process, trace, workspace
 from kern.briefs import Briefs
 from kern.documents import LEARNINGS, SPEC, Documents, encode
 from kern.errors import Asked, KernError, LimitReached, TransientFault
 from kern.events import Sink, Warned
-from kern.keeper import some
 from kern.observe import Situation, StageFile, day, lesson, said, trees
 from kern.pipeline import Saved, Stage
+from kern.plain import some
 from kern.repo import Entry, Head, Repo
 from kern.spec import Task
 from kern.stages import Caller, Said
@@ -88,7 +88,7 @@ class Committer:
         now.
         """
         papers: dict[str, Entry | None] = {}
-        ignored = self.repo.ignored(SPEC, LEARNINGS)
+        ignored = ignoring.ignored(self.repo, SPEC, LEARNINGS)
         if SPEC not in ignored:
             text, parsed = self.papers.spec()
             fresh = parsed.find(task.key)

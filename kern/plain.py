@@ -3,6 +3,7 @@ in words. Decides nothing about their meaning.
 """
 
 import re
+from collections.abc import Sequence
 
 # C0 and C1 controls but tab and newline, and the characters that reorder or hide text.
 UNSAFE = re.compile(
@@ -34,3 +35,9 @@ def span(seconds: float) -> str:
 
 def count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def some(names: Sequence[str]) -> str:
+    """A few names for a message."""
+    shown = ", ".join(line(name, 80) for name in names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
