@@ -42,16 +42,12 @@ class Layout:
 
 def packed(found: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
     """Permissions as few: the usual ones of each kind, and the paths that have others."""
-    kinds: dict[str, Counter[int]] = {}
-    for mode in found.values():
-        kinds.setdefault(kind(mode), Counter())[stat.S_IMODE(mode)] += 1
-    usual = {name: count.most_common(1)[0][0] for name, count in kinds.items()}
-    others = {
-        path: stat.S_IMODE(mode)
-        for path, mode in found.items()
-        if stat.S_IMODE(mode) != usual[kind(mode)]
-    }
-    return usual, others
+    common: dict[str, int] = {}
+    for mode, _ in Counter(found.values()).most_common():
+        common.setdefault(kind(mode), mode)
+    plain = {*common.values()}
+    others = {path: stat.S_IMODE(mode) for path, mode in found.items() if mode not in plain}
+    return {name: stat.S_IMODE(mode) for name, mode in common.items()}, others
 
 
 def kind(mode: int) -> str:
@@ -79,7 +75,7 @@ class Layouts:
 
     def remember(self, tree: str, *, durable: bool = True) -> None:
         """Of the working tree as it is now. `durable`: a later run needs it too."""
-        self._known[tree], _ = self.scan(tree)
+        self._known[tree] = self._scan(tree).found()
         if durable:
             standing = {start.tree for _, start in refs.starts(self.repo)}
             kept = {name: one for name, one in self._saved().items() if name in standing}
@@ -95,23 +91,28 @@ class Layouts:
 
     # ------------------------------------------------------------ the disk
 
-    def scan(self, tree: str, before: Layout | None = None) -> tuple[Layout, dict[str, int]]:
-        """The layout now, by the files and the ignore rules of the tree; and the permissions of all
-        that is there. `before`: what was closed since is opened to be read.
+    def repositories(self, tree: str, before: Layout) -> Layout:
+        """The layout now, without permissions of files."""
+        return self._scan(tree, before, files=False).found()
+
+    def _scan(self, tree: str, before: Layout | None = None, *, files: bool = True) -> "_Look":
+        """By the files and the ignore rules of the tree. `before`: what was closed since is opened
+        to be read.
         """
-        look = _Look(self.repo, self.repo.entries(tree), before)
+        look = _Look(self.repo, self.snapshots.entries(tree), before, files=files)
         while look.todo:
             while look.todo:
                 look.into(look.todo.pop())
             look.decide(self.snapshots.ignored_by(tree, look.unsure))
-        return look.found(), look.modes
+        return look
 
     def put_right(self, tree: str, before: Layout, but: Collection[str]) -> list[str]:
         """As it was before, `but` for some paths, and for repositories; what was removed. None of
         it holds anything that could be lost.
         """
-        root, entries = self.repo.root, self.repo.entries(tree)
-        now, modes = self.scan(tree, before)
+        root, entries = self.repo.root, self.snapshots.entries(tree)
+        look = self._scan(tree, before)
+        now = look.found()
         gone = sorted({*now.special} - {*before.special})
         for path in gone:
             with contextlib.suppress(OSError):
@@ -126,7 +127,7 @@ class Layouts:
             with contextlib.suppress(OSError):  # a file stands there, as yet
                 os.makedirs(root / path, exist_ok=True)
         known = {*above(entries), *before.folders}
-        for path in sorted({*modes, *before.modes} - {*but}, reverse=True):
+        for path in sorted({*look.modes, *before.modes} - {*but}, reverse=True):
             with contextlib.suppress(OSError):
                 now_has = os.lstat(root / path).st_mode
                 same = path in known if stat.S_ISDIR(now_has) else _is(entries.get(path), now_has)
@@ -153,8 +154,12 @@ def above(paths: Iterable[str]) -> set[str]:
 class _Look:
     """One walk over the folders that git does not ignore."""
 
-    def __init__(self, repo: Repo, entries: Mapping[str, Entry], before: Layout | None) -> None:
+    def __init__(
+        self, repo: Repo, entries: Mapping[str, Entry], before: Layout | None, *, files: bool
+    ) -> None:
+        """`files`: look at their permissions as well."""
         self.repo = repo
+        self.files = files
         self.entries = entries
         self.before = before
         self.above = above(entries)
@@ -181,15 +186,18 @@ class _Look:
             if folder not in self.above:
                 self.folders.discard(folder)
                 return
+        above = f"{folder}/" if folder else ""
         for name, entry in found.items():
-            with contextlib.suppress(OSError):
-                self._one(f"{folder}/{name}" if folder else name, entry)
+            if folder or not (left_out(name) or left_out(f"{name}/")):
+                with contextlib.suppress(OSError):
+                    self._one(above + name, entry)
 
     def _one(self, path: str, entry: os.DirEntry[str]) -> None:
-        if left_out(f"{path}/") or entry.is_symlink():
-            return
         stored = self.entries.get(path)
-        if entry.is_dir():
+        if entry.is_file(follow_symlinks=False):
+            if stored and self.files:
+                self.modes[path] = entry.stat(follow_symlinks=False).st_mode
+        elif entry.is_dir(follow_symlinks=False):
             if stored and stored.mode == SUBMODULE and os.path.lexists(f"{entry.path}/.git"):
                 self._repository(path)
                 self._uncommitted(path)
@@ -197,10 +205,8 @@ class _Look:
                 self.todo.append(path)
             else:
                 self.unsure.append(f"{path}/")
-        elif not entry.is_file():
+        elif not entry.is_symlink():
             self.unsure.append(path)
-        elif stored:
-            self.modes[path] = entry.stat(follow_symlinks=False).st_mode
 
     def _repository(self, path: str) -> None:
         inner = submodules.at(self.repo.root, path)

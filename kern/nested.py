@@ -36,7 +36,7 @@ class Nested:
         before = self.layouts.of(start.tree)
         if before is None:
             return ""
-        now, _ = self.layouts.scan(start.tree, before)
+        now = self.layouts.repositories(start.tree, before)
         new = now.repositories.keys() - before.repositories.keys()
         linked = new & self.snapshots.submodules() if new else set()
         told = []
@@ -95,7 +95,8 @@ class Nested:
         before = self.layouts.of(tree)
         if before is None:
             return
-        new = self.layouts.scan(tree, before)[0].repositories.keys() - before.repositories.keys()
+        now = self.layouts.repositories(tree, before)
+        new = now.repositories.keys() - before.repositories.keys()
         if new and hidden_by:
             folders = {f"{path}/" for path in new}
             new = {path.rstrip("/") for path in self.snapshots.ignored_by(hidden_by, folders)}
@@ -141,7 +142,9 @@ class Nested:
         where it is.
         """
         before = self.layouts.of(tree)
-        stood = bool(before and path in before.folders) or path in above(self.repo.entries(tree))
+        stood = bool(before and path in before.folders) or path in above(
+            self.snapshots.entries(tree)
+        )
         homes = {git_dir for git_dir, _ in before.repositories.values()} if before else set()
         inner = submodules.at(self.repo.root, path)
         if inner and str(inner.git_dir) not in homes:

@@ -194,6 +194,10 @@ class Snapshots:
             hint="settle it, then run kern again: it resumes",
         )
 
+    def entries(self, tree: str) -> Mapping[str, Entry]:
+        """Path to entry; of the last one taken they are known."""
+        return self._last[0] if self._last and self._last[1] == tree else self.repo.entries(tree)
+
     # ------------------------------------------------------------ ignore rules
 
     def _rules_of(self, tree: str) -> dict[str, Entry]:
