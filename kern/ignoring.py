@@ -18,6 +18,11 @@ def ignored(repo: Repo, *paths: str) -> set[str]:
     return _asked(repo, paths)
 
 
+def by_rules(repo: Repo, paths: Collection[str]) -> set[str]:
+    """Those that the rules on the disk would hide if they were not tracked."""
+    return _asked(repo, paths, "--no-index")
+
+
 def untracked(repo: Repo) -> list[str]:
     """All files that git does not track, whatever hides them; no nested repositories."""
     paths = _listed(repo)
@@ -57,11 +62,13 @@ def hidden_by(repo: Repo, rules: Mapping[str, Entry], paths: Collection[str]) ->
 
 def _asked(
     repo: Repo,
-    paths: Iterable[str],
+    paths: Collection[str],
     *how: str,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> set[str]:
+    if not paths:
+        return set()
     argv = ("check-ignore", "-z", "--stdin", *how)
     given = os.fsencode("\0".join(f"./{path}" for path in paths))  # else `:` begins a pathspec
     code, out, err = repo.run(*argv, given=given, env=env, cwd=cwd)

@@ -6,7 +6,7 @@ import itertools
 import os
 import shlex
 import stat
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 from kern import ignoring, refs, restore, submodules, workspace
 from kern.layout import Layouts, above
@@ -39,8 +39,11 @@ class Nested:
         now = self.layouts.repositories(start.tree, before)
         new = now.repositories.keys() - before.repositories.keys()
         linked = new & self.snapshots.submodules() if new else set()
+        strays = {f"{path}/" for path in new - linked}
         told = []
-        for path in sorted(new - linked - self._ignored(new)):
+        # What its own rules hide is a build's, say, and comes into no commit.
+        for folder in sorted(strays - ignoring.by_rules(self.repo, strays)):
+            path = folder.rstrip("/")
             where = self._aside(path, start.tree, start.task, str(start.attempt))
             told.append(
                 f"it made a repository of its own in {path}/: moved to {where}; use plain files or "
@@ -131,11 +134,6 @@ class Nested:
                 home = before.repositories.get(path) if before else None
                 if said := submodules.put_back(self.repo, path, entry.blob, *(home or ("", ""))):
                     self.warn(f"submodule {path}: {said}")
-
-    def _ignored(self, paths: Collection[str]) -> set[str]:
-        """By the rules on the disk: a build's, say."""
-        found = ignoring.ignored(self.repo, *(f"{path}/" for path in paths)) if paths else ()
-        return {path.rstrip("/") for path in found}
 
     def _aside(self, path: str, tree: str, key: Key, name: str) -> str:
         """Move a repository out of the tree; of a folder that was there before, `.git` alone. Says

@@ -44,7 +44,7 @@ def replaced(root: Path, path: str) -> bool:
     """Whether plain files stand in the place of the submodule."""
     folder = root / path
     try:
-        return not os.path.lexists(folder / ".git") and any(os.scandir(folder))
+        return not os.path.lexists(folder / ".git") and bool(os.listdir(folder))
     except OSError:
         return False
 
@@ -137,7 +137,7 @@ def put_back(repo: Repo, path: str, sha: str, git_dir: str, branch: str) -> str:
             place = Path(git_dir)
             if not (place / "HEAD").is_file():
                 return "not restored: its repository is gone"
-            if any(os.scandir(folder)):
+            if os.listdir(folder):
                 return "not restored: other files stand in its place"
             (folder / ".git").write_text(f"gitdir: {os.path.relpath(place, folder)}\n")
         except OSError as exc:
