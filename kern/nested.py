@@ -150,7 +150,7 @@ class Nested:
         source = f"{path}/.git" if stood else path
         for number in itertools.count():
             folder = f"{refs.slug(key)}-{name.split('-')[0]}" + (f"+{number}" if number else "")
-            target = self.repo.git_dir / "kern" / "aside" / folder / source
+            target = restore.aside_in(self.repo) / folder / source
             if not os.path.lexists(target):
                 break
         restore.aside(self.repo.root / source, target)

@@ -157,6 +157,11 @@ def _move(new: Path, place: Path) -> None:
         shutil.move(new, place)
 
 
+def aside_in(repo: Repo) -> Path:
+    """Where lies what was moved out of the working tree."""
+    return repo.git_dir / "kern" / "aside"
+
+
 def aside(source: Path, target: Path) -> None:
     """Move a file or folder to where nothing is."""
     try:

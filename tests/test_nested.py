@@ -267,6 +267,11 @@ def test_what_a_killed_stage_2_left_is_moved_aside_by_the_next_kern(
     assert (repo / "notes" / "mine.txt").read_text() == "mine\n"
     assert not (repo / "notes" / ".git").exists()
     assert not (repo / "tool").exists()
+    aside = repo / ".git" / "kern" / "aside"
+    assert "moved aside" not in kern("clean", "--older", "1d").err
+    assert [*aside.iterdir()]
+    assert ", 1 folder moved aside" in kern("clean", "--older", "0d").err
+    assert not [*aside.iterdir()]
 
 
 # ---------------------------------------------------------------- as values
