@@ -19,6 +19,7 @@ from kern import (
     questions,
     refs,
     repo,
+    restore,
     workspace,
 )
 from kern.config import FILE
@@ -119,7 +120,7 @@ def _asked(asked: Question) -> str:
 
 
 def clean(folder: Path, older: str) -> None:
-    """History and kept attempts older than, say, `30d` or `12h`."""
+    """History, kept attempts and what was moved aside, older than, say, `30d` or `12h`."""
     match = re.fullmatch(r"(\d{1,6})([dh]?)", older)
     if match is None:
         raise UsageError(
@@ -129,12 +130,14 @@ def clean(folder: Path, older: str) -> None:
     found = repo.open_at(folder)
     scope = workspace.scope(found.root, found.head().name)
     with lock.hold(scope, found.git_dir):
-        walks = workspace.forget_history(scope, before)
+        walks = workspace.forget(scope.folder / "history", before)
         old = [ref for ref, when in refs.kept(found) if when < before]
         for ref in old:
             refs.delete(found, ref)
+        aside = workspace.forget(restore.aside_in(found), before)
     attempts = plain.count(len(old), "kept attempt")
-    print(f"deleted: {plain.count(walks, 'walk')} of history, {attempts}", file=sys.stderr)
+    more = f", {plain.count(aside, 'folder')} moved aside" if aside else ""
+    print(f"deleted: {plain.count(walks, 'walk')} of history, {attempts}{more}", file=sys.stderr)
 
 
 def update() -> int:

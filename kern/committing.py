@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kern import edit, history, index, plain, process, trace
+from kern import edit, history, ignoring, index, plain, process, trace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.documents import LEARNINGS, SPEC, Documents, encode
 from kern.errors import Asked, KernError, LimitReached, TransientFault
 from kern.events import Sink, Warned
-from kern.keeper import some
 from kern.observe import Situation, StageFile, day, lesson, rejects, said, trees
 from kern.pipeline import Stage, Then, Tried, after
+from kern.plain import some
 from kern.repo import Entry, Head, Repo
 from kern.spec import Task
 from kern.stages import Caller, Said
@@ -132,7 +132,7 @@ class Committer:
         now.
         """
         papers: dict[str, Entry | None] = {}
-        ignored = self.repo.ignored(SPEC, LEARNINGS)
+        ignored = ignoring.ignored(self.repo, SPEC, LEARNINGS)
         if SPEC not in ignored:
             text, parsed = self.papers.spec()
             fresh = parsed.find(task.key)

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from kern import choice, process, session, summary
+from kern import choice, ignoring, process, session, summary
 from kern.documents import SPEC
 from kern.errors import Asked, KernError, LimitReached
 from kern.events import LimitReset, Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
@@ -103,7 +103,7 @@ class Loop:
         )
 
     def _ignored(self) -> str:
-        if self.walk.repo.ignored(SPEC):
+        if ignoring.ignored(self.walk.repo, SPEC):
             return (
                 f"git ignores {SPEC}: commits leave it out and name the task in a Kern-Task trailer"
             )

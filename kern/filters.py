@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 
-from kern.repo import Change, Entry, Repo
+from kern.repo import LINK, SUBMODULE, Change, Entry, GitFailed, Repo
 
 _TRUE = (b"true", b"yes", b"on", b"1")  # as git reads a boolean
 
@@ -12,7 +12,10 @@ def cleaned(repo: Repo, changes: Mapping[str, Change]) -> dict[str, Change]:
     """A change between snapshots as `git add` would store it: filters applied."""
     if not changes:
         return {}
-    _, out, _ = repo.run("config", "-z", "--get-regexp", r"^core\.(autocrlf|filemode)$")
+    asked = ("config", "-z", "--get-regexp", r"^core\.(autocrlf|filemode)$")
+    code, out, err = repo.run(*asked)
+    if code not in (0, 1):  # 1: neither is set
+        raise GitFailed(asked, code, err)
     said = (record.partition(b"\n") for record in out.split(b"\0"))
     config = {name: value if equals else b"true" for name, equals, value in said}
     converts = config.get(b"core.autocrlf", b"").lower() in (*_TRUE, b"input")
@@ -32,7 +35,7 @@ def cleaned(repo: Repo, changes: Mapping[str, Change]) -> dict[str, Change]:
 
 def _as_stored(stored: Mapping[str, Entry], path: str, entry: Entry | None) -> Entry | None:
     """Where git does not trust the disk's modes, the one that HEAD has counts."""
-    if entry is None or entry.mode == "120000":
+    if entry is None or entry.mode in (LINK, SUBMODULE):
         return entry
     known = stored.get(path)
     mode = known.mode if known and known.mode.startswith("100") else "100644"
@@ -65,7 +68,7 @@ def _has_crlf(repo: Repo, path: str) -> bool:
 
 
 def _clean(repo: Repo, path: str, entry: Entry | None) -> Entry | None:
-    if entry is None or entry.mode == "120000":
+    if entry is None or entry.mode in (LINK, SUBMODULE):
         return entry
     data = repo.git("cat-file", "blob", entry.blob)
     return Entry(entry.mode, repo.blob(data, path=path))

@@ -5,9 +5,10 @@ gates decide on it. A formatter is no reason to throw work away.
 from collections.abc import Callable, Mapping
 
 from kern import index, workspace
-from kern.keeper import Keeper, some
+from kern.keeper import Keeper
 from kern.observe import Situation, trees
 from kern.pipeline import Stage
+from kern.plain import some
 from kern.repo import Change, Repo
 from kern.snapshot import Snapshots
 from kern.workspace import Scope

@@ -2,13 +2,17 @@
 it was.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from kern import guard, history, index, operations, plain, refs
-from kern.events import Sink, Warned
+from kern.events import Sink, Traced, Warned
 from kern.history import Commit
+from kern.layout import Layouts
+from kern.nested import Nested
+from kern.plain import some
 from kern.refs import StartRef
 from kern.repo import Entry, Head, Repo
+from kern.restore import plain_mode
 from kern.snapshot import Snapshots
 from kern.spec import Key
 
@@ -18,6 +22,8 @@ class Keeper:
         self.repo = repo
         self.snapshots = snapshots
         self.sink = sink
+        self.layouts = Layouts(repo, snapshots)
+        self.nested = Nested(repo, snapshots, self.layouts, self.warn)
 
     def warn(self, text: str) -> None:
         self.sink(Warned(text))
@@ -32,12 +38,18 @@ class Keeper:
 
     # ---------------------------------------------------------------- the working tree
 
+    def begin(self, tree: str, *, durable: bool = True) -> None:
+        """Remember what the tree does not hold, and what stands beside it."""
+        self.layouts.remember(tree, durable=durable)
+        self.nested.begin()
+
     def undo(self, key: Key, name: str, before: str, parent: str) -> None:
         """What an agent wrote that may only read."""
         after = self.snapshots.take(before)
         if changed := self.repo.changed(before, after):
             ref = self.keep(key, name, after, parent)
-            self.snapshots.put_back({path: old for path, (old, _) in changed.items()})
+            old = {path: entries[0] for path, entries in changed.items()}
+            self._put_back(old, before, key, name)
             self.warn(f"the research agent wrote: put back, kept as {ref}")
 
     def name_strangers(self, before: str) -> None:
@@ -55,11 +67,13 @@ class Keeper:
         base: str,
         name: str,
         by: str = "you",
+        whole: bool = False,
     ) -> None:
         """Per path. Contents that stand in the tree `known` or in a kept ref go silently; anything
         else is kept first, and that is said. What HEAD's move since `base` touched is left alone.
+        `whole`: as before stage 2, and what no tree holds too.
         """
-        if not wanted:
+        if not wanted and not whole:
             return
         now = self.snapshots.take(start)
         touched = self.touched(base)
@@ -77,12 +91,18 @@ class Keeper:
             self.warn(
                 f"{by} changed {some(sorted(unknown))} since stage 2: put back, kept as {ref}"
             )
-        self._put_back(todo)
+        if whole:
+            self._put_right(start, touched)
+        self._put_back(todo, start, key, name)
+        if whole:
+            self.nested.clear(start, key, name, known)
+            self._put_right(start, touched)
 
     def back_to(self, start: StartRef, name: str) -> str:
         """The whole tree as it was before stage 2, after keeping what is there; the ref, if one was
         needed.
         """
+        self.nested.clear(start.tree, start.task, name)
         now = self.snapshots.take(start.tree)
         touched = self.touched(start.base)
         change = self.repo.changed(start.tree, now)
@@ -90,12 +110,19 @@ class Keeper:
         ref = ""
         if old:
             ref = self.keep(start.task, name, now, refs.before(self.repo, start))
-            self._put_back(old)
+        self._put_right(start.tree, touched)
+        self._put_back(old, start.tree, start.task, name)
+        self._put_right(start.tree, touched)
         self.index_back(start)
         return ref
 
-    def _put_back(self, wanted: Mapping[str, Entry | None]) -> None:
-        self.snapshots.put_back(wanted)
+    def _put_back(
+        self, wanted: Mapping[str, Entry | None], start: str, key: Key, name: str
+    ) -> None:
+        before = self.layouts.of(start)
+        files = self.nested.make_room(wanted, start, key, name)
+        self.snapshots.put_back(files, before.of_files() if before else plain_mode)
+        self.nested.put_back(wanted, start)
         # What the index remembers of the files on the disk (size, time) may be the agent's: renew
         # it.
         if wanted:
@@ -103,6 +130,11 @@ class Keeper:
             fixed = index.flagged(self.repo)
             renewed = {path: held[path] for path in wanted if path in held and path not in fixed}
             index.update(self.repo, renewed)
+
+    def _put_right(self, tree: str, touched: Collection[str]) -> None:
+        before = self.layouts.of(tree)
+        if before and (gone := self.layouts.put_right(tree, before, touched)):
+            self.sink(Traced(f"removed, nothing was in it: {some(gone)}"))
 
     def touched(self, base: str) -> Collection[str]:
         """The paths that HEAD's move since the base touched."""
@@ -138,7 +170,8 @@ class Keeper:
         parent = f"{commit.parents[0]}^{{tree}}"
         staged = self.repo.changed(parent, index.tree(self.repo))
         changes: dict[str, Entry | None] = {}
-        for path, (_, new) in history.changed_by(self.repo, commit).items():
+        made = history.changed_by(self.repo, commit)
+        for path, (_, new) in made.items():
             if path not in staged:
                 changes[path] = new
             elif staged[path][1] != new:
@@ -148,6 +181,7 @@ class Keeper:
                 if not conflicts:
                     changes[path] = self.repo.entries(merged).get(path)
         index.update(self.repo, changes)
+        self.nested.register(made)
 
     # ---------------------------------------------------------------- what stage 2 may not do
 
@@ -156,6 +190,7 @@ class Keeper:
         `gate`: what ran instead of the agent.
         """
         who = gate or "the agent"
+        self.nested.unregister()
         told: list[str] = []
         if what := operations.under_way(self.repo):
             operations.abort(self.repo)
@@ -194,9 +229,3 @@ class Keeper:
         ref = self.keep(start.task, f"{start.attempt}-commit", tip.tree, tip.sha)
         history.move_head(self.repo, start.base, head.commit, "an agent's commit taken back")
         self.warn(f"{who} committed by itself: taken back, kept as {ref}")
-
-
-def some(names: Sequence[str]) -> str:
-    """A few names for a message."""
-    shown = ", ".join(plain.line(name, 80) for name in names[:5])
-    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"

@@ -4,6 +4,7 @@ things in words. Decides nothing about their meaning.
 
 import json
 import re
+from collections.abc import Sequence
 
 # C0 and C1 controls but tab and newline, and the characters that reorder or hide text.
 UNSAFE = re.compile(
@@ -41,3 +42,9 @@ def data(found: object) -> str:
     """JSON in which what a terminal would act on stands as an escape."""
     text = json.dumps(found, indent=1, ensure_ascii=False)
     return UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text)
+
+
+def some(names: Sequence[str]) -> str:
+    """A few names for a message."""
+    shown = ", ".join(line(name, 80) for name in names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"

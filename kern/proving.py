@@ -17,12 +17,13 @@ from kern.errors import TransientFault, UsageError
 from kern.events import GateEnded, GateStarted, Sink, Traced
 from kern.fixes import VERDICT
 from kern.gates import Gates
-from kern.keeper import Keeper, some
+from kern.keeper import Keeper
 from kern.observe import Situation, StageFile, said, trees
 from kern.pipeline import Aide, Saved, Stage, Tier, due
+from kern.plain import some
 from kern.proof import OnRed, Result
 from kern.refs import StartRef
-from kern.repo import Change, Entry, Head, Repo
+from kern.repo import LINK, SUBMODULE, Change, Entry, Head, Repo
 from kern.settling import opened, put_back
 from kern.snapshot import Snapshots
 from kern.spec import Key, Task
@@ -109,6 +110,7 @@ class Prover:
 
     def standing(self, head: Head, tree: str, key: Key, attempt: int) -> StartRef:
         """What a command of the project is held to, where no stage 2 has begun."""
+        self.keeper.begin(tree, durable=False)
         own = guard.take(self.repo, self.snapshots.hiding(tree))
         return refs.begun(self.repo, head, tree, index.tree(self.repo), own, key, attempt)
 
@@ -195,10 +197,10 @@ class Prover:
         """What is wrong with the kern.toml that the task wrote: the next task could not begin."""
         if new is None:
             return ""
-        if new.mode == "120000":
-            return f"it made {FILE} a link"
+        if new.mode in (LINK, SUBMODULE):
+            return f"it made {FILE} a {'link' if new.mode == LINK else 'submodule'}"
         self.keeper.warn(f"the task changes {FILE}: that counts from the next task on")
-        data = self.repo.contents([new.blob])[new.blob]
+        data = self.repo.git("cat-file", "blob", new.blob)
         try:
             config.parse(data)
         except UsageError as exc:

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from kern import bundle, config, documents, operations, order, repo, spec
+from kern import bundle, config, documents, ignoring, operations, order, repo, spec
 from kern.agents import claude
 from kern.config import FILE, Settings
 from kern.documents import LEARNINGS, SPEC, Documents
@@ -23,7 +23,7 @@ def prepare(folder: Path, *, empty: bool = False) -> tuple[Repo, Documents, Spec
     papers = documents.of(found)
     parsed = tasks(found, papers, empty=empty)
     settings = papers.settings()
-    if (settings.gates or settings.final or settings.probes) and found.ignored(FILE):
+    if (settings.gates or settings.final or settings.probes) and ignoring.ignored(found, FILE):
         raise UsageError(
             f"git ignores {FILE}: an agent could change unseen what it is measured by and told",
             hint=f"take {FILE} out of .gitignore; it need not be committed",

@@ -5,9 +5,10 @@ import re
 from kern import edit, history, reconcile, refs, workspace
 from kern.documents import Documents
 from kern.errors import KernError
-from kern.keeper import Keeper, some
+from kern.keeper import Keeper
 from kern.observe import Situation, load, named
 from kern.pipeline import Stage
+from kern.plain import some
 from kern.repo import Repo
 from kern.settling import drop_start, sweep
 from kern.snapshot import Snapshots

@@ -5,10 +5,10 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import BinaryIO, cast
 
 os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # a missing git is told by the first call
 from git import Git
@@ -41,6 +41,7 @@ class Entry:
 
 
 Change = tuple[Entry | None, Entry | None]
+LINK, SUBMODULE = "120000", "160000"  # modes of what is no file; a submodule's blob is a commit
 
 
 class GitFailed(KernError):
@@ -147,6 +148,22 @@ class Repo:
     def text(self, *argv: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> str:
         return self.git(*argv, given=given, env=env).decode("utf-8", "surrogateescape").strip()
 
+    @contextlib.contextmanager
+    def piped(self, *argv: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+        """Standard input and output of a git that answers while it is asked."""
+        handle = self._git.execute(
+            ["git", *argv], istream=-1, as_process=True, start_new_session=True
+        )
+        process, handle.proc = handle.proc, None
+        assert process is not None and process.stdin and process.stdout and process.stderr
+        try:
+            yield cast(BinaryIO, process.stdin), cast(BinaryIO, process.stdout)
+        finally:
+            for stream in (process.stdin, process.stdout, process.stderr):
+                with contextlib.suppress(OSError):
+                    stream.close()
+            process.wait()
+
     # ------------------------------------------------------------ head and state
 
     def head(self) -> Head:
@@ -181,13 +198,10 @@ class Repo:
 
     def branch(self) -> str:
         """Where HEAD points, also where there is no commit; empty when detached."""
-        _, out, _ = self.run("symbolic-ref", "--quiet", "HEAD")
+        code, out, err = self.run("symbolic-ref", "--quiet", "HEAD")
+        if code not in (0, 1):  # 1: detached
+            raise GitFailed(("symbolic-ref", "HEAD"), code, err)
         return out.decode("utf-8", "surrogateescape").strip().removeprefix("refs/heads/")
-
-    def ignored(self, *paths: str) -> set[str]:
-        """Those that git leaves out; a tracked one is never ignored."""
-        _, out, _ = self.run("check-ignore", "-z", "--stdin", given=os.fsencode("\0".join(paths)))
-        return {os.fsdecode(path) for path in out.split(b"\0") if path}
 
     # ------------------------------------------------------------ objects
 
@@ -206,21 +220,6 @@ class Repo:
     def content(self, revision: str, path: str) -> bytes | None:
         code, out, _ = self.run("cat-file", "blob", f"{revision}:{path}")
         return None if code else out
-
-    def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
-        """Many blobs by one process; all of them are in memory at once."""
-        raw = self.git("cat-file", "--batch", given="".join(f"{b}\n" for b in blobs).encode())
-        found: dict[str, bytes] = {}
-        at = 0
-        while at < len(raw):
-            end = raw.index(b"\n", at)
-            words = raw[at:end].split(b" ")
-            if len(words) != 3:
-                raise KernError(f"git lacks an object: {words[0].decode()}", hint="git fsck")
-            name, _, size = words
-            at = end + 1 + int(size) + 1
-            found[name.decode()] = raw[end + 1 : at - 1]
-        return found
 
     def entries(self, tree: str) -> dict[str, Entry]:
         """Path to entry, all levels."""

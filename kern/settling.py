@@ -99,7 +99,8 @@ class Settling:
         reason = str(second["kern"]["outcome"]).partition(": ")[2] or "no reason given"
         ref = self.keeper.keep(key, str(at.attempt), tree, self._before(at))
         change = self.repo.changed(start, tree)
-        put_back(self.keeper, at, {path: old for path, (old, _) in change.items()}, known=tree)
+        old = {path: entries[0] for path, entries in change.items()}
+        put_back(self.keeper, at, old, known=tree, whole=True)
         if at.start:
             self.keeper.index_back(at.start)
         replied = answer.parse(Stage.IMPLEMENT, said(second))
@@ -216,8 +217,8 @@ class Settling:
         ref = ""
         if start != tree:
             ref = self.keeper.keep(opened(at)[0], f"{at.attempt}-{name}", tree, self._before(at))
-            old = {path: entries[0] for path, entries in self.repo.changed(start, tree).items()}
-            put_back(self.keeper, at, old, known=tree)
+        old = {path: entries[0] for path, entries in self.repo.changed(start, tree).items()}
+        put_back(self.keeper, at, old, known=tree, whole=True)
         if at.start:
             self.keeper.index_back(at.start)
         return ref
@@ -236,6 +237,7 @@ def put_back(
     *,
     known: str,
     by: str = "you",
+    whole: bool = False,
 ) -> None:
     """The keeper's, with what the attempt under way says of itself."""
     second = at.files[Stage.IMPLEMENT]
@@ -247,6 +249,7 @@ def put_back(
         base=at.start.base if at.start else str(second["kern"]["base"]),
         name=f"{at.attempt}-edited",
         by=by,
+        whole=whole,
     )
 
 

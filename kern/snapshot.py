@@ -1,25 +1,26 @@
 """The one primitive that carries safety: the whole working tree as a git tree, and paths put back
 from one.
 
-Bytes are stored as they are, no filters, so they return as they were. Left out: SPEC.md,
-LEARNINGS.md, `.kern/`, nested repositories, and what git ignores; under which rules is the caller's
-to say, because an agent can change them. Neither the person's index nor the stash is touched.
+Bytes are stored as they are, no filters, so they return as they were; of a submodule the commit
+that its HEAD names. Left out: SPEC.md, LEARNINGS.md, `.kern/`, other nested repositories, and what
+git ignores; under which rules is the caller's to say, because an agent can change them. Neither the
+person's index nor the stash is touched.
 """
 
+import contextlib
 import os
-import shutil
 import stat
 import tempfile
 import time
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from kern import ignoring, index
+from kern import ignoring, index, restore, submodules
 from kern.errors import KernError
-from kern.repo import Entry, Repo
+from kern.repo import LINK, SUBMODULE, Entry, Repo
+from kern.restore import Modes, in_real_folder, plain_mode
 
 OWN = ("SPEC.md", "LEARNINGS.md")
-_BATCH = 100  # files put back with their contents in memory at once
 _RACY_NS = 50_000_000  # a file written this recently may change again within its time stamp
 
 _Stamp = tuple[int, int, int, int, int]
@@ -46,6 +47,10 @@ class Snapshots:
                 found = self._read(rules)
             except FileNotFoundError:  # a file vanished between listing and hashing
                 continue
+            except _Unreadable as exc:
+                if rules and exc.opened():  # an agent's doing: stage 2 began with it readable
+                    continue
+                raise
             if not self._last or self._last[0] != found:
                 with index.private(self.repo) as env:
                     index.update(self.repo, found, env)
@@ -62,14 +67,16 @@ class Snapshots:
 
     def _read(self, rules: str) -> dict[str, Entry]:
         listed = self._listed()
-        found = self._entries(listed)
-        if rules and (_rules(found) != self._rules_of(rules) or self._hides_anew(rules, listed)):
-            # Those .gitignore files are gone or changed: let them decide on all untracked files.
-            listed = {**dict.fromkeys(ignoring.untracked(self.repo)), **listed}
-            untracked = [path for path, entry in listed.items() if entry is None]
-            hidden = self.ignored_by(rules, untracked)
-            found = self._entries({p: entry for p, entry in listed.items() if p not in hidden})
-        return found
+        if rules:
+            own = self._entries({p: e for p, e in listed.items() if p.endswith(".gitignore")})
+            if _rules(own) != self._rules_of(rules) or self._hides_anew(rules, listed):
+                # Those .gitignore files are gone or changed: let them decide on all untracked files
+                # before any is stored.
+                listed = {**dict.fromkeys(ignoring.untracked(self.repo)), **listed}
+                untracked = [path for path, entry in listed.items() if entry is None]
+                hidden = self.ignored_by(rules, untracked)
+                listed = {p: entry for p, entry in listed.items() if p not in hidden}
+        return self._entries(listed)
 
     def _entries(self, listed: Mapping[str, Entry | None]) -> dict[str, Entry]:
         began = time.time_ns()
@@ -77,7 +84,7 @@ class Snapshots:
         unread: dict[str, _Stamp] = {}
         real: dict[str, bool] = {"": True}
         for path, indexed in listed.items():
-            if left_out(path) or not self._in_real_folder(path, real):
+            if left_out(path) or not in_real_folder(self.repo.root, path, real):
                 continue
             try:
                 info = os.lstat(self.repo.root / path)
@@ -85,6 +92,10 @@ class Snapshots:
                 if indexed and indexed.mode.startswith("S"):  # sparse: absent on disk, not deleted
                     found[path] = Entry(indexed.mode[1:], indexed.blob)
                 continue
+            if stat.S_ISDIR(info.st_mode) and indexed and indexed.mode.endswith(SUBMODULE):
+                inner = submodules.at(self.repo.root, path)
+                named = inner and submodules.commit(inner)
+                found[path] = Entry(SUBMODULE, named or indexed.blob)
             if not (stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode)):
                 continue
             stamp = (info.st_mtime_ns, info.st_ctime_ns, info.st_size, info.st_ino, info.st_mode)
@@ -95,7 +106,7 @@ class Snapshots:
                 unread[path] = stamp
         for path, blob in self._hash(unread).items():
             stamp = unread[path]
-            entry = Entry(_mode(stamp[4]), blob)
+            entry = Entry(entry_mode(stamp[4]), blob)
             found[path] = entry
             if max(stamp[:2]) < began - _RACY_NS:
                 self._known[path] = (stamp, entry)
@@ -116,23 +127,30 @@ class Snapshots:
             elif tag:
                 meta, _, name = rest.partition(b"\t")
                 mode, blob, _ = meta.decode().split(" ")
-                if mode != "160000":  # a submodule
-                    listed[os.fsdecode(name)] = Entry(("S" if tag == b"S" else "") + mode, blob)
+                listed[os.fsdecode(name)] = Entry(("S" if tag == b"S" else "") + mode, blob)
+        return self._with_submodules(listed)
+
+    def _with_submodules(self, listed: dict[str, Entry | None]) -> dict[str, Entry | None]:
+        """The index may still have one whose place plain files took, and not have a new one."""
+        root = self.repo.root
+        tracked = {p for p, entry in listed.items() if entry and entry.mode == SUBMODULE}
+        if replaced := [p for p in tracked if submodules.replaced(root, p)]:
+            for path in replaced:
+                del listed[path]
+            with index.private(self.repo, copy=True) as env:
+                index.update(self.repo, dict.fromkeys(replaced), env)
+                listed |= dict.fromkeys(ignoring.visible(self.repo, replaced, env))
+        for path in submodules.declared(self.repo):
+            inner = None if path in tracked or left_out(path) else submodules.at(root, path)
+            if inner and in_real_folder(root, path, {"": True}) and submodules.commit(inner):
+                listed = {p: e for p, e in listed.items() if not p.startswith(f"{path}/")}
+                listed[path] = Entry(SUBMODULE, submodules.commit(inner))
         return listed
 
-    def _in_real_folder(self, path: str, real: dict[str, bool]) -> bool:
-        """Whether all folders above the path are folders: behind a symbolic link lies something
-        else.
-        """
-        folder = os.path.dirname(path)
-        known = real.get(folder)
-        if known is None:
-            try:
-                mode = os.lstat(self.repo.root / folder).st_mode
-            except (FileNotFoundError, NotADirectoryError):
-                mode = stat.S_IFDIR
-            known = real[folder] = stat.S_ISDIR(mode) and self._in_real_folder(folder, real)
-        return known
+    def submodules(self) -> set[str]:
+        """The paths that a snapshot would have as submodules."""
+        found = self._listed().items()
+        return {path for path, entry in found if entry and entry.mode == SUBMODULE}
 
     def _hash(self, paths: Mapping[str, _Stamp]) -> dict[str, str]:
         """Write the blobs by one process. What `git hash-object` cannot take by name (a link would
@@ -164,11 +182,9 @@ class Snapshots:
             full = self.repo.root / path
             if not os.path.lexists(full):
                 return FileNotFoundError(path)
-            if not os.access(full, os.R_OK):
-                return KernError(
-                    f"cannot read {full}: kern must be able to put every file back",
-                    hint=f"chmod +r '{path}', or have git ignore it",
-                )
+        full_names = ((path, self.repo.root / path) for path in paths)
+        if locked := {p: full for p, full in full_names if not os.access(full, os.R_OK)}:
+            return _Unreadable(locked)
         if "No space left" in err:
             return KernError(
                 "no space left for git's objects", hint="free some space, then run kern again"
@@ -177,6 +193,10 @@ class Snapshots:
             f"git cannot store the working tree: {err.strip()[-300:]}",
             hint="settle it, then run kern again: it resumes",
         )
+
+    def entries(self, tree: str) -> Mapping[str, Entry]:
+        """Path to entry; of the last one taken they are known."""
+        return self._last[0] if self._last and self._last[1] == tree else self.repo.entries(tree)
 
     # ------------------------------------------------------------ ignore rules
 
@@ -211,75 +231,30 @@ class Snapshots:
 
     # ------------------------------------------------------------ putting back
 
-    def put_back(self, wanted: Mapping[str, Entry | None]) -> None:
-        """Make each path on the disk what the entry says, None for absent. Deletions first: a
-        folder may stand where a file stood.
-        """
-        for path in sorted((p for p, e in wanted.items() if e is None), reverse=True):
-            self._remove(path)
-        new = [(path, entry) for path, entry in sorted(wanted.items()) if entry is not None]
-        for some in (new[at : at + _BATCH] for at in range(0, len(new), _BATCH)):
-            contents = self.repo.contents({entry.blob for _, entry in some})
-            for path, entry in some:
-                self._write(path, entry, contents[entry.blob])
-
-    def _remove(self, path: str) -> None:
-        if not self._in_real_folder(path, {"": True}):
-            return
-        full = self.repo.root / path
-        if full.is_dir() and not full.is_symlink():
-            return
-        full.unlink(missing_ok=True)
-        parent = full.parent
-        while parent != self.repo.root:
-            try:
-                parent.rmdir()
-            except OSError:
-                return
-            parent = parent.parent
-
-    def _write(self, path: str, entry: Entry, data: bytes) -> None:
-        full = self.repo.root / path
-        if not self._in_real_folder(path, {"": True}):
-            raise self._in_the_way(path)
-        if full.is_dir() and not full.is_symlink():
-            try:
-                full.rmdir()
-            except OSError:
-                raise self._in_the_way(path) from None
-        temporary = Path(tempfile.mkdtemp(prefix="put-back-", dir=self._scratch())) / "file"
-        try:
-            full.parent.mkdir(parents=True, exist_ok=True)
-            if entry.mode == "120000":
-                os.symlink(data, os.fsencode(temporary))
-            else:
-                temporary.write_bytes(data)
-                umask = os.umask(0)
-                os.umask(umask)
-                temporary.chmod((0o777 if entry.mode == "100755" else 0o666) & ~umask)
-            if full.is_symlink():
-                full.unlink()  # never through a link
-            shutil.move(temporary, full)  # the git directory may lie on another disk
-        except NotADirectoryError:
-            raise self._in_the_way(path) from None
-        except OSError as exc:
-            raise KernError(
-                f"cannot put back {full}: {exc.strerror}",
-                hint="settle it, then run kern again: it resumes",
-            ) from exc
-        finally:
-            shutil.rmtree(temporary.parent, ignore_errors=True)
+    def put_back(self, wanted: Mapping[str, Entry | None], modes: Modes = plain_mode) -> None:
+        """Make each path on the disk what the entry says, None for absent."""
+        restore.put_back(self.repo, wanted, modes)
 
     def _scratch(self) -> Path:
         folder = self.repo.scratch
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def _in_the_way(self, path: str) -> KernError:
-        return KernError(
-            f"cannot put back {path}: something that git does not track stands in its way",
-            hint=f"move what is at {self.repo.root / path} away, then run kern again: it resumes",
+
+class _Unreadable(KernError):
+    def __init__(self, files: Mapping[str, Path]) -> None:
+        path, full = next(iter(files.items()))
+        super().__init__(
+            f"cannot read {full}: kern must be able to put every file back",
+            hint=f"chmod +r '{path}', or have git ignore it",
         )
+        self.files = files.values()
+
+    def opened(self) -> bool:
+        with contextlib.suppress(OSError):
+            for full in self.files:
+                full.chmod(stat.S_IMODE(full.lstat().st_mode) | stat.S_IRUSR)
+        return all(os.access(full, os.R_OK) for full in self.files)
 
 
 def left_out(path: str) -> bool:
@@ -290,7 +265,8 @@ def _rules(entries: Mapping[str, Entry]) -> dict[str, Entry]:
     return {p: e for p, e in entries.items() if p.rpartition("/")[2] == ".gitignore"}
 
 
-def _mode(bits: int) -> str:
+def entry_mode(bits: int) -> str:
+    """As a tree has it."""
     if stat.S_ISLNK(bits):
-        return "120000"
+        return LINK
     return "100755" if bits & stat.S_IXUSR else "100644"

@@ -31,7 +31,7 @@ from kern.documents import SPEC
 from kern.errors import Interrupted, KernError, TransientFault
 from kern.events import Sink
 from kern.keeper import Keeper
-from kern.observe import Observer, Situation, naming, said
+from kern.observe import Observer, Situation, naming, said, trees
 from kern.pipeline import Do, Role, Saved, Stage, Tier, due
 from kern.probing import Prober
 from kern.proving import Prover
@@ -260,6 +260,7 @@ class Walk:
         assert outcome is not None
         violation = self.keeper.enforce(at.head, start)
         self.custody.settle(papers, trusted=False)
+        strays = self.keeper.nested.strays(start)
         after = self.snapshots.take(before)
         facts: dict[str, object] = {
             "base": at.head.commit,
@@ -267,12 +268,13 @@ class Walk:
             "tree": after,
             "time": researched["kern"].get("time"),
         }
-        if why := violation or outcome.fault:
+        if why := violation or strays or outcome.fault:
             facts["outcome"] = verdict.broken(plain.line(why), mode)
         self._save(outcome, key, Stage.IMPLEMENT, at.attempt, **facts)
 
     def _begin(self, at: Situation, before: str, attempt: int) -> StartRef:
         """Step 4: the start ref."""
+        self.keeper.begin(before)
         own = guard.take(self.repo, self.snapshots.hiding(before))
         staged = index.tree(self.repo)
         return refs.write_start(self.repo, at.head, before, staged, own, opened(at)[0], attempt)
@@ -292,6 +294,7 @@ class Walk:
             model = self.briefs.templates[Stage.RESEARCH].model
             self.caller.ahead(Stage.RESEARCH, model, task=key.text)
         fixed = fixes.watch(self.repo, self.snapshots, self.keeper, self.scope, at)
+        self.keeper.nested.name_unpushed(*trees(at.files[Stage.IMPLEMENT]))
         with self.custody.while_hooks_run():
             failed = self.committer.commit(at, task, fixed)
         if failed:

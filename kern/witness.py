@@ -78,7 +78,7 @@ class Witness:
         change = {
             path: entries
             for path, entries in self.repo.changed(onto, tree).items()
-            if not left_out(path) and not (entries[0] and entries[0].mode == "160000")
+            if not left_out(path)
         }
         clean = filters.cleaned(self.repo, change)
         return sorted(path for path, (old, new) in clean.items() if old != new)

@@ -309,11 +309,11 @@ def sweep(where: Scope, name: str) -> Path | None:
         return target
 
 
-def forget_history(where: Scope, before: float) -> int:
-    """Delete walks older than `before` (epoch seconds); says how many."""
-    gone, history = 0, where.folder / "history"
-    with reported(history):
-        for entry in list(os.scandir(history)) if history.is_dir() else ():
+def forget(folder: Path, before: float) -> int:
+    """Delete the folders in it that are older than `before` (epoch seconds); says how many."""
+    gone = 0
+    with reported(folder):
+        for entry in list(os.scandir(folder)) if folder.is_dir() else ():
             if entry.is_dir(follow_symlinks=False) and entry.stat().st_mtime < before:
                 shutil.rmtree(entry.path)
                 gone += 1

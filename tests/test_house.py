@@ -32,9 +32,12 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("process", "starting", "repo", "history", "index", "refs", "snapshot", "guard"),
         *("workspace", "lock", "documents", "bundle", "console", "filters", "operations"),
         *("witness", "gates", "credential", "ignoring", "journal", "growing", "steering"),
-        *("notify",),
+        *("notify", "blobs", "restore", "submodules", "layout"),
     ),
-    "stages": ("stages", "ahead", "committing", "fixes", "briefs", "observe", "keeper", "custody"),
+    "stages": (
+        *("stages", "ahead", "committing", "fixes", "briefs", "observe", "keeper", "custody"),
+        "nested",
+    ),
     "engine": (
         *("engine", "ready", "walk", "proving", "probing", "settling", "recovery"),
         *("planner", "session", "reviews"),

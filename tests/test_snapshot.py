@@ -1,19 +1,22 @@
 """The snapshot against real repositories; what git itself says is the oracle."""
 
+import hashlib
 import os
 import shutil
 import stat
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from kern import filters, index
+from kern import filters, ignoring, index
 from kern import repo as repository
 from kern.errors import KernError
-from kern.repo import Change, Entry, Repo
+from kern.repo import Change, Entry, GitFailed, Repo
 from kern.snapshot import Snapshots
 from kern.witness import Witness
 from tests.conftest import Fake, Git, Inline
@@ -143,20 +146,28 @@ def test_any_file_name_is_covered_and_put_back(repo: Path) -> None:
     assert disk(repo) == before
 
 
-def test_nested_repositories_and_submodules_are_left_out_and_untouched(
+def nested(git: Git, place: Path) -> str:
+    """A repository of its own, with one commit."""
+    git("init", "--quiet", str(place))
+    (place / "inner.txt").write_text("inner\n")
+    git("add", "--all", cwd=place)
+    git("commit", "--quiet", "--message=inner", cwd=place)
+    return git("rev-parse", "HEAD", cwd=place)
+
+
+def test_nested_repositories_are_left_out_and_of_a_submodule_its_commit_is_held(
     repo: Path, git: Git
 ) -> None:
-    for name in ("sub", "nested"):
-        git("init", "--quiet", str(repo / name))
-        (repo / name / "inner.txt").write_text("inner\n")
-        git("add", "--all", cwd=repo / name)
-        git("commit", "--quiet", "--message=inner", cwd=repo / name)
-    inner = git("rev-parse", "HEAD", cwd=repo / "sub")
+    inner = nested(git, repo / "sub")
+    nested(git, repo / "nested")
     git("update-index", "--add", "--cacheinfo", f"160000,{inner},sub")
     git("commit", "--quiet", "--message=submodule")
     taken = snapshots(repo)
     before = taken.take()
-    assert not [path for path in tree(repo, before) if path.startswith((b"sub", b"nested"))]
+    assert {path: entry for path, entry in tree(repo, before).items() if b"." not in path} == {
+        b"sub": ("160000", b"")
+    }
+    assert taken.repo.entries(before)["sub"] == Entry("160000", inner)
     write(repo, sub__inner_txt="changed\n", nested__new_txt="new\n", a_txt="changed\n")
     after = taken.take()
     assert taken.repo.changed(before, after).keys() == {"a.txt"}
@@ -164,6 +175,29 @@ def test_nested_repositories_and_submodules_are_left_out_and_untouched(
     assert (repo / "sub" / "inner.txt").read_text() == "changed\n"
     assert (repo / "nested" / "new.txt").read_text() == "new\n"
     assert taken.repo.entries(index.tree(taken.repo))["sub"] == Entry("160000", inner)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_submodule_that_moved_is_a_change_as_git_sees_it(
+    repo: Path, git: Git, *, packed: bool
+) -> None:
+    inner = nested(git, repo / "sub")
+    git("update-index", "--add", "--cacheinfo", f"160000,{inner},sub")
+    git("commit", "--quiet", "--message=submodule")
+    taken = snapshots(repo)
+    before = taken.take()
+    git("commit", "--quiet", "--allow-empty", "--message=more", cwd=repo / "sub")
+    if packed:
+        git("pack-refs", "--all", cwd=repo / "sub")
+    new = git("rev-parse", "HEAD", cwd=repo / "sub")
+    assert taken.repo.changed(before, taken.take(before)) == {
+        "sub": (Entry("160000", inner), Entry("160000", new))
+    }
+    shutil.rmtree(repo / "sub")
+    assert taken.repo.changed(before, taken.take(before))["sub"][1] is None
+    (repo / "sub").mkdir()  # as where it was never checked out: git sees no change either
+    assert git("status", "--porcelain") == ""
+    assert taken.take(before) == before
 
 
 def test_sparse_checkout_does_not_read_as_deletion(repo: Path, git: Git) -> None:
@@ -325,6 +359,44 @@ def test_an_agent_cannot_pull_ignored_files_in_by_dropping_a_rule(repo: Path, gi
     restore(taken, before, after)
     assert (repo / "secret").read_text() == "changed by the agent"
     assert git("status", "--porcelain") == ""
+
+
+def test_what_a_dropped_rule_uncovers_is_not_stored_first(repo: Path, git: Git) -> None:
+    write(repo, _gitignore="cache/\n", cache__big="what git ignored")
+    (repo / "_gitignore").rename(repo / ".gitignore")
+    commit_all(git)
+    taken = snapshots(repo)
+    before = taken.take()
+    (repo / ".gitignore").write_text("")
+    taken.take(before)
+    with pytest.raises(subprocess.CalledProcessError):
+        git("cat-file", "-e", git("hash-object", "cache/big"))
+
+
+ODD = [":!notes", ":(x", ":(top)magic", ":/", ":", "-z", "*", "\\", "#x", "!x"]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_no_file_name_switches_off_what_is_ignored(repo: Path, git: Git, name: str) -> None:
+    write(repo, _gitignore="*.log\n", secret="s")
+    (repo / "_gitignore").rename(repo / ".gitignore")
+    (repo / ".git" / "info" / "exclude").write_text("secret\n")
+    commit_all(git)
+    taken = snapshots(repo)
+    before = taken.take()
+    (repo / ".gitignore").write_text("*.tmp\n")
+    if name.strip("/") != ":":
+        (repo / name).write_text("mine\n")
+    assert b"secret" not in tree(repo, taken.take(before))
+    asked = [name, f"{name}/x.log", f"{name}.log", "secret"]
+    assert taken.ignored_by(before, asked) == {*asked[1:]}
+
+
+def test_where_git_cannot_say_what_it_ignores_nothing_goes_on(repo: Path, git: Git) -> None:
+    inner = nested(git, repo / "sub")
+    git("update-index", "--add", "--cacheinfo", f"160000,{inner},sub")
+    with pytest.raises(GitFailed, match="check-ignore"):
+        ignoring.ignored(snapshots(repo).repo, "a.txt", "sub/inner.txt")
 
 
 # ---------------------------------------------------------------- the person's index and stash
@@ -639,6 +711,60 @@ def test_a_task_in_a_filtered_repository_ends_in_a_clean_status(
     assert git("show", "HEAD:f.txt") == "ONE\nTWO\nTHREE"
     assert (repo / "f.txt").read_bytes() == b"one\ntwo\nthree\n"
     assert git("status", "--porcelain") == ""
+
+
+def test_a_large_file_is_never_in_memory_as_a_whole(repo: Path, git: Git) -> None:
+    (repo / "large").write_bytes(os.urandom(1 << 20) * 40)
+    whole = hashlib.sha256((repo / "large").read_bytes()).digest()
+    taken = snapshots(repo)
+    before = taken.take()
+    (repo / "large").unlink()
+    after = taken.take(before)
+    tracemalloc.start()
+    try:
+        restore(taken, before, after)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 << 20
+    assert hashlib.sha256((repo / "large").read_bytes()).digest() == whole
+
+
+def test_a_lacking_object_is_named(repo: Path) -> None:
+    taken = snapshots(repo)
+    lacking = Entry("100644", "1" * 40)
+    with pytest.raises(KernError, match="git lacks an object: 1111"):
+        taken.put_back({"new.txt": lacking})
+    assert not (repo / "new.txt").exists()
+
+
+@pytest.fixture
+def other_disk() -> Iterator[Path]:
+    shared = Path("/dev/shm")
+    if not shared.is_dir() or shared.stat().st_dev == Path("/tmp").stat().st_dev:
+        pytest.skip("no other disk is known here")
+    folder = Path(tempfile.mkdtemp(dir=shared))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_the_git_directory_may_lie_on_another_disk(repo: Path, git: Git, other_disk: Path) -> None:
+    for name in ("link", "other"):
+        (repo / name).symlink_to("a.txt")
+    shutil.move(repo / ".git", other_disk / "git")
+    (repo / ".git").write_text(f"gitdir: {other_disk / 'git'}\n")
+    commit_all(git)
+    before = disk(repo)
+    taken = snapshots(repo)
+    start = taken.take()
+    (repo / "link").unlink()
+    (repo / "link").write_text("a file now")
+    (repo / "a.txt").unlink()
+    (repo / "a.txt").symlink_to("own.txt")
+    (repo / "other").unlink()
+    os.mkfifo(repo / "other")
+    restore(taken, start, taken.take(start))
+    assert disk(repo) == before
 
 
 # ---------------------------------------------------------------- cost and time stamps

@@ -409,6 +409,6 @@ def test_forgotten_are_only_walks_older_than_asked(where: Scope) -> None:
         workspace.save(where, Stage.RESEARCH, stage_file())
         workspace.sweep(where, f"walk{number}")
         os.utime(where.folder / "history" / f"walk{number}", (number * 100, number * 100))
-    assert workspace.forget_history(where, 150) == 2
+    assert workspace.forget(where.folder / "history", 150) == 2
     assert names(where.folder / "history") == ["walk2"]
-    assert workspace.forget_history(where, 150) == 0
+    assert workspace.forget(where.folder / "history", 150) == 0

@@ -146,24 +146,24 @@ def _git_write(argv: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, Kind
 
 def _watch_tree(watcher: Watcher) -> None:
     """Files put back in the working tree: one write each, deletions first as kern has them."""
-    put_back, write, remove = Snapshots.put_back, Path.write_bytes, Path.unlink
+    put_back, opening, remove = Snapshots.put_back, Path.open, Path.unlink
     armed: list[int] = []
 
-    def putting_back(self: Snapshots, wanted: Mapping[str, Entry | None]) -> None:
+    def putting_back(self: Snapshots, wanted: Mapping[str, Entry | None], *how: Any) -> None:
         for path, entry in sorted(wanted.items(), key=lambda item: item[1] is not None):
             armed[:] = [watcher.begins("put-back", Kind.DURABLE)]
-            put_back(self, {path: entry})
+            put_back(self, {path: entry}, *how)
             armed.clear()
             watcher.wrote("put-back", Kind.DURABLE)
 
-    def writing(self: Path, data: Any) -> int:
-        _fail(armed.pop() if armed else 0, self)
-        return write(self, data)
+    def writing(self: Path, mode: str = "r", *how: Any, **more: Any) -> Any:
+        _fail(armed.pop() if armed and "w" in mode else 0, self)
+        return opening(self, mode, *how, **more)
 
     def removing(self: Path, missing_ok: bool = False) -> None:
         _fail(armed.pop() if armed else 0, self)
         remove(self, missing_ok)
 
-    Snapshots.put_back = putting_back  # type: ignore[method-assign]
-    Path.write_bytes = writing  # type: ignore[method-assign]
+    Snapshots.put_back = putting_back  # type: ignore[method-assign, assignment]
+    Path.open = writing  # type: ignore[method-assign]
     Path.unlink = removing  # type: ignore[method-assign]
