@@ -10,6 +10,7 @@ from typing import Any
 
 from kern import (
     answer,
+    bundle,
     documents,
     edit,
     guard,
@@ -66,7 +67,7 @@ class Walk:
         self.papers = documents.of(repo)
         self.snapshots = Snapshots(repo)
         self.observer = Observer(repo, scope, self.papers, self.snapshots)
-        self.keeper = Keeper(repo, self.snapshots, sink)
+        self.keeper = Keeper(repo, self.snapshots, sink, caller.mark)
         self.custody = Custody(self.papers, self.keeper.warn)
         self.recovery = Recovery(repo, scope, self.papers, self.snapshots, self.keeper)
         self.settling = Settling(repo, scope, self.papers, self.keeper, sink)
@@ -112,6 +113,7 @@ class Walk:
                 self.recovery.remark(at)
             case Do.ABANDON:
                 self.recovery.abandon(at)
+                self.briefs.templates = bundle.templates(self.repo.root)
             case Do.BOOK:
                 self.settling.book(at)
             case Do.RELEASE | Do.SKIP_UNFIT:
@@ -132,6 +134,7 @@ class Walk:
                 self.prover.prove(at)
             case Do.UNDO:
                 self.recovery.undo(at)
+                self.briefs.templates = bundle.templates(self.repo.root)  # restored as well
             case Do.NOTE_RESEARCH:
                 self.note_research(at)
             case Do.IMPLEMENT | Do.DECOMPOSE:
@@ -269,8 +272,9 @@ class Walk:
         self._save(outcome, key, Stage.IMPLEMENT, at.attempt, **facts)
 
     def _begin(self, at: Situation, before: str, attempt: int) -> StartRef:
-        """Step 4: the start ref."""
-        own = guard.take(self.repo, self.snapshots.hiding(before))
+        """Step 4: the start ref, after what a later kern needs in order to restore by it."""
+        own = self.keeper.guard.take(before)
+        self.keeper.guard.store(own)
         staged = index.tree(self.repo)
         return refs.write_start(self.repo, at.head, before, staged, own, opened(at)[0], attempt)
 
