@@ -20,6 +20,7 @@ from kern.snapshot import Snapshots
 _HIDING = "ignore:"
 _LIST = "list"
 _MOST_BYTES = 64 << 20  # of all copies; of what is beyond only a change is seen
+_SECRET = ("common:config", "git:config.worktree")  # no other file is to hold a password of these
 _MOST_REPLACED = 20  # folders of what stood in a place that was restored
 
 
@@ -76,14 +77,18 @@ class Guard:
         copies.store(stored(self.repo), {name: self._contents[name] for name in needed})
 
     def _places(self, folder: str, layout: Layout, tree: str) -> list[Place]:
-        """`core.hooksPath` can name a folder of hooks, or one of all sorts of things."""
-        places = [*guarded.GIT, ("common:hooks", How.HOOKS), (folder, How.HOOKS)]
-        if guarded.alone(layout.at(folder), self.repo.root):
-            names = {*layout.there([(folder, How.FOLDER)], {folder})}
-            if not self._in(tree, layout, names):
-                places.append((folder, How.FOLDER))
+        """`core.hooksPath`, or a link, can lead to a folder of hooks, or to one of all sorts."""
+        places = [*guarded.CONFIG]
+        for name in dict.fromkeys(("common:hooks", folder)):
+            places.append((name, How.HOOKS))
+            place = layout.at(name)
+            own = name == "common:hooks" and not place.is_symlink()
+            if own or guarded.alone(place, self.repo.root):
+                files = (name, How.FOLDER)
+                if not self._in(tree, layout, layout.there([files], {name})):
+                    places.append(files)
         agents = [(f"tree:{name}", How.FILE) for name in guarded.AGENTS]
-        return [*dict.fromkeys(places), (f"tree:{guarded.PROMPTS}", How.FOLDER), *agents]
+        return [*places, (f"tree:{guarded.PROMPTS}", How.FOLDER), *agents]
 
     # ---------------------------------------------------------------- after
 
@@ -117,7 +122,9 @@ class Guard:
                 data = self.repo.git("cat-file", "blob", entry.blob)
                 held[_renamed(name)] = copy = copies.of(data, entry.mode)
                 self._contents[copy.digest] = data
-        return Layout(self.repo), [*guarded.GIT], held
+        linked = "common:hooks" in held
+        own = () if linked else (("common:hooks", How.FOLDER),)
+        return Layout(self.repo), [*guarded.CONFIG, *own], held
 
     def _restore(self, layout: Layout, name: str, old: Copy | None, told: Restored) -> None:
         place = layout.at(name)
@@ -155,12 +162,12 @@ class Guard:
         """Keep what stands there: it may be a person's. `leave` a file until another replaces it,
         so that there is one at any time.
         """
-        if not os.path.lexists(place):
+        file = place.is_file() and not place.is_symlink()
+        if not os.path.lexists(place) or (leave and file and name in _SECRET):
             return
         if told.kept is None:
             told.kept = self._room()
         aside = told.kept / quote(os.fsencode(name), safe="")[-200:]
-        file = place.is_file() and not place.is_symlink()
         try:
             if leave and file:
                 os.link(place, aside)

@@ -18,13 +18,11 @@ class How(StrEnum):
 
 
 Place = tuple[str, How]  # the name says the region, and the path below it
-# Of git alone; an earlier kern knew no other.
-GIT: tuple[Place, ...] = (
+CONFIG: tuple[Place, ...] = (
     ("common:config", How.FILE),
     ("git:config.worktree", How.FILE),
     ("common:info/exclude", How.FILE),
     ("common:info/attributes", How.FILE),
-    ("common:hooks", How.FOLDER),
 )
 AGENTS = (".claude/settings.json", ".claude/settings.local.json", ".mcp.json")
 PROMPTS = ".kern/prompts"  # in no snapshot, so that no task can change them

@@ -166,8 +166,8 @@ class Keeper:
         `gate`: what ran instead of the agent.
         """
         who = gate or "the agent"
-        restored = Restored()
-        told = self._restore(start, restored)
+        planted = self.restore(start, who)  # before git is asked anything: it would obey that
+        told: list[str] = []
         if what := operations.under_way(self.repo):
             operations.abort(self.repo)
             index.reset(self.repo, f"{start.index}^{{tree}}")
@@ -185,14 +185,13 @@ class Keeper:
             self.index_back(start)
         for line in told:
             self.warn(f"{who} broke its limits: {line}")
-        if restored.kept:
-            self.warn(f"what stood in the place of what was restored is kept in {restored.kept}")
         if back := guard.restore_hiding(self.repo, f"{start.guard}^{{tree}}"):
             self.warn(f"{who} changed what hides itself from git: {some(back)}: put back")
-        return "; ".join(told)
+        return "; ".join([*planted, *told])
 
-    def _restore(self, start: StartRef, changed: Restored) -> list[str]:
-        """What is guarded, before git is asked anything: it would obey what was planted."""
+    def restore(self, start: StartRef, who: str = "the agent") -> list[str]:
+        """What is guarded; what had changed, in words."""
+        changed = Restored()
         self.guard.restore(start.guard, start.tree, changed)
         told: list[str] = []
         if changed.back:
@@ -202,6 +201,10 @@ class Keeper:
         if changed.lost:
             lost = some([*dict.fromkeys(changed.lost)])
             told.append(f"it changed {lost}, of which kern has no sound copy: look at it yourself")
+        for line in told:
+            self.warn(f"{who} broke its limits: {line}")
+        if changed.kept:
+            self.warn(f"what stood in the place of what was restored is kept in {changed.kept}")
         return told
 
     def undo_commits(self, start: StartRef, word: str, *, who: str = "the agent") -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 from kern import (
     answer,
-    bundle,
     documents,
     edit,
     guard,
@@ -113,7 +112,6 @@ class Walk:
                 self.recovery.remark(at)
             case Do.ABANDON:
                 self.recovery.abandon(at)
-                self.briefs.templates = bundle.templates(self.repo.root)
             case Do.BOOK:
                 self.settling.book(at)
             case Do.RELEASE | Do.SKIP_UNFIT:
@@ -134,7 +132,6 @@ class Walk:
                 self.prover.prove(at)
             case Do.UNDO:
                 self.recovery.undo(at)
-                self.briefs.templates = bundle.templates(self.repo.root)  # restored as well
             case Do.NOTE_RESEARCH:
                 self.note_research(at)
             case Do.IMPLEMENT | Do.DECOMPOSE:
