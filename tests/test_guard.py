@@ -194,6 +194,33 @@ def test_what_a_task_may_change_is_committed_and_the_warning_names_what_runs(
     assert "the task changes .claude/settings.json, .husky/pre-commit: it runs unasked" in ran.err
 
 
+def test_a_link_that_git_tracks_is_the_task_s_to_change_but_never_one_to_prompts(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    for name in ("one", "two"):
+        write(repo / name / "settings.json", name)
+        write(repo / name / "prompts" / "readme.txt", name)
+    (repo / ".claude").symlink_to("one")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=links")
+    changes = ["rm .claude; ln -s two .claude", "echo 1 > n"]
+    fake.script(
+        implement=[
+            {"run": [*changes, "ln -s two .kern"], "result": "SUCCESS"},
+            {"run": changes, "result": "SUCCESS"},
+        ]
+    )
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    (note,) = attempts(repo)
+    assert "it changed .kern; restored" in note
+    assert not os.path.lexists(repo / ".kern")
+    assert os.readlink(repo / ".claude") == git("show", "HEAD:.claude") == "two"
+    assert "the task changes .claude: it runs unasked" in ran.err
+
+
 @pytest.mark.parametrize("folder", ["tools", ""], ids=["named", "linked"])
 def test_a_folder_that_holds_more_than_hooks_is_guarded_for_hooks_alone(
     repo: Path, git: Git, fake: Fake, inline: Inline, folder: str
@@ -247,8 +274,9 @@ def test_of_kern_s_own_folder_nothing_but_the_prompts_is_touched(
 def test_a_command_of_the_project_may_not_plant_anything_either(
     repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path, table: str
 ) -> None:
-    places = furnish(repo, git, tmp_path / "home")
-    bad = f"{EVIL} > .kern/prompts/judge.md; {EVIL} > .husky/_/pre-commit; echo x > .mcp.json"
+    places = [*furnish(repo, git, tmp_path / "home"), repo / ".git" / "config"]
+    bad = f"{EVIL} > .kern/prompts/judge.md; {EVIL} > .husky/_/pre-commit; echo x > .mcp.json; "
+    bad += "echo [broken >> .git/config"
     (repo / "kern.toml").write_text(f"[{table}]\nodd = '''{bad}'''\n")
     git("add", "--all")
     git("commit", "--quiet", "--message=settings")
@@ -263,7 +291,8 @@ def test_a_command_of_the_project_may_not_plant_anything_either(
     assert ran.code == 0, ran.err
 
     assert not attempts(repo), "the agent does not pay for it"
-    assert "it changed .husky/_/pre-commit, .kern/prompts/judge.md, .mcp.json; restored" in ran.err
+    changed = ".git/config, .husky/_/pre-commit, .kern/prompts/judge.md, .mcp.json"
+    assert f"it changed {changed}; restored" in ran.err
     assert portrait(*places) == before
     assert not (repo / "evil").exists()
 
