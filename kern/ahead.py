@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kern import process, starting
+from kern import gitconfig, process, starting
 from kern.agents import claude
 from kern.errors import KernError
 from kern.events import Sink, Warned
@@ -102,7 +102,6 @@ def environment(
     mark: tuple[str, str],
 ) -> dict[str, str]:
     given = process.surroundings()
-    count = int(given.get("GIT_CONFIG_COUNT") or 0)
     # What git would start in the background would outlive the stage, or be ended in mid-work by
     # the sweep.
     pairs = [
@@ -111,9 +110,6 @@ def environment(
         ("core.fsmonitor", "false"),
         *config,
     ]
-    for number, (name, value) in enumerate(pairs, count):
-        given[f"GIT_CONFIG_KEY_{number}"] = name
-        given[f"GIT_CONFIG_VALUE_{number}"] = value
-    given["GIT_CONFIG_COUNT"] = str(count + len(pairs))
+    given |= gitconfig.added(given, pairs)
     marks = {"KERN_ROOT": str(root), mark[0]: mark[1]}
     return {**given, **claude.environment(stage), **marks, **env}

@@ -1,32 +1,263 @@
-"""What an agent with full access could do to git itself: plant configuration and hooks (kept as a
-tree, put back), and push (refused).
+"""What an agent with full access could plant: taken before it begins, restored after it. And what
+cannot be undone, a push, refused.
 """
 
+import errno
 import os
-import stat
-from collections.abc import Mapping
+import shutil
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes
 
-from kern import workspace
+from kern import copies, guarded, workspace
+from kern.copies import LARGE, LINK, ODD, Contents, Copy
+from kern.guarded import How, Layout, Place
 from kern.repo import Entry, Repo
+from kern.snapshot import Snapshots
 
-_HOOK = "hooks:"  # a slash would be a level of its own
 _HIDING = "ignore:"
+_LIST = "list"
+_MOST_BYTES = 64 << 20  # of all copies; of what is beyond only a change is seen
+_SECRET = ("common:config", "git:config.worktree")  # no other file is to hold a password of these
+_MOST_REPLACED = 20  # folders of what stood in a place that was restored
 
 
-def take(repo: Repo, hiding: Mapping[str, Entry]) -> str:
-    """git's own configuration, exclude and attribute files and hooks as a flat tree; and the
-    .gitignore files that hide themselves, so that a snapshot can do without them.
-    """
-    hidden = {_HIDING + quote(os.fsencode(path), safe=""): e for path, e in hiding.items()}
-    found = sorted({**_read(repo), **hidden}.items())
-    lines = (f"{e.mode} blob {e.blob}\t{name}\0" for name, e in found)
-    return repo.text("mktree", "-z", given=os.fsencode("".join(lines)))
+@dataclass(slots=True)
+class Restored:
+    """What had changed, as a person names it."""
+
+    back: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)  # of these there is no sound copy
+    kept: Path | None = None  # where what stood there instead lies now
+
+
+class Guard:
+    """Remembers what it took: a copy on the disk is the agent's to change."""
+
+    def __init__(self, repo: Repo, snapshots: Snapshots) -> None:
+        self.repo = repo
+        self.snapshots = snapshots
+        self._contents: Contents = {}
+        self._lists: dict[str, bytes] = {}  # git may not work before it is restored
+
+    # ---------------------------------------------------------------- before
+
+    def take(self, tree: str) -> str:
+        """What is guarded and not in the snapshot `tree`, as a commit that lists it; and the
+        .gitignore files that hide themselves, so that a snapshot can do without them.
+        """
+        folder, layout = guarded.hooks_place(self.repo)
+        places = self._places(folder, layout, tree)
+        links = {name for name in guarded.folders(places) if layout.at(name).is_symlink()}
+        links -= self._in(tree, layout, links)
+        names = {*layout.there(places, links)}
+        found: dict[str, Copy] = {}
+        size = 0
+        for name in sorted(links | names - self._in(tree, layout, names)):
+            beyond = Copy(LARGE, 0, "") if size > _MOST_BYTES else None
+            if copy := copies.look(layout.at(name), self._contents, beyond):
+                found[name] = copy
+                size += 0 if copy.mode == LARGE else copy.size
+        listed = copies.listed(layout.hooks, places, found)
+        entries = {
+            _HIDING + quote(os.fsencode(path), safe=""): entry
+            for path, entry in self.snapshots.hiding(tree).items()
+        } | {_LIST: Entry("100644", self.repo.blob(listed))}
+        lines = (f"{e.mode} blob {e.blob}\t{name}\0" for name, e in sorted(entries.items()))
+        made = self.repo.text("mktree", "-z", given=os.fsencode("".join(lines)))
+        guard = self.repo.commit_object(made, (), "guarded\n")
+        self._lists[guard] = listed
+        return guard
+
+    def store(self, guard: str) -> None:
+        """On the disk before a start ref names it, for the kern that goes on after a kill."""
+        needed = needs(self.repo, guard) & self._contents.keys()
+        copies.store(stored(self.repo), {name: self._contents[name] for name in needed})
+
+    def _places(self, folder: str, layout: Layout, tree: str) -> list[Place]:
+        """`core.hooksPath`, or a link, can lead to a folder of hooks, or to one of all sorts."""
+        places = [*guarded.CONFIG]
+        for name in dict.fromkeys(("common:hooks", folder)):
+            places.append((name, How.HOOKS))
+            place = layout.at(name)
+            own = name == "common:hooks" and not place.is_symlink()
+            if own or guarded.alone(place, self.repo.root):
+                files = (name, How.FOLDER)
+                if not self._in(tree, layout, layout.there([files], {name})):
+                    places.append(files)
+        agents = [(f"tree:{name}", How.FILE) for name in guarded.AGENTS]
+        return [*places, (f"tree:{guarded.PROMPTS}", How.FOLDER), *agents]
+
+    # ---------------------------------------------------------------- after
+
+    def restore(self, guard: str, tree: str, told: Restored) -> None:
+        """All of it as it was, but what the snapshot `tree` holds, or the next one will: that is
+        the task's to change.
+        """
+        layout, places, held = self._listed(guard)
+        for turn in range(guarded.TURNS):
+            some = [place for place in places if guarded.turn(place[0]) == turn]
+            old = {name: copy for name, copy in held.items() if guarded.turn(name) == turn}
+            links = {name for name, copy in old.items() if copy.mode == LINK}
+            above = [n for n in guarded.folders(some) if n in links or layout.at(n).is_symlink()]
+            bare = {n for n in above if not any(f"{one}/".startswith(f"{n}/") for one in old)}
+            stays = self._snapped(tree, layout, bare)
+            for name in above:  # the rest is read, and written, through these
+                if name not in stays:
+                    self._restore(layout, name, old.get(name), told)
+            names = {*old, *layout.there(some, links)}
+            stays = self._snapped(tree, layout, names - old.keys())
+            for name in sorted(names - stays):
+                self._restore(layout, name, old.get(name), told)
+
+    def _listed(self, guard: str) -> tuple[Layout, list[Place], dict[str, Copy]]:
+        if raw := self._lists.get(guard) or self.repo.content(guard, _LIST):
+            hooks, places, held = copies.unlisted(raw)
+            return Layout(self.repo, hooks), [(name, How(how)) for name, how in places], held
+        held = {}  # as an earlier kern had it, whose start ref may still stand
+        for name, entry in self.repo.entries(guard).items() if guard else ():
+            if not name.startswith(_HIDING):
+                data = self.repo.git("cat-file", "blob", entry.blob)
+                held[_renamed(name)] = copy = copies.of(data, entry.mode)
+                self._contents[copy.digest] = data
+        linked = "common:hooks" in held
+        own = () if linked else (("common:hooks", How.FOLDER),)
+        return Layout(self.repo), [*guarded.CONFIG, *own], held
+
+    def _restore(self, layout: Layout, name: str, old: Copy | None, told: Restored) -> None:
+        place = layout.at(name)
+        now = copies.look(place, {}, old)
+        if old.same(now) if old else now is None:
+            return
+        data = self._content(old) if old else b""
+        if data is None:
+            told.lost.append(layout.shown(name))
+            return
+        told.back.append(layout.shown(name))
+        with workspace.reported(place):
+            plain = old is not None and old.mode != LINK
+            self._set_aside(name, place, told, leave=plain)
+            if old is None:
+                _tidy(layout, name)
+                return
+            for above in guarded.folders_of(name):
+                if not layout.at(above).is_dir():
+                    self._set_aside(above, layout.at(above), told)
+                    layout.at(above).mkdir(parents=True)
+            if plain:
+                workspace.replace(place, data, mode=old.bits)
+            else:
+                place.symlink_to(os.fsdecode(data))
+
+    def _content(self, copy: Copy) -> bytes | None:
+        if copy.mode in (LARGE, ODD):
+            return None
+        if copy.digest not in self._contents:
+            self._contents.update(copies.stored(stored(self.repo)))
+        return self._contents.get(copy.digest)
+
+    def _set_aside(self, name: str, place: Path, told: Restored, *, leave: bool = False) -> None:
+        """Keep what stands there: it may be a person's. `leave` a file until another replaces it,
+        so that there is one at any time.
+        """
+        file = place.is_file() and not place.is_symlink()
+        if not os.path.lexists(place) or (leave and file and name in _SECRET):
+            return
+        if told.kept is None:
+            told.kept = self._room()
+        aside = told.kept / quote(os.fsencode(name), safe="")[-200:]
+        try:
+            if leave and file:
+                os.link(place, aside)
+            else:
+                os.rename(place, aside)
+        except OSError as exc:
+            if exc.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK):
+                raise
+            if place.is_dir() and not place.is_symlink():
+                place.rename(f"{place}.{told.kept.name}")
+                return
+            shutil.copy2(place, aside, follow_symlinks=False)
+            if not (leave and file):
+                place.unlink()
+
+    def _room(self) -> Path:
+        above = self.repo.git_dir / "kern" / "replaced"
+        above.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for old in sorted(above.iterdir())[: 1 - _MOST_REPLACED]:
+            shutil.rmtree(old, ignore_errors=True)
+        when = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        room = above / f"{when}-{time.monotonic_ns()}"
+        room.mkdir(mode=0o700)
+        return room
+
+    # ---------------------------------------------------------------- what a snapshot holds
+
+    def _in(self, tree: str, layout: Layout, names: Iterable[str]) -> set[str]:
+        """Those of the names that the tree holds."""
+        paths = {name: layout.path(name) for name in names}
+        tops = sorted({f"./{path.split('/')[0]}" for path in paths.values() if path})
+        if not tops:
+            return set()
+        raw = self.repo.git("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree, *tops)
+        there = {os.fsdecode(path) for path in raw.split(b"\0")} - {""}
+        return {name for name, path in paths.items() if path in there}
+
+    def _snapped(self, tree: str, layout: Layout, names: Iterable[str]) -> set[str]:
+        """Those that the snapshot holds, or the next one will, and that the task does not hide from
+        git: these are seen in its commit.
+        """
+        known = self._in(tree, layout, names)
+        rest = {name: layout.path(name) for name in {*names} - known}
+        if not any(rest.values()):
+            return known
+        after = self.snapshots.take(tree)
+        new = self._in(after, layout, rest)
+        paths = {rest[name] for name in new}
+        hidden = self.snapshots.ignored_by(tree, paths) | self.snapshots.ignored_by(after, paths)
+        return known | {name for name in new if rest[name] not in hidden}
+
+
+def _tidy(layout: Layout, name: str) -> None:
+    """No folder that was made for it stays behind in the working tree."""
+    above = [*guarded.folders_of(name)] if guarded.in_tree(name) else []
+    for folder in reversed(above):
+        try:
+            layout.at(folder).rmdir()
+        except OSError:
+            return
+
+
+def _renamed(name: str) -> str:
+    """As an earlier kern, and one before that, called it."""
+    if name.startswith(("hooks:", "hooks/")):
+        return f"common:hooks/{name[6:]}"
+    place = {"config.worktree": "git:config.worktree", "config": "common:config"}
+    return place.get(name) or f"common:{'' if name == 'hooks' else 'info/'}{name}"
+
+
+# -------------------------------------------------------------------- between runs
+
+
+def stored(repo: Repo) -> Path:
+    return repo.git_dir / "kern" / "guard.json"
+
+
+def needs(repo: Repo, guard: str) -> set[str]:
+    """The hashes of the copies that a start ref goes by."""
+    raw = repo.content(guard, _LIST) if guard else None
+    return {copy.digest for copy in copies.unlisted(raw)[2].values()} if raw else set()
+
+
+def prune(repo: Repo, guards: Iterable[str]) -> None:
+    """Only what start refs still go by stays on the disk."""
+    copies.prune(stored(repo), {digest for guard in guards for digest in needs(repo, guard)})
 
 
 def hiding(repo: Repo, guard: str) -> dict[str, Entry]:
-    """What `take` was told of .gitignore files."""
+    """The .gitignore files that hid themselves."""
     return {
         os.fsdecode(unquote_to_bytes(name.removeprefix(_HIDING))): entry
         for name, entry in repo.entries(guard).items()
@@ -50,83 +281,27 @@ def restore_hiding(repo: Repo, guard: str) -> list[str]:
     return sorted(changed)
 
 
-def put_back(repo: Repo, guard: str) -> list[str]:
-    """Make those files what the tree says; the names of those that had changed."""
-    entries = repo.entries(guard)
-    # As an earlier kern, whose start ref may still stand, named them.
-    wanted = {
-        name.replace("hooks/", _HOOK, 1): entry
-        for name, entry in entries.items()
-        if not name.startswith(_HIDING)
-    }
-    changed: list[str] = []
-    hooks = _hooks(repo)
-    if hooks.is_symlink() and "hooks" not in wanted:
-        hooks.unlink()  # before anything is read or written through it
-        changed.append("hooks")
-    now = _read(repo)
-    names = wanted.keys() | now.keys()
-    changed += sorted(name for name in names if wanted.get(name) != now.get(name))
-    for name in changed:
-        place = _places(repo).get(name) or hooks / name.removeprefix(_HOOK)
-        entry = wanted.get(name)
-        if entry is None or place.is_symlink():
-            place.unlink(missing_ok=True)
-        if entry is not None:
-            _restore(repo, place, entry)
-    return changed
+# -------------------------------------------------------------------- what is seen, and refused
 
 
-def _restore(repo: Repo, place: Path, entry: Entry) -> None:
-    if not place.parent.is_dir():
-        place.parent.unlink(missing_ok=True)
-        place.parent.mkdir()
-    data = repo.git("cat-file", "blob", entry.blob)
-    if entry.mode == "120000":
-        place.unlink(missing_ok=True)
-        place.symlink_to(os.fsdecode(data))
-        return
-    old = stat.S_IMODE(place.lstat().st_mode) if place.exists() else 0o644
-    mode = old | 0o111 if entry.mode == "100755" else old & ~0o111
-    workspace.replace(place, data, mode=mode)
+def obeyed(repo: Repo, change: Mapping[str, Entry | None]) -> list[str]:
+    """Of a task's change what git or an agent will run by itself: reviewed, one hopes, before."""
+    name, _ = guarded.hooks_place(repo)
+    region, _, folder = name.partition(":")
+    above = {folder, os.path.dirname(folder)} if folder.endswith("/_") else {folder}  # husky's
+    return sorted(
+        path
+        for path, entry in change.items()
+        if entry
+        and (
+            path in (*guarded.AGENTS, ".claude")
+            or (region == "tree" and os.path.dirname(path) in above and _is_hook(path))
+        )
+    )
 
 
-def _places(repo: Repo) -> dict[str, Path]:
-    return {
-        "config": repo.common_dir / "config",
-        "config.worktree": repo.git_dir / "config.worktree",
-        "exclude": repo.common_dir / "info" / "exclude",
-        "attributes": repo.common_dir / "info" / "attributes",
-        "hooks": repo.common_dir / "hooks",  # where it is a link
-    }
-
-
-def _hooks(repo: Repo) -> Path:
-    """The default folder: one that `core.hooksPath` names lies in the tree, or is not the
-    repository's.
-    """
-    return repo.common_dir / "hooks"
-
-
-def _read(repo: Repo) -> dict[str, Entry]:
-    places = _places(repo)
-    hooks = _hooks(repo)
-    if hooks.is_dir() and not hooks.is_symlink():
-        for entry in os.scandir(hooks):
-            if not entry.name.endswith(".sample"):
-                places[_HOOK + entry.name] = Path(entry.path)
-    found: dict[str, Entry] = {}
-    for name, place in places.items():
-        try:
-            mode = place.lstat().st_mode
-            if stat.S_ISLNK(mode):
-                found[name] = Entry("120000", repo.blob(os.fsencode(os.readlink(place))))
-            elif stat.S_ISREG(mode):
-                bits = "100755" if mode & stat.S_IXUSR else "100644"
-                found[name] = Entry(bits, repo.blob(place.read_bytes()))
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-    return found
+def _is_hook(path: str) -> bool:
+    return guarded.is_hook(os.path.basename(path))
 
 
 def refuse_push(repo: Repo) -> list[tuple[str, str]]:

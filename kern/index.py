@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 
+from kern import gitconfig
 from kern.errors import KernError
 from kern.repo import Entry, GitFailed, Repo
 
@@ -99,7 +100,7 @@ def record(
         code, out, err = repo.run(
             *("commit", "--allow-empty", "--quiet", "--file=-"),
             given=message.encode("utf-8", "surrogateescape"),
-            env={**env, **marks},
+            env={**env, **marks, **gitconfig.with_hooks()},
             timeout=timeout,
         )
     return code, (err + out.decode("utf-8", "replace")).strip()

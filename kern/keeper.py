@@ -4,8 +4,9 @@ it was.
 
 from collections.abc import Collection, Mapping
 
-from kern import guard, history, index, operations, plain, refs
+from kern import guard, history, index, operations, plain, process, refs
 from kern.events import Sink, Traced, Warned
+from kern.guard import Guard, Restored
 from kern.history import Commit
 from kern.layout import Layouts
 from kern.nested import Nested
@@ -18,8 +19,17 @@ from kern.spec import Key
 
 
 class Keeper:
-    def __init__(self, repo: Repo, snapshots: Snapshots, sink: Sink) -> None:
+    def __init__(
+        self,
+        repo: Repo,
+        snapshots: Snapshots,
+        sink: Sink,
+        mark: tuple[str, str] = ("KERN_RUN_ID", ""),
+    ) -> None:
+        """`mark`: what the processes carry that this run has started."""
         self.repo = repo
+        self.guard = Guard(repo, snapshots)
+        self.mark = mark
         self.snapshots = snapshots
         self.sink = sink
         self.layouts = Layouts(repo, snapshots)
@@ -190,14 +200,13 @@ class Keeper:
         `gate`: what ran instead of the agent.
         """
         who = gate or "the agent"
-        self.nested.unregister()
+        self.nested.unregister()  # of git's configuration, what a submodule's coming writes there
+        planted = self.restore(start, who)  # before git is asked anything: it would obey that
         told: list[str] = []
         if what := operations.under_way(self.repo):
             operations.abort(self.repo)
             index.reset(self.repo, f"{start.index}^{{tree}}")
             told.append(f"it left a mess ({what}); cleared")
-        if changed := guard.put_back(self.repo, f"{start.guard}^{{tree}}"):
-            told.append(f"it changed git's own {some(changed)}; put back")
         at = self.repo.plain_head()
         if at is None or at.branch != head.branch:
             if history.restore_branch(self.repo, head, start.base):
@@ -213,7 +222,25 @@ class Keeper:
             self.warn(f"{who} broke its limits: {line}")
         if back := guard.restore_hiding(self.repo, f"{start.guard}^{{tree}}"):
             self.warn(f"{who} changed what hides itself from git: {some(back)}: put back")
-        return "; ".join(told)
+        return "; ".join([*planted, *told])
+
+    def restore(self, start: StartRef, who: str = "the agent") -> list[str]:
+        """What is guarded; what had changed, in words."""
+        changed = Restored()
+        self.guard.restore(start.guard, start.tree, changed)
+        told: list[str] = []
+        if changed.back:
+            process.sweep(self.mark)  # what was planted may have started something
+            self.guard.restore(start.guard, start.tree, changed)
+            told.append(f"it changed {some([*dict.fromkeys(changed.back)])}; restored")
+        if changed.lost:
+            lost = some([*dict.fromkeys(changed.lost)])
+            told.append(f"it changed {lost}, of which kern has no sound copy: look at it yourself")
+        for line in told:
+            self.warn(f"{who} broke its limits: {line}")
+        if changed.kept:
+            self.warn(f"what stood in the place of what was restored is kept in {changed.kept}")
+        return told
 
     def undo_commits(self, start: StartRef, word: str, *, who: str = "the agent") -> None:
         """What agents made of HEAD since the base (commits, an amend, a reset): kept under a ref,

@@ -111,7 +111,7 @@ class Prover:
     def standing(self, head: Head, tree: str, key: Key, attempt: int) -> StartRef:
         """What a command of the project is held to, where no stage 2 has begun."""
         self.keeper.begin(tree, durable=False)
-        own = guard.take(self.repo, self.snapshots.hiding(tree))
+        own = self.keeper.guard.take(tree)
         return refs.begun(self.repo, head, tree, index.tree(self.repo), own, key, attempt)
 
     def back_to(self, start: StartRef, name: str, who: str, when: str = "") -> None:
@@ -191,6 +191,8 @@ class Prover:
             lost = self.witness.taken_away(start, tree, at.head.commit)
         if lost:
             return f"it took away uncommitted changes of yours in {some(lost)}"
+        if names := guard.obeyed(self.repo, change):
+            self.keeper.warn(f"the task changes {some(names)}: it runs unasked; review it")
         return self._unsound_settings(change.get(FILE))
 
     def _unsound_settings(self, new: Entry | None) -> str:

@@ -31,6 +31,15 @@ class Recovery:
         self.snapshots = snapshots
         self.keeper = keeper
 
+    def unplant(self) -> None:
+        """A stage 2 that a kill cut off may have planted what this run would go by."""
+        branch = self.repo.head().name
+        second = load(self.scope, Stage.IMPLEMENT)
+        saved = (named(second), second["kern"].get("attempt")) if second else None
+        for where, start in refs.starts(self.repo):
+            if where == branch and (start.task, start.attempt) != saved:
+                self.keeper.restore(start)
+
     def undo_commit(self, at: Situation) -> None:
         """Row b: stage 3 committed what is not the task's, and kern died before the check."""
         tip = history.commit(self.repo, at.head.commit)

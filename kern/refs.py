@@ -5,7 +5,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from kern import plain
+from kern import guard, plain
 from kern.errors import KernError
 from kern.repo import GitFailed, Head, Repo
 from kern.spec import Key
@@ -23,7 +23,7 @@ class StartRef:
     tree: str
     base: str
     index: str  # tree of the person's index
-    guard: str  # tree of git's own configuration and hooks
+    guard: str  # what `Guard.take` made of what an agent could plant
     task: Key
     attempt: int
 
@@ -46,8 +46,8 @@ def starts(repo: Repo) -> list[tuple[str, StartRef]]:
         if len(ids) < 2 or read is None:
             continue
         key, attempt = read
-        guard = ids[2] if len(ids) > 2 else ""
-        start = StartRef(ref, commit, tree, ids[0], ids[1], guard, key, attempt)
+        own = ids[2] if len(ids) > 2 else ""
+        start = StartRef(ref, commit, tree, ids[0], ids[1], own, key, attempt)
         found.append((ref.removeprefix(prefix).removesuffix("/@"), start))
     return found
 
@@ -75,38 +75,37 @@ def _none(repo: Repo, prefix: str) -> bool:
 
 
 def write_start(
-    repo: Repo, head: Head, tree: str, index: str, guard: str, key: Key, attempt: int
+    repo: Repo, head: Head, tree: str, index: str, own: str, key: Key, attempt: int
 ) -> StartRef:
     """Remember what stage 2 begins with, before its process exists."""
-    start = begun(repo, head, tree, index, guard, key, attempt)
+    start = begun(repo, head, tree, index, own, key, attempt)
     repo.git("update-ref", start.ref, start.commit)
     return start
 
 
 def begun(
-    repo: Repo, head: Head, tree: str, index: str, guard: str, key: Key, attempt: int
+    repo: Repo, head: Head, tree: str, index: str, own: str, key: Key, attempt: int
 ) -> StartRef:
     """The same as a value alone: nothing stands yet that a later run would see."""
     # The task in ASCII for kern, whatever bytes its text holds, and as text for people.
     exact = json.dumps([key.parent, key.text, key.nth])
     staged = repo.commit_object(index, (), "index\n")
-    guarded = repo.commit_object(guard, (), "git's own\n")
     shown = f"Kern-Task: {plain.line(key.text)}\nKern-Key: {exact}\nKern-Attempt: {attempt}"
     message = f"before attempt {attempt}\n\n{shown}\n"
-    commit = repo.commit_object(tree, (head.commit, staged, guarded), message)
+    commit = repo.commit_object(tree, (head.commit, staged, own), message)
     ref = f"{START}/{repo.worktree}/{head.name}/@"
-    return StartRef(ref, commit, tree, head.commit, staged, guarded, key, attempt)
+    return StartRef(ref, commit, tree, head.commit, staged, own, key, attempt)
 
 
 def before(repo: Repo, start: StartRef) -> str:
-    """What a kept attempt stands on: the tree before it, and not git's own configuration, in which
-    a password may stand: a person may push what was kept.
-    """
+    """What a kept attempt stands on: the tree before it."""
     return repo.commit_object(start.tree, (start.base,), f"before attempt {start.attempt}\n")
 
 
 def delete(repo: Repo, ref: str, old: str = "") -> None:
     repo.git("update-ref", "-d", ref, *([old] if old else []))
+    if ref.startswith(START):
+        guard.prune(repo, [start.guard for _, start in starts(repo)])
 
 
 def keep(repo: Repo, slug: str, name: str, tree: str, message: str, parent: str) -> str:

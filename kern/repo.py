@@ -14,6 +14,7 @@ os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # a missing git is told by
 from git import Git
 from git.exc import GitCommandNotFound
 
+from kern import gitconfig
 from kern.errors import KernError, UsageError
 
 # What a caller's hook or alias left in the environment would point git elsewhere.
@@ -115,7 +116,7 @@ class Repo:
             ["git", *argv],
             istream=-1,
             as_process=True,
-            env={"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", **(env or {})},
+            env={**gitconfig.quiet(), **(env or {})},
             start_new_session=True,
         )
         process = handle.proc
@@ -258,8 +259,13 @@ class Repo:
 
     def hooks(self, *names: str) -> list[str]:
         """Those of the hooks that are there and can run."""
-        folder = self.root / self.text("rev-parse", "--git-path", "hooks")
+        folder = self.hooks_folder()
         return [name for name in names if os.access(folder / name, os.X_OK)]
+
+    def hooks_folder(self) -> Path:
+        """Where git looks for the person's hooks."""
+        raw = self.git("rev-parse", "--git-path", "hooks", env=gitconfig.with_hooks())
+        return self.root / os.fsdecode(raw).removesuffix("\n")
 
 
 _KERN = {
@@ -280,15 +286,8 @@ def open_at(folder: Path) -> Repo:
         os.environ.pop(name, None)
     try:
         probe = Repo(folder, folder, folder)
-        code, out, err = probe.run(
-            *(
-                "rev-parse",
-                "--path-format=absolute",
-                "--show-toplevel",
-                "--git-dir",
-                "--git-common-dir",
-            )
-        )
+        asked = ("--show-toplevel", "--git-dir", "--git-common-dir")
+        code, out, err = probe.run("rev-parse", "--path-format=absolute", *asked)
     except GitCommandNotFound:
         raise UsageError(
             "git is not installed, or not on PATH", hint="install git 2.38 or newer"

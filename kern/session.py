@@ -92,7 +92,6 @@ def begin(folder: Path, options: Options, sink: Sink, *, empty: bool = False) ->
     """
     found, _, parsed, settings = ready.prepare(folder, empty=empty)
     ready.to_work(found)
-    templates = bundle.templates(found.root)
     ready.agent(options.command)
     scope = workspace.scope(found.root, found.head().name)
     run_id = secrets.token_hex(8)
@@ -115,13 +114,15 @@ def begin(folder: Path, options: Options, sink: Sink, *, empty: bool = False) ->
     with steering.signals(), lock.hold(scope, found.git_dir, run_id):
         workspace.empty(found.scratch)
         caller.early.clear(scope)
-        walk = Walk(found, scope, caller, templates, sink)
+        walk = Walk(found, scope, caller, {}, sink)
         for notice in filter(None, (scope.notice, payer.warning)):
             sink(Warned(notice))
         try:
             # An agent that outlived a killed kern would go on editing the tree.
             if ended := process.sweep(("KERN_ROOT", str(found.root))):
                 sink(Warned(f"ended {ended} process(es) that an earlier run left behind"))
+            walk.recovery.unplant()
+            walk.briefs.templates = bundle.templates(found.root)
             yield Session(run_id, walk, steered, sink, payer.who, parsed)
         except Interrupted:
             process.sweep(caller.mark)

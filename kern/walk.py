@@ -69,7 +69,7 @@ class Walk:
         self.observer = Observer(
             repo, scope, self.papers, self.snapshots, lambda second: self.prover.own(second)
         )
-        self.keeper = Keeper(repo, self.snapshots, sink)
+        self.keeper = Keeper(repo, self.snapshots, sink, caller.mark)
         self.custody = Custody(self.papers, scope, self.keeper.warn)
         self.recovery = Recovery(repo, scope, self.papers, self.snapshots, self.keeper)
         self.settling = Settling(repo, scope, self.papers, self.keeper, sink)
@@ -273,9 +273,10 @@ class Walk:
         self._save(outcome, key, Stage.IMPLEMENT, at.attempt, **facts)
 
     def _begin(self, at: Situation, before: str, attempt: int) -> StartRef:
-        """Step 4: the start ref."""
+        """Step 4: the start ref, after what a later kern needs in order to restore by it."""
         self.keeper.begin(before)
-        own = guard.take(self.repo, self.snapshots.hiding(before))
+        own = self.keeper.guard.take(before)
+        self.keeper.guard.store(own)
         staged = index.tree(self.repo)
         return refs.write_start(self.repo, at.head, before, staged, own, opened(at)[0], attempt)
 

@@ -30,6 +30,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "shell": (
         *("process", "starting", "repo", "history", "index", "refs", "snapshot", "guard"),
+        *("guarded", "copies", "gitconfig"),
         *("workspace", "lock", "documents", "bundle", "console", "filters", "operations"),
         *("witness", "gates", "credential", "ignoring", "journal", "growing", "steering"),
         *("notify", "blobs", "restore", "submodules", "layout"),

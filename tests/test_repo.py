@@ -10,6 +10,7 @@ from kern import history, index, operations, refs
 from kern import repo as repository
 from kern.errors import Exit, UsageError
 from kern.events import Event
+from kern.guard import Guard
 from kern.keeper import Keeper
 from kern.repo import Entry, GitFailed, Head, Repo
 from kern.snapshot import Snapshots
@@ -30,6 +31,10 @@ def commit(git: Git, root: Path, message: str = "more", **files: str) -> str:
 def keeping(found: Repo) -> tuple[Keeper, list[Event]]:
     told: list[Event] = []
     return Keeper(found, Snapshots(found), told.append), told
+
+
+def guarded(found: Repo, tree: str) -> str:
+    return Guard(found, Snapshots(found)).take(tree)
 
 
 # ---------------------------------------------------------------- opening
@@ -275,7 +280,7 @@ def test_the_index_goes_back_per_path_and_keeps_what_the_person_staged(
     head = found.head()
     before = git("ls-files", "-s"), git("diff", "--cached", "--name-status")
     tree = Snapshots(found).take()
-    refs.write_start(found, head, tree, index.tree(found), tree, KEY, 1)
+    refs.write_start(found, head, tree, index.tree(found), guarded(found, tree), KEY, 1)
     ((_, start),) = refs.starts(found)
     (repo / "agent.txt").write_text("agent's\n")
     git("add", "agent.txt")
@@ -366,10 +371,11 @@ def test_start_refs_belong_to_a_branch_of_one_working_tree(
     sha = here.head().commit
     tree = git("rev-parse", "HEAD^{tree}")
     odd = Key("a parent: \u4e2d", "task `with` $odd: \xfc, Kern-Attempt: 9", 3)
-    refs.write_start(here, Head(sha, "a"), tree, tree, tree, KEY, 1)
-    refs.write_start(here, Head(sha, "a/b"), tree, tree, tree, odd, 2)
-    refs.write_start(here, Head(sha, ""), tree, tree, tree, KEY, 3)
-    refs.write_start(there, there.head(), tree, tree, tree, KEY, 4)
+    own = guarded(here, tree)
+    refs.write_start(here, Head(sha, "a"), tree, tree, own, KEY, 1)
+    refs.write_start(here, Head(sha, "a/b"), tree, tree, own, odd, 2)
+    refs.write_start(here, Head(sha, ""), tree, tree, own, KEY, 3)
+    refs.write_start(there, there.head(), tree, tree, own, KEY, 4)
     found = {branch: start for branch, start in refs.starts(here)}
     assert {branch: (s.task, s.attempt) for branch, s in found.items()} == {
         "a": (KEY, 1),
@@ -414,7 +420,7 @@ def test_paths_that_a_person_s_commit_touched_meanwhile_are_left_alone(
     held, _ = keeping(found)
     head = found.head()
     tree = held.snapshots.take()
-    refs.write_start(found, head, tree, index.tree(found), tree, KEY, 1)
+    refs.write_start(found, head, tree, index.tree(found), guarded(found, tree), KEY, 1)
     ((_, start),) = refs.starts(found)
     commit(git, repo, a_txt="a person's\n")
     (repo / "own.txt").write_text("agent's\n")
