@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kern import answer, edit, history, index, plain, process, trace, workspace
+from kern import answer, edit, gitfault, history, index, plain, process, trace, workspace
 from kern.briefs import Briefs
 from kern.documents import LEARNINGS, SPEC, Documents, encode
 from kern.errors import Asked, KernError, LimitReached, TransientFault
@@ -206,9 +206,10 @@ class Committer:
         if code == 1 and self.repo.hooks(*HOOKS, "prepare-commit-msg"):
             last = plain.line(" ".join(told.splitlines()[-3:]) or "no output", 160)
             return f"a commit hook refused: {last}"
+        advice = "settle it (identity, signing key, disk), then run kern again: it resumes here"
         raise KernError(
             f"git commit failed: {plain.line(told, 400)}",
-            hint="settle it (identity, signing key, disk), then run kern again: it resumes here",
+            hint=gitfault.held(told) or advice,
         )
 
 

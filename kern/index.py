@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterator, Mapping
 
 from kern.errors import KernError
-from kern.repo import Entry, GitFailed, Repo
+from kern.gitfault import GitFailed
+from kern.repo import Entry, Repo
 
 
 @contextlib.contextmanager
@@ -96,7 +97,9 @@ def record(
     """
     with private(repo, copy=True) as env:
         read_into(repo, tree, env)
-        code, out, err = repo.run(
+        # git itself waits here: hooks must not run twice because of a lock of another git's.
+        code, out, err = repo.once(
+            *("-c", f"core.filesRefLockTimeout={repo.patience * 1000:.0f}"),
             *("commit", "--allow-empty", "--quiet", "--file=-"),
             given=message.encode("utf-8", "surrogateescape"),
             env={**env, **marks},

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from kern import plain
 from kern.errors import KernError
-from kern.repo import GitFailed, Head, Repo
+from kern.gitfault import GitFailed
+from kern.repo import Head, Repo
 from kern.spec import Key
 
 START = "refs/kern/start"

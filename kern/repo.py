@@ -14,14 +14,9 @@ os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # a missing git is told by
 from git import Git
 from git.exc import GitCommandNotFound
 
+from kern import gitfault, variables
 from kern.errors import KernError, UsageError
-
-# What a caller's hook or alias left in the environment would point git elsewhere.
-_INHERITED = (
-    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY"),
-    *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_REFLOG_ACTION"),
-    *("GIT_QUARANTINE_PATH", "GIT_EDITOR", "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS"),
-)
+from kern.gitfault import GitFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +38,12 @@ class Entry:
 Change = tuple[Entry | None, Entry | None]
 
 
-class GitFailed(KernError):
-    def __init__(self, argv: Sequence[str], code: int, stderr: str) -> None:
-        lines = [line for line in stderr.splitlines() if line.strip()]
-        said = lines[-1] if lines else f"exit code {code}"
-        super().__init__(f"git {' '.join(argv[:2])} failed: {said}", hint=_advice(stderr))
-        self.code = code
-        self.stderr = stderr
-
-
-def _advice(stderr: str) -> str:
-    if found := re.search(r"Unable to create '([^']+\.lock)'", stderr):
-        path = found[1]
-        with contextlib.suppress(OSError):
-            age = int(time.time() - os.stat(path).st_mtime)
-            return f"{path} is {age} s old; if no git runs here any more: rm '{path}'"
-    if "No space left" in stderr:
-        return "free some space, then run kern again: it resumes"
-    return "settle it, then run kern again: it resumes"
-
-
 # What git says of objects by their full names never changes: asked again, it is remembered.
 OLDEST = (2, 38)  # of git: merge-tree --write-tree
 _OBJECT = re.compile(r"[0-9a-f]{40,64}(\^\{tree\})?(:.*|\.\.[0-9a-f]{40,64})?", re.S)
 _OF_OBJECTS = frozenset(("diff-tree", "ls-tree", "cat-file", "merge-base", "log", "rev-parse"))
 _MOST_KEPT = (256, 1 << 16)  # answers, bytes of one
+_PAUSE = 0.1  # seconds between two tries at a lock
 
 
 def _lasting(argv: Sequence[str]) -> bool:
@@ -82,6 +58,7 @@ class Repo:
         self.root = root
         self.git_dir = git_dir
         self.common_dir = common_dir
+        self.patience = 10.0  # seconds for a lock that another git holds
         self._git = Git(str(root))
         self._told: dict[tuple[str, ...], tuple[int, bytes, str]] = {}
         self._stored: dict[bytes, str] = {}
@@ -102,13 +79,37 @@ class Repo:
         cwd: Path | None = None,
         timeout: float = 0,
     ) -> tuple[int, bytes, str]:
-        """Exit code, standard output, standard error. In a session of its own, so that a Ctrl-C at
-        the terminal does not end git in the middle of a write: kern decides when it ends.
-        `timeout` in seconds, 0 for none, raises TimeoutError.
+        """Exit code, standard output, standard error. Where another git holds a lock, it is run
+        again for a while: nothing has happened yet. `timeout`: as `once`.
         """
         lasting = not (given or env or cwd) and _lasting(argv)
         if lasting and argv in self._told:
             return self._told[argv]
+        env = {**variables.OWN, **(env or {})}
+        deadline = time.monotonic() + self.patience
+        while True:
+            told = self.once(*argv, given=given, env=env, cwd=cwd, timeout=timeout)
+            if not told[0] or time.monotonic() > deadline or not gitfault.met(told[2]):
+                break
+            time.sleep(_PAUSE)
+        if lasting and not told[0] and len(told[1]) < _MOST_KEPT[1]:
+            if len(self._told) >= _MOST_KEPT[0]:
+                self._told.pop(next(iter(self._told)))
+            self._told[argv] = told
+        return told
+
+    def once(
+        self,
+        *argv: str,
+        given: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        timeout: float = 0,
+    ) -> tuple[int, bytes, str]:
+        """What must not be repeated, and is no reading of kern's own. In a session of its own, so
+        that a Ctrl-C at the terminal does not end git in the middle of a write: kern decides when
+        it ends. `timeout` in seconds, 0 for none, raises TimeoutError.
+        """
         git = Git(str(cwd)) if cwd else self._git
         handle = git.execute(  # ends its process when it is collected: it must outlive the call
             ["git", *argv],
@@ -131,12 +132,7 @@ class Repo:
                 raise TimeoutError from None
             raise
         handle.proc = None
-        told = process.returncode, cast(bytes, out), cast(bytes, err).decode("utf-8", "replace")
-        if lasting and not told[0] and len(told[1]) < _MOST_KEPT[1]:
-            if len(self._told) >= _MOST_KEPT[0]:
-                self._told.pop(next(iter(self._told)))
-            self._told[argv] = told
-        return told
+        return process.returncode, cast(bytes, out), cast(bytes, err).decode("utf-8", "replace")
 
     def git(self, *argv: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
         code, out, err = self.run(*argv, given=given, env=env)
@@ -277,8 +273,7 @@ def _entry(mode: str, blob: str) -> Entry | None:
 
 def open_at(folder: Path) -> Repo:
     """The repository around `folder`, at its top level."""
-    for name in _INHERITED:
-        os.environ.pop(name, None)
+    variables.drop(os.environ)
     try:
         probe = Repo(folder, folder, folder)
         code, out, err = probe.run(

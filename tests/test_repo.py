@@ -1,6 +1,9 @@
 """git through kern's eyes: heads, trees, merges, refs, the index; the git CLI is the oracle."""
 
+import os
 import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 
@@ -10,11 +13,12 @@ from kern import history, index, operations, refs
 from kern import repo as repository
 from kern.errors import Exit, UsageError
 from kern.events import Event
+from kern.gitfault import GitFailed
 from kern.keeper import Keeper
-from kern.repo import Entry, GitFailed, Head, Repo
+from kern.repo import Entry, Head, Repo
 from kern.snapshot import Snapshots
 from kern.spec import Key
-from tests.conftest import Fake, Git, Inline
+from tests.conftest import Fake, Git, Inline, Kern
 
 KEY = Key("", "add a greeting")
 
@@ -74,6 +78,62 @@ def test_a_hook_s_variables_do_not_lead_elsewhere(
     found = repository.open_at(repo)
     assert found.root == repo
     assert found.head().branch == "main"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("GIT_LITERAL_PATHSPECS", "1"), ("GIT_GLOB_PATHSPECS", "1")),
+        *(("GIT_NOGLOB_PATHSPECS", "1"), ("GIT_ICASE_PATHSPECS", "1")),
+        *(("GIT_TRACE", "1"), ("GIT_TRACE_SETUP", "2"), ("GIT_EXTERNAL_DIFF", "false")),
+        *(("GIT_DIFF_OPTS", "--unified=0"), ("GIT_SHALLOW_FILE", "/nowhere/none")),
+        *(("GIT_CONFIG", "/nowhere/none"), ("GIT_ATTR_SOURCE", "HEAD")),
+        *(("GIT_GRAFT_FILE", "a.txt"), ("GIT_NO_REPLACE_OBJECTS", "1")),
+    ],
+)
+def test_no_variable_changes_what_kern_reads_or_loses_a_file(
+    repo: Path, git: Git, fake: Fake, kern: Kern, name: str, value: str
+) -> None:
+    (repo / ".gitignore").write_text("build/\n")
+    (repo / ".gitattributes").write_text("*.crlf text eol=crlf\n")
+    commit(git, repo, "rules")
+    for folder in ("build", ".venv"):
+        (repo / folder).mkdir()
+        (repo / folder / "mine.txt").write_text("mine\n")
+    (repo / ".venv" / ".gitignore").write_text("*\n")
+    wrote = "printf 'a\\r\\n' > new.crlf; rm -f .gitignore; echo x >> a.txt"
+    fake.script(
+        implement=[
+            {"run": [wrote], "result": "FAILED: no"},
+            {"run": ["echo x >> a.txt; printf 'a\\r\\n' > new.crlf"], "result": "SUCCESS"},
+        ]
+    )
+    ran = kern("1", "0", env={name: value})
+    assert ran.code == 0, ran.err
+    assert (repo / "build" / "mine.txt").read_text() == "mine\n"
+    assert (repo / ".venv" / "mine.txt").read_text() == "mine\n"
+    assert git("show", "--format=", "--name-only") == "SPEC.md\na.txt\nnew.crlf"
+    assert git("cat-file", "blob", "HEAD:new.crlf") == "a"
+    assert git("status", "--porcelain") == ""
+
+
+def test_objects_are_read_as_they_are_whatever_replaces_them(repo: Path, git: Git) -> None:
+    base = git("rev-parse", "HEAD")
+    (repo / "b.txt").write_text("evil\n")
+    other = git("hash-object", "-w", "b.txt")
+    tip = commit(git, repo, "second", a_txt="good\n")
+    git("replace", git("rev-parse", "HEAD:a.txt"), other)
+    (repo / ".git" / "info" / "grafts").write_text(f"{tip}\n")
+    found = repository.open_at(repo)
+    assert git("show", "HEAD:a.txt") == "evil"
+    assert found.content(tip, "a.txt") == b"good\n"
+    assert history.commit(found, tip).parents == (base,)
+    git("replace", "--graft", base, other_root(git))
+    assert [one.sha for one in history.since(found, base, tip) or ()] == [tip]
+
+
+def other_root(git: Git) -> str:
+    return git("commit-tree", "-m", "an older history", git("rev-parse", "HEAD^{tree}"))
 
 
 def test_head_on_a_branch_detached_and_unborn(repo: Path, git: Git, tmp_path: Path) -> None:
@@ -487,12 +547,72 @@ def test_a_lock_left_in_the_git_directory_is_named_and_left_alone(repo: Path) ->
     lock = repo / ".git" / "index.lock"
     lock.touch()
     found = repository.open_at(repo)
+    found.patience = 0.3
     before = time.monotonic()
-    with pytest.raises(GitFailed) as raised:
+    with pytest.raises(GitFailed, match=r"another git holds index\.lock") as raised:
         index.update(found, {"a.txt": None})
-    assert time.monotonic() - before < 5
+    assert 0.3 < time.monotonic() - before < 5
     assert f"rm '{lock}'" in raised.value.hint
     assert lock.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["index.lock", "HEAD.lock", "packed-refs.lock", "refs/heads/main.lock"]
+)
+def test_a_lock_that_another_git_holds_for_a_moment_is_waited_for(
+    repo: Path, git: Git, name: str
+) -> None:
+    found = repository.open_at(repo)
+    head = found.head()
+    git("update-ref", "refs/kern/old", head.commit)
+    git("pack-refs", "--all")
+    sha = found.commit_object(edited(found, a_txt="task\n"), (head.commit,), "task\n")
+    lock = repo / ".git" / name
+    lock.touch()
+    freed = threading.Timer(0.5, lock.unlink)
+    freed.start()
+    index.update(found, {"own.txt": None})
+    refs.delete(found, "refs/kern/old", head.commit)
+    history.move_head(found, sha, head.commit, "on")
+    history.switch_back(found, head)
+    freed.join()
+    assert not lock.exists()
+    assert git("ls-files", "own.txt") == git("for-each-ref", "refs/kern") == ""
+    assert git("rev-parse", "main") == sha
+
+
+def test_the_process_that_holds_a_lock_is_named(repo: Path) -> None:
+    lock = repo / ".git" / "index.lock"
+    found = repository.open_at(repo)
+    found.patience = 0.1
+    with lock.open("w"), pytest.raises(GitFailed) as raised:
+        index.update(found, {"own.txt": None})
+    told = f"(process {os.getpid()}) holds it" if sys.platform == "linux" else f"rm '{lock}'"
+    assert told in raised.value.hint
+
+
+def test_a_commit_waits_for_a_lock_and_runs_its_hooks_once(repo: Path, git: Git) -> None:
+    found = repository.open_at(repo)
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\necho run >> .git/ran\n")
+    hook.chmod(0o755)
+    lock = repo / ".git" / "HEAD.lock"
+    lock.touch()
+    freed = threading.Timer(0.7, lock.unlink)
+    freed.start()
+    tree = edited(found, a_txt="task\n")
+    assert index.record(found, "subject\n", tree, {}, 60) == (0, "")
+    assert git("rev-parse", "HEAD^{tree}") == tree
+    assert (repo / ".git" / "ran").read_text() == "run\n"
+    freed.join()
+
+
+def test_a_ref_that_moved_is_no_lock(repo: Path, git: Git) -> None:
+    found = repository.open_at(repo)
+    before = time.monotonic()
+    with pytest.raises(GitFailed):
+        history.move_head(found, found.head().commit, "1" * 40, "no")
+    assert time.monotonic() - before < 5
 
 
 def test_git_that_cannot_be_found_is_said(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
