@@ -3,8 +3,10 @@
 import contextlib
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from kern.errors import KernError
 from kern.gitfault import GitFailed
@@ -14,9 +16,7 @@ from kern.repo import Entry, Repo
 @contextlib.contextmanager
 def private(repo: Repo, *, copy: bool = False) -> Iterator[dict[str, str]]:
     """An index of kern's own, empty or a copy of the person's: the environment naming it."""
-    folder = repo.scratch
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"index-{os.getpid()}-{time.monotonic_ns()}"
+    path = _scratch(repo) / f"index-{os.getpid()}-{time.monotonic_ns()}"
     try:
         if copy and (repo.git_dir / "index").exists():
             try:
@@ -108,18 +108,59 @@ def record(
     return code, (err + out.decode("utf-8", "replace")).strip()
 
 
+@contextlib.contextmanager
+def apart(repo: Repo) -> Iterator[tuple[Path, dict[str, str]]]:
+    """An empty working tree with a git directory of its own over the repository's objects: nobody's
+    configuration, attributes, merge drivers, refs or index count there.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="apart-", dir=_scratch(repo)))
+    try:
+        place, tree = folder / "git", folder / "tree"
+        for made in (place / "refs", place / "objects", tree):
+            made.mkdir(parents=True)
+        (place / "HEAD").write_text("ref: refs/heads/none\n")
+        _, shared, _ = repo.run("config", "--get", "core.sharedRepository")
+        config = ["[core]", "repositoryFormatVersion = 1", "attributesFile = /dev/null"]
+        config += [f'sharedRepository = "{shared.decode().strip() or "false"}"']
+        config += ["[merge]", "directoryRenames = false"]  # that would be a guess
+        if len(repo.head().commit) == 64:
+            config += ["[extensions]", "objectFormat = sha256"]
+        (place / "config").write_text("\n".join([*config, ""]))
+        yield (
+            tree,
+            {
+                "GIT_DIR": str(place),
+                "GIT_WORK_TREE": str(tree),
+                "GIT_OBJECT_DIRECTORY": str(repo.common_dir / "objects"),
+                **{"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"},
+                **{"GIT_CONFIG_PARAMETERS": "", "GIT_CONFIG_COUNT": "0", "GIT_ATTR_NOSYSTEM": "1"},
+            },
+        )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def merge(repo: Repo, base: str, ours: str, theirs: str) -> tuple[str, list[str]]:
-    """Three-way merge of trees: the merged tree, or the paths in conflict."""
+    """Three-way merge of trees as plain text: the merged tree, or the paths in conflict. Attributes
+    and drivers of the repository's may take both sides where kern must tell them apart.
+    """
     root = repo.commit_object(base, (), "base\n")
     left = repo.commit_object(ours, (root,), "ours\n")
     right = repo.commit_object(theirs, (root,), "theirs\n")
-    code, out, err = repo.run(
-        *("-c", "merge.directoryRenames=false"),  # that would be a guess
-        *("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", left, right),
-    )
+    with apart(repo) as (folder, env):
+        code, out, err = repo.run(
+            *("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", left, right),
+            env=env,
+            cwd=folder,
+        )
     fields = [os.fsdecode(field) for field in out.split(b"\0")]
     if code == 0:
         return fields[0], []
     if code == 1:
         return "", sorted({field for field in fields[1:] if field})
     raise GitFailed(("merge-tree",), code, err)
+
+
+def _scratch(repo: Repo) -> Path:
+    repo.scratch.mkdir(parents=True, exist_ok=True)
+    return repo.scratch

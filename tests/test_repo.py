@@ -294,6 +294,43 @@ def test_a_merge_does_not_depend_on_the_person_s_configuration(repo: Path, git: 
     assert history.commit(found, sha).trailer == "\u4e2d"
 
 
+@pytest.mark.parametrize("where", ["tree", "info", "person's"])
+@pytest.mark.parametrize("driver", ["union", "mine", "default"])
+def test_no_attribute_and_no_driver_has_a_say_in_a_merge(
+    repo: Path, git: Git, tmp_path: Path, where: str, driver: str
+) -> None:
+    git("config", "merge.mine.driver", f"touch {tmp_path}/ran; cp %B %A")
+    if driver == "default":
+        git("config", "merge.default", "mine")
+    rule = f"* merge={driver}\n" if driver != "default" else "* !merge\n"
+    if where == "tree":
+        commit(git, repo, "attributes", **{".gitattributes": rule})
+    elif where == "info":
+        (repo / ".git" / "info" / "attributes").write_text(rule)
+    else:
+        (tmp_path / "mine").write_text(rule)
+        git("config", "--global", "core.attributesFile", str(tmp_path / "mine"))
+    found = repository.open_at(repo)
+    base = edited(found)
+    one, other = edited(found, a_txt=lines(_1="a\none")), edited(found, a_txt=lines(_1="b\none"))
+    assert index.merge(found, base, one, other) == ("", ["a.txt"])
+    assert not (tmp_path / "ran").exists()
+    assert list(found.scratch.iterdir()) == []
+
+
+def test_a_merge_works_where_names_are_sha256(tmp_path: Path, git: Git) -> None:
+    root = tmp_path / "sha256"
+    git("init", "--quiet", "--object-format=sha256", str(root), cwd=tmp_path)
+    (root / "a.txt").write_text(lines())
+    (root / "own.txt").write_text("mine\n")
+    commit(git, root, "start")
+    found = repository.open_at(root)
+    sides = edited(found, a_txt=lines(_1="ours")), edited(found, a_txt=lines(_7="theirs"))
+    merged, conflicts = index.merge(found, edited(found), *sides)
+    assert conflicts == []
+    assert found.content(merged, "a.txt") == lines(_1="ours", _7="theirs").encode()
+
+
 # ---------------------------------------------------------------- history
 
 
