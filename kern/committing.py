@@ -8,7 +8,7 @@ from kern.briefs import Briefs
 from kern.documents import LEARNINGS, SPEC, Documents, encode
 from kern.errors import Asked, KernError, LimitReached, TransientFault
 from kern.events import Sink, Warned
-from kern.keeper import some
+from kern.keeper import Keeper, some
 from kern.observe import Situation, StageFile, day, lesson, said, trees
 from kern.pipeline import Saved, Stage
 from kern.repo import Entry, Head, Repo
@@ -26,6 +26,7 @@ class Committer:
         repo: Repo,
         witness: Witness,
         papers: Documents,
+        keeper: Keeper,
         briefs: Briefs,
         caller: Caller,
         sink: Sink,
@@ -34,6 +35,7 @@ class Committer:
         self.repo = repo
         self.witness = witness
         self.papers = papers
+        self.keeper = keeper
         self.briefs = briefs
         self.caller = caller
         self.sink = sink
@@ -54,7 +56,12 @@ class Committer:
         if conflicts:
             return f"{Saved.FAILED}: {overlap(at, conflicts)}"
         there_already = merged == self.repo.text("rev-parse", f"{at.head.commit}^{{tree}}")
-        whole = self._with_papers(merged, task, lesson(second), day(second))
+
+        def make() -> str:
+            merged, _ = self.witness.expected(start, tree, at.head.commit)
+            return self._with_papers(merged, task, lesson(second), day(second))
+
+        whole = self.keeper.hold(at.start, make) if at.start else make()
         if ask and not there_already:
             reason = ""
             for _ in range(TRIES):

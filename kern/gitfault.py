@@ -10,6 +10,8 @@ from pathlib import Path
 
 from kern.errors import KernError
 
+_STALE = 12 * 3600  # seconds, as git has it
+
 
 class GitFailed(KernError):
     def __init__(self, argv: Sequence[str], code: int, stderr: str) -> None:
@@ -61,9 +63,10 @@ def _holder(path: str) -> str:
 
 def collecting(common_dir: Path) -> bool:
     """Whether a `git gc` is at work in the repository: it may have looked at the refs already."""
+    place = common_dir / "gc.pid"
     try:
-        pid, host = (common_dir / "gc.pid").read_text("ascii").split()
-        if host != socket.gethostname():
+        pid, host = place.read_text("ascii").split()
+        if host != socket.gethostname() or time.time() - place.stat().st_mtime > _STALE:
             return False
         os.kill(int(pid), 0)
     except PermissionError:

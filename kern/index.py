@@ -98,12 +98,13 @@ def record(
     with private(repo, copy=True) as env:
         read_into(repo, tree, env)
         # git itself waits here: hooks must not run twice because of a lock of another git's.
-        code, out, err = repo.once(
+        code, out, err = repo.run(
             *("-c", f"core.filesRefLockTimeout={repo.patience * 1000:.0f}"),
             *("commit", "--allow-empty", "--quiet", "--file=-"),
             given=message.encode("utf-8", "surrogateescape"),
             env={**env, **marks},
             timeout=timeout,
+            hooked=True,
         )
     return code, (err + out.decode("utf-8", "replace")).strip()
 

@@ -2,15 +2,20 @@
 it was.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
 
-from kern import guard, history, index, operations, plain, refs
+from kern import gitfault, guard, history, index, operations, plain, refs
+from kern.errors import KernError
 from kern.events import Sink, Warned
+from kern.gitfault import GitFailed
 from kern.history import Commit
 from kern.refs import StartRef
 from kern.repo import Entry, Head, Repo
 from kern.snapshot import Snapshots
 from kern.spec import Key
+
+T = TypeVar("T")
 
 
 class Keeper:
@@ -28,7 +33,66 @@ class Keeper:
         """
         text = plain.line(key.text)
         message = f"kern attempt {name}: {plain.line(text, 60)}\n\nKern-Task: {text}\n"
-        return refs.keep(self.repo, refs.slug(key), name, tree, message, parent)
+        losses = self.repo.losses
+
+        def write() -> tuple[str, str]:
+            if self.repo.losses > losses:
+                self.snapshots.rewrite(tree)
+            ref = refs.keep(self.repo, refs.slug(key), name, tree, message, parent)
+            lacking = refs.lacks(self.repo, parent, f"refs/{ref}")
+            if lacking:
+                refs.drop_broken(self.repo, f"refs/{ref}")
+            return ref, lacking
+
+        return self._whole(write)
+
+    def begin(self, head: Head, key: Key, attempt: int, before: str) -> StartRef:
+        """Step 4: the start ref. Its tree is `before`, or the tree as it is now where that is lost
+        again.
+        """
+        losses = self.repo.losses
+
+        def write() -> tuple[StartRef, str]:
+            tree = before if self.repo.losses == losses else self.snapshots.take()
+            own = guard.take(self.repo, self.snapshots.hiding(tree))
+            staged = index.tree(self.repo)
+            start = refs.write_start(self.repo, head, tree, staged, own, key, attempt)
+            if lacking := refs.lacks(self.repo, head.commit, start.commit):
+                refs.delete(self.repo, start.ref)  # stage 2 has not begun
+            return start, lacking
+
+        return self._whole(write)
+
+    def hold(self, start: StartRef, make: Callable[[], str]) -> str:
+        """The tree that `make` gives, which lasts as long as the start ref."""
+
+        def write() -> tuple[str, str]:
+            nonlocal start
+            tree = make()
+            start = refs.hold(self.repo, start, tree)
+            return tree, refs.lacks(self.repo, start.base, start.commit)
+
+        return self._whole(write)
+
+    def _whole(self, write: Callable[[], tuple[T, str]]) -> T:
+        """What `write` gives, with what git lacks of it: a collector beside the run takes objects
+        that no ref names yet.
+        """
+        lacking = ""
+        for last in (False, False, True):
+            try:
+                made, lacking = write()
+                if not lacking:
+                    return made
+            except GitFailed as exc:
+                if last or gitfault.met(exc.stderr):
+                    raise
+            self.repo.write_anew()
+        raise KernError(
+            f"git lost the object {lacking} as soon as kern had written it",
+            hint="something takes objects away (git gc --prune=now?): let it end, then run kern "
+            "again: it resumes",
+        )
 
     # ---------------------------------------------------------------- the working tree
 
@@ -70,8 +134,9 @@ class Keeper:
             if held.get(path) != entry and path not in touched
         }
         unknown = set(todo) & self.repo.changed(known, now).keys()
-        for ref, _ in refs.kept(self.repo, refs.slug(key)) if unknown else ():
-            unknown &= self.repo.changed(f"{ref}^{{tree}}", now).keys()
+        for ref, when in refs.kept(self.repo, refs.slug(key)) if unknown else ():
+            if when and not refs.lacks(self.repo, base, ref):  # else nothing can be had from it
+                unknown &= self.repo.changed(f"{ref}^{{tree}}", now).keys()
         if unknown:
             ref = self.keep(key, name, now, base)
             self.warn(

@@ -45,13 +45,14 @@ class Observer:
         self.papers = papers
         self.snapshots = snapshots
         self.witness = Witness(repo, snapshots, lambda: gates.made_in(scope))
-        self._present: set[tuple[str, str]] = set()
 
     def look(self, *, reading: bool = False) -> Situation:
         """`reading`: leave out the one fact that cannot be told without writing git objects."""
         _, parsed = self.papers.spec()
         head = self.repo.head()
         start, other = self._starts(head, parsed)
+        if start and (lacking := refs.damage(self.repo, start)):
+            raise refs.broken(start.ref, lacking)
         if start and start.guard:
             self.snapshots.know(start.tree, guard.hiding(self.repo, f"{start.guard}^{{tree}}"))
         active = parsed.active[0] if parsed.active else None
@@ -128,14 +129,8 @@ class Observer:
 
     def _there(self, kern: Mapping[str, Any]) -> bool:
         """Whether git still has both trees: its collector may have dropped what no ref holds."""
-        asked = (str(kern.get("start")), str(kern.get("tree")))
-        if asked not in self._present:
-            given = "".join(f"{tree}\n" for tree in asked).encode()
-            told = self.repo.git("cat-file", "--batch-check", given=given).splitlines()
-            if not all(b" tree " in line for line in told):
-                return False
-            self._present.add(asked)
-        return True
+        base, start, tree = (str(kern.get(name)) for name in _IDS[Stage.IMPLEMENT])
+        return not refs.lacks(self.repo, base, start, tree)
 
     def _since(self, base: str, head: Head) -> tuple[Commit, ...]:
         if not base or base == head.commit:

@@ -62,6 +62,8 @@ class Repo:
         self._git = Git(str(root))
         self._told: dict[tuple[str, ...], tuple[int, bytes, str]] = {}
         self._stored: dict[bytes, str] = {}
+        self.whole: set[str] = set()  # commits of which each object is there for good
+        self.losses = 0  # times that objects just written were taken again
         self.worktree = "main" if git_dir == common_dir else f"wt/{git_dir.name}"
 
     @property
@@ -78,17 +80,19 @@ class Repo:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         timeout: float = 0,
+        hooked: bool = False,
     ) -> tuple[int, bytes, str]:
         """Exit code, standard output, standard error. Where another git holds a lock, it is run
-        again for a while: nothing has happened yet. `timeout`: as `once`.
+        again for a while: nothing has happened yet. `hooked`: a person's hooks are run by it, once,
+        and it is no reading of kern's own. `timeout` in seconds, 0 for none, raises TimeoutError.
         """
         lasting = not (given or env or cwd) and _lasting(argv)
         if lasting and argv in self._told:
             return self._told[argv]
-        env = {**variables.OWN, **(env or {})}
-        deadline = time.monotonic() + self.patience
+        env = {**(env or {})} if hooked else {**variables.OWN, **(env or {})}
+        deadline = time.monotonic() + (0 if hooked else self.patience)
         while True:
-            told = self.once(*argv, given=given, env=env, cwd=cwd, timeout=timeout)
+            told = self._run(argv, given, env, cwd, timeout)
             if not told[0] or time.monotonic() > deadline or not gitfault.met(told[2]):
                 break
             time.sleep(_PAUSE)
@@ -98,24 +102,23 @@ class Repo:
             self._told[argv] = told
         return told
 
-    def once(
+    def _run(
         self,
-        *argv: str,
-        given: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-        timeout: float = 0,
+        argv: Sequence[str],
+        given: bytes,
+        env: Mapping[str, str],
+        cwd: Path | None,
+        timeout: float,
     ) -> tuple[int, bytes, str]:
-        """What must not be repeated, and is no reading of kern's own. In a session of its own, so
-        that a Ctrl-C at the terminal does not end git in the middle of a write: kern decides when
-        it ends. `timeout` in seconds, 0 for none, raises TimeoutError.
+        """In a session of its own, so that a Ctrl-C at the terminal does not end git in the middle
+        of a write: kern decides when it ends.
         """
         git = Git(str(cwd)) if cwd else self._git
         handle = git.execute(  # ends its process when it is collected: it must outlive the call
             ["git", *argv],
             istream=-1,
             as_process=True,
-            env={"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", **(env or {})},
+            env={"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", **env},
             start_new_session=True,
         )
         process = handle.proc
@@ -199,6 +202,11 @@ class Repo:
             self._stored[data] = blob
         return blob
 
+    def write_anew(self) -> None:
+        """A collector took what no ref named yet: what was written counts as written no more."""
+        self._stored.clear()
+        self.losses += 1
+
     def content(self, revision: str, path: str) -> bytes | None:
         code, out, _ = self.run("cat-file", "blob", f"{revision}:{path}")
         return None if code else out
@@ -250,21 +258,13 @@ class Repo:
             tree,
             *flags,
             given=message.encode("utf-8", "surrogateescape"),
-            env=_KERN,
+            env=variables.KERN,
         )
 
     def hooks(self, *names: str) -> list[str]:
         """Those of the hooks that are there and can run."""
         folder = self.root / self.text("rev-parse", "--git-path", "hooks")
         return [name for name in names if os.access(folder / name, os.X_OK)]
-
-
-_KERN = {
-    "GIT_AUTHOR_NAME": "kern",
-    "GIT_AUTHOR_EMAIL": "kern@localhost",
-    "GIT_COMMITTER_NAME": "kern",
-    "GIT_COMMITTER_EMAIL": "kern@localhost",
-}
 
 
 def _entry(mode: str, blob: str) -> Entry | None:

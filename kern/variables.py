@@ -22,6 +22,14 @@ OWN = {
     "GIT_DIFF_OPTS": "",
 }
 
+# Who makes what kern keeps; the commits of tasks are the person's.
+KERN = {
+    "GIT_AUTHOR_NAME": "kern",
+    "GIT_AUTHOR_EMAIL": "kern@localhost",
+    "GIT_COMMITTER_NAME": "kern",
+    "GIT_COMMITTER_EMAIL": "kern@localhost",
+}
+
 
 def drop(environ: MutableMapping[str, str]) -> None:
     for name in list(environ):

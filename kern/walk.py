@@ -13,7 +13,6 @@ from kern import (
     documents,
     edit,
     guard,
-    index,
     plain,
     questions,
     refs,
@@ -35,7 +34,6 @@ from kern.pipeline import Do, Role, Stage, Tier, due
 from kern.probing import Prober
 from kern.proving import Prover
 from kern.recovery import Recovery, elsewhere
-from kern.refs import StartRef
 from kern.repo import Repo
 from kern.settling import Settling, now, opened, red_gate, sweep
 from kern.snapshot import Snapshots
@@ -72,7 +70,14 @@ class Walk:
         self.settling = Settling(repo, scope, self.papers, self.keeper, sink)
         self.briefs = Briefs(repo, self.papers, templates)
         self.committer = Committer(
-            repo, self.observer.witness, self.papers, self.briefs, caller, sink, self._save_commit
+            repo,
+            self.observer.witness,
+            self.papers,
+            self.keeper,
+            self.briefs,
+            caller,
+            sink,
+            self._save_commit,
         )
         self.prover = Prover(
             repo,
@@ -219,7 +224,8 @@ class Walk:
             red = red_gate(self.scope, key, at.attempt - 1)
         before = self.snapshots.take()
         settings = self.prover.settings(before)  # a fault in them must be told before step 4
-        start = self._begin(at, before, at.attempt)
+        start = self.keeper.begin(at.head, key, at.attempt, before)
+        before = start.tree
         papers = self.custody.take()
         researched = at.files[Stage.RESEARCH]
 
@@ -257,7 +263,7 @@ class Walk:
         assert outcome is not None
         violation = self.keeper.enforce(at.head, start)
         self.custody.settle(papers, trusted=False)
-        after = self.snapshots.take(before)
+        after = self.keeper.hold(start, lambda: self.snapshots.take(before))
         facts: dict[str, object] = {
             "base": at.head.commit,
             "start": before,
@@ -267,12 +273,6 @@ class Walk:
         if why := violation or outcome.fault:
             facts["outcome"] = verdict.broken(plain.line(why), mode)
         self._save(outcome, key, Stage.IMPLEMENT, at.attempt, **facts)
-
-    def _begin(self, at: Situation, before: str, attempt: int) -> StartRef:
-        """Step 4: the start ref."""
-        own = guard.take(self.repo, self.snapshots.hiding(before))
-        staged = index.tree(self.repo)
-        return refs.write_start(self.repo, at.head, before, staged, own, opened(at)[0], attempt)
 
     def _git(self) -> tuple[dict[str, str], list[tuple[str, str]]]:
         """What stage 2 has for git in its environment, and as configuration."""
@@ -298,7 +298,7 @@ class Walk:
         a hook does not let it, a person is.
         """
         if at.start is None:  # the commit is found again by its base
-            self._begin(at, self.snapshots.take(), at.attempt - 1)
+            self.keeper.begin(at.head, opened(at)[0], at.attempt - 1, self.snapshots.take())
             return None
         _, task = opened(at)
         with self.custody.while_hooks_run():

@@ -22,6 +22,7 @@ class Witness:
         self._merged: dict[tuple[str, str, str], tuple[str, list[str]]] = {}
         self._objections: dict[tuple[str, Key, str, str], str] = {}
         self._cleaned: tuple[tuple[str, str], dict[str, Change]] = ("", ""), {}
+        self._losses = 0
 
     def ticks(self, commit: Commit, key: Key) -> bool:
         """Whether the commit is the witness of the task: its SPEC.md ticks it; where git does not
@@ -39,6 +40,10 @@ class Witness:
         """HEAD plus exactly what changed between the snapshots, merged three-way; or the paths in
         conflict. SPEC.md and LEARNINGS.md are as in `onto`.
         """
+        if self._losses != self.repo.losses:
+            self._losses = self.repo.losses
+            self._merged.clear()
+            self._cleaned = ("", ""), {}
         asked = (start, tree, onto)
         if asked not in self._merged:
             self._merged[asked] = self._merge(*asked)

@@ -1,17 +1,19 @@
 """git through kern's eyes: heads, trees, merges, refs, the index; the git CLI is the oracle."""
 
 import os
+import socket
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from kern import history, index, operations, refs, variables
+from kern import gitfault, history, index, operations, refs, variables
 from kern import repo as repository
-from kern.errors import Exit, UsageError
+from kern.errors import Exit, KernError, UsageError
 from kern.events import Event
 from kern.gitfault import GitFailed
 from kern.keeper import Keeper
@@ -364,6 +366,128 @@ def test_head_moves_only_from_where_it_was_expected(repo: Path, git: Git) -> Non
     assert git("rev-parse", "HEAD", "main") == f"{base}\n{base}"
     assert (repo / "a.txt").read_text() == "2\n"
     assert git("reflog", "-1", "--format=%gs") == "kern: yes"
+
+
+# ---------------------------------------------------------------- a collector beside the run
+
+
+class Collected(Repo):
+    """A repository in which `git prune --expire=now` is at work while a ref is made: it takes what
+    no ref named when it looked, before the ref stands or after that.
+    """
+
+    late = False
+    rounds = 0
+    always: tuple[str, ...] = ()
+
+    def run(
+        self,
+        *argv: str,
+        given: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        timeout: float = 0,
+        hooked: bool = False,
+    ) -> tuple[int, bytes, str]:
+        doomed: list[str] = []
+        if argv[0] == "update-ref" and self.rounds:
+            self.rounds -= 1
+            _, out, _ = super().run("prune", "--dry-run", "--expire=now")
+            doomed = [line.split()[0] for line in out.decode().splitlines()]
+            if not self.late:
+                self.take(doomed)
+        told = super().run(*argv, given=given, env=env, cwd=cwd)
+        self.take([*doomed, *(self.always if argv[0] == "update-ref" else ())])
+        return told
+
+    def take(self, doomed: Sequence[str]) -> None:
+        for name in doomed:
+            (self.git_dir / "objects" / name[:2] / name[2:]).unlink(missing_ok=True)
+
+
+def collected(root: Path, *, late: bool, rounds: int) -> Collected:
+    found = repository.open_at(root)
+    made = Collected(found.root, found.git_dir, found.common_dir)
+    made.late, made.rounds = late, rounds
+    return made
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_nothing_that_a_ref_is_to_name_is_lost_to_a_collector_beside_the_run(
+    repo: Path, git: Git, late: bool
+) -> None:
+    (repo / "mine.txt").write_text("an hour of work\n")
+    (repo / "own.txt").write_text("not committed\n")
+    found = collected(repo, late=late, rounds=1)
+    held, _ = keeping(found)
+    start = held.begin(found.head(), KEY, 1, held.snapshots.take())
+    assert start.tree == held.snapshots.take()
+    git("fsck", "--connectivity-only")
+    found.rounds = 1
+    (repo / "agent.txt").write_text("work\n")
+    tree = held.hold(start, lambda: held.snapshots.take(start.tree))
+    git("fsck", "--connectivity-only")
+    (again,) = (one for _, one in refs.starts(found))
+    assert again.held[:-1] == start.held and again.tree == start.tree
+    git("gc", "--quiet", "--prune=now")
+    assert git("show", f"{tree}:agent.txt") == "work"
+    assert git("show", f"{start.tree}:mine.txt") == "an hour of work"
+    found.rounds = 1
+    (repo / "agent.txt").write_text("more work\n")
+    ref = held.keep(KEY, "1", held.snapshots.take(start.tree), refs.before(found, again))
+    git("fsck", "--connectivity-only")
+    assert git("show", f"{ref}:agent.txt") == "more work"
+
+
+def test_objects_that_are_taken_again_and_again_end_the_run_before_anything_is_lost(
+    repo: Path, git: Git
+) -> None:
+    (repo / "mine.txt").write_text("an hour of work\n")
+    found = collected(repo, late=True, rounds=0)
+    found.always = (git("hash-object", "mine.txt"),)
+    held, _ = keeping(found)
+    with pytest.raises(KernError, match=r"git lost the object [0-9a-f]{40}") as raised:
+        held.begin(held.repo.head(), KEY, 1, held.snapshots.take())
+    assert "gc --prune=now" in raised.value.hint
+    assert git("for-each-ref", "refs/kern") == ""
+    assert (repo / "mine.txt").read_text() == "an hour of work\n"
+
+
+def test_a_collector_that_is_at_work_is_waited_for(repo: Path) -> None:
+    found = repository.open_at(repo)
+    place = repo / ".git" / "gc.pid"
+    place.write_text(f"{os.getpid()} {socket.gethostname()}")
+    freed = threading.Timer(0.4, place.unlink)
+    freed.start()
+    before = time.monotonic()
+    sha = found.commit_object(edited(found, a_txt="x\n"), (found.head().commit,), "x\n")
+    assert refs.lacks(found, found.head().commit, sha) == ""
+    assert time.monotonic() - before > 0.4
+    freed.join()
+    for pid, host in ((os.getpid(), "elsewhere"), (2**22 + 1, socket.gethostname()), ("", "")):
+        place.write_text(f"{pid} {host}")
+        assert not gitfault.collecting(repo / ".git"), (pid, host)
+
+
+def test_an_attempt_whose_objects_are_gone_stands_in_nobodys_way(
+    repo: Path, git: Git, kern: Kern
+) -> None:
+    found = repository.open_at(repo)
+    held, _ = keeping(found)
+    (repo / "agent.txt").write_text("work\n")
+    base = found.head().commit
+    tree = held.snapshots.take()
+    first = held.keep(KEY, "1", tree, base)
+    lost = git("rev-parse", first)
+    (repo / ".git" / "objects" / lost[:2] / lost[2:]).unlink()
+    assert [when > 0 for _, when in refs.kept(found)] == [False]
+    (repo / "agent.txt").write_text("again\n")
+    second = held.keep(KEY, "1", held.snapshots.take(), base)
+    assert second == f"{first}+1"
+    assert git("show", f"{second}:agent.txt") == "again"
+    ran = kern("clean", "--older", "30d")
+    assert ran.code == 0, ran.err
+    assert git("for-each-ref", "--format=%(refname)", "refs/kern") == f"refs/{second}"
 
 
 # ---------------------------------------------------------------- the person's index
