@@ -3,9 +3,10 @@ it was.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar
 
-from kern import gitfault, guard, history, index, operations, plain, refs
+from kern import gitfault, guard, history, index, mentions, operations, plain, refs
 from kern.errors import KernError
 from kern.events import Sink, Warned
 from kern.gitfault import GitFailed
@@ -16,6 +17,7 @@ from kern.snapshot import Snapshots
 from kern.spec import Key
 
 T = TypeVar("T")
+_PIECE = 1 << 20  # characters of a transcript in memory at once
 
 
 class Keeper:
@@ -108,6 +110,24 @@ class Keeper:
         """Where an agent could not have written, a person did."""
         if changed := sorted(self.repo.changed(before, self.snapshots.take(before))):
             self.warn(f"changed during research, not by the agent; kept as yours: {some(changed)}")
+
+    def unnamed(self, transcript: Path, paths: Collection[str]) -> str:
+        """Of the paths that changed while an agent worked those that its transcript never names, in
+        words; empty where there is none, or no transcript.
+        """
+        if not paths or not transcript.is_file():
+            return ""
+        with transcript.open(encoding="utf-8", errors="replace") as file:
+            pieces = iter(lambda: file.read(_PIECE), "")
+            return some(mentions.unnamed(paths, pieces))
+
+    def name_yours(self, transcript: Path, paths: Collection[str], ref: str) -> None:
+        """Of what was put back with an attempt, `ref`, what may be a person's."""
+        if names := self.unnamed(transcript, paths):
+            self.warn(
+                f"{names} changed while the agent worked, and its transcript never names that: "
+                f"restored as well; if it is yours: git checkout {ref} -- PATH"
+            )
 
     def put_back(
         self,

@@ -234,6 +234,8 @@ class Walk:
             self.custody.settle(papers, trusted=False)
             if ref := self.keeper.back_to(start, f"{at.attempt}-retry"):
                 self.keeper.warn(f"its work so far is put back, kept as {ref}")
+                change = self.repo.changed(start.tree, f"{ref}^{{tree}}")
+                self.keeper.name_yours(self.scope.transcript(Stage.IMPLEMENT), change, ref)
             return True
 
         try:

@@ -26,7 +26,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("records", "report", "budget", "progress", "planning", "experiment"),
         *("agents.claude", "agents.claude_stream", "agents.reply"),
         *("request", "notices", "timeline", "markup", "chart", "sheet", "page"),
-        *("reading", "receipt", "forecast", "order", "graph", "hand"),
+        *("reading", "receipt", "forecast", "order", "graph", "hand", "mentions"),
     ),
     "shell": (
         *(
