@@ -142,6 +142,7 @@ class Committer:
                     task=task.text,
                     attempt=at.attempt,
                     env={**private, "GIT_REFLOG_ACTION": self._mark, **testimony},
+                    config=[("core.splitIndex", "false")],  # as kern's own git has it
                     again=again,
                 )
             except (TransientFault, LimitReached, Asked):

@@ -35,11 +35,12 @@ def private(repo: Repo, *, copy: bool = False) -> Iterator[dict[str, str]]:
 def update(
     repo: Repo, changes: Mapping[str, Entry | None], env: Mapping[str, str] | None = None
 ) -> None:
-    """Set or remove entries; with no `env` in the person's own index. Removals first: a file
-    may have become a folder.
+    """Set or remove entries; with no `env` in the person's own index, whose marks stay. Removals
+    first: a file may have become a folder.
     """
     if not changes:
         return
+    marks = {} if env else flagged(repo)
     ids = [entry.blob for entry in changes.values() if entry is not None]
     zero = "0" * len(ids[0] if ids else repo.head().commit)
     gone = [f"0 {zero}\t{p}" for p, e in changes.items() if e is None]
@@ -51,12 +52,17 @@ def update(
         given=os.fsencode("\0".join([*gone, *new, ""])),
         env=env,
     )
+    for letter, option in _MARKS.items():
+        held = [path for path, entry in changes.items() if entry and letter in marks.get(path, "")]
+        if held:
+            given = os.fsencode("\0".join([*held, ""]))
+            repo.git("update-index", "-z", option, "--stdin", given=given)
 
 
 def tree(repo: Repo) -> str:
     """The person's index as a tree, read from a copy."""
     with private(repo, copy=True) as env:
-        return repo.text("write-tree", env=env)
+        return repo.text("write-tree", "--missing-ok", env=env)
 
 
 def tree_with(repo: Repo, tree: str, changes: Mapping[str, Entry | None]) -> str:
@@ -66,15 +72,22 @@ def tree_with(repo: Repo, tree: str, changes: Mapping[str, Entry | None]) -> str
     with private(repo) as env:
         repo.git("read-tree", tree, env=env)
         update(repo, changes, env)
-        return repo.text("write-tree", env=env)
+        return repo.text("write-tree", "--missing-ok", env=env)
 
 
-def flagged(repo: Repo) -> set[str]:
-    """Entries that a person marked assume-unchanged (lower case) or skip-worktree: to write them
-    anew would drop the mark.
-    """
-    records = repo.git("ls-files", "-z", "-v").split(b"\0")
-    return {os.fsdecode(r[2:]) for r in records if r[:1] == b"S" or r[:1].islower()}
+# What a person marked an entry with; to write it anew drops the mark.
+_MARKS = {"S": "--skip-worktree", "h": "--assume-unchanged"}
+
+
+def flagged(repo: Repo) -> dict[str, str]:
+    """The marked entries of the person's index, each with its letters of _MARKS."""
+    found: dict[str, str] = {}
+    for record in repo.git("ls-files", "-z", "-v").split(b"\0"):
+        letter = record[:1].decode()
+        marks = ("S" if letter in ("S", "s") else "") + ("h" if letter.islower() else "")
+        if marks:
+            found[os.fsdecode(record[2:])] = marks
+    return found
 
 
 def reset(repo: Repo, tree: str) -> None:

@@ -113,6 +113,8 @@ class Repo:
         """In a session of its own, so that a Ctrl-C at the terminal does not end git in the middle
         of a write: kern decides when it ends.
         """
+        if "GIT_INDEX_FILE" in env:  # or each private index leaves the shared part of a split one
+            argv = ("-c", "core.splitIndex=false", *argv)
         git = Git(str(cwd)) if cwd else self._git
         handle = git.execute(  # ends its process when it is collected: it must outlive the call
             ["git", *argv],

@@ -55,7 +55,7 @@ class Snapshots:
             if not self._last or self._last[0] != found:
                 with index.private(self.repo) as env:
                     index.update(self.repo, found, env)
-                    tree = self.repo.text("write-tree", env=env)
+                    tree = self.repo.text("write-tree", "--missing-ok", env=env)
                 self._last = (found, tree)
             tree = self._last[1]
             self._taken[tree] = rules

@@ -416,3 +416,77 @@ def test_a_failing_signature_stops_the_run_and_the_next_one_only_commits(
     committed(git)
     assert paths(git) == {"m", "n", "SPEC.md"}
     assert git("status", "--porcelain") == " M own.txt"
+
+
+@pytest.mark.parametrize(
+    ("mark", "letter"), [("--skip-worktree", "S"), ("--assume-unchanged", "h"), ("both", "s")]
+)
+def test_what_you_marked_for_git_to_overlook_stays_marked(
+    repo: Path, git: Git, fake: Fake, inline: Inline, mark: str, letter: str
+) -> None:
+    for option in ("--skip-worktree", "--assume-unchanged") if mark == "both" else (mark,):
+        git("update-index", option, "a.txt")
+    text = (repo / "a.txt").read_text()
+    (repo / "a.txt").write_text(f"{text}PASSWORD=x\n")
+    wrote = "sed -i s/one/ONE/ a.txt"
+    fake.script(
+        implement=[
+            {"run": [wrote, "echo x > b.txt"], "result": "FAILED: no"},
+            {"run": [wrote], "result": "SUCCESS"},
+        ]
+    )
+    ran = inline()
+    assert ran.code == 0, ran.err
+    assert git("ls-files", "-v", "a.txt") == f"{letter} a.txt"
+    assert git("show", "HEAD:a.txt") == text.replace("one", "ONE").rstrip("\n")
+    assert (repo / "a.txt").read_text() == f"{text.replace('one', 'ONE')}PASSWORD=x\n"
+    assert git("status", "--porcelain") == ""
+
+
+def test_a_split_index_leaves_no_shared_parts_behind(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    for n in range(50):  # of few entries git itself writes the shared part anew
+        (repo / f"{n}.txt").write_text(f"{n}\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=many")
+    git("config", "core.splitIndex", "true")
+    git("update-index", "--split-index")
+    before = sorted(path.name for path in (repo / ".git").glob("sharedindex.*"))
+    assert len(before) == 1
+    ran = inline()
+    assert ran.code == 0, ran.err
+    assert sorted(path.name for path in (repo / ".git").glob("sharedindex.*")) == before
+
+
+def test_a_partial_sparse_clone_needs_no_more_blobs_than_it_has(
+    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
+) -> None:
+    for folder in ("near", "far"):
+        (repo / folder).mkdir()
+        for n in range(5):
+            (repo / folder / f"{n}.txt").write_text(f"{folder} {n}\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=folders")
+    git("config", "uploadpack.allowFilter", "true")
+    clone = tmp_path / "clone"
+    origin = f"file://{repo}"
+    git("clone", "--quiet", "--filter=blob:none", "--no-checkout", origin, str(clone))
+    git("sparse-checkout", "set", "near", cwd=clone)
+    git("checkout", "--quiet", cwd=clone)
+    missing = git("rev-list", "--objects", "--all", "--missing=print", cwd=clone).count("?")
+    assert missing == 5
+    git("remote", "set-url", "origin", "file:///gone", cwd=clone)
+    fake.script(
+        implement=[
+            {"run": ["echo x >> near/1.txt"], "result": "FAILED: no"},
+            {"run": ["echo work >> near/1.txt"], "result": "SUCCESS"},
+        ]
+    )
+    ran = inline(cwd=clone)
+    assert ran.code == 0, ran.err
+    assert git("show", "--format=", "--name-only", cwd=clone) == "SPEC.md\nnear/1.txt"
+    assert git("ls-files", "-t", "far/1.txt", cwd=clone) == "S far/1.txt"
+    assert git("status", "--porcelain", cwd=clone) == ""
+    left = git("rev-list", "--objects", "--all", "--missing=print", cwd=clone).count("?")
+    assert left == missing
