@@ -67,10 +67,13 @@ class Keeper:
 
     def hold(self, start: StartRef, make: Callable[[], str]) -> str:
         """The tree that `make` gives, which lasts as long as the start ref."""
+        losses = self.repo.losses
 
         def write() -> tuple[str, str]:
             nonlocal start
             tree = make()
+            if self.repo.losses > losses:
+                self.snapshots.rewrite(tree)
             start = refs.hold(self.repo, start, tree)
             return tree, refs.lacks(self.repo, start.base, start.commit)
 

@@ -120,6 +120,8 @@ class Prover:
         key, task = opened(at)
         second = at.files[Stage.IMPLEMENT]
         start, tree = trees(second)
+        if at.start:
+            self.keeper.hold(at.start, lambda: tree)
         change = {path: new for path, (_, new) in self.repo.changed(start, tree).items()}
         self._name_changed_since(at, second)
         put_back(self.keeper, at, change, known=start)

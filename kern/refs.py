@@ -111,15 +111,18 @@ def _message(key: Key, attempt: int) -> str:
     return f"before attempt {attempt}\n\n{shown}\n"
 
 
-def hold(repo: Repo, start: StartRef, tree: str) -> StartRef:
-    """The start ref names this tree as well, until it goes: no collector takes what a stage file or
-    a commit yet to be made counts on.
+def hold(repo: Repo, start: StartRef, *trees: str) -> StartRef:
+    """The start ref names these trees as well, until it goes: no collector takes what a stage file
+    or a commit yet to be made counts on.
     """
-    held = repo.commit_object(tree, (), "held\n")
-    parents = (start.base, start.index, start.guard, *start.held, held)
+    there = {_tree(repo, commit) for commit in start.held}
+    held = [repo.commit_object(tree, (), "held\n") for tree in {*trees} - there]
+    if not held:
+        return start
+    parents = (start.base, start.index, start.guard, *start.held, *held)
     commit = repo.commit_object(start.tree, parents, _message(start.task, start.attempt))
     repo.git("update-ref", start.ref, commit, start.commit)
-    return replace(start, commit=commit, held=(*start.held, held))
+    return replace(start, commit=commit, held=(*start.held, *held))
 
 
 def lacks(repo: Repo, base: str, *names: str) -> str:

@@ -265,7 +265,7 @@ class Walk:
         assert outcome is not None
         violation = self.keeper.enforce(at.head, start)
         self.custody.settle(papers, trusted=False)
-        after = self.keeper.hold(start, lambda: self.snapshots.take(before))
+        after = self.snapshots.take(before)
         facts: dict[str, object] = {
             "base": at.head.commit,
             "start": before,

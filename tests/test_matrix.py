@@ -13,8 +13,8 @@ from tests.matrix.cases import AGAIN, BAD, BEFORE, OK, WHAT, Answer, Case, Worke
 from tests.matrix.stories import MAIN, STORIES
 
 RESEARCHED = ["SPEC.md", "stage1.json", "SPEC.md"]
-# The start ref; it holds the answer's tree; the answer; the outcome.
-ATTEMPTED = ["update-ref", "update-ref", "stage2.json", "stage2.json"]
+# The start ref; the answer; its tree is held by the ref; the outcome.
+ATTEMPTED = ["update-ref", "stage2.json", "update-ref", "stage2.json"]
 BOOKED = ["update-ref", "put-back", "put-back", "SPEC.md", "attempt1.json"]  # kept, back, noted
 HELD = ["update-ref"]  # what is to be committed, by the start ref
 FINISHED = [*HELD, "stage3.json", "SPEC.md", "delete-ref"]
