@@ -33,10 +33,11 @@ def hidden_by(repo: Repo, rules: Mapping[str, Entry], paths: Collection[str]) ->
     if not paths:
         return set()
     with tempfile.TemporaryDirectory() as folder:
+        contents = repo.contents({entry.blob for entry in rules.values()}) if rules else {}
         for path, entry in rules.items():
             place = Path(folder, path)
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(repo.git("cat-file", "blob", entry.blob))
+            place.write_bytes(contents[entry.blob])
         env = {"GIT_WORK_TREE": folder, "GIT_DIR": str(repo.git_dir)}
         _, out, _ = repo.run(
             *("check-ignore", "--no-index", "-z", "--stdin"),
