@@ -57,11 +57,11 @@ class Committer:
             return f"{Saved.FAILED}: {overlap(at, conflicts)}"
         there_already = merged == self.repo.text("rev-parse", f"{at.head.commit}^{{tree}}")
 
-        def make() -> str:
+        def make() -> Sequence[str]:
             merged, _ = self.witness.expected(start, tree, at.head.commit)
-            return self._with_papers(merged, task, lesson(second), day(second))
+            return [self._with_papers(merged, task, lesson(second), day(second))]
 
-        whole = self.keeper.hold(at.start, make) if at.start else make()
+        (whole,) = self.keeper.hold(at.start, make) if at.start else make()
         if ask and not there_already:
             reason = ""
             for _ in range(TRIES):

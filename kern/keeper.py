@@ -65,17 +65,17 @@ class Keeper:
 
         return self._whole(write)
 
-    def hold(self, start: StartRef, make: Callable[[], str]) -> str:
-        """The tree that `make` gives, which lasts as long as the start ref."""
+    def hold(self, start: StartRef, make: Callable[[], Sequence[str]]) -> Sequence[str]:
+        """The trees that `make` gives, which last as long as the start ref."""
         losses = self.repo.losses
 
-        def write() -> tuple[str, str]:
+        def write() -> tuple[Sequence[str], str]:
             nonlocal start
-            tree = make()
+            trees = make()
             if self.repo.losses > losses:
-                self.snapshots.rewrite(tree)
-            start = refs.hold(self.repo, start, tree)
-            return tree, refs.lacks(self.repo, start.base, start.commit)
+                self.snapshots.rewrite(trees[0])
+            start = refs.hold(self.repo, start, *trees)
+            return trees, refs.lacks(self.repo, start.base, start.commit)
 
         return self._whole(write)
 
@@ -181,6 +181,11 @@ class Keeper:
             self._put_back(old)
         self.index_back(start)
         return ref
+
+    def back_for_retry(self, start: StartRef, transcript: Path) -> None:
+        if ref := self.back_to(start, f"{start.attempt}-retry"):
+            self.warn(f"its work so far is put back, kept as {ref}")
+            self.name_yours(transcript, self.repo.changed(start.tree, f"{ref}^{{tree}}"), ref)
 
     def _put_back(self, wanted: Mapping[str, Entry | None]) -> None:
         self.snapshots.put_back(wanted)

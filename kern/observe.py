@@ -7,13 +7,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kern import answer, experiment, filters, gates, guard, history, questions, refs, workspace
+from kern import (
+    answer,
+    experiment,
+    filters,
+    gates,
+    guard,
+    history,
+    questions,
+    refs,
+    staging,
+    workspace,
+)
 from kern.documents import SPEC, Documents
 from kern.errors import KernError
 from kern.history import Commit
 from kern.pipeline import ATTEMPTS, Answered, Facts, Held, Research, Saved, Stage, Start, Tier, due
 from kern.refs import StartRef
-from kern.repo import Head, Repo
+from kern.repo import Change, Head, Repo
 from kern.snapshot import Snapshots
 from kern.spec import Key, Kind, Marker, Spec, Task
 from kern.witness import Witness
@@ -44,7 +55,7 @@ class Observer:
         self.scope = scope
         self.papers = papers
         self.snapshots = snapshots
-        self.witness = Witness(repo, snapshots, lambda: gates.made_in(scope))
+        self.witness = Witness(repo, snapshots, lambda: gates.made_in(scope), self._staged)
 
     def look(self, *, reading: bool = False) -> Situation:
         """`reading`: leave out the one fact that cannot be told without writing git objects."""
@@ -131,6 +142,11 @@ class Observer:
         """Whether git still has both trees: its collector may have dropped what no ref holds."""
         base, start, tree = (str(kern.get(name)) for name in _IDS[Stage.IMPLEMENT])
         return not refs.lacks(self.repo, base, start, tree)
+
+    def _staged(self, start: str, tree: str) -> Mapping[str, Change]:
+        """What stage2.json says of the index beside that change."""
+        value = load(self.scope, Stage.IMPLEMENT)
+        return staging.read(_kern(value)) if value and trees(value) == (start, tree) else {}
 
     def _since(self, base: str, head: Head) -> tuple[Commit, ...]:
         if not base or base == head.commit:

@@ -6,7 +6,7 @@ With a baseline: what was red before the task is not the task's fault.
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from kern import answer, config, guard, index, proof, questions, refs, verdict, workspace
+from kern import answer, config, guard, index, proof, questions, refs, staging, verdict, workspace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.committing import overlap
@@ -121,7 +121,7 @@ class Prover:
         second = at.files[Stage.IMPLEMENT]
         start, tree = trees(second)
         if at.start:
-            self.keeper.hold(at.start, lambda: tree)
+            self.keeper.hold(at.start, lambda: (tree, self._whole(second)))
         change = {path: new for path, (_, new) in self.repo.changed(start, tree).items()}
         self._name_changed_since(at, second)
         put_back(self.keeper, at, change, known=start)
@@ -138,6 +138,10 @@ class Prover:
             replied, task.text, mode, subtask=at.facts.subtask, objection=objection
         )
         self.decide(second, outcome, key, **facts)
+
+    def _whole(self, second: StageFile) -> str:
+        """The tree as stage 2 left it, with what it did to the index alone."""
+        return staging.onto(self.repo, trees(second)[1], staging.read(second["kern"]))
 
     def _name_changed_since(self, at: Situation, second: StageFile) -> None:
         """Beside the task's paths the tree is a person's, or what a killed gate left: left so."""
@@ -200,7 +204,8 @@ class Prover:
                 break
         else:
             for criterion in checks.criteria:
-                results.append(self._judge(criterion, at, task, start, tree))
+                whole = self._whole(at.files[Stage.IMPLEMENT])
+                results.append(self._judge(criterion, at, task, start, whole))
                 if results[-1].blocks:
                     break
         if results[-1].blocks:

@@ -14,6 +14,7 @@ from kern import (
     proof,
     questions,
     refs,
+    staging,
     verdict,
     workspace,
 )
@@ -121,7 +122,8 @@ class Settling:
         second = at.files[Stage.IMPLEMENT]
         start, tree = trees(second)
         reason = str(second["kern"]["outcome"]).partition(": ")[2] or "no reason given"
-        ref = self.keeper.keep(key, str(at.attempt), tree, self._before(at))
+        left = staging.onto(self.repo, tree, staging.read(second["kern"]))
+        ref = self.keeper.keep(key, str(at.attempt), left, self._before(at))
         change = self.repo.changed(start, tree)
         put_back(self.keeper, at, {path: old for path, (old, _) in change.items()}, known=tree)
         self.keeper.name_yours(self.scope.transcript(Stage.IMPLEMENT), change, ref)
@@ -151,7 +153,7 @@ class Settling:
         if before is None or named(before) != key:
             return False
         one, other = before["kern"], second["kern"]
-        if one.get("tree") == other["tree"]:
+        if one.get("tree") == other["tree"] and staging.read(one) == staging.read(other):
             # An agent that was cut off before it changed anything has not tried yet.
             return not (other.get("fault") and other["tree"] == other["start"])
         return proof.same_failure(one.get("red"), other.get("red"))

@@ -71,6 +71,10 @@ class Snapshots:
         """The objects of a tree that was taken, as far as the disk still has them."""
         self.take(self._taken.get(tree, ""))
 
+    def entries(self, paths: Iterable[str]) -> dict[str, Entry]:
+        """Those of the paths that are files, whatever ignores them."""
+        return self._entries(dict.fromkeys(paths))
+
     def _read(self, rules: str) -> dict[str, Entry]:
         listed = self._listed()
         found = self._entries(listed)

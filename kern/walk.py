@@ -16,6 +16,7 @@ from kern import (
     plain,
     questions,
     refs,
+    staging,
     verdict,
     workspace,
 )
@@ -24,7 +25,7 @@ from kern.briefs import Briefs
 from kern.choice import following, select
 from kern.committing import Committer
 from kern.context import Template
-from kern.custody import Custody
+from kern.custody import Custody, Papers
 from kern.documents import SPEC
 from kern.errors import Interrupted, KernError, TransientFault
 from kern.events import Sink
@@ -34,6 +35,7 @@ from kern.pipeline import Do, Role, Stage, Tier, due
 from kern.probing import Prober
 from kern.proving import Prover
 from kern.recovery import Recovery, elsewhere
+from kern.refs import StartRef
 from kern.repo import Repo
 from kern.settling import Settling, now, opened, red_gate, sweep
 from kern.snapshot import Snapshots
@@ -70,14 +72,8 @@ class Walk:
         self.settling = Settling(repo, scope, self.papers, self.keeper, sink)
         self.briefs = Briefs(repo, self.papers, templates)
         self.committer = Committer(
-            repo,
-            self.observer.witness,
-            self.papers,
-            self.keeper,
-            self.briefs,
-            caller,
-            sink,
-            self._save_commit,
+            *(repo, self.observer.witness, self.papers, self.keeper, self.briefs),
+            *(caller, sink, self._save_commit),
         )
         self.prover = Prover(
             repo,
@@ -225,17 +221,13 @@ class Walk:
         before = self.snapshots.take()
         settings = self.prover.settings(before)  # a fault in them must be told before step 4
         start = self.keeper.begin(at.head, key, at.attempt, before)
-        before = start.tree
         papers = self.custody.take()
         researched = at.files[Stage.RESEARCH]
 
         def again() -> bool:
             self.keeper.enforce(at.head, start)
             self.custody.settle(papers, trusted=False)
-            if ref := self.keeper.back_to(start, f"{at.attempt}-retry"):
-                self.keeper.warn(f"its work so far is put back, kept as {ref}")
-                change = self.repo.changed(start.tree, f"{ref}^{{tree}}")
-                self.keeper.name_yours(self.scope.transcript(Stage.IMPLEMENT), change, ref)
+            self.keeper.back_for_retry(start, self.scope.transcript(Stage.IMPLEMENT))
             return True
 
         try:
@@ -263,18 +255,25 @@ class Walk:
             refs.delete(self.repo, start.ref, start.commit)
             raise
         assert outcome is not None
-        violation = self.keeper.enforce(at.head, start)
-        self.custody.settle(papers, trusted=False)
-        after = self.snapshots.take(before)
-        facts: dict[str, object] = {
-            "base": at.head.commit,
-            "start": before,
-            "tree": after,
-            "time": researched["kern"].get("time"),
-        }
+        violation, facts = self._left(at, start, papers)
+        facts["time"] = researched["kern"].get("time")
         if why := violation or outcome.fault:
             facts["outcome"] = verdict.broken(plain.line(why), mode)
         self._save(outcome, key, Stage.IMPLEMENT, at.attempt, **facts)
+
+    def _left(
+        self, at: Situation, start: StartRef, papers: Papers
+    ) -> tuple[str, dict[str, object]]:
+        """What the agent may not have done goes back; what it has left is stage2.json's."""
+        staged = staging.tree(self.repo, start)
+        violation = self.keeper.enforce(at.head, start)
+        self.custody.settle(papers, trusted=False)
+        after = self.snapshots.take(start.tree)
+        found = staging.of(self.repo, self.snapshots, start, staged, after)
+        if found:
+            self.keeper.warn(staging.words(found))
+        trees = {"base": at.head.commit, "start": start.tree, "tree": after}
+        return violation, {**trees, "index": staging.noted(found)}
 
     def _git(self) -> tuple[dict[str, str], list[tuple[str, str]]]:
         """What stage 2 has for git in its environment, and as configuration."""

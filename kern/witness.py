@@ -12,17 +12,24 @@ from kern.spec import Key, Marker
 
 class Witness:
     def __init__(
-        self, repo: Repo, snapshots: Snapshots, made: Callable[[], Collection[str]] = tuple
+        self,
+        repo: Repo,
+        snapshots: Snapshots,
+        made: Callable[[], Collection[str]] = tuple,
+        staged: Callable[[str, str], Mapping[str, Change]] = lambda start, tree: {},
     ) -> None:
-        """`made`: untracked files that are nobody's work."""
+        """`made`: untracked files that are nobody's work. `staged`: what the task did to the index
+        alone, beside the change from the one snapshot to the other.
+        """
         self.repo = repo
         self.snapshots = snapshots
         self.made = made
+        self.staged = staged
         # Functions of immutable objects, asked for again at each step.
         self._merged: dict[tuple[str, str, str], tuple[str, list[str]]] = {}
         self._objections: dict[tuple[str, Key, str, str], str] = {}
         self._cleaned: tuple[tuple[str, str], dict[str, Change]] = ("", ""), {}
-        self._losses = 0
+        self._of: tuple[int, Mapping[str, Change]] = 0, {}
 
     def ticks(self, commit: Commit, key: Key) -> bool:
         """Whether the commit is the witness of the task: its SPEC.md ticks it; where git does not
@@ -40,14 +47,20 @@ class Witness:
         """HEAD plus exactly what changed between the snapshots, merged three-way; or the paths in
         conflict. SPEC.md and LEARNINGS.md are as in `onto`.
         """
-        if self._losses != self.repo.losses:
-            self._losses = self.repo.losses
-            self._merged.clear()
-            self._cleaned = ("", ""), {}
+        self._refresh(start, tree)
         asked = (start, tree, onto)
         if asked not in self._merged:
             self._merged[asked] = self._merge(*asked)
         return self._merged[asked]
+
+    def _refresh(self, start: str, tree: str) -> None:
+        """Forget what was told of another change, or of objects that are gone."""
+        of = self.repo.losses, self.staged(start, tree)
+        if self._of != of:
+            self._of = of
+            self._merged.clear()
+            self._objections.clear()
+            self._cleaned = ("", ""), {}
 
     def _merge(self, start: str, tree: str, onto: str) -> tuple[str, list[str]]:
         head = f"{onto}^{{tree}}"
@@ -74,6 +87,7 @@ class Witness:
         return conflicts or sorted(self.repo.changed(again, left))
 
     def _clean(self, start: str, tree: str) -> dict[str, Change]:
+        self._refresh(start, tree)
         if self._cleaned[0] != (start, tree):
             change = filters.cleaned(self.repo, self.task_change(start, tree))
             self._cleaned = (start, tree), change
@@ -103,10 +117,11 @@ class Witness:
             new = [path for path, (old, _) in change.items() if old is None]
             hidden = self.snapshots.ignored_by(tree, new)
             change = {path: entries for path, entries in change.items() if path not in hidden}
-        return change
+        return {**change, **self.staged(start, tree)}
 
     def objection(self, commit: Commit, key: Key, start: str, tree: str) -> str:
         """Why the commit is not the task's; empty when it is (R17)."""
+        self._refresh(start, tree)
         asked = (commit.sha, key, start, tree)
         if asked not in self._objections:
             self._objections[asked] = self._object(commit, key, start, tree)

@@ -490,3 +490,83 @@ def test_a_partial_sparse_clone_needs_no_more_blobs_than_it_has(
     assert git("status", "--porcelain", cwd=clone) == ""
     left = git("rev-list", "--objects", "--all", "--missing=print", cwd=clone).count("?")
     assert left == missing
+
+
+# ---------------------------------------------------------------- the index alone
+
+
+@pytest.fixture
+def tracked(repo: Path, git: Git) -> Path:
+    """A repository that tracks a file that it should not, with edits of the person's in it."""
+    (repo / "secrets.env").write_text("S=1\n")
+    (repo / ".gitignore").write_text(".env*\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=secrets")
+    (repo / "secrets.env").write_text("S=mine\n")
+    (repo / "staged.txt").write_text("staged\n")
+    git("add", "staged.txt")
+    return repo
+
+
+STAGED = "A  staged.txt"
+
+
+def test_a_task_can_stop_tracking_a_file(
+    tracked: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    fake.script(
+        implement=[
+            {"run": ["git rm -q --cached secrets.env"], "result": "FAILED: no"},
+            {"run": ["git rm -q --cached secrets.env"], "result": "SUCCESS"},
+        ]
+    )
+    ran = inline()
+    assert ran.code == 0, ran.err
+    assert "the task stops tracking secrets.env" in ran.err
+    assert git("show", "--format=", "--name-status").split("\n") == [
+        "M\tSPEC.md",
+        "D\tsecrets.env",
+    ]
+    assert (tracked / "secrets.env").read_text() == "S=mine\n"
+    assert git("status", "--porcelain") == f"{STAGED}\n?? secrets.env"
+    ref = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts")
+    assert "secrets.env" not in git("ls-tree", "-r", "--name-only", ref)
+
+
+@pytest.mark.parametrize("rules", ["", "echo 'dist/' >> .gitignore"])
+def test_a_task_can_add_a_file_that_git_ignores(
+    tracked: Path, git: Git, fake: Fake, inline: Inline, rules: str
+) -> None:
+    lines = ["echo S= > .env.example", "mkdir dist", "printf 'x' > dist/run", "chmod +x dist/run"]
+    add = "git add -f .env.example dist/run"
+    step = {"run": [*lines, rules, add], "result": "SUCCESS"}
+    fake.script(implement=[{**step, "result": "FAILED: no"}, step])
+    ran = inline()
+    assert ran.code == 0, ran.err
+    assert ".env.example" in git("show", "--format=", "--name-only").split("\n")
+    assert git("show", "HEAD:.env.example") == "S="
+    assert git("ls-tree", "HEAD", "dist/run").startswith("100755 blob")
+    assert git("status", "--porcelain") == f" M secrets.env\n{STAGED}"
+
+
+@pytest.mark.parametrize(
+    "mess",
+    [
+        "rm .git/index",
+        "git read-tree --empty",
+        "git reset -q --mixed HEAD~1",
+        "git reset -q",
+        "git add -A",
+        "git rm -q --cached staged.txt",
+        "git stash -q; git stash pop -q",
+    ],
+)
+def test_other_changes_of_the_index_are_no_part_of_the_task(
+    tracked: Path, git: Git, fake: Fake, inline: Inline, mess: str
+) -> None:
+    fake.script(implement=[{"run": ["echo work > work.txt", mess], "result": "SUCCESS"}])
+    ran = inline()
+    assert ran.code == 0, ran.err
+    assert git("show", "--format=", "--name-only") == "SPEC.md\nwork.txt"
+    assert git("status", "--porcelain") == f" M secrets.env\n{STAGED}"
+    assert (tracked / "secrets.env").read_text() == "S=mine\n"

@@ -45,7 +45,16 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("witness", "gates", "credential", "ignoring", "journal", "growing", "steering"),
         *("notify",),
     ),
-    "stages": ("stages", "ahead", "committing", "briefs", "observe", "keeper", "custody"),
+    "stages": (
+        "stages",
+        "ahead",
+        "committing",
+        "briefs",
+        "observe",
+        "keeper",
+        "custody",
+        "staging",
+    ),
     "engine": (
         *("engine", "ready", "walk", "proving", "probing", "settling", "recovery"),
         *("planner", "session", "reviews"),

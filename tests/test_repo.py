@@ -425,7 +425,7 @@ def test_nothing_that_a_ref_is_to_name_is_lost_to_a_collector_beside_the_run(
     git("fsck", "--connectivity-only")
     found.rounds = 1
     (repo / "agent.txt").write_text("work\n")
-    tree = held.hold(start, lambda: held.snapshots.take(start.tree))
+    (tree,) = held.hold(start, lambda: [held.snapshots.take(start.tree)])
     git("fsck", "--connectivity-only")
     (again,) = (one for _, one in refs.starts(found))
     assert again.held[:-1] == start.held and again.tree == start.tree

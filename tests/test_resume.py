@@ -668,6 +668,23 @@ def test_an_answer_outlasts_git_s_collector(bench: Bench) -> None:
     is_done_once(bench)
 
 
+@pytest.mark.parametrize("write", ["stage2.json", "stage2.json#2", "stage3.json"])
+def test_what_was_done_to_the_index_alone_outlasts_a_kill(bench: Bench, write: str) -> None:
+    bench.write(".git/info/exclude", "*.env\n")
+    staged = ["git rm -q --cached own.txt", "echo S= > example.env", "git add -f example.env"]
+    asked = {"run": [*WORK, *staged], "result": DONE}
+    bench.crashed(write, anew=True, implement=[asked], commit=[COMMITS])
+    if write != "stage2.json":
+        bench.git("gc", "--quiet", "--prune=now")
+    bench.resumed()
+    assert "implement" not in bench.asked
+    changed = set(bench.git("show", "--format=", "--name-only").splitlines())
+    assert changed == {"SPEC.md", "a.txt", "work.txt", "own.txt", "example.env"}
+    assert bench.head("example.env") == "S="
+    assert (bench.root / "own.txt").read_text() == "mine, not committed\n"
+    assert bench.git("ls-files", "own.txt") == ""
+
+
 def test_an_answer_whose_tree_git_has_dropped_counts_as_none(bench: Bench) -> None:
     bench.crashed("stage2.json#2", implement=[WORKS])
     value = json.loads((bench.folder / "stage2.json").read_text())
