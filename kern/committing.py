@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kern import edit, history, ignoring, index, plain, process, trace
+from kern import edit, gitfault, history, ignoring, index, plain, process, trace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.documents import LEARNINGS, SPEC, Documents, encode
 from kern.errors import Asked, KernError, LimitReached, TransientFault
 from kern.events import Sink, Warned
+from kern.keeper import Keeper
 from kern.observe import Situation, StageFile, day, lesson, rejects, said, trees
 from kern.pipeline import Stage, Then, Tried, after
 from kern.plain import some
@@ -40,6 +41,7 @@ class Committer:
         repo: Repo,
         witness: Witness,
         papers: Documents,
+        keeper: Keeper,
         briefs: Briefs,
         caller: Caller,
         sink: Sink,
@@ -48,6 +50,7 @@ class Committer:
         self.repo = repo
         self.witness = witness
         self.papers = papers
+        self.keeper = keeper
         self.briefs = briefs
         self.caller = caller
         self.sink = sink
@@ -68,7 +71,12 @@ class Committer:
         if conflicts:
             return overlap(at, conflicts)
         there_already = merged == self.repo.text("rev-parse", f"{at.head.commit}^{{tree}}")
-        whole = self._with_papers(merged, task, lesson(second), day(second))
+
+        def make() -> Sequence[str]:
+            merged, _ = self.witness.expected(start, tree, at.head.commit)
+            return [self._with_papers(merged, task, lesson(second), day(second))]
+
+        (whole,) = self.keeper.hold(at.start, make) if at.start else make()
         tries: list[Try] = []
         then = Then.COMMIT if there_already else after(())
         while then is Then.ASK:
@@ -179,6 +187,7 @@ class Committer:
                         "GIT_REFLOG_ACTION": self._mark,
                         "GIT_TRACE2_EVENT": str(traced),
                     },
+                    config=[("core.splitIndex", "false")],  # as kern's own git has it
                     again=again,
                 )
             except (TransientFault, LimitReached, Asked):
@@ -287,7 +296,8 @@ def _by(hook: str) -> Tried:
 def _unable(told: str) -> KernError:
     return KernError(
         f"git commit failed: {plain.line(told, 400)}",
-        hint="settle it (identity, signing key, disk), then run kern again: it resumes here",
+        hint=gitfault.held(told)
+        or "settle it (identity, signing key, disk), then run kern again: it resumes here",
     )
 
 

@@ -74,7 +74,7 @@ def _implement(task: str, prompt: str) -> str:
         return _wrote("report.sh", REPORT, "It joins the two.")
     tried = ("one awk program", "one sed program", "one shell loop")
     _wrote("summary.sh", f"#!/bin/sh\n# {tried[attempts % 3]}\n", "")
-    return f"FAILED: {tried[attempts % 3]} for all of it did not pass ./check.sh"
+    return f"FAILED: summary.sh as {tried[attempts % 3]} did not pass ./check.sh"
 
 
 def _wrote(name: str, text: str, told: str) -> str:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from kern.repo import Change, GitFailed, Head, Repo
+from kern.gitfault import GitFailed
+from kern.repo import Change, Head, Repo
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from kern import blobs
-from kern.repo import LINK, Entry, GitFailed, Repo
+from kern.gitfault import GitFailed
+from kern.repo import LINK, Entry, Repo
 
 _RULE_FILES = (":(glob).gitignore", ":(glob)**/.gitignore")
 

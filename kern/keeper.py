@@ -2,10 +2,14 @@
 it was.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
 
-from kern import guard, history, index, operations, plain, process, refs
+from kern import gitfault, guard, history, index, mentions, operations, plain, process, refs
+from kern.errors import KernError
 from kern.events import Sink, Traced, Warned
+from kern.gitfault import GitFailed
 from kern.guard import Guard, Restored
 from kern.history import Commit
 from kern.layout import Layouts
@@ -16,6 +20,9 @@ from kern.repo import Entry, Head, Repo
 from kern.restore import plain_mode
 from kern.snapshot import Snapshots
 from kern.spec import Key
+
+T = TypeVar("T")
+_PIECE = 1 << 20  # characters of a transcript in memory at once
 
 
 class Keeper:
@@ -44,11 +51,75 @@ class Keeper:
         """
         text = plain.line(key.text)
         message = f"kern attempt {name}: {plain.line(text, 60)}\n\nKern-Task: {text}\n"
-        return refs.keep(self.repo, refs.slug(key), name, tree, message, parent)
+        losses = self.repo.losses
+
+        def write() -> tuple[str, str]:
+            if self.repo.losses > losses:
+                self.snapshots.rewrite(tree)
+            ref = refs.keep(self.repo, refs.slug(key), name, tree, message, parent)
+            lacking = refs.lacks(self.repo, parent, f"refs/{ref}")
+            if lacking:
+                refs.drop_broken(self.repo, f"refs/{ref}")
+            return ref, lacking
+
+        return self._whole(write)
+
+    def begin(self, head: Head, key: Key, attempt: int, before: str) -> StartRef:
+        """Step 4: the start ref. Its tree is `before`, or the tree as it is now where that is lost
+        again.
+        """
+        losses = self.repo.losses
+
+        def write() -> tuple[StartRef, str]:
+            tree = before if self.repo.losses == losses else self.snapshots.take()
+            self.remember(tree)
+            own = self.guard.take(tree)
+            self.guard.store(own)
+            staged = index.tree(self.repo)
+            start = refs.write_start(self.repo, head, tree, staged, own, key, attempt)
+            if lacking := refs.lacks(self.repo, head.commit, start.commit):
+                refs.delete(self.repo, start.ref)  # stage 2 has not begun
+            return start, lacking
+
+        return self._whole(write)
+
+    def hold(self, start: StartRef, make: Callable[[], Sequence[str]]) -> Sequence[str]:
+        """The trees that `make` gives, which last as long as the start ref."""
+        losses = self.repo.losses
+
+        def write() -> tuple[Sequence[str], str]:
+            nonlocal start
+            trees = make()
+            if self.repo.losses > losses:
+                self.snapshots.rewrite(trees[0])
+            start = refs.hold(self.repo, start, *trees)
+            return trees, refs.lacks(self.repo, start.base, start.commit)
+
+        return self._whole(write)
+
+    def _whole(self, write: Callable[[], tuple[T, str]]) -> T:
+        """What `write` gives, with what git lacks of it: a collector beside the run takes objects
+        that no ref names yet.
+        """
+        lacking = ""
+        for last in (False, False, True):
+            try:
+                made, lacking = write()
+                if not lacking:
+                    return made
+            except GitFailed as exc:
+                if last or gitfault.met(exc.stderr):
+                    raise
+            self.repo.write_anew()
+        raise KernError(
+            f"git lost the object {lacking} as soon as kern had written it",
+            hint="something takes objects away (git gc --prune=now?): let it end, then run kern "
+            "again: it resumes",
+        )
 
     # ---------------------------------------------------------------- the working tree
 
-    def begin(self, tree: str, *, durable: bool = True) -> None:
+    def remember(self, tree: str, *, durable: bool = True) -> None:
         """Remember what the tree does not hold, and what stands beside it."""
         self.layouts.remember(tree, durable=durable)
         self.nested.begin()
@@ -66,6 +137,24 @@ class Keeper:
         """Where an agent could not have written, a person did."""
         if changed := sorted(self.repo.changed(before, self.snapshots.take(before))):
             self.warn(f"changed during research, not by the agent; kept as yours: {some(changed)}")
+
+    def unnamed(self, transcript: Path, paths: Collection[str]) -> str:
+        """Of the paths that changed while an agent worked those that its transcript never names, in
+        words; empty where there is none, or no transcript.
+        """
+        if not paths or not transcript.is_file():
+            return ""
+        with transcript.open(encoding="utf-8", errors="replace") as file:
+            pieces = iter(lambda: file.read(_PIECE), "")
+            return some(mentions.unnamed(paths, pieces))
+
+    def name_yours(self, transcript: Path, paths: Collection[str], ref: str) -> None:
+        """Of what was put back with an attempt, `ref`, what may be a person's."""
+        if names := self.unnamed(transcript, paths):
+            self.warn(
+                f"{names} changed while the agent worked, and its transcript never names that: "
+                f"restored as well; if it is yours: git checkout {ref} -- PATH"
+            )
 
     def put_back(
         self,
@@ -94,8 +183,9 @@ class Keeper:
             if held.get(path) != entry and path not in touched
         }
         unknown = set(todo) & self.repo.changed(known, now).keys()
-        for ref, _ in refs.kept(self.repo, refs.slug(key)) if unknown else ():
-            unknown &= self.repo.changed(f"{ref}^{{tree}}", now).keys()
+        for ref, when in refs.kept(self.repo, refs.slug(key)) if unknown else ():
+            if when and not refs.lacks(self.repo, base, ref):  # else nothing can be had from it
+                unknown &= self.repo.changed(f"{ref}^{{tree}}", now).keys()
         if unknown:
             ref = self.keep(key, name, now, base)
             self.warn(
@@ -125,6 +215,11 @@ class Keeper:
         self._put_right(start.tree, touched)
         self.index_back(start)
         return ref
+
+    def back_for_retry(self, start: StartRef, transcript: Path) -> None:
+        if ref := self.back_to(start, f"{start.attempt}-retry"):
+            self.warn(f"its work so far is put back, kept as {ref}")
+            self.name_yours(transcript, self.repo.changed(start.tree, f"{ref}^{{tree}}"), ref)
 
     def _put_back(
         self, wanted: Mapping[str, Entry | None], start: str, key: Key, name: str
@@ -200,8 +295,7 @@ class Keeper:
         `gate`: what ran instead of the agent.
         """
         who = gate or "the agent"
-        self.nested.unregister()  # of git's configuration, what a submodule's coming writes there
-        planted = self.restore(start, who)  # before git is asked anything: it would obey that
+        planted = self.restore(start, who)
         told: list[str] = []
         if what := operations.under_way(self.repo):
             operations.abort(self.repo)
@@ -225,7 +319,10 @@ class Keeper:
         return "; ".join([*planted, *told])
 
     def restore(self, start: StartRef, who: str = "the agent") -> list[str]:
-        """What is guarded; what had changed, in words."""
+        """What is guarded, before git is asked anything: it would obey that. What had changed, in
+        words.
+        """
+        self.nested.unregister()  # of git's configuration, what a submodule's coming writes there
         changed = Restored()
         self.guard.restore(start.guard, start.tree, changed)
         told: list[str] = []

@@ -7,13 +7,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kern import answer, experiment, filters, guard, history, questions, refs, workspace
+from kern import (
+    answer,
+    experiment,
+    filters,
+    guard,
+    history,
+    questions,
+    refs,
+    staging,
+    workspace,
+)
 from kern.documents import SPEC, Documents
 from kern.errors import KernError
 from kern.history import Commit
 from kern.pipeline import ATTEMPTS, Facts, Held, Research, Saved, Stage, Start, Tier, due
 from kern.refs import StartRef
-from kern.repo import Head, Repo
+from kern.repo import Change, Head, Repo
 from kern.snapshot import Snapshots
 from kern.spec import Key, Kind, Marker, Spec, Task
 from kern.witness import Witness
@@ -53,14 +63,15 @@ class Observer:
         self.papers = papers
         self.snapshots = snapshots
         self.own = own
-        self.witness = Witness(repo, snapshots)
-        self._present: set[tuple[str, str]] = set()
+        self.witness = Witness(repo, snapshots, self._staged)
 
     def look(self, *, reading: bool = False) -> Situation:
         """`reading`: leave out the one fact that cannot be told without writing git objects."""
         _, parsed = self.papers.spec()
         head = self.repo.head()
         start, other = self._starts(head, parsed)
+        if start and (lacking := refs.damage(self.repo, start)):
+            raise refs.broken(start.ref, lacking)
         if start and start.guard:
             self.snapshots.know(start.tree, guard.hiding(self.repo, f"{start.guard}^{{tree}}"))
         active = parsed.active[0] if parsed.active else None
@@ -137,14 +148,13 @@ class Observer:
 
     def _there(self, kern: Mapping[str, Any]) -> bool:
         """Whether git still has both trees: its collector may have dropped what no ref holds."""
-        asked = (str(kern.get("start")), str(kern.get("tree")))
-        if asked not in self._present:
-            given = "".join(f"{tree}\n" for tree in asked).encode()
-            told = self.repo.git("cat-file", "--batch-check", given=given).splitlines()
-            if not all(b" tree " in line for line in told):
-                return False
-            self._present.add(asked)
-        return True
+        base, start, tree = (str(kern.get(name)) for name in _IDS[Stage.IMPLEMENT])
+        return not refs.lacks(self.repo, base, start, tree)
+
+    def _staged(self, start: str, tree: str) -> Mapping[str, Change]:
+        """What stage2.json says of the index beside that change."""
+        value = load(self.scope, Stage.IMPLEMENT)
+        return staging.read(_kern(value)) if value and trees(value) == (start, tree) else {}
 
     def _since(self, base: str, head: Head) -> tuple[Commit, ...]:
         if not base or base == head.commit:

@@ -7,7 +7,7 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from kern import answer, config, guard, index, proof, questions, refs, verdict, workspace
+from kern import answer, config, guard, index, proof, questions, refs, staging, verdict, workspace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.committing import overlap
@@ -110,7 +110,7 @@ class Prover:
 
     def standing(self, head: Head, tree: str, key: Key, attempt: int) -> StartRef:
         """What a command of the project is held to, where no stage 2 has begun."""
-        self.keeper.begin(tree, durable=False)
+        self.keeper.remember(tree, durable=False)
         own = self.keeper.guard.take(tree)
         return refs.begun(self.repo, head, tree, index.tree(self.repo), own, key, attempt)
 
@@ -146,6 +146,8 @@ class Prover:
         key, task = opened(at)
         second = at.files[Stage.IMPLEMENT]
         start, tree = trees(second)
+        if at.start:
+            self.keeper.hold(at.start, lambda: (tree, self._whole(second)))
         change = {path: new for path, (_, new) in self.repo.changed(start, tree).items()}
         self._name_changed_since(at, second)
         put_back(self.keeper, at, change, known=start)
@@ -162,6 +164,10 @@ class Prover:
             replied, task.text, mode, subtask=at.facts.subtask, objection=objection
         )
         self.decide(second, outcome, key, **facts)
+
+    def _whole(self, second: StageFile) -> str:
+        """The tree as stage 2 left it, with what it did to the index alone."""
+        return staging.onto(self.repo, trees(second)[1], staging.read(second["kern"]))
 
     def _name_changed_since(self, at: Situation, second: StageFile) -> None:
         """Beside the task's paths the tree is a person's, or what a killed gate left: left so."""
@@ -226,7 +232,8 @@ class Prover:
                 break
         else:
             for criterion in checks.criteria:
-                results.append(self._judge(criterion, at, task, start, tree))
+                whole = self._whole(at.files[Stage.IMPLEMENT])
+                results.append(self._judge(criterion, at, task, start, whole))
                 if results[-1].blocks:
                     break
         if results[-1].blocks:

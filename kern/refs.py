@@ -3,11 +3,13 @@
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 
-from kern import guard, plain
+from kern import gitfault, guard, plain
 from kern.errors import KernError
-from kern.repo import GitFailed, Head, Repo
+from kern.gitfault import GitFailed
+from kern.repo import Head, Repo
 from kern.spec import Key
 
 START = "refs/kern/start"
@@ -26,6 +28,7 @@ class StartRef:
     guard: str  # what `Guard.take` made of what an agent could plant
     task: Key
     attempt: int
+    held: tuple[str, ...] = ()  # commits of what else must last as long
 
 
 def starts(repo: Repo) -> list[tuple[str, StartRef]]:
@@ -34,9 +37,14 @@ def starts(repo: Repo) -> list[tuple[str, StartRef]]:
     if _none(repo, prefix):
         return []
     form = "%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(contents)%01"
-    out = repo.text("for-each-ref", f"--format={form}", prefix.rstrip("/"))
+    argv = ("for-each-ref", f"--format={form}", prefix.rstrip("/"))
+    code, out, err = repo.run(*argv)
+    if lacking := re.search(r"missing object ([0-9a-f]+) for (\S+)", err):
+        raise broken(lacking[2], lacking[1])
+    if code:
+        raise GitFailed(argv, code, err)
     found = []
-    for record in out.split("\x01"):
+    for record in out.decode("utf-8", "surrogateescape").strip().split("\x01"):
         fields = record.strip("\n").split("\0")
         if len(fields) < 5:
             continue
@@ -47,7 +55,7 @@ def starts(repo: Repo) -> list[tuple[str, StartRef]]:
             continue
         key, attempt = read
         own = ids[2] if len(ids) > 2 else ""
-        start = StartRef(ref, commit, tree, ids[0], ids[1], own, key, attempt)
+        start = StartRef(ref, commit, tree, ids[0], ids[1], own, key, attempt, tuple(ids[3:]))
         found.append((ref.removeprefix(prefix).removesuffix("/@"), start))
     return found
 
@@ -87,18 +95,82 @@ def begun(
     repo: Repo, head: Head, tree: str, index: str, own: str, key: Key, attempt: int
 ) -> StartRef:
     """The same as a value alone: nothing stands yet that a later run would see."""
-    # The task in ASCII for kern, whatever bytes its text holds, and as text for people.
-    exact = json.dumps([key.parent, key.text, key.nth])
     staged = repo.commit_object(index, (), "index\n")
-    shown = f"Kern-Task: {plain.line(key.text)}\nKern-Key: {exact}\nKern-Attempt: {attempt}"
-    message = f"before attempt {attempt}\n\n{shown}\n"
-    commit = repo.commit_object(tree, (head.commit, staged, own), message)
+    held = repo.commit_object(tree, (head.commit,), f"before attempt {attempt}\n")
+    parents = (head.commit, staged, own, held)
+    commit = repo.commit_object(tree, parents, _message(key, attempt))
     ref = f"{START}/{repo.worktree}/{head.name}/@"
-    return StartRef(ref, commit, tree, head.commit, staged, own, key, attempt)
+    return StartRef(ref, commit, tree, head.commit, staged, own, key, attempt, (held,))
+
+
+def _message(key: Key, attempt: int) -> str:
+    """The task in ASCII for kern, whatever bytes its text holds, and as text for people."""
+    exact = json.dumps([key.parent, key.text, key.nth])
+    shown = f"Kern-Task: {plain.line(key.text)}\nKern-Key: {exact}\nKern-Attempt: {attempt}"
+    return f"before attempt {attempt}\n\n{shown}\n"
+
+
+def hold(repo: Repo, start: StartRef, *trees: str) -> StartRef:
+    """The start ref names these trees as well, until it goes: no collector takes what a stage file
+    or a commit yet to be made counts on.
+    """
+    there = {_tree(repo, commit) for commit in start.held}
+    held = [repo.commit_object(tree, (), "held\n") for tree in {*trees} - there]
+    if not held:
+        return start
+    parents = (start.base, start.index, start.guard, *start.held, *held)
+    commit = repo.commit_object(start.tree, parents, _message(start.task, start.attempt))
+    repo.git("update-ref", start.ref, commit, start.commit)
+    return replace(start, commit=commit, held=(*start.held, *held))
+
+
+def lacks(repo: Repo, base: str, *names: str) -> str:
+    """What git lacks of commits that a ref names, or of trees, without what `base` holds; empty
+    where nothing.
+
+    Objects that no ref named yet may be gone: `git gc --prune=now` takes them, also a moment later
+    if it has read the refs already. So one that is at work is waited for.
+    """
+    asked = [name for name in names if name not in repo.whole]
+    if not asked:
+        return ""
+    deadline = time.monotonic() + repo.patience
+    while gitfault.collecting(repo.common_dir) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    argv = ("rev-list", "--objects", "--quiet", "--missing=allow-promisor", *asked, "--not", base)
+    code, _, err = repo.run(*argv)
+    if not code:
+        repo.whole.update(asked)
+        return ""
+    found = re.search(r"\b[0-9a-f]{40,64}\b", err)
+    if found is None:
+        raise GitFailed(argv, code, err)
+    return found[0]
+
+
+def damage(repo: Repo, start: StartRef) -> str:
+    """What git lacks of the files as they were before stage 2."""
+    if start.commit in repo.whole:
+        return ""
+    parts = (start.held[0], start.index, start.guard) if start.held else (start.commit,)
+    return lacks(repo, start.base, *parts)
+
+
+def broken(ref: str, lacking: str) -> KernError:
+    """The same end again and again, unless a person decides: nothing but the ref tells what was."""
+    return KernError(
+        f"{ref} is broken: git lacks the object {lacking}, so the files as they were before the "
+        "interrupted attempt cannot be restored",
+        hint=f"git update-ref -d {ref}, then: kern; your files stay as they are now, with the "
+        "agent's unfinished work among them",
+    )
 
 
 def before(repo: Repo, start: StartRef) -> str:
     """What a kept attempt stands on: the tree before it."""
+    if start.held:
+        return start.held[0]
+    # An earlier kern wrote the start ref.
     return repo.commit_object(start.tree, (start.base,), f"before attempt {start.attempt}\n")
 
 
@@ -120,7 +192,9 @@ def keep(repo: Repo, slug: str, name: str, tree: str, message: str, parent: str)
             argv = ("update-ref", ref, commit, "0" * len(commit))
             code, _, err = repo.run(*argv)
             there = _tree(repo, ref) if code else tree
-            if not there:  # else the kern of another worktree was quicker
+            if not there and not _names(
+                repo, ref
+            ):  # else it is broken, or another kern was quicker
                 raise GitFailed(argv, code, err)
         if there == tree:
             return ref.removeprefix("refs/")
@@ -132,12 +206,28 @@ def _tree(repo: Repo, ref: str) -> str:
     return "" if code else out.decode().strip()
 
 
+def _names(repo: Repo, ref: str) -> bool:
+    return not repo.run("rev-parse", "--verify", "-q", ref)[0]
+
+
+def drop_broken(repo: Repo, ref: str) -> None:
+    """Delete a ref that names nothing any more."""
+    if _names(repo, ref) and not _tree(repo, ref):
+        delete(repo, ref)
+
+
 def kept(repo: Repo, slug: str = "") -> list[tuple[str, int]]:
-    """(ref, epoch seconds) of what was kept, of one task or of all."""
+    """(ref, epoch seconds) of what was kept, of one task or of all; 0 where git lacks it."""
     where = f"{ATTEMPTS}/{slug}".rstrip("/")
-    out = repo.text("for-each-ref", "--format=%(refname) %(committerdate:unix)", where)
-    rows = (line.rpartition(" ") for line in out.splitlines())
-    return [(ref, int(when)) for ref, _, when in rows]
+    out = repo.text("for-each-ref", "--format=%(objectname) %(refname)", where)
+    rows = [line.split(" ", 1) for line in out.splitlines()]
+    if not rows:
+        return []
+    given = "".join(f"{sha}\n" for sha, _ in rows).encode()
+    form = ("--no-walk=unsorted", "--ignore-missing", "--stdin", "--format=%H %ct")
+    dated = repo.text("log", "--no-show-signature", *form, given=given).splitlines()
+    times = dict(line.split(" ") for line in dated)
+    return [(ref, int(times.get(sha, 0))) for sha, ref in rows]
 
 
 def slug(key: Key) -> str:

@@ -14,15 +14,9 @@ os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # a missing git is told by
 from git import Git
 from git.exc import GitCommandNotFound
 
-from kern import gitconfig
-from kern.errors import KernError, UsageError
-
-# What a caller's hook or alias left in the environment would point git elsewhere.
-_INHERITED = (
-    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY"),
-    *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_REFLOG_ACTION"),
-    *("GIT_QUARANTINE_PATH", "GIT_EDITOR", "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS"),
-)
+from kern import gitconfig, gitfault, variables
+from kern.errors import UsageError
+from kern.gitfault import GitFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,31 +39,12 @@ Change = tuple[Entry | None, Entry | None]
 LINK, SUBMODULE = "120000", "160000"  # modes of what is no file; a submodule's blob is a commit
 
 
-class GitFailed(KernError):
-    def __init__(self, argv: Sequence[str], code: int, stderr: str) -> None:
-        lines = [line for line in stderr.splitlines() if line.strip()]
-        said = lines[-1] if lines else f"exit code {code}"
-        super().__init__(f"git {' '.join(argv[:2])} failed: {said}", hint=_advice(stderr))
-        self.code = code
-        self.stderr = stderr
-
-
-def _advice(stderr: str) -> str:
-    if found := re.search(r"Unable to create '([^']+\.lock)'", stderr):
-        path = found[1]
-        with contextlib.suppress(OSError):
-            age = int(time.time() - os.stat(path).st_mtime)
-            return f"{path} is {age} s old; if no git runs here any more: rm '{path}'"
-    if "No space left" in stderr:
-        return "free some space, then run kern again: it resumes"
-    return "settle it, then run kern again: it resumes"
-
-
 # What git says of objects by their full names never changes: asked again, it is remembered.
 OLDEST = (2, 38)  # of git: merge-tree --write-tree
 _OBJECT = re.compile(r"[0-9a-f]{40,64}(\^\{tree\})?(:.*|\.\.[0-9a-f]{40,64})?", re.S)
 _OF_OBJECTS = frozenset(("diff-tree", "ls-tree", "cat-file", "merge-base", "log", "rev-parse"))
 _MOST_KEPT = (256, 1 << 16)  # answers, bytes of one
+_PAUSE = 0.1  # seconds between two tries at a lock
 
 
 def _lasting(argv: Sequence[str]) -> bool:
@@ -84,9 +59,12 @@ class Repo:
         self.root = root
         self.git_dir = git_dir
         self.common_dir = common_dir
+        self.patience = 10.0  # seconds for a lock that another git holds
         self._git = Git(str(root))
         self._told: dict[tuple[str, ...], tuple[int, bytes, str]] = {}
         self._stored: dict[bytes, str] = {}
+        self.whole: set[str] = set()  # commits of which each object is there for good
+        self.losses = 0  # times that objects just written were taken again
         self.worktree = "main" if git_dir == common_dir else f"wt/{git_dir.name}"
 
     @property
@@ -103,20 +81,47 @@ class Repo:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         timeout: float = 0,
+        hooked: bool = False,
     ) -> tuple[int, bytes, str]:
-        """Exit code, standard output, standard error. In a session of its own, so that a Ctrl-C at
-        the terminal does not end git in the middle of a write: kern decides when it ends.
-        `timeout` in seconds, 0 for none, raises TimeoutError.
+        """Exit code, standard output, standard error. Where another git holds a lock, it is run
+        again for a while: nothing has happened yet. `hooked`: a person's hooks are run by it, once,
+        and it is no reading of kern's own. `timeout` in seconds, 0 for none, raises TimeoutError.
         """
         lasting = not (given or env or cwd) and _lasting(argv)
         if lasting and argv in self._told:
             return self._told[argv]
+        env = {**(env or {})} if hooked else {**variables.OWN, **(env or {})}
+        deadline = time.monotonic() + (0 if hooked else self.patience)
+        while True:
+            told = self._run(argv, given, env, cwd, timeout)
+            if not told[0] or time.monotonic() > deadline or not gitfault.met(told[2]):
+                break
+            time.sleep(_PAUSE)
+        if lasting and not told[0] and len(told[1]) < _MOST_KEPT[1]:
+            if len(self._told) >= _MOST_KEPT[0]:
+                self._told.pop(next(iter(self._told)))
+            self._told[argv] = told
+        return told
+
+    def _run(
+        self,
+        argv: Sequence[str],
+        given: bytes,
+        env: Mapping[str, str],
+        cwd: Path | None,
+        timeout: float,
+    ) -> tuple[int, bytes, str]:
+        """In a session of its own, so that a Ctrl-C at the terminal does not end git in the middle
+        of a write: kern decides when it ends.
+        """
+        if "GIT_INDEX_FILE" in env:  # or each private index leaves the shared part of a split one
+            argv = ("-c", "core.splitIndex=false", *argv)
         git = Git(str(cwd)) if cwd else self._git
         handle = git.execute(  # ends its process when it is collected: it must outlive the call
             ["git", *argv],
             istream=-1,
             as_process=True,
-            env={**gitconfig.quiet(), **(env or {})},
+            env={**gitconfig.quiet(), **env},
             start_new_session=True,
         )
         process = handle.proc
@@ -133,12 +138,7 @@ class Repo:
                 raise TimeoutError from None
             raise
         handle.proc = None
-        told = process.returncode, cast(bytes, out), cast(bytes, err).decode("utf-8", "replace")
-        if lasting and not told[0] and len(told[1]) < _MOST_KEPT[1]:
-            if len(self._told) >= _MOST_KEPT[0]:
-                self._told.pop(next(iter(self._told)))
-            self._told[argv] = told
-        return told
+        return process.returncode, cast(bytes, out), cast(bytes, err).decode("utf-8", "replace")
 
     def git(self, *argv: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
         code, out, err = self.run(*argv, given=given, env=env)
@@ -218,6 +218,11 @@ class Repo:
             self._stored[data] = blob
         return blob
 
+    def write_anew(self) -> None:
+        """A collector took what no ref named yet: what was written counts as written no more."""
+        self._stored.clear()
+        self.losses += 1
+
     def content(self, revision: str, path: str) -> bytes | None:
         code, out, _ = self.run("cat-file", "blob", f"{revision}:{path}")
         return None if code else out
@@ -254,7 +259,7 @@ class Repo:
             tree,
             *flags,
             given=message.encode("utf-8", "surrogateescape"),
-            env=_KERN,
+            env=variables.KERN,
         )
 
     def hooks(self, *names: str) -> list[str]:
@@ -268,22 +273,13 @@ class Repo:
         return self.root / os.fsdecode(raw).removesuffix("\n")
 
 
-_KERN = {
-    "GIT_AUTHOR_NAME": "kern",
-    "GIT_AUTHOR_EMAIL": "kern@localhost",
-    "GIT_COMMITTER_NAME": "kern",
-    "GIT_COMMITTER_EMAIL": "kern@localhost",
-}
-
-
 def _entry(mode: str, blob: str) -> Entry | None:
     return None if mode == "000000" else Entry(mode, blob)
 
 
 def open_at(folder: Path) -> Repo:
     """The repository around `folder`, at its top level."""
-    for name in _INHERITED:
-        os.environ.pop(name, None)
+    variables.drop(os.environ)
     try:
         probe = Repo(folder, folder, folder)
         asked = ("--show-toplevel", "--git-dir", "--git-common-dir")

@@ -5,7 +5,19 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kern import answer, edit, experiment, plain, proof, questions, refs, verdict, workspace
+from kern import (
+    answer,
+    edit,
+    experiment,
+    history,
+    plain,
+    proof,
+    questions,
+    refs,
+    staging,
+    verdict,
+    workspace,
+)
 from kern.documents import LEARNINGS, Documents, decode
 from kern.events import AttemptNoted, Learned, QuestionNoted, Sink
 from kern.history import Commit
@@ -34,6 +46,7 @@ class Settling:
         concluded = due(at.facts) is Tier.CONCLUDE
         learned = self.taught(at)
         self.keeper.index_forward(at.done)
+        self._name_yours(at, at.done)
         self._learn(at.key, at.done, learned)
 
         def apply(text: str, parsed: Spec) -> str:
@@ -50,6 +63,18 @@ class Settling:
         outcome = Outcome.CONCLUDED if concluded else Outcome.DONE
         detail = f"{at.done.sha[:7]} {at.done.subject}"
         return Settled(at.key.text, outcome, detail, at.key, proved, at.done.sha)
+
+    def _name_yours(self, at: Situation, done: Commit) -> None:
+        """What a person may have saved while stage 2 worked is in the task's commit."""
+        second = at.files.get(Stage.IMPLEMENT)
+        if second is None:
+            return
+        work = self.repo.changed(*trees(second)).keys() & history.changed_by(self.repo, done).keys()
+        if names := self.keeper.unnamed(self.scope.transcript(Stage.IMPLEMENT), work):
+            self.keeper.warn(
+                f"the commit also holds {names}, which changed while the agent worked, and its "
+                f"transcript never names that; if it is yours: git show {done.sha[:7]} -- PATH"
+            )
 
     def taught(self, at: Situation) -> str:
         """What the task has LEARNINGS.md say, as far as it is known."""
@@ -97,10 +122,12 @@ class Settling:
         second = at.files[Stage.IMPLEMENT]
         start, tree = trees(second)
         reason = str(second["kern"]["outcome"]).partition(": ")[2] or "no reason given"
-        ref = self.keeper.keep(key, str(at.attempt), tree, self._before(at))
+        left = staging.onto(self.repo, tree, staging.read(second["kern"]))
+        ref = self.keeper.keep(key, str(at.attempt), left, self._before(at))
         change = self.repo.changed(start, tree)
         old = {path: entries[0] for path, entries in change.items()}
         put_back(self.keeper, at, old, known=tree, whole=True)
+        self.keeper.name_yours(self.scope.transcript(Stage.IMPLEMENT), change, ref)
         if at.start:
             self.keeper.index_back(at.start)
         replied = answer.parse(Stage.IMPLEMENT, said(second))
@@ -127,7 +154,7 @@ class Settling:
         if before is None or named(before) != key:
             return False
         one, other = before["kern"], second["kern"]
-        if one.get("tree") == other["tree"]:
+        if one.get("tree") == other["tree"] and staging.read(one) == staging.read(other):
             # An agent that was cut off before it changed anything has not tried yet.
             return not (other.get("fault") and other["tree"] == other["start"])
         return proof.same_failure(one.get("red"), other.get("red"))
@@ -219,6 +246,8 @@ class Settling:
             ref = self.keeper.keep(opened(at)[0], f"{at.attempt}-{name}", tree, self._before(at))
         old = {path: entries[0] for path, entries in self.repo.changed(start, tree).items()}
         put_back(self.keeper, at, old, known=tree, whole=True)
+        if ref:
+            self.keeper.name_yours(self.scope.transcript(Stage.IMPLEMENT), old, ref)
         if at.start:
             self.keeper.index_back(at.start)
         return ref

@@ -37,11 +37,17 @@ class Snapshots:
         self._rule_files: dict[str, dict[str, Entry]] = {}
         self._hiding: dict[str, Mapping[str, Entry]] = {}
         self._last: tuple[dict[str, Entry], str] | None = None
+        self._taken: dict[str, str] = {}  # each tree's rules
+        self._losses = 0
 
     def take(self, rules: str = "") -> str:
         """Write the tree and return its id. `rules`: a tree whose .gitignore files decide what is
         ignored, instead of those on the disk.
         """
+        if self._losses != self.repo.losses:
+            self._losses = self.repo.losses
+            self._known.clear()
+            self._last = None
         for _ in range(5):
             try:
                 found = self._read(rules)
@@ -54,9 +60,10 @@ class Snapshots:
             if not self._last or self._last[0] != found:
                 with index.private(self.repo) as env:
                     index.update(self.repo, found, env)
-                    tree = self.repo.text("write-tree", env=env)
+                    tree = self.repo.text("write-tree", "--missing-ok", env=env)
                 self._last = (found, tree)
             tree = self._last[1]
+            self._taken[tree] = rules
             if not rules:
                 self._hiding[tree] = self._self_hiding(tree)
             return tree
@@ -64,6 +71,14 @@ class Snapshots:
             "the working tree changes faster than it can be read",
             hint="stop what writes into it (a build, a watcher), or have git ignore those files",
         )
+
+    def rewrite(self, tree: str) -> None:
+        """The objects of a tree that was taken, as far as the disk still has them."""
+        self.take(self._taken.get(tree, ""))
+
+    def files(self, paths: Iterable[str]) -> dict[str, Entry]:
+        """Those of the paths that are files, whatever ignores them."""
+        return self._entries(dict.fromkeys(paths))
 
     def _read(self, rules: str) -> dict[str, Entry]:
         listed = self._listed()

@@ -14,10 +14,10 @@ from kern import (
     edit,
     fixes,
     guard,
-    index,
     plain,
     questions,
     refs,
+    staging,
     verdict,
     workspace,
 )
@@ -26,7 +26,7 @@ from kern.briefs import Briefs
 from kern.choice import following, select
 from kern.committing import Committer
 from kern.context import Template
-from kern.custody import Custody
+from kern.custody import Custody, Papers
 from kern.documents import SPEC
 from kern.errors import Interrupted, KernError, TransientFault
 from kern.events import Sink
@@ -75,7 +75,8 @@ class Walk:
         self.settling = Settling(repo, scope, self.papers, self.keeper, sink)
         self.briefs = Briefs(repo, self.papers, templates)
         self.committer = Committer(
-            repo, self.observer.witness, self.papers, self.briefs, caller, sink, self._save_commit
+            *(repo, self.observer.witness, self.papers, self.keeper, self.briefs),
+            *(caller, sink, self._save_commit),
         )
         self.prover = Prover(
             repo,
@@ -222,15 +223,14 @@ class Walk:
             red = red_gate(self.scope, key, at.attempt - 1)
         before = self.snapshots.take()
         settings = self.prover.settings(before)  # a fault in them must be told before step 4
-        start = self._begin(at, before, at.attempt)
+        start = self.keeper.begin(at.head, key, at.attempt, before)
         papers = self.custody.take()
         researched = at.files[Stage.RESEARCH]
 
         def again() -> bool:
             self.keeper.enforce(at.head, start)
             self.custody.settle(papers, trusted=False)
-            if ref := self.keeper.back_to(start, f"{at.attempt}-retry"):
-                self.keeper.warn(f"its work so far is put back, kept as {ref}")
+            self.keeper.back_for_retry(start, self.scope.transcript(Stage.IMPLEMENT))
             return True
 
         try:
@@ -258,27 +258,27 @@ class Walk:
             refs.delete(self.repo, start.ref, start.commit)
             raise
         assert outcome is not None
-        violation = self.keeper.enforce(at.head, start)
-        self.custody.settle(papers, trusted=False)
+        violation, facts = self._left(at, start, papers)
         strays = self.keeper.nested.strays(start)
-        after = self.snapshots.take(before)
-        facts: dict[str, object] = {
-            "base": at.head.commit,
-            "start": before,
-            "tree": after,
-            "time": researched["kern"].get("time"),
-        }
+        facts["time"] = researched["kern"].get("time")
         if why := violation or strays or outcome.fault:
             facts["outcome"] = verdict.broken(plain.line(why), mode)
         self._save(outcome, key, Stage.IMPLEMENT, at.attempt, **facts)
 
-    def _begin(self, at: Situation, before: str, attempt: int) -> StartRef:
-        """Step 4: the start ref, after what a later kern needs in order to restore by it."""
-        self.keeper.begin(before)
-        own = self.keeper.guard.take(before)
-        self.keeper.guard.store(own)
-        staged = index.tree(self.repo)
-        return refs.write_start(self.repo, at.head, before, staged, own, opened(at)[0], attempt)
+    def _left(
+        self, at: Situation, start: StartRef, papers: Papers
+    ) -> tuple[str, dict[str, object]]:
+        """What the agent may not have done goes back; what it has left is stage2.json's."""
+        planted = self.keeper.restore(start)
+        staged = staging.tree(self.repo, start)
+        violation = "; ".join([*planted, *filter(None, [self.keeper.enforce(at.head, start)])])
+        self.custody.settle(papers, trusted=False)
+        after = self.snapshots.take(start.tree)
+        found = staging.of(self.repo, self.snapshots, start, staged, after)
+        if found:
+            self.keeper.warn(staging.words(found))
+        trees = {"base": at.head.commit, "start": start.tree, "tree": after}
+        return violation, {**trees, "index": staging.noted(found)}
 
     def _git(self) -> tuple[dict[str, str], list[tuple[str, str]]]:
         """What stage 2 has for git in its environment, and as configuration."""
@@ -306,7 +306,7 @@ class Walk:
         a hook does not let it, a person is.
         """
         if at.start is None:  # the commit is found again by its base
-            self._begin(at, self.snapshots.take(), at.attempt - 1)
+            self.keeper.begin(at.head, opened(at)[0], at.attempt - 1, self.snapshots.take())
             return None
         _, task = opened(at)
         with self.custody.while_hooks_run():

@@ -1,6 +1,6 @@
 """git's testimony: what the task's commit must hold, and whether a commit is the task's."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from kern import documents, filters, index, plain, spec
 from kern.documents import LEARNINGS, SPEC
@@ -11,9 +11,18 @@ from kern.spec import Key, Marker
 
 
 class Witness:
-    def __init__(self, repo: Repo, snapshots: Snapshots) -> None:
+    def __init__(
+        self,
+        repo: Repo,
+        snapshots: Snapshots,
+        staged: Callable[[str, str], Mapping[str, Change]] = lambda start, tree: {},
+    ) -> None:
+        """`staged`: what the task did to the index alone, beside the change from the one snapshot
+        to the other.
+        """
         self.repo = repo
         self.snapshots = snapshots
+        self.staged = staged
         # Untracked files that are nobody's work: what a gate of this run made and left. In no file,
         # where an agent could name a person's.
         self.made: set[str] = set()
@@ -21,6 +30,7 @@ class Witness:
         self._merged: dict[tuple[str, str, str], tuple[str, list[str]]] = {}
         self._objections: dict[tuple[str, Key, str, str], str] = {}
         self._cleaned: tuple[tuple[str, str], dict[str, Change]] = ("", ""), {}
+        self._of: tuple[int, Mapping[str, Change]] = 0, {}
 
     def ticks(self, commit: Commit, key: Key) -> bool:
         """Whether the commit is the witness of the task: its SPEC.md ticks it; where git does not
@@ -38,10 +48,20 @@ class Witness:
         """HEAD plus exactly what changed between the snapshots, merged three-way; or the paths in
         conflict. SPEC.md and LEARNINGS.md are as in `onto`.
         """
+        self._refresh(start, tree)
         asked = (start, tree, onto)
         if asked not in self._merged:
             self._merged[asked] = self._merge(*asked)
         return self._merged[asked]
+
+    def _refresh(self, start: str, tree: str) -> None:
+        """Forget what was told of another change, or of objects that are gone."""
+        of = self.repo.losses, self.staged(start, tree)
+        if self._of != of:
+            self._of = of
+            self._merged.clear()
+            self._objections.clear()
+            self._cleaned = ("", ""), {}
 
     def _merge(self, start: str, tree: str, onto: str) -> tuple[str, list[str]]:
         head = f"{onto}^{{tree}}"
@@ -68,6 +88,7 @@ class Witness:
         return conflicts or sorted(self.repo.changed(again, left))
 
     def _clean(self, start: str, tree: str) -> dict[str, Change]:
+        self._refresh(start, tree)
         if self._cleaned[0] != (start, tree):
             change = filters.cleaned(self.repo, self.task_change(start, tree))
             self._cleaned = (start, tree), change
@@ -97,10 +118,11 @@ class Witness:
             new = [path for path, (old, _) in change.items() if old is None]
             hidden = self.snapshots.ignored_by(tree, new)
             change = {path: entries for path, entries in change.items() if path not in hidden}
-        return change
+        return {**change, **self.staged(start, tree)}
 
     def objection(self, commit: Commit, key: Key, start: str, tree: str) -> str:
         """Why the commit is not the task's; empty when it is (R17)."""
+        self._refresh(start, tree)
         asked = (commit.sha, key, start, tree)
         if asked not in self._objections:
             self._objections[asked] = self._object(commit, key, start, tree)

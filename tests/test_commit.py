@@ -523,3 +523,157 @@ def test_a_failing_signature_stops_the_run_and_the_next_one_asks_stage_3_anew(
     committed(git)
     assert paths(git) == {"m", "n", "SPEC.md"}
     assert git("status", "--porcelain") == " M own.txt"
+
+
+@pytest.mark.parametrize(
+    ("mark", "letter"), [("--skip-worktree", "S"), ("--assume-unchanged", "h"), ("both", "s")]
+)
+def test_what_you_marked_for_git_to_overlook_stays_marked(
+    repo: Path, git: Git, fake: Fake, inline: Inline, mark: str, letter: str
+) -> None:
+    for option in ("--skip-worktree", "--assume-unchanged") if mark == "both" else (mark,):
+        git("update-index", option, "a.txt")
+    text = (repo / "a.txt").read_text()
+    (repo / "a.txt").write_text(f"{text}PASSWORD=x\n")
+    wrote = "sed -i s/one/ONE/ a.txt"
+    fake.script(
+        implement=[
+            {"run": [wrote, "echo x > b.txt"], "result": "FAILED: no"},
+            {"run": [wrote], "result": "SUCCESS"},
+        ]
+    )
+    ran = inline()
+    assert ran.code == 0, ran.err
+    assert git("ls-files", "-v", "a.txt") == f"{letter} a.txt"
+    assert git("show", "HEAD:a.txt") == text.replace("one", "ONE").rstrip("\n")
+    assert (repo / "a.txt").read_text() == f"{text.replace('one', 'ONE')}PASSWORD=x\n"
+    assert git("status", "--porcelain") == ""
+
+
+def test_a_split_index_leaves_no_shared_parts_behind(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    for n in range(50):  # of few entries git itself writes the shared part anew
+        (repo / f"{n}.txt").write_text(f"{n}\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=many")
+    git("config", "core.splitIndex", "true")
+    git("update-index", "--split-index")
+    before = sorted(path.name for path in (repo / ".git").glob("sharedindex.*"))
+    assert len(before) == 1
+    ran = inline()
+    assert ran.code == 0, ran.err
+    assert sorted(path.name for path in (repo / ".git").glob("sharedindex.*")) == before
+
+
+def test_a_partial_sparse_clone_needs_no_more_blobs_than_it_has(
+    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
+) -> None:
+    for folder in ("near", "far"):
+        (repo / folder).mkdir()
+        for n in range(5):
+            (repo / folder / f"{n}.txt").write_text(f"{folder} {n}\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=folders")
+    git("config", "uploadpack.allowFilter", "true")
+    clone = tmp_path / "clone"
+    origin = f"file://{repo}"
+    git("clone", "--quiet", "--filter=blob:none", "--no-checkout", origin, str(clone))
+    git("sparse-checkout", "set", "near", cwd=clone)
+    git("checkout", "--quiet", cwd=clone)
+    missing = git("rev-list", "--objects", "--all", "--missing=print", cwd=clone).count("?")
+    assert missing == 5
+    git("remote", "set-url", "origin", "file:///gone", cwd=clone)
+    fake.script(
+        implement=[
+            {"run": ["echo x >> near/1.txt"], "result": "FAILED: no"},
+            {"run": ["echo work >> near/1.txt"], "result": "SUCCESS"},
+        ]
+    )
+    ran = inline(cwd=clone)
+    assert ran.code == 0, ran.err
+    assert git("show", "--format=", "--name-only", cwd=clone) == "SPEC.md\nnear/1.txt"
+    assert git("ls-files", "-t", "far/1.txt", cwd=clone) == "S far/1.txt"
+    assert git("status", "--porcelain", cwd=clone) == ""
+    left = git("rev-list", "--objects", "--all", "--missing=print", cwd=clone).count("?")
+    assert left == missing
+
+
+# ---------------------------------------------------------------- the index alone
+
+
+@pytest.fixture
+def tracked(repo: Path, git: Git) -> Path:
+    """A repository that tracks a file that it should not, with edits of the person's in it."""
+    (repo / "secrets.env").write_text("S=1\n")
+    (repo / ".gitignore").write_text(".env*\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=secrets")
+    (repo / "secrets.env").write_text("S=mine\n")
+    (repo / "staged.txt").write_text("staged\n")
+    git("add", "staged.txt")
+    return repo
+
+
+STAGED = "A  staged.txt"
+
+
+def test_a_task_can_stop_tracking_a_file(
+    tracked: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    fake.script(
+        implement=[
+            {"run": ["git rm -q --cached secrets.env"], "result": "FAILED: no"},
+            {"run": ["git rm -q --cached secrets.env"], "result": "SUCCESS"},
+        ]
+    )
+    ran = inline()
+    assert ran.code == 0, ran.err
+    assert "the task stops tracking secrets.env" in ran.err
+    assert git("show", "--format=", "--name-status").split("\n") == [
+        "M\tSPEC.md",
+        "D\tsecrets.env",
+    ]
+    assert (tracked / "secrets.env").read_text() == "S=mine\n"
+    assert git("status", "--porcelain") == f"{STAGED}\n?? secrets.env"
+    ref = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts")
+    assert "secrets.env" not in git("ls-tree", "-r", "--name-only", ref)
+
+
+@pytest.mark.parametrize("rules", ["", "echo 'dist/' >> .gitignore"])
+def test_a_task_can_add_a_file_that_git_ignores(
+    tracked: Path, git: Git, fake: Fake, inline: Inline, rules: str
+) -> None:
+    lines = ["echo S= > .env.example", "mkdir dist", "printf 'x' > dist/run", "chmod +x dist/run"]
+    add = "git add -f .env.example dist/run"
+    step = {"run": [*lines, rules, add], "result": "SUCCESS"}
+    fake.script(implement=[{**step, "result": "FAILED: no"}, step])
+    ran = inline()
+    assert ran.code == 0, ran.err
+    assert ".env.example" in git("show", "--format=", "--name-only").split("\n")
+    assert git("show", "HEAD:.env.example") == "S="
+    assert git("ls-tree", "HEAD", "dist/run").startswith("100755 blob")
+    assert git("status", "--porcelain") == f" M secrets.env\n{STAGED}"
+
+
+@pytest.mark.parametrize(
+    "mess",
+    [
+        "rm .git/index",
+        "git read-tree --empty",
+        "git reset -q --mixed HEAD~1",
+        "git reset -q",
+        "git add -A",
+        "git rm -q --cached staged.txt",
+        "git stash -q; git stash pop -q",
+    ],
+)
+def test_other_changes_of_the_index_are_no_part_of_the_task(
+    tracked: Path, git: Git, fake: Fake, inline: Inline, mess: str
+) -> None:
+    fake.script(implement=[{"run": ["echo work > work.txt", mess], "result": "SUCCESS"}])
+    ran = inline()
+    assert ran.code == 0, ran.err
+    assert git("show", "--format=", "--name-only") == "SPEC.md\nwork.txt"
+    assert git("status", "--porcelain") == f" M secrets.env\n{STAGED}"
+    assert (tracked / "secrets.env").read_text() == "S=mine\n"

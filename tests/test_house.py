@@ -26,18 +26,18 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("records", "report", "budget", "progress", "planning", "experiment"),
         *("agents.claude", "agents.claude_stream", "agents.reply"),
         *("request", "notices", "timeline", "markup", "chart", "sheet", "page", "patch"),
-        *("reading", "receipt", "forecast", "order", "graph", "hand"),
+        *("reading", "receipt", "forecast", "order", "graph", "hand", "mentions"),
     ),
     "shell": (
         *("process", "starting", "repo", "history", "index", "refs", "snapshot", "guard"),
-        *("guarded", "copies", "gitconfig"),
+        *("guarded", "copies", "gitconfig", "variables", "gitfault"),
         *("workspace", "lock", "documents", "bundle", "console", "filters", "operations"),
         *("witness", "gates", "credential", "ignoring", "journal", "growing", "steering"),
         *("notify", "blobs", "restore", "submodules", "layout"),
     ),
     "stages": (
         *("stages", "ahead", "committing", "fixes", "briefs", "observe", "keeper", "custody"),
-        "nested",
+        *("nested", "staging"),
     ),
     "engine": (
         *("engine", "ready", "walk", "proving", "probing", "settling", "recovery"),

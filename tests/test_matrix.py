@@ -13,11 +13,21 @@ from tests.matrix.cases import AGAIN, BAD, BEFORE, OK, WHAT, Answer, Case, Worke
 from tests.matrix.stories import MAIN, STORIES
 
 RESEARCHED = ["SPEC.md", "stage1.json", "SPEC.md"]
-ATTEMPTED = ["update-ref", "stage2.json", "stage2.json"]  # the start ref; the answer; the outcome
+# The start ref; the answer; its tree is held by the ref; the outcome.
+ATTEMPTED = ["update-ref", "stage2.json", "update-ref", "stage2.json"]
 BOOKED = ["update-ref", "put-back", "put-back", "SPEC.md", "attempt1.json"]  # kept, back, noted
-FINISHED = ["stage3.json", "SPEC.md", "delete-ref"]
+HELD = ["update-ref"]  # what is to be committed, by the start ref
+FINISHED = [*HELD, "stage3.json", "SPEC.md", "delete-ref"]
 ORDER = {
-    "learns": [*RESEARCHED, *ATTEMPTED, "stage3.json", "LEARNINGS.md", "SPEC.md", "delete-ref"],
+    "learns": [
+        *RESEARCHED,
+        *ATTEMPTED,
+        *HELD,
+        "stage3.json",
+        "LEARNINGS.md",
+        "SPEC.md",
+        "delete-ref",
+    ],
     "fails once": [*RESEARCHED, *ATTEMPTED, *BOOKED, *ATTEMPTED, *FINISHED],
 }
 WHOLE = {"SPEC.md", "LEARNINGS.md", "stage1.json", "stage2.json", "stage3.json"}

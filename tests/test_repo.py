@@ -1,21 +1,27 @@
 """git through kern's eyes: heads, trees, merges, refs, the index; the git CLI is the oracle."""
 
+import os
+import socket
 import subprocess
+import sys
+import threading
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from kern import history, index, operations, refs
+from kern import gitfault, history, index, operations, refs, variables
 from kern import repo as repository
-from kern.errors import Exit, UsageError
+from kern.errors import Exit, KernError, UsageError
 from kern.events import Event
+from kern.gitfault import GitFailed
 from kern.guard import Guard
 from kern.keeper import Keeper
-from kern.repo import Entry, GitFailed, Head, Repo
+from kern.repo import Entry, Head, Repo
 from kern.snapshot import Snapshots
 from kern.spec import Key
-from tests.conftest import Fake, Git, Inline
+from tests.conftest import Fake, Git, Inline, Kern
 
 KEY = Key("", "add a greeting")
 
@@ -79,6 +85,70 @@ def test_a_hook_s_variables_do_not_lead_elsewhere(
     found = repository.open_at(repo)
     assert found.root == repo
     assert found.head().branch == "main"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("GIT_LITERAL_PATHSPECS", "1"), ("GIT_GLOB_PATHSPECS", "1")),
+        *(("GIT_NOGLOB_PATHSPECS", "1"), ("GIT_ICASE_PATHSPECS", "1")),
+        ("GIT_CONFIG", "/nowhere/none"),
+    ],
+)
+def test_no_variable_changes_what_kern_reads_or_loses_a_file(
+    repo: Path, git: Git, fake: Fake, kern: Kern, name: str, value: str
+) -> None:
+    (repo / ".gitignore").write_text("build/\n")
+    commit(git, repo, "rules")
+    git("config", "core.autocrlf", "input")
+    for folder in ("build", ".venv"):
+        (repo / folder).mkdir()
+        (repo / folder / "mine.txt").write_text("mine\n")
+    (repo / ".venv" / ".gitignore").write_text("*\n")
+    wrote = "printf 'a\\r\\n' > new.crlf; rm -f .gitignore; echo x >> a.txt"
+    fake.script(
+        implement=[
+            {"run": [wrote], "result": "FAILED: no"},
+            {"run": ["echo x >> a.txt; printf 'a\\r\\n' > new.crlf"], "result": "SUCCESS"},
+        ]
+    )
+    ran = kern("1", "0", env={name: value})
+    assert ran.code == 0, ran.err
+    assert (repo / "build" / "mine.txt").read_text() == "mine\n"
+    assert (repo / ".venv" / "mine.txt").read_text() == "mine\n"
+    assert git("show", "--format=", "--name-only") == "SPEC.md\na.txt\nnew.crlf"
+    assert git("cat-file", "-s", "HEAD:new.crlf") == "2"
+    assert git("status", "--porcelain") == ""
+
+
+def test_what_is_a_person_s_own_stays_in_the_environment() -> None:
+    theirs = {
+        *("GIT_AUTHOR_NAME", "GIT_COMMITTER_DATE", "GIT_SSH_COMMAND", "GIT_ASKPASS"),
+        *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "HOME"),
+    }
+    environ = dict.fromkeys((*theirs, "GIT_DIR", "GIT_TRACE", "GIT_ATTR_SOURCE"), "1")
+    environ["GIT_TRACE2_EVENT"] = "/tmp/a trace"  # a file of its own disturbs nobody
+    variables.drop(environ)
+    assert environ.keys() == theirs | {"GIT_TRACE2_EVENT"}
+
+
+def test_objects_are_read_as_they_are_whatever_replaces_them(repo: Path, git: Git) -> None:
+    base = git("rev-parse", "HEAD")
+    (repo / "b.txt").write_text("evil\n")
+    other = git("hash-object", "-w", "b.txt")
+    tip = commit(git, repo, "second", a_txt="good\n")
+    git("replace", git("rev-parse", "HEAD:a.txt"), other)
+    (repo / ".git" / "info" / "grafts").write_text(f"{tip}\n")
+    found = repository.open_at(repo)
+    assert git("show", "HEAD:a.txt") == "evil"
+    assert found.content(tip, "a.txt") == b"good\n"
+    assert history.commit(found, tip).parents == (base,)
+    git("replace", "--graft", base, other_root(git))
+    assert [one.sha for one in history.since(found, base, tip) or ()] == [tip]
+
+
+def other_root(git: Git) -> str:
+    return git("commit-tree", "-m", "an older history", git("rev-parse", "HEAD^{tree}"))
 
 
 def test_head_on_a_branch_detached_and_unborn(repo: Path, git: Git, tmp_path: Path) -> None:
@@ -231,6 +301,43 @@ def test_a_merge_does_not_depend_on_the_person_s_configuration(repo: Path, git: 
     assert history.commit(found, sha).trailer == "\u4e2d"
 
 
+@pytest.mark.parametrize("where", ["tree", "info", "person's"])
+@pytest.mark.parametrize("driver", ["union", "mine", "default"])
+def test_no_attribute_and_no_driver_has_a_say_in_a_merge(
+    repo: Path, git: Git, tmp_path: Path, where: str, driver: str
+) -> None:
+    git("config", "merge.mine.driver", f"touch {tmp_path}/ran; cp %B %A")
+    if driver == "default":
+        git("config", "merge.default", "mine")
+    rule = f"* merge={driver}\n" if driver != "default" else "* !merge\n"
+    if where == "tree":
+        commit(git, repo, "attributes", **{".gitattributes": rule})
+    elif where == "info":
+        (repo / ".git" / "info" / "attributes").write_text(rule)
+    else:
+        (tmp_path / "mine").write_text(rule)
+        git("config", "--global", "core.attributesFile", str(tmp_path / "mine"))
+    found = repository.open_at(repo)
+    base = edited(found)
+    one, other = edited(found, a_txt=lines(_1="a\none")), edited(found, a_txt=lines(_1="b\none"))
+    assert index.merge(found, base, one, other) == ("", ["a.txt"])
+    assert not (tmp_path / "ran").exists()
+    assert list(found.scratch.iterdir()) == []
+
+
+def test_a_merge_works_where_names_are_sha256(tmp_path: Path, git: Git) -> None:
+    root = tmp_path / "sha256"
+    git("init", "--quiet", "--object-format=sha256", str(root), cwd=tmp_path)
+    (root / "a.txt").write_text(lines())
+    (root / "own.txt").write_text("mine\n")
+    commit(git, root, "start")
+    found = repository.open_at(root)
+    sides = edited(found, a_txt=lines(_1="ours")), edited(found, a_txt=lines(_7="theirs"))
+    merged, conflicts = index.merge(found, edited(found), *sides)
+    assert conflicts == []
+    assert found.content(merged, "a.txt") == lines(_1="ours", _7="theirs").encode()
+
+
 # ---------------------------------------------------------------- history
 
 
@@ -264,6 +371,128 @@ def test_head_moves_only_from_where_it_was_expected(repo: Path, git: Git) -> Non
     assert git("rev-parse", "HEAD", "main") == f"{base}\n{base}"
     assert (repo / "a.txt").read_text() == "2\n"
     assert git("reflog", "-1", "--format=%gs") == "kern: yes"
+
+
+# ---------------------------------------------------------------- a collector beside the run
+
+
+class Collected(Repo):
+    """A repository in which `git prune --expire=now` is at work while a ref is made: it takes what
+    no ref named when it looked, before the ref stands or after that.
+    """
+
+    late = False
+    rounds = 0
+    always: tuple[str, ...] = ()
+
+    def run(
+        self,
+        *argv: str,
+        given: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        timeout: float = 0,
+        hooked: bool = False,
+    ) -> tuple[int, bytes, str]:
+        doomed: list[str] = []
+        if argv[0] == "update-ref" and self.rounds:
+            self.rounds -= 1
+            _, out, _ = super().run("prune", "--dry-run", "--expire=now")
+            doomed = [line.split()[0] for line in out.decode().splitlines()]
+            if not self.late:
+                self.take(doomed)
+        told = super().run(*argv, given=given, env=env, cwd=cwd)
+        self.take([*doomed, *(self.always if argv[0] == "update-ref" else ())])
+        return told
+
+    def take(self, doomed: Sequence[str]) -> None:
+        for name in doomed:
+            (self.git_dir / "objects" / name[:2] / name[2:]).unlink(missing_ok=True)
+
+
+def collected(root: Path, *, late: bool, rounds: int) -> Collected:
+    found = repository.open_at(root)
+    made = Collected(found.root, found.git_dir, found.common_dir)
+    made.late, made.rounds = late, rounds
+    return made
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_nothing_that_a_ref_is_to_name_is_lost_to_a_collector_beside_the_run(
+    repo: Path, git: Git, late: bool
+) -> None:
+    (repo / "mine.txt").write_text("an hour of work\n")
+    (repo / "own.txt").write_text("not committed\n")
+    found = collected(repo, late=late, rounds=1)
+    held, _ = keeping(found)
+    start = held.begin(found.head(), KEY, 1, held.snapshots.take())
+    assert start.tree == held.snapshots.take()
+    git("fsck", "--connectivity-only")
+    found.rounds = 1
+    (repo / "agent.txt").write_text("work\n")
+    (tree,) = held.hold(start, lambda: [held.snapshots.take(start.tree)])
+    git("fsck", "--connectivity-only")
+    (again,) = (one for _, one in refs.starts(found))
+    assert again.held[:-1] == start.held and again.tree == start.tree
+    git("gc", "--quiet", "--prune=now")
+    assert git("show", f"{tree}:agent.txt") == "work"
+    assert git("show", f"{start.tree}:mine.txt") == "an hour of work"
+    found.rounds = 1
+    (repo / "agent.txt").write_text("more work\n")
+    ref = held.keep(KEY, "1", held.snapshots.take(start.tree), refs.before(found, again))
+    git("fsck", "--connectivity-only")
+    assert git("show", f"{ref}:agent.txt") == "more work"
+
+
+def test_objects_that_are_taken_again_and_again_end_the_run_before_anything_is_lost(
+    repo: Path, git: Git
+) -> None:
+    (repo / "mine.txt").write_text("an hour of work\n")
+    found = collected(repo, late=True, rounds=0)
+    found.always = (git("hash-object", "mine.txt"),)
+    held, _ = keeping(found)
+    with pytest.raises(KernError, match=r"git lost the object [0-9a-f]{40}") as raised:
+        held.begin(held.repo.head(), KEY, 1, held.snapshots.take())
+    assert "gc --prune=now" in raised.value.hint
+    assert git("for-each-ref", "refs/kern") == ""
+    assert (repo / "mine.txt").read_text() == "an hour of work\n"
+
+
+def test_a_collector_that_is_at_work_is_waited_for(repo: Path) -> None:
+    found = repository.open_at(repo)
+    place = repo / ".git" / "gc.pid"
+    place.write_text(f"{os.getpid()} {socket.gethostname()}")
+    freed = threading.Timer(0.4, place.unlink)
+    freed.start()
+    before = time.monotonic()
+    sha = found.commit_object(edited(found, a_txt="x\n"), (found.head().commit,), "x\n")
+    assert refs.lacks(found, found.head().commit, sha) == ""
+    assert time.monotonic() - before > 0.4
+    freed.join()
+    for pid, host in ((os.getpid(), "elsewhere"), (2**22 + 1, socket.gethostname()), ("", "")):
+        place.write_text(f"{pid} {host}")
+        assert not gitfault.collecting(repo / ".git"), (pid, host)
+
+
+def test_an_attempt_whose_objects_are_gone_stands_in_nobodys_way(
+    repo: Path, git: Git, kern: Kern
+) -> None:
+    found = repository.open_at(repo)
+    held, _ = keeping(found)
+    (repo / "agent.txt").write_text("work\n")
+    base = found.head().commit
+    tree = held.snapshots.take()
+    first = held.keep(KEY, "1", tree, base)
+    lost = git("rev-parse", first)
+    (repo / ".git" / "objects" / lost[:2] / lost[2:]).unlink()
+    assert [when > 0 for _, when in refs.kept(found)] == [False]
+    (repo / "agent.txt").write_text("again\n")
+    second = held.keep(KEY, "1", held.snapshots.take(), base)
+    assert second == f"{first}+1"
+    assert git("show", f"{second}:agent.txt") == "again"
+    ran = kern("clean", "--older", "30d")
+    assert ran.code == 0, ran.err
+    assert git("for-each-ref", "--format=%(refname)", "refs/kern") == f"refs/{second}"
 
 
 # ---------------------------------------------------------------- the person's index
@@ -493,12 +722,72 @@ def test_a_lock_left_in_the_git_directory_is_named_and_left_alone(repo: Path) ->
     lock = repo / ".git" / "index.lock"
     lock.touch()
     found = repository.open_at(repo)
+    found.patience = 0.3
     before = time.monotonic()
-    with pytest.raises(GitFailed) as raised:
+    with pytest.raises(GitFailed, match=r"another git holds index\.lock") as raised:
         index.update(found, {"a.txt": None})
-    assert time.monotonic() - before < 5
+    assert 0.3 < time.monotonic() - before < 5
     assert f"rm '{lock}'" in raised.value.hint
     assert lock.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["index.lock", "HEAD.lock", "packed-refs.lock", "refs/heads/main.lock"]
+)
+def test_a_lock_that_another_git_holds_for_a_moment_is_waited_for(
+    repo: Path, git: Git, name: str
+) -> None:
+    found = repository.open_at(repo)
+    head = found.head()
+    git("update-ref", "refs/kern/old", head.commit)
+    git("pack-refs", "--all")
+    sha = found.commit_object(edited(found, a_txt="task\n"), (head.commit,), "task\n")
+    lock = repo / ".git" / name
+    lock.touch()
+    freed = threading.Timer(0.5, lock.unlink)
+    freed.start()
+    index.update(found, {"own.txt": None})
+    refs.delete(found, "refs/kern/old", head.commit)
+    history.move_head(found, sha, head.commit, "on")
+    history.switch_back(found, head)
+    freed.join()
+    assert not lock.exists()
+    assert git("ls-files", "own.txt") == git("for-each-ref", "refs/kern") == ""
+    assert git("rev-parse", "main") == sha
+
+
+def test_the_process_that_holds_a_lock_is_named(repo: Path) -> None:
+    lock = repo / ".git" / "index.lock"
+    found = repository.open_at(repo)
+    found.patience = 0.1
+    with lock.open("w"), pytest.raises(GitFailed) as raised:
+        index.update(found, {"own.txt": None})
+    told = f"(process {os.getpid()}) holds it" if sys.platform == "linux" else f"rm '{lock}'"
+    assert told in raised.value.hint
+
+
+def test_a_commit_waits_for_a_lock_and_runs_its_hooks_once(repo: Path, git: Git) -> None:
+    found = repository.open_at(repo)
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\necho run >> .git/ran\n")
+    hook.chmod(0o755)
+    lock = repo / ".git" / "HEAD.lock"
+    lock.touch()
+    freed = threading.Timer(0.7, lock.unlink)
+    freed.start()
+    tree = edited(found, a_txt="task\n")
+    assert index.record(found, "subject\n", tree, {}, 60) == (0, "")
+    assert git("rev-parse", "HEAD^{tree}") == tree
+    assert (repo / ".git" / "ran").read_text() == "run\n"
+    freed.join()
+
+
+def test_a_ref_that_moved_is_no_lock(repo: Path, git: Git) -> None:
+    found = repository.open_at(repo)
+    before = time.monotonic()
+    with pytest.raises(GitFailed):
+        history.move_head(found, found.head().commit, "1" * 40, "no")
+    assert time.monotonic() - before < 5
 
 
 def test_git_that_cannot_be_found_is_said(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -732,12 +732,62 @@ def test_an_answer_is_judged_with_the_tree_as_the_agent_left_it(bench: Bench) ->
     is_done_once(bench)
 
 
+def test_an_answer_outlasts_git_s_collector(bench: Bench) -> None:
+    bench.crashed("stage2.json#2", implement=[WORKS])
+    bench.git("gc", "--quiet", "--prune=now")
+    bench.resumed()
+    assert bench.asked == ["commit"]
+    is_done_once(bench)
+
+
+@pytest.mark.parametrize("write", ["stage2.json", "stage2.json#2", "stage3.json"])
+def test_what_was_done_to_the_index_alone_outlasts_a_kill(bench: Bench, write: str) -> None:
+    bench.write(".git/info/exclude", "*.env\n")
+    staged = ["git rm -q --cached own.txt", "echo S= > example.env", "git add -f example.env"]
+    asked = {"run": [*WORK, *staged], "result": DONE}
+    bench.crashed(write, anew=True, implement=[asked], commit=[COMMITS])
+    if write != "stage2.json":
+        bench.git("gc", "--quiet", "--prune=now")
+    bench.resumed()
+    assert "implement" not in bench.asked
+    changed = set(bench.git("show", "--format=", "--name-only").splitlines())
+    assert changed == {"SPEC.md", "a.txt", "work.txt", "own.txt", "example.env"}
+    assert bench.head("example.env") == "S="
+    assert (bench.root / "own.txt").read_text() == "mine, not committed\n"
+    assert bench.git("ls-files", "own.txt") == ""
+
+
 def test_an_answer_whose_tree_git_has_dropped_counts_as_none(bench: Bench) -> None:
     bench.crashed("stage2.json#2", implement=[WORKS])
-    bench.git("prune", "--expire=now")
+    value = json.loads((bench.folder / "stage2.json").read_text())
+    blob = bench.git("rev-parse", f"{value['kern']['tree']}:work.txt")
+    (bench.root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     bench.resumed()
     assert bench.asked == ["implement", "commit"]
     is_done_once(bench)
+
+
+@pytest.mark.parametrize("gone", ["", "^{tree}", ":own.txt", "^2", "^4"])
+def test_a_broken_start_ref_is_named_with_the_way_out(bench: Bench, gone: str) -> None:
+    other = {"run": ["echo other > other.txt"], "result": "SUCCESS"}
+    bench.killed(implement=[HALFWAY, other])
+    (ref,) = bench.git("for-each-ref", "--format=%(refname)", "refs/kern/start").splitlines()
+    lacking = bench.git("rev-parse", f"{ref}{gone}")
+    (bench.root / ".git" / "objects" / lacking[:2] / lacking[2:]).unlink()
+    for _ in range(2):
+        ran = bench.resumed(code=1)
+        assert f"{ref} is broken: git lacks the object {lacking}" in ran.err
+        assert not bench.asked
+    hint = re.search(r"hint: (git update-ref -d \S+), then: kern;", ran.err)
+    assert hint
+    bench.git(*hint[1].split()[1:])
+    bench.git("fsck", "--connectivity-only")
+    bench.resumed()
+    assert bench.asked == ["implement", "commit"]
+    assert bench.head("other.txt") == "other" and not bench.refs("start")
+    assert (bench.root / "work.txt").read_text() == "work\n"  # it stays, as was said
+    assert bench.head("own.txt") == "mine"
+    assert (bench.root / "own.txt").read_text() == "mine, not committed\n"
 
 
 # ------------------------------------------------------------ l: begun, never answered

@@ -16,7 +16,8 @@ import pytest
 from kern import filters, ignoring, index
 from kern import repo as repository
 from kern.errors import KernError
-from kern.repo import Change, Entry, GitFailed, Repo
+from kern.gitfault import GitFailed
+from kern.repo import Change, Entry, Repo
 from kern.snapshot import Snapshots
 from kern.witness import Witness
 from tests.conftest import Fake, Git, Inline
@@ -264,6 +265,7 @@ class Racing(Repo):
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         timeout: float = 0,
+        hooked: bool = False,
     ) -> tuple[int, bytes, str]:
         hashing = argv[0] == "hash-object" and "--stdin-paths" in argv
         if hashing:
@@ -591,10 +593,11 @@ def filtered(git: Git, root: Path, case: str) -> None:
             (root / ".gitattributes").write_text("*.txt text eol=crlf\n")
         case "auto":
             (root / ".gitattributes").write_text("* text=auto\n")
-        case "filter":
-            (root / ".gitattributes").write_text("*.txt filter=shout\n")
-            git("config", "filter.shout.clean", "tr a-z A-Z")
-            git("config", "filter.shout.smudge", "tr A-Z a-z")
+        case "filter" | "lfs":
+            name = "shout" if case == "filter" else case
+            (root / ".gitattributes").write_text(f"*.txt filter={name}\n")
+            git("config", f"filter.{name}.clean", "tr a-z A-Z")
+            git("config", f"filter.{name}.smudge", "tr A-Z a-z")
         case "ident":
             (root / ".gitattributes").write_text("*.txt ident\n")
         case "encoding":
@@ -606,12 +609,14 @@ LINES = {
     "eol": b"one\r\ntwo\r\n",
     "auto": b"one\r\ntwo\r\n",
     "filter": b"one\ntwo\n",
+    "lfs": b"one\ntwo\n",
     "ident": b"one\n$Id: 1234 $\n",
     "encoding": "one\ntwo\n".encode("utf-16-le"),
 }
 MORE = {
     **dict.fromkeys(LINES, b"three\r\n"),
     "filter": b"three\n",
+    "lfs": b"three\n",
     "ident": b"three\n",
     "encoding": "three\n".encode("utf-16-le"),
 }
@@ -673,6 +678,53 @@ def test_the_tree_to_commit_is_what_git_would_have_added(repo: Path, git: Git, c
     assert conflicts == []
     git("add", "f.txt")
     assert merged == git("write-tree")
+
+
+def test_many_files_are_cleaned_by_few_processes_as_git_would_whatever_their_names(
+    repo: Path, git: Git, trace: Path
+) -> None:
+    git("config", "core.safecrlf", "false")
+    names = [f"d{n % 4}/{n}.txt" for n in range(40)]
+    names += ["d1/as is.bin", 'd2/q"uote\n.txt', "d2/back\\slash.txt", "d3/\udcff.txt", "-dash.txt"]
+    (repo / ".gitattributes").write_text("* text=auto\nd2/* ident\n")
+    (repo / "d1").mkdir()
+    (repo / "d1" / ".gitattributes").write_text("*.bin -text\n")
+    for name in names:
+        (repo / name).parent.mkdir(exist_ok=True)
+        (repo / name).write_bytes(b"one\r\n$Id$\r\n" if name != "d0/0.txt" else b"no\n")
+    (repo / "d3" / "dos.txt").write_bytes(b"one\r\n")
+    dos = git("hash-object", "-w", "--no-filters", "d3/dos.txt")
+    git("add", "--all")
+    git("update-index", "--add", "--cacheinfo", f"100644,{dos},d3/dos.txt")
+    git("commit", "--quiet", "--message=many")
+    taken = snapshots(repo)
+    start = taken.take()
+    for name in [*names, "d3/dos.txt"]:
+        (repo / name).write_bytes(b"two\r\n$Id: 12 $\r\n")
+    (repo / "d1" / ".gitattributes").write_bytes(b"*.bin -text\r\n*.none -text\r\n")
+    change = taken.repo.changed(start, taken.take(start))
+    assert len(change) == len(names) + 2
+    trace.unlink()
+    clean = filters.cleaned(taken.repo, change)
+    assert 5 < git_processes(trace) < 30
+    git("add", "--all")
+    want = taken.repo.entries(git("write-tree"))
+    assert {path: new for path, (_, new) in clean.items()} == {path: want[path] for path in change}
+    head = taken.repo.entries("HEAD")
+    assert {path: old for path, (old, _) in clean.items()} == {path: head[path] for path in change}
+
+
+def test_many_rule_files_are_read_by_one_process(repo: Path, git: Git, trace: Path) -> None:
+    for n in range(30):
+        (repo / f"p{n}").mkdir()
+        (repo / f"p{n}" / ".gitignore").write_text(f"{n}\n")
+    commit_all(git)
+    (repo / ".venv").mkdir()
+    (repo / ".venv" / ".gitignore").write_text("*\n")
+    taken = snapshots(repo)
+    trace.unlink()
+    taken.take()
+    assert 5 < git_processes(trace) < 15
 
 
 def test_where_git_does_not_trust_the_disk_s_modes_neither_does_the_commit(
@@ -844,6 +896,7 @@ def test_a_snapshot_reads_only_what_changed(repo: Path, git: Git) -> None:
             env: Mapping[str, str] | None = None,
             cwd: Path | None = None,
             timeout: float = 0,
+            hooked: bool = False,
         ) -> tuple[int, bytes, str]:
             if "--stdin-paths" in argv:
                 asked.append(given)

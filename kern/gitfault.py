@@ -1,0 +1,76 @@
+"""Why a git command failed, and what to type next: a lock that another git holds, above all."""
+
+import contextlib
+import os
+import re
+import socket
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from kern.errors import KernError
+
+_STALE = 12 * 3600  # seconds, as git has it
+
+
+class GitFailed(KernError):
+    def __init__(self, argv: Sequence[str], code: int, stderr: str) -> None:
+        lines = [line for line in stderr.splitlines() if line.strip()]
+        said = lines[-1] if lines else f"exit code {code}"
+        if locked := met(stderr):
+            said = f"another git holds {os.path.basename(locked)}"
+        super().__init__(f"git {' '.join(argv[:2])} failed: {said}", hint=advice(stderr))
+        self.code = code
+        self.stderr = stderr
+
+
+def advice(stderr: str) -> str:
+    if told := held(stderr):
+        return told
+    if "No space left" in stderr:
+        return "free some space, then run kern again: it resumes"
+    return "settle it, then run kern again: it resumes"
+
+
+def met(stderr: str) -> str:
+    """The lock file of another git that a command ran into before it changed anything, else empty.
+    A ref that is not at its expected value is no lock.
+    """
+    found = re.search(r"Unable to create '(.+\.lock)': File exists", stderr)
+    return found[1] if found else ""
+
+
+def held(stderr: str) -> str:
+    """How old the lock is that was met, who holds it, what to type; empty where it is gone."""
+    path = met(stderr)
+    try:
+        age = int(time.time() - os.stat(path).st_mtime)
+    except OSError:
+        return ""
+    if holder := _holder(path):
+        return f"{path} is {age} s old; {holder} holds it: run kern again when that has ended"
+    return f"{path} is {age} s old; if no git runs here any more: rm '{path}'"
+
+
+def _holder(path: str) -> str:
+    """The process that has the file open, where the system tells (Linux)."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if any(os.readlink(link) == path for link in (process / "fd").iterdir()):
+                return f"{(process / 'comm').read_text().strip()} (process {process.name})"
+    return ""
+
+
+def collecting(common_dir: Path) -> bool:
+    """Whether a `git gc` is at work in the repository: it may have looked at the refs already."""
+    place = common_dir / "gc.pid"
+    try:
+        pid, host = place.read_text("ascii").split()
+        if host != socket.gethostname() or time.time() - place.stat().st_mtime > _STALE:
+            return False
+        os.kill(int(pid), 0)
+    except PermissionError:
+        return True  # another user's
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True
