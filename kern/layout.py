@@ -14,7 +14,7 @@ from pathlib import Path
 from kern import refs, submodules, workspace
 from kern.errors import KernError
 from kern.repo import SUBMODULE, Entry, Repo
-from kern.restore import Modes, open_folder, plain_mode
+from kern.restore import Modes, in_real_folder, leads_out, open_folder, plain_mode
 from kern.snapshot import Snapshots, entry_mode, left_out
 
 _FOLDER = "040000"
@@ -35,6 +35,17 @@ class Layout:
 
     def mode(self, path: str, kind: str) -> int | None:
         return self.modes.get(path, self.usual.get(kind))
+
+    def sound(self) -> bool:
+        """Whether it can be one: a file holds what anybody wrote there."""
+        paths = [*self.modes, *self.folders, *self.special, *self.repositories]
+        homes = [text for pair in self.repositories.values() for text in (len(pair) == 2, *pair)]
+        return (
+            not any(leads_out(path) for path in paths if path != "")
+            and all(isinstance(m, int) for m in (*self.modes.values(), *self.usual.values()))
+            and all(isinstance(text, str) or text is True for text in homes)
+            and all(isinstance(text, str) for text in self.inside.values())
+        )
 
     def of_files(self) -> Modes:
         return lambda path, entry: self.mode(path, entry.mode) or plain_mode(path, entry)
@@ -85,7 +96,8 @@ class Layouts:
     def _saved(self) -> dict[str, Layout]:
         try:
             said = json.loads(workspace.read(self._file) or b"{}")
-            return {tree: Layout(**one) for tree, one in said.items()}
+            found = {tree: Layout(**one) for tree, one in said.items()}
+            return {tree: one for tree, one in found.items() if one.sound()}
         except (ValueError, TypeError, AttributeError, RecursionError, KernError):
             return {}
 
@@ -123,12 +135,16 @@ class Layouts:
                 open_folder((root / path).parent)
                 os.rmdir(root / path)
                 gone.append(f"{path}/")
+        real = {"": True}  # nothing is done behind a link that stands there as yet
         for path in before.folders:
-            with contextlib.suppress(OSError):  # a file stands there, as yet
-                os.makedirs(root / path, exist_ok=True)
+            with contextlib.suppress(OSError):  # nor where a file does
+                if in_real_folder(root, path, real):
+                    os.makedirs(root / path, exist_ok=True)
         known = {*above(entries), *before.folders}
         for path in sorted({*look.modes, *before.modes} - {*but}, reverse=True):
             with contextlib.suppress(OSError):
+                if not in_real_folder(root, path, real):
+                    continue
                 now_has = os.lstat(root / path).st_mode
                 same = path in known if stat.S_ISDIR(now_has) else _is(entries.get(path), now_has)
                 wanted = before.mode(path, kind(now_has)) if same else None

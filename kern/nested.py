@@ -53,6 +53,11 @@ class Nested:
         for path in linked:
             if inner := submodules.at(self.repo.root, path):
                 edited |= {f"{path}/{name}" for name in submodules.uncommitted(inner)}
+        tree = self.snapshots.entries(start.tree)
+        for path in sorted(before.repositories.keys() - now.repositories.keys() - tree.keys()):
+            self.warn(
+                f"the repository {path}/ is gone: it was in no commit, kern has no copy of it"
+            )
         if edited:
             told.append(f"it edited {some(sorted(edited))} in a submodule and did not commit there")
         return "; ".join(told)

@@ -40,6 +40,11 @@ def put_back(repo: Repo, wanted: Mapping[str, Entry | None], modes: Modes = plai
         disk.close()
 
 
+def leads_out(path: str) -> bool:
+    """Whether it is no plain path below the top level, or one of git's own."""
+    return os.path.normpath(path) != path or bool({"", "..", ".", ".git"} & {*path.split("/")})
+
+
 def in_real_folder(root: Path, path: str, real: dict[str, bool]) -> bool:
     """Whether all folders above the path are folders: behind a symbolic link lies something else.
     `real` remembers them.

@@ -157,7 +157,7 @@ class Snapshots:
                 listed |= dict.fromkeys(ignoring.visible(self.repo, replaced, env))
         for path in submodules.declared(self.repo):
             inner = None if path in tracked or left_out(path) else submodules.at(root, path)
-            if inner and in_real_folder(root, path, {"": True}) and submodules.commit(inner):
+            if inner and submodules.commit(inner):
                 listed = {p: e for p, e in listed.items() if not p.startswith(f"{path}/")}
                 listed[path] = Entry(SUBMODULE, submodules.commit(inner))
         return listed

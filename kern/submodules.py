@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kern import plain
 from kern.repo import Repo
+from kern.restore import in_real_folder, leads_out
 
 # What was planted in a repository that is not kern's must not run when kern asks it something.
 _SAFE = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
@@ -19,6 +20,8 @@ def at(root: Path, path: str) -> Repo | None:
     folder = root / path
     place = folder / ".git"
     try:
+        if not in_real_folder(root, f"{path}/.git", {"": True}):
+            return None
         if place.is_file():
             word, _, name = place.read_text("utf-8", "surrogateescape").partition(": ")
             place = folder / name.rstrip("\n") if word == "gitdir" else place
@@ -67,11 +70,7 @@ def declared(repo: Repo) -> list[str]:
     if code:  # none, or no configuration at all: git itself knows no submodule then
         return []
     found = (os.fsdecode(record.partition(b"\n")[2]) for record in out.split(b"\0"))
-    return [path for path in found if path and not _outside(path)]
-
-
-def _outside(path: str) -> bool:
-    return os.path.normpath(path) != path or bool({"", "..", ".", ".git"} & {*path.split("/")})
+    return [path for path in found if path and not leads_out(path)]
 
 
 _SECTION = re.compile(
@@ -129,6 +128,8 @@ def put_back(repo: Repo, path: str, sha: str, git_dir: str, branch: str) -> str:
     missing = inner is None
     if inner is None:
         try:
+            if not in_real_folder(repo.root, path, {"": True}):
+                return "not restored: a link stands above it"
             if folder.is_symlink() or folder.is_file():  # a snapshot has it
                 folder.unlink()
             folder.mkdir(parents=True, exist_ok=True)

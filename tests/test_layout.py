@@ -156,8 +156,23 @@ def test_what_is_remembered_is_that_of_standing_start_refs_alone(repo: Path) -> 
         layouts.remember(trees[-1])
     again = Layouts(taken.repo, taken)
     assert [again.of(name) is None for name in trees] == [True, True, False]
-    (repo / ".git" / "kern" / "layout.json").write_text('{"x": [1]}')
-    assert Layouts(taken.repo, taken).of(trees[-1]) is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("", "[1]", '{"x": [1]}', '{"%s": 1}', '{"%s": {"other": 1}}', "[" * 100_000),
+        *('{"%s": {"modes": {"../x": 511}}}', '{"%s": {"folders": ["/tmp/x"]}}'),
+        *('{"%s": {"modes": {"a.txt": "x"}}}', '{"%s": {"repositories": {"x": [1, 2]}}}'),
+        *('{"%s": {"repositories": {"x": "ab"}, "folders": [1]}}', '{"%s": {"special": null}}'),
+    ],
+)
+def test_a_record_that_cannot_be_one_does_not_count(repo: Path, said: str) -> None:
+    taken = snapshots(repo)
+    tree = taken.take()
+    Layouts(taken.repo, taken).remember(tree)
+    (repo / ".git" / "kern" / "layout.json").write_text(said.replace("%s", tree))
+    assert Layouts(taken.repo, taken).of(tree) is None
 
 
 # ---------------------------------------------------------------- closed folders and files

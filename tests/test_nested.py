@@ -48,6 +48,7 @@ CHANGES = {
     "removed": "git rm -q -f sub",
     "removed with all traces": "git submodule deinit -q -f sub; git rm -q -f sub",
     "moved to another commit": "git -C sub checkout -q HEAD~1",
+    "moved where all is text": "echo '* text' > .gitattributes; git -C sub checkout -q HEAD~1",
     "given another folder": "git mv sub other",
     "made files of": "git rm -q --cached sub; rm -rf sub/.git .gitmodules; echo x > sub/x",
     "made a link of": "git rm -q -f sub; ln -s a.txt sub",
@@ -236,6 +237,37 @@ def test_a_repository_that_a_person_has_there_stays_untouched(
     assert (repo / "deep" / "mine" / ".git" / "HEAD").exists()
     assert "aside" not in ran.err
     assert git("status", "--porcelain") == "?? deep/\n?? mine/"
+
+
+def test_a_repository_of_a_person_that_is_gone_is_named(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    git("init", "--quiet", str(repo / "mine"))
+    fake.script(implement=[{"run": ["rm -rf mine; echo b > a.txt"], "result": "SUCCESS"}])
+    assert "the repository mine/ is gone" in inline().err
+
+
+def test_what_lies_behind_a_link_stays_there(
+    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
+) -> None:
+    (repo / "d").mkdir(mode=0o700)
+    (repo / "d" / "x").write_text("mine\n")
+    (repo / "d" / "y").write_text("mine\n")
+    (repo / "d" / "y").chmod(0o600)
+    (repo / "d" / "empty").mkdir()
+    away = tmp_path / "away"
+    away.mkdir()
+    git("init", "--quiet", str(away / "x"))
+    (away / "y").write_text("another's\n")
+    (away / "y").chmod(0o644)
+    fake.script(implement=[{"run": [f"rm -r d; ln -s {away} d"], "result": "FAILED: no"}, ENDS])
+    ran = inline()
+    assert "moved aside" not in ran.err
+    assert (repo / "d" / "x").read_text() == "mine\n"
+    assert (repo / "d" / "empty").is_dir()
+    assert sorted(entry.name for entry in away.iterdir()) == ["x", "y"]
+    assert (away / "x" / ".git").is_dir()
+    assert (away / "y").stat().st_mode & 0o777 == 0o644
 
 
 def test_a_build_may_clone_into_what_its_task_has_git_ignore(
