@@ -5,6 +5,7 @@ With a baseline: what was red before the task is not the task's fault.
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from kern import answer, config, guard, index, proof, questions, refs, verdict, workspace
 from kern.agents.reply import Reply
@@ -214,7 +215,9 @@ class Prover:
         self.caller.heed()
         before = self.snapshots.take(start)
         self.sink(GateStarted(gate.label, gate.command))
-        with self.contained(gate.label, at.head, at.start):
+        # What a person has changed since stage 2, say a setting of git's, is theirs.
+        ref = at.start and replace(at.start, guard=self.keeper.guard.take(at.start.tree))
+        with self.contained(gate.label, at.head, ref):
             result = self.gates.run(gate, before).against(self.gates.known(gate, start))
         strayed = self.repo.changed(before, self.snapshots.take(start))
         if strayed.keys() & change.keys():
