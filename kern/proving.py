@@ -6,6 +6,7 @@ With a baseline: what was red before the task is not the task's fault.
 import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from kern import answer, config, guard, index, proof, questions, refs, staging, verdict, workspace
 from kern.agents.reply import Reply
@@ -247,7 +248,9 @@ class Prover:
         self.caller.heed()
         before = self.snapshots.take(start)
         self.sink(GateStarted(gate.label, gate.command))
-        with self.contained(gate.label, at.head, at.start):
+        # What a person has changed since stage 2, say a setting of git's, is theirs.
+        ref = at.start and replace(at.start, guard=self.keeper.guard.take(at.start.tree))
+        with self.contained(gate.label, at.head, ref):
             result = self.gates.run(gate, before)
         known = self.gates.known(gate, start)
         result = result.against(known.red if known else None)

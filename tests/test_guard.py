@@ -297,6 +297,28 @@ def test_a_command_of_the_project_may_not_plant_anything_either(
     assert not (repo / "evil").exists()
 
 
+def test_what_a_person_changes_between_two_runs_no_gate_pays_for(
+    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
+) -> None:
+    furnish(repo, git, tmp_path / "home")
+    once = f"[ -e {tmp_path}/once ] || {{ touch {tmp_path}/once; kill -9 $PPID; }}"
+    (repo / "kern.toml").write_text(f"[gates]\nonce = '''[ ! -e n ] || {once}'''\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=settings")
+    fake.script(implement=[WORK])
+    assert kern("1", "0").code == -9
+    git("config", "user.name", "somebody else")
+    (repo / ".claude" / "settings.local.json").write_text("new")
+
+    ran = kern("1", "0")
+
+    assert ran.code == 0, ran.err
+    assert fake.stages.count("implement") == 1
+    assert "limits" not in ran.err
+    assert git("show", "-s", "--format=%an") == "somebody else"
+    assert (repo / ".claude" / "settings.local.json").read_text() == "new"
+
+
 # ---------------------------------------------------------------- kern's own git
 
 
