@@ -102,14 +102,14 @@ def refusal(results: Sequence[Result]) -> tuple[str, str]:
         hint = "install what it runs or correct [gates] in kern.toml, then run kern again"
     elif any(result.strict for result in results):
         hint = (
-            "fix it, then run kern again; or take `strict` off it in kern.toml and let the next "
+            "fix it, then run kern again. Or take `strict` off it in kern.toml and let the next "
             "task fix it: kern --repair"
         )
     else:
         hint = (
-            "fix it, then run kern again; or kern --repair: the next task must turn it green; or "
-            "kern --allow-red: it is not held against the tasks (known_red = true in kern.toml: "
-            "never is)"
+            "fix it, then run kern again. Or: kern --repair, if the next task is there to turn it "
+            "green; kern --allow-red, to hold it against no task; known_red = true in kern.toml, "
+            "if it is to be expected"
         )
     return "\n".join(lines), hint
 
