@@ -32,7 +32,7 @@ def cleaned(repo: Repo, changes: Mapping[str, Change]) -> dict[str, Change]:
             clean[path] = (_clean(repo, path, old), _clean(repo, path, new))
             continue
         for side, entry in zip(many, (old, new), strict=True):
-            if entry is not None and entry.mode != "120000":
+            if entry is not None and entry.mode not in (LINK, SUBMODULE):
                 side[path] = entry
     before, after = (_together(repo, side) for side in many)
     for path in before.keys() | after.keys():

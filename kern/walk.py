@@ -259,9 +259,8 @@ class Walk:
             raise
         assert outcome is not None
         violation, facts = self._left(at, start, papers)
-        strays = self.keeper.nested.strays(start)
         facts["time"] = researched["kern"].get("time")
-        if why := violation or strays or outcome.fault:
+        if why := violation or outcome.fault:
             facts["outcome"] = verdict.broken(plain.line(why), mode)
         self._save(outcome, key, Stage.IMPLEMENT, at.attempt, **facts)
 
@@ -273,6 +272,7 @@ class Walk:
         staged = staging.tree(self.repo, start)
         violation = "; ".join([*planted, *filter(None, [self.keeper.enforce(at.head, start)])])
         self.custody.settle(papers, trusted=False)
+        violation = violation or self.keeper.nested.strays(start)
         after = self.snapshots.take(start.tree)
         found = staging.of(self.repo, self.snapshots, start, staged, after)
         if found:
