@@ -74,9 +74,9 @@ class Committer:
 
         def make() -> Sequence[str]:
             merged, _ = self.witness.expected(start, tree, at.head.commit)
-            return [self._with_papers(merged, task, lesson(second), day(second))]
+            return self._with_papers(merged, task, lesson(second), day(second)), merged
 
-        (whole,) = self.keeper.hold(at.start, make) if at.start else make()
+        whole, _ = self.keeper.hold(at.start, make) if at.start else make()
         tries: list[Try] = []
         then = Then.COMMIT if there_already else after(())
         while then is Then.ASK:

@@ -61,6 +61,16 @@ def _holder(path: str) -> str:
     return ""
 
 
+def calm(common_dir: Path, patience: float) -> bool:
+    """Whether no collector is at work; where one is, once it has ended or patience has."""
+    if not collecting(common_dir):
+        return True
+    deadline = time.monotonic() + patience
+    while collecting(common_dir) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return False
+
+
 def collecting(common_dir: Path) -> bool:
     """Whether a `git gc` is at work in the repository: it may have looked at the refs already."""
     place = common_dir / "gc.pid"

@@ -57,7 +57,7 @@ class Keeper:
             if self.repo.losses > losses:
                 self.snapshots.rewrite(tree)
             ref = refs.keep(self.repo, refs.slug(key), name, tree, message, parent)
-            lacking = refs.lacks(self.repo, parent, f"refs/{ref}")
+            lacking = refs.lost(self.repo, parent, f"refs/{ref}")
             if lacking:
                 refs.drop_broken(self.repo, f"refs/{ref}")
             return ref, lacking
@@ -77,7 +77,7 @@ class Keeper:
             self.guard.store(own)
             staged = index.tree(self.repo)
             start = refs.write_start(self.repo, head, tree, staged, own, key, attempt)
-            if lacking := refs.lacks(self.repo, head.commit, start.commit):
+            if lacking := refs.lost(self.repo, head.commit, start.commit):
                 refs.delete(self.repo, start.ref)  # stage 2 has not begun
             return start, lacking
 
@@ -93,7 +93,7 @@ class Keeper:
             if self.repo.losses > losses:
                 self.snapshots.rewrite(trees[0])
             start = refs.hold(self.repo, start, *trees)
-            return trees, refs.lacks(self.repo, start.base, start.commit)
+            return trees, refs.lost(self.repo, start.base, start.commit)
 
         return self._whole(write)
 
@@ -133,8 +133,11 @@ class Keeper:
             self._put_back(old, before, key, name)
             self.warn(f"the research agent wrote: put back, kept as {ref}")
 
-    def name_strangers(self, before: str) -> None:
+    def name_strangers(self, head: Head, before: str) -> None:
         """Where an agent could not have written, a person did."""
+        if refs.missing(self.repo, head.commit, before):  # no ref named it all the time
+            self.repo.write_anew()
+            self.snapshots.rewrite(before)
         if changed := sorted(self.repo.changed(before, self.snapshots.take(before))):
             self.warn(f"changed during research, not by the agent; kept as yours: {some(changed)}")
 

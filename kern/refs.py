@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-import time
 from dataclasses import dataclass, replace
 
 from kern import gitfault, guard, plain
@@ -124,28 +123,34 @@ def hold(repo: Repo, start: StartRef, *trees: str) -> StartRef:
     return replace(start, commit=commit, held=(*start.held, *held))
 
 
-def lacks(repo: Repo, base: str, *names: str) -> str:
-    """What git lacks of commits that a ref names, or of trees, without what `base` holds; empty
-    where nothing.
+def missing(repo: Repo, base: str, *names: str) -> str:
+    """An object that is gone of these commits or trees, which `base` does not hold; else empty."""
+    how = ("--objects", "--quiet", "--missing=allow-promisor")
+    argv = ("rev-list", *how, *names, "--not", base)
+    code, _, err = repo.run(*argv)
+    found = re.search(r"\b[0-9a-f]{40,64}\b", err) if code else None
+    if code and found is None:
+        raise GitFailed(argv, code, err)
+    return found[0] if found else ""
 
-    Objects that no ref named yet may be gone: `git gc --prune=now` takes them, also a moment later
-    if it has read the refs already. So one that is at work is waited for.
+
+def lacks(repo: Repo, base: str, *names: str) -> str:
+    """What git lacks of commits that a ref names, or of trees that one holds, without what `base`
+    holds; empty where nothing.
     """
     asked = [name for name in names if name not in repo.whole]
-    if not asked:
-        return ""
-    deadline = time.monotonic() + repo.patience
-    while gitfault.collecting(repo.common_dir) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    argv = ("rev-list", "--objects", "--quiet", "--missing=allow-promisor", *asked, "--not", base)
-    code, _, err = repo.run(*argv)
-    if not code:
+    lacking = missing(repo, base, *asked) if asked else ""
+    if not lacking:
         repo.whole.update(asked)
-        return ""
-    found = re.search(r"\b[0-9a-f]{40,64}\b", err)
-    if found is None:
-        raise GitFailed(argv, code, err)
-    return found[0]
+    return lacking
+
+
+def lost(repo: Repo, base: str, *names: str) -> str:
+    """The same of what was written a moment ago. `git gc --prune=now` takes objects that no ref
+    named when it looked, also once one does: so a collector that is at work is waited for.
+    """
+    gitfault.calm(repo.common_dir, repo.patience)
+    return lacks(repo, base, *names)
 
 
 def damage(repo: Repo, start: StartRef) -> str:

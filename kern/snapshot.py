@@ -15,7 +15,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from kern import ignoring, index, restore, submodules
+from kern import gitfault, ignoring, index, refs, restore, submodules
 from kern.errors import KernError
 from kern.repo import LINK, SUBMODULE, Entry, Repo
 from kern.restore import Modes, in_real_folder, plain_mode
@@ -44,11 +44,12 @@ class Snapshots:
         """Write the tree and return its id. `rules`: a tree whose .gitignore files decide what is
         ignored, instead of those on the disk.
         """
-        if self._losses != self.repo.losses:
-            self._losses = self.repo.losses
-            self._known.clear()
-            self._last = None
         for _ in range(5):
+            gitfault.calm(self.repo.common_dir, self.repo.patience)
+            if self._losses != self.repo.losses:
+                self._losses = self.repo.losses
+                self._known.clear()
+                self._last = None
             try:
                 found = self._read(rules)
             except FileNotFoundError:  # a file vanished between listing and hashing
@@ -63,6 +64,10 @@ class Snapshots:
                     tree = self.repo.text("write-tree", "--missing-ok", env=env)
                 self._last = (found, tree)
             tree = self._last[1]
+            calm = gitfault.calm(self.repo.common_dir, self.repo.patience)
+            if not calm and refs.missing(self.repo, "HEAD", tree):
+                self.repo.write_anew()  # a collector took it: no ref names it yet
+                continue
             self._taken[tree] = rules
             if not rules:
                 self._hiding[tree] = self._self_hiding(tree)

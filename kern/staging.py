@@ -20,8 +20,10 @@ def tree(repo: Repo, start: StartRef) -> str:
     """The index as stage 2 leaves it; empty where it tells nothing of the task: in the middle of a
     merge, where history was rewritten, where it was thrown away.
     """
-    head = repo.head().commit
-    if operations.under_way(repo) or history.since(repo, start.base, head) is None:
+    code, out, _ = repo.run("rev-parse", "--verify", "-q", "HEAD^{commit}")
+    if code or operations.under_way(repo):
+        return ""
+    if history.since(repo, start.base, out.decode().strip()) is None:
         return ""
     found = index.tree(repo)
     return found if repo.entries(found) else ""
@@ -34,6 +36,8 @@ def of(repo: Repo, snapshots: Snapshots, start: StartRef, staged: str, after: st
     if not staged:
         return {}
     change = repo.changed(f"{start.index}^{{tree}}", staged)
+    if not change:
+        return {}
     committed, there = repo.entries(start.base), repo.entries(after)
     found: dict[str, Change] = {}
     added = []

@@ -193,7 +193,7 @@ class Walk:
             settle=settle,
         )
         assert outcome is not None
-        self.keeper.name_strangers(before)
+        self.keeper.name_strangers(at.head, before)
         self.custody.settle(papers, trusted=True)
         told = answer.parse(Stage.RESEARCH, outcome.reply.text)
         asked = told.reason if told.code is answer.Code.NEEDS_ANSWER else ""

@@ -466,7 +466,7 @@ def test_a_collector_that_is_at_work_is_waited_for(repo: Path) -> None:
     freed.start()
     before = time.monotonic()
     sha = found.commit_object(edited(found, a_txt="x\n"), (found.head().commit,), "x\n")
-    assert refs.lacks(found, found.head().commit, sha) == ""
+    assert refs.lost(found, found.head().commit, sha) == ""
     assert time.monotonic() - before > 0.4
     freed.join()
     for pid, host in ((os.getpid(), "elsewhere"), (2**22 + 1, socket.gethostname()), ("", "")):
