@@ -119,6 +119,7 @@ class Committer:
         prompt = self.briefs.commit(task, said(second), at.head.commit, whole, taken_back)
         told = self.caller.scope.folder / ".git-trace"
         told.unlink(missing_ok=True)
+        own = history.identity(self.repo)
         testimony = {"GIT_TRACE2_EVENT": str(told)}
         with index.private(self.repo, copy=True) as private:
             index.read_into(self.repo, whole, private)
@@ -143,8 +144,9 @@ class Committer:
                 outcome = None  # it died after its commit
         if outcome is not None:
             self.save(outcome, at)
-        skipped = trace.skipped_hook(self._told(told), self._hooks())
-        return self._check(at, task, trees(second), skipped)
+        misused = trace.misused(self._told(told), self._hooks())
+        misused = misused or history.forged(self.repo, self.repo.head().commit, own)
+        return self._check(at, task, trees(second), misused)
 
     def _hooks(self) -> list[str]:
         return self.repo.hooks(*HOOKS)
@@ -158,7 +160,7 @@ class Committer:
             return []
         return text.splitlines()
 
-    def _check(self, at: Situation, task: Task, change: tuple[str, str], skipped: str = "") -> str:
+    def _check(self, at: Situation, task: Task, change: tuple[str, str], misused: str = "") -> str:
         """HEAD's new commit is the task's, or it is taken back; why, empty when it holds."""
         now = self.repo.head()
         if now.branch != at.head.branch:
@@ -174,8 +176,8 @@ class Committer:
         if not commits or any(commit.sha not in marked for commit in commits):
             ticked = any(self.witness.ticks(c, task.key) for c in commits or ())
             return "" if ticked else "a commit came in that is not stage 3's"
-        why = f"it skipped the hook {skipped}" if skipped else "it is more than one commit"
-        if len(commits) == 1 and not skipped:
+        why = misused or "it is more than one commit"
+        if len(commits) == 1 and not misused:
             why = self.witness.objection(commits[0], task.key, *change)
         return self._take_back(at, now, why) if why else ""
 

@@ -1,36 +1,98 @@
-"""What git tells of its own processes (GIT_TRACE2_EVENT): whether a commit ran the person's hooks.
+"""What git tells of its own processes (GIT_TRACE2_EVENT): whether a commit was made as it may be.
 
-A deny list of flags matches text; git's event log holds each hook that it really started.
+A deny list of flags matches text; git's event log holds the arguments that it really had, and each
+hook that it really started.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kern import plain
+
+# What says the message, or changes nothing that is committed; a file, an author, a date or a path
+# would. Standard input is a file as well: a redirection cannot be told from a here-document.
+_BARE = ("quiet", "verbose", "signoff", "no-edit")
+_VALUED = ("message", "trailer", "cleanup")
+_LETTERS = "qvs"  # and m, which takes a value
 
 
-def skipped_hook(lines: Iterable[str], hooks: Sequence[str]) -> str:
-    """The first of `hooks` that a successful `git commit` did not start; empty when all were.
+@dataclass(slots=True)
+class _Ran:
+    """One git process."""
 
-    A session id with a slash is a git that another git or a hook started: those do not count.
+    argv: Sequence[str] = ()
+    commits: bool = False
+    code: int | None = None  # none: it was ended
+    hooks: set[str] = field(default_factory=set)
+
+
+def misused(lines: Iterable[str], hooks: Sequence[str]) -> str:
+    """Why the commit of the stage that the events are of may not stand, in words for its next try;
+    empty where it may. `hooks`: those that have to run.
     """
-    committed: set[str] = set()
-    ended_well: set[str] = set()
-    started: dict[str, set[str]] = {}
+    made = [ran for ran in _processes(lines) if ran.commits and not ran.code]
+    if not made:
+        return "it was not made by `git commit`"
+    for ran in made:
+        for hook in hooks:
+            if ran.code == 0 and hook not in ran.hooks:
+                return f"it skipped the hook {hook}"
+    for ran in made:
+        if word := _foreign(ran.argv):
+            shown = plain.line(word, 60)
+            return f"it used `{shown}`: use `git commit` with `-m` alone, once for each paragraph"
+    return ""
+
+
+def _processes(lines: Iterable[str]) -> list[_Ran]:
+    """Those that the stage itself started, in their order."""
+    found: dict[str, _Ran] = {}
     for line in lines:
         try:
             event = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if not isinstance(event, dict) or "/" in (sid := str(event.get("sid"))):
-            continue
-        match event.get("event"):
-            case "cmd_name" if event.get("name") == "commit":
-                committed.add(sid)
-            case "exit" if event.get("code") == 0:
-                ended_well.add(sid)
-            case "child_start" if event.get("child_class") == "hook":
-                started.setdefault(sid, set()).add(str(event.get("hook_name")))
-    for sid in sorted(committed & ended_well):
-        for hook in hooks:
-            if hook not in started.get(sid, set()):
-                return hook
+        # A session id with a slash is a git that another git or a hook started.
+        if isinstance(event, dict) and "/" not in (sid := str(event.get("sid"))):
+            _note(found.setdefault(sid, _Ran()), event)
+    return list(found.values())
+
+
+def _note(ran: _Ran, event: Mapping[str, Any]) -> None:
+    match event.get("event"):
+        case "start" if isinstance(event.get("argv"), list):
+            ran.argv = tuple(map(str, event["argv"]))
+        case "cmd_name" if event.get("name") == "commit":
+            ran.commits = True
+        case "exit" if isinstance(event.get("code"), int):
+            ran.code = event["code"]
+        case "child_start" if event.get("child_class") == "hook":
+            ran.hooks.add(str(event.get("hook_name")))
+
+
+def _foreign(argv: Sequence[str]) -> str:
+    """The first word that does more than say the message, read as git reads it: abbreviated, in
+    clusters, with its value attached or behind it. What git refuses never comes here.
+    """
+    if argv[1:2] != ("commit",):
+        return " ".join(argv[:3])  # options before the subcommand, or an alias
+    words = iter(argv[2:])
+    for word in words:
+        name, given, _ = word[2:].partition("=")
+        if word == "--":  # what follows are paths
+            return next(words, "")
+        if word.startswith("--"):
+            valued = any(known.startswith(name) for known in _VALUED)
+            if not valued and (given or not any(known.startswith(name) for known in _BARE)):
+                return word
+            takes_next = valued and not given
+        else:
+            letters, cluster, value = word[1:].partition("m")
+            if not word.startswith("-") or word == "-" or letters.strip(_LETTERS):
+                return word
+            takes_next = bool(cluster) and not value
+        if takes_next:
+            next(words, "")
     return ""

@@ -210,7 +210,7 @@ git diff
 git diff --cached --stat
 git log -3 --format=%s
 git add a.txt
-git commit --quiet -m 'first line' -m 'It is > "all" of $x; & `text`.'
+git commit --quiet -m 'first line' -m 'It is > "all" of $x; & `text`, -F and --file too.'
 """.strip().splitlines()
 
 COMMIT_MAY_NOT = r"""
@@ -247,7 +247,17 @@ git commit -n -m x
 git commit -m x -n
 git commit -nm x
 git commit -anm x
+git commit -am x
 git commit "-n" -m x
+git commit -F /etc/hostname
+git commit -F - < /etc/hostname
+git commit -q -F - < /etc/hostname
+git commit --file=/etc/hostname
+git commit -t /etc/hostname -m x
+git commit -C HEAD
+git commit --author='x <x@y>' -m x
+git commit --date=2001-01-01 -m x
+git commit --allow-empty -m x
 git add a.txt && git commit --no-verify -m x
 env git commit -n -m x
 timeout 5 git commit -n -m x
@@ -298,7 +308,7 @@ def test_commit_can_commit_and_nothing_else(ask: Ask, git: Git, repo: Path) -> N
     assert git("show", "--stat", "--format=%B", "HEAD~1").splitlines()[:3] == [
         "first line",
         "",
-        'It is > "all" of $x; & `text`.',
+        'It is > "all" of $x; & `text`, -F and --file too.',
     ]
     assert git("log", "-1", "--format=%(trailers:key=Kern-Task,valueonly)") == "add a greeting"
 
@@ -621,6 +631,29 @@ def test_a_commit_that_skips_the_hooks_or_amends_does_not_stay(
     assert passed[-1] == "add a greeting"
     assert "skipped" not in passed
     assert git("status", "--porcelain") == ""
+
+
+def test_a_commit_of_a_file_does_not_stay_however_it_is_given(
+    kern: Kern, repo: Path, git: Git, serve: Serve, tmp_path: Path
+) -> None:
+    """In spellings that the rules on the command's text let through."""
+    (tmp_path / "key").write_text("PRIVATE KEY\n")
+    trailer = "--trailer 'Kern-Task: add a greeting'"
+    server = serve(
+        research=[READY],
+        implement=[bash("echo hello > hi.txt"), DONE],
+        commit=[
+            [bash(f"git commit -q {trailer} -F '{tmp_path / 'key'}'"), say("a file")],
+            [bash(f"git commit -q {trailer} -F- < '{tmp_path / 'key'}'"), say("its content")],
+        ],
+    )
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.err
+    assert ran.err.count("it used `-F") == 2
+    prompts = [str(one.body) for one in server.requests if one.stage == "commit"]
+    assert "it used `-F`: use `git commit` with `-m` alone" in prompts[-1]
+    assert git("log", "--format=%s", "-1") == "add a greeting"
+    assert "PRIVATE" not in git("log", "--format=%B")
 
 
 def test_an_interrupt_in_the_middle_of_a_command_leaves_nothing_running(
