@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import signal
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # a missing git is told by
 from git import Git
 from git.exc import GitCommandNotFound
 
+from kern import group
 from kern.errors import KernError, UsageError
 
 # What a caller's hook or alias left in the environment would point git elsewhere.
@@ -122,11 +122,7 @@ class Repo:
         try:
             out, err = process.communicate(given, timeout or None)
         except BaseException as exc:
-            for signum in (signal.SIGTERM, signal.SIGKILL):  # the second for a hook that is deaf
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signum)
-                with contextlib.suppress(Exception):
-                    process.wait(1.0)
+            group.end(process)
             if type(exc).__name__ == "TimeoutExpired":  # of a module that process alone may use
                 raise TimeoutError from None
             raise

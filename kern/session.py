@@ -111,7 +111,6 @@ def begin(folder: Path, options: Options, sink: Sink, *, empty: bool = False) ->
     caller.earlier = journal.costs(journal.place(found), lambda text: sink(Warned(text)))
     payer = credential.payer(found.root, options.command)
     with steering.signals(), lock.hold(scope, found.git_dir, run_id):
-        workspace.empty(found.scratch)
         caller.early.clear(scope)
         walk = Walk(found, scope, caller, templates, sink)
         for notice in filter(None, (scope.notice, payer.warning)):
@@ -120,6 +119,7 @@ def begin(folder: Path, options: Options, sink: Sink, *, empty: bool = False) ->
             # An agent that outlived a killed kern would go on editing the tree.
             if ended := process.sweep(("KERN_ROOT", str(found.root))):
                 sink(Warned(f"ended {ended} process(es) that an earlier run left behind"))
+            workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
             yield Session(run_id, walk, steered, sink, payer.who, parsed)
         except Interrupted:
             process.sweep(caller.mark)

@@ -29,10 +29,10 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("reading", "receipt", "forecast", "order", "graph", "hand"),
     ),
     "shell": (
-        *("process", "starting", "repo", "history", "index", "refs", "snapshot", "guard"),
-        *("workspace", "lock", "documents", "bundle", "console", "filters", "operations"),
-        *("witness", "gates", "credential", "ignoring", "journal", "growing", "steering"),
-        *("notify",),
+        *("process", "descendants", "group", "starting", "repo", "history", "index", "refs"),
+        *("snapshot", "guard", "workspace", "lock", "documents", "bundle", "console", "filters"),
+        *("operations", "witness", "gates", "credential", "ignoring", "journal", "growing"),
+        *("steering", "notify"),
     ),
     "stages": ("stages", "ahead", "committing", "briefs", "observe", "keeper", "custody"),
     "engine": (
@@ -64,7 +64,7 @@ OWNERS = {
     "filelock": "lock",
     "tenacity": "stages",
     "git": "repo",
-    "psutil": "process",
+    "psutil": "descendants",
 }
 OUTSIDE = {
     *("os", "sys", "time", "datetime", "subprocess", "pathlib", "shutil", "socket", "tempfile"),

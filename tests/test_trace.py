@@ -112,8 +112,8 @@ def told(*argv: str, code: int | None = 0, sid: str = "1", hooks: Sequence[str] 
         {"event": "start", "argv": ["git", *argv]},
         {"event": "cmd_name", "name": argv[0]},
     ]
-    for hook in hooks:
-        events.append({"event": "child_start", "child_class": "hook", "hook_name": hook})
+    ran = {"event": "child_start", "child_class": "hook"}
+    events += [{**ran, "hook_name": hook} for hook in hooks]
     if code is not None:
         events.append({"event": "exit", "code": code})
     return [json.dumps({**event, "sid": sid}) for event in events]
