@@ -94,15 +94,18 @@ def record(
     `marks` in their environment. Returns the exit code and what git and the hooks said. Raises
     TimeoutError.
     """
+    printed = repo.scratch / "commit.log"
     with private(repo, copy=True) as env:
         read_into(repo, tree, env)
-        code, out, err = repo.run(
+        code, _, err = repo.run(
             *("commit", "--allow-empty", "--quiet", "--file=-"),
             given=message.encode("utf-8", "surrogateescape"),
             env={**env, **marks},
             timeout=timeout,
+            spool=printed,
         )
-    return code, (err + out.decode("utf-8", "replace")).strip()
+    told = printed.read_text("utf-8", "replace") if printed.exists() else err
+    return code, told.strip()
 
 
 def merge(repo: Repo, base: str, ours: str, theirs: str) -> tuple[str, list[str]]:

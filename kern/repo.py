@@ -101,17 +101,20 @@ class Repo:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         timeout: float = 0,
+        spool: Path | None = None,
     ) -> tuple[int, bytes, str]:
         """Exit code, standard output, standard error. In a session of its own, so that a Ctrl-C at
         the terminal does not end git in the middle of a write: kern decides when it ends.
-        `timeout` in seconds, 0 for none, raises TimeoutError.
+        `timeout` in seconds, 0 for none, raises TimeoutError. `spool`: a file for what hooks print,
+        who would end with a pipe if kern is killed, in the middle of what they have to restore.
         """
         lasting = not (given or env or cwd) and _lasting(argv)
         if lasting and argv in self._told:
             return self._told[argv]
         git = Git(str(cwd)) if cwd else self._git
+        spooled = ("sh", "-c", 'exec "$@" >"$0" 2>&1', str(spool)) if spool else ()
         handle = git.execute(  # ends its process when it is collected: it must outlive the call
-            ["git", *argv],
+            [*spooled, "git", *argv],
             istream=-1,
             as_process=True,
             env={"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", **(env or {})},

@@ -32,7 +32,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("process", "descendants", "group", "starting", "repo", "history", "index", "refs"),
         *("snapshot", "guard", "workspace", "lock", "documents", "bundle", "console", "filters"),
         *("operations", "witness", "gates", "credential", "ignoring", "journal", "growing"),
-        *("steering", "notify"),
+        *("steering", "notify", "backups"),
     ),
     "stages": ("stages", "ahead", "committing", "briefs", "observe", "keeper", "custody"),
     "engine": (

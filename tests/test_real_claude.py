@@ -22,7 +22,7 @@ import pytest
 from kern.agents import claude
 from kern.pipeline import Stage
 from kern.process import marked
-from tests import test_examples
+from tests import frameworks, test_examples
 from tests.conftest import Git, Kern, wait_for
 from tests.scripted_server import ScriptedServer, Turn
 
@@ -688,6 +688,35 @@ def test_an_interrupt_in_the_middle_of_a_command_leaves_nothing_running(
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
     assert git("show", "HEAD:hi.txt") == "hello"
     assert git("status", "--porcelain") == ""
+
+
+def test_an_interrupt_while_a_hook_has_your_edits_gives_it_time_to_restore_them(
+    background: Callable[..., "subprocess.Popen[str]"],
+    repo: Path,
+    git: Git,
+    serve: Serve,
+    tmp_path: Path,
+) -> None:
+    """claude by itself ends its tools by SIGTERM at once, and the edits would be lost."""
+    task = tmp_path / "task"
+    task.write_text(f"#!/bin/sh\ntouch '{tmp_path}/there'\nsleep 60\n")
+    task.chmod(0o755)
+    frameworks.install(frameworks.STAND_IN, repo, task, os.environ)
+    (repo / "own.txt").write_text("mine\nnot committed\n")
+    serve(
+        research=[READY],
+        implement=[bash("echo hello > hi.txt"), DONE],
+        commit=[commit("greet"), commit("again"), say("greet")],
+    )
+    process = background("1", "0")
+    wait_for((tmp_path / "there").exists, 90)
+    assert (repo / "own.txt").read_text() == "mine\n"
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 130, said
+    assert (repo / "own.txt").read_text() == "mine\nnot committed\n"
+    assert git("log", "--format=%s") == "start"
+    assert marked(("KERN_ROOT", str(repo))) == []
 
 
 def _running(word: str) -> list[int]:

@@ -230,6 +230,7 @@ class Racing(Repo):
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         timeout: float = 0,
+        spool: Path | None = None,
     ) -> tuple[int, bytes, str]:
         hashing = argv[0] == "hash-object" and "--stdin-paths" in argv
         if hashing:
@@ -718,6 +719,7 @@ def test_a_snapshot_reads_only_what_changed(repo: Path, git: Git) -> None:
             env: Mapping[str, str] | None = None,
             cwd: Path | None = None,
             timeout: float = 0,
+            spool: Path | None = None,
         ) -> tuple[int, bytes, str]:
             if "--stdin-paths" in argv:
                 asked.append(given)
