@@ -167,7 +167,7 @@ class Committer:
     ) -> Try:
         """One run of the agent on a private index, and what came of it."""
         prompt = self.briefs.commit(task, said(second), at.head.commit, whole, taken_back)
-        traced = self._traced()
+        traced, own = self._traced(), history.identity(self.repo)
         with index.private(self.repo, copy=True) as private:
             index.read_into(self.repo, whole, private)
 
@@ -196,9 +196,11 @@ class Committer:
                 outcome = None  # it died after its commit
         if outcome is not None:
             self.save(outcome, at)
-        git = trace.read(self._told(traced), self.repo.hooks(*HOOKS))
-        tried = self._check(at, task, trees(second), git.skipped)
-        return _judged(tried, outcome.reply if outcome else Reply({}), git)
+        events = self._told(traced)
+        misused = trace.misused(events, self.repo.hooks(*HOOKS))
+        misused = misused or history.forged(self.repo, self.repo.head().commit, own)
+        tried = self._check(at, task, trees(second), misused)
+        return _judged(tried, outcome.reply if outcome else Reply({}), trace.read(events))
 
     def _told(self, place: Path) -> list[str]:
         """What git itself wrote of the stage's git processes."""
@@ -209,7 +211,7 @@ class Committer:
             return []
         return text.splitlines()
 
-    def _check(self, at: Situation, task: Task, change: tuple[str, str], skipped: str = "") -> Try:
+    def _check(self, at: Situation, task: Task, change: tuple[str, str], misused: str = "") -> Try:
         """HEAD's new commit is the task's, or it is taken back."""
         now = self.repo.head()
         if now.branch != at.head.branch:
@@ -227,8 +229,8 @@ class Committer:
             if ticked:
                 return Try(Tried.COMMITTED)
             return Try(Tried.SPOILT, "a commit came in that is not stage 3's")
-        why = f"it skipped the hook {skipped}" if skipped else "it is more than one commit"
-        if len(commits) == 1 and not skipped:
+        why = misused or "it is more than one commit"
+        if len(commits) == 1 and not misused:
             why = self.witness.objection(commits[0], task.key, *change)
         return self._take_back(at, now, why) if why else Try(Tried.COMMITTED)
 
@@ -260,7 +262,7 @@ class Committer:
             return replace(
                 tried, why=f"a hook changed the commit: {tried.why}" if tried.why else ""
             )
-        refused = trace.read(self._told(traced), ()).refused
+        refused = trace.read(self._told(traced)).refused
         if code == 1 and refused:
             last = plain.line(" ".join(told.splitlines()[-3:]) or "no output", 160)
             return Try(_by(refused), f"the {refused} hook refused: {last}", refused=refused)

@@ -1,10 +1,12 @@
 """HEAD: the commits since a base, what they changed, who made them; and moving it back."""
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from kern import plain
 from kern.gitfault import GitFailed
 from kern.repo import Change, Head, Repo
 
@@ -106,6 +108,32 @@ def marked(repo: Repo, word: str) -> frozenset[str]:
     pattern = re.compile(rf"kern [0-9a-f]+ {word}\b")
     rows = (row.partition("\0") for row in out.decode("utf-8", "replace").splitlines())
     return frozenset(sha for sha, _, said in rows if pattern.match(said))
+
+
+def identity(repo: Repo) -> tuple[str, ...]:
+    """Author and committer as git has them now, `name <address> seconds zone`; nothing where it
+    does not know them.
+    """
+    told = [repo.run("var", name) for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")]
+    if any(code for code, _, _ in told):
+        return ()
+    return tuple(out.decode("utf-8", "surrogateescape").strip() for _, out, _ in told)
+
+
+def forged(repo: Repo, commit: str, before: Sequence[str]) -> str:
+    """What of a new commit's author, committer and dates is not as git would have written it;
+    `before`: the identity when the stage began.
+    """
+    raw = repo.git("cat-file", "commit", commit).decode("utf-8", "surrogateescape")
+    for role, expected in zip(("author", "committer"), before, strict=False):
+        own, _, since = expected.rpartition("> ")
+        found = re.search(rf"^{role} (.*)> (\d{{1,18}}) ", raw, re.M)
+        if found is None or found[1] != own:
+            return f"its {role} is not {plain.line(own, 80)}>"
+        began = int(since.split()[0])
+        if not began <= int(found[2]) <= max(began, int(time.time())):
+            return f"its {role} date is not the time at which it was made"
+    return ""
 
 
 def move_head(repo: Repo, new: str, old: str, why: str) -> None:

@@ -109,18 +109,21 @@ def record(
     `marks` in their environment. Returns the exit code and what git and the hooks said. Raises
     TimeoutError.
     """
+    printed = repo.scratch / "commit.log"
     with private(repo, copy=True) as env:
         read_into(repo, tree, env)
         # git itself waits here: hooks must not run twice because of a lock of another git's.
-        code, out, err = repo.run(
+        code, _, err = repo.run(
             *("-c", f"core.filesRefLockTimeout={repo.patience * 1000:.0f}"),
             *("commit", "--allow-empty", "--quiet", "--file=-"),
             given=message.encode("utf-8", "surrogateescape"),
             env={**env, **marks, **gitconfig.with_hooks()},
             timeout=timeout,
             hooked=True,
+            spool=printed,
         )
-    return code, (err + out.decode("utf-8", "replace")).strip()
+    told = printed.read_text("utf-8", "replace") if printed.exists() else err
+    return code, told.strip()
 
 
 @contextlib.contextmanager

@@ -1,25 +1,25 @@
 """Runs one child to its end and leaves nothing of it behind: own session, output on disk, a sweep.
 
-Knows nothing of agents. psutil finds what a child left: an agent's shell tool runs each command in
-a session of its own, which no signal to a process group reaches.
+Knows nothing of agents.
 """
 
 import contextlib
-import ctypes
 import os
 import select
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import psutil
-
-from kern import starting
+from kern import descendants, starting
+from kern.descendants import adopt_orphans as adopt_orphans
+from kern.descendants import holds as holds
+from kern.descendants import interrupt as interrupt
+from kern.descendants import marked as marked
+from kern.descendants import sweep as sweep
 from kern.starting import Started
 
 OUTPUT_LIMIT = 100_000_000  # bytes, standard output and error together
@@ -66,7 +66,7 @@ def run(
     """
     adopt_orphans()
     began = time.monotonic()
-    there = _children()  # before the child does anything: what it leaves is adopted at once
+    there = descendants.children()  # before it does anything: what it leaves is adopted at once
     given = {**env, mark[0]: mark[1]}
     with contextlib.closing(
         ready()
@@ -92,8 +92,10 @@ def run(
             if timed_out:
                 grace = patience
         finally:
+            if child.poll() is None:
+                descendants.interrupt_hooks(mark, bystanders, child.pid)
             end(child, grace)
-            sweep(mark, lambda: _families(lambda pid: pid not in bystanders), spare=bystanders)
+            sweep(mark, spare=bystanders)
         if overflow:
             started.cut(limit)
         tail = started.complaint()
@@ -142,6 +144,7 @@ def end(child: "subprocess.Popen[bytes]", grace: tuple[float, float] = GRACE_S) 
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signum)
+            os.killpg(child.pid, signal.SIGCONT)  # it may stand still
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(seconds)
     if child.poll() is None:
@@ -152,111 +155,9 @@ def end(child: "subprocess.Popen[bytes]", grace: tuple[float, float] = GRACE_S) 
 
 def end_with_all(child: "subprocess.Popen[bytes]", grace: tuple[float, float]) -> None:
     """The same for a child that no sweep follows: what hangs below it goes as well."""
-    below: list[psutil.Process] = []
-    with contextlib.suppress(psutil.Error):
-        below = psutil.Process(child.pid).children(recursive=True)
+    below = descendants.below(child.pid)
     end(child, grace)
-    for process in below:
-        with contextlib.suppress(psutil.Error):
-            process.kill()
-
-
-def sweep(
-    mark: tuple[str, str],
-    also: Callable[[], Sequence[psutil.Process]] = tuple,
-    grace: float = 0.3,
-    spare: Collection[int] = (),
-) -> int:
-    """End what carries the mark in its environment, and `also`, until nothing is found: a watchdog
-    may start its worker again. Politely at first. kern and its ancestors are left alone, and those
-    children of kern that are to be spared.
-    """
-    spared = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
-    if spare:
-        spared |= {process.pid for process in _families(lambda pid: pid in spare)}
-    ended: set[int] = set()
-    for turn in range(20):
-        there = {*psutil.pids()}
-        found = {process.pid: process for process in (*also(), *marked(mark))}
-        left = [process for pid, process in found.items() if pid not in spared]
-        # What began during the look may be the child of one that went before it was looked at.
-        if not left and there >= {*psutil.pids()}:
-            break
-        ended |= {process.pid for process in left}
-        if turn == 0:
-            for process in left:
-                with contextlib.suppress(psutil.Error):
-                    process.terminate()
-            _, left = psutil.wait_procs(left, timeout=grace)
-        for process in left:
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        psutil.wait_procs(left, timeout=1)
-    return len(ended)
-
-
-def marked(mark: tuple[str, str]) -> list[psutil.Process]:
-    """The live processes that carry the variable; those of other users cannot be read and do not
-    count.
-    """
-    own = os.getuid()
-    found, bare = [], []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.uids().real == own:
-                given = process.environ()
-                if given.get(mark[0]) == mark[1]:
-                    found.append(process)
-                elif not given:
-                    bare.append(process)
-    for process in bare:  # so a process looks in the middle of its exec
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get(mark[0]) == mark[1]:
-                found.append(process)
-    return found
-
-
-def _children() -> set[int]:
-    return {child.pid for child in psutil.Process().children()}
-
-
-def _families(meant: Callable[[int], bool]) -> list[psutil.Process]:
-    """The children of kern that are meant, with all that hangs below them. After a run what was
-    not there before is an orphan of the run's child, adopted.
-    """
-    return [
-        process
-        for child in psutil.Process().children()
-        if meant(child.pid)
-        for process in (child, *child.children(recursive=True))
-    ]
-
-
-def adopt_orphans() -> None:
-    """On Linux, what a child leaves behind becomes a child of kern instead of init's."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-
-
-def holds(pid: int, file: Path) -> bool:
-    """Whether the process lives and has the file open: a pid may be another process's by now."""
-    return _holder(pid, file) is not None
-
-
-def interrupt(pid: int, file: Path) -> None:
-    """SIGINT to the process, if it has the file open."""
-    if process := _holder(pid, file):
-        with contextlib.suppress(psutil.Error):  # it ended in the meantime
-            process.send_signal(signal.SIGINT)
-
-
-def _holder(pid: int, file: Path) -> psutil.Process | None:
-    with contextlib.suppress(psutil.Error, OSError):
-        process = psutil.Process(pid)
-        if any(one.path == str(file) for one in process.open_files()):
-            return process
-    return None
+    descendants.kill(below)
 
 
 def surroundings() -> dict[str, str]:

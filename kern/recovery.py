@@ -2,17 +2,18 @@
 
 import re
 
-from kern import edit, history, reconcile, refs, workspace
+from kern import backups, edit, history, reconcile, refs, workspace
 from kern.documents import Documents
 from kern.errors import KernError
 from kern.keeper import Keeper
-from kern.observe import Situation, load, named
+from kern.observe import Situation, load, named, trees
 from kern.pipeline import Stage
 from kern.plain import some
 from kern.repo import Repo
-from kern.settling import drop_start, sweep
+from kern.settling import drop_start, opened, sweep
 from kern.snapshot import Snapshots
-from kern.spec import Marker
+from kern.spec import Key, Marker
+from kern.witness import Witness
 from kern.workspace import Scope
 
 
@@ -24,12 +25,15 @@ class Recovery:
         papers: Documents,
         snapshots: Snapshots,
         keeper: Keeper,
+        witness: Witness,
     ) -> None:
         self.repo = repo
         self.scope = scope
         self.papers = papers
         self.snapshots = snapshots
         self.keeper = keeper
+        self.witness = witness
+        self._looked: set[Key] = set()
 
     def unplant(self) -> None:
         """A stage 2 that a kill cut off may have planted what this run would go by."""
@@ -106,6 +110,37 @@ class Recovery:
         assert at.key is not None
         self.papers.edit_task(at.key, lambda text, _, task: edit.mark(text, task, Marker.ACTIVE))
         self.keeper.warn(f"ticked before kern had come to a verdict: back to [~]: {at.key.text}")
+
+    def name_taken_out(self, at: Situation, run: str) -> None:
+        """Before a commit that another run began: a hook framework that was killed leaves the tree
+        as git has it, without what the person had not committed.
+        """
+        key, _ = opened(at)
+        second = at.files.get(Stage.IMPLEMENT)
+        if key in self._looked or (second and second["kern"].get("run") == run):
+            return
+        self._looked.add(key)
+        if second:
+            before, held = trees(second)
+        else:
+            assert at.start is not None
+            before = held = at.start.tree
+        now = self.snapshots.take(before)
+        expected, _ = self.witness.expected(before, held, at.head.commit)
+        gone: set[str] = set()
+        for git_has in filter(None, (expected, at.head.commit) if now != held else ()):
+            there = self.witness.uncommitted(git_has, now)
+            gone |= {*self.witness.uncommitted(git_has, held)} - {*there}
+        if not gone:
+            return
+        ref = self.keeper.keep(key, f"{at.attempt}-before", held, at.head.commit)
+        since = history.commit(self.repo, at.start.commit).seconds if at.start else 0
+        saved = [f"; saved by {one}" for one in backups.commands(self.repo, gone, since)]
+        self.keeper.warn(
+            f"your uncommitted changes of {some(sorted(gone))} are no longer in the working tree: "
+            "a hook that was ended may have taken them out. "
+            f"To restore them: git restore --source={ref} -- PATH{''.join(saved)}"
+        )
 
     def one_active(self) -> None:
         """Of several `[~]` the start ref's stays, else the stage files', else the first (R10)."""

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # a missing git is told by
 from git import Git
 from git.exc import GitCommandNotFound
 
-from kern import gitconfig, gitfault, variables
+from kern import gitconfig, gitfault, group, variables
 from kern.errors import UsageError
 from kern.gitfault import GitFailed
 
@@ -82,10 +81,13 @@ class Repo:
         cwd: Path | None = None,
         timeout: float = 0,
         hooked: bool = False,
+        spool: Path | None = None,
     ) -> tuple[int, bytes, str]:
         """Exit code, standard output, standard error. Where another git holds a lock, it is run
         again for a while: nothing has happened yet. `hooked`: a person's hooks are run by it, once,
         and it is no reading of kern's own. `timeout` in seconds, 0 for none, raises TimeoutError.
+        `spool`: a file for what hooks print, who would end with a pipe if kern is killed, in the
+        middle of what they have to restore.
         """
         lasting = not (given or env or cwd) and _lasting(argv)
         if lasting and argv in self._told:
@@ -93,7 +95,7 @@ class Repo:
         env = {**(env or {})} if hooked else {**variables.OWN, **(env or {})}
         deadline = time.monotonic() + (0 if hooked else self.patience)
         while True:
-            told = self._run(argv, given, env, cwd, timeout)
+            told = self._run(argv, given, env, cwd, timeout, spool)
             if not told[0] or time.monotonic() > deadline or not gitfault.met(told[2]):
                 break
             time.sleep(_PAUSE)
@@ -110,6 +112,7 @@ class Repo:
         env: Mapping[str, str],
         cwd: Path | None,
         timeout: float,
+        spool: Path | None,
     ) -> tuple[int, bytes, str]:
         """In a session of its own, so that a Ctrl-C at the terminal does not end git in the middle
         of a write: kern decides when it ends.
@@ -117,8 +120,9 @@ class Repo:
         if "GIT_INDEX_FILE" in env:  # or each private index leaves the shared part of a split one
             argv = ("-c", "core.splitIndex=false", *argv)
         git = Git(str(cwd)) if cwd else self._git
+        spooled = ("sh", "-c", 'exec "$@" >"$0" 2>&1', str(spool)) if spool else ()
         handle = git.execute(  # ends its process when it is collected: it must outlive the call
-            ["git", *argv],
+            [*spooled, "git", *argv],
             istream=-1,
             as_process=True,
             env={**gitconfig.quiet(), **env},
@@ -129,11 +133,7 @@ class Repo:
         try:
             out, err = process.communicate(given, timeout or None)
         except BaseException as exc:
-            for signum in (signal.SIGTERM, signal.SIGKILL):  # the second for a hook that is deaf
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signum)
-                with contextlib.suppress(Exception):
-                    process.wait(1.0)
+            group.end(process)
             if type(exc).__name__ == "TimeoutExpired":  # of a module that process alone may use
                 raise TimeoutError from None
             raise

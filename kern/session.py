@@ -112,7 +112,6 @@ def begin(folder: Path, options: Options, sink: Sink, *, empty: bool = False) ->
     caller.earlier = journal.costs(journal.place(found), lambda text: sink(Warned(text)))
     payer = credential.payer(found.root, options.command)
     with steering.signals(), lock.hold(scope, found.git_dir, run_id):
-        workspace.empty(found.scratch)
         caller.early.clear(scope)
         walk = Walk(found, scope, caller, {}, sink)
         for notice in filter(None, (scope.notice, payer.warning)):
@@ -123,6 +122,7 @@ def begin(folder: Path, options: Options, sink: Sink, *, empty: bool = False) ->
                 sink(Warned(f"ended {ended} process(es) that an earlier run left behind"))
             walk.recovery.unplant()
             walk.briefs.templates = bundle.templates(found.root)
+            workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
             yield Session(run_id, walk, steered, sink, payer.who, parsed)
         except Interrupted:
             process.sweep(caller.mark)

@@ -71,7 +71,9 @@ class Walk:
         )
         self.keeper = Keeper(repo, self.snapshots, sink, caller.mark)
         self.custody = Custody(self.papers, scope, self.keeper.warn)
-        self.recovery = Recovery(repo, scope, self.papers, self.snapshots, self.keeper)
+        self.recovery = Recovery(
+            repo, scope, self.papers, self.snapshots, self.keeper, self.observer.witness
+        )
         self.settling = Settling(repo, scope, self.papers, self.keeper, sink)
         self.briefs = Briefs(repo, self.papers, templates)
         self.committer = Committer(
@@ -291,6 +293,7 @@ class Walk:
     def commit(self, at: Situation, then: Collection[Key] | None) -> None:
         """Step 8: HEAD moves, or the attempt has failed."""
         key, task = opened(at)
+        self.recovery.name_taken_out(at, self.caller.run)
         if then is not None and following(self.papers.spec()[0], key, then):
             model = self.briefs.templates[Stage.RESEARCH].model
             self.caller.ahead(Stage.RESEARCH, model, task=key.text)
@@ -309,6 +312,7 @@ class Walk:
             self.keeper.begin(at.head, opened(at)[0], at.attempt - 1, self.snapshots.take())
             return None
         _, task = opened(at)
+        self.recovery.name_taken_out(at, self.caller.run)
         with self.custody.while_hooks_run():
             refused = self.committer.conclude(at, task, self.settling.taught(at), now()[:10])
         return self.settling.block(at, refused) if refused else None

@@ -369,12 +369,10 @@ def test_what_git_tells_of_a_commit() -> None:
             ]
         return [*lines, event(sid, "exit", code=code)]
 
-    hooks = ["pre-commit", "commit-msg"]
     both = {"pre_commit": 0, "commit_msg": 0}
     told = {
         "nothing": ([], Account()),
         "a good one": (ran("1", 0, **both), Account()),
-        "past the hooks": (ran("1", 0), Account(skipped="pre-commit")),
         "refused": (ran("1", 1, pre_commit=1), Account(refused="pre-commit")),
         "its message": (ran("1", 1, pre_commit=0, commit_msg=3), Account(refused="commit-msg")),
         "then good": (ran("1", 1, pre_commit=1) + ran("2", 0, **both), Account()),
@@ -390,7 +388,7 @@ def test_what_git_tells_of_a_commit() -> None:
         "torn": (["{", "[]", '{"sid": 1}'], Account()),
     }
     for what, (lines, expected) in told.items():
-        assert trace.read(lines, hooks) == expected, what
+        assert trace.read(lines) == expected, what
 
 
 def test_a_commit_past_the_hooks_is_undone(
@@ -406,6 +404,58 @@ def test_a_commit_past_the_hooks_is_undone(
     committed(git)
     assert subjects(git) == ["start", "add a greeting"]
     assert (repo / ".git" / "ran").read_text() == "ran\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (f"git commit -qF ../secret --trailer '{TRAILER}'", "it used `-qF`"),
+        (f"git commit -qF - --trailer '{TRAILER}' < ../secret", "it used `-qF`"),
+        (f"{COMMIT} --author='Some One <some@one>'", "it used `--author="),
+        (f"GIT_AUTHOR_NAME=other {COMMIT}", "its author is not t <t@example.com>"),
+        (f"GIT_COMMITTER_EMAIL=o@example.com {COMMIT}", "its committer is not t <t@example.com>"),
+        (f"GIT_AUTHOR_DATE='2001-01-01 00:00' {COMMIT}", "its author date is not the time"),
+        (f"GIT_COMMITTER_DATE='2037-01-01 00:00' {COMMIT}", "its committer date is not the time"),
+        (f"GIT_TRACE2_EVENT=0 {COMMIT}", "it was not made by `git commit`"),
+    ],
+)
+def test_a_commit_with_more_than_a_message_is_undone_and_the_next_try_knows_why(
+    repo: Path, git: Git, fake: Fake, inline: Inline, line: str, why: str
+) -> None:
+    (repo.parent / "secret").write_text("a password\n")
+    fake.script(implement=[WORK], commit=[{"run": [line], "result": "theirs"}, DONE])
+
+    assert inline(1).code == 0
+
+    assert fake.stages == ["research", "implement", "commit", "commit"]
+    assert why in fake.calls[3]["prompt"]
+    committed(git)
+    assert subjects(git) == ["start", "do the task"]
+    assert "password" not in git("log", "--format=%B%an%cn%ae%ce")
+
+
+def test_an_identity_of_the_person_s_own_making_is_no_forgery(
+    repo: Path, git: Git, fake: Fake, inline: Inline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Set for this folder alone, half of it in the environment, and with a date of theirs."""
+    home = repo.parent / "home" / ".gitconfig"
+    (home.parent / "work").write_text('[user]\n\tname = "Wörk, Inc. "\n\temail = w@example.com\n')
+    home.write_text(
+        f'[user]\n\tuseConfigOnly = true\n[includeIf "gitdir:{repo}/"]\n\tpath = work\n'
+        "[commit]\n\tcleanup = verbatim\n"
+    )
+    monkeypatch.setenv("GIT_COMMITTER_NAME", "robot")
+    monkeypatch.setenv("GIT_AUTHOR_DATE", "2001-01-01 00:00 +0000")
+    hook(repo, "prepare-commit-msg", "echo 'by a hook' >> \"$1\"")
+    fake.script(implement=[WORK])
+
+    assert inline(1).code == 0
+
+    assert fake.stages == ["research", "implement", "commit"]
+    committed(git)
+    told = git("log", "-1", "--format=%an %ae %cn %as").splitlines()
+    assert told == ["Wörk, Inc w@example.com robot 2001-01-01"]
+    assert "by a hook" in git("log", "-1", "--format=%B")
 
 
 def test_a_hook_may_format_the_tasks_files(

@@ -464,8 +464,15 @@ def test_stage_files_refs_and_marks_of_any_content_are_read_or_passed_over(
             damaged(b'x\n\nKern-Task: t\nKern-Key: ["", "t", 1]\nKern-Attempt: 2\n', chance)
         )
         refs.said(text)
-        line = dump({"event": "exit", "sid": "1", "code": 0})
-        trace.read(decode(damaged(line, chance)).splitlines(), ["pre-commit"])
+        events = [
+            {"event": "start", "sid": "1", "argv": ["git", "commit", "-qm", "x"]},
+            {"event": "cmd_name", "sid": "1", "name": "commit"},
+            {"event": "exit", "sid": "1", "code": 0},
+        ]
+        lines = [decode(damaged(dump(event), chance)) for event in events]
+        told = "\n".join(lines).splitlines()
+        trace.misused(told, ["pre-commit"])
+        trace.read(told)
         claude.version(decode(damaged(b"2.1.3 (Claude Code)", chance)))
         scope.lock.mkdir(exist_ok=True)
         (scope.lock / "pid").write_bytes(damaged(b"4711\nhost\n", chance))

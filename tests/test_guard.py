@@ -336,9 +336,9 @@ def test_kern_s_own_git_runs_no_hook_and_no_command_of_a_configuration_but_at_th
         f"git config --global core.fsmonitor {tmp_path}/h/fsmonitor",
         f"rm -f {home}/ran",
     ]
-    nothing = {"result": "none"}
+    spoilt = {"run": ["git commit -qm one", "git commit -qm two --allow-empty"], "result": "done"}
     fake.script(
-        implement=[{"run": [*planting, "echo 1 > n"], "result": "SUCCESS"}], commit=[nothing]
+        implement=[{"run": [*planting, "echo 1 > n"], "result": "SUCCESS"}], commit=[spoilt]
     )
 
     ran = inline(1)

@@ -29,11 +29,11 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("reading", "receipt", "forecast", "order", "graph", "hand", "mentions"),
     ),
     "shell": (
-        *("process", "starting", "repo", "history", "index", "refs", "snapshot", "guard"),
-        *("guarded", "copies", "gitconfig", "variables", "gitfault"),
+        *("process", "descendants", "group", "starting", "repo", "history", "index", "refs"),
+        *("snapshot", "guard", "guarded", "copies", "gitconfig", "variables", "gitfault"),
         *("workspace", "lock", "documents", "bundle", "console", "filters", "operations"),
         *("witness", "gates", "credential", "ignoring", "journal", "growing", "steering"),
-        *("notify", "blobs", "restore", "submodules", "layout"),
+        *("notify", "blobs", "restore", "submodules", "layout", "backups"),
     ),
     "stages": (
         *("stages", "ahead", "committing", "fixes", "briefs", "observe", "keeper", "custody"),
@@ -68,7 +68,7 @@ OWNERS = {
     "filelock": "lock",
     "tenacity": "stages",
     "git": "repo",
-    "psutil": "process",
+    "psutil": "descendants",
 }
 OUTSIDE = {
     *("os", "sys", "time", "datetime", "subprocess", "pathlib", "shutil", "socket", "tempfile"),

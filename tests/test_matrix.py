@@ -8,8 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.frameworks import HOOKS
 from tests.matrix import table
 from tests.matrix.cases import AGAIN, BAD, BEFORE, OK, WHAT, Answer, Case, Worker
+from tests.matrix.parked import SIGNALS
 from tests.matrix.stories import MAIN, STORIES
 
 RESEARCHED = ["SPEC.md", "stage1.json", "SPEC.md"]
@@ -77,6 +79,16 @@ def test_killed_at_any_write_of_its_own_it_comes_to_the_same_end(
     told = worker.ask(story, (), ("SIGKILL", BEFORE))
     nothing_is_bad(told)
     assert told.cases
+
+
+@pytest.mark.parametrize("story", [name for name, told in STORIES.items() if told.framework])
+@pytest.mark.skipif(not HOOKS, reason="KERN_TEST_HOOKS names no folder with hook frameworks")
+def test_ended_while_a_hook_framework_has_your_edits_it_comes_to_the_same_end(
+    worker: Worker, story: str
+) -> None:
+    told = worker.ask(story, (), (BEFORE, *SIGNALS))
+    nothing_is_bad(told)
+    assert {case.name for case in told.cases} == {STORIES[story].hooked}
 
 
 def test_killed_again_and_again_it_still_gets_there(worker: Worker) -> None:

@@ -12,9 +12,10 @@ import psutil
 import pytest
 
 from kern import process, steering
+from kern.descendants import RESTORE_S
 from kern.errors import Exit, Interrupted, UsageError
 from kern.process import Ran
-from tests.conftest import HERE, survivors
+from tests.conftest import HERE, survivors, wait_for
 
 MARK = ("KERN_TEST_MARK", f"test {os.getpid()}")  # a suite beside this one has another
 
@@ -193,6 +194,83 @@ def test_a_child_that_heeds_the_first_signal_may_clean_up(
     with pytest.raises(Interrupted):
         run([sys.executable, "-ISc", code], tick=interrupt)
     assert (tmp_path / "cwd" / "cleaned").exists()
+
+
+# As claude: its tool runs in a session of its own, and is ended by SIGTERM when it is interrupted.
+AGENT = """
+import os, signal, subprocess, sys
+tool = subprocess.Popen([sys.executable, "-ISc", sys.argv[1]], start_new_session=True)
+try:
+    tool.wait()
+except KeyboardInterrupt:
+    os.killpg(tool.pid, signal.SIGTERM)
+open("went-on", "w").close()
+"""
+# As git: it starts a hook and goes by how that ends.
+TOOL = """
+import os, subprocess, sys
+env = {**os.environ, "GIT_PREFIX": "", "GIT_INDEX_FILE": "index"}
+subprocess.call([sys.executable, "-ISc", HOOK], env=env)
+open("committed", "w").close()
+"""
+RESTORES = """
+import signal, time
+open("up", "w").close()
+try:
+    time.sleep(300)
+except KeyboardInterrupt:
+    time.sleep(1.5)
+    open("restored", "w").close()
+"""
+
+
+@pytest.mark.parametrize("orphaned", [False, True], ids=["interrupted", "swept"])
+def test_a_hook_has_time_to_restore_before_anyone_else_hears_of_it(
+    run: Callable[..., Ran], tmp_path: Path, orphaned: bool
+) -> None:
+    cwd = tmp_path / "cwd"
+    tool = f"HOOK = {RESTORES!r}\n{TOOL}"
+
+    def interrupt(seconds: float, silent: float) -> None:
+        if (cwd / "up").exists():
+            raise Interrupted(signal.SIGINT)
+
+    began = time.monotonic()
+    if orphaned:
+        env = {**os.environ, MARK[0]: MARK[1]}
+        with subprocess.Popen([sys.executable, "-ISc", AGENT, tool], cwd=cwd, env=env) as agent:
+            wait_for((cwd / "up").exists)
+            assert process.sweep(MARK) == 3
+            agent.wait()
+    else:
+        with pytest.raises(Interrupted):
+            run([sys.executable, "-ISc", AGENT, tool], tick=interrupt)
+    assert time.monotonic() - began < 8
+    assert (cwd / "restored").exists()
+    assert not (cwd / "committed").exists()
+    assert process.marked(MARK) == []
+
+
+def test_a_hook_that_hears_nothing_does_not_hold_up_the_end_for_long(
+    run: Callable[..., Ran], tmp_path: Path
+) -> None:
+    deaf = f"trap '' INT TERM; {STAY}"
+    hook = f"GIT_PREFIX= GIT_INDEX_FILE=x setsid sh -c '{deaf}' & while [ ! -s pids ]; do :; done"
+    took = seconds_of(lambda: run(hook.replace("''", '""')))
+    assert RESTORE_S <= took < RESTORE_S + 3
+    assert survivors(tmp_path / "cwd" / "pids") == []
+
+
+def test_what_ignores_sigint_is_ended_without_waiting_for_it(
+    run: Callable[..., Ran], tmp_path: Path
+) -> None:
+    """As each background job of a shell script does."""
+    said = "trap 'echo TERM >> said; exit' TERM; echo $$ >> pids; while :; do sleep 0.1; done"
+    lines = f'sh -c "{said}" & while [ ! -s pids ]; do sleep 0.02; done'.replace("$$", "\\$\\$")
+    took = seconds_of(lambda: run(lines))
+    assert (tmp_path / "cwd" / "said").read_text() == "TERM\n"
+    assert took < 3
+    assert survivors(tmp_path / "cwd" / "pids") == []
 
 
 def test_a_watchdog_that_starts_its_worker_again_is_ended_with_it(

@@ -22,7 +22,7 @@ import pytest
 from kern.agents import claude
 from kern.pipeline import Stage
 from kern.process import marked
-from tests import test_examples
+from tests import frameworks, test_examples
 from tests.conftest import Git, Kern, wait_for
 from tests.scripted_server import ScriptedServer, Turn
 
@@ -210,7 +210,7 @@ git diff
 git diff --cached --stat
 git log -3 --format=%s
 git add a.txt
-git commit --quiet -m 'first line' -m 'It is > "all" of $x; & `text`.'
+git commit --quiet -m 'first line' -m 'It is > "all" of $x; & `text`, -F and --file too.'
 """.strip().splitlines()
 
 COMMIT_MAY_NOT = r"""
@@ -247,7 +247,17 @@ git commit -n -m x
 git commit -m x -n
 git commit -nm x
 git commit -anm x
+git commit -am x
 git commit "-n" -m x
+git commit -F /etc/hostname
+git commit -F - < /etc/hostname
+git commit -q -F - < /etc/hostname
+git commit --file=/etc/hostname
+git commit -t /etc/hostname -m x
+git commit -C HEAD
+git commit --author='x <x@y>' -m x
+git commit --date=2001-01-01 -m x
+git commit --allow-empty -m x
 git add a.txt && git commit --no-verify -m x
 env git commit -n -m x
 timeout 5 git commit -n -m x
@@ -298,7 +308,7 @@ def test_commit_can_commit_and_nothing_else(ask: Ask, git: Git, repo: Path) -> N
     assert git("show", "--stat", "--format=%B", "HEAD~1").splitlines()[:3] == [
         "first line",
         "",
-        'It is > "all" of $x; & `text`.',
+        'It is > "all" of $x; & `text`, -F and --file too.',
     ]
     assert git("log", "-1", "--format=%(trailers:key=Kern-Task,valueonly)") == "add a greeting"
 
@@ -623,6 +633,29 @@ def test_a_commit_that_skips_the_hooks_or_amends_does_not_stay(
     assert git("status", "--porcelain") == ""
 
 
+def test_a_commit_of_a_file_does_not_stay_however_it_is_given(
+    kern: Kern, repo: Path, git: Git, serve: Serve, tmp_path: Path
+) -> None:
+    """In spellings that the rules on the command's text let through."""
+    (tmp_path / "key").write_text("PRIVATE KEY\n")
+    trailer = "--trailer 'Kern-Task: add a greeting'"
+    server = serve(
+        research=[READY],
+        implement=[bash("echo hello > hi.txt"), DONE],
+        commit=[
+            [bash(f"git commit -q {trailer} -F '{tmp_path / 'key'}'"), say("a file")],
+            [bash(f"git commit -q {trailer} -F- < '{tmp_path / 'key'}'"), say("its content")],
+        ],
+    )
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.err
+    assert ran.err.count("it used `-F") == 2
+    prompts = [str(one.body) for one in server.requests if one.stage == "commit"]
+    assert "it used `-F`: use `git commit` with `-m` alone" in prompts[-1]
+    assert git("log", "--format=%s", "-1") == "add a greeting"
+    assert "PRIVATE" not in git("log", "--format=%B")
+
+
 def test_an_interrupt_in_the_middle_of_a_command_leaves_nothing_running(
     background: Callable[..., "subprocess.Popen[str]"],
     kern: Kern,
@@ -655,6 +688,35 @@ def test_an_interrupt_in_the_middle_of_a_command_leaves_nothing_running(
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
     assert git("show", "HEAD:hi.txt") == "hello"
     assert git("status", "--porcelain") == ""
+
+
+def test_an_interrupt_while_a_hook_has_your_edits_gives_it_time_to_restore_them(
+    background: Callable[..., "subprocess.Popen[str]"],
+    repo: Path,
+    git: Git,
+    serve: Serve,
+    tmp_path: Path,
+) -> None:
+    """claude by itself ends its tools by SIGTERM at once, and the edits would be lost."""
+    task = tmp_path / "task"
+    task.write_text(f"#!/bin/sh\ntouch '{tmp_path}/there'\nsleep 60\n")
+    task.chmod(0o755)
+    frameworks.install(frameworks.STAND_IN, repo, task, os.environ)
+    (repo / "own.txt").write_text("mine\nnot committed\n")
+    serve(
+        research=[READY],
+        implement=[bash("echo hello > hi.txt"), DONE],
+        commit=[commit("greet"), commit("again"), say("greet")],
+    )
+    process = background("1", "0")
+    wait_for((tmp_path / "there").exists, 90)
+    assert (repo / "own.txt").read_text() == "mine\n"
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 130, said
+    assert (repo / "own.txt").read_text() == "mine\nnot committed\n"
+    assert git("log", "--format=%s") == "start"
+    assert marked(("KERN_ROOT", str(repo))) == []
 
 
 def _running(word: str) -> list[int]:

@@ -266,6 +266,7 @@ class Racing(Repo):
         cwd: Path | None = None,
         timeout: float = 0,
         hooked: bool = False,
+        spool: Path | None = None,
     ) -> tuple[int, bytes, str]:
         hashing = argv[0] == "hash-object" and "--stdin-paths" in argv
         if hashing:
@@ -897,6 +898,7 @@ def test_a_snapshot_reads_only_what_changed(repo: Path, git: Git) -> None:
             cwd: Path | None = None,
             timeout: float = 0,
             hooked: bool = False,
+            spool: Path | None = None,
         ) -> tuple[int, bytes, str]:
             if "--stdin-paths" in argv:
                 asked.append(given)

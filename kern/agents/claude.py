@@ -45,7 +45,8 @@ _NOT_IN_IMPLEMENT = (
     *("Bash(*/git push)", "Bash(*/git -* commit *)", "Bash(*/git -* push*)"),
     *("Bash(*{ git commit *)", "Bash(*{ git push *)", "Bash(*do git commit *)"),
 )
-# A skipped hook leaves no trace in git. Abbreviations and clustered short options count too.
+# So that the agent learns at once; git's own event log says what was really used (trace.py).
+# Abbreviations and clustered short options count too. What stands first is no message's word.
 _NOT_IN_COMMIT = (
     *(
         "Bash(git commit *--no-v*)",
@@ -55,8 +56,13 @@ _NOT_IN_COMMIT = (
         "Bash(git commit -n*)",
     ),
     *("Bash(git commit * -n)", "Bash(git commit * -n *)", "Bash(git commit * -nm*)"),
-    *("Bash(git commit -an*)", "Bash(git commit * -an*)", "Bash(git commit -qn*)"),
+    *("Bash(git commit * -an*)", "Bash(git commit -qn*)"),
     *("Bash(git commit * -qn*)", "Bash(git commit *'-n*)", 'Bash(git commit *"-n*)'),
+    *("Bash(git commit -F*)", "Bash(git commit --file*)", "Bash(git commit * -F -*)"),
+    *("Bash(git commit -a*)", "Bash(git commit --all*)", "Bash(git commit -t*)"),
+    *("Bash(git commit -C*)", "Bash(git commit -c*)", "Bash(git commit --reuse*)"),
+    *("Bash(git commit --author*)", "Bash(git commit --date*)"),
+    *("Bash(git commit --fixup*)", "Bash(git commit --squash*)"),
 )
 _RULES: dict[Role, tuple[str, ...]] = {
     Stage.RESEARCH: (*_SEALED, "--allowedTools", "WebSearch", "WebFetch"),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests import frameworks
 from tests.conftest import HERE, STRIPPED
 from tests.matrix.stories import Step, Story
 
@@ -22,6 +23,15 @@ PERSONS = {
 STAGES = ("research", "implement", "commit")
 # What a killed kern saw of a gate before the task excuses nothing later, and the note says that.
 UNSEEN = ("how it was before the task is not known to this run", "this task broke it")
+# What a framework's hook does: nothing, or it sends kern a signal and stays.
+TASK = """\
+#!/bin/sh
+[ -e "$FAKE_CLAUDE/signal" ] || exit 0
+number=$(cat "$FAKE_CLAUDE/signal")
+rm "$FAKE_CLAUDE/signal"
+kill "-$number" "$(head -n 1 .git/kern.holder)"
+sleep 300
+"""
 CONFIG = """\
 [user]
 name = t
@@ -45,7 +55,7 @@ class Place:
         bin_ = folder.parent / "bin"
         self.env = {
             **kept,
-            "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}",
+            "PATH": os.pathsep.join((str(bin_), os.environ["PATH"], frameworks.PATH)),
             "HOME": str(folder.parent / "home"),
             "GIT_CONFIG_NOSYSTEM": "1",
             "KERN_DIR": str(folder / "kern"),
@@ -72,6 +82,9 @@ class Place:
         (self.root / "own.txt").write_text("mine\n")
         if story.settings:
             (self.root / "kern.toml").write_text(story.settings)
+        task = self.fake / "task"
+        for file, text in frameworks.files(story.framework, task).items():
+            (self.root / file).write_text(text)
         self.git("init", "--quiet", "--template=")
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message=start")
@@ -84,6 +97,10 @@ class Place:
             hook.parent.mkdir()
             hook.write_text(story.hook)
             hook.chmod(0o755)
+        if story.framework:
+            task.write_text(TASK)
+            task.chmod(0o755)
+            frameworks.install(story.framework, self.root, task, self.env)
         self.script(story.agent)
 
     def _seal(self) -> None:
@@ -100,6 +117,10 @@ class Place:
 
     def script(self, agent: dict[str, list[Step]]) -> None:
         (self.fake / "script.json").write_text(json.dumps(agent))
+
+    def signal_in_hook(self, number: int) -> None:
+        """The next time that the framework's hook runs."""
+        (self.fake / "signal").write_text(str(number))
 
     # ---------------------------------------------------------------- the agent's calls
 

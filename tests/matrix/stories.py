@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from tests.frameworks import HOOKS
+
 Step = dict[str, Any]
 
 TASK = "- [ ] add a greeting\n"
@@ -49,6 +51,8 @@ class Story:
     ends: str = "- [x] add a greeting"
     spec: str = TASK
     hook: str = ""  # the repository's pre-commit
+    framework: str = ""  # whose hook it is instead
+    hooked: str = ""  # the write or call in the midst of which, in that hook, it happens as well
     settings: str = ""  # its kern.toml
     own: tuple[str, ...] = ()  # the steps that no earlier story has
 
@@ -160,5 +164,20 @@ STORIES = {
         hook=REFUSES_ALL,
         own=("CONCLUDE",),
     ),
+    "pre-commit": Story(
+        {"implement": [WORKS], "commit": [SWEEPS]},
+        "research implement commit commit",
+        commits="add a greeting",
+        framework="pre-commit",
+        hooked="commit",
+    ),
+    "lint-staged": Story(
+        {"implement": [WORKS]}, framework="lint-staged", hooked="transcript3.json"
+    ),
 }
 MAIN = ("learns", "fails once")
+
+
+def playable() -> list[str]:
+    """Those whose hook framework is installed, where they need one."""
+    return [name for name, story in STORIES.items() if HOOKS or not story.framework]

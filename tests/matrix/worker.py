@@ -121,6 +121,7 @@ class Telling:
             if stop.when == "after" or stop.kind == Kind.SCRATCH:
                 self.writes.append(stop.name)
             new = stop.step in self.story.own or (stop.step, stop.name) not in known
+            new = new or self._hooked(stop)
             here = [one for one in (*what, *(own if new else ())) if stop.happens(one)]
             if not here:
                 continue
@@ -137,14 +138,17 @@ class Telling:
 
     def _happens(self, steered: Steered, stop: Stop, what: str) -> tuple[str, list[str]]:
         place, out, err = self.place, self.folder / "out", self.folder / "err"
+        hooked = self._hooked(stop)
         what = "SIGKILL" if what == BEFORE else what
-        if stop.kind == Kind.CALL:
+        if hooked:
+            place.signal_in_hook(SIGNALS[what])
+        elif stop.kind == Kind.CALL:
             self._have_the_agent_do_it(stop, what)
         for file in (out, err):
             file.write_bytes(b"")
         code = steered.disturb(
             {
-                "what": "" if stop.kind == Kind.CALL else what,
+                "what": "" if stop.kind == Kind.CALL or hooked else what,
                 "cwd": str(place.root),
                 "out": str(out),
                 "err": str(err),
@@ -158,10 +162,13 @@ class Telling:
             problems += judging.alive(place)
         state = place.fingerprint()
         if state not in self.known:
-            self.known[state] = self._next_kerns()
+            self.known[state] = self._next_kerns(standing=not (hooked and what == "SIGKILL"))
         outcome, more = self.known[state]
         problems += more
         return BAD if problems else ON if went_on else outcome, problems
+
+    def _hooked(self, stop: Stop) -> bool:
+        return stop.when == "before" and stop.name == self.story.hooked
 
     def _have_the_agent_do_it(self, stop: Stop, what: str) -> None:
         """The agent that is called next does its work, sends kern the signal and hangs."""
@@ -175,9 +182,11 @@ class Telling:
         dying = {**played[-1], "run": run, **last}
         self.place.script({**self.story.agent, stage: [*played[:-1], dying]})
 
-    def _next_kerns(self) -> tuple[str, list[str]]:
-        """What the next kerns make of what was left, until the story is over."""
-        problems = judging.in_between(self.place)
+    def _next_kerns(self, *, standing: bool) -> tuple[str, list[str]]:
+        """What the next kerns make of what was left, until the story is over. `standing`: nobody
+        is at work on it any more.
+        """
+        problems = judging.in_between(self.place) if standing else []
         half = (self.place.root / HALF).exists()
         forgotten = self.place.forget_unsaved()
         # As if all had come to pass within a second: no time stamp tells SPEC.md from the commit.

@@ -1,0 +1,213 @@
+"""Finds what kern's children have started and ends it: politely, git's hooks before all others.
+
+psutil finds it: an agent's shell tool runs each command in a session of its own, which no signal to
+a process group reaches.
+"""
+
+import contextlib
+import ctypes
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+import psutil
+
+RESTORE_S = 5.0  # for a hook that has taken a person's edits out of the working tree
+GRACE_S = (0.3, 0.3)  # after SIGINT, after SIGTERM
+Mark = tuple[str, str]  # an environment variable that all descendants inherit
+
+
+def sweep(
+    mark: Mark, grace: tuple[float, float] = GRACE_S, spare: Collection[int] | None = None
+) -> int:
+    """End what carries the mark in its environment until nothing is found: a watchdog may start its
+    worker again. Politely at first. `spare`: where given, kern's other children are ended as well.
+    """
+    ended: set[int] = set()
+    for turn in range(20):
+        there = {*psutil.pids()}
+        left = _found(mark, spare)
+        # What began during the look may be the child of one that went before it was looked at.
+        if not left and there >= {*psutil.pids()}:
+            break
+        ended |= {process.pid for process in left}
+        if turn == 0:
+            left = _politely(left, grace)
+        for process in left:
+            _signal(process, signal.SIGKILL)
+        psutil.wait_procs(left, timeout=1)
+    return len(ended)
+
+
+def interrupt_hooks(mark: Mark, spare: Collection[int], group: int) -> None:
+    """Before a child is ended, whose process group is `group`: see `_hooks_first`."""
+    _hooks_first(_found(mark, spare), group)
+
+
+def _politely(found: Sequence[psutil.Process], grace: tuple[float, float]) -> list[psutil.Process]:
+    """SIGINT and SIGTERM; what is there all the same."""
+    _hooks_first(found)
+    for process in found:
+        # A shell's background job does not hear SIGINT: nothing is waited for.
+        _signal(process, signal.SIGTERM if _ignores(process.pid, signal.SIGINT) else signal.SIGINT)
+    left = _living(found, grace[0])
+    for process in left:
+        _signal(process, signal.SIGTERM)
+    return _living(left, grace[1])
+
+
+def _hooks_first(found: Sequence[psutil.Process], group: int = 0) -> None:
+    """Interrupt git's hooks as a terminal would, and give them time. pre-commit and its like have a
+    person's unstaged edits out of the working tree, and restore them on SIGINT alone. What started
+    them stands still meanwhile: an agent would end them its own way, or go on with their answer.
+    It is interrupted afterwards, but for the process group `group`, whose end is the caller's.
+    """
+    hooks = [process for process in found if _in_hook(process)]
+    if not hooks:
+        return
+    others = [process for process in found if process not in hooks]
+    for process in others:
+        _signal(process, signal.SIGSTOP)
+    for process in hooks:
+        _signal(process, signal.SIGINT)
+    _living(hooks, RESTORE_S)
+    for process in others:
+        with contextlib.suppress(OSError):
+            if os.getpgid(process.pid) != group:
+                _signal(process, signal.SIGINT)
+                _signal(process, signal.SIGCONT)
+
+
+def _in_hook(process: psutil.Process) -> bool:
+    """git names both to its hooks."""
+    with contextlib.suppress(psutil.Error, OSError):
+        return {"GIT_PREFIX", "GIT_INDEX_FILE"} <= {*process.environ()}
+    return False
+
+
+def _ignores(pid: int, signum: int) -> bool:
+    """As far as the system tells."""
+    with contextlib.suppress(OSError):
+        told = re.search(r"^SigIgn:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.M)
+        return told is not None and bool(int(told[1], 16) >> (signum - 1) & 1)
+    return False
+
+
+def _signal(process: psutil.Process, signum: int) -> None:
+    with contextlib.suppress(psutil.Error):
+        process.send_signal(signum)
+
+
+def _living(processes: Sequence[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Those that are there after so long; none as soon as all have ended."""
+    deadline = time.monotonic() + seconds
+    while left := [process for process in processes if _lives(process)]:
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(0.02)
+    return left
+
+
+def _lives(process: psutil.Process) -> bool:
+    """A zombie does not: kern buries its own, the parent of another may stand still."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        try:
+            process.wait(0)
+        except psutil.TimeoutExpired:
+            return bool(process.status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+# ---------------------------------------------------------------- who is meant
+
+
+def marked(mark: Mark) -> list[psutil.Process]:
+    """The live processes that carry the variable; those of other users cannot be read and do not
+    count.
+    """
+    own = os.getuid()
+    found, bare = [], []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.uids().real == own:
+                given = process.environ()
+                if given.get(mark[0]) == mark[1]:
+                    found.append(process)
+                elif not given:
+                    bare.append(process)
+    for process in bare:  # so a process looks in the middle of its exec
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(mark[0]) == mark[1]:
+                found.append(process)
+    return found
+
+
+def _found(mark: Mark, spare: Collection[int] | None) -> list[psutil.Process]:
+    """kern and its ancestors are never meant."""
+    spared = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    meant = marked(mark)
+    if spare is not None:
+        meant += _families(lambda pid: pid not in spare)
+        spared |= {process.pid for process in _families(lambda pid: pid in spare) if spare}
+    found = {process.pid: process for process in meant}
+    return [process for pid, process in found.items() if pid not in spared]
+
+
+def children() -> set[int]:
+    return {child.pid for child in psutil.Process().children()}
+
+
+def _families(meant: Callable[[int], bool]) -> list[psutil.Process]:
+    """The children of kern that are meant, with all that hangs below them. After a run what was
+    not there before is an orphan of the run's child, adopted.
+    """
+    return [
+        process
+        for child in psutil.Process().children()
+        if meant(child.pid)
+        for process in (child, *below(child.pid))
+    ]
+
+
+def below(pid: int) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.Error):
+        return [*psutil.Process(pid).children(recursive=True)]
+    return []
+
+
+def kill(processes: Sequence[psutil.Process]) -> None:
+    for process in processes:
+        _signal(process, signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """On Linux, what a child leaves behind becomes a child of kern instead of init's."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+# ---------------------------------------------------------------- another kern
+
+
+def holds(pid: int, file: Path) -> bool:
+    """Whether the process lives and has the file open: a pid may be another process's by now."""
+    return _holder(pid, file) is not None
+
+
+def interrupt(pid: int, file: Path) -> None:
+    """SIGINT to the process, if it has the file open."""
+    if process := _holder(pid, file):
+        _signal(process, signal.SIGINT)
+
+
+def _holder(pid: int, file: Path) -> psutil.Process | None:
+    with contextlib.suppress(psutil.Error, OSError):
+        process = psutil.Process(pid)
+        if any(one.path == str(file) for one in process.open_files()):
+            return process
+    return None
