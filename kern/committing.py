@@ -191,13 +191,16 @@ class Committer:
 
     def _check(self, at: Situation, task: Task, change: tuple[str, str], skipped: str = "") -> Try:
         """HEAD's new commit is the task's, or it is taken back."""
+        strayed = self._take_strays_back(at)
         now = self.repo.head()
         if now.branch != at.head.branch:
+            if not history.switched_by(self.repo, "stage 3"):  # a person did: HEAD is theirs
+                raise _switched(at.head, now)
             history.switch_back(self.repo, at.head)
             self.sink(Warned(f"stage 3 switched to {now.name}: switched back"))
             return Try(Tried.SPOILT, "it switched to another branch")
         if now.commit == at.head.commit:
-            return Try(Tried.NOTHING, NOTHING)
+            return Try(Tried.SPOILT, strayed) if strayed else Try(Tried.NOTHING, NOTHING)
         commits = history.since(self.repo, at.head.commit, now.commit)
         marked = history.marked(self.repo, "stage 3")
         if commits is None and history.moved_by(self.repo, now, at.head.commit, "stage 3"):
@@ -211,6 +214,15 @@ class Committer:
         if len(commits) == 1 and not skipped:
             why = self.witness.objection(commits[0], task.key, *change)
         return self._take_back(at, now, why) if why else Try(Tried.COMMITTED)
+
+    def _take_strays_back(self, at: Situation) -> str:
+        """What it committed elsewhere, if anything, in words."""
+        told = ""
+        for stray in history.strays(self.repo, self._mark, at.head):
+            history.take_back(self.repo, stray)
+            told = f"it committed on {stray.name}"
+            self.sink(Warned(f"stage 3's commit taken back: {told}"))
+        return told
 
     def _take_back(self, at: Situation, now: Head, why: str) -> Try:
         history.move_head(self.repo, at.head.commit, now.commit, "not the task's commit")
@@ -239,6 +251,8 @@ class Committer:
         if code == 1 and self.repo.hooks(*HOOKS, "prepare-commit-msg"):
             last = plain.line(" ".join(told.splitlines()[-3:]) or "no output", 160)
             return f"a commit hook refused: {last}"
+        if (now := self.repo.head()).branch != at.head.branch:
+            raise _switched(at.head, now)
         raise _unable(told)
 
 
@@ -256,6 +270,14 @@ def _judged(tried: Try, text: str, git: trace.Account) -> Try:
         why = f"the {git.refused} hook refused it"
         return replace(tried, what=what, why=why, refused=git.refused)
     return tried
+
+
+def _switched(before: Head, now: Head) -> KernError:
+    back = f"switch {before.branch}" if before.branch else f"checkout --detach {before.commit[:7]}"
+    return KernError(
+        f"the branch was switched during stage 3: {before.name} to {now.name}",
+        hint=f"git {back}, then run kern again: it resumes",
+    )
 
 
 def _unable(told: str) -> KernError:
