@@ -1,20 +1,23 @@
 """Stage 3 and its witness: a commit that holds exactly the task's change, or none."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kern import edit, history, index, plain, process, trace
+from kern import history, index, plain, process, trace
 from kern.briefs import Briefs
-from kern.documents import LEARNINGS, SPEC, Documents, encode
+from kern.custody import Custody
 from kern.errors import Asked, KernError, LimitReached, TransientFault
 from kern.events import Sink, Warned
 from kern.keeper import some
-from kern.observe import Situation, StageFile, day, lesson, rejects, said, trees
+from kern.observe import Situation, lesson, rejects, said
 from kern.pipeline import Stage, Then, Tried, after
 from kern.repo import Entry, Head, Repo
 from kern.spec import Task
+from kern.stagefile import StageFile, day, trees
 from kern.stages import Caller, Said
+from kern.tick import Tick
 from kern.witness import Witness, trailer
 
 HOOKS = ("pre-commit", "commit-msg")
@@ -37,7 +40,8 @@ class Committer:
         self,
         repo: Repo,
         witness: Witness,
-        papers: Documents,
+        tick: Tick,
+        custody: Custody,
         briefs: Briefs,
         caller: Caller,
         sink: Sink,
@@ -45,7 +49,8 @@ class Committer:
     ) -> None:
         self.repo = repo
         self.witness = witness
-        self.papers = papers
+        self.tick = tick
+        self.custody = custody
         self.briefs = briefs
         self.caller = caller
         self.sink = sink
@@ -64,9 +69,27 @@ class Committer:
         if conflicts:
             return overlap(at, conflicts)
         there_already = merged == self.repo.text("rev-parse", f"{at.head.commit}^{{tree}}")
-        whole = self._with_papers(merged, task, lesson(second), day(second))
+        with self._at_work(task, lesson(second), day(second)) as papers:
+            whole = index.tree_with(self.repo, merged, papers)
+            return self._commit(at, task, whole, second, ask=not there_already)
+
+    @contextlib.contextmanager
+    def _at_work(
+        self, task: Task, learned: str, date: str, *, proved: bool = True
+    ) -> Iterator[dict[str, Entry | None]]:
+        """The two files as they are to be committed, while agent and hooks are at work."""
+        with (
+            self.tick.early(task.key, self.caller.run, learned, date, proved=proved) as papers,
+            self.custody.while_hooks_run(),
+        ):
+            yield papers
+
+    def _commit(
+        self, at: Situation, task: Task, whole: str, second: StageFile, *, ask: bool
+    ) -> str:
+        """The agent first; kern where that tried and there is nothing left to decide."""
         tries: list[Try] = []
-        then = Then.COMMIT if there_already else after(())
+        then = after(()) if ask else Then.COMMIT
         while then is Then.ASK:
             tries.append(self._ask(at, task, whole, second, tries[-1].why if tries else ""))
             then = after([one.what for one in tries])
@@ -82,7 +105,7 @@ class Committer:
             case Then.FAIL:
                 return self._nothing(at, whole, tries)
             case _:
-                return self._commit_self(at, task, whole, (start, tree), task.text)
+                return self._commit_self(at, task, whole, trees(second), task.text)
 
     def _nothing(self, at: Situation, whole: str, tries: Sequence[Try]) -> str:
         """Why stage 3 has no commit: its own words, unless git could not make one at all."""
@@ -110,37 +133,9 @@ class Committer:
         Why a hook did not let it; empty where HEAD has it.
         """
         tree = self.repo.text("rev-parse", f"{at.head.commit}^{{tree}}")
-        whole = self._with_papers(tree, task, learned, date, proved=False)
-        return self._commit_self(at, task, whole, (tree, tree), f"Conclude: {task.text}")
-
-    def _with_papers(
-        self, merged: str, task: Task, learned: str, date: str, *, proved: bool = True
-    ) -> str:
-        """The tree to commit: SPEC.md with `[x]` and LEARNINGS.md, both from the disk as they are
-        now.
-        """
-        papers: dict[str, Entry | None] = {}
-        ignored = self.repo.ignored(SPEC, LEARNINGS)
-        if SPEC not in ignored:
-            text, parsed = self.papers.spec()
-            fresh = parsed.find(task.key)
-            if fresh is None:
-                raise KernError(
-                    f"the task is no longer in {SPEC}: {task.text}", hint="run kern again"
-                )
-            papers[SPEC] = self._entry(SPEC, edit.tick(text, parsed, fresh, proved=proved))
-        if LEARNINGS not in ignored:
-            text = self.papers.read(LEARNINGS) or ""
-            if learned:
-                text = edit.add_learning(text, date, task.text, learned)
-            if text:
-                papers[LEARNINGS] = self._entry(LEARNINGS, text)
-        return index.tree_with(self.repo, merged, papers)
-
-    def _entry(self, name: str, text: str) -> Entry:
-        known = self.repo.entries(self.repo.head().commit).get(name)
-        mode = known.mode if known and known.mode != "120000" else "100644"
-        return Entry(mode, self.repo.blob(encode(text), path=name))
+        with self._at_work(task, learned, date, proved=False) as papers:
+            whole = index.tree_with(self.repo, tree, papers)
+            return self._commit_self(at, task, whole, (tree, tree), f"Conclude: {task.text}")
 
     def _ask(
         self, at: Situation, task: Task, whole: str, second: StageFile, taken_back: str

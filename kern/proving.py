@@ -17,7 +17,7 @@ from kern.errors import TransientFault, UsageError
 from kern.events import GateEnded, GateStarted, Sink, Traced
 from kern.gates import Gates
 from kern.keeper import Keeper, some
-from kern.observe import Situation, StageFile, said, trees
+from kern.observe import Situation, said
 from kern.pipeline import Aide, Saved, Stage, Tier, due
 from kern.proof import Result
 from kern.refs import StartRef
@@ -25,6 +25,7 @@ from kern.repo import Change, Entry, Head, Repo
 from kern.settling import opened, put_back
 from kern.snapshot import Snapshots
 from kern.spec import Key, Task
+from kern.stagefile import StageFile, trees
 from kern.stages import Caller
 from kern.witness import Witness
 

@@ -6,12 +6,13 @@ from kern import edit, history, reconcile, refs, workspace
 from kern.documents import Documents
 from kern.errors import KernError
 from kern.keeper import Keeper, some
-from kern.observe import Situation, load, named
+from kern.observe import Situation
 from kern.pipeline import Stage
 from kern.repo import Repo
 from kern.settling import drop_start, sweep
 from kern.snapshot import Snapshots
 from kern.spec import Marker
+from kern.stagefile import load, named
 from kern.workspace import Scope
 
 
@@ -32,6 +33,11 @@ class Recovery:
 
     def undo_commit(self, at: Situation) -> None:
         """Row b: stage 3 committed what is not the task's, and kern died before the check."""
+        if at.early and at.early.strays:
+            for stray in at.early.strays:
+                history.take_back(self.repo, stray)
+                self.keeper.warn(f"stage 3's commit taken back: it committed on {stray.name}")
+            return
         tip = history.commit(self.repo, at.head.commit)
         rewritten = history.since(self.repo, at.base, tip.sha) is None
         onto = at.base if rewritten else tip.parents[0]
