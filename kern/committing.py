@@ -1,22 +1,25 @@
 """Stage 3 and its witness: a commit that holds exactly the task's change, or none."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kern import edit, gitfault, history, ignoring, index, plain, process, trace
+from kern import gitfault, history, index, plain, process, trace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
-from kern.documents import LEARNINGS, SPEC, Documents, encode
+from kern.custody import Custody
 from kern.errors import Asked, KernError, LimitReached, TransientFault
 from kern.events import Sink, Warned
 from kern.keeper import Keeper
-from kern.observe import Situation, StageFile, day, lesson, rejects, said, trees
+from kern.observe import Situation, lesson, rejects, said
 from kern.pipeline import Stage, Then, Tried, after
 from kern.plain import some
 from kern.repo import Entry, Head, Repo
 from kern.spec import Task
+from kern.stagefile import StageFile, day, trees
 from kern.stages import Caller, Said
+from kern.tick import Tick
 from kern.witness import Witness, trailer
 
 HOOKS = ("pre-commit", "commit-msg")
@@ -40,7 +43,8 @@ class Committer:
         self,
         repo: Repo,
         witness: Witness,
-        papers: Documents,
+        tick: Tick,
+        custody: Custody,
         keeper: Keeper,
         briefs: Briefs,
         caller: Caller,
@@ -49,7 +53,8 @@ class Committer:
     ) -> None:
         self.repo = repo
         self.witness = witness
-        self.papers = papers
+        self.tick = tick
+        self.custody = custody
         self.keeper = keeper
         self.briefs = briefs
         self.caller = caller
@@ -71,14 +76,39 @@ class Committer:
         if conflicts:
             return overlap(at, conflicts)
         there_already = merged == self.repo.text("rev-parse", f"{at.head.commit}^{{tree}}")
+        with self._at_work(task, lesson(second), day(second)) as papers:
 
-        def make() -> Sequence[str]:
-            merged, _ = self.witness.expected(start, tree, at.head.commit)
-            return self._with_papers(merged, task, lesson(second), day(second)), merged
+            def make() -> Sequence[str]:
+                merged, _ = self.witness.expected(start, tree, at.head.commit)
+                return index.tree_with(self.repo, merged, papers), merged
 
-        whole, _ = self.keeper.hold(at.start, make) if at.start else make()
+            whole, _ = self.keeper.hold(at.start, make) if at.start else make()
+            return self._commit(at, task, whole, second, fixed, ask=not there_already)
+
+    @contextlib.contextmanager
+    def _at_work(
+        self, task: Task, learned: str, date: str, *, proved: bool = True
+    ) -> Iterator[dict[str, Entry | None]]:
+        """The two files as they are to be committed, while agent and hooks are at work."""
+        with (
+            self.tick.early(task.key, self.caller.run, learned, date, proved=proved) as papers,
+            self.custody.while_hooks_run(),
+        ):
+            yield papers
+
+    def _commit(
+        self,
+        at: Situation,
+        task: Task,
+        whole: str,
+        second: StageFile,
+        fixed: Callable[[], bool],
+        *,
+        ask: bool,
+    ) -> str:
+        """The agent first; kern where that tried and there is nothing left to decide."""
         tries: list[Try] = []
-        then = Then.COMMIT if there_already else after(())
+        then = after(()) if ask else Then.COMMIT
         while then is Then.ASK:
             tries.append(self._ask(at, task, whole, second, tries[-1].why if tries else ""))
             then = after([one.what for one in tries])
@@ -95,7 +125,7 @@ class Committer:
                 return self._nothing(at, whole, tries)
             case _ if tries and tries[-1].what is Tried.REFUSED and fixed():
                 return ""
-        own = self._commit_self(at, task, whole, (start, tree), task.text)
+        own = self._commit_self(at, task, whole, trees(second), task.text)
         if own.what is Tried.REWORD:
             raise KernError(
                 f"{own.why}: no message for this commit passes it",
@@ -130,37 +160,9 @@ class Committer:
         Why a hook did not let it; empty where HEAD has it.
         """
         tree = self.repo.text("rev-parse", f"{at.head.commit}^{{tree}}")
-        whole = self._with_papers(tree, task, learned, date, proved=False)
-        return self._commit_self(at, task, whole, (tree, tree), f"Conclude: {task.text}").why
-
-    def _with_papers(
-        self, merged: str, task: Task, learned: str, date: str, *, proved: bool = True
-    ) -> str:
-        """The tree to commit: SPEC.md with `[x]` and LEARNINGS.md, both from the disk as they are
-        now.
-        """
-        papers: dict[str, Entry | None] = {}
-        ignored = ignoring.ignored(self.repo, SPEC, LEARNINGS)
-        if SPEC not in ignored:
-            text, parsed = self.papers.spec()
-            fresh = parsed.find(task.key)
-            if fresh is None:
-                raise KernError(
-                    f"the task is no longer in {SPEC}: {task.text}", hint="run kern again"
-                )
-            papers[SPEC] = self._entry(SPEC, edit.tick(text, parsed, fresh, proved=proved))
-        if LEARNINGS not in ignored:
-            text = self.papers.read(LEARNINGS) or ""
-            if learned:
-                text = edit.add_learning(text, date, task.text, learned)
-            if text:
-                papers[LEARNINGS] = self._entry(LEARNINGS, text)
-        return index.tree_with(self.repo, merged, papers)
-
-    def _entry(self, name: str, text: str) -> Entry:
-        known = self.repo.entries(self.repo.head().commit).get(name)
-        mode = known.mode if known and known.mode != "120000" else "100644"
-        return Entry(mode, self.repo.blob(encode(text), path=name))
+        with self._at_work(task, learned, date, proved=False) as papers:
+            whole = index.tree_with(self.repo, tree, papers)
+            return self._commit_self(at, task, whole, (tree, tree), f"Conclude: {task.text}").why
 
     def _ask(
         self, at: Situation, task: Task, whole: str, second: StageFile, taken_back: str
@@ -213,13 +215,16 @@ class Committer:
 
     def _check(self, at: Situation, task: Task, change: tuple[str, str], misused: str = "") -> Try:
         """HEAD's new commit is the task's, or it is taken back."""
+        strayed = self._take_strays_back(at)
         now = self.repo.head()
         if now.branch != at.head.branch:
+            if not history.switched_by(self.repo, "stage 3"):  # a person did: HEAD is theirs
+                raise _switched(at.head, now)
             history.switch_back(self.repo, at.head)
             self.sink(Warned(f"stage 3 switched to {now.name}: switched back"))
             return Try(Tried.SPOILT, "it switched to another branch")
         if now.commit == at.head.commit:
-            return Try(Tried.NOTHING, NOTHING)
+            return Try(Tried.SPOILT, strayed) if strayed else Try(Tried.NOTHING, NOTHING)
         commits = history.since(self.repo, at.head.commit, now.commit)
         marked = history.marked(self.repo, "stage 3")
         if commits is None and history.moved_by(self.repo, now, at.head.commit, "stage 3"):
@@ -233,6 +238,15 @@ class Committer:
         if len(commits) == 1 and not misused:
             why = self.witness.objection(commits[0], task.key, *change)
         return self._take_back(at, now, why) if why else Try(Tried.COMMITTED)
+
+    def _take_strays_back(self, at: Situation) -> str:
+        """What it committed elsewhere, if anything, in words."""
+        told = ""
+        for stray in history.strays(self.repo, self._mark, at.head):
+            history.take_back(self.repo, stray)
+            told = f"it committed on {stray.name}"
+            self.sink(Warned(f"stage 3's commit taken back: {told}"))
+        return told
 
     def _take_back(self, at: Situation, now: Head, why: str) -> Try:
         history.move_head(self.repo, at.head.commit, now.commit, "not the task's commit")
@@ -266,6 +280,8 @@ class Committer:
         if code == 1 and refused:
             last = plain.line(" ".join(told.splitlines()[-3:]) or "no output", 160)
             return Try(_by(refused), f"the {refused} hook refused: {last}", refused=refused)
+        if (now := self.repo.head()).branch != at.head.branch:
+            raise _switched(at.head, now)
         raise _unable(told)
 
     def _traced(self) -> Path:
@@ -293,6 +309,14 @@ def _judged(tried: Try, reply: Reply, git: trace.Account) -> Try:
 
 def _by(hook: str) -> Tried:
     return Tried.REFUSED if hook == "pre-commit" else Tried.REWORD
+
+
+def _switched(before: Head, now: Head) -> KernError:
+    back = f"switch {before.branch}" if before.branch else f"checkout --detach {before.commit[:7]}"
+    return KernError(
+        f"the branch was switched during stage 3: {before.name} to {now.name}",
+        hint=f"git {back}, then run kern again: it resumes",
+    )
 
 
 def _unable(told: str) -> KernError:

@@ -32,7 +32,8 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
     templates = bundle.templates(repo.root)
     scope = workspace.scope(repo.root, repo.head().name, create=False)
     at = Observer(repo, scope, papers, Snapshots(repo)).look(reading=True)
-    task = at.task if at.facts.active else choice.select(parsed)
+    parsed = at.meant(*papers.spec())
+    task = choice.select(parsed)
     lines = [f"{repo.root}, branch {repo.head().name}", f"stage files: {scope.folder}", ""]
     if busy := operations.under_way(repo):
         lines.append(f"a run would refuse to start: {busy}")

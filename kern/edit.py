@@ -39,6 +39,18 @@ def reopen(text: str, spec: Spec, task: Task) -> str:
     return mark_all(text, [(one, Marker.PENDING) for one in again])
 
 
+def untick(text: str, spec: Spec, task: Task, count: int) -> str:
+    """What ticking marked, `count` tasks from this one upwards, goes back where it still stands:
+    the task is in progress, those above it are pending.
+    """
+    chain = [task]
+    while len(chain) < count and chain[-1].parent is not None:
+        chain.append(spec.tasks[chain[-1].parent])
+    back = {task.line: Marker.ACTIVE}
+    done = [one for one in chain if one.marker is Marker.DONE]
+    return mark_all(text, [(one, back.get(one.line, Marker.PENDING)) for one in done])
+
+
 def ticked(spec: Spec, task: Task, *, proved: bool = True) -> list[Task]:
     """The task, and every ancestor that is done with it. What is not `proved` ends below those that
     have checks of their own.
@@ -157,16 +169,25 @@ _HEADING = re.compile(r"^## (.+?)\r?$", re.M)
 
 
 def add_learning(text: str, date: str, topic: str, body: str) -> str:
-    """Append `## <date> - <topic>` and its body to LEARNINGS.md; an entry that is there is left
-    alone.
-    """
+    """Append an entry to LEARNINGS.md; one that is there is left alone."""
+    return text + learning(text, date, topic, body)
+
+
+def learning(text: str, date: str, topic: str, body: str) -> str:
+    """What is to be appended for `## <date> - <topic>` and its body: nothing if it is there."""
     newline = "\r\n" if "\r\n" in text else "\n"
     heading = f"## {date} - {plain.line(topic, 120)}"
     entry = f"{heading}\n\n{_shield(plain.block(body).strip())}\n".replace("\n", newline)
     if entry.strip() in learnings(text):
-        return text
+        return ""
     gap = "" if not text else newline if text.endswith("\n") else newline * 2
-    return text + gap + entry
+    return gap + entry
+
+
+def unlearn(text: str, added: str) -> str:
+    """What was appended goes, wherever it stands by now; where it was edited it stays."""
+    at = text.rfind(added)
+    return text if at < 0 else text[:at] + text[at + len(added) :]
 
 
 def _shield(body: str) -> str:

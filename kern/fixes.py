@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 
 from kern import index, workspace
 from kern.keeper import Keeper
-from kern.observe import Situation, trees
+from kern.observe import Situation
 from kern.pipeline import Stage
 from kern.plain import some
 from kern.repo import Change, Repo
 from kern.snapshot import Snapshots
+from kern.stagefile import noted, trees
 from kern.workspace import Scope
 
 MOST = 2  # times in one attempt
@@ -39,14 +40,15 @@ def watch(
 
     def take_in() -> bool:
         hooks = repo.changed(before, snapshots.take(start)) if before else {}
-        times = second["kern"].get("fixed")
+        fresh = workspace.load(scope, Stage.IMPLEMENT)  # with the record of what stands early
+        times = noted(fresh).get("fixed")
         times = times if isinstance(times, int) else 0
-        if not sound(repo.changed(start, tree), hooks, times):
+        if fresh is None or not sound(repo.changed(start, tree), hooks, times):
             return False
         fixed = index.tree_with(repo, tree, {path: new for path, (_, new) in hooks.items()})
-        kern = {name: value for name, value in second["kern"].items() if name not in VERDICT}
+        kern = {name: value for name, value in noted(fresh).items() if name not in VERDICT}
         kern |= {"tree": fixed, "fixed": times + 1}
-        workspace.save(scope, Stage.IMPLEMENT, {**second, "kern": kern})
+        workspace.save(scope, Stage.IMPLEMENT, {**fresh, "kern": kern})
         keeper.warn(
             f"a commit hook changed {some(sorted(hooks))}: now part of the task's change; the "
             "gates run again"

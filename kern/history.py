@@ -21,6 +21,19 @@ class Commit:
     seconds: int  # when it was committed, since the epoch
 
 
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """What a stage 3 committed where it was not at work."""
+
+    ref: str  # a branch; HEAD where that is detached
+    tip: str
+    before: str  # the commit that stood there
+
+    @property
+    def name(self) -> str:
+        return self.ref.removeprefix("refs/heads/") if self.ref != "HEAD" else "a detached HEAD"
+
+
 def subjects(repo: Repo, count: int) -> list[str]:
     """The newest commits as `<short hash> <subject>`, oldest first."""
     out = _text(repo, f"-{count}", "--format=%h %s", "--reverse", repo.head().commit)
@@ -85,12 +98,7 @@ def moved_by(repo: Repo, head: Head, base: str, word: str) -> bool:
     """Whether every move of the branch since it stood at `base` was one of kern's agents', or
     kern's own: commits, amends, resets, merges. A branch's own reflog leaves out switches.
     """
-    ref = f"refs/heads/{head.branch}" if head.branch else "HEAD"
-    code, out, _ = _git_log(repo, "--walk-reflogs", "-200", "--format=%H%x00%gs", ref)
-    if code:
-        return False
-    for row in out.decode("utf-8", "replace").splitlines():
-        sha, _, said = row.partition("\0")
+    for sha, said in _moves(repo, f"refs/heads/{head.branch}" if head.branch else "HEAD"):
         if sha == base:
             return True
         if not re.match(rf"kern(?: [0-9a-f]+ {word}\b|: )", said):
@@ -102,12 +110,54 @@ def marked(repo: Repo, word: str) -> frozenset[str]:
     """The commits to which HEAD's reflog says kern's agents moved it: lines `kern <run>
     <word>`.
     """
-    code, out, _ = _git_log(repo, "--walk-reflogs", "-50", "--format=%H%x00%gs", "HEAD")
-    if code:
-        return frozenset()
     pattern = re.compile(rf"kern [0-9a-f]+ {word}\b")
+    return frozenset(sha for sha, said in _moves(repo, "HEAD")[:50] if pattern.match(said))
+
+
+def switched_by(repo: Repo, word: str) -> bool:
+    """Whether one of kern's agents was the last to have HEAD name another branch, or none."""
+    for _, said in _moves(repo, "HEAD"):
+        if re.fullmatch(rf"kern [0-9a-f]+ {word}", said):  # a commit has its subject behind it
+            return True
+        if not re.match(rf"kern(?: [0-9a-f]+ {word}\b|: )", said):
+            return False
+    return False
+
+
+def strays(repo: Repo, mark: str, at: Head) -> list[Stray]:
+    """What a stage 3 with the mark, at work `at` that HEAD, committed elsewhere: HEAD was switched
+    under it. What a person built upon is theirs.
+    """
+    made = f"{mark}: "
+    ours = {sha for sha, said in _moves(repo, "HEAD") if said.startswith(made)}
+    if not ours:
+        return []
+    out = repo.text("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads")
+    rows = (line.partition(" ") for line in out.splitlines())
+    places = [(ref, tip) for tip, _, ref in rows if ref != f"refs/heads/{at.branch}"]
+    now = repo.head()
+    places += [] if now.branch else [("HEAD", now.commit)]
+    found = []
+    for ref, tip in places:
+        moves = _moves(repo, ref) if tip in ours else []
+        before = next((sha for sha, said in moves if not said.startswith(made)), "")
+        # On a detached HEAD it may be just where it was at work.
+        if before not in ("", tip, at.commit if ref == "HEAD" and not at.branch else ""):
+            found.append(Stray(ref, tip, before))
+    return found
+
+
+def take_back(repo: Repo, stray: Stray) -> None:
+    """Compare and swap of that branch; no file is touched."""
+    why = "kern: not the task's commit"
+    repo.git("update-ref", "--no-deref", "-m", why, stray.ref, stray.before, stray.tip)
+
+
+def _moves(repo: Repo, ref: str) -> list[tuple[str, str]]:
+    """The reflog's lines, the newest first: the commit and what is said of the move."""
+    code, out, _ = _git_log(repo, "--walk-reflogs", "-200", "--format=%H%x00%gs", ref)
     rows = (row.partition("\0") for row in out.decode("utf-8", "replace").splitlines())
-    return frozenset(sha for sha, _, said in rows if pattern.match(said))
+    return [] if code else [(sha, said) for sha, _, said in rows]
 
 
 def identity(repo: Repo) -> tuple[str, ...]:

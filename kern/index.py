@@ -98,8 +98,11 @@ def reset(repo: Repo, tree: str) -> None:
 
 
 def read_into(repo: Repo, tree: str, env: Mapping[str, str]) -> None:
-    """Fill a private index from a tree; what is known of unchanged files stays known."""
+    """Fill a private index from a tree. What is known of unchanged files stays known, and the
+    others are looked at: a hook that asks what differs on the disk must not be told of these.
+    """
     repo.git("read-tree", "-i", "-m", tree, env=env)
+    repo.run("update-index", "-q", "--refresh", env=env)
 
 
 def record(

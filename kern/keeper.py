@@ -6,7 +6,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from kern import gitfault, guard, history, index, mentions, operations, plain, process, refs
+from kern import (
+    gitfault,
+    guard,
+    history,
+    index,
+    mentions,
+    objects,
+    operations,
+    plain,
+    process,
+    refs,
+)
 from kern.errors import KernError
 from kern.events import Sink, Traced, Warned
 from kern.gitfault import GitFailed
@@ -57,7 +68,7 @@ class Keeper:
             if self.repo.losses > losses:
                 self.snapshots.rewrite(tree)
             ref = refs.keep(self.repo, refs.slug(key), name, tree, message, parent)
-            lacking = refs.lost(self.repo, parent, f"refs/{ref}")
+            lacking = objects.lost(self.repo, parent, f"refs/{ref}")
             if lacking:
                 refs.drop_broken(self.repo, f"refs/{ref}")
             return ref, lacking
@@ -77,7 +88,7 @@ class Keeper:
             self.guard.store(own)
             staged = index.tree(self.repo)
             start = refs.write_start(self.repo, head, tree, staged, own, key, attempt)
-            if lacking := refs.lost(self.repo, head.commit, start.commit):
+            if lacking := objects.lost(self.repo, head.commit, start.commit):
                 refs.delete(self.repo, start.ref)  # stage 2 has not begun
             return start, lacking
 
@@ -93,7 +104,7 @@ class Keeper:
             if self.repo.losses > losses:
                 self.snapshots.rewrite(trees[0])
             start = refs.hold(self.repo, start, *trees)
-            return trees, refs.lost(self.repo, start.base, start.commit)
+            return trees, objects.lost(self.repo, start.base, start.commit)
 
         return self._whole(write)
 
@@ -135,7 +146,7 @@ class Keeper:
 
     def name_strangers(self, head: Head, before: str) -> None:
         """Where an agent could not have written, a person did."""
-        if refs.missing(self.repo, head.commit, before):  # no ref named it all the time
+        if objects.missing(self.repo, head.commit, before):  # no ref named it all the time
             self.repo.write_anew()
             self.snapshots.rewrite(before)
         if changed := sorted(self.repo.changed(before, self.snapshots.take(before))):
@@ -187,7 +198,7 @@ class Keeper:
         }
         unknown = set(todo) & self.repo.changed(known, now).keys()
         for ref, when in refs.kept(self.repo, refs.slug(key)) if unknown else ():
-            if when and not refs.lacks(self.repo, base, ref):  # else nothing can be had from it
+            if when and not objects.lacks(self.repo, base, ref):  # else nothing can be had from it
                 unknown &= self.repo.changed(f"{ref}^{{tree}}", now).keys()
         if unknown:
             ref = self.keep(key, name, now, base)

@@ -2,34 +2,45 @@
 nothing.
 """
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kern import (
     answer,
+    edit,
     experiment,
     filters,
     guard,
     history,
+    objects,
     questions,
     refs,
+    spec,
+    stagefile,
     staging,
-    workspace,
 )
 from kern.documents import SPEC, Documents
-from kern.errors import KernError
-from kern.history import Commit
-from kern.pipeline import ATTEMPTS, Facts, Held, Research, Saved, Stage, Start, Tier, due
+from kern.history import Commit, Stray
+from kern.pipeline import ATTEMPTS, Facts, Held, Research, Stage, Start, Tier, due
 from kern.refs import StartRef
 from kern.repo import Change, Head, Repo
 from kern.snapshot import Snapshots
 from kern.spec import Key, Kind, Marker, Spec, Task
-from kern.witness import Witness
+from kern.stagefile import Record, StageFile, load, named, noted, trees
+from kern.witness import Witness, ticked
 from kern.workspace import Scope
 
-StageFile = Mapping[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class Early:
+    """What a stage 3 wrote for a commit that did not come, and what it committed elsewhere."""
+
+    scope: Scope
+    key: Key
+    made: Record
+    strays: tuple[Stray, ...]
+    stands: bool  # in the files of this branch
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,15 @@ class Situation:
     files: Mapping[Stage, StageFile]
     base: str
     done: Commit | None  # the commit that ticks the task
+    early: Early | None
+
+    def meant(self, text: str, parsed: Spec) -> Spec:
+        """SPEC.md as a person means it: what stage 3 has ticked early is still in progress."""
+        task = parsed.find(self.early.key) if self.early else None
+        if self.early is None or task is None or not self.facts.early or self.facts.done:
+            return parsed
+        before = spec.parse(edit.untick(text, parsed, task, self.early.made.ticked))
+        return replace(before, finished=parsed.finished)
 
 
 class Observer:
@@ -75,19 +95,22 @@ class Observer:
         if start and start.guard:
             self.snapshots.know(start.tree, guard.hiding(self.repo, f"{start.guard}^{{tree}}"))
         active = parsed.active[0] if parsed.active else None
-        key = active.key if active else start.task if start else None
+        early = self._early(head, parsed, start, reading=reading)
+        away = early is not None and early.scope != self.scope
+        key = active.key if active else start.task if start else early.key if early else None
         task = parsed.find(key) if key else None
         ours = start if start and start.task == key else None
         attempt = active.attempts + 1 if active else start.attempt if start else 1
         files = self._files(key, attempt, ours) if key else {}
         second = files.get(Stage.IMPLEMENT)
-        base = _base(second) if second else ours.base if ours else ""
-        base = base or str(_kern(files.get(Stage.RESEARCH)).get("base") or "")
+        base = stagefile.base(second) if second else ours.base if ours else ""
+        base = base or str(noted(files.get(Stage.RESEARCH)).get("base") or "")
         commits = self._since(base, head)
         done = self._done(commits, key) if key and base else self._done_at_tip(head, active)
         facts = Facts(
             active=active is not None,
-            elsewhere=bool(other) and active is not None and Stage.RESEARCH not in files,
+            elsewhere=Stage.RESEARCH not in files and (away if active is None else bool(other)),
+            early=early is not None and early.stands,
             start=_start(start, key, attempt),
             held=Held.GONE
             if task is None
@@ -97,21 +120,22 @@ class Observer:
             done=done is not None,
             research=_research(files.get(Stage.RESEARCH), task),
             noted=bool(task and task.of(Kind.RESEARCH)),
-            saved=_saved(second),
+            saved=stagefile.outcome(second),
             own=second is not None and self.own(second),
             rejected=rejects(said(files.get(Stage.COMMIT))),
             at_base=not base or base == head.commit,
             attempts=task.spent(ATTEMPTS) if task else 0,
+            bad_tip=early is not None and bool(early.strays),
             subtask=bool(task and task.parent is not None),
             experiment=bool(task and experiment.is_one(task.text)),
         )
-        if commits and key and not reading:
+        if commits and key and not (reading or facts.bad_tip):
             tip = commits[-1]
             # What concludes an experiment changes nothing but the two documents.
             none = (tip.tree, tip.tree) if due(facts) is Tier.CONCLUDE else None
             change = none or (trees(second) if second else None)
             facts = replace(facts, bad_tip=self._bad(head, tip, key, base, change, ours))
-        return Situation(facts, head, key, task, attempt, start, other, files, base, done)
+        return Situation(facts, head, key, task, attempt, start, other, files, base, done, early)
 
     def _starts(self, head: Head, parsed: Spec) -> tuple[StartRef | None, str]:
         """The start ref of this branch; and where one of the `[~]` task stands, if elsewhere."""
@@ -131,6 +155,29 @@ class Observer:
         other = next((branch for branch, start in away if start.task in active), "")
         return here, other if not (here and here.task in active) else ""
 
+    def _early(
+        self, head: Head, parsed: Spec, start: StartRef | None, *, reading: bool
+    ) -> Early | None:
+        """On this branch, or on another from which HEAD was switched meanwhile."""
+        for branch, begun in [(head.name, start)] if start else refs.starts(self.repo):
+            assert begun is not None
+            scope = self.scope if start else replace(self.scope, branch=branch)
+            key = begun.task
+            made = stagefile.record(load(scope, Stage.IMPLEMENT), key)
+            if made is None:
+                continue
+            strays: Sequence[Stray] = ()
+            if not reading:
+                was = head.branch if start else "" if branch.startswith("HEAD-") else branch
+                mark = f"kern {made.run} stage 3"
+                strays = history.strays(self.repo, mark, Head(begun.base, was))
+            task = parsed.find(key)
+            done = task is not None and task.marker is Marker.DONE
+            carried = done and not ticked(self.repo.content(head.commit, SPEC) or b"", key)
+            if start or carried or strays:
+                return Early(scope, key, made, tuple(strays), bool(start) or carried)
+        return None
+
     def _files(self, key: Key, attempt: int, start: StartRef | None) -> dict[Stage, StageFile]:
         """The stage files that count: of this task and, from stage 2 on, of this attempt."""
         found: dict[Stage, StageFile] = {}
@@ -138,23 +185,23 @@ class Observer:
             value = load(self.scope, stage)
             if value is None or named(value) != key:
                 continue
-            if stage is Stage.RESEARCH or _kern(value).get("attempt") == attempt:
+            if stage is Stage.RESEARCH or noted(value).get("attempt") == attempt:
                 found[stage] = value
         second = found.get(Stage.IMPLEMENT)
-        if second and not (_counts(second, start, attempt) and self._there(_kern(second))):
+        if second and not (stagefile.counts(second, start, attempt) and self._there(noted(second))):
             del found[Stage.IMPLEMENT]
             found.pop(Stage.COMMIT, None)
         return found
 
     def _there(self, kern: Mapping[str, Any]) -> bool:
         """Whether git still has both trees: its collector may have dropped what no ref holds."""
-        base, start, tree = (str(kern.get(name)) for name in _IDS[Stage.IMPLEMENT])
-        return not refs.lacks(self.repo, base, start, tree)
+        base, start, tree = (str(kern.get(name)) for name in ("base", "start", "tree"))
+        return not objects.lacks(self.repo, base, start, tree)
 
     def _staged(self, start: str, tree: str) -> Mapping[str, Change]:
         """What stage2.json says of the index beside that change."""
         value = load(self.scope, Stage.IMPLEMENT)
-        return staging.read(_kern(value)) if value and trees(value) == (start, tree) else {}
+        return staging.read(noted(value)) if value and trees(value) == (start, tree) else {}
 
     def _since(self, base: str, head: Head) -> tuple[Commit, ...]:
         if not base or base == head.commit:
@@ -211,62 +258,6 @@ class Observer:
         return any(carried[path][1] == own[path][1] for path in carried.keys() & own.keys())
 
 
-_ID = re.compile(r"[0-9a-f]{40,64}")
-_IDS = {Stage.IMPLEMENT: ("base", "start", "tree")}
-
-
-def load(scope: Scope, stage: Stage) -> StageFile | None:
-    """The stage file, where it names git's objects as kern does."""
-    value = workspace.load(scope, stage)
-    ids = [str(_kern(value).get(name)) for name in _IDS.get(stage, ("base",))]
-    return value if all(map(_ID.fullmatch, ids)) else None
-
-
-def _counts(second: StageFile, start: StartRef | None, attempt: int) -> bool:
-    """Anyone can write the file, and which gates count is read from its start: that must be the
-    start ref's. Where none stands, only what leads to no commit is believed.
-    """
-    if start is None or start.attempt != attempt:
-        return _saved(second) not in (Saved.OPEN, Saved.PROVED)
-    kern = _kern(second)
-    return (kern["start"], kern["base"]) == (start.tree, start.base)
-
-
-def named(value: StageFile) -> Key:
-    """The task that a stage file names."""
-    kern = _kern(value)
-    nth = kern.get("nth")
-    return Key(
-        str(kern.get("parent") or ""),
-        str(kern.get("task") or ""),
-        nth if isinstance(nth, int) else 1,
-    )
-
-
-def naming(key: Key) -> dict[str, object]:
-    return {"task": key.text, "parent": key.parent, "nth": key.nth}
-
-
-def _kern(value: StageFile | None) -> Mapping[str, Any]:
-    return value["kern"] if value else {}
-
-
-def _base(second: StageFile) -> str:
-    """The commit that its verdict is bound to: HEAD can have moved on since stage 2 began."""
-    onto = str(_kern(second).get("onto"))
-    return onto if _ID.fullmatch(onto) else str(_kern(second)["base"])
-
-
-def trees(value: StageFile) -> tuple[str, str]:
-    """The snapshots before and after the stage 2 that the file holds."""
-    return str(_kern(value)["start"]), str(_kern(value)["tree"])
-
-
-def day(value: StageFile) -> str:
-    """The date of the walk: a resume past midnight must not write another."""
-    return str(_kern(value).get("time"))[:10]
-
-
 def said(value: StageFile | None) -> str:
     """`.result` of a stage file."""
     text = value.get("result") if value else None
@@ -283,7 +274,7 @@ def lesson(value: StageFile) -> str:
     replied = answer.parse(Stage.IMPLEMENT, said(value))
     if replied.learned or not experiment.is_one(named(value).text):
         return replied.learned
-    return experiment.worked(replied.body, str(_kern(value).get("proof") or ""))
+    return experiment.worked(replied.body, str(noted(value).get("proof") or ""))
 
 
 def _start(start: StartRef | None, key: Key | None, attempt: int) -> Start:
@@ -299,7 +290,7 @@ def _start(start: StartRef | None, key: Key | None, attempt: int) -> Start:
 def _research(value: StageFile | None, task: Task | None) -> Research:
     if value is None:
         return Research.NONE
-    if _kern(value).get("fault"):
+    if noted(value).get("fault"):
         return Research.NO_TASK
     told = answer.parse(Stage.RESEARCH, said(value))
     match told.code:
@@ -309,19 +300,3 @@ def _research(value: StageFile | None, task: Task | None) -> Research:
             return Research.ASKED
         case _:  # a question too many stops nobody: what it found is handed on
             return Research.READY
-
-
-def _saved(value: StageFile | None) -> Saved:
-    if value is None:
-        return Saved.NONE
-    outcome = str(_kern(value).get("outcome") or "")
-    if not outcome:
-        return Saved.OPEN
-    word = outcome.partition(":")[0]
-    try:
-        return Saved(word)
-    except ValueError:
-        raise KernError(
-            f"stage2.json holds an unknown outcome: {word}",
-            hint='rm "$(kern path)/stage2.json", then run kern again',
-        ) from None

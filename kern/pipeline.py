@@ -126,7 +126,8 @@ class Facts:
     elsewhere: bool = False  # its start ref stands on another branch of this working tree
     start: Start = Start.NONE
     held: Held = Held.PENDING
-    bad_tip: bool = False  # HEAD's tip is stage 3's and not acceptable
+    bad_tip: bool = False  # HEAD's tip is stage 3's and not acceptable, or another branch's is
+    early: bool = False  # the two files stand on the disk as a stage 3's commit was to hold them
     done: bool = False  # a commit since the base ticks the task
     research: Research = Research.NONE
     noted: bool = False  # the research note stands in SPEC.md
@@ -144,6 +145,7 @@ class Do(StrEnum):
 
     STOP = "a: stop, the task is in progress on another branch"
     UNDO_COMMIT = "b: take back a commit of stage 3 that is not the task's"
+    UNTICK = "e: stage 3 was interrupted: SPEC.md and LEARNINGS.md go back"
     FINISH = "c: HEAD has the task: index, [x], sweep"
     SELECT = "d: sweep, take the next task"
     TAKE_OVER = "e: a person ticked it: keep the work, let it be"
@@ -169,10 +171,12 @@ class Do(StrEnum):
 
 def resume(facts: Facts) -> Do:
     """The resume table, first match wins."""
-    if facts.active and facts.elsewhere:
-        return Do.STOP
     if facts.bad_tip:
         return Do.UNDO_COMMIT
+    if facts.early and not facts.done:  # a `[x]` that HEAD lacks is kern's own
+        return Do.UNTICK
+    if facts.active and facts.elsewhere:
+        return Do.STOP
     if facts.done and (facts.active or facts.start is not Start.NONE):
         return Do.FINISH
     return _in_progress(facts) if facts.active else _at_rest(facts)

@@ -19,7 +19,7 @@ from kern.events import GateEnded, GateStarted, Sink, Traced
 from kern.fixes import VERDICT
 from kern.gates import Gates
 from kern.keeper import Keeper
-from kern.observe import Situation, StageFile, said, trees
+from kern.observe import Situation, said
 from kern.pipeline import Aide, Saved, Stage, Tier, due
 from kern.plain import some
 from kern.proof import OnRed, Result
@@ -28,6 +28,7 @@ from kern.repo import LINK, SUBMODULE, Change, Entry, Head, Repo
 from kern.settling import opened, put_back
 from kern.snapshot import Snapshots
 from kern.spec import Key, Task
+from kern.stagefile import StageFile, trees
 from kern.stages import Caller
 from kern.witness import Witness
 

@@ -6,13 +6,14 @@ from kern import backups, edit, history, reconcile, refs, workspace
 from kern.documents import Documents
 from kern.errors import KernError
 from kern.keeper import Keeper
-from kern.observe import Situation, load, named, trees
+from kern.observe import Situation
 from kern.pipeline import Stage
 from kern.plain import some
 from kern.repo import Repo
 from kern.settling import drop_start, opened, sweep
 from kern.snapshot import Snapshots
 from kern.spec import Key, Marker
+from kern.stagefile import load, named, trees
 from kern.witness import Witness
 from kern.workspace import Scope
 
@@ -46,6 +47,11 @@ class Recovery:
 
     def undo_commit(self, at: Situation) -> None:
         """Row b: stage 3 committed what is not the task's, and kern died before the check."""
+        if at.early and at.early.strays:
+            for stray in at.early.strays:
+                history.take_back(self.repo, stray)
+                self.keeper.warn(f"stage 3's commit taken back: it committed on {stray.name}")
+            return
         tip = history.commit(self.repo, at.head.commit)
         rewritten = history.since(self.repo, at.base, tip.sha) is None
         onto = at.base if rewritten else tip.parents[0]

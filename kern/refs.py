@@ -5,7 +5,7 @@ import json
 import re
 from dataclasses import dataclass, replace
 
-from kern import gitfault, guard, plain
+from kern import guard, objects, plain
 from kern.errors import KernError
 from kern.gitfault import GitFailed
 from kern.repo import Head, Repo
@@ -123,42 +123,12 @@ def hold(repo: Repo, start: StartRef, *trees: str) -> StartRef:
     return replace(start, commit=commit, held=(*start.held, *held))
 
 
-def missing(repo: Repo, base: str, *names: str) -> str:
-    """An object that is gone of these commits or trees, which `base` does not hold; else empty."""
-    how = ("--objects", "--quiet", "--missing=allow-promisor")
-    argv = ("rev-list", *how, *names, "--not", base)
-    code, _, err = repo.run(*argv)
-    found = re.search(r"\b[0-9a-f]{40,64}\b", err) if code else None
-    if code and found is None:
-        raise GitFailed(argv, code, err)
-    return found[0] if found else ""
-
-
-def lacks(repo: Repo, base: str, *names: str) -> str:
-    """What git lacks of commits that a ref names, or of trees that one holds, without what `base`
-    holds; empty where nothing.
-    """
-    asked = [name for name in names if name not in repo.whole]
-    lacking = missing(repo, base, *asked) if asked else ""
-    if not lacking:
-        repo.whole.update(asked)
-    return lacking
-
-
-def lost(repo: Repo, base: str, *names: str) -> str:
-    """The same of what was written a moment ago. `git gc --prune=now` takes objects that no ref
-    named when it looked, also once one does: so a collector that is at work is waited for.
-    """
-    gitfault.calm(repo.common_dir, repo.patience)
-    return lacks(repo, base, *names)
-
-
 def damage(repo: Repo, start: StartRef) -> str:
     """What git lacks of the files as they were before stage 2."""
     if start.commit in repo.whole:
         return ""
     parts = (start.held[0], start.index, start.guard) if start.held else (start.commit,)
-    return lacks(repo, start.base, *parts)
+    return objects.lacks(repo, start.base, *parts)
 
 
 def broken(ref: str, lacking: str) -> KernError:

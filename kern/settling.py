@@ -22,10 +22,11 @@ from kern.documents import LEARNINGS, Documents, decode
 from kern.events import AttemptNoted, Learned, QuestionNoted, Sink
 from kern.history import Commit
 from kern.keeper import Keeper
-from kern.observe import Situation, StageFile, lesson, named, said, trees
+from kern.observe import Situation, lesson, said
 from kern.pipeline import ATTEMPTS, Outcome, Saved, Stage, Tier, due, skipped
 from kern.repo import Entry, Repo
 from kern.spec import RESULT, STUCK, Key, Kind, Marker, Spec, Task
+from kern.stagefile import StageFile, named, trees
 from kern.summary import Settled
 from kern.workspace import Scope
 

@@ -8,11 +8,12 @@ from typing import Any
 from kern import answer, choice, history, journal, receipt, repo, workspace
 from kern.documents import Documents
 from kern.errors import KernError
-from kern.observe import named, said
+from kern.observe import said
 from kern.pipeline import Stage
 from kern.repo import Change, Repo
 from kern.settling import history_name
 from kern.spec import Kind, Task
+from kern.stagefile import named
 from kern.views import warn
 from kern.workspace import Scope
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from kern import gitfault, ignoring, index, refs, restore, submodules
+from kern import gitfault, ignoring, index, objects, restore, submodules
 from kern.errors import KernError
 from kern.repo import LINK, SUBMODULE, Entry, Repo
 from kern.restore import Modes, in_real_folder, plain_mode
@@ -65,7 +65,7 @@ class Snapshots:
                 self._last = (found, tree)
             tree = self._last[1]
             calm = gitfault.calm(self.repo.common_dir, self.repo.patience)
-            if not calm and refs.missing(self.repo, "HEAD", tree):
+            if not calm and objects.missing(self.repo, "HEAD", tree):
                 self.repo.write_anew()  # a collector took it: no ref names it yet
                 continue
             self._taken[tree] = rules

@@ -46,11 +46,11 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
     found = repo.open_at(folder)
     head = found.head()
     papers = documents.of(found)
-    _, parsed = papers.spec()
     scope = workspace.scope(found.root, head.name, create=False)
+    at = Observer(found, scope, papers, Snapshots(found)).look(reading=True)
+    parsed = at.meant(*papers.spec())
     next_task = choice.select(parsed)
     blocker = choice.blockers(parsed)
-    at = Observer(found, scope, papers, Snapshots(found)).look(reading=True)
     holder = lock.holder(scope)
     alive = holder is not None and lock.alive(*holder)
     by = _noted(found) if alive else None
@@ -76,7 +76,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
         "last": request.at_work(recent),
         "stage": _stage(recent) if on else None,
         "run": _run(recent, on=on) if recent else None,
-        "resume": str(resume(at.facts)) if at.facts.active else None,
+        "resume": str(resume(at.facts)) if parsed.active else None,
         "help": [
             needing
             for number, task in still

@@ -2,7 +2,7 @@
 readable.
 
 Which step is next, `pipeline.resume` says; here it is done. Two rules hold throughout: `[x]` is
-never on disk before HEAD has it, and work is kept, then put back, then noted.
+on disk before HEAD has it only while a record says so, and work is kept, then put back, then noted.
 """
 
 from collections.abc import Collection, Mapping
@@ -31,7 +31,7 @@ from kern.documents import SPEC
 from kern.errors import Interrupted, KernError, TransientFault
 from kern.events import Sink
 from kern.keeper import Keeper
-from kern.observe import Observer, Situation, naming, said, trees
+from kern.observe import Observer, Situation, said
 from kern.pipeline import Do, Role, Saved, Stage, Tier, due
 from kern.probing import Prober
 from kern.proving import Prover
@@ -41,8 +41,10 @@ from kern.repo import Repo
 from kern.settling import Settling, now, opened, red_gate, sweep
 from kern.snapshot import Snapshots
 from kern.spec import Key, Kind, Marker, Spec, Task
+from kern.stagefile import naming, trees
 from kern.stages import Caller, Said, stage_file
 from kern.summary import Settled
+from kern.tick import Tick
 from kern.workspace import Scope
 
 HALF_DONE = (
@@ -76,19 +78,14 @@ class Walk:
         )
         self.settling = Settling(repo, scope, self.papers, self.keeper, sink)
         self.briefs = Briefs(repo, self.papers, templates)
+        self.tick = Tick(repo, scope, self.papers, self.observer.witness)
         self.committer = Committer(
-            *(repo, self.observer.witness, self.papers, self.keeper, self.briefs),
-            *(caller, sink, self._save_commit),
+            *(repo, self.observer.witness, self.tick, self.custody, self.keeper),
+            *(self.briefs, caller, sink, self._save_commit),
         )
         self.prover = Prover(
-            repo,
-            self.observer.witness,
-            self.snapshots,
-            self.keeper,
-            self.custody,
-            self.briefs,
-            caller,
-            sink,
+            *(repo, self.observer.witness, self.snapshots, self.keeper),
+            *(self.custody, self.briefs, caller, sink),
         )
         self.prober = Prober(self.prover)
 
@@ -114,6 +111,9 @@ class Walk:
                 return self.settling.finish(at)
             case Do.TAKE_OVER:
                 self.recovery.take_over(at)
+            case Do.UNTICK:
+                assert at.early is not None
+                self.tick.take_back(at.early.scope, at.early.key, at.early.made)
             case Do.REMARK:
                 self.recovery.remark(at)
             case Do.ABANDON:
@@ -299,9 +299,7 @@ class Walk:
             self.caller.ahead(Stage.RESEARCH, model, task=key.text)
         fixed = fixes.watch(self.repo, self.snapshots, self.keeper, self.scope, at)
         self.keeper.nested.name_unpushed(*trees(at.files[Stage.IMPLEMENT]))
-        with self.custody.while_hooks_run():
-            failed = self.committer.commit(at, task, fixed)
-        if failed:
+        if failed := self.committer.commit(at, task, fixed):
             self.prover.decide(at.files[Stage.IMPLEMENT], f"{Saved.FAILED}: {failed}", key)
 
     def conclude(self, at: Situation) -> Settled | None:
@@ -313,8 +311,7 @@ class Walk:
             return None
         _, task = opened(at)
         self.recovery.name_taken_out(at, self.caller.run)
-        with self.custody.while_hooks_run():
-            refused = self.committer.conclude(at, task, self.settling.taught(at), now()[:10])
+        refused = self.committer.conclude(at, task, self.settling.taught(at), now()[:10])
         return self.settling.block(at, refused) if refused else None
 
     def _save_commit(self, outcome: Said, at: Situation) -> None:

@@ -39,10 +39,10 @@ class Witness:
         now = self.repo.content(commit.sha, SPEC)
         if now is None:
             return commit.trailer == trailer(key)
-        if not _ticked(now, key):
+        if not ticked(now, key):
             return False
         before = self.repo.content(commit.parents[0], SPEC) if commit.parents else None
-        return before is None or not _ticked(before, key)
+        return before is None or not ticked(before, key)
 
     def expected(self, start: str, tree: str, onto: str) -> tuple[str, list[str]]:
         """HEAD plus exactly what changed between the snapshots, merged three-way; or the paths in
@@ -173,6 +173,7 @@ def trailer(key: Key) -> str:
     return plain.line(key.text, 10_000)
 
 
-def _ticked(data: bytes, key: Key) -> bool:
+def ticked(data: bytes, key: Key) -> bool:
+    """Whether that SPEC.md has the task done."""
     found = spec.parse(documents.decode(data)).find(key)
     return found is not None and found.marker is Marker.DONE

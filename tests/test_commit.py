@@ -314,6 +314,83 @@ def test_a_stage_3_that_calls_git_wrongly_is_a_failed_attempt(
     committed(git)
 
 
+# ---------------------------------------------------------------- a person switches the branch
+
+PERSON = "env -u GIT_REFLOG_ACTION -u GIT_INDEX_FILE git"
+
+
+@pytest.mark.parametrize("whose", ["the agent's", "kern's own"])
+@pytest.mark.parametrize(
+    ("switch", "hint"),
+    [("switch -q other", "git switch main"), ("checkout -q --detach other", "git switch main")],
+    ids=["another branch", "detached"],
+)
+def test_a_commit_on_the_branch_that_you_switched_to_is_taken_back_there(
+    repo: Path, git: Git, fake: Fake, inline: Inline, switch: str, hint: str, whose: str
+) -> None:
+    git("switch", "-qc", "other")
+    (repo / "theirs.txt").write_text("of the other branch\n")
+    git("add", "theirs.txt")
+    git("commit", "-qm", "other work")
+    git("switch", "-q", "main")
+    tips = git("rev-parse", "main", "other")
+    past = {"run": [f"{COMMIT} --no-verify"], "result": "theirs"}
+    during = {"run": [f"{PERSON} {switch}", COMMIT], "result": "theirs"}
+    if whose == "kern's own":
+        hook(repo, "pre-commit", f"test -e .git/was || {{ touch .git/was; {PERSON} {switch}; }}")
+    fake.script(implement=[WORK], commit=[during, DONE] if whose == "the agent's" else [past] * 2)
+
+    stopped = inline(1)
+
+    assert stopped.code == 1
+    assert hint in stopped.err
+    assert ("taken back: it committed on" in stopped.err) == (whose == "the agent's")
+    assert git("rev-parse", "main", "other") == tips
+    assert git("rev-parse", "HEAD") == tips.split()[1], "HEAD stays where the person has it"
+    assert git("branch", "--show-current") == ("other" if "--detach" not in switch else "")
+    assert spec(repo).startswith("- [~] add a greeting")
+    status = git("status", "--porcelain").splitlines()
+    assert status == [" M SPEC.md", "?? m", "?? n"]
+
+    git("switch", "-q", "main")
+    fake.script(commit=[DONE])
+    resumed = inline(1)
+
+    assert resumed.code == 0, resumed.err
+    committed(git)
+    assert git("rev-parse", "other") == tips.split()[1]
+    assert paths(git) == {"m", "n", "SPEC.md"}
+    assert git("status", "--porcelain") == ""
+
+
+def test_a_commit_on_a_branch_from_which_you_are_back_is_taken_back_there_too(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    git("branch", "other")
+    back = f"{PERSON} symbolic-ref HEAD refs/heads/main"
+    there_and_back = [f"{PERSON} switch -q other", COMMIT, back]
+    fake.script(implement=[WORK], commit=[{"run": there_and_back, "result": "theirs"}, DONE])
+
+    heard = inline(1)
+
+    assert heard.code == 0, heard.err
+    assert "taken back: it committed on other" in heard.err
+    committed(git)
+    assert git("rev-parse", "other") == git("rev-parse", "main~1")
+
+
+def test_a_branch_that_a_person_makes_of_the_tasks_commit_is_theirs(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    kept = f"{PERSON} branch kept; {PERSON} fetch -q . main:other"
+    fake.script(implement=[WORK], commit=[{"run": [COMMIT, kept], "result": "theirs"}])
+
+    assert inline(1).code == 0
+
+    committed(git)
+    assert git("rev-parse", "kept", "other").split() == [git("rev-parse", "main")] * 2
+
+
 # ---------------------------------------------------------------- hooks
 
 

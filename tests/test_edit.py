@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -332,6 +333,45 @@ def test_a_tick_changes_markers_alone() -> None:
             assert changed <= {offset(text, t) for t in parsed.tasks}, seed
 
 
+SHAPES = (
+    "- [~] a\n{0}",
+    "- [{0}] a\r\n  - [~] b\r\n  - [{1}] c",
+    "- [{0}] a\n  - [{1}] b\n    - [~] c\n- [{1}] d\n",
+    "- [{0}] a\n  - [{1}] b\n    - [~] c\n    - [{1}] d\n  - [{0}] e\n",
+    "- [{0}] a\n- [{1}] a\n  - [~] b\n",
+)
+PERSONS: dict[str, Callable[[str], str]] = {
+    "nothing": lambda text: text,
+    "a line above": lambda text: "# Tasks\n\n" + text,
+    "a line below": lambda text: text + "\nmore\n",
+    "a task below": lambda text: "- [ ] another\n" + text,
+}
+
+
+@pytest.mark.parametrize("act", PERSONS)
+def test_a_tick_is_undone_whatever_a_person_wrote_around_it(act: str) -> None:
+    person = PERSONS[act]
+    for shape, *markers in product(SHAPES, " xX", " x"):
+        text = shape.format(*markers)
+        parsed = parse(text)
+        (task,) = parsed.active
+        count = len(edit.ticked(parsed, task))
+        now = person(edit.tick(text, parsed, task))
+        again = parse(now)
+        found = again.find(task.key)
+        assert found
+        assert edit.untick(now, again, found, count) == person(text), (shape, markers)
+
+
+def test_of_a_tick_only_what_still_stands_is_undone() -> None:
+    text = "- [ ] a\n  - [x] b\n    - [x] c\n"  # a person took a out again
+    parsed, task = under(text, 2)
+    assert edit.untick(text, parsed, task, 3) == "- [ ] a\n  - [ ] b\n    - [~] c\n"
+    assert edit.untick(text, parsed, task, 1) == "- [ ] a\n  - [x] b\n    - [~] c\n"
+    pending = "- [ ] a\n"  # or the task itself: that is no marker of kern's
+    assert edit.untick(pending, *under(pending), 1) == pending
+
+
 # -------------------------------------------------------------------- size
 
 
@@ -368,6 +408,16 @@ def test_what_stood_in_the_file_stays_in_front(before: str) -> None:
     assert new.endswith("\n")
     if "\r\n" in before:
         assert "\n" not in new.replace("\r\n", "")
+
+
+@pytest.mark.parametrize("before", ["", "# L", "# L\n", "# L\n\n", "\ufeff# L\r\n", "# L\r\nx"])
+@pytest.mark.parametrize("after", ["", "\n", "mine\n", "\n## 2025-02-01 - theirs\n\nx\n"])
+def test_a_learning_is_taken_out_again_and_nothing_else(before: str, after: str) -> None:
+    added = edit.learning(before, "2025-01-31", "t", "body\nlines")
+    assert before + added == edit.add_learning(before, "2025-01-31", "t", "body\nlines")
+    assert edit.unlearn(before + added + after, added) == before + after
+    edited = (before + added + after).replace("lines", "lines of mine")
+    assert edit.unlearn(edited, added) == edited
 
 
 def test_the_same_learning_is_not_written_twice() -> None:

@@ -29,7 +29,17 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("reading", "receipt", "forecast", "order", "graph", "hand", "mentions"),
     ),
     "shell": (
-        *("process", "descendants", "group", "starting", "repo", "history", "index", "refs"),
+        *(
+            "process",
+            "descendants",
+            "group",
+            "starting",
+            "repo",
+            "history",
+            "index",
+            "objects",
+            "refs",
+        ),
         *("snapshot", "guard", "guarded", "copies", "gitconfig", "variables", "gitfault"),
         *("workspace", "lock", "documents", "bundle", "console", "filters", "operations"),
         *("witness", "gates", "credential", "ignoring", "journal", "growing", "steering"),
@@ -37,7 +47,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "stages": (
         *("stages", "ahead", "committing", "fixes", "briefs", "observe", "keeper", "custody"),
-        *("nested", "staging"),
+        *("nested", "staging", "stagefile", "tick"),
     ),
     "engine": (
         *("engine", "ready", "walk", "proving", "probing", "settling", "recovery"),

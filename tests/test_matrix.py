@@ -18,17 +18,13 @@ RESEARCHED = ["SPEC.md", "stage1.json", "SPEC.md"]
 # The start ref; the answer; its tree is held by the ref; the outcome.
 ATTEMPTED = ["update-ref", "stage2.json", "update-ref", "stage2.json"]
 BOOKED = ["update-ref", "put-back", "put-back", "SPEC.md", "attempt1.json"]  # kept, back, noted
-HELD = ["update-ref"]  # what is to be committed, by the start ref
-FINISHED = [*HELD, "stage3.json", "SPEC.md", "delete-ref"]
+EARLY = ["stage2.json", "SPEC.md"]  # the record, and what the commit is to hold
+HELD = ["update-ref"]  # the tree to be committed, by the start ref
+FINISHED = [*EARLY, *HELD, "stage3.json", "delete-ref"]
 ORDER = {
     "learns": [
-        *RESEARCHED,
-        *ATTEMPTED,
-        *HELD,
-        "stage3.json",
-        "LEARNINGS.md",
-        "SPEC.md",
-        "delete-ref",
+        *(*RESEARCHED, *ATTEMPTED, *EARLY, "LEARNINGS.md", *HELD),
+        *("stage3.json", "delete-ref"),
     ],
     "fails once": [*RESEARCHED, *ATTEMPTED, *BOOKED, *ATTEMPTED, *FINISHED],
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kern import gitfault, history, index, operations, refs, variables
+from kern import gitfault, history, index, objects, operations, refs, variables
 from kern import repo as repository
 from kern.errors import Exit, KernError, UsageError
 from kern.events import Event
@@ -393,6 +393,7 @@ class Collected(Repo):
         cwd: Path | None = None,
         timeout: float = 0,
         hooked: bool = False,
+        spool: Path | None = None,
     ) -> tuple[int, bytes, str]:
         doomed: list[str] = []
         if argv[0] == "update-ref" and self.rounds:
@@ -466,7 +467,7 @@ def test_a_collector_that_is_at_work_is_waited_for(repo: Path) -> None:
     freed.start()
     before = time.monotonic()
     sha = found.commit_object(edited(found, a_txt="x\n"), (found.head().commit,), "x\n")
-    assert refs.lost(found, found.head().commit, sha) == ""
+    assert objects.lost(found, found.head().commit, sha) == ""
     assert time.monotonic() - before > 0.4
     freed.join()
     for pid, host in ((os.getpid(), "elsewhere"), (2**22 + 1, socket.gethostname()), ("", "")):

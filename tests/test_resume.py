@@ -131,7 +131,8 @@ class Bench:
         (self.root / name).write_text(text)
 
     def mark(self, marker: str) -> None:
-        text = self.spec.replace("[~]", f"[{marker}]")
+        """The task's, which is `[x]` while stage 3 is at work."""
+        text = re.sub(r"\[[~x]\](?= add)", f"[{marker}]", self.spec)
         assert text != self.spec
         self.write("SPEC.md", text)
 
@@ -313,10 +314,10 @@ def test_a_swept_up_commit_that_a_person_built_upon_is_theirs(bench: Bench) -> N
     bench.killed(implement=[WORKS], commit=[{**SWEEPS, "kill": "parent"}, COMMITS])
     bench.git("add", "--all")
     bench.git("commit", "-q", "--allow-empty", "-m", "on top")
-    assert "a commit of yours came in" in bench.resumed().err
+    bench.resumed()
     assert not bench.asked
-    assert bench.subjects == ["start", "sweep up", "on top", "add a greeting"]
-    assert bench.git("show", "--format=", "--name-only") == "SPEC.md"
+    assert bench.subjects == ["start", "sweep up", "on top"]
+    assert bench.head("SPEC.md").startswith("- [x]"), "it swept up the tick as well"
     assert bench.git("status", "--porcelain") == ""
     assert bench.spec.startswith("- [x]") and not bench.refs("start")
 
@@ -342,18 +343,18 @@ def unmarks_and_cleans(bench: Bench) -> None:
     bench.clean_tmp()
 
 
-def ticks(bench: Bench) -> None:
-    bench.mark("x")
+def takes_it_up_again(bench: Bench) -> None:
+    bench.mark("~")
 
 
 def commits_on_top(bench: Bench) -> None:
     bench.git("commit", "-qm", "my own", "own.txt")
 
 
-@pytest.mark.parametrize("person", [nobody, unmarks_and_cleans, ticks])
+@pytest.mark.parametrize("person", [nobody, unmarks_and_cleans, takes_it_up_again])
 def test_a_committed_task_is_only_finished(bench: Bench, person: Callable[[Bench], None]) -> None:
     bench.killed(implement=[WORKS], commit=[{**COMMITS, "kill": "parent"}])
-    assert "[~]" in bench.spec and bench.head("SPEC.md").startswith("- [x]")
+    assert bench.spec.startswith("- [x]") and bench.head("SPEC.md").startswith("- [x]")
     person(bench)
     bench.resumed()
     assert not bench.asked
@@ -390,7 +391,8 @@ def test_a_committed_task_is_finished_even_without_any_ref_or_file(bench: Bench)
 def test_the_last_subtask_ticks_its_parent_after_the_kill_as_well(bench: Bench) -> None:
     bench.write("SPEC.md", "- [ ] all\n  - [x] first\n  - [ ] add a greeting\n")
     bench.killed(anew=True, implement=[WORKS], commit=[{**COMMITS, "kill": "parent"}])
-    assert bench.spec.startswith("- [ ] all\n  - [x] first\n  - [~] add a greeting\n")
+    bench.mark("~")
+    bench.write("SPEC.md", bench.spec.replace("[x] all", "[ ] all"))
     bench.resumed()
     assert not bench.asked
     assert bench.spec.startswith("- [x] all\n  - [x] first\n  - [x] add a greeting\n")
@@ -432,7 +434,7 @@ def test_stage_files_of_another_task_are_swept_and_never_read(bench: Bench) -> N
 
 
 def test_what_a_person_ticked_after_the_answer_is_theirs(bench: Bench) -> None:
-    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
+    bench.crashed("stage2.json#2", implement=[WORKS])
     bench.mark("x")
     ran = bench.resumed()
     assert "you ticked it yourself" in ran.err
@@ -441,6 +443,46 @@ def test_what_a_person_ticked_after_the_answer_is_theirs(bench: Bench) -> None:
     assert (bench.root / "work.txt").read_text() == "work\n"
     assert bench.kept("1-taken-over", "work.txt") == "work"
     assert bench.spec.startswith("- [x]") and not bench.refs("start") and not bench.left
+
+
+def test_what_stands_on_the_disk_for_a_commit_that_never_came_goes_back(bench: Bench) -> None:
+    bench.killed(implement=[LEARNS], commit=[DIES, COMMITS])
+    assert bench.spec.startswith("- [x]")
+    assert (bench.root / "LEARNINGS.md").exists()
+    shown = json.loads(bench.kern("status", "--json").out)
+    assert shown["counts"] == {"pending": 0, "active": 1, "done": 0}
+    assert "go back" in shown["resume"]
+    assert "task:   add a greeting" in bench.kern("-n").out
+    bench.fake.script(commit=[{"result": "no"}] * 3, implement=[LEARNS, {"result": "SKIPPED: no"}])
+    ran = bench.resumed(code=1)
+    assert "you ticked" not in ran.err
+    assert bench.asked == ["commit", "commit", "implement"]
+    assert bench.subjects == ["start"]
+    assert bench.spec.startswith(TASK) and "committed nothing, twice: no" in bench.spec
+    assert not (bench.root / "LEARNINGS.md").exists()
+    nothing_but_the_spec_differs(bench)
+
+
+def test_killed_in_stage_3_after_a_switch_nothing_is_left_on_the_other_branch(
+    bench: Bench,
+) -> None:
+    bench.git("branch", "other")
+    switch = "env -u GIT_REFLOG_ACTION -u GIT_INDEX_FILE git switch -q other"
+    bench.killed(
+        implement=[LEARNS], commit=[{**COMMITS, "run": [switch], "kill": "parent"}, COMMITS]
+    )
+    assert bench.git("log", "-1", "--format=%s", "other") == "do the task"
+    ran = bench.resumed(code=1)
+    assert "taken back: it committed on other" in ran.err
+    assert "begun on branch main" in ran.err and "git switch main" in ran.err
+    assert bench.git("rev-parse", "other", "HEAD").split() == [bench.git("rev-parse", "main")] * 2
+    assert bench.spec.startswith("- [~]") and not (bench.root / "LEARNINGS.md").exists()
+    bench.git("switch", "-q", "main")
+    assert bench.kern("1", "0").code == 0
+    assert bench.asked == ["commit"]
+    assert bench.subjects == ["start", "do the task"]
+    assert bench.git("rev-parse", "other") == bench.git("rev-parse", "main~1")
+    nothing_of_the_persons_is_touched(bench)
 
 
 def test_a_tick_without_an_answer_is_not_believed(bench: Bench) -> None:
@@ -1016,9 +1058,13 @@ def test_branches_that_are_spelled_alike_keep_their_files_and_locks_apart(bench:
     assert len({scope.folder for scope in scopes}) == len({scope.lock for scope in scopes}) == 5
 
 
-def test_a_learning_is_written_once_though_the_run_died_after_its_commit(bench: Bench) -> None:
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_learning_is_written_once_though_the_run_died_after_its_commit(
+    bench: Bench, gone: bool
+) -> None:
     bench.killed(implement=[LEARNS], commit=[{**COMMITS, "kill": "parent"}])
-    assert not (bench.root / "LEARNINGS.md").exists()
+    if gone:
+        (bench.root / "LEARNINGS.md").unlink()
     bench.clean_tmp()
     bench.resumed()
     text = (bench.root / "LEARNINGS.md").read_text()

@@ -87,7 +87,7 @@ def _watch_files(watcher: Watcher) -> None:
 
     def unlinking(path: Any, **how: Any) -> None:
         name = Path(os.fsdecode(path)).name
-        if not re.fullmatch(r"(stage|transcript|attempt)[\w-]*\.json", name):
+        if not re.fullmatch(r"(stage|transcript|attempt)[\w-]*\.json|LEARNINGS\.md", name):
             unlink(path, **how)
             return
         _fail(watcher.begins(f"no {name}", Kind.DURABLE), path)

@@ -157,6 +157,12 @@ class Place:
     def spec(self) -> str:
         return self.read("SPEC.md")
 
+    @property
+    def recorded(self) -> bool:
+        """Whether stage2.json says that SPEC.md may have a `[x]` that HEAD lacks."""
+        path = self.out / "stage2.json"
+        return path.exists() and "early" in json.loads(path.read_text())["kern"]
+
     def locks(self) -> list[Path]:
         holder = self.root / ".git" / "kern.holder"
         found = [*self.folder.glob("kern/*.lock.d/pid"), *([holder] if holder.exists() else ())]

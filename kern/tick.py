@@ -1,0 +1,121 @@
+"""SPEC.md and LEARNINGS.md while stage 3 is at work: on the disk as its commit is to hold them.
+
+A hook that stashes what differs from the index finds nothing of kern's then. A record in
+stage2.json comes before it; where the commit does not come, both files go back.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+from kern import edit, history, ignoring, stagefile
+from kern.documents import LEARNINGS, SPEC, Documents, decode, encode
+from kern.errors import KernError
+from kern.repo import Entry, Repo
+from kern.spec import Key, Spec
+from kern.stagefile import Record
+from kern.witness import Witness
+from kern.workspace import Scope
+
+
+class Tick:
+    def __init__(self, repo: Repo, scope: Scope, papers: Documents, witness: Witness) -> None:
+        self.repo = repo
+        self.scope = scope
+        self.papers = papers
+        self.witness = witness
+        self._standing: Record | None = None
+
+    @contextlib.contextmanager
+    def early(
+        self, key: Key, run: str, learned: str, date: str, *, proved: bool = True
+    ) -> Iterator[dict[str, Entry | None]]:
+        """The two files as the commit is to hold them, and so they stand on the disk until it came
+        or did not.
+        """
+        base = self.repo.head().commit
+        try:
+            yield self._write(key, run, learned, date, proved=proved)
+        finally:
+            made, self._standing = self._standing, None
+            if made and not self._came(base, key):
+                self.take_back(self.scope, key, made)
+
+    def _came(self, base: str, key: Key) -> bool:
+        since = history.since(self.repo, base, self.repo.head().commit) or ()
+        return any(self.witness.ticks(commit, key) for commit in since)
+
+    def _write(
+        self, key: Key, run: str, learned: str, date: str, *, proved: bool
+    ) -> dict[str, Entry | None]:
+        """The record, SPEC.md, then LEARNINGS.md. What git ignores stays as it is, and all of it
+        where no stage2.json is left for the record.
+        """
+        ignored = ignoring.ignored(self.repo, SPEC, LEARNINGS)
+        entries: dict[str, Entry | None] = {}
+        lessons = self.papers.read(LEARNINGS) if LEARNINGS not in ignored else None
+        added = ""
+        if learned and LEARNINGS not in ignored:
+            added = edit.learning(lessons or "", date, key.text, learned)
+
+        def note(ticked: int) -> None:
+            made = Record(run, ticked, added, new=bool(added) and lessons is None)
+            self._standing = made if stagefile.note(self.scope, key, made) else None
+
+        def apply(text: str, parsed: Spec) -> str:
+            task = parsed.find(key)
+            if task is None:
+                raise KernError(
+                    f"the task is no longer in {SPEC}: {key.text}", hint="run kern again"
+                )
+            note(len(edit.ticked(parsed, task, proved=proved)))
+            new = edit.tick(text, parsed, task, proved=proved)
+            entries[SPEC] = self._entry(SPEC, new)
+            return new if self._standing else text
+
+        if SPEC in ignored:
+            note(0)
+        else:
+            self.papers.edit(apply)
+        if LEARNINGS not in ignored:
+            text = self.papers.read(LEARNINGS) or ""
+            if added:
+                text += edit.learning(text, date, key.text, learned)
+                if self._standing:
+                    self.papers.write(LEARNINGS, text)
+            if text:
+                entries[LEARNINGS] = self._entry(LEARNINGS, text)
+        return entries
+
+    def _entry(self, name: str, text: str) -> Entry:
+        known = self.repo.entries(self.repo.head().commit).get(name)
+        mode = known.mode if known and known.mode != "120000" else "100644"
+        return Entry(mode, self.repo.blob(encode(text), path=name))
+
+    def take_back(self, scope: Scope, key: Key, made: Record) -> None:
+        """In the other order, as far as it still stands there; the record goes last."""
+        self._unlearn(made)
+
+        def apply(text: str, parsed: Spec) -> str:
+            task = parsed.find(key)
+            return edit.untick(text, parsed, task, made.ticked) if task else text
+
+        if made.ticked:
+            self.papers.edit(apply)
+        stagefile.note(scope, key, None)
+
+    def _unlearn(self, made: Record) -> None:
+        text = self.papers.read(LEARNINGS)
+        if not made.learned or text is None:
+            return
+        known = decode(self.repo.content(self.repo.head().commit, LEARNINGS) or b"")
+        if _lf(made.learned).strip() in edit.learnings(_lf(known)):
+            return  # a person committed it
+        left = edit.unlearn(text, made.learned)
+        if made.new and not left:
+            self.papers.remove(LEARNINGS)
+        elif left != text:
+            self.papers.write(LEARNINGS, left)
+
+
+def _lf(text: str) -> str:
+    return text.replace("\r\n", "\n")
