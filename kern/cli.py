@@ -20,6 +20,9 @@ _ROOT_FLAGS = frozenset(("-h", "--help", "-V", "--version", "--update"))
 
 def main() -> None:
     """Route, run, and turn what was raised into one message and an exit code."""
+    if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode:
+        # git's names are UTF-8 whatever the locale says; opened as anything else they are others.
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     for number in (0, 1, 2):  # closed by the caller: no file that is opened may take the place
         try:
             os.fstat(number)

@@ -1,12 +1,11 @@
 """kern's commands and options as typer has them; each body imports what it needs."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kern import __version__, launch
+from kern import __version__, launch, plain
 from kern.errors import Exit
 from kern.usage import HELP
 
@@ -129,7 +128,7 @@ def status(
     from kern import status as view
 
     found = view.snapshot(Path.cwd(), everything=everything or as_json)
-    print(_data(found) if as_json else view.text(found))
+    print(plain.data(found) if as_json else view.text(found))
 
 
 @app.command()
@@ -142,7 +141,7 @@ def show(
     from kern import show as view
 
     found = view.snapshot(Path.cwd(), task)
-    print(_data(found) if as_json else receipt.text(found, views.local))
+    print(plain.data(found) if as_json else receipt.text(found, views.local))
 
 
 @app.command()
@@ -289,7 +288,7 @@ def doctor(as_json: AsJson = False) -> None:
     from kern import doctor as clinic
 
     found = clinic.examine(Path.cwd(), launch.agent())
-    print(_data(found) if as_json else clinic.text(found))
+    print(plain.data(found) if as_json else clinic.text(found))
     raise typer.Exit(0 if all(check["ok"] for check in found) else Exit.USAGE)
 
 
@@ -309,11 +308,3 @@ def demo() -> None:
     from kern import demo as show
 
     raise typer.Exit(show.main())
-
-
-def _data(found: object) -> str:
-    """JSON in which what a terminal would act on stands as an escape."""
-    from kern import plain
-
-    data = json.dumps(found, indent=1, ensure_ascii=False)
-    return plain.UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], data)

@@ -1,7 +1,8 @@
 """Text from outside made harmless for a terminal or a note; lengths of time and numbers of things
-in words. Decides nothing about their meaning.
+in words; values as JSON. Decides nothing about their meaning.
 """
 
+import json
 import re
 
 # C0 and C1 controls but tab and newline, and the characters that reorder or hide text.
@@ -21,6 +22,12 @@ def line(text: str, limit: int = 300) -> str:
     """One line of at most `limit` characters."""
     flat = " ".join(block(text).split())
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+
+
+def data(value: object, indent: int | None = 1) -> str:
+    """JSON in which what a terminal would act on stands as an escape."""
+    exact = json.dumps(value, indent=indent, ensure_ascii=False)
+    return UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], exact)
 
 
 def span(seconds: float) -> str:

@@ -89,6 +89,17 @@ def test_a_wrong_word_is_named(
     assert fake.calls == []
 
 
+@pytest.mark.parametrize(
+    "argv", [("show",), ("done",), ("note",), ("answer",), ("add", "--after")], ids=" ".join
+)
+def test_a_number_beyond_all_bounds_names_no_task(
+    repo: Path, typed: Typed, argv: tuple[str, ...]
+) -> None:
+    words = ["x"] if argv[0] in ("note", "add") else []
+    refused(typed(*argv, "9" * 5000, *words), 2, "no task is named by '999", hint="kern status")
+    assert typed("show", "1").code == 0
+
+
 def test_what_each_command_does_is_said_to_its_end(repo: Path, typed: Typed) -> None:
     ran = typed("--help")
     told = ran.out.partition("Commands:\n")[2].splitlines()
@@ -169,6 +180,11 @@ def test_a_spec_md_without_a_task_is_answered_with_an_example(
     for text in ("", "\n\n", "# Plan\n\n- an item\n- [link](x)\n", "```\n- [ ] shown\n```\n"):
         place.write_text(text)
         refused(typed(), 2, f"no task line in {place}", hint=example)
+        assert place.read_text() == text
+    for text in ("<!-- a plan\n", "# Plan\n\n```\n"):  # what is added to it would be hidden
+        place.write_text(text)
+        for argv in (["add", "x"], []):
+            refused(typed(*argv), 2, "never closed and hides what is added", hint="")
         assert place.read_text() == text
     place.unlink()
     (tmp_path / "elsewhere.md").write_text("- [ ] task\n")

@@ -491,6 +491,23 @@ def test_a_terminal_without_utf_8_is_no_reason_to_fall(repo: Path, fake: Fake, k
     assert "grüße 日本" in kern("status", env=plain_locale).out
 
 
+def test_names_are_utf_8_whatever_the_locale_says(
+    repo: Path, fake: Fake, git: Git, kern: Kern, tmp_path: Path
+) -> None:
+    """Taken for another encoding they would be the names of other files."""
+    git("switch", "--quiet", "-c", "brânch")
+    top = repo.rename(tmp_path / "prüfung")
+    plain_locale = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    plain_locale["KERN_DIR"] = str(tmp_path / "öut")
+    fake.script(implement=[{"run": ["echo ja > 'wörk.txt'"], "result": "SUCCESS"}])
+    for argv in ("-n", "1 0", "status", "show 1", "log", "report --html"):
+        ran = kern(*argv.split(), env=plain_locale, cwd=top)
+        assert (ran.code, "Traceback" in ran.err) == (0, False), ran.err
+    names = git("-c", "core.quotePath=off", "show", "--name-only", "--format=", cwd=top)
+    assert set(names.splitlines()) == {"SPEC.md", "wörk.txt"}
+    assert (tmp_path / "öut" / "prüfung" / "brânch" / "last").exists()
+
+
 # -------------------------------------------------------------------- secrets
 
 SECRETS = {"ANTHROPIC_API_KEY": "sk-secret-123", "GITHUB_TOKEN": "ghp-secret-456"}
