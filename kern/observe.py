@@ -95,21 +95,20 @@ class Observer:
 
     def _starts(self, head: Head, parsed: Spec) -> tuple[StartRef | None, str]:
         """The start ref of this branch; and where one of the `[~]` task stands, if elsewhere."""
-        here = None
-        away: list[tuple[str, StartRef]] = []
-        for branch, start in refs.starts(self.repo):
-            if branch == head.name or (
-                # A detached HEAD's name changes with the commit that the walk itself made.
-                not head.branch
-                and branch.startswith("HEAD-")
+        known = dict(refs.starts(self.repo))
+        active = {task.key for task in parsed.active}
+        here = known.pop(head.name, None)
+        away = {branch: start for branch, start in known.items() if start.task in active}
+        if here and here.task in active:
+            return here, ""
+        for branch, start in away.items():
+            # An older kern worked on a detached HEAD, too: a branch made of it goes on with that.
+            if (
+                refs.detached(branch)
                 and history.since(self.repo, start.base, head.commit) is not None
             ):
-                here = start
-            else:
-                away.append((branch, start))
-        active = {task.key for task in parsed.active}
-        other = next((branch for branch, start in away if start.task in active), "")
-        return here, other if not (here and here.task in active) else ""
+                return start, ""
+        return here, next(iter(away), "")
 
     def _files(self, key: Key, attempt: int) -> dict[Stage, StageFile]:
         """The stage files that count: of this task and, from stage 2 on, of this attempt."""

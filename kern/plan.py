@@ -33,7 +33,7 @@ def plan(folder: Path, words: str, *, review: bool, yes: bool, dry: bool) -> int
     console = Console()
     options = session.Options(command=launch.agent(), tick=console.tick)
     try:
-        with session.begin(folder, options, _brief(console), empty=True) as begun:
+        with session.begin(folder, options, _brief(console), empty=True, commits=not dry) as begun:
             reviews = Reviews(begun)
             goal = wanted or reviews.goal()
             asked = begun.planner

@@ -96,12 +96,25 @@ def commands(parsed: Spec, settings: Settings) -> tuple[str, ...]:
     )
 
 
-def to_work(found: Repo) -> None:
-    """git is in no state that a run would spoil, and knows who commits."""
+def detached(found: Repo) -> str:
+    """Why nothing can be committed where HEAD is; empty on a branch."""
+    head = found.head()
+    return "" if head.branch else f"HEAD is detached at {head.commit[:7]}"
+
+
+NAME_A_BRANCH = "git switch -c NAME makes a branch of it; git switch BRANCH goes to one"
+
+
+def to_work(found: Repo, *, commits: bool = True) -> None:
+    """git is in no state that a run would spoil, and knows who commits. What is committed on no
+    branch is lost with the next switch.
+    """
     if busy := operations.under_way(found):
         raise UsageError(
             f"{busy} in {found.root}", hint="finish or abort it first: git status tells how"
         )
+    if commits and (nowhere := detached(found)):
+        raise UsageError(f"{nowhere}, on no branch", hint=NAME_A_BRANCH)
     if complaint := operations.identity(found):
         raise UsageError(
             f"git does not know who commits: {complaint}",

@@ -84,12 +84,14 @@ class Session:
 
 
 @contextlib.contextmanager
-def begin(folder: Path, options: Options, sink: Sink, *, empty: bool = False) -> Iterator[Session]:
+def begin(
+    folder: Path, options: Options, sink: Sink, *, empty: bool = False, commits: bool = True
+) -> Iterator[Session]:
     """Raises KernError for what a person must settle first. `empty`: a SPEC.md without a task is
-    fine.
+    fine. Unless it `commits` or writes, it needs no branch.
     """
     found, _, parsed, settings = ready.prepare(folder, empty=empty)
-    ready.to_work(found)
+    ready.to_work(found, commits=commits)
     templates = bundle.templates(found.root)
     ready.agent(options.command)
     scope = workspace.scope(found.root, found.head().name)

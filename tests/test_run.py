@@ -598,17 +598,30 @@ def test_path_follows_project_branch_and_kern_dir(
     assert not (tmp_path / "moved").exists()
 
 
-def test_a_detached_head_is_worked_on_as_well(
-    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
+def test_a_detached_head_is_refused_and_a_branch_of_it_is_worked_on(
+    repo: Path, git: Git, fake: Fake, kern: Kern, inline: Inline, tmp_path: Path
 ) -> None:
     write_spec(repo, git, "- [ ] first\n- [ ] second\n")
     git("switch", "--quiet", "--detach")
+    before = git("for-each-ref"), git("status", "--porcelain"), git("rev-parse", "HEAD")
 
+    for argv in (["2", "0"], ["improve"], ["plan", "--yes", "a goal"]):
+        ran = kern(*argv)
+        assert (ran.code, ran.out) == (2, "")
+        assert "HEAD is detached" in ran.err
+        assert "git switch -c NAME" in ran.err
+    assert fake.calls == []
+    assert not (tmp_path / "kern").exists()
+    assert (git("for-each-ref"), git("status", "--porcelain"), git("rev-parse", "HEAD")) == before
+
+    for argv in (["status"], ["path"], ["log"], ["show", "1"], ["-n"]):
+        assert kern(*argv).code == 0
+    assert "a run would refuse to start: HEAD is detached" in kern("-n").out
+
+    git("switch", "--quiet", "-c", "named")
     assert inline(2).code == 0
-
     assert committed_tasks(git) == ["first", "second"]
     assert git("rev-parse", "main") == git("rev-parse", "HEAD~2")
-    assert git("status", "--porcelain") == ""
     assert git("for-each-ref", "refs/kern/start") == ""
 
 
