@@ -19,11 +19,14 @@ from kern import (
     questions,
     refs,
     repo,
+    spec,
     workspace,
 )
 from kern.config import FILE
+from kern.documents import SPEC, Documents
 from kern.errors import KernError, UsageError
 from kern.questions import Question
+from kern.repo import Repo
 from kern.spec import Spec, Task
 
 
@@ -118,8 +121,10 @@ def _asked(asked: Question) -> str:
     return f"{asked.number:4}  " + "\n      ".join(lines)
 
 
-def clean(folder: Path, older: str) -> None:
-    """History and kept attempts older than, say, `30d` or `12h`."""
+def clean(folder: Path, older: str, *, everything: bool) -> None:
+    """History and saved attempts older than, say, `30d` or `12h`; those of open tasks only where
+    `everything` is to go.
+    """
     match = re.fullmatch(r"(\d{1,6})([dh]?)", older)
     if match is None:
         raise UsageError(
@@ -131,10 +136,31 @@ def clean(folder: Path, older: str) -> None:
     with lock.hold(scope, found.git_dir):
         walks = workspace.forget_history(scope, before)
         old = [ref for ref, when in refs.kept(found) if when < before]
-        for ref in old:
+        needed = set[str]() if everything or not old else _needed(found)
+        stay = [ref for ref in old if ref.split("/")[3] in needed]
+        for ref in set(old) - set(stay):
             refs.delete(found, ref)
-    attempts = plain.count(len(old), "kept attempt")
-    print(f"deleted: {plain.count(walks, 'walk')} of history, {attempts}", file=sys.stderr)
+    attempts = plain.count(len(old) - len(stay), "saved attempt")
+    print(f"deleted {plain.count(walks, 'task record')} and {attempts}", file=sys.stderr)
+    if stay:
+        tasks = plain.count(len({ref.split("/")[3] for ref in stay}), "open task")
+        kept = f"kept {plain.count(len(stay), 'saved attempt')} of {tasks}"
+        print(f"{kept}; kern clean --all deletes them too", file=sys.stderr)
+
+
+def _needed(found: Repo) -> set[str]:
+    """The names under which work is kept of a task that is open in some SPEC.md: here, in another
+    working tree, on a local branch.
+    """
+    listed = found.git("worktree", "list", "--porcelain", "-z").split(b"\0")
+    roots = [os.fsdecode(line[9:]) for line in listed if line.startswith(b"worktree ")]
+    places = {found.root, *(Path(root).resolve() for root in roots)}
+    texts = {Documents(root).read(SPEC) or "" for root in places}
+    asked = found.text("for-each-ref", f"--format=%(refname):{SPEC}", "refs/heads")
+    told = found.text("cat-file", "--batch-check", given=documents.encode(f"{asked}\n"))
+    blobs = {line.split(" ")[0] for line in told.splitlines() if " blob " in line}
+    texts |= {documents.decode(data) for data in found.contents(blobs).values()}
+    return {name for text in texts for name in refs.named(spec.parse(text))}
 
 
 def update() -> int:

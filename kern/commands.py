@@ -295,11 +295,14 @@ def doctor(as_json: AsJson = False) -> None:
 @app.command()
 def clean(
     older: Annotated[str, typer.Option(help="Age: 30d, 12h, 0d.")] = "30d",
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also the attempts of open tasks.")
+    ] = False,
 ) -> None:
-    """Delete old history and kept attempts."""
+    """Delete old task records and saved attempts of finished tasks."""
     from kern import chores
 
-    chores.clean(Path.cwd(), older)
+    chores.clean(Path.cwd(), older, everything=everything)
 
 
 @app.command()

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from kern import plain
 from kern.errors import KernError
 from kern.repo import GitFailed, Head, Repo
-from kern.spec import Key
+from kern.spec import Key, Marker, Spec
 
 START = "refs/kern/start"
 ATTEMPTS = "refs/kern/attempts"
+_KEPT = re.compile(r"\bkern/attempts/([^/\s)]+)/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,15 @@ def kept(repo: Repo, slug: str = "") -> list[tuple[str, int]]:
     out = repo.text("for-each-ref", "--format=%(refname) %(committerdate:unix)", where)
     rows = (line.rpartition(" ") for line in out.splitlines())
     return [(ref, int(when)) for ref, _, when in rows]
+
+
+def named(spec: Spec) -> set[str]:
+    """The slugs under which work of open tasks is kept: their own, and those that their notes name,
+    from before a task was worded anew.
+    """
+    still = [task for task in spec.tasks if task.marker is not Marker.DONE]
+    noted = (_KEPT.findall(note.text) for task in still for note in task.notes)
+    return {slug(task.key) for task in still}.union(*noted)
 
 
 def slug(key: Key) -> str:

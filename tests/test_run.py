@@ -575,6 +575,46 @@ def test_clean_deletes_what_is_old_and_nothing_else(
     assert "'soon'" in wrong.err
 
 
+def test_clean_keeps_the_attempts_of_tasks_that_are_open_anywhere(
+    repo: Path, git: Git, fake: Fake, kern: Kern, inline: Inline, tmp_path: Path
+) -> None:
+    tried = [{"run": [f"echo {n} > n"], "result": "FAILED: no"} for n in (1, 2)]
+    asked = {"run": ["echo 3 > n"], "result": "NEEDS_ANSWER: which?"}
+    fake.script(implement=[tried[0], asked, tried[1], {"run": ["echo 4 > n"], "result": "SUCCESS"}])
+    write_spec(repo, git, "- [ ] first\n- [ ] second\n- [ ] third\n")
+    assert inline(2).code == 1
+
+    def kept() -> list[str]:
+        names = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").splitlines()
+        return [name.split("/")[3].partition("-")[0] for name in names]
+
+    assert kept() == ["first", "first", "second"]
+
+    ran = kern("clean", "--older", "0d")
+    assert (ran.code, kept()) == (0, ["first", "first"]), ran.err
+    assert " and 1 saved attempt\n" in ran.err
+    assert "kept 2 saved attempts of 1 open task; kern clean --all deletes them too" in ran.err
+
+    spec = (repo / "SPEC.md").read_text()
+    (repo / "SPEC.md").write_text(spec.replace("- [ ] first", "- [ ] the first one"))
+    assert kern("clean", "--older", "0d").code == 0
+    assert kept() == ["first", "first"], "their notes name them"
+
+    git("branch", "side")
+    (repo / "SPEC.md").write_text("- [x] first\n")
+    git("commit", "--quiet", "--all", "--message=by hand")
+    assert kern("clean", "--older", "0d").code == 0
+    assert kept() == ["first", "first"], "open on another branch"
+
+    git("worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"), "side")
+    git("branch", "-D", "side")
+    assert kern("clean", "--older", "0d").code == 0
+    assert kept() == ["first", "first"], "open in another working tree"
+
+    assert kern("clean", "--older", "0d", "--all").code == 0
+    assert kept() == []
+
+
 def test_path_follows_project_branch_and_kern_dir(
     repo: Path, git: Git, fake: Fake, kern: Kern, inline: Inline, tmp_path: Path
 ) -> None:
