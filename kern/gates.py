@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kern import process, workspace
+from kern import mask, process, workspace
 from kern.config import Gate, Probe
 from kern.errors import KernError
 from kern.proof import Result
@@ -77,11 +77,12 @@ class Gates:
             limit=OUTPUT_LIMIT,
             total=command.timeout,
         )
+        output = mask.masked(_end(place), mask.values(os.environ))
         ended = ran.timed_out or (ran.overflow and f"it printed more than {ran.overflow} bytes")
         return Result(
             command.label,
             None if ended else ran.code,
-            f"{_end(place)}\n{ended}" if ended else _end(place),
+            f"{output}\n{ended}" if ended else output,
             ran.seconds,
             log=str(place),
         )

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 
+from kern import mask
 from kern.errors import KernError
 from kern.repo import Entry, GitFailed, Repo
 
@@ -102,7 +103,8 @@ def record(
             env={**env, **marks},
             timeout=timeout,
         )
-    return code, (err + out.decode("utf-8", "replace")).strip()
+    said = (err + out.decode("utf-8", "replace")).strip()
+    return code, mask.masked(said, mask.values(os.environ))
 
 
 def merge(repo: Repo, base: str, ours: str, theirs: str) -> tuple[str, list[str]]:

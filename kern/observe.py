@@ -2,12 +2,24 @@
 nothing.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kern import answer, experiment, filters, gates, guard, history, questions, refs, workspace
+from kern import (
+    answer,
+    experiment,
+    filters,
+    gates,
+    guard,
+    history,
+    mask,
+    questions,
+    refs,
+    workspace,
+)
 from kern.documents import SPEC, Documents
 from kern.errors import KernError
 from kern.history import Commit
@@ -232,9 +244,9 @@ def day(value: StageFile) -> str:
 
 
 def said(value: StageFile | None) -> str:
-    """`.result` of a stage file."""
+    """`.result` of a stage file, as it may go into notes."""
     text = value.get("result") if value else None
-    return text if isinstance(text, str) else ""
+    return mask.masked(text, mask.values(os.environ)) if isinstance(text, str) else ""
 
 
 def lesson(value: StageFile) -> str:

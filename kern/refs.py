@@ -132,7 +132,9 @@ def keep(repo: Repo, slug: str, name: str, tree: str, message: str, parent: str)
                 raise GitFailed(argv, code, err)
         if there == tree:
             return ref.removeprefix("refs/")
-    raise KernError(f"more than 1000 refs under {ATTEMPTS}/{slug}", hint="kern clean --older 0d")
+    raise KernError(
+        f"more than 1000 refs under {ATTEMPTS}/{slug}", hint="kern clean --older 0d --all"
+    )
 
 
 def _tree(repo: Repo, ref: str) -> str:

@@ -4,7 +4,7 @@ import mmap
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tenacity import (
     wait_random,
 )
 
-from kern import ahead, budget, process, replies
+from kern import ahead, budget, mask, process, replies
 from kern.agents import claude
 from kern.agents.reply import Ended, Fault, Grade, Reply
 from kern.ahead import Birth, Early
@@ -154,11 +154,16 @@ class Caller:
             idle=self.settings.timeouts.idle,
             ready=partial(self._ahead, birth, prompt, transcript),
         )
+        secrets = mask.values(os.environ)
         reply = _reply(transcript, stage) if not ran.overflow else None
+        if reply:
+            denied = tuple(mask.masked(call, secrets) for call in reply.denied)
+            reply = replace(reply, text=mask.masked(reply.text, secrets), denied=denied)
         ended = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
         self.sink(Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
         self._count(reply, task)
         fault = _timed_out(stage, ended) or claude.fault(reply, ended)
+        fault = fault and replace(fault, message=mask.masked(fault.message, secrets))
         broke = reply is not None and claude.out_of_budget(reply) and bool(self._left(task))
         if fault and (broke or fault.grade is not Grade.FAILED):
             cost = reply.cost_usd if reply else None

@@ -19,7 +19,7 @@ PACKAGE = TOP / "kern"
 
 # Arrows point down: a module imports from its own layer or from one below.
 LAYERS: dict[str, tuple[str, ...]] = {
-    "words": ("spec", "markdown", "plain", "errors"),
+    "words": ("spec", "markdown", "plain", "errors", "mask"),
     "core": (
         *("pipeline", "answer", "verdict", "context", "replies", "edit", "reconcile", "events"),
         *("choice", "questions", "summary", "trace", "config", "proof", "proposing"),
