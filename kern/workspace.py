@@ -113,7 +113,9 @@ def _parents(base: Path) -> None:
 
 
 def _unsafe(folder: Path, *, loose: bool = False) -> str:
-    """Why files of ours may not go there; empty when they may or when it does not exist."""
+    """Why files of ours may not go there; empty when they may or when it does not exist. A `loose`
+    one may be written by others as /tmp may: the sticky bit keeps ours where they are.
+    """
     try:
         found = folder.lstat()
     except FileNotFoundError:
@@ -126,8 +128,8 @@ def _unsafe(folder: Path, *, loose: bool = False) -> str:
         return "is not a folder"
     if found.st_uid != os.getuid():
         return "belongs to another user"
-    if not loose and found.st_mode & 0o022:
-        return "can be written by others"
+    if found.st_mode & 0o022 and not (loose and found.st_mode & stat.S_ISVTX):
+        return "can be written by others" + (", who could move what is in it" if loose else "")
     return ""
 
 

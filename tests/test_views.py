@@ -430,6 +430,31 @@ def test_markdown_hides_nothing_behind_what_an_agent_wrote() -> None:
     assert "## To review" in shown
 
 
+@pytest.mark.parametrize(
+    ("words", "live"),
+    [
+        ("![x](https://evil.example/b.png)", "!["),
+        ("[log in](https://evil.example)", "[log in]"),
+        ("<img src=x>", " <"),
+        ("&lt;", " &"),
+        ("~~~ hidden", " ~"),
+        ("```", " `"),
+        ("# title", "- #"),
+        ("**bold** _so_", "**"),
+        ("ask @octocat", " @"),
+        ("fixes #12 and GH-3", " #1"),
+        ("\\[x](y)", " \\["),
+    ],
+)
+def test_markdown_for_a_pull_request_shows_an_agents_words_as_words(words: str, live: str) -> None:
+    rows = [*walked(words, 1.0), {"task": words, "kind": "learning", "text": words}]
+    rows.append({"kind": "error", "text": words})
+    found = report.summary(made("r", rows))
+    for line in report.text(found, str, markdown=True).splitlines():
+        assert live not in f" {line}", line
+    assert words in report.text(found, str)
+
+
 def test_no_value_of_a_journal_reaches_the_terminal_raw(repo: Path, kern: Kern) -> None:
     rows = walked("a greeting", 1.0)
     rows[1] |= {"stage": "\x1b[31mstage", "model": "\x1b]0;x\x07"}
