@@ -20,7 +20,7 @@ from kern import (
     workspace,
 )
 from kern.agents import claude
-from kern.errors import Interrupted
+from kern.errors import Interrupted, KernError
 from kern.events import RunStarted, Sink, Warned
 from kern.planner import Planner
 from kern.spec import Marker, Spec
@@ -93,7 +93,10 @@ def begin(
     found, _, parsed, settings = ready.prepare(folder, empty=empty)
     ready.to_work(found, commits=commits)
     templates = bundle.templates(found.root)
-    ready.agent(options.command)
+    command = ready.agent(options.command, found.root)
+    payer = credential.payer(found.root, command)
+    if not payer.who and ready.login(command) == "":
+        raise KernError("claude is not logged in", hint=claude.LOGIN)
     scope = workspace.scope(found.root, found.head().name)
     run_id = secrets.token_hex(8)
     sink = journal.beside(sink, found, run_id)
@@ -107,11 +110,10 @@ def begin(
         steered.look()
 
     caller = Caller(
-        *(found.root, scope, run_id, sink, options.command, settings),
+        *(found.root, scope, run_id, sink, command, settings),
         *(steered.sleep, tick, steered.heed),
     )
     caller.earlier = journal.costs(journal.place(found), lambda text: sink(Warned(text)))
-    payer = credential.payer(found.root, options.command)
     with steering.signals(), lock.hold(scope, found.git_dir, run_id):
         workspace.empty(found.scratch)
         caller.early.clear(scope)

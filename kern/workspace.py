@@ -113,9 +113,7 @@ def _parents(base: Path) -> None:
 
 
 def _unsafe(folder: Path, *, loose: bool = False) -> str:
-    """Why files of ours may not go there; empty when they may or when it does not exist. A `loose`
-    one may be written by others as /tmp may: the sticky bit keeps ours where they are.
-    """
+    """Why files of ours may not go there; empty when they may or when it does not exist."""
     try:
         found = folder.lstat()
     except FileNotFoundError:

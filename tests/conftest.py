@@ -110,6 +110,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_CLAUDE", str(folder))
+    (folder / "auth.json").write_text('{"loggedIn": true, "authMethod": "claude.ai"}')
     made = Fake(folder)
     made.script()
     return made

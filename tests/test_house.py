@@ -34,7 +34,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("witness", "gates", "credential", "ignoring", "journal", "growing", "steering"),
         *("notify",),
     ),
-    "stages": ("stages", "ahead", "committing", "briefs", "observe", "keeper", "custody"),
+    "stages": ("stages", "ahead", "watch", "committing", "briefs", "observe", "keeper", "custody"),
     "engine": (
         *("engine", "ready", "walk", "proving", "probing", "settling", "recovery"),
         *("planner", "session", "reviews"),

@@ -701,6 +701,26 @@ def test_what_a_person_must_settle_stops_the_run_at_once(
     assert "Attempt" not in (repo / "SPEC.md").read_text()
 
 
+def test_a_bad_key_is_told_in_seconds_and_none_at_all_before_the_first_write(
+    kern: Kern, repo: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CLAUDE_CODE_MAX_RETRIES")  # as claude does by itself: for three minutes
+    server = serve(research=[fault(401, "authentication_error", "invalid x-api-key")])
+    ran = kern("1", "0")  # ended after 60 s by the fixture
+    assert ran.code == 1
+    assert "claude is not logged in: the API answers 401" in ran.err
+    assert len(server.requests) <= 3
+
+    (repo / "SPEC.md").write_text("- [ ] add a greeting\n")
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    asked = len(server.requests)
+    ran = kern("1", "0")
+    assert ran.code == 1
+    assert "claude is not logged in\n  hint: " in ran.err
+    assert (repo / "SPEC.md").read_text() == "- [ ] add a greeting\n"
+    assert len(server.requests) == asked
+
+
 def test_a_subscriptions_limit_is_waited_for_and_the_same_stage_runs_again(
     kern: Kern, repo: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
