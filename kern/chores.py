@@ -12,6 +12,7 @@ from kern import (
     config,
     documents,
     edit,
+    hand,
     lock,
     plain,
     process,
@@ -106,7 +107,9 @@ def answer(folder: Path, wanted: str, text: str) -> None:
             raise KernError(
                 "the question is no longer open", hint="kern answer lists those that are"
             )
-        return questions.answered(fresh, still, said)
+        text = questions.answered(fresh, still, said)
+        papers.trust(hand.directives(text) - hand.directives(fresh))
+        return text
 
     papers.edit_task(task.key, apply)
     print(

@@ -5,6 +5,7 @@ it was.
 from collections.abc import Collection, Mapping, Sequence
 
 from kern import guard, history, index, operations, plain, refs
+from kern.documents import SPEC, encode
 from kern.events import Sink, Warned
 from kern.history import Commit
 from kern.refs import StartRef
@@ -148,6 +149,14 @@ class Keeper:
                 if not conflicts:
                     changes[path] = self.repo.entries(merged).get(path)
         index.update(self.repo, changes)
+
+    def keep_spec(self, text: str) -> str:
+        """Keep a text of SPEC.md, which no snapshot holds; how to see it."""
+        blob = self.repo.blob(encode(text))
+        tree = self.repo.text("mktree", given=f"100644 blob {blob}\t{SPEC}\n".encode())
+        said = f"{SPEC} as it was left\n"
+        ref = refs.keep(self.repo, "spec-md", "left", tree, said, self.repo.head().commit)
+        return f"git show {ref}:{SPEC}"
 
     # ---------------------------------------------------------------- what stage 2 may not do
 

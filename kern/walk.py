@@ -67,7 +67,7 @@ class Walk:
         self.snapshots = Snapshots(repo)
         self.observer = Observer(repo, scope, self.papers, self.snapshots)
         self.keeper = Keeper(repo, self.snapshots, sink)
-        self.custody = Custody(self.papers, self.keeper.warn)
+        self.custody = Custody(self.papers, self.keeper.warn, self.keeper.keep_spec)
         self.recovery = Recovery(repo, scope, self.papers, self.snapshots, self.keeper)
         self.settling = Settling(repo, scope, self.papers, self.keeper, sink)
         self.briefs = Briefs(repo, self.papers, templates)
