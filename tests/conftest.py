@@ -122,6 +122,11 @@ class Ran:
     out: str
     err: str
 
+    @property
+    def said(self) -> str:
+        """All that a person at a terminal reads; of a run its events, then warnings and errors."""
+        return self.out + self.err
+
 
 Kern = Callable[..., Ran]
 
@@ -197,7 +202,7 @@ def inline(tmp_path: Path) -> Inline:
         **options: Any,
     ) -> Heard:
         said = io.StringIO()
-        console = Console(stream=said)
+        console = Console(out=said, err=said)
         events: list[Any] = []
         slept: list[float] = []
 

@@ -478,7 +478,7 @@ def test_a_claude_that_is_too_old_says_so_in_its_first_event(
     ran = typed("1", "0")
 
     assert ran.code == 1
-    assert "\nkern: claude 1.0.0 is too old: kern needs 2." in ran.err
+    assert "\nkern: claude 1.0.0 is too old: kern needs 2." in ran.said
     assert "hint: npm install -g" in ran.err
     assert fake.stages == ["research"]
 

@@ -467,8 +467,8 @@ def test_an_agents_complaint_is_shown_without_its_control_characters(
     fake.script(research=[COMPLAINTS[what]])
     ran = kern("-v", "1", "0", "--no-wait")
     assert ran.code in (1, 3)
-    harmless(ran.err)
-    assert "\nkern: " in ran.err
+    harmless(ran.said)
+    assert "\nkern: " in ran.said
 
 
 @pytest.mark.parametrize("what", list(COMPLAINTS)[4:])
@@ -720,7 +720,7 @@ def test_two_worktrees_at_once_keep_their_failures_apart(
     fake.script(implement=[fails, fails, {"run": ["pwd > where"], "result": "SUCCESS"}])
     roots = [repo, tmp_path / "linked"]
     both = [background("1", "0", cwd=root) for root in roots]
-    told = [process.communicate(timeout=40)[1] for process in both]
+    told = ["".join(process.communicate(timeout=40)) for process in both]
     assert [process.returncode for process in both] == [0, 0], told
     for root in roots:
         assert git("show", "HEAD:where", cwd=root) == str(root)

@@ -644,7 +644,7 @@ def test_an_interrupt_in_the_middle_of_a_command_leaves_nothing_running(
     _until(lambda: bool(_running(seconds)))
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    err = "".join(process.communicate(timeout=20))
     assert time.monotonic() - began < 6
     assert process.returncode == 130, err
     assert not _running(seconds)
@@ -742,7 +742,7 @@ def test_a_subscriptions_limit_is_waited_for_and_the_same_stage_runs_again(
     ran = kern("1", "0")
 
     assert ran.code == 0, ran.err
-    assert "You've hit your session limit" in ran.err
+    assert "You've hit your session limit" in ran.out
     assert time.time() > reset
     assert begun(server) == ["research", "implement", "implement", "commit"]
     assert "Attempt" not in (repo / "SPEC.md").read_text()
@@ -777,7 +777,7 @@ def test_a_gate_and_a_judge_stand_between_the_answer_and_the_commit(
     assert "judge of 'it is polite' is red (FAIL): not polite" in notes[1]
     assert git("show", "HEAD:hi.txt") == "hello, dear you"
     assert not (repo / "evil").exists()
-    assert "verified by gate `grep -q hello hi.txt`, judge of 'it is polite'" in ran.err
+    assert "verified by gate `grep -q hello hi.txt`, judge of 'it is polite'" in ran.out
 
 
 def test_from_an_empty_repository_to_done(
@@ -821,7 +821,7 @@ def test_a_question_waits_for_its_answer_and_the_task_is_done_with_it(
 
     first = kern("1", "0")
     assert first.code == 1, first.err
-    assert 'kern answer 1 "…"' in first.err
+    assert 'kern answer 1 "…"' in first.out
     assert not (repo / "half.txt").exists()
     assert kern("answer", "greeting", "SQLite,", "in one file").code == 0
     last = kern("1", "0")
@@ -871,7 +871,7 @@ def test_a_prompt_that_no_model_takes_fails_the_task_and_not_the_run(
     assert ran.code == 1, ran.err
     assert server.requests[0].size > len(huge)
     assert (repo / "SPEC.md").read_text().count("> **Skipped:** ") == 2
-    assert "Prompt is too long" in ran.err
+    assert "Prompt is too long" in ran.said
 
 
 # -------------------------------------------------------------------- started before the prompt

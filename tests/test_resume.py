@@ -531,7 +531,7 @@ def test_a_failed_attempt_is_booked_and_the_next_one_begun(bench: Bench) -> None
     bench.crashed("stage2.json#2", implement=[FAILS, WORKS])
     ran = bench.resumed()
     assert bench.asked == ["implement", "commit"]
-    assert "attempt 1 failed: it does not link" in ran.err
+    assert "attempt 1 failed: it does not link" in ran.out
     assert bench.kept("1", "work.txt") == "work"
     assert "> **Attempt 1:** it does not link (kept: kern/attempts/" in bench.spec
     assert "Attempt 2" not in bench.spec

@@ -87,16 +87,16 @@ def test_two_tasks_become_two_commits_with_one_pause_between(
 
     ran = kern("5", "0.05", env={"TMPDIR": str(tmp_path / "tmp")})
 
-    assert (ran.code, ran.out) == (0, "")
+    assert (ran.code, ran.err) == (0, "")
     assert list((tmp_path / "tmp").iterdir()) == []
     assert list((repo / ".git" / "kern" / "scratch").iterdir()) == []
     assert list((tmp_path / "home").iterdir()) == [tmp_path / "home" / ".gitconfig"]
     assert fake.stages == ["research", "implement", "commit"] * 2
     assert committed_tasks(git) == ["first", "second"]
     assert git("status", "--porcelain") == ""
-    lines = ran.err.splitlines()
+    lines = ran.out.splitlines()
     assert all(LINE.fullmatch(line) for line in lines)
-    assert "\x1b" not in ran.err
+    assert "\x1b" not in ran.said
     told = [line[11:] for line in lines]
     pauses = [at for at, line in enumerate(told) if line.startswith("next task in 0.05 s")]
     assert len(pauses) == 1
@@ -107,7 +107,7 @@ def test_two_tasks_become_two_commits_with_one_pause_between(
     assert not any(line.startswith("debug:") for line in told)
     assert any(line.startswith("2 done, 0 open") and "$0.06" in line for line in told)
     assert sum(line.startswith("  [x] ") for line in told) == 2
-    assert "unverified" in ran.err
+    assert "unverified" in ran.out
     assert told[-1].startswith("all tasks are done")
 
 
@@ -122,10 +122,10 @@ def test_used_up_iterations_are_no_failure_and_the_rest_is_named(
     assert ran.code == 0
     assert committed_tasks(git) == ["first"]
     assert {call["cwd"] for call in fake.calls} == {str(repo)}
-    assert "next task in" not in ran.err
+    assert "next task in" not in ran.said
     assert "debug: " in ran.err
-    assert "1 done, 2 open" in ran.err
-    assert "next: kern 2 takes the other open tasks" in ran.err
+    assert "1 done, 2 open" in ran.out
+    assert "next: kern 2 takes the other open tasks" in ran.out
 
 
 def test_research_stays_under_the_finished_task_and_no_other_byte_changes(
@@ -403,7 +403,7 @@ def test_where_nothing_is_ready_each_blocker_is_named(
         ("part", r"waits for 1 \(egg\)"),
         ("stuck", "no budget"),
     ):
-        assert re.search(rf"{task}: .*{why}", ran.err), task
+        assert re.search(rf"{task}: .*{why}", ran.out), task
     assert spec(repo) == text
 
 
@@ -432,7 +432,7 @@ def test_a_checklist_in_which_all_is_done_is_no_failure(
 
     assert ran.code == 0
     assert fake.calls == []
-    assert "all tasks are done" in ran.err
+    assert "all tasks are done" in ran.out
 
 
 # ---------------------------------------------------------------- looking without touching
@@ -688,7 +688,7 @@ def test_a_second_kern_is_told_who_works_and_a_signal_ends_the_first(
 
     second = kern("1", "0")
     first.send_signal(signum)
-    _, said = first.communicate(timeout=10)
+    said = "".join(first.communicate(timeout=10))
 
     assert second.code == 1
     assert f"pid {first.pid}" in second.err

@@ -545,7 +545,7 @@ def test_a_run_and_a_dry_run_begin_with_a_forecast(
     assert "forecast" not in inline(3).err
     write_spec(repo, git, more)
     assert "forecast: 2 tasks, about $0.06, " in kern("-n").out
-    assert "forecast: 1 task, about $0.03, " in kern("1", "0").err
+    assert "forecast: 1 task, about $0.03, " in kern("1", "0").out
     assert choice.ahead(spec.parse((repo / "SPEC.md").read_text())) == 1
 
 
