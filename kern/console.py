@@ -109,10 +109,8 @@ class Console:
                 self._say(f"waiting until {until} (Ctrl-C ends; kern goes on from here)", "yellow")
             case Steered():
                 self.beat = 0
-                self._say(
-                    request.announced(event.asked, self.progress.work, at_once=event.at_once),
-                    "yellow",
-                )
+                said = request.announced(event.asked, event.at_once, self.progress.work)
+                self._say(said, "yellow")
             case TaskSettled():
                 detail = f": {plain.line(event.detail)}" if event.detail else ""
                 self._say(f"{event.outcome}{detail}", _STYLES[event.outcome])

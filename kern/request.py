@@ -91,7 +91,7 @@ def standing(request: str, *, paused: bool) -> str:
     return "paused" if request == Request.PAUSE and paused else f"{request}s after this stage"
 
 
-def announced(asked: Request, doing: str, *, at_once: bool) -> str:
+def announced(asked: Request, at_once: bool, doing: str) -> str:
     """What the run says of a request that has reached it."""
     match asked, at_once:
         case Request.STOP, True:

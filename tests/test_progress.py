@@ -326,7 +326,10 @@ def test_a_reader_that_goes_away_stops_nothing_and_is_not_complained_of(
         stream = left.pop(name)
         assert stream
         stream.close()
-    told = "".join(stream.read() for stream in left.values() if stream)
+    told = ""
+    for stream in filter(None, left.values()):
+        with stream:
+            told += stream.read()
     assert kern.wait(60) == 0
     assert not re.search("Traceback|Exception|Broken", told)
     assert bool(told) == bool(left)
