@@ -309,8 +309,9 @@ def test_beside_a_pipe_nothing_is_drawn_on_the_terminal(
 
 @pytest.mark.parametrize("gone", [{"stdout"}, {"stderr"}, {"stdout", "stderr"}])
 def test_a_reader_that_goes_away_stops_nothing_and_is_not_complained_of(
-    repo: Path, git: Git, fake: Fake, gone: set[str]
+    repo: Path, git: Git, fake: Fake, monkeypatch: pytest.MonkeyPatch, gone: set[str]
 ) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # what is buffered is written at the end
     fake.script(implement=[{**BUSY, "run": ["echo '- [ ] forged' >> SPEC.md", "echo 1 > n"]}])
     kern = subprocess.Popen(
         [sys.executable, "-m", "kern", "-v", "1", "0"],
