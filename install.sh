@@ -99,6 +99,10 @@ find_source() { # SCRIPT; sets `source`, as a person writes it, and `requirement
         *) requirement= ;;
     esac
     case $requirement in
+        "" | /* | file://* | git+file://* | https://* | git+https://* | git+ssh://* | ssh://*) ;;
+        *) die "not fetched without encryption: $source" "use https:// or ssh:// in KERN_SOURCE" ;;
+    esac
+    case $requirement in
         "") missing=$source ;;
         /*) [ -e "$requirement" ] && missing= || missing=$source ;;
         *) missing= ;;

@@ -97,6 +97,7 @@ def ahead(spec: Spec) -> int:
 
 
 _MOST_NAMED = 20  # in a complaint
+_LONGEST_NUMBER = 9  # digits; Python itself refuses to read thousands of them
 
 
 def named(wanted: str, tasks: Sequence[str], gone: Sequence[str] = ()) -> int:
@@ -109,8 +110,9 @@ def named(wanted: str, tasks: Sequence[str], gone: Sequence[str] = ()) -> int:
     found = [index for index, text in enumerate(texts) if text == word]
     if len(found) > 1 and found[0] < first:
         found = [index for index in found if index < first]
-    if not found and wanted.isdecimal() and 1 <= int(wanted) <= first:
-        found = [int(wanted) - 1]
+    number = wanted.isdecimal() and len(wanted) <= _LONGEST_NUMBER and int(wanted)
+    if not found and 1 <= number <= first:
+        found = [number - 1]
     if not found and word and not wanted.isdecimal():
         found = [index for index, text in enumerate(texts[:first]) if word in text]
         found = found or [first + i for i, text in enumerate(texts[first:]) if word in text]

@@ -7,11 +7,13 @@ import time
 from pathlib import Path
 
 from kern import (
+    blobs,
     bundle,
     choice,
     config,
     documents,
     edit,
+    hand,
     lock,
     plain,
     process,
@@ -20,11 +22,14 @@ from kern import (
     refs,
     repo,
     restore,
+    spec,
     workspace,
 )
 from kern.config import FILE
+from kern.documents import SPEC, Documents
 from kern.errors import KernError, UsageError
 from kern.questions import Question
+from kern.repo import Repo
 from kern.spec import Spec, Task
 
 
@@ -104,7 +109,9 @@ def answer(folder: Path, wanted: str, text: str) -> None:
             raise KernError(
                 "the question is no longer open", hint="kern answer lists those that are"
             )
-        return questions.answered(fresh, still, said)
+        text = questions.answered(fresh, still, said)
+        papers.trust(hand.directives(text) - hand.directives(fresh))
+        return text
 
     papers.edit_task(task.key, apply)
     print(
@@ -119,8 +126,10 @@ def _asked(asked: Question) -> str:
     return f"{asked.number:4}  " + "\n      ".join(lines)
 
 
-def clean(folder: Path, older: str) -> None:
-    """History, kept attempts and what was moved aside, older than, say, `30d` or `12h`."""
+def clean(folder: Path, older: str, *, everything: bool) -> None:
+    """History, saved attempts and what was moved aside, older than, say, `30d` or `12h`; attempts
+    of open tasks only where `everything` is to go.
+    """
     match = re.fullmatch(r"(\d{1,6})([dh]?)", older)
     if match is None:
         raise UsageError(
@@ -132,12 +141,34 @@ def clean(folder: Path, older: str) -> None:
     with lock.hold(scope, found.git_dir):
         walks = workspace.forget(scope.folder / "history", before)
         old = [ref for ref, when in refs.kept(found) if when < before]
-        for ref in old:
+        needed = set[str]() if everything or not old else _needed(found)
+        stay = [ref for ref in old if ref.split("/")[3] in needed]
+        for ref in set(old) - set(stay):
             refs.delete(found, ref)
         aside = workspace.forget(restore.aside_in(found), before)
-    attempts = plain.count(len(old), "kept attempt")
-    more = f", {plain.count(aside, 'folder')} moved aside" if aside else ""
-    print(f"deleted: {plain.count(walks, 'walk')} of history, {attempts}{more}", file=sys.stderr)
+    attempts = plain.count(len(old) - len(stay), "saved attempt")
+    more = f", and {plain.count(aside, 'folder')} moved aside" if aside else ""
+    print(f"deleted {plain.count(walks, 'task record')} and {attempts}{more}", file=sys.stderr)
+    if stay:
+        tasks = plain.count(len({ref.split("/")[3] for ref in stay}), "open task")
+        kept = f"kept {plain.count(len(stay), 'saved attempt')} of {tasks}"
+        print(f"{kept}; kern clean --all deletes them too", file=sys.stderr)
+
+
+def _needed(found: Repo) -> set[str]:
+    """The names under which work is kept of a task that is open in some SPEC.md: here, in another
+    working tree, on a local branch.
+    """
+    listed = found.git("worktree", "list", "--porcelain", "-z").split(b"\0")
+    roots = [os.fsdecode(line[9:]) for line in listed if line.startswith(b"worktree ")]
+    places = {found.root, *(Path(root).resolve() for root in roots)}
+    texts = {Documents(root).read(SPEC) or "" for root in places}
+    asked = found.text("for-each-ref", f"--format=%(refname):{SPEC}", "refs/heads")
+    told = found.text("cat-file", "--batch-check", given=documents.encode(f"{asked}\n"))
+    shas = {line.split(" ")[0] for line in told.splitlines() if " blob " in line}
+    with blobs.reader(found) as pieces:
+        texts |= {documents.decode(b"".join(pieces(blob))) for blob in shas}
+    return {name for text in texts for name in refs.named(spec.parse(text))}
 
 
 def update() -> int:

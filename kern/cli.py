@@ -2,10 +2,12 @@
 runs.
 """
 
+import contextlib
 import io
 import os
 import re
 import sys
+from typing import TextIO
 
 from kern import __version__
 from kern.errors import Exit, Interrupted, KernError, UsageError
@@ -20,6 +22,9 @@ _ROOT_FLAGS = frozenset(("-h", "--help", "-V", "--version", "--update"))
 
 def main() -> None:
     """Route, run, and turn what was raised into one message and an exit code."""
+    if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode:
+        # git's names are UTF-8 whatever the locale says; opened as anything else they are others.
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     for number in (0, 1, 2):  # closed by the caller: no file that is opened may take the place
         try:
             os.fstat(number)
@@ -30,7 +35,13 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # As SPEC.md has it, whatever the locale; what is no UTF-8 leaves as it came.
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
-    sys.exit(_guarded(sys.argv[1:]))
+    code = _guarded(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # or Python complains at its end, with a code of its own
+            _mute(stream)
+    sys.exit(code)
 
 
 def _guarded(argv: list[str]) -> int:
@@ -58,7 +69,7 @@ def _guarded(argv: list[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _mute(sys.stdout)
         return Exit.OK
     except OSError as exc:
         where = f" {exc.filename}" if exc.filename else ""
@@ -68,6 +79,12 @@ def _guarded(argv: list[str]) -> int:
                 hint="settle it, then run kern again: it resumes",
             )
         )
+
+
+def _mute(stream: TextIO) -> None:
+    """Its reader is gone."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _complain(exc: KernError | Interrupted) -> int:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kern import __version__, launch
+from kern import __version__, launch, plain
 from kern.errors import Exit
 from kern.usage import HELP
 
@@ -133,7 +133,6 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show the tasks, what needs help, and what the run came to."""
-    from kern import plain
     from kern import status as view
 
     found = view.snapshot(Path.cwd(), everything=everything or as_json)
@@ -146,7 +145,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show all of one task: answers, attempts, gates, files, cost."""
-    from kern import plain, receipt, views
+    from kern import receipt, views
     from kern import show as view
 
     found = view.snapshot(Path.cwd(), task)
@@ -295,7 +294,6 @@ def path() -> None:
 def doctor(as_json: AsJson = False) -> None:
     """Check what a run needs; each problem with its fix."""
     from kern import doctor as clinic
-    from kern import plain
 
     found = clinic.examine(Path.cwd(), launch.agent())
     print(plain.data(found) if as_json else clinic.text(found))
@@ -305,11 +303,14 @@ def doctor(as_json: AsJson = False) -> None:
 @app.command()
 def clean(
     older: Annotated[str, typer.Option(help="Age: 30d, 12h, 0d.")] = "30d",
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also the attempts of open tasks.")
+    ] = False,
 ) -> None:
-    """Delete old history and kept attempts."""
+    """Delete old task records and saved attempts of finished tasks."""
     from kern import chores
 
-    chores.clean(Path.cwd(), older)
+    chores.clean(Path.cwd(), older, everything=everything)
 
 
 @app.command()

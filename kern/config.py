@@ -20,6 +20,7 @@ DESKTOP = "desktop"  # `notify` by what the desktop has
 FINAL = "final"  # the table below [gates] with those of the whole
 _PROBE_S = 20.0
 _SINGLE = ("max_wait", "max_failures", "max_minutes", "max_rounds", "notify")
+_MOST = 1e9  # of any number
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -100,6 +101,10 @@ def parse(data: bytes | str, origin: str = FILE) -> Settings:
         raise UsageError(f"{origin} is nested too deeply", hint=f"edit {origin}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise UsageError(f"{origin} is not valid TOML: {exc}", hint=f"edit {origin}") from None
+    except ValueError:  # of thousands of digits
+        raise UsageError(
+            f"{origin} holds a number that is too long", hint=f"edit {origin}"
+        ) from None
     _known(given, ("gates", "snapshot", "timeouts", "max_cost", *_SINGLE), origin, "")
     costs = _table(given.get("max_cost", {}), origin, "max_cost")
     _known(costs, ("run", "task", "stage"), origin, "max_cost.")
@@ -140,7 +145,7 @@ def parse(data: bytes | str, origin: str = FILE) -> Settings:
 
 def _count(given: Mapping[str, Any], key: str, origin: str, least: int) -> int:
     value = given.get(key, getattr(Settings(), key))
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < _MOST:
         unbounded = ", 0 for no bound" if not least else f", at least {least}"
         raise _wrong(origin, key, f"a whole number{unbounded}")
     return value
@@ -148,7 +153,7 @@ def _count(given: Mapping[str, Any], key: str, origin: str, least: int) -> int:
 
 def amount(value: object, origin: str, key: str) -> float:
     """Dollars or minutes, 0 for no bound."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _MOST:
         return float(value)
     raise _wrong(origin, key, "a number, 0 for no bound")
 
@@ -248,11 +253,13 @@ def _notify(value: object, origin: str) -> str:
 
 def _seconds(value: object, origin: str, key: str) -> float:
     """`90`, `"90s"`, `"10m"`, `"6h"`; 0 for none."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _MOST:
         return float(value)
-    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,3})?)\s*([smh]?)\s*", str(value))
-    if not isinstance(value, str) or match is None:
-        raise _wrong(origin, key, f'seconds, or "90s", "10m", "6h"; 0 for none; {value!r} is not')
+    text = value if isinstance(value, str) else ""  # a number written in hex has no bound
+    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,3})?)\s*([smh]?)\s*", text)
+    if match is None:
+        given = f"; {plain.line(text, 80)!r} is not" if text else ""
+        raise _wrong(origin, key, f'seconds, or "90s", "10m", "6h"; 0 for none{given}')
     return float(match[1]) * _UNITS[match[2] or "s"]
 
 

@@ -1,4 +1,6 @@
-"""A sink that prints: talk on stderr, plain lines on a pipe, a live view on a terminal."""
+"""A sink that prints: events on standard output, warnings and debug lines on standard error; plain
+lines on a pipe, a live view on a terminal.
+"""
 
 import contextlib
 import os
@@ -7,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, TextIO, assert_never
 
-from kern import plain, progress, proof, report, summary
+from kern import plain, progress, proof, report, request, summary
 from kern.events import (
     Acted,
     AttemptNoted,
@@ -35,7 +37,6 @@ from kern.events import (
 from kern.pipeline import Outcome
 from kern.progress import Progress
 from kern.proof import Result
-from kern.request import Request
 
 _MOST_SHOWN = 20  # waiting tasks in the summary
 _SHOWN_OF_A_GATE = 12  # lines of what a red one printed
@@ -53,13 +54,18 @@ _STYLES = {
 
 
 class Console:
-    """Prints events. On a terminal it needs rich, which is loaded only there."""
+    """Prints events. On a terminal it needs rich, which is loaded only there. Where standard output
+    goes elsewhere nothing is drawn: `kern | tee FILE` shows its lines on that very terminal.
+    """
 
-    def __init__(self, *, verbose: bool = False, stream: TextIO | None = None) -> None:
-        self.stream = stream or sys.stderr
+    def __init__(
+        self, *, verbose: bool = False, out: TextIO | None = None, err: TextIO | None = None
+    ) -> None:
+        self.out = out or sys.stdout
+        self.err = err or sys.stderr
         self.verbose = verbose
-        drawable = self.stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-        self.live = _Live(self.stream) if drawable else None
+        drawable = self.out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        self.live = _Live(self.out) if drawable else None
         self.progress = Progress()
         self.beat = 0.0
 
@@ -82,7 +88,7 @@ class Console:
             case Acted():
                 if self.verbose:
                     for call in event.act.calls:
-                        self._say(f"debug: {plain.line(call, 600)}", "dim")
+                        self._tell(f"debug: {plain.line(call, 600)}", "dim")
             case StageFinished():
                 self._finished(event)
             case StageFailed() | QuestionNoted() | ProbeStarted():
@@ -103,7 +109,8 @@ class Console:
                 self._say(f"waiting until {until} (Ctrl-C ends; kern goes on from here)", "yellow")
             case Steered():
                 self.beat = 0
-                self._say(_steered(event, self.progress.work), "yellow")
+                said = request.announced(event.asked, event.at_once, self.progress.work)
+                self._say(said, "yellow")
             case TaskSettled():
                 self._settled(event)
             case Planned():
@@ -111,10 +118,10 @@ class Console:
             case Learned():
                 self._say(f"learned: {plain.line(event.text, 160)}")
             case Warned():
-                self._say(f"warning: {plain.line(event.text, 600)}", "yellow")
+                self._tell(f"warning: {plain.line(event.text, 600)}", "yellow")
             case Traced():
                 if self.verbose:
-                    self._say(f"debug: {plain.line(event.text, 600)}", "dim")
+                    self._tell(f"debug: {plain.line(event.text, 600)}", "dim")
             case Waiting():
                 self._say(f"next task in {event.seconds:g} s (Ctrl-C ends; kern goes on from here)")
             case RunEnded():
@@ -234,14 +241,20 @@ class Console:
             self._say(words, "yellow" if warns else "")
 
     def _say(self, text: str, style: str = "") -> None:
+        self._print(text, style, self.out)
+
+    def _tell(self, text: str, style: str) -> None:
+        """Beside what the command is for."""
+        self._print(text, style, self.err)
+
+    def _print(self, text: str, style: str, stream: TextIO) -> None:
         text = plain.block(text)  # names of folders and branches, too
-        with contextlib.suppress(
-            OSError, ValueError
-        ):  # a lost reader is no reason to stop paid work
-            if self.live:
+        # A reader that is gone is no reason to stop paid work.
+        with contextlib.suppress(OSError, ValueError):
+            if self.live and stream.isatty():
                 self.live.print(text, style)
             else:
-                print(f"[{time.strftime('%H:%M:%S')}] {text}", file=self.stream, flush=True)
+                print(f"[{time.strftime('%H:%M:%S')}] {text}", file=stream, flush=True)
 
 
 class _Live:
@@ -287,19 +300,6 @@ class _Live:
             self.display.stop()
             self.display = None
             self.shown = ()
-
-
-def _steered(event: Steered, doing: str) -> str:
-    match event.asked, event.at_once:
-        case Request.STOP, True:
-            return "asked to stop (kern stop): ends here"
-        case Request.STOP, False:
-            return f"asked to stop (kern stop): ends after {doing}; kern resume takes it back"
-        case Request.PAUSE, True:
-            return "paused (kern resume goes on, kern stop ends)"
-        case Request.PAUSE, False:
-            return f"asked to pause (kern pause): waits after {doing}"
-    return "asked to go on (kern resume)"
 
 
 def _cost(event: RunEnded) -> str:

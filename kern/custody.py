@@ -16,6 +16,8 @@ from kern.workspace import Scope
 # Those that kern reads again; to an agent they are as open as any file.
 _STAGE_FILE = re.compile(r"(stage[123]|attempt\d+)\.json")
 
+_MOST_TOLD = 20
+
 
 @dataclass(frozen=True, slots=True)
 class Papers:
@@ -27,10 +29,18 @@ class Papers:
 
 
 class Custody:
-    def __init__(self, papers: Documents, scope: Scope, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        papers: Documents,
+        scope: Scope,
+        warn: Callable[[str], None],
+        keep: Callable[[str], str],
+    ) -> None:
+        """`keep` saves a text of SPEC.md and says how to see it."""
         self.papers = papers
         self.scope = scope
         self.warn = warn
+        self.keep = keep
 
     def take(self) -> Papers:
         texts = self.papers.spec_text(), self.papers.read(LEARNINGS) or ""
@@ -50,7 +60,10 @@ class Custody:
         spec, learnings = before.texts
         with self.papers.alone():
             text = self.papers.read(SPEC)
-            fixed, told = reconcile.spec(spec, text, trusted=trusted)
+            if trusted or text is None:
+                fixed, told = reconcile.spec(spec, text, trusted=trusted)
+            else:
+                fixed, told = self._strangers_out(spec, text)
             if fixed != text:
                 self.papers.write(SPEC, fixed)
         if text != spec:
@@ -93,6 +106,17 @@ class Custody:
                 workspace.replace(place, known[name])
             self.warn(f"{name} was changed among kern's files while an agent ran: restored")
 
+    def _strangers_out(self, spec: str, text: str) -> tuple[str, list[str]]:
+        """What an agent may have brought in is nobody's order; the text as it was left is kept."""
+        persons = self.papers.trusted()
+        left, taken = reconcile.take_out(spec, text, persons)
+        fixed, told = reconcile.spec(spec, left, trusted=False)
+        fixed, more = reconcile.take_out(spec, fixed, persons)  # what came to light by that
+        told += _some([*taken, *more])
+        if reconcile.lost(text, fixed):
+            told.append(f"{SPEC} as it was left: {self.keep(text)}")
+        return fixed, told
+
     @contextlib.contextmanager
     def while_hooks_run(self) -> Iterator[None]:
         """What they do to the two documents is settled afterwards; kern writes stage files itself
@@ -106,3 +130,8 @@ class Custody:
                 self.papers.write(name, known)
                 self.warn(f"a hook left conflict marks in {name}: put back; see `git stash list`")
         self._settle_papers(before, trusted=True)
+
+
+def _some(lines: list[str]) -> list[str]:
+    more = len(lines) - _MOST_TOLD
+    return [*lines[:_MOST_TOLD], *([f"and {more} more lines"] if more > 0 else [])]

@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(text, flush=True)
 
 
 def _agent(folder: Path) -> Path:

@@ -1,7 +1,6 @@
 """`kern doctor`: what a run needs, checked one by one, each problem with its fix."""
 
 import contextlib
-import json
 import os
 import re
 import shutil
@@ -37,7 +36,7 @@ class Check(TypedDict):
 
 
 def examine(folder: Path, command: str) -> list[Check]:
-    return [*_git(folder), *_agent(command), _payer(folder, command), _jq()]
+    return [*_git(folder), *_own(folder, command), *_agent(command), _payer(folder, command), _jq()]
 
 
 def text(checks: list[Check]) -> str:
@@ -126,12 +125,21 @@ def _folder(found: Repo, branch: str) -> str:
     return f"{scope.folder}{f' ({scope.notice})' if scope.notice else ''}"
 
 
+def _own(folder: Path, command: str) -> Iterator[Check]:
+    """Where a run would refuse the agent's program."""
+    with contextlib.suppress(KernError):  # told by an earlier check
+        root = repo.open_at(folder).root
+        found = _tried("agent", lambda: ready.own(command, root))
+        if not found["ok"]:
+            yield found
+
+
 def _agent(command: str) -> Iterator[Check]:
-    place = shutil.which(command)
-    if place is None:
+    place = ready.place(command)
+    if not place:
         yield _check("agent", False, f"{command} is not on PATH", claude.INSTALL)
         return
-    code, said = process.capture([command, "--version"], 30)
+    code, said = process.capture([place, "--version"], 30)
     numbers = claude.version(said)
     newest = numbers >= claude.OLDEST
     detail = f"{place}, {plain.line(said, 60)}" if code == 0 else f"{place} does not run: {said}"
@@ -146,7 +154,7 @@ def _agent(command: str) -> Iterator[Check]:
         "run kern as an ordinary user; in a container, set IS_SANDBOX=1",
     )
     if code == 0:
-        yield _login(command)
+        yield _login(place)
 
 
 def _jq() -> Check:
@@ -161,19 +169,9 @@ def _payer(folder: Path, command: str) -> Check:
     return _check("pays", True, said)
 
 
-def _login(command: str) -> Check:
-    """What claude itself says of its login; it does not check the key."""
-    code, said = process.capture([command, "auth", "status", "--json"], 30)
-    try:
-        found = json.loads(said)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict) or "loggedIn" not in found:
+def _login(place: str) -> Check:
+    how = ready.login(place)
+    if how is None:
         return _check("login", True, "unknown: this claude does not tell")
-    how = str(found.get("apiKeySource") or found.get("authMethod") or "")
-    return _check(
-        "login",
-        bool(found["loggedIn"]) and code == 0,
-        f"by {how}" if found["loggedIn"] else "claude is not logged in",
-        "run `claude` by hand and log in, or set ANTHROPIC_API_KEY",
-    )
+    detail = f"by {how}" if how else "claude is not logged in"
+    return _check("login", bool(how), detail, claude.LOGIN)

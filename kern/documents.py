@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import shutil
 import stat
@@ -18,6 +19,7 @@ from kern.spec import Key, Spec, Task
 
 SPEC = "SPEC.md"
 LEARNINGS = "LEARNINGS.md"
+_TRUSTED = "trusted.json"
 _PATIENCE = 500  # hundredths of a second
 
 
@@ -150,6 +152,25 @@ class Documents:
                     self.write(SPEC, new)
                     return new
         raise KernError(f"{SPEC} changes faster than it can be written", hint="then run kern again")
+
+    def trust(self, told: Collection[tuple[str, ...]]) -> None:
+        """Remember, for as long as a run lasts, what a person's command is about to write into
+        SPEC.md: an agent that runs meanwhile has not written it. What kern started is no person.
+        """
+        if told and self.scratch and not os.environ.get("KERN_ROOT"):
+            with workspace.reported(self.scratch):
+                self.scratch.mkdir(parents=True, exist_ok=True)
+            known = sorted({*self.trusted(), *told})
+            workspace.replace(self.scratch / _TRUSTED, json.dumps(known).encode())
+
+    def trusted(self) -> set[tuple[str, ...]]:
+        raw = workspace.read(self.scratch / _TRUSTED) if self.scratch else None
+        try:
+            found = json.loads(raw or b"[]")
+        except (ValueError, RecursionError):
+            return set()
+        rows = found if isinstance(found, list) else []
+        return {tuple(map(str, row)) for row in rows if isinstance(row, list)}
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:

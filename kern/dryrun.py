@@ -35,8 +35,8 @@ def describe(folder: Path, iterations: int, command: str, *, prompts: bool) -> s
     parsed = at.meant(*papers.spec())
     task = choice.select(parsed)
     lines = [f"{repo.root}, branch {repo.head().name}", f"stage files: {scope.folder}", ""]
-    if busy := operations.under_way(repo):
-        lines.append(f"a run would refuse to start: {busy}")
+    if refusal := operations.under_way(repo) or ready.detached(repo):
+        lines.append(f"a run would refuse to start: {refusal}")
     if task is None:
         return plain.block("\n".join([*lines, *_nothing(parsed)]))
     tries = experiment.is_one(task.text)

@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from kern import process
+from kern import mask, process
 from kern.config import Gate, Probe
 from kern.proof import Result
 from kern.workspace import Scope
@@ -65,11 +65,12 @@ class Gates:
             limit=OUTPUT_LIMIT,
             total=command.timeout,
         )
+        output = mask.masked(_end(place), mask.values(os.environ))
         ended = ran.timed_out or (ran.overflow and f"it printed more than {ran.overflow} bytes")
         return Result(
             command.label,
             None if ended else ran.code,
-            f"{_end(place)}\n{ended}" if ended else _end(place),
+            f"{output}\n{ended}" if ended else output,
             ran.seconds,
             log=str(place),
         )

@@ -4,13 +4,15 @@ A task is named by its number, its text or a part of it (`choice.named`).
 """
 
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from textwrap import dedent
 from typing import NamedTuple
 
 from kern import choice, edit, experiment, order, plain
+from kern.config import criteria, task_gates
 from kern.errors import UsageError
-from kern.spec import EXAMPLE, Kind, Marker, Spec, parse
+from kern.spec import EXAMPLE, Kind, Marker, Note, Spec, Task, parse
 
 
 class Edited(NamedTuple):
@@ -19,6 +21,36 @@ class Edited(NamedTuple):
 
 
 Verb = Callable[[str, Spec, str], Edited]
+
+
+DIRECT = (Kind.GATE, Kind.JUDGE, Kind.AFTER, Kind.ANSWER)  # notes that say what is to be done
+Directive = tuple[str, ...]
+
+
+def directives(text: str) -> set[Directive]:
+    """What in SPEC.md says what is to be done: tasks, their checks and order, answers."""
+    tasks = parse(text).tasks
+    notes = {directive(task, note) for task in tasks for note in task.notes if note.kind in DIRECT}
+    return notes.union(map(directive, tasks))
+
+
+def directive(task: Task, note: Note | None = None) -> Directive:
+    return (str(note.kind), task.text, note.text) if note else ("Task", task.text)
+
+
+def added_again(task: Task) -> str:
+    """The command that adds the task."""
+    words = ["--under", task.key.parent] if task.key.parent else []
+    words += [word for note in task.of(Kind.AFTER) for word in ("--after", note.text)]
+    words += [word for gate in task_gates(task, 0) for word in ("--gate", gate.command)]
+    words += [word for criterion in criteria(task) for word in ("--judge", criterion)]
+    return shlex.join(["kern", "add", task.text, *words])
+
+
+def given_again(task: Task, note: Note) -> str:
+    if note.kind is Kind.ANSWER:
+        return shlex.join(["kern", "answer", task.text, note.text])
+    return "write it again when the run has ended"
 
 
 class New(NamedTuple):

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from kern import gitconfig
+from kern import gitconfig, mask
 from kern.errors import KernError
 from kern.gitfault import GitFailed
 from kern.repo import Entry, Repo
@@ -126,7 +126,7 @@ def record(
             spool=printed,
         )
     told = printed.read_text("utf-8", "replace") if printed.exists() else err
-    return code, told.strip()
+    return code, mask.masked(told.strip(), mask.values(os.environ))
 
 
 @contextlib.contextmanager

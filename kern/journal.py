@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from kern import forecast as estimate
-from kern import reading, records, workspace
+from kern import mask, reading, records, workspace
 from kern.errors import KernError
 from kern.events import Event, Sink, Warned
 from kern.repo import Repo
 
 FILE = "events.jsonl"
+_EXACT = ("kind", "did", "task", "stage", "root", "commit", "ref")  # by which records are found
 TAIL = 1 << 18  # bytes at the end: some 70 tasks
 
 
@@ -35,12 +36,14 @@ class Journal:
         self.run = run
         self.branch = branch
         self.warn = warn
+        self.secrets = mask.values(os.environ)
         self.seq = 0
         self.task = ""
 
     def __call__(self, event: Event) -> None:
         for said in records.of(event):
             self.task = str(said.get("task", self.task))  # a planner's is none
+            told = {key: one if key in _EXACT else self._masked(one) for key, one in said.items()}
             self.seq += 1
             self._append(
                 {
@@ -51,9 +54,12 @@ class Journal:
                     "seq": self.seq,
                     "branch": self.branch,
                     "task": self.task if said["kind"] != "run" else "",
-                    **said,
+                    **told,
                 }
             )
+
+    def _masked(self, value: object) -> object:
+        return mask.fields(value, self.secrets)
 
     def _append(self, record: dict[str, Any]) -> None:
         """One write to the file's end, so that two worktrees' lines never mix."""

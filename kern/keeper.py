@@ -18,6 +18,7 @@ from kern import (
     process,
     refs,
 )
+from kern.documents import SPEC, encode
 from kern.errors import KernError
 from kern.events import Sink, Traced, Warned
 from kern.gitfault import GitFailed
@@ -301,6 +302,14 @@ class Keeper:
                     changes[path] = self.repo.entries(merged).get(path)
         index.update(self.repo, changes)
         self.nested.register(made)
+
+    def keep_spec(self, text: str) -> str:
+        """Keep a text of SPEC.md, which no snapshot holds; how to see it."""
+        blob = self.repo.blob(encode(text))
+        tree = self.repo.text("mktree", given=f"100644 blob {blob}\t{SPEC}\n".encode())
+        said = f"{SPEC} as it was left\n"
+        ref = refs.keep(self.repo, "spec-md", "left", tree, said, self.repo.head().commit)
+        return f"git show {ref}:{SPEC}"
 
     # ---------------------------------------------------------------- what stage 2 may not do
 

@@ -1,4 +1,4 @@
-"""Whether git has all that a commit or a tree holds: a collector beside the run may have taken some."""
+"""Whether git has all that a commit or a tree holds: a collector beside a run may take some."""
 
 import re
 

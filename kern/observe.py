@@ -2,6 +2,7 @@
 nothing.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,7 @@ from kern import (
     filters,
     guard,
     history,
+    mask,
     objects,
     questions,
     refs,
@@ -139,21 +141,20 @@ class Observer:
 
     def _starts(self, head: Head, parsed: Spec) -> tuple[StartRef | None, str]:
         """The start ref of this branch; and where one of the `[~]` task stands, if elsewhere."""
-        here = None
-        away: list[tuple[str, StartRef]] = []
-        for branch, start in refs.starts(self.repo):
-            if branch == head.name or (
-                # A detached HEAD's name changes with the commit that the walk itself made.
-                not head.branch
-                and branch.startswith("HEAD-")
+        known = dict(refs.starts(self.repo))
+        active = {task.key for task in parsed.active}
+        here = known.pop(head.name, None)
+        away = {branch: start for branch, start in known.items() if start.task in active}
+        if here and here.task in active:
+            return here, ""
+        for branch, start in away.items():
+            # An older kern worked on a detached HEAD, too: a branch made of it goes on with that.
+            if (
+                refs.detached(branch)
                 and history.since(self.repo, start.base, head.commit) is not None
             ):
-                here = start
-            else:
-                away.append((branch, start))
-        active = {task.key for task in parsed.active}
-        other = next((branch for branch, start in away if start.task in active), "")
-        return here, other if not (here and here.task in active) else ""
+                return start, ""
+        return here, next(iter(away), "")
 
     def _early(
         self, head: Head, parsed: Spec, start: StartRef | None, *, reading: bool
@@ -259,9 +260,9 @@ class Observer:
 
 
 def said(value: StageFile | None) -> str:
-    """`.result` of a stage file."""
+    """`.result` of a stage file, as it may go into notes."""
     text = value.get("result") if value else None
-    return text if isinstance(text, str) else ""
+    return mask.masked(text, mask.values(os.environ)) if isinstance(text, str) else ""
 
 
 def rejects(text: str) -> bool:

@@ -25,6 +25,12 @@ def line(text: str, limit: int = 300) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
 
 
+def data(value: object, indent: int | None = 1) -> str:
+    """JSON in which what a terminal would act on stands as an escape."""
+    exact = json.dumps(value, indent=indent, ensure_ascii=False)
+    return UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], exact)
+
+
 def span(seconds: float) -> str:
     """`4 min 7 s`, `2 h 5 min`."""
     minutes, rest = divmod(round(seconds), 60)
@@ -36,12 +42,6 @@ def span(seconds: float) -> str:
 
 def count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def data(found: object) -> str:
-    """JSON in which what a terminal would act on stands as an escape."""
-    text = json.dumps(found, indent=1, ensure_ascii=False)
-    return UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def some(names: Sequence[str]) -> str:

@@ -30,10 +30,10 @@ def plan(folder: Path, words: str, *, review: bool, yes: bool, dry: bool) -> int
     """One planner's run: its tasks are shown as a change of SPEC.md and taken after a yes."""
     person = None if yes or dry else _person()
     wanted = _goal(folder, words)
-    console = Console()
+    console = Console(out=sys.stderr)  # the change of SPEC.md is what goes to standard output
     options = session.Options(command=launch.agent(), tick=console.tick)
     try:
-        with session.begin(folder, options, _brief(console), empty=True) as begun:
+        with session.begin(folder, options, _brief(console), empty=True, commits=not dry) as begun:
             reviews = Reviews(begun)
             goal = wanted or reviews.goal()
             asked = begun.planner
@@ -126,7 +126,8 @@ def _decided(asked: Planner, found: Plan, goal: str, person: TextIO | None, *, y
     if found.known:
         print(f"there already: {len(found.known)} of its tasks", file=sys.stderr)
     while change := _change(asked, found, goal):
-        print(change, flush=True)
+        with contextlib.suppress(BrokenPipeError):  # paid for, whoever reads it
+            print(change, flush=True)
         answer = _answer(person) if person else "y" if yes else "n"
         if answer == "y":
             asked.take(found, goal)

@@ -165,7 +165,7 @@ def surroundings() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("KERN_")}
 
 
-def capture(argv: Sequence[str], seconds: float) -> tuple[int, str]:
+def capture(argv: Sequence[str], seconds: float, cwd: str | None = None) -> tuple[int, str]:
     """Exit code and output of a short command; 127: not startable, 124: it hangs."""
     try:
         done = subprocess.run(
@@ -175,6 +175,7 @@ def capture(argv: Sequence[str], seconds: float) -> tuple[int, str]:
             stderr=subprocess.STDOUT,
             timeout=seconds,
             check=False,
+            cwd=cwd,
         )
     except subprocess.TimeoutExpired:
         return 124, ""

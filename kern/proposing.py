@@ -84,9 +84,9 @@ def _pytest(files: Mapping[str, str], folders: frozenset[str]) -> bool:
         return True
     try:
         project = tomllib.loads(files.get("pyproject.toml", ""))
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return False
-    named = "pytest" in project.get("tool", {}) or "pytest" in files.get("pyproject.toml", "")
+    named = "pytest" in files.get("pyproject.toml", "")
     return named or (bool(project) and "tests" in folders)
 
 
@@ -94,5 +94,5 @@ def _npm_scripts(text: str) -> dict[str, str]:
     try:
         scripts = json.loads(text)["scripts"]
         return {str(name): str(command) for name, command in scripts.items()}
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}

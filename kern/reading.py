@@ -60,6 +60,8 @@ def _whole(value: Record) -> bool:
         return False
     if not isinstance(value.get("seq"), int):
         return False
+    if value["kind"] in _TELLING and "text" not in value:
+        return False
     return all(_KINDS[name](said) for name, said in value.items() if name in _KINDS)
 
 
@@ -78,7 +80,9 @@ def _texts(value: object) -> bool:
 
 
 def _counts(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(count, int) for count in value.values())
+    return isinstance(value, dict) and all(
+        isinstance(count, int) and _number(count) for count in value.values()
+    )
 
 
 _KINDS: Mapping[str, Callable[[object], bool]] = {
@@ -88,6 +92,7 @@ _KINDS: Mapping[str, Callable[[object], bool]] = {
     "tokens": _counts,
     "denied": _texts,
 }
+_TELLING = ("error", "learning", "limit", "question")  # kinds that say nothing without a text
 
 
 # ---------------------------------------------------------------- without parsing every line

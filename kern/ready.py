@@ -1,10 +1,11 @@
 """What must be right before a run begins; each fault with its remedy."""
 
+import json
 import os
 import shutil
 from pathlib import Path
 
-from kern import bundle, config, documents, ignoring, operations, order, repo, spec
+from kern import bundle, config, documents, ignoring, operations, order, process, repo, spec
 from kern.agents import claude
 from kern.config import FILE, Settings
 from kern.documents import LEARNINGS, SPEC, Documents
@@ -96,12 +97,25 @@ def commands(parsed: Spec, settings: Settings) -> tuple[str, ...]:
     )
 
 
-def to_work(found: Repo) -> None:
-    """git is in no state that a run would spoil, and knows who commits."""
+def detached(found: Repo) -> str:
+    """Why nothing can be committed where HEAD is; empty on a branch."""
+    head = found.head()
+    return "" if head.branch else f"HEAD is detached at {head.commit[:7]}"
+
+
+NAME_A_BRANCH = "git switch -c NAME makes a branch of it; git switch BRANCH goes to one"
+
+
+def to_work(found: Repo, *, commits: bool = True) -> None:
+    """git is in no state that a run would spoil, and knows who commits. What is committed on no
+    branch is lost with the next switch.
+    """
     if busy := operations.under_way(found):
         raise UsageError(
             f"{busy} in {found.root}", hint="finish or abort it first: git status tells how"
         )
+    if commits and (nowhere := detached(found)):
+        raise UsageError(f"{nowhere}, on no branch", hint=NAME_A_BRANCH)
     if complaint := operations.identity(found):
         raise UsageError(
             f"git does not know who commits: {complaint}",
@@ -109,9 +123,32 @@ def to_work(found: Repo) -> None:
         )
 
 
-def agent(command: str) -> None:
-    """The agent is there, and will not refuse root: said before the first token is spent."""
-    if shutil.which(command) is None:
+def place(command: str) -> str:
+    """Where the agent's program is, seen from where kern is started; empty where there is none. A
+    run starts this one, whatever PATH holds later.
+    """
+    found = shutil.which(command)
+    return os.path.abspath(found) if found else ""
+
+
+def own(command: str, root: Path) -> str:
+    """Where the agent's program is. By PATH alone it is none of the repository's files: raises
+    UsageError.
+    """
+    program = place(command)
+    inside = any(Path(one).is_relative_to(root) for one in (program, os.path.realpath(program)))
+    if program and inside and os.sep not in command:
+        raise UsageError(
+            f"{command} is a file of this repository, which an agent could change: {program}",
+            hint=f"take its folder off PATH; or, if it is meant: KERN_CLAUDE={program}",
+        )
+    return program
+
+
+def agent(command: str, root: Path) -> str:
+    """Where the agent is that will not refuse root: said before the first token is spent."""
+    program = own(command, root)
+    if not program:
         there = any(
             Path(part, command).exists() for part in os.environ.get("PATH", "").split(os.pathsep)
         )
@@ -122,7 +159,7 @@ def agent(command: str) -> None:
         )
         raise UsageError(f"{command} {what}", hint=_agent_hint(command))
     if (
-        os.path.basename(command) == claude.COMMAND
+        os.path.basename(program) == claude.COMMAND
         and os.getuid() == 0
         and not os.environ.get("IS_SANDBOX")
     ):
@@ -130,6 +167,25 @@ def agent(command: str) -> None:
             "claude refuses to work unattended as root",
             hint="run kern as an ordinary user; in a container, set IS_SANDBOX=1",
         )
+    return program
+
+
+def login(command: str) -> str | None:
+    """By what claude says that it is logged in: empty where it is not, None where it does not tell.
+    It does not check the key.
+    """
+    if os.path.basename(command) != claude.COMMAND:
+        return None
+    # Not in the project: its settings name programs that claude would ask.
+    code, said = process.capture([command, "auth", "status", "--json"], 30, cwd="/")
+    try:
+        found = json.loads(said)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("loggedIn"), bool):
+        return None
+    how = str(found.get("apiKeySource") or found.get("authMethod") or "claude's own word")
+    return how if found["loggedIn"] and code == 0 else ""
 
 
 def _agent_hint(command: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from difflib import SequenceMatcher
 
 from kern import edit
+from kern.hand import DIRECT, Directive, added_again, directive, given_again
 from kern.spec import Key, Kind, Marker, Note, Spec, Task, parse
 
 _MARKER = re.compile(r"\[[ ~xX]\]")
@@ -29,7 +30,7 @@ def spec(before: str, after: str | None, *, trusted: bool) -> tuple[str, list[st
     text, told = _restore_notes(before, old, text)
     said += told
     if not trusted:
-        for rule in (_strike_notes, _tell_answers, _restore_markers):
+        for rule in (_strike_notes, _restore_markers):
             text, told = rule(before, old, text)
             said += told
         if hidden := _hidden(before, old, text):
@@ -144,7 +145,9 @@ def _strike_notes(before: str, old: Spec, text: str) -> tuple[str, list[str]]:
     """An attempt or a question of the agent's own would count as one of kern's, which is written
     later.
     """
-    strays = _new_notes(before, old, text, Kind.ATTEMPT, Kind.QUESTION)
+    new, found = _new_notes(before, old, text, Kind.ATTEMPT, Kind.QUESTION)
+    lines = {task.line for task in new}
+    strays = [(task, note) for task, note in found if task.line not in lines]
     if not strays:
         return text, []
     return edit.strike(text, {note.line for _, note in strays}), [
@@ -153,27 +156,58 @@ def _strike_notes(before: str, old: Spec, text: str) -> tuple[str, list[str]]:
     ]
 
 
-def _tell_answers(before: str, old: Spec, text: str) -> tuple[str, list[str]]:
-    """A person may answer while an agent runs, and nothing tells their line from the agent's."""
-    return text, [
-        f"answered while an agent ran; if it was not you, delete it in SPEC.md: {task.text}: "
-        f"{note.text}"
-        for task, note in _new_notes(before, old, text, Kind.ANSWER)
-    ]
-
-
-def _new_notes(before: str, old: Spec, text: str, *kinds: Kind) -> list[tuple[Task, Note]]:
-    """Those under tasks that were there before."""
+def _new_notes(
+    before: str, old: Spec, text: str, *kinds: Kind
+) -> tuple[list[Task], list[tuple[Task, Note]]]:
+    """The tasks that are new, and the new notes under any."""
     now = parse(text)
     found = {new.line: key for key, new in _matches(before, old, text, now).items()}
     had = {task.key: {(note.kind, note.text) for note in task.notes} for task in old.tasks}
-    return [
+    return [task for task in now.tasks if task.line not in found], [
         (task, note)
         for task in now.tasks
-        if task.line in found
         for note in task.notes
-        if note.kind in kinds and (note.kind, note.text) not in had[found[task.line]]
+        if note.kind in kinds
+        and (task.line not in found or (note.kind, note.text) not in had[found[task.line]])
     ]
+
+
+# ---------------------------------------------------------------- who directs the work
+
+
+def take_out(before: str, text: str, trusted: Collection[Directive]) -> tuple[str, list[str]]:
+    """Without the tasks, checks and answers that came while an agent ran, but for those that a
+    person's command wrote; each with what brings it back.
+    """
+    tasks, notes = _new_notes(before, parse(before), text, *DIRECT)
+    tasks = [task for task in tasks if directive(task) not in trusted]
+    lines = {task.line for task in tasks}
+    notes = [
+        (task, note)
+        for task, note in notes
+        if task.line not in lines and directive(task, note) not in trusted
+    ]
+    if not tasks and not notes:
+        return text, []
+    spans = [(task.line, task.end) for task in tasks]
+    spans += [(note.line, note.end) for task in tasks for note in task.notes]
+    below = {line for first, last in spans for line in range(first, last + 1)}
+    # A line of old that it only came to stand above is no part of it.
+    below -= {line + 1 for line in _aligned(before.split("\n"), text.split("\n")).values()}
+    struck = below | lines | {n for _, note in notes for n in range(note.line, note.end + 1)}
+    told = [f'new task "{task.text}"; if it is yours: {added_again(task)}' for task in tasks]
+    told += [
+        f"{note.kind} under {task.text}: {note.text}; if it is yours: {given_again(task, note)}"
+        for task, note in notes
+    ]
+    return edit.strike(text, struck), [
+        f"taken out of SPEC.md, since an agent or gate may have written it: {one}" for one in told
+    ]
+
+
+def lost(text: str, fixed: str) -> bool:
+    """Whether a line is gone, markers aside."""
+    return not {*_bare(text.split("\n"))} <= {*_bare(fixed.split("\n"))}
 
 
 def _restore_markers(before: str, old: Spec, text: str) -> tuple[str, list[str]]:

@@ -1,7 +1,5 @@
 """What follows a kill, or a person's hand in the middle of a task: nothing is lost."""
 
-import re
-
 from kern import backups, edit, history, reconcile, refs, workspace
 from kern.documents import Documents
 from kern.errors import KernError
@@ -166,10 +164,11 @@ class Recovery:
 
 def elsewhere(at: Situation) -> KernError:
     """Row a: the task in progress belongs to another branch of this working tree."""
-    detached = re.fullmatch(r"HEAD-([0-9a-f]{7})", at.other_branch)
-    back = f"checkout --detach {detached[1]}" if detached else f"switch {at.other_branch}"
+    commit = refs.detached(at.other_branch)
+    where = f"a detached HEAD at {commit}" if commit else f"branch {at.other_branch}"
+    back = f"switch -c NAME {commit}" if commit else f"switch {at.other_branch}"
     text = at.key.text if at.key else ""
     return KernError(
-        f"the task in progress was begun on branch {at.other_branch}: {text}",
+        f"the task in progress was begun on {where}: {text}",
         hint=f"git {back}, or set its marker in SPEC.md to [ ] here",
     )

@@ -9,10 +9,11 @@ from kern import guard, objects, plain
 from kern.errors import KernError
 from kern.gitfault import GitFailed
 from kern.repo import Head, Repo
-from kern.spec import Key
+from kern.spec import Key, Marker, Spec
 
 START = "refs/kern/start"
 ATTEMPTS = "refs/kern/attempts"
+_KEPT = re.compile(r"\bkern/attempts/([^/\s)]+)/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,12 @@ def starts(repo: Repo) -> list[tuple[str, StartRef]]:
         start = StartRef(ref, commit, tree, ids[0], ids[1], own, key, attempt, tuple(ids[3:]))
         found.append((ref.removeprefix(prefix).removesuffix("/@"), start))
     return found
+
+
+def detached(branch: str) -> str:
+    """The short id of a commit, where a start ref names one instead of a branch."""
+    match = re.fullmatch(r"HEAD-([0-9a-f]{7})", branch)
+    return match[1] if match else ""
 
 
 def said(message: str) -> tuple[Key, int] | None:
@@ -173,7 +180,9 @@ def keep(repo: Repo, slug: str, name: str, tree: str, message: str, parent: str)
                 raise GitFailed(argv, code, err)
         if there == tree:
             return ref.removeprefix("refs/")
-    raise KernError(f"more than 1000 refs under {ATTEMPTS}/{slug}", hint="kern clean --older 0d")
+    raise KernError(
+        f"more than 1000 refs under {ATTEMPTS}/{slug}", hint="kern clean --older 0d --all"
+    )
 
 
 def _tree(repo: Repo, ref: str) -> str:
@@ -203,6 +212,15 @@ def kept(repo: Repo, slug: str = "") -> list[tuple[str, int]]:
     dated = repo.text("log", "--no-show-signature", *form, given=given).splitlines()
     times = dict(line.split(" ") for line in dated)
     return [(ref, int(times.get(sha, 0))) for sha, ref in rows]
+
+
+def named(spec: Spec) -> set[str]:
+    """The slugs under which work of open tasks is kept: their own, and those that their notes name,
+    from before a task was worded anew.
+    """
+    still = [task for task in spec.tasks if task.marker is not Marker.DONE]
+    noted = (_KEPT.findall(note.text) for task in still for note in task.notes)
+    return {slug(task.key) for task in still}.union(*noted)
 
 
 def slug(key: Key) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kern import plain
+from kern.markdown import escaped
 from kern.proof import UNVERIFIED, unverified
 from kern.records import Record
 
@@ -143,6 +144,7 @@ def text(found: Mapping[str, Any], local: Callable[[str], str], *, markdown: boo
     if not found["runs"]:
         return "nothing in the journal yet: it begins with the first run"
     bullet, inner = ("- ", "  - ") if markdown else ("  ", "      ")
+    shown = escaped if markdown else str
     lines = [_headline(found)]
 
     def section(title: str, rows: list[str]) -> None:
@@ -156,22 +158,20 @@ def text(found: Mapping[str, Any], local: Callable[[str], str], *, markdown: boo
         ("Not done", (*NOTHING, "open")),
     ):
         rows = [task for task in found["tasks"] if task["outcome"] in outcomes]
-        section(title, [bullet + _line(task) for task in rows])
+        section(title, [bullet + shown(_line(task)) for task in rows])
     reviewed: list[str] = []
     before = ""
     for one in found["review"]:
         if one["task"] != before:
-            reviewed.append(bullet + plain.line(one["task"], 160))
+            reviewed.append(bullet + shown(plain.line(one["task"], 160)))
             before = one["task"]
         where = f"; {one['where']}" if one["where"] else ""
         prefix = "" if one["what"] == "attempt" else f"{one['what']}: "
-        reviewed.append(f"{inner}{prefix}{plain.line(one['text'])}{where}")
+        reviewed.append(inner + shown(f"{prefix}{plain.line(one['text'])}{where}"))
     section("To review", reviewed)
     ended = [f"{local(error['time'])}  {plain.line(error['text'])}" for error in found["errors"]]
-    section("Runs that ended early", [bullet + one for one in ended])
-    shown = plain.block("\n".join(lines))
-    # Markdown reads a "<" as the beginning of a tag or of a comment that hides the rest.
-    return shown.replace("<", "\\<") if markdown else shown
+    section("Runs that ended early", [bullet + shown(one) for one in ended])
+    return plain.block("\n".join(lines))
 
 
 def _headline(found: Mapping[str, Any]) -> str:

@@ -89,3 +89,17 @@ def answer(wanted: Request, asked: Request | None, who: str, when: str, *, pause
 def standing(request: str, *, paused: bool) -> str:
     """What `kern status` says of a request that stands."""
     return "paused" if request == Request.PAUSE and paused else f"{request}s after this stage"
+
+
+def announced(asked: Request, at_once: bool, doing: str) -> str:
+    """What the run says of a request that has reached it."""
+    match asked, at_once:
+        case Request.STOP, True:
+            return "asked to stop (kern stop): ends here"
+        case Request.STOP, False:
+            return f"asked to stop (kern stop): ends after {doing}; kern resume takes it back"
+        case Request.PAUSE, True:
+            return "paused (kern resume goes on, kern stop ends)"
+        case Request.PAUSE, False:
+            return f"asked to pause (kern pause): waits after {doing}"
+    return "asked to go on (kern resume)"

@@ -20,7 +20,7 @@ from kern import (
     workspace,
 )
 from kern.agents import claude
-from kern.errors import Interrupted
+from kern.errors import Interrupted, KernError
 from kern.events import RunStarted, Sink, Warned
 from kern.planner import Planner
 from kern.proof import OnRed
@@ -86,13 +86,18 @@ class Session:
 
 
 @contextlib.contextmanager
-def begin(folder: Path, options: Options, sink: Sink, *, empty: bool = False) -> Iterator[Session]:
+def begin(
+    folder: Path, options: Options, sink: Sink, *, empty: bool = False, commits: bool = True
+) -> Iterator[Session]:
     """Raises KernError for what a person must settle first. `empty`: a SPEC.md without a task is
-    fine.
+    fine. Unless it `commits` or writes, it needs no branch.
     """
     found, _, parsed, settings = ready.prepare(folder, empty=empty)
-    ready.to_work(found)
-    ready.agent(options.command)
+    ready.to_work(found, commits=commits)
+    command = ready.agent(options.command, found.root)
+    payer = credential.payer(found.root, command)
+    if not payer.who and ready.login(command) == "":
+        raise KernError("claude is not logged in", hint=claude.LOGIN)
     scope = workspace.scope(found.root, found.head().name)
     run_id = secrets.token_hex(8)
     sink = journal.beside(sink, found, run_id)
@@ -106,11 +111,10 @@ def begin(folder: Path, options: Options, sink: Sink, *, empty: bool = False) ->
         steered.look()
 
     caller = Caller(
-        *(found.root, scope, run_id, sink, options.command, settings),
+        *(found.root, scope, run_id, sink, command, settings),
         *(steered.sleep, tick, steered.heed),
     )
     caller.earlier = journal.costs(journal.place(found), lambda text: sink(Warned(text)))
-    payer = credential.payer(found.root, options.command)
     with steering.signals(), lock.hold(scope, found.git_dir, run_id):
         caller.early.clear(scope)
         walk = Walk(found, scope, caller, {}, sink)

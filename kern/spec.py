@@ -269,11 +269,10 @@ class _Reader:
 
     def spec(self) -> Spec:
         unclosed = None
-        if self.closer and (self.hidden or self.stack):
+        if self.closer and (self.hidden or self.stack or not self.drafts):
             what = "comment" if self.closer == "-->" else "code fence"
-            hides = (
-                f"{self.hidden} task line(s)" if self.hidden else "what kern notes under the task"
-            )
+            hides = "what kern notes under the task" if self.stack else "what is added below it"
+            hides = f"{self.hidden} task line(s)" if self.hidden else hides
             said = f"the {what} opened here is never closed and hides {hides}"
             unclosed = Diagnostic(self.opened, said)
             self.diagnostics.append(unclosed)

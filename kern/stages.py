@@ -4,7 +4,7 @@ import mmap
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tenacity import (
     wait_random,
 )
 
-from kern import ahead, budget, process, replies
+from kern import ahead, budget, mask, process, replies
 from kern.agents import claude
 from kern.agents.reply import Ended, Fault, Grade, Reply
 from kern.ahead import Birth, Early
@@ -26,7 +26,6 @@ from kern.config import Settings
 from kern.context import Prompt
 from kern.errors import BudgetReached, KernError, LimitReached, TransientFault
 from kern.events import (
-    Acted,
     Sink,
     StageFailed,
     StageFinished,
@@ -35,13 +34,12 @@ from kern.events import (
     Traced,
     Warned,
 )
-from kern.growing import Growing
 from kern.pipeline import Role, Stage, beside
 from kern.starting import Started
+from kern.watch import Refused, Watch
 from kern.workspace import Scope
 
 TRIES = 3
-_LOOK_S = 0.25  # between two looks at what the agent prints
 _RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run kern: it resumes"
 _LONGER = "[timeouts] in kern.toml sets how long a stage may take"
 
@@ -142,23 +140,24 @@ class Caller:
     ) -> Said:
         stage = birth.stage
         transcript = self.scope.transcript(stage)
-        ran = process.run(
-            birth.argv,
-            cwd=self.root,
-            env=birth.env,
-            stdin=prompt.text,
-            stdout=transcript,
-            mark=self.mark,
-            tick=self._watched(stage, transcript),
-            total=self.settings.total(stage),
-            idle=self.settings.timeouts.idle,
-            ready=partial(self._ahead, birth, prompt, transcript),
-        )
+        began = time.monotonic()
+        try:
+            ran = self._ran(birth, prompt, transcript)
+        except Refused as exc:
+            took = time.monotonic() - began
+            self._count(None, task)
+            self.sink(StageFailed(stage, task, exc.fault.message, took, None, attempt))
+            raise _stop(stage, exc.fault, transcript) from None
+        secrets = mask.values(os.environ)
         reply = _reply(transcript, stage) if not ran.overflow else None
+        if reply:
+            denied = tuple(mask.masked(call, secrets) for call in reply.denied)
+            reply = replace(reply, text=mask.masked(reply.text, secrets), denied=denied)
         ended = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
         self.sink(Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
         self._count(reply, task)
         fault = _timed_out(stage, ended) or claude.fault(reply, ended)
+        fault = fault and replace(fault, message=mask.masked(fault.message, secrets))
         broke = reply is not None and claude.out_of_budget(reply) and bool(self._left(task))
         if fault and (broke or fault.grade is not Grade.FAILED):
             cost = reply.cost_usd if reply else None
@@ -188,27 +187,26 @@ class Caller:
         )
         return Said(reply, fault.message if fault else "")
 
+    def _ran(self, birth: Birth, prompt: Prompt, transcript: Path) -> process.Ran:
+        return process.run(
+            birth.argv,
+            cwd=self.root,
+            env=birth.env,
+            stdin=prompt.text,
+            stdout=transcript,
+            mark=self.mark,
+            tick=Watch(birth.stage, transcript, self.sink, self.tick),
+            total=self.settings.total(birth.stage),
+            idle=self.settings.timeouts.idle,
+            ready=partial(self._ahead, birth, prompt, transcript),
+        )
+
     def _ahead(self, birth: Birth, prompt: Prompt, transcript: Path) -> Started | None:
         """The agent that waited for this prompt, now at work on it."""
         started = self.early.told(birth, prompt.text, transcript)
         if started:
             self.sink(Traced(f"{birth.stage}: its agent was started ahead"))
         return started
-
-    def _watched(self, stage: Role, transcript: Path) -> process.Tick:
-        """Tells what the agent does, from the output that it writes."""
-        output = Growing(transcript)
-        due = 0.0
-
-        def tick(seconds: float, silent: float) -> None:
-            nonlocal due
-            if seconds >= due:
-                due = seconds + _LOOK_S
-                for act in filter(None, map(claude.act, output.lines())):
-                    self.sink(Acted(stage, act))
-            self.tick(seconds, silent)
-
-        return tick
 
     def ahead(
         self,

@@ -37,7 +37,7 @@ def log(folder: Path, task: str, run: str, *, follow: bool, as_json: bool) -> No
     place = journal.place(repo.open_at(folder))
     for record in _records(place, follow=follow):
         if task.casefold() in record.get("task", "").casefold() and record["run"].startswith(run):
-            shown = json.dumps(record, ensure_ascii=False) if as_json else line(record)
+            shown = plain.data(record, None) if as_json else line(record)
             print(shown, flush=follow)
 
 
@@ -90,7 +90,7 @@ def report(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: 
         return page.page(kept)
     summed = folds.summary(kept)
     if as_json:
-        return json.dumps(summed, indent=1, ensure_ascii=False)
+        return plain.data(summed)
     return folds.text(summed, local, markdown=markdown)
 
 

@@ -72,7 +72,7 @@ class Walk:
             repo, scope, self.papers, self.snapshots, lambda second: self.prover.own(second)
         )
         self.keeper = Keeper(repo, self.snapshots, sink, caller.mark)
-        self.custody = Custody(self.papers, scope, self.keeper.warn)
+        self.custody = Custody(self.papers, scope, self.keeper.warn, self.keeper.keep_spec)
         self.recovery = Recovery(
             repo, scope, self.papers, self.snapshots, self.keeper, self.observer.witness
         )

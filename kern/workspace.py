@@ -126,8 +126,8 @@ def _unsafe(folder: Path, *, loose: bool = False) -> str:
         return "is not a folder"
     if found.st_uid != os.getuid():
         return "belongs to another user"
-    if not loose and found.st_mode & 0o022:
-        return "can be written by others"
+    if found.st_mode & 0o022 and not (loose and found.st_mode & stat.S_ISVTX):
+        return "can be written by others" + (", who could move what is in it" if loose else "")
     return ""
 
 

@@ -110,6 +110,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_CLAUDE", str(folder))
+    (folder / "auth.json").write_text('{"loggedIn": true, "authMethod": "claude.ai"}')
     made = Fake(folder)
     made.script()
     return made
@@ -120,6 +121,11 @@ class Ran:
     code: int
     out: str
     err: str
+
+    @property
+    def said(self) -> str:
+        """All that a person at a terminal reads; of a run its events, then warnings and errors."""
+        return self.out + self.err
 
 
 Kern = Callable[..., Ran]
@@ -196,7 +202,7 @@ def inline(tmp_path: Path) -> Inline:
         **options: Any,
     ) -> Heard:
         said = io.StringIO()
-        console = Console(stream=said)
+        console = Console(out=said, err=said)
         events: list[Any] = []
         slept: list[float] = []
 

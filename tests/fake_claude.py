@@ -4,10 +4,12 @@ calls.
 
 The folder named by FAKE_CLAUDE holds `script.json`: for each stage a list of steps, the k-th call
 plays the k-th, the last one repeats. A step may hold, played in this order: `stderr`, `run` (shell
-lines), `acts` (tool calls with their input, 0.3 s apart), `signs` (of life, so many, 0.4 s apart),
-`sleep` (seconds), `kill` ("parent") with another `signal` than SIGKILL and how long to `hang` after
-it, `stdout` (raw) or `megabytes` (of junk), else a `result` (the answer's text) with `fields` of
-the result object and `events` before it; `exit`. A stage without steps does what a good agent does.
+lines), `lines` (objects of the live stream, 0.3 s apart), `acts` (tool calls with their input, 0.3
+s apart), `signs` (of life, so many, 0.4 s apart), `sleep` (seconds), `kill` ("parent") with another
+`signal` than SIGKILL and how long to `hang` after it, `stdout` (raw) or `megabytes` (of junk), else
+a `result` (the answer's text) with `fields` of the result object and `events` before it; `exit`. A
+stage without steps does what a good agent does. `claude auth status` says what `auth.json` in the
+folder holds.
 """
 
 import json
@@ -28,6 +30,11 @@ GOOD = {
 
 def main() -> None:
     folder = os.environ["FAKE_CLAUDE"]
+    if sys.argv[1:3] == ["auth", "status"]:
+        with open(os.path.join(folder, "auth.json")) as told:
+            found = json.load(told)
+        json.dump(found, sys.stdout)
+        sys.exit(not found["loggedIn"])
     prompt = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").lstrip("\n")
     if not prompt:  # it was started ahead, and not needed
         return
@@ -65,6 +72,9 @@ def play(step: dict, prompt: str) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+    for line in step.get("lines", []):
+        print(json.dumps(line), flush=True)
+        time.sleep(0.3)
     for number, (tool, given) in enumerate(step.get("acts", [])):
         block = {"type": "tool_use", "id": f"t{number}", "name": tool, "input": given}
         usage = {"input_tokens": 40, "output_tokens": 2}

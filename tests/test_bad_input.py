@@ -7,13 +7,16 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from kern import cli
+from kern.documents import SPEC
 from kern.engine import MOST_NAMES
+from kern.events import StageFailed
 from tests.conftest import Fake, Git, Inline, Kern, Ran
 
 Typed = Callable[..., Ran]
@@ -87,6 +90,17 @@ def test_a_wrong_word_is_named(
 ) -> None:
     refused(typed(*argv), 2, *words, hint=hint)
     assert fake.calls == []
+
+
+@pytest.mark.parametrize(
+    "argv", [("show",), ("done",), ("note",), ("answer",), ("add", "--after")], ids=" ".join
+)
+def test_a_number_beyond_all_bounds_names_no_task(
+    repo: Path, typed: Typed, argv: tuple[str, ...]
+) -> None:
+    words = ["x"] if argv[0] in ("note", "add") else []
+    refused(typed(*argv, "9" * 5000, *words), 2, "no task is named by '999", hint="kern status")
+    assert typed("show", "1").code == 0
 
 
 def test_what_each_command_does_is_said_to_its_end(repo: Path, typed: Typed) -> None:
@@ -169,6 +183,11 @@ def test_a_spec_md_without_a_task_is_answered_with_an_example(
     for text in ("", "\n\n", "# Plan\n\n- an item\n- [link](x)\n", "```\n- [ ] shown\n```\n"):
         place.write_text(text)
         refused(typed(), 2, f"no task line in {place}", hint=example)
+        assert place.read_text() == text
+    for text in ("<!-- a plan\n", "# Plan\n\n```\n"):  # what is added to it would be hidden
+        place.write_text(text)
+        for argv in (["add", "x"], []):
+            refused(typed(*argv), 2, "never closed and hides what is added", hint="")
         assert place.read_text() == text
     place.unlink()
     (tmp_path / "elsewhere.md").write_text("- [ ] task\n")
@@ -319,6 +338,108 @@ def test_an_agent_that_is_not_there_or_cannot_run_is_found_before_the_first_stag
     assert typed("-n").code == 0
 
 
+def test_the_agent_of_the_start_is_the_agent_of_the_whole_run(
+    repo: Path, git: Git, fake: Fake, typed: Typed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whatever comes to stand before it on PATH, and from wherever kern was started."""
+    early = tmp_path / "early"
+    early.mkdir()
+    monkeypatch.setenv("PATH", f"{early}{os.pathsep}{os.environ['PATH']}")
+    plant = f"printf '#!/bin/sh\\nexit 1\\n' > {early}/claude && chmod +x {early}/claude"
+    fake.script(research=[{"run": [plant], "result": READY}])
+    ran = typed("1", "0")
+    assert ran.code == 0, ran.err
+    assert fake.stages == ["research", "implement", "commit"]
+    assert os.access(early / "claude", os.X_OK)
+
+    (repo / SPEC).write_text("- [ ] another\n")
+    git("commit", "--quiet", "--all", "--message=another")
+    fake.script(research=[{"result": READY}])
+    (repo / "sub").mkdir()
+    monkeypatch.setenv("KERN_CLAUDE", "../../fake/bin/claude")
+    assert typed("1", "0", cwd=repo / "sub").code == 0
+    agent = next(
+        line for line in typed("doctor", cwd=repo / "sub").out.splitlines() if "agent:" in line
+    )
+    assert str(fake.folder / "bin" / "claude") in agent
+
+
+@pytest.mark.parametrize("how", ["file", "link in", "link out", "dot"])
+def test_an_agent_that_lies_in_the_repository_is_started_only_where_it_is_named(
+    repo: Path, fake: Fake, typed: Typed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str
+) -> None:
+    real = fake.folder / "bin" / "claude"
+    folder = tmp_path / "tools" if how == "link in" else repo / "node_modules" / ".bin"
+    folder.mkdir(parents=True)
+    inside = repo / "node_modules" / "claude.js"
+    inside.parent.mkdir(exist_ok=True)
+    if how in ("file", "dot"):
+        shutil.copy(real, folder / "claude")
+    elif how == "link in":
+        shutil.copy(real, inside)
+        (folder / "claude").symlink_to(inside)
+    else:
+        (folder / "claude").symlink_to(real)
+    on_path = "node_modules/.bin" if how == "dot" else folder
+    monkeypatch.setenv("PATH", f"{on_path}{os.pathsep}{os.environ['PATH']}")
+    before = snapshot(repo)
+    for argv in (["1", "0"], ["plan", "--yes", "x"]):
+        refused(typed(*argv), 2, "file of this repository", str(folder), hint="KERN_CLAUDE=/")
+    assert "FAIL  agent: claude is a file of this repository" in typed("doctor").out
+    assert (snapshot(repo), fake.calls) == (before, [])
+    monkeypatch.setenv("KERN_CLAUDE", str(folder / "claude"))
+    assert typed("1", "0").code == 0
+
+
+def test_who_is_not_logged_in_is_told_before_anything_is_written(
+    repo: Path, fake: Fake, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fake.folder / "auth.json").write_text('{"loggedIn": false, "authMethod": "none"}')
+    before = snapshot(repo)
+    for argv in (["1", "0"], ["plan", "--yes", "x"]):
+        refused(typed(*argv), 1, "claude is not logged in", hint="log in")
+    assert (snapshot(repo), fake.calls) == (before, [])
+    assert not (repo / ".git" / "kern" / "events.jsonl").exists()
+    assert "FAIL  login: claude is not logged in" in typed("doctor").out
+
+    for odd in ("", "[]", '{"loggedIn": "no"}'):  # an older claude does not tell
+        (fake.folder / "auth.json").write_text(odd)
+        assert "login: unknown" in typed("doctor").out
+    assert typed("1", "0").code == 0
+
+
+def test_a_key_that_makes_the_login_needless_asks_nobody(
+    repo: Path, fake: Fake, typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fake.folder / "auth.json").write_text('{"loggedIn": false}')
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "made-up-key")
+    assert typed("1", "0").code == 0
+
+
+def test_a_refused_key_ends_the_agent_in_seconds(repo: Path, fake: Fake, inline: Inline) -> None:
+    """claude itself would ask for three minutes."""
+
+    def again(number: int, status: int) -> dict[str, object]:
+        said = {"type": "system", "subtype": "api_retry", "attempt": number, "max_retries": 10}
+        return {**said, "error_status": status, "error": "authentication_failed"}
+
+    overloaded = [again(number, 529) for number in (1, 2, 3)]
+    fake.script(research=[{"lines": [*overloaded, again(1, 401)], "result": READY}])
+    ran = inline(1)
+    assert ran.code == 0, "a token is renewed after the first refusal"
+
+    (repo / SPEC).write_text("- [ ] another\n")
+    fake.script(implement=[{"lines": [again(1, 401), again(2, 401)], "sleep": 120}])
+    began = time.monotonic()
+    ran = inline(1)
+    assert time.monotonic() - began < 30
+    assert ran.code == 1
+    assert "claude is not logged in: the API answers 401" in ran.err
+    assert "log in, or set ANTHROPIC_API_KEY" in ran.err
+    assert [event.reason for event in ran.events if isinstance(event, StageFailed)]
+    assert "Attempt" not in spec(repo)
+
+
 def test_a_program_that_the_system_cannot_start_is_named(
     repo: Path, git: Git, fake: Fake, typed: Typed, inline: Inline
 ) -> None:
@@ -357,7 +478,7 @@ def test_a_claude_that_is_too_old_says_so_in_its_first_event(
     ran = typed("1", "0")
 
     assert ran.code == 1
-    assert "\nkern: claude 1.0.0 is too old: kern needs 2." in ran.err
+    assert "\nkern: claude 1.0.0 is too old: kern needs 2." in ran.said
     assert "hint: npm install -g" in ran.err
     assert fake.stages == ["research"]
 

@@ -123,6 +123,16 @@ def test_no_text_raises_anything_but_a_usage_error() -> None:
             assert exc.hint
 
 
+@pytest.mark.parametrize("number", ["9" * 5000, "0x" + "f" * 5000, "1" + "0" * 12, "[0xffff]"])
+@pytest.mark.parametrize(
+    "setting", ["max_failures", "max_minutes", "max_wait", "timeouts.idle", "max_cost.run", "gates"]
+)
+def test_a_number_beyond_all_bounds_is_named(setting: str, number: str) -> None:
+    with pytest.raises(UsageError, match=f"too long|{setting} must be") as caught:
+        config.parse(f"{setting} = {number}\n")
+    assert caught.value.hint
+
+
 # ---------------------------------------------------------------- kern init
 
 
@@ -148,6 +158,9 @@ NPM = '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1", "li
         ({"pyproject.toml": "[project]\nname = 'x'\n"}, ("tests",), ["python3 -m pytest -q"]),
         ({"pyproject.toml": "[project]\nname = 'x'\n"}, (), []),
         ({"pyproject.toml": "[broken"}, ("tests",), []),
+        ({"pyproject.toml": "tool = 3\n"}, (), []),
+        ({"pyproject.toml": f"x = {'9' * 5000}\n"}, ("tests",), []),
+        ({"package.json": f'{{"scripts": {"[" * 50_000}'}, (), []),
         ({"pytest.ini": ""}, (), ["python3 -m pytest -q"]),
         ({"package.json": NPM}, (), ["npm run lint"]),
         ({"package.json": '{"scripts": {"test": "vitest"}}'}, (), ["npm test"]),

@@ -594,9 +594,9 @@ def test_what_the_repository_makes_kern_run_is_named_first(
         assert "check: true && echo" in kern(*words).out
     ran = kern("1", "0")
     assert ran.code == 0, ran.err
-    begin = ran.err.partition("task:")[0]
+    begin = ran.out.partition("task:")[0]
     assert "gate check: true && echo red" in begin
-    assert "\x1b" not in ran.err
+    assert "\x1b" not in ran.said
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from kern import dryrun, refs
+from kern import dryrun, mask, refs
 from kern import repo as repository
 from kern.documents import LEARNINGS, SPEC
 from kern.errors import KernError
@@ -469,8 +469,8 @@ def test_an_agents_complaint_is_shown_without_its_control_characters(
     fake.script(research=[COMPLAINTS[what]])
     ran = kern("-v", "1", "0", "--no-wait")
     assert ran.code in (1, 3)
-    harmless(ran.err)
-    assert "\nkern: " in ran.err
+    harmless(ran.said)
+    assert "\nkern: " in ran.said
 
 
 @pytest.mark.parametrize("what", list(COMPLAINTS)[4:])
@@ -491,6 +491,23 @@ def test_a_terminal_without_utf_8_is_no_reason_to_fall(repo: Path, fake: Fake, k
         ran = kern(*argv.split(), env=plain_locale)
         assert (ran.code, "Traceback" in ran.err) == (0, False), ran.err
     assert "grüße 日本" in kern("status", env=plain_locale).out
+
+
+def test_names_are_utf_8_whatever_the_locale_says(
+    repo: Path, fake: Fake, git: Git, kern: Kern, tmp_path: Path
+) -> None:
+    """Taken for another encoding they would be the names of other files."""
+    git("switch", "--quiet", "-c", "brânch")
+    top = repo.rename(tmp_path / "prüfung")
+    plain_locale = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    plain_locale["KERN_DIR"] = str(tmp_path / "öut")
+    fake.script(implement=[{"run": ["echo ja > 'wörk.txt'"], "result": "SUCCESS"}])
+    for argv in ("-n", "1 0", "status", "show 1", "log", "report --html"):
+        ran = kern(*argv.split(), env=plain_locale, cwd=top)
+        assert (ran.code, "Traceback" in ran.err) == (0, False), ran.err
+    names = git("-c", "core.quotePath=off", "show", "--name-only", "--format=", cwd=top)
+    assert set(names.splitlines()) == {"SPEC.md", "wörk.txt"}
+    assert (tmp_path / "öut" / "prüfung" / "brânch" / "last").exists()
 
 
 # -------------------------------------------------------------------- secrets
@@ -552,6 +569,94 @@ def test_kern_writes_no_secret_of_its_surroundings_anywhere(
     written |= {name: (repo / name).read_bytes() for name in (SPEC, LEARNINGS)}
     for place, data in written.items():
         assert not [value for value in VALUES if value in data], place
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hidden"),
+    [
+        *(
+            (name, "hunter2", ["hunter2"])
+            for name in (
+                "DB_PASSWORD",
+                "GITHUB_TOKEN",
+                "API_KEY",
+                "apiKey",
+                "MYSQL_PWD",
+                "X_SECRETS",
+            )
+        ),
+        *((name, "hunter2", ["hunter2"]) for name in ("MY_PASSWD", "AWS_CREDENTIALS", "TOKEN_2")),
+        ("DB_PASSWORD", "short", []),
+        ("DEPLOY_KEY", "-----BEGIN\n  abcdefgh\nend", ["abcdefgh", "-----BEGIN"]),
+        *(
+            (name, "hunter2", [])
+            for name in ("PWD", "HOME", "KEYBOARD", "TOKENIZERS", "PASSWORD_FILE")
+        ),
+        *((name, "hunter2", []) for name in ("GIT_CONFIG_KEY_0", "SSH_KEY_PATH", "PATH")),
+    ],
+)
+def test_the_values_of_what_is_named_like_a_secret_are_hidden(
+    name: str, value: str, hidden: list[str]
+) -> None:
+    secrets = mask.values({name: value, "EDITOR": "vi"})
+    said = f"before {value} after"
+    told = mask.masked(said, secrets)
+    assert (told != said) == bool(hidden)
+    assert not [one for one in hidden if one in told]
+    assert mask.masked(f"<{hidden[0] if hidden else ''}>", secrets) == f"<{'***' * bool(hidden)}>"
+
+
+def test_of_two_secrets_the_longer_is_hidden_whole() -> None:
+    secrets = mask.values({"A_KEY": "abcdef", "B_KEY": "abcdefgh"})
+    assert mask.masked("abcdefgh abcdef", secrets) == "*** ***"
+
+
+def test_a_secret_that_somebody_prints_reaches_no_note_and_no_journal(
+    secretive: None, repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern, tmp_path: Path
+) -> None:
+    """Raw it lies in stage files, transcripts and logs alone, which nobody else can read."""
+    first, second = SECRETS.values()
+    (repo / "kern.toml").write_text(
+        "[gates]\ncheck = { run = 'echo with $GITHUB_TOKEN; test ! -e red', strict = true }\n"
+    )
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text('#!/bin/sh\n[ ! -e refuse ] || { echo "hook: $ANTHROPIC_API_KEY"; exit 1; }\n')
+    hook.chmod(0o755)
+    (repo / SPEC).write_text("- [ ] one\n- [ ] two\n- [ ] three\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=tasks")
+    found = f"- Files: a.txt\n- Pattern: {first}\n- Constraint: none\n\nREADY"
+    denial = {"tool_name": "Bash", "tool_input": {"command": f"curl -H {second}"}}
+    fake.script(
+        research=[{"result": found}],
+        implement=[
+            {"run": ["touch red"], "result": "SUCCESS"},
+            {"run": ["touch refuse"], "result": "SUCCESS"},
+            {
+                "run": ["echo 1 > n"],
+                "result": f"## Learned\nUse {second}.\n\nSUCCESS",
+                "fields": {"permission_denials": [denial]},
+            },
+            {"run": ["echo 2 > n"], "result": f"NEEDS_ANSWER: is {first} right?"},
+            {"run": ["echo 3 > n"], "result": f"FAILED: {second} was refused"},
+            {"run": ["echo 4 > n"], "result": f"SKIPPED: no, {second}"},
+        ],
+        commit=[{"result": "no"}],
+    )
+    heard = inline(3)
+    text = (repo / SPEC).read_text()
+    assert [text.count(f"> **{kind}") for kind in ("Attempt", "Question", "Skipped")] == [3, 1, 1]
+    written = {name: (repo / name).read_text() for name in (SPEC, LEARNINGS)}
+    written["HEAD"] = kept_by_git(repo, ["HEAD"]).decode("utf-8", "replace")
+    written["journal"] = (repo / ".git" / "kern" / "events.jsonl").read_text()
+    written |= {form: kern("report", form).out for form in ("--md", "--html", "--json")}
+    written["terminal"] = heard.err
+    for place, data in written.items():
+        assert "***" in data, place
+        assert not [value for value in (first, second) if value in data], place
+    raw = [path.read_text() for path in (tmp_path / "kern").rglob("stage2.json")]
+    assert any(second in one for one in raw)
 
 
 def test_a_kept_attempt_can_be_shown_and_pushed_without_gits_own_files(
@@ -617,7 +722,7 @@ def test_two_worktrees_at_once_keep_their_failures_apart(
     fake.script(implement=[fails, fails, {"run": ["pwd > where"], "result": "SUCCESS"}])
     roots = [repo, tmp_path / "linked"]
     both = [background("1", "0", cwd=root) for root in roots]
-    told = [process.communicate(timeout=40)[1] for process in both]
+    told = ["".join(process.communicate(timeout=40)) for process in both]
     assert [process.returncode for process in both] == [0, 0], told
     for root in roots:
         assert git("show", "HEAD:where", cwd=root) == str(root)

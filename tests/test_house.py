@@ -19,7 +19,7 @@ PACKAGE = TOP / "kern"
 
 # Arrows point down: a module imports from its own layer or from one below.
 LAYERS: dict[str, tuple[str, ...]] = {
-    "words": ("spec", "markdown", "plain", "errors"),
+    "words": ("spec", "markdown", "plain", "errors", "mask"),
     "core": (
         *("pipeline", "answer", "verdict", "context", "replies", "edit", "reconcile", "events"),
         *("choice", "questions", "summary", "trace", "config", "proof", "proposing"),
@@ -47,7 +47,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "stages": (
         *("stages", "ahead", "committing", "fixes", "briefs", "observe", "keeper", "custody"),
-        *("nested", "staging", "stagefile", "tick"),
+        *("nested", "staging", "stagefile", "tick", "watch"),
     ),
     "engine": (
         *("engine", "ready", "walk", "proving", "probing", "settling", "recovery"),

@@ -486,6 +486,30 @@ def test_a_git_url_is_cloned(fresh: Machine, source: str, cloned: str) -> None:
     assert f"pip could not install {source}" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        *(
+            "http://example.invalid/kern.tar.gz",
+            "http://example.invalid/kern",
+            "HTTP://example.invalid/x",
+        ),
+        *(
+            "git+http://example.invalid/kern",
+            "git://example.invalid/kern",
+            "ftp://example.invalid/x.zip",
+        ),
+        *("http://127.0.0.1:1@example.invalid/x.whl", "git+git://example.invalid/kern"),
+    ],
+)
+def test_a_source_without_encryption_is_refused(fresh: Machine, source: str) -> None:
+    done = fresh.pipe(source)
+    assert done.returncode == 1
+    assert f"not fetched without encryption: {source}" in done.stderr
+    assert "hint: use https://" in done.stderr
+    assert fresh.files() == []
+
+
 def test_without_a_source_it_is_the_repository_on_github(fresh: Machine) -> None:
     alien = stand_in(fresh.root / "alien", name="another")
     done = subprocess.run(

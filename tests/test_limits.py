@@ -263,9 +263,9 @@ def test_who_pays_is_said_before_the_first_call_and_by_the_doctor(
     (home / ".claude.json").write_text('{"oauthAccount": {"emailAddress": "x"}}')
     ran = kern("1", "0", env=KEY)
     assert ran.code == 0
-    before = ran.err.partition("task:")[0]
+    before = ran.out.partition("task:")[0]
     assert "pays: the key in ANTHROPIC_API_KEY, by use" in before
     assert (
-        "warning: the key in ANTHROPIC_API_KEY pays for every call: not the subscription" in before
+        "warning: the key in ANTHROPIC_API_KEY pays for every call: not the subscription" in ran.err
     )
     assert "pays: the subscription that claude is logged in to" in kern("doctor").out

@@ -56,7 +56,7 @@ def test_the_end_of_a_run_and_each_task_that_needs_help_are_told(
     fake.script(research=[ready, NO_TASK], commit=[{"commit": True, "result": "x", "fields": {}}])
     ran = kern("2", "0", env={"KERN_SECRET": "x"})
     assert ran.code == Exit.HELP_NEEDED, ran.err
-    assert "notify: cat >>" in ran.err.partition("task:")[0]
+    assert "notify: cat >>" in ran.out.partition("task:")[0]
     needs, ended = told(fake)
     run = json.loads((repo / ".git/kern/events.jsonl").read_text().splitlines()[0])["run"]
     where = {"root": str(repo), "branch": "main", "run": run}
@@ -170,7 +170,7 @@ def test_whatever_the_command_does_the_run_goes_on(
     warned = [line for line in ran.err.splitlines() if "warning: nobody was notified" in line]
     assert len(warned) == bool(why)
     assert why in "".join(warned)
-    assert "\033" not in ran.err
+    assert "\033" not in ran.said
     assert not survivors(fake.folder / "pids")
     assert git("log", "--format=%s", "-1") == "do the task"
 

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import threading
@@ -30,7 +31,7 @@ from kern.events import (
 from kern.growing import Growing
 from kern.pipeline import Aide, Outcome, Stage
 from kern.progress import Progress
-from tests.conftest import Fake, Kern
+from tests.conftest import Fake, Git, Kern
 
 USAGE = {"input_tokens": 5, "cache_read_input_tokens": 90, "output_tokens": 5}
 
@@ -227,8 +228,8 @@ CALLS = [["Read", {"file_path": "a.txt"}], ["Bash", {"command": "make \x1b[2J te
 BUSY = {"acts": CALLS, "sleep": 0.6, "run": ["echo work > n"], "result": "did it\n\nSUCCESS"}
 
 
-def on_a_terminal(repo: Path, **env: str) -> tuple[int, str]:
-    """A run whose standard error is a terminal, and all that it wrote there."""
+def on_a_terminal(repo: Path, out: int | None = None, **env: str) -> tuple[int, str]:
+    """A run on a terminal, and all that it wrote there; `out`: where standard output goes."""
     ours, theirs = pty.openpty()
     written: list[bytes] = []
 
@@ -247,7 +248,7 @@ def on_a_terminal(repo: Path, **env: str) -> tuple[int, str]:
         cwd=repo,
         env={**os.environ, "PYTHONPATH": top, "TERM": "xterm-256color", **env},
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        stdout=theirs if out is None else out,
         stderr=theirs,
         timeout=60,
     )
@@ -285,9 +286,55 @@ def test_a_terminal_that_cannot_be_redrawn_gets_signs_of_life_as_well(
 
     monkeypatch.setenv("TERM", "dumb")
     screen = Terminal()
-    console = Console(stream=screen)
+    console = Console(out=screen)
     console.tick(60, 0)
     assert "1:00" in screen.getvalue()
+
+
+def test_beside_a_pipe_nothing_is_drawn_on_the_terminal(
+    repo: Path, fake: Fake, tmp_path: Path
+) -> None:
+    """What `kern | tee FILE` prints comes to the same terminal."""
+    fake.script(implement=[{**BUSY, "run": ["echo '- [ ] forged' >> SPEC.md", "echo 1 > n"]}])
+    with (tmp_path / "night.log").open("w") as log:
+        code, screen = on_a_terminal(repo, log.fileno())
+    assert code == 0
+    assert "\x1b" not in screen
+    lines = screen.splitlines()
+    assert lines and all(line[11:].startswith("warning: ") for line in lines)
+    told = (tmp_path / "night.log").read_text()
+    assert "stage 2/3 implement" in told and "1 done, 0 open" in told
+    assert "warning: " not in told
+
+
+@pytest.mark.parametrize("gone", [{"stdout"}, {"stderr"}, {"stdout", "stderr"}])
+def test_a_reader_that_goes_away_stops_nothing_and_is_not_complained_of(
+    repo: Path, git: Git, fake: Fake, monkeypatch: pytest.MonkeyPatch, gone: set[str]
+) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # what is buffered is written at the end
+    fake.script(implement=[{**BUSY, "run": ["echo '- [ ] forged' >> SPEC.md", "echo 1 > n"]}])
+    kern = subprocess.Popen(
+        [sys.executable, "-m", "kern", "-v", "1", "0"],
+        cwd=repo,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    left = {"stdout": kern.stdout, "stderr": kern.stderr}
+    for name in gone:
+        stream = left.pop(name)
+        assert stream
+        stream.close()
+    told = ""
+    for stream in filter(None, left.values()):
+        with stream:
+            told += stream.read()
+    assert kern.wait(60) == 0
+    assert not re.search("Traceback|Exception|Broken", told)
+    assert bool(told) == bool(left)
+    assert git("log", "-1", "--format=%s") == "do the task"
 
 
 def test_debug_lines_tell_each_call(repo: Path, fake: Fake, kern: Kern) -> None:
@@ -295,11 +342,13 @@ def test_debug_lines_tell_each_call(repo: Path, fake: Fake, kern: Kern) -> None:
     ran = kern("-v", "1", "0")
     assert "debug: Read a.txt" in ran.err
     assert "debug: Bash make test" in ran.err
+    assert "debug: " not in ran.out and "warning: " not in ran.out
+    assert "stage 2/3" in ran.out and "stage 2/3" not in ran.err
 
 
 def test_a_pipe_gets_a_sign_of_life_each_minute() -> None:
     pipe = io.StringIO()
-    console = Console(stream=pipe)
+    console = Console(out=pipe)
     for event in (*BEGIN, act("Read a.py")):
         console(event)
     pipe.truncate(0)

@@ -677,7 +677,7 @@ def test_an_interrupt_in_the_middle_of_a_command_leaves_nothing_running(
     _until(lambda: bool(_running(seconds)))
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    err = "".join(process.communicate(timeout=20))
     assert time.monotonic() - began < 6
     assert process.returncode == 130, err
     assert not _running(seconds)
@@ -763,6 +763,26 @@ def test_what_a_person_must_settle_stops_the_run_at_once(
     assert "Attempt" not in (repo / "SPEC.md").read_text()
 
 
+def test_a_bad_key_is_told_in_seconds_and_none_at_all_before_the_first_write(
+    kern: Kern, repo: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CLAUDE_CODE_MAX_RETRIES")  # as claude does by itself: for three minutes
+    server = serve(research=[fault(401, "authentication_error", "invalid x-api-key")])
+    ran = kern("1", "0")  # ended after 60 s by the fixture
+    assert ran.code == 1
+    assert "claude is not logged in: the API answers 401" in ran.err
+    assert len(server.requests) <= 3
+
+    (repo / "SPEC.md").write_text("- [ ] add a greeting\n")
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    asked = len(server.requests)
+    ran = kern("1", "0")
+    assert ran.code == 1
+    assert "claude is not logged in\n  hint: " in ran.err
+    assert (repo / "SPEC.md").read_text() == "- [ ] add a greeting\n"
+    assert len(server.requests) == asked
+
+
 def test_a_subscriptions_limit_is_waited_for_and_the_same_stage_runs_again(
     kern: Kern, repo: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -784,7 +804,7 @@ def test_a_subscriptions_limit_is_waited_for_and_the_same_stage_runs_again(
     ran = kern("1", "0")
 
     assert ran.code == 0, ran.err
-    assert "You've hit your session limit" in ran.err
+    assert "You've hit your session limit" in ran.out
     assert time.time() > reset
     assert begun(server) == ["research", "implement", "implement", "commit"]
     assert "Attempt" not in (repo / "SPEC.md").read_text()
@@ -820,7 +840,7 @@ def test_a_gate_and_a_judge_stand_between_the_answer_and_the_commit(
     assert "judge of 'it is polite' is red (FAIL): not polite" in notes[1]
     assert git("show", "HEAD:hi.txt") == "hello, dear you"
     assert not (repo / "evil").exists()
-    assert "verified by gate `grep -q hello hi.txt`, judge of 'it is polite'" in ran.err
+    assert "verified by gate `grep -q hello hi.txt`, judge of 'it is polite'" in ran.out
 
 
 def test_from_an_empty_repository_to_done(
@@ -864,7 +884,7 @@ def test_a_question_waits_for_its_answer_and_the_task_is_done_with_it(
 
     first = kern("1", "0")
     assert first.code == 1, first.err
-    assert 'kern answer 1 "…"' in first.err
+    assert 'kern answer 1 "…"' in first.out
     assert not (repo / "half.txt").exists()
     assert kern("answer", "greeting", "SQLite,", "in one file").code == 0
     last = kern("1", "0")
@@ -914,7 +934,7 @@ def test_a_prompt_that_no_model_takes_fails_the_task_and_not_the_run(
     assert ran.code == 1, ran.err
     assert server.requests[0].size > len(huge)
     assert (repo / "SPEC.md").read_text().count("> **Skipped:** ") == 2
-    assert "Prompt is too long" in ran.err
+    assert "Prompt is too long" in ran.said
 
 
 # -------------------------------------------------------------------- started before the prompt

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kern import edit, reconcile
+from kern import edit, hand, reconcile
 from kern.spec import Key, Kind, Marker, Task, parse
 from tests.conftest import Fake, Inline
 from tests.test_spec import nasty
@@ -294,15 +294,67 @@ def test_an_attempt_note_that_the_agent_wrote_is_struck_because_kern_writes_it()
     assert parse(mended(after.replace("  > **Attempt 1:** no\n", ""))).tasks[1].attempts == 2
 
 
-def test_a_question_of_the_agents_is_struck_and_an_answer_is_told() -> None:
-    """A person may answer while an agent runs; nothing tells whose line it is."""
+def test_a_question_of_the_agents_is_struck() -> None:
     old = "- [~] one\n  > **Question:** a?\n- [ ] two\n"
     mine = "  > **Question:** forged?\n  > **Answer:** forged\n"
     text, said = reconcile.spec(old, f"{old}{mine}", trusted=False)
     assert text == f"{old}  > **Answer:** forged\n"
     assert said[0] == "question note that kern did not write struck: two"
-    assert said[1].startswith("answered while an agent ran") and said[1].endswith("two: forged")
     assert reconcile.spec(old, f"{old}{mine}", trusted=True) == (f"{old}{mine}", [])
+
+
+# ---------------------------------------------------------------- who directs the work
+
+FORGED = {
+    "task": (
+        "- [ ] two\n",
+        "- [ ] two\n- [ ] three\n  words\n  > **Judge:** kind\n",
+        "kern add three",
+    ),
+    "subtask": ("- [~] one\n", "- [~] one\n  - [x] half\n", "kern add half --under one"),
+    "gate": ("> **Gate:** `a`\n", "> **Gate:** `a`\n  > **Gate:** `evil`\n", "write it again"),
+    "judge": ("- [ ] two\n", "- [ ] two\n  > **Judge:** always\n", "write it again"),
+    "after": ("- [~] one\n", "- [~] one\n  > **After:** two\n", "write it again"),
+    "answer": (
+        "**Question:** a?\n",
+        "**Question:** a?\n  > **Answer:** yes, it's so\n",
+        "kern answer one 'yes, it'\"'\"'s so'",
+    ),
+}
+OWN = "# Plan\n\n- [~] one\n  > **Question:** a?\n- [ ] two\n  > **Gate:** `a`\n\nwords\n"
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_what_directs_the_work_and_came_while_an_agent_ran_is_taken_out(what: str) -> None:
+    here, forged, back = FORGED[what]
+    text = OWN.replace(here, forged).replace("words\n", "words of a person\n")
+    assert text.count("\n") > OWN.count("\n")
+    fixed, told = reconcile.take_out(OWN, text, ())
+    assert fixed == OWN.replace("words\n", "words of a person\n")
+    assert len(told) == 1
+    assert back in told[0]
+    assert reconcile.lost(text, fixed)
+    # By a command of a person's it stays, and so does nothing else.
+    mine = hand.directives(text) - hand.directives(OWN)
+    assert reconcile.take_out(OWN, text, mine) == (text, [])
+    more = f"{text}- [ ] four\n  > **Gate:** `worse`\n"
+    assert reconcile.take_out(OWN, more, mine)[0] == text
+
+
+def test_what_a_forged_task_came_to_stand_above_stays_where_it_was() -> None:
+    old = "- [~] one\n- [ ] two\n  in these words\n  > **Gate:** `a`\n  > **Attempt 1:** no\n"
+    forged = old.replace("two\n", "two\n- [ ] new\n  its words\n")
+    assert reconcile.take_out(old, forged, ())[0] == old
+
+
+def test_a_task_that_is_taken_out_takes_no_other_along() -> None:
+    above = "- [ ] new\n  > **Gate:** `x y`\n"
+    text = f"- [~] one\n{above}  - [ ] two\n    > **Attempt 1:** no\n- [x] three\n"
+    old = "- [~] one\n- [ ] two\n  > **Attempt 1:** no\n- [x] three\n"
+    fixed, told = reconcile.take_out(old, text, ())
+    assert [task.text for task in parse(fixed).tasks] == ["one", "two", "three"]
+    assert parse(fixed).tasks[1].attempts == 1
+    assert "kern add new --gate 'x y'" in told[0]
 
 
 def test_a_long_answer_that_vanished_comes_back_whole() -> None:
@@ -516,6 +568,19 @@ def test_an_agent_settles_no_task_whatever_it_did() -> None:
         assert len(new.active) == 1, seed
 
 
+def test_taking_out_leaves_every_task_that_was_there_and_no_other() -> None:
+    for seed, before, after in pairs():
+        left, told = reconcile.take_out(before, after, ())
+        assert bool(told) == (left != after), seed
+        assert reconcile.take_out(before, left, ()) == (left, []), seed
+        fixed = mended(left, before)
+        old = Counter(task.text for task in parse(before).tasks)
+        now = Counter(task.text for task in parse(fixed).tasks)
+        assert (old - now).total() == (now - old).total() <= 1, (
+            seed
+        )  # the one in progress, reworded
+
+
 @pytest.mark.parametrize("trusted", [True, False])
 def test_what_is_mended_needs_no_more_mending(trusted: bool) -> None:
     for seed, before, after in pairs():
@@ -530,6 +595,7 @@ def test_any_bytes_are_reconciled_without_a_fall() -> None:
         for trusted in (True, False):
             again, _ = reconcile.spec(before, after, trusted=trusted)
             again.encode("utf-8", "surrogateescape")
+            reconcile.take_out(before, again, ())
             reconcile.learnings(before, after)
 
 

@@ -258,13 +258,25 @@ def test_a_task_begun_on_another_branch_stops_the_run_until_one_switches_back(
     is_done_once(bench)
 
 
+def detached(bench: Bench) -> None:
+    """As an older kern left it, which worked on a detached HEAD."""
+    old = bench.git("rev-parse", "refs/kern/start/main/main/@")
+    sha = bench.git("rev-parse", f"{old}^1")
+    bench.git("update-ref", "-d", "refs/kern/start/main/main/@")
+    bench.git("update-ref", f"refs/kern/start/main/HEAD-{sha[:7]}/@", old)
+    bench.folder.rename(bench.folder.with_name(f"HEAD-{sha[:7]}"))
+
+
 def test_begun_on_a_detached_head_the_hint_is_something_that_git_accepts(bench: Bench) -> None:
-    bench.git("checkout", "-q", "--detach")
     bench.killed(anew=True, implement=[HALFWAY, WORKS])
-    bench.git("switch", "-q", "main")
-    hint = re.search(r"hint: (git [^,]+),", bench.resumed(code=1).err)
+    detached(bench)
+    bench.git("branch", "other", bench.git("commit-tree", "main^{tree}", "-m", "unrelated"))
+    bench.git("symbolic-ref", "HEAD", "refs/heads/other")
+    ran = bench.resumed(code=1)
+    assert "begun on a detached HEAD" in ran.err
+    hint = re.search(r"hint: (git [^,]+),", ran.err)
     assert hint
-    bench.git(*hint[1].split()[1:])
+    bench.git(*hint[1].replace("NAME", "named").split()[1:])
     assert bench.kern("1", "0").code == 0
     is_done_once(bench)
 
@@ -561,7 +573,7 @@ def test_a_failed_attempt_is_booked_and_the_next_one_begun(bench: Bench) -> None
     bench.crashed("stage2.json#2", implement=[FAILS, WORKS])
     ran = bench.resumed()
     assert bench.asked == ["implement", "commit"]
-    assert "attempt 1 failed: it does not link" in ran.err
+    assert "attempt 1 failed: it does not link" in ran.out
     assert bench.kept("1", "work.txt") == "work"
     assert "> **Attempt 1:** it does not link (kept: kern/attempts/" in bench.spec
     assert "Attempt 2" not in bench.spec
@@ -944,13 +956,21 @@ def test_a_fresh_clone_of_a_marked_task_begins_anew(bench: Bench, tmp_path: Path
 # ------------------------------------------------------------ questions that are not states
 
 
-def test_on_a_detached_head_whose_name_changes_with_the_commit(bench: Bench) -> None:
-    bench.git("checkout", "-q", "--detach")
-    bench.killed(anew=True, implement=[WORKS], commit=[{**COMMITS, "kill": "parent"}])
+@pytest.mark.parametrize("at", ["half done", "committed"])
+def test_what_an_older_kern_began_on_a_detached_head_is_finished_on_a_branch(
+    bench: Bench, at: str
+) -> None:
+    if at == "committed":
+        bench.killed(anew=True, implement=[WORKS], commit=[{**COMMITS, "kill": "parent"}])
+    else:
+        bench.killed(anew=True, implement=[HALFWAY, WORKS])
+    detached(bench)
+    bench.git("switch", "-q", "-c", "named")
     bench.resumed()
-    assert not bench.asked
+    assert bench.asked == ([] if at == "committed" else ["research", "implement", "commit"])
     is_done_once(bench)
-    assert bench.git("rev-parse", "main") == bench.git("rev-parse", "HEAD^")
+    if at == "half done":
+        assert "killed" in bench.refs("attempts")[0]
 
 
 def untrack_spec(bench: Bench) -> None:

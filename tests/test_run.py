@@ -87,16 +87,16 @@ def test_two_tasks_become_two_commits_with_one_pause_between(
 
     ran = kern("5", "0.05", env={"TMPDIR": str(tmp_path / "tmp")})
 
-    assert (ran.code, ran.out) == (0, "")
+    assert (ran.code, ran.err) == (0, "")
     assert list((tmp_path / "tmp").iterdir()) == []
     assert list((repo / ".git" / "kern" / "scratch").iterdir()) == []
     assert list((tmp_path / "home").iterdir()) == [tmp_path / "home" / ".gitconfig"]
     assert fake.stages == ["research", "implement", "commit"] * 2
     assert committed_tasks(git) == ["first", "second"]
     assert git("status", "--porcelain") == ""
-    lines = ran.err.splitlines()
+    lines = ran.out.splitlines()
     assert all(LINE.fullmatch(line) for line in lines)
-    assert "\x1b" not in ran.err
+    assert "\x1b" not in ran.said
     told = [line[11:] for line in lines]
     pauses = [at for at, line in enumerate(told) if line.startswith("next task in 0.05 s")]
     assert len(pauses) == 1
@@ -107,7 +107,7 @@ def test_two_tasks_become_two_commits_with_one_pause_between(
     assert not any(line.startswith("debug:") for line in told)
     assert any(line.startswith("2 done, 0 open") and "$0.06" in line for line in told)
     assert sum(line.startswith("  [x] ") for line in told) == 2
-    assert "unverified" in ran.err
+    assert "unverified" in ran.out
     assert told[-1].startswith("UNVERIFIED: no gate passed for 2 of 2 commits: name your checks")
     assert told[-1].endswith("; all tasks are done: git log shows them")
 
@@ -123,10 +123,10 @@ def test_used_up_iterations_are_no_failure_and_the_rest_is_named(
     assert ran.code == 0
     assert committed_tasks(git) == ["first"]
     assert {call["cwd"] for call in fake.calls} == {str(repo)}
-    assert "next task in" not in ran.err
+    assert "next task in" not in ran.said
     assert "debug: " in ran.err
-    assert "1 done, 2 open" in ran.err
-    assert "next: kern 2 takes the other open tasks" in ran.err
+    assert "1 done, 2 open" in ran.out
+    assert "next: kern 2 takes the other open tasks" in ran.out
 
 
 def test_research_stays_under_the_finished_task_and_no_other_byte_changes(
@@ -404,7 +404,7 @@ def test_where_nothing_is_ready_each_blocker_is_named(
         ("part", r"waits for 1 \(egg\)"),
         ("stuck", "no budget"),
     ):
-        assert re.search(rf"{task}: .*{why}", ran.err), task
+        assert re.search(rf"{task}: .*{why}", ran.out), task
     assert spec(repo) == text
 
 
@@ -433,7 +433,7 @@ def test_a_checklist_in_which_all_is_done_is_no_failure(
 
     assert ran.code == 0
     assert fake.calls == []
-    assert "all tasks are done" in ran.err
+    assert "all tasks are done" in ran.out
 
 
 # ---------------------------------------------------------------- looking without touching
@@ -576,6 +576,46 @@ def test_clean_deletes_what_is_old_and_nothing_else(
     assert "'soon'" in wrong.err
 
 
+def test_clean_keeps_the_attempts_of_tasks_that_are_open_anywhere(
+    repo: Path, git: Git, fake: Fake, kern: Kern, inline: Inline, tmp_path: Path
+) -> None:
+    tried = [{"run": [f"echo {n} > n"], "result": "FAILED: no"} for n in (1, 2)]
+    asked = {"run": ["echo 3 > n"], "result": "NEEDS_ANSWER: which?"}
+    fake.script(implement=[tried[0], asked, tried[1], {"run": ["echo 4 > n"], "result": "SUCCESS"}])
+    write_spec(repo, git, "- [ ] first\n- [ ] second\n- [ ] third\n")
+    assert inline(2).code == 1
+
+    def kept() -> list[str]:
+        names = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").splitlines()
+        return [name.split("/")[3].partition("-")[0] for name in names]
+
+    assert kept() == ["first", "first", "second"]
+
+    ran = kern("clean", "--older", "0d")
+    assert (ran.code, kept()) == (0, ["first", "first"]), ran.err
+    assert " and 1 saved attempt\n" in ran.err
+    assert "kept 2 saved attempts of 1 open task; kern clean --all deletes them too" in ran.err
+
+    spec = (repo / "SPEC.md").read_text()
+    (repo / "SPEC.md").write_text(spec.replace("- [ ] first", "- [ ] the first one"))
+    assert kern("clean", "--older", "0d").code == 0
+    assert kept() == ["first", "first"], "their notes name them"
+
+    git("branch", "side")
+    (repo / "SPEC.md").write_text("- [x] first\n")
+    git("commit", "--quiet", "--all", "--message=by hand")
+    assert kern("clean", "--older", "0d").code == 0
+    assert kept() == ["first", "first"], "open on another branch"
+
+    git("worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"), "side")
+    git("branch", "-D", "side")
+    assert kern("clean", "--older", "0d").code == 0
+    assert kept() == ["first", "first"], "open in another working tree"
+
+    assert kern("clean", "--older", "0d", "--all").code == 0
+    assert kept() == []
+
+
 def test_path_follows_project_branch_and_kern_dir(
     repo: Path, git: Git, fake: Fake, kern: Kern, inline: Inline, tmp_path: Path
 ) -> None:
@@ -599,17 +639,30 @@ def test_path_follows_project_branch_and_kern_dir(
     assert not (tmp_path / "moved").exists()
 
 
-def test_a_detached_head_is_worked_on_as_well(
-    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
+def test_a_detached_head_is_refused_and_a_branch_of_it_is_worked_on(
+    repo: Path, git: Git, fake: Fake, kern: Kern, inline: Inline, tmp_path: Path
 ) -> None:
     write_spec(repo, git, "- [ ] first\n- [ ] second\n")
     git("switch", "--quiet", "--detach")
+    before = git("for-each-ref"), git("status", "--porcelain"), git("rev-parse", "HEAD")
 
+    for argv in (["2", "0"], ["improve"], ["plan", "--yes", "a goal"]):
+        ran = kern(*argv)
+        assert (ran.code, ran.out) == (2, "")
+        assert "HEAD is detached" in ran.err
+        assert "git switch -c NAME" in ran.err
+    assert fake.calls == []
+    assert not (tmp_path / "kern").exists()
+    assert (git("for-each-ref"), git("status", "--porcelain"), git("rev-parse", "HEAD")) == before
+
+    for argv in (["status"], ["path"], ["log"], ["show", "1"], ["-n"]):
+        assert kern(*argv).code == 0
+    assert "a run would refuse to start: HEAD is detached" in kern("-n").out
+
+    git("switch", "--quiet", "-c", "named")
     assert inline(2).code == 0
-
     assert committed_tasks(git) == ["first", "second"]
     assert git("rev-parse", "main") == git("rev-parse", "HEAD~2")
-    assert git("status", "--porcelain") == ""
     assert git("for-each-ref", "refs/kern/start") == ""
 
 
@@ -636,7 +689,7 @@ def test_a_second_kern_is_told_who_works_and_a_signal_ends_the_first(
 
     second = kern("1", "0")
     first.send_signal(signum)
-    _, said = first.communicate(timeout=10)
+    said = "".join(first.communicate(timeout=10))
 
     assert second.code == 1
     assert f"pid {first.pid}" in second.err

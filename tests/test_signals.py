@@ -40,7 +40,7 @@ def begin(repo: Path, fake: Fake) -> Iterator[Begin]:
             cwd=repo,
             env={**os.environ, "PYTHONPATH": str(HERE.parent)},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -98,7 +98,7 @@ def test_an_interrupt_ends_everything_now_and_the_next_run_goes_on(
     if signum is signal.SIGINT:  # an impatient person
         time.sleep(0.2)
         kern.send_signal(signum)
-    _, said = kern.communicate(timeout=20)
+    said = "".join(kern.communicate(timeout=20))
     assert kern.returncode == 128 + signum
     assert time.monotonic() - began < 10
     assert left(fake) == []
@@ -123,7 +123,7 @@ def test_kern_under_nohup_outlives_the_terminal(git: Git, fake: Fake, begin: Beg
     wait_for(lambda: "implement" in fake.stages)
     kern.send_signal(signal.SIGHUP)
     (fake.folder / "go").touch()
-    _, said = kern.communicate(timeout=20)
+    said = "".join(kern.communicate(timeout=20))
     assert kern.returncode == Exit.OK, said
     assert git("log", "--format=%s") == "do the task\nstart"
 
@@ -138,7 +138,7 @@ def test_an_interrupt_while_a_deaf_hook_runs_commits_nothing_afterwards(
     kern = begin("1", "0")
     wait_for(lambda: left(fake))
     kern.send_signal(signal.SIGTERM)
-    _, said = kern.communicate(timeout=20)
+    said = "".join(kern.communicate(timeout=20))
     assert kern.returncode == 128 + signal.SIGTERM, said
     assert left(fake) == []
     assert git("log", "--format=%s") == "start"
@@ -181,11 +181,11 @@ def test_ctrl_c_during_the_delay_ends_at_once_with_the_task_done(
     (repo / "SPEC.md").write_text("- [ ] add a greeting\n- [ ] and another\n")
     git("commit", "--quiet", "--all", "--message=two tasks")
     kern = begin("2", "60")
-    assert kern.stderr is not None
-    assert any("next task in 60 s" in line for line in kern.stderr)
+    assert kern.stdout is not None
+    assert any("next task in 60 s" in line for line in kern.stdout)
     began = time.monotonic()
     kern.send_signal(signal.SIGINT)
-    _, said = kern.communicate(timeout=20)
+    said = "".join(kern.communicate(timeout=20))
     assert kern.returncode == 130
     assert time.monotonic() - began < 5
     assert "1 done, 1 open" in said

@@ -325,6 +325,12 @@ BAD = {
     b'"cost_usd": "free"}\n': "1 not of a journal",
     b'{"id": "n", "v": 1, "time": "t", "run": "r", "seq": 1, "kind": "stage", "did": "end", '
     b'"cost_usd": NaN}x\n': "1 torn",
+    b'{"id": "n", "v": 1, "time": "t", "run": "r", "seq": 1, "kind": "error"}\n'
+    b'{"id": "m", "v": 1, "time": "t", "run": "r", "seq": 2, "kind": "learning", '
+    b'"task": "add a greeting"}\n': "2 not of a journal",
+    b'{"id": "n", "v": 1, "time": "t", "run": "r", "seq": 1, "kind": "stage", "did": "end", '
+    b'"tokens": {"output": ' + b"9" * 4000 + b"}}\n": "1 not of a journal",
+    b'{"id": "n", "v": 1, "time": "t", "run": "r", "seq": ' + b"9" * 5000 + b"}\n": "1 torn",
 }
 
 
@@ -425,11 +431,36 @@ def test_markdown_hides_nothing_behind_what_an_agent_wrote() -> None:
     assert "## To review" in shown
 
 
+@pytest.mark.parametrize(
+    ("words", "live"),
+    [
+        ("![x](https://evil.example/b.png)", "!["),
+        ("[log in](https://evil.example)", "[log in]"),
+        ("<img src=x>", " <"),
+        ("&lt;", " &"),
+        ("~~~ hidden", " ~"),
+        ("```", " `"),
+        ("# title", "- #"),
+        ("**bold** _so_", "**"),
+        ("ask @octocat", " @"),
+        ("fixes #12 and GH-3", " #1"),
+        ("\\[x](y)", " \\["),
+    ],
+)
+def test_markdown_for_a_pull_request_shows_an_agents_words_as_words(words: str, live: str) -> None:
+    rows = [*walked(words, 1.0), {"task": words, "kind": "learning", "text": words}]
+    rows.append({"kind": "error", "text": words})
+    found = report.summary(made("r", rows))
+    for line in report.text(found, str, markdown=True).splitlines():
+        assert live not in f" {line}", line
+    assert words in report.text(found, str)
+
+
 def test_no_value_of_a_journal_reaches_the_terminal_raw(repo: Path, kern: Kern) -> None:
     rows = walked("a greeting", 1.0)
     rows[1] |= {"stage": "\x1b[31mstage", "model": "\x1b]0;x\x07"}
     rows += [
-        {"task": "a greeting", "kind": "attempt", "reason": "\x9b1m", "ref": "\x1b[2J"},
+        {"task": "a greeting", "kind": "attempt", "reason": "\x9b1m\u202e", "ref": "\x1b[2J"},
         {"task": "a greeting", "kind": "commit", "commit": "\x1b[2J"},
         {"kind": "error", "text": "\x1b[2J", "branch": "\x1b[2J"},
         {"kind": "run", "did": "start", "payer": "\x1b[2J"},
@@ -441,10 +472,14 @@ def test_no_value_of_a_journal_reaches_the_terminal_raw(repo: Path, kern: Kern) 
     journal(repo).parent.mkdir()
     found = [{**record, "time": f"{record['time']}\x1b"} for record in made("r", rows)]
     journal(repo).write_bytes(b"".join(map(records.line, found)))
-    for argv in (("show", "a greeting"), ("report",), ("report", "--md"), ("log",), ("status",)):
+    views = (("show", "a greeting"), ("report",), ("log",), ("status",))
+    for argv in (*views, *((*view, "--json") for view in views), ("report", "--md")):
         shown = kern(*argv)
         assert (shown.code, shown.err) == (0, "")
-        assert not re.search(r"[\x1b\x07\x9b]", shown.out), argv
+        assert not re.search(r"[\x1b\x07\x9b\u202e]", shown.out), argv
+    exact = [json.loads(line) for line in kern("log", "--json").out.splitlines()]
+    assert [record["id"] for record in exact] == [record["id"] for record in found]
+    assert {"\x9b1m\u202e"} < {record.get("reason") for record in exact}
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Auckland", "America/Los_Angeles", "UTC"])
@@ -511,7 +546,7 @@ def test_a_run_and_a_dry_run_begin_with_a_forecast(
     assert "forecast" not in inline(3).err
     write_spec(repo, git, more)
     assert "forecast: 2 tasks, about $0.06, " in kern("-n").out
-    assert "forecast: 1 task, about $0.03, " in kern("1", "0").err
+    assert "forecast: 1 task, about $0.03, " in kern("1", "0").out
     assert choice.ahead(spec.parse((repo / "SPEC.md").read_text())) == 1
 
 

@@ -212,11 +212,11 @@ def test_the_documented_folder_is_used_where_it_is_safe(
     assert workspace.scope(tmp_path / "p", "main", temporary=tmp_path / "alias") == where
     assert where.notice == ""
     assert mode(tmp_path / "tmp" / "claude" / "kern") == 0o700
-    (tmp_path / "tmp" / "claude").chmod(0o777)  # an own one is accepted as it is
+    (tmp_path / "tmp" / "claude").chmod(0o1777)  # others may write, and move nothing of ours
     assert workspace.scope(tmp_path / "p", "main", temporary=tmp_path / "tmp") == where
 
 
-@pytest.mark.parametrize("how", ["link", "file", "foreign"])
+@pytest.mark.parametrize("how", HOW)
 def test_a_foreign_claude_folder_gives_way_as_well(
     tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

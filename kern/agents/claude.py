@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kern.agents.claude_stream import act as act
-from kern.agents.claude_stream import blocks, content, denied, number, tokens, whole
+from kern.agents.claude_stream import blocks, content, denied, number, retried, tokens, whole
 from kern.agents.reply import Ended, Fault, Grade, Reply
 from kern.pipeline import Aide, Role, Stage
 
@@ -194,7 +194,8 @@ def read(seen: Iterable[Mapping[str, Any]], stage: Role) -> Reply | None:
 
 _TRANSIENT_STATUS = frozenset({408, 409, 429})
 _LIMIT_PROSE = re.compile(r"hit your .{0,20}limit", re.I)
-_LOGIN = "run `claude` by hand and log in, or set ANTHROPIC_API_KEY; then run kern again"
+_LOGIN_STATUS = frozenset({401, 403})
+LOGIN = "run `claude` by hand and log in, or set ANTHROPIC_API_KEY; then run kern again"
 _EXHAUSTED = {
     "error_max_turns": "the agent used up its turns",
     "error_max_budget_usd": "the agent used up its budget",
@@ -229,6 +230,18 @@ def fault(reply: Reply | None, ended: Ended) -> Fault | None:
             "a prompt file in .kern/prompts/ may be at fault",
         )
     return None
+
+
+def refused(line: bytes) -> Fault | None:
+    """The API refuses the key for the second time in a row, in a line of the live stream: claude
+    would ask ten times more, for three minutes.
+    """
+    again = retried(line)
+    status = whole(again.get("error_status"))
+    if status not in _LOGIN_STATUS or (whole(again.get("attempt")) or 0) < 2:
+        return None
+    said = f"the API answers {status} ({again.get('error') or 'no reason given'})"
+    return Fault(Grade.PERMANENT, f"claude is not logged in: {said}", LOGIN)
 
 
 def _no_reply(ended: Ended) -> Fault:
@@ -269,8 +282,8 @@ def _no_reply(ended: Ended) -> Fault:
 
 def _api_fault(reply: Reply, said: str, status: int | None, terminal: str) -> Fault:
     errors = set(reply.errors)
-    if status in (401, 403) or "authentication_failed" in errors or "Not logged in" in said:
-        return Fault(Grade.PERMANENT, f"claude is not logged in: {said}", _LOGIN)
+    if status in _LOGIN_STATUS or "authentication_failed" in errors or "Not logged in" in said:
+        return Fault(Grade.PERMANENT, f"claude is not logged in: {said}", LOGIN)
     if status == 404 or "model_not_found" in errors:
         return Fault(
             Grade.PERMANENT,

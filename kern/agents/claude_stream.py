@@ -16,17 +16,28 @@ _LONGEST = 300  # characters of what a call was given
 
 def act(line: bytes) -> Act | None:
     """What a line of the live stream shows the agent doing; None where it shows nothing."""
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, dict) or value.get("type") != "assistant":
+    value = _object(line)
+    if value.get("type") != "assistant":
         return None
     message = value.get("message")
     if not isinstance(message, dict):
         return None
     calls = tuple(_call(block) for block in blocks(value) if block.get("type") == "tool_use")
     return Act(str(message.get("id") or ""), calls, tokens(message.get("usage")))
+
+
+def retried(line: bytes) -> dict[str, Any]:
+    """What a line of the live stream says of a request that is tried again; empty for any other."""
+    value = _object(line) if b'"api_retry"' in line else {}
+    return value if value.get("subtype") == "api_retry" else {}
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _call(block: Mapping[str, Any]) -> str:
