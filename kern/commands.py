@@ -109,12 +109,8 @@ def improve(
     max_minutes: MaxMinutes = "0",
 ) -> None:
     """Let an agent propose measurable improvements, and try each."""
-    count, goal = launch.improvements(count, goal)
-    raise typer.Exit(
-        launch.run(
-            count, delay, improve=True, goal=goal, max_cost=max_cost, max_minutes=max_minutes
-        )
-    )
+    bounds = (max_cost, max_minutes)
+    raise typer.Exit(launch.improve(count, goal, delay, *bounds))
 
 
 @app.command()

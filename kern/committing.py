@@ -2,17 +2,17 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from kern import gitfault, history, index, plain, process, trace
+from kern import gitfault, history, index, plain, process, trace, tries
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.custody import Custody
 from kern.errors import Asked, KernError, LimitReached, TransientFault
 from kern.events import Sink, Warned
 from kern.keeper import Keeper
-from kern.observe import Situation, lesson, rejects, said
+from kern.observe import Situation, lesson, said
 from kern.pipeline import Stage, Then, Tried, after
 from kern.plain import some
 from kern.repo import Entry, Head, Repo
@@ -20,22 +20,11 @@ from kern.spec import Task
 from kern.stagefile import StageFile, day, trees
 from kern.stages import Caller, Said
 from kern.tick import Tick
+from kern.tries import Try
 from kern.witness import Witness, trailer
 
 HOOKS = ("pre-commit", "commit-msg")
 NOTHING = "nothing was committed"
-MOST_WORDS = 1500  # characters of a hook, for the next call
-
-
-@dataclass(frozen=True, slots=True)
-class Try:
-    """One call of stage 3, or one commit of kern's own."""
-
-    what: Tried
-    why: str = ""  # it is not the task's commit
-    said: str = ""  # its last line
-    refused: str = ""  # the hook that did
-    gave_up: bool = False  # git did, and no hook
 
 
 class Committer:
@@ -107,23 +96,23 @@ class Committer:
         ask: bool,
     ) -> str:
         """The agent first; kern where that tried and there is nothing left to decide."""
-        tries: list[Try] = []
+        called: list[Try] = []
         then = after(()) if ask else Then.COMMIT
         while then is Then.ASK:
-            tries.append(self._ask(at, task, whole, second, tries[-1].why if tries else ""))
-            then = after([one.what for one in tries])
+            called.append(self._ask(at, task, whole, second, called[-1].why if called else ""))
+            then = after([one.what for one in called])
             if then is not Then.LEAVE and self.repo.head().commit != at.head.commit:
                 raise KernError(
                     "HEAD moved during stage 3 in a way that is not kern's to undo: "
-                    f"{tries[-1].why}",
+                    f"{called[-1].why}",
                     hint="look at `git log`; then run kern again: it resumes",
                 )
         match then:
             case Then.LEAVE:
                 return ""
             case Then.FAIL:
-                return self._nothing(at, whole, tries)
-            case _ if tries and tries[-1].what is Tried.REFUSED and fixed():
+                return self._nothing(at, whole, called)
+            case _ if called and called[-1].what is Tried.REFUSED and fixed():
                 return ""
         own = self._commit_self(at, task, whole, trees(second), task.text)
         if own.what is Tried.REWORD:
@@ -134,12 +123,12 @@ class Committer:
             )
         return "" if own.what is Tried.REFUSED and fixed() else own.why
 
-    def _nothing(self, at: Situation, whole: str, tries: Sequence[Try]) -> str:
+    def _nothing(self, at: Situation, whole: str, called: Sequence[Try]) -> str:
         """Why stage 3 has no commit: its own words, unless git could not make one at all."""
-        if tries[-1].gave_up:
+        if called[-1].gave_up:
             self._can_commit(at, whole)
-        twice = ", twice" if all(one.what is Tried.NOTHING for one in tries) else ""
-        return f"stage 3 committed nothing{twice}: {tries[-1].said or 'it said nothing'}"
+        twice = ", twice" if all(one.what is Tried.NOTHING for one in called) else ""
+        return f"stage 3 committed nothing{twice}: {called[-1].said or 'it said nothing'}"
 
     def _can_commit(self, at: Situation, whole: str) -> None:
         """Raises where git cannot make a commit here, whoever asks it to; none is left."""
@@ -202,7 +191,7 @@ class Committer:
         misused = trace.misused(events, self.repo.hooks(*HOOKS))
         misused = misused or history.forged(self.repo, self.repo.head().commit, own)
         tried = self._check(at, task, trees(second), misused)
-        return _judged(tried, outcome.reply if outcome else Reply({}), trace.read(events))
+        return tries.judged(tried, outcome.reply if outcome else Reply({}), trace.read(events))
 
     def _told(self, place: Path) -> list[str]:
         """What git itself wrote of the stage's git processes."""
@@ -279,7 +268,7 @@ class Committer:
         refused = trace.read(self._told(traced)).refused
         if code == 1 and refused:
             last = plain.line(" ".join(told.splitlines()[-3:]) or "no output", 160)
-            return Try(_by(refused), f"the {refused} hook refused: {last}", refused=refused)
+            return Try(tries.by(refused), f"the {refused} hook refused: {last}", refused=refused)
         if (now := self.repo.head()).branch != at.head.branch:
             raise _switched(at.head, now)
         raise _unable(told)
@@ -289,26 +278,6 @@ class Committer:
         place = self.caller.scope.folder / ".git-trace"
         place.unlink(missing_ok=True)
         return place
-
-
-def _judged(tried: Try, reply: Reply, git: trace.Account) -> Try:
-    """The call as its answer and git's own word show it."""
-    lines = [line for line in reply.text.splitlines() if line.strip()]
-    last = plain.line(lines[-1], 160) if lines else ""
-    tried = replace(tried, said=last, gave_up=git.gave_up)
-    if tried.what is Tried.COMMITTED:
-        return tried
-    if rejects(reply.text):
-        return replace(tried, what=Tried.REJECTED)
-    if tried.what is Tried.NOTHING and git.refused:
-        words = plain.block(reply.complaint or reply.text).strip()[-MOST_WORDS:]
-        why = f"the {git.refused} hook refused it: {words or 'it said nothing'}"
-        return replace(tried, what=_by(git.refused), why=why, refused=git.refused)
-    return tried
-
-
-def _by(hook: str) -> Tried:
-    return Tried.REFUSED if hook == "pre-commit" else Tried.REWORD
 
 
 def _switched(before: Head, now: Head) -> KernError:

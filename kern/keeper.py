@@ -8,21 +8,18 @@ from typing import TypeVar
 
 from kern import (
     gitfault,
-    guard,
     history,
     index,
     mentions,
     objects,
-    operations,
     plain,
-    process,
     refs,
 )
 from kern.documents import SPEC, encode
 from kern.errors import KernError
 from kern.events import Sink, Traced, Warned
 from kern.gitfault import GitFailed
-from kern.guard import Guard, Restored
+from kern.guard import Guard
 from kern.history import Commit
 from kern.layout import Layouts
 from kern.nested import Nested
@@ -38,17 +35,9 @@ _PIECE = 1 << 20  # characters of a transcript in memory at once
 
 
 class Keeper:
-    def __init__(
-        self,
-        repo: Repo,
-        snapshots: Snapshots,
-        sink: Sink,
-        mark: tuple[str, str] = ("KERN_RUN_ID", ""),
-    ) -> None:
-        """`mark`: what the processes carry that this run has started."""
+    def __init__(self, repo: Repo, snapshots: Snapshots, sink: Sink) -> None:
         self.repo = repo
         self.guard = Guard(repo, snapshots)
-        self.mark = mark
         self.snapshots = snapshots
         self.sink = sink
         self.layouts = Layouts(repo, snapshots)
@@ -310,69 +299,3 @@ class Keeper:
         said = f"{SPEC} as it was left\n"
         ref = refs.keep(self.repo, "spec-md", "left", tree, said, self.repo.head().commit)
         return f"git show {ref}:{SPEC}"
-
-    # ---------------------------------------------------------------- what stage 2 may not do
-
-    def enforce(self, head: Head, start: StartRef, *, gate: str = "") -> str:
-        """Put back a branch, commits, hooks and configuration; what fails the attempt, in words.
-        `gate`: what ran instead of the agent.
-        """
-        who = gate or "the agent"
-        planted = self.restore(start, who)
-        told: list[str] = []
-        if what := operations.under_way(self.repo):
-            operations.abort(self.repo)
-            index.reset(self.repo, f"{start.index}^{{tree}}")
-            told.append(f"it left a mess ({what}); cleared")
-        at = self.repo.plain_head()
-        if at is None or at.branch != head.branch:
-            if history.restore_branch(self.repo, head, start.base):
-                told.append(f"it removed the branch {head.branch}; put back")
-            branch = self.repo.branch()
-            if branch != head.branch:
-                history.switch_back(self.repo, head)
-                told.append(f"it switched to {branch or 'a detached HEAD'}; switched back")
-        self.undo_commits(start, "stage 2", who=who)
-        if not gate:
-            self.index_back(start)
-        for line in told:
-            self.warn(f"{who} broke its limits: {line}")
-        if back := guard.restore_hiding(self.repo, f"{start.guard}^{{tree}}"):
-            self.warn(f"{who} changed what hides itself from git: {some(back)}: put back")
-        return "; ".join([*planted, *told])
-
-    def restore(self, start: StartRef, who: str = "the agent") -> list[str]:
-        """What is guarded, before git is asked anything: it would obey that. What had changed, in
-        words.
-        """
-        self.nested.unregister()  # of git's configuration, what a submodule's coming writes there
-        changed = Restored()
-        self.guard.restore(start.guard, start.tree, changed)
-        told: list[str] = []
-        if changed.back:
-            process.sweep(self.mark)  # what was planted may have started something
-            self.guard.restore(start.guard, start.tree, changed)
-            told.append(f"it changed {some([*dict.fromkeys(changed.back)])}; restored")
-        if changed.lost:
-            lost = some([*dict.fromkeys(changed.lost)])
-            told.append(f"it changed {lost}, of which kern has no sound copy: look at it yourself")
-        for line in told:
-            self.warn(f"{who} broke its limits: {line}")
-        if changed.kept:
-            self.warn(f"what stood in the place of what was restored is kept in {changed.kept}")
-        return told
-
-    def undo_commits(self, start: StartRef, word: str, *, who: str = "the agent") -> None:
-        """What agents made of HEAD since the base (commits, an amend, a reset): kept under a ref,
-        HEAD back. A person's commits stay.
-        """
-        head = self.repo.head()
-        if head.commit == start.base:
-            return
-        if not history.moved_by(self.repo, head, start.base, word):
-            self.warn("HEAD was moved meanwhile, and not by an agent: what is there stays")
-            return
-        tip = history.commit(self.repo, head.commit)
-        ref = self.keep(start.task, f"{start.attempt}-commit", tip.tree, tip.sha)
-        history.move_head(self.repo, start.base, head.commit, "an agent's commit taken back")
-        self.warn(f"{who} committed by itself: taken back, kept as {ref}")

@@ -67,10 +67,11 @@ def run(
         console.close()
 
 
-def improvements(count: str, goal: str) -> tuple[str, str]:
-    """Either may be left out."""
-    said = any(map(str.isalpha, count))
-    return ("1", count) if said and not goal else (count, goal)
+def improve(count: str, goal: str, delay: str, max_cost: str, max_minutes: str) -> int:
+    """Of count and goal either may be left out."""
+    if any(map(str.isalpha, count)) and not goal:
+        count, goal = "1", count
+    return run(count, delay, improve=True, goal=goal, max_cost=max_cost, max_minutes=max_minutes)
 
 
 def agent() -> str:

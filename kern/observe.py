@@ -30,6 +30,7 @@ from kern.repo import Change, Head, Repo
 from kern.snapshot import Snapshots
 from kern.spec import Key, Kind, Marker, Spec, Task
 from kern.stagefile import Record, StageFile, load, named, noted, trees
+from kern.tries import rejects
 from kern.witness import Witness, ticked
 from kern.workspace import Scope
 
@@ -263,11 +264,6 @@ def said(value: StageFile | None) -> str:
     """`.result` of a stage file, as it may go into notes."""
     text = value.get("result") if value else None
     return mask.masked(text, mask.values(os.environ)) if isinstance(text, str) else ""
-
-
-def rejects(text: str) -> bool:
-    """Whether stage 3 says that the change must not be committed."""
-    return answer.parse(Stage.COMMIT, text).code is answer.Code.REJECT
 
 
 def lesson(value: StageFile) -> str:

@@ -30,7 +30,7 @@ class Prober:
         """
         if not (probes := self.prover.settings(tree).probes):
             return []
-        start = self.prover.standing(at.head, tree, opened(at)[0], at.attempt)
+        start = self.prover.containment.standing(at.head, tree, opened(at)[0], at.attempt)
         return self.look(probes, at.head, start)
 
     def look(self, probes: Sequence[Probe], head: Head, start: StartRef) -> list[str]:
@@ -38,10 +38,10 @@ class Prober:
         if not probes:
             return []
         try:
-            with self.prover.contained(_WHO, head, start):
+            with self.prover.containment.contained(_WHO, head, start):
                 results = [self._run(probe) for probe in probes]
         finally:
-            self.prover.back_to(start, f"{start.attempt}-snapshot", _WHO)
+            self.prover.containment.back_to(start, f"{start.attempt}-snapshot", _WHO)
         return [
             proof.state(result, probe.command)
             for probe, result in zip(probes, results, strict=True)

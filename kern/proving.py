@@ -3,22 +3,20 @@
 With a baseline: what was red before the task is not the task's fault.
 """
 
-import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kern import answer, config, guard, index, proof, questions, refs, staging, verdict, workspace
+from kern import answer, config, guard, proof, questions, staging, verdict, workspace
 from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.committing import overlap
 from kern.config import FILE, Checks, Gate, Settings
-from kern.custody import Custody
+from kern.containment import Containment
 from kern.errors import TransientFault, UsageError
 from kern.events import GateEnded, GateStarted, Sink, Traced
 from kern.fixes import VERDICT
 from kern.gates import Gates
-from kern.keeper import Keeper
 from kern.observe import Situation, said
 from kern.pipeline import Aide, Saved, Stage, Tier, due
 from kern.plain import some
@@ -39,8 +37,7 @@ class Prover:
         repo: Repo,
         witness: Witness,
         snapshots: Snapshots,
-        keeper: Keeper,
-        custody: Custody,
+        containment: Containment,
         briefs: Briefs,
         caller: Caller,
         sink: Sink,
@@ -48,8 +45,9 @@ class Prover:
         self.repo = repo
         self.witness = witness
         self.snapshots = snapshots
-        self.keeper = keeper
-        self.custody = custody
+        self.keeper = containment.keeper
+        self.custody = containment.custody
+        self.containment = containment
         self.briefs = briefs
         self.caller = caller
         self.sink = sink
@@ -81,7 +79,7 @@ class Prover:
         """
         if self.custody.papers.settings().gates:
             head, tree = self.repo.head(), self.snapshots.take()
-            start = self.standing(head, tree, Key("", "gates"), 1)
+            start = self.containment.standing(head, tree, Key("", "gates"), 1)
             self.baseline(head, start, self.settings(tree).gates)
         self.checked = True
 
@@ -94,12 +92,14 @@ class Prover:
             for gate in unknown:
                 self.caller.heed()
                 self.sink(GateStarted(gate.label, gate.command, before=True))
-                with self.contained(gate.label, head, start):
+                with self.containment.contained(gate.label, head, start):
                     result = self.gates.run(gate, start.tree, before=True)
                 self.sink(GateEnded(result, before=True))
         finally:
             if unknown:
-                self.back_to(start, f"{start.attempt}-gate", "gates", " before the task began")
+                self.containment.back_to(
+                    start, f"{start.attempt}-gate", "gates", " before the task began"
+                )
         on_red = self.caller.settings.on_red
         red = {g: ended for g in gates if (ended := self.gates.known(g, start.tree)) and ended.red}
         if stop := [r for r in red.values() if r.stops(on_red, first=not self.checked)]:
@@ -109,37 +109,6 @@ class Prover:
         for gate in unknown:
             if gate in red:
                 self.keeper.warn(proof.regard(red[gate], on_red))
-
-    def standing(self, head: Head, tree: str, key: Key, attempt: int) -> StartRef:
-        """What a command of the project is held to, where no stage 2 has begun."""
-        self.keeper.remember(tree, durable=False)
-        own = self.keeper.guard.take(tree)
-        return refs.begun(self.repo, head, tree, index.tree(self.repo), own, key, attempt)
-
-    def back_to(self, start: StartRef, name: str, who: str, when: str = "") -> None:
-        """The whole tree, after commands that were to look only."""
-        if ref := self.keeper.back_to(start, name):
-            paths = sorted(self.repo.changed(start.tree, f"{ref}^{{tree}}"))
-            self.keeper.warn(
-                f"{who}, or you meanwhile, changed {some(paths)}{when}: put back; "
-                f"if it was you: git checkout {ref} -- PATH; if not: have git ignore it"
-            )
-
-    @contextlib.contextmanager
-    def contained(self, label: str, head: Head, start: StartRef | None) -> Iterator[None]:
-        """A command of the project, say a gate, may still do what nothing may do between stages."""
-        papers = self.custody.take()
-        staged = index.tree(self.repo)
-        try:
-            yield
-        finally:
-            self.custody.settle(papers, trusted=False)
-            if start:
-                self.keeper.enforce(head, start, gate=label)
-            if lost := self.keeper.index_to(staged, head.commit):
-                self.keeper.warn(
-                    f"{label}, or you, staged something: put back; git ls-tree -r {lost}"
-                )
 
     # ---------------------------------------------------------------- after stage 2
 
@@ -251,7 +220,7 @@ class Prover:
         self.sink(GateStarted(gate.label, gate.command))
         # What a person has changed since stage 2, say a setting of git's, is theirs.
         ref = at.start and replace(at.start, guard=self.keeper.guard.take(at.start.tree))
-        with self.contained(gate.label, at.head, ref):
+        with self.containment.contained(gate.label, at.head, ref):
             result = self.gates.run(gate, before)
         known = self.gates.known(gate, start)
         result = result.against(known.red if known else None)

@@ -4,6 +4,7 @@ from kern import backups, edit, history, reconcile, refs, workspace
 from kern.documents import Documents
 from kern.errors import KernError
 from kern.keeper import Keeper
+from kern.limits import Limits
 from kern.observe import Situation
 from kern.pipeline import Stage
 from kern.plain import some
@@ -24,6 +25,7 @@ class Recovery:
         papers: Documents,
         snapshots: Snapshots,
         keeper: Keeper,
+        limits: Limits,
         witness: Witness,
     ) -> None:
         self.repo = repo
@@ -31,6 +33,7 @@ class Recovery:
         self.papers = papers
         self.snapshots = snapshots
         self.keeper = keeper
+        self.limits = limits
         self.witness = witness
         self._looked: set[Key] = set()
 
@@ -41,7 +44,7 @@ class Recovery:
         saved = (named(second), second["kern"].get("attempt")) if second else None
         for where, start in refs.starts(self.repo):
             if where == branch and (start.task, start.attempt) != saved:
-                self.keeper.restore(start)
+                self.limits.restore(start)
 
     def undo_commit(self, at: Situation) -> None:
         """Row b: stage 3 committed what is not the task's, and kern died before the check."""
@@ -63,8 +66,8 @@ class Recovery:
         assert at.start is not None
         # A stage2.json that does not count must not come back to count.
         workspace.retire(self.scope, f"{at.start.attempt}-lost")
-        self.keeper.enforce(at.head, at.start)
-        self.keeper.undo_commits(at.start, "stage 3")
+        self.limits.enforce(at.head, at.start)
+        self.limits.undo_commits(at.start, "stage 3")
         ref = self.keeper.back_to(at.start, f"{at.start.attempt}-killed")
         if ref:
             paths = sorted(self.keeper.repo.changed(at.start.tree, f"{ref}^{{tree}}"))
@@ -79,8 +82,8 @@ class Recovery:
         """Row f: the task was unmarked, reworded or removed while its stage 2 stood open."""
         start = at.start
         assert start is not None
-        self.keeper.enforce(at.head, start)
-        self.keeper.undo_commits(start, "stage 3")
+        self.limits.enforce(at.head, start)
+        self.limits.undo_commits(start, "stage 3")
         second = load(self.scope, Stage.IMPLEMENT)
         if (
             second

@@ -153,7 +153,11 @@ class Repo:
     def piped(self, *argv: str) -> Iterator[tuple[BinaryIO, BinaryIO]]:
         """Standard input and output of a git that answers while it is asked."""
         handle = self._git.execute(
-            ["git", *argv], istream=-1, as_process=True, start_new_session=True
+            ["git", *argv],
+            istream=-1,
+            as_process=True,
+            env={**gitconfig.quiet(), **variables.OWN},
+            start_new_session=True,
         )
         process, handle.proc = handle.proc, None
         assert process is not None and process.stdin and process.stdout and process.stderr

@@ -90,13 +90,13 @@ class Reviews:
         prover = self.prover
         prover.caller.heed()
         head, tree = self.repo.head(), prover.snapshots.take()
-        start = prover.standing(head, tree, Key("", gate.label), 1)
+        start = prover.containment.standing(head, tree, Key("", gate.label), 1)
         self.sink(GateStarted(gate.label, gate.command))
         try:
-            with prover.contained(gate.label, head, start):
+            with prover.containment.contained(gate.label, head, start):
                 result = prover.gates.run(gate, tree)
         finally:
-            prover.back_to(start, "1-final", gate.label)
+            prover.containment.back_to(start, "1-final", gate.label)
         self.sink(GateEnded(result))
         return result
 

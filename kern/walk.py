@@ -17,7 +17,6 @@ from kern import (
     plain,
     questions,
     refs,
-    staging,
     verdict,
     workspace,
 )
@@ -25,18 +24,19 @@ from kern.agents.reply import Reply
 from kern.briefs import Briefs
 from kern.choice import following, select
 from kern.committing import Committer
+from kern.containment import Containment
 from kern.context import Template
-from kern.custody import Custody, Papers
+from kern.custody import Custody
 from kern.documents import SPEC
 from kern.errors import Interrupted, KernError, TransientFault
 from kern.events import Sink
 from kern.keeper import Keeper
+from kern.limits import Limits
 from kern.observe import Observer, Situation, said
 from kern.pipeline import Do, Role, Saved, Stage, Tier, due
 from kern.probing import Prober
 from kern.proving import Prover
 from kern.recovery import Recovery, elsewhere
-from kern.refs import StartRef
 from kern.repo import Repo
 from kern.settling import Settling, now, opened, red_gate, sweep
 from kern.snapshot import Snapshots
@@ -71,10 +71,12 @@ class Walk:
         self.observer = Observer(
             repo, scope, self.papers, self.snapshots, lambda second: self.prover.own(second)
         )
-        self.keeper = Keeper(repo, self.snapshots, sink, caller.mark)
+        self.keeper = Keeper(repo, self.snapshots, sink)
+        self.limits = Limits(self.keeper, caller.mark)
         self.custody = Custody(self.papers, scope, self.keeper.warn, self.keeper.keep_spec)
         self.recovery = Recovery(
-            repo, scope, self.papers, self.snapshots, self.keeper, self.observer.witness
+            *(repo, scope, self.papers, self.snapshots, self.keeper, self.limits),
+            self.observer.witness,
         )
         self.settling = Settling(repo, scope, self.papers, self.keeper, sink)
         self.briefs = Briefs(repo, self.papers, templates)
@@ -83,9 +85,10 @@ class Walk:
             *(repo, self.observer.witness, self.tick, self.custody, self.keeper),
             *(self.briefs, caller, sink, self._save_commit),
         )
+        containment = Containment(self.keeper, self.limits, self.custody)
         self.prover = Prover(
-            *(repo, self.observer.witness, self.snapshots, self.keeper),
-            *(self.custody, self.briefs, caller, sink),
+            *(repo, self.observer.witness, self.snapshots, containment),
+            *(self.briefs, caller, sink),
         )
         self.prober = Prober(self.prover)
 
@@ -230,7 +233,7 @@ class Walk:
         researched = at.files[Stage.RESEARCH]
 
         def again() -> bool:
-            self.keeper.enforce(at.head, start)
+            self.limits.enforce(at.head, start)
             self.custody.settle(papers, trusted=False)
             self.keeper.back_for_retry(start, self.scope.transcript(Stage.IMPLEMENT))
             return True
@@ -260,27 +263,11 @@ class Walk:
             refs.delete(self.repo, start.ref, start.commit)
             raise
         assert outcome is not None
-        violation, facts = self._left(at, start, papers)
+        violation, facts = self.limits.left(at.head, start, self.custody, papers)
         facts["time"] = researched["kern"].get("time")
         if why := violation or outcome.fault:
             facts["outcome"] = verdict.broken(plain.line(why), mode)
         self._save(outcome, key, Stage.IMPLEMENT, at.attempt, **facts)
-
-    def _left(
-        self, at: Situation, start: StartRef, papers: Papers
-    ) -> tuple[str, dict[str, object]]:
-        """What the agent may not have done goes back; what it has left is stage2.json's."""
-        planted = self.keeper.restore(start)
-        staged = staging.tree(self.repo, start)
-        violation = "; ".join([*planted, *filter(None, [self.keeper.enforce(at.head, start)])])
-        self.custody.settle(papers, trusted=False)
-        violation = violation or self.keeper.nested.strays(start)
-        after = self.snapshots.take(start.tree)
-        found = staging.of(self.repo, self.snapshots, start, staged, after)
-        if found:
-            self.keeper.warn(staging.words(found))
-        trees = {"base": at.head.commit, "start": start.tree, "tree": after}
-        return violation, {**trees, "index": staging.noted(found)}
 
     def _git(self) -> tuple[dict[str, str], list[tuple[str, str]]]:
         """What stage 2 has for git in its environment, and as configuration."""

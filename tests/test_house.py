@@ -26,7 +26,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("records", "report", "budget", "progress", "planning", "experiment"),
         *("agents.claude", "agents.claude_stream", "agents.reply"),
         *("request", "notices", "timeline", "markup", "chart", "sheet", "page", "patch"),
-        *("reading", "receipt", "forecast", "order", "graph", "hand", "mentions"),
+        *("reading", "receipt", "forecast", "order", "graph", "hand", "mentions", "tries"),
     ),
     "shell": (
         *(
@@ -47,7 +47,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "stages": (
         *("stages", "ahead", "committing", "fixes", "briefs", "observe", "keeper", "custody"),
-        *("nested", "staging", "stagefile", "tick", "watch"),
+        *("nested", "staging", "stagefile", "tick", "watch", "limits", "containment"),
     ),
     "engine": (
         *("engine", "ready", "walk", "proving", "probing", "settling", "recovery"),
