@@ -14,6 +14,7 @@ from kern.answer import Answer, Code
 from kern.pipeline import (
     ATTEMPTS,
     TRIES,
+    WORDINGS,
     Do,
     Facts,
     Held,
@@ -168,8 +169,11 @@ def test_kern_commits_in_the_place_of_stage_3_only_what_that_tried_to_commit() -
             begun += [(*tried, what) for what in Tried]
         else:
             ended[tried] = then
-    assert all(1 <= len(tried) <= TRIES for tried in ended)
-    assert {*begun} - ended.keys() == {(), *((one,) for one in Tried if after((one,)) is Then.ASK)}
+    for tried in ended:
+        assert 1 <= len(tried) <= (WORDINGS if Tried.REWORD in tried[:-1] else TRIES)
+    again = (Tried.SPOILT, Tried.REWORD, Tried.NOTHING)
+    asked = {(), *((one,) for one in again), *((one, Tried.REWORD) for one in again)}
+    assert {*begun} - ended.keys() == asked
     for tried, then in ended.items():
         last = tried[-1]
         assert (then is Then.LEAVE) == (last in (Tried.COMMITTED, Tried.REJECTED))
