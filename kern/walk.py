@@ -75,7 +75,7 @@ class Walk:
         self.recovery = Recovery(repo, scope, self.papers, self.snapshots, self.keeper)
         self.settling = Settling(repo, scope, self.papers, self.keeper, sink)
         self.briefs = Briefs(repo, self.papers, templates)
-        self.tick = Tick(repo, scope, self.papers, self.observer.witness)
+        self.tick = Tick(repo, scope, self.papers, self.observer.witness, self.keeper.warn)
         self.committer = Committer(
             *(repo, self.observer.witness, self.tick, self.custody),
             *(self.briefs, caller, sink, self._save_commit),

@@ -135,6 +135,23 @@ def test_where_the_commit_does_not_come_both_files_are_as_before_but_for_your_ed
     assert set(git("status", "--porcelain").splitlines()) == {" M SPEC.md"}
 
 
+def test_a_tick_that_you_hide_is_not_taken_for_yours(
+    repo: Path, fake: Fake, inline: Inline
+) -> None:
+    fake.script(implement=[LEARNED], commit=[{"run": ["sed -i '1i <!--' SPEC.md"], "result": "no"}])
+
+    stopped = inline(1)
+
+    assert stopped.code == 1
+    assert "SPEC.md line 1: " in stopped.err and "close it" in stopped.err
+    (repo / "SPEC.md").write_text(spec(repo).replace("<!--\n", ""))
+    fake.script(commit=[DONE])
+    ran = inline(1)
+    assert ran.code == 0, ran.err
+    assert "you ticked it yourself" not in ran.err
+    assert spec(repo).startswith("- [x]")
+
+
 def test_what_you_add_to_the_learnings_meanwhile_stays(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
