@@ -58,6 +58,18 @@ def test_a_hook_finds_nothing_that_differs_from_what_is_committed(
     assert (b"\r\n" in data) == (b"\r\n" in (repo / "LEARNINGS.md").read_bytes()) == (ends != "lf")
 
 
+def test_the_index_knows_both_files_before_any_commit_looks_at_them(
+    repo: Path, fake: Fake, inline: Inline
+) -> None:
+    """`git commit` would look for itself; a tool that asks before it does not."""
+    looks = {**DONE, "run": [f"{STALE} && touch ../known"]}
+    fake.script(implement=[LEARNED], commit=[looks])
+
+    assert inline(1).code == 0
+
+    assert (repo.parent / "known").exists()
+
+
 @pytest.mark.parametrize(
     ("script", "mine"),
     [
