@@ -5,7 +5,7 @@ stage2.json comes before it; where the commit does not come, both files go back.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kern import edit, history, ignoring, stagefile
 from kern.documents import LEARNINGS, SPEC, Documents, decode, encode
@@ -18,11 +18,19 @@ from kern.workspace import Scope
 
 
 class Tick:
-    def __init__(self, repo: Repo, scope: Scope, papers: Documents, witness: Witness) -> None:
+    def __init__(
+        self,
+        repo: Repo,
+        scope: Scope,
+        papers: Documents,
+        witness: Witness,
+        warn: Callable[[str], None],
+    ) -> None:
         self.repo = repo
         self.scope = scope
         self.papers = papers
         self.witness = witness
+        self.warn = warn
         self._standing: Record | None = None
 
     @contextlib.contextmanager
@@ -96,8 +104,18 @@ class Tick:
         self._unlearn(made)
 
         def apply(text: str, parsed: Spec) -> str:
-            task = parsed.find(key)
-            return edit.untick(text, parsed, task, made.ticked) if task else text
+            if task := parsed.find(key):
+                return edit.untick(text, parsed, task, made.ticked)
+            if parsed.unclosed:  # the line may be there
+                raise KernError(
+                    f"{SPEC} line {parsed.unclosed.line}: {parsed.unclosed.message}",
+                    hint="close it, then run kern again: it resumes",
+                )
+            self.warn(
+                f"no longer in {SPEC}: {key.text}; if it stands there in other words, its [x] is "
+                "kern's: set it to [ ]"
+            )
+            return text
 
         if made.ticked:
             self.papers.edit(apply)

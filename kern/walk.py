@@ -80,7 +80,7 @@ class Walk:
         )
         self.settling = Settling(repo, scope, self.papers, self.keeper, sink)
         self.briefs = Briefs(repo, self.papers, templates)
-        self.tick = Tick(repo, scope, self.papers, self.observer.witness)
+        self.tick = Tick(repo, scope, self.papers, self.observer.witness, self.keeper.warn)
         self.committer = Committer(
             *(repo, self.observer.witness, self.tick, self.custody, self.keeper),
             *(self.briefs, caller, sink, self._save_commit),

@@ -475,6 +475,14 @@ def test_what_stands_on_the_disk_for_a_commit_that_never_came_goes_back(bench: B
     nothing_but_the_spec_differs(bench)
 
 
+def test_a_tick_that_is_not_found_again_is_named(bench: Bench) -> None:
+    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
+    bench.write("SPEC.md", "- [x] add a warm greeting\n- [ ] write the manual\n")
+    ran = bench.resumed()
+    assert "no longer in SPEC.md: add a greeting" in ran.err and "its [x] is kern's" in ran.err
+    assert bench.kept("1", "work.txt") == "work"
+
+
 def test_killed_in_stage_3_after_a_switch_nothing_is_left_on_the_other_branch(
     bench: Bench,
 ) -> None:

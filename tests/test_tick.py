@@ -58,6 +58,18 @@ def test_a_hook_finds_nothing_that_differs_from_what_is_committed(
     assert (b"\r\n" in data) == (b"\r\n" in (repo / "LEARNINGS.md").read_bytes()) == (ends != "lf")
 
 
+def test_the_index_knows_both_files_before_any_commit_looks_at_them(
+    repo: Path, fake: Fake, inline: Inline
+) -> None:
+    """`git commit` would look for itself; a tool that asks before it does not."""
+    looks = {**DONE, "run": [f"{STALE} && touch ../known"]}
+    fake.script(implement=[LEARNED], commit=[looks])
+
+    assert inline(1).code == 0
+
+    assert (repo.parent / "known").exists()
+
+
 @pytest.mark.parametrize(
     ("script", "mine"),
     [
@@ -136,6 +148,23 @@ def test_where_the_commit_does_not_come_both_files_are_as_before_but_for_your_ed
     assert subjects(git) == ["start", "tasks"]
     left = {" M SPEC.md"} | ({"?? n"} if stopped else set())
     assert set(git("status", "--porcelain").splitlines()) == left
+
+
+def test_a_tick_that_you_hide_is_not_taken_for_yours(
+    repo: Path, fake: Fake, inline: Inline
+) -> None:
+    fake.script(implement=[LEARNED], commit=[{"run": ["sed -i '1i <!--' SPEC.md"], "result": "no"}])
+
+    stopped = inline(1)
+
+    assert stopped.code == 1
+    assert "SPEC.md line 1: " in stopped.err and "close it" in stopped.err
+    (repo / "SPEC.md").write_text(spec(repo).replace("<!--\n", ""))
+    fake.script(commit=[DONE])
+    ran = inline(1)
+    assert ran.code == 0, ran.err
+    assert "you ticked it yourself" not in ran.err
+    assert spec(repo).startswith("- [x]")
 
 
 def test_what_you_add_to_the_learnings_meanwhile_stays(
