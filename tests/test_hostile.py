@@ -653,7 +653,7 @@ def test_a_secret_that_somebody_prints_reaches_no_note_and_no_journal(
     written |= {form: kern("report", form).out for form in ("--md", "--html", "--json")}
     written["terminal"] = heard.err
     for place, data in written.items():
-        assert "***" in data, place
+        assert "***" in data.replace("\\", ""), place  # which Markdown needs before each
         assert not [value for value in (first, second) if value in data], place
     raw = [path.read_text() for path in (tmp_path / "kern").rglob("stage2.json")]
     assert any(second in one for one in raw)

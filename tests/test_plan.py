@@ -289,7 +289,7 @@ def test_a_pause_among_the_final_gates_asks_for_no_second_review(
     assert kern("pause").code == 0
     wait_for(lambda: "paused" in kern("status").out.split("\n"))
     assert kern("resume").code == 0
-    _, said = run.communicate(timeout=20)
+    said = "".join(run.communicate(timeout=20))
     assert run.returncode == 0, said
     assert said.index("paused") < said.index("gate b: green")
     assert fake.stages == ["planner"]
