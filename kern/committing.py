@@ -41,6 +41,7 @@ class Committer:
         save: Callable[[Said, Situation], None],
     ) -> None:
         self.repo = repo
+        self.hooks_folder = repo.hooks_folder()  # before any agent can name another
         self.witness = witness
         self.tick = tick
         self.custody = custody
@@ -178,7 +179,8 @@ class Committer:
                         "GIT_REFLOG_ACTION": self._mark,
                         "GIT_TRACE2_EVENT": str(traced),
                     },
-                    config=[("core.splitIndex", "false")],  # as kern's own git has it
+                    # The first as kern's own git has it.
+                    config=[("core.splitIndex", "false"), *self._hooks_as_before()],
                     again=again,
                 )
             except (TransientFault, LimitReached, Asked):
@@ -188,7 +190,7 @@ class Committer:
         if outcome is not None:
             self.save(outcome, at)
         events = self._told(traced)
-        misused = trace.misused(events, self.repo.hooks(*HOOKS))
+        misused = trace.misused(events, self.repo.hooks(*HOOKS, folder=self.hooks_folder))
         misused = misused or history.forged(self.repo, self.repo.head().commit, own)
         tried = self._check(at, task, trees(second), misused)
         return tries.judged(tried, outcome.reply if outcome else Reply({}), trace.read(events))
@@ -256,7 +258,8 @@ class Committer:
         }
         timeout = self.caller.settings.timeouts.commit
         try:
-            code, told = index.record(self.repo, message, whole, marks, timeout)
+            hooks = self._hooks_as_before()
+            code, told = index.record(self.repo, message, whole, marks, timeout, hooks)
         except TimeoutError:
             process.sweep(self.caller.mark)
             return Try(Tried.SPOILT, f"a commit hook was not done after {process.span(timeout)}")
@@ -272,6 +275,15 @@ class Committer:
         if (now := self.repo.head()).branch != at.head.branch:
             raise _switched(at.head, now)
         raise _unable(told)
+
+    def _hooks_as_before(self) -> list[tuple[str, str]]:
+        """Where another folder of hooks was named meanwhile, in ~/.gitconfig perhaps, those of
+        before count.
+        """
+        if (now := self.repo.hooks_folder()) == self.hooks_folder:
+            return []
+        self.sink(Warned(f"git's hooks are in {now} by now, say an agent's: those of before count"))
+        return [("core.hooksPath", str(self.hooks_folder))]
 
     def _traced(self) -> Path:
         """Where git writes what its processes do."""

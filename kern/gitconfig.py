@@ -22,6 +22,6 @@ def quiet() -> dict[str, str]:
     return {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", **added(os.environ, closed)}
 
 
-def with_hooks() -> dict[str, str]:
+def with_hooks(more: Sequence[tuple[str, str]] = ()) -> dict[str, str]:
     """But for a commit, which runs the person's hooks."""
-    return added(os.environ, [("core.fsmonitor", "false")])
+    return added(os.environ, [("core.fsmonitor", "false"), *more])

@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kern import gitconfig, mask
@@ -106,7 +106,12 @@ def read_into(repo: Repo, tree: str, env: Mapping[str, str]) -> None:
 
 
 def record(
-    repo: Repo, message: str, tree: str, marks: Mapping[str, str], timeout: float
+    repo: Repo,
+    message: str,
+    tree: str,
+    marks: Mapping[str, str],
+    timeout: float,
+    config: Sequence[tuple[str, str]] = (),
 ) -> tuple[int, str]:
     """`git commit` of exactly that tree, through a private index, the person's hooks included, with
     `marks` in their environment. Returns the exit code and what git and the hooks said. Raises
@@ -120,7 +125,7 @@ def record(
             *("-c", f"core.filesRefLockTimeout={repo.patience * 1000:.0f}"),
             *("commit", "--allow-empty", "--quiet", "--file=-"),
             given=message.encode("utf-8", "surrogateescape"),
-            env={**env, **marks, **gitconfig.with_hooks()},
+            env={**env, **marks, **gitconfig.with_hooks(config)},
             timeout=timeout,
             hooked=True,
             spool=printed,

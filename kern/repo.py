@@ -266,9 +266,9 @@ class Repo:
             env=variables.KERN,
         )
 
-    def hooks(self, *names: str) -> list[str]:
+    def hooks(self, *names: str, folder: Path | None = None) -> list[str]:
         """Those of the hooks that are there and can run."""
-        folder = self.hooks_folder()
+        folder = folder or self.hooks_folder()
         return [name for name in names if os.access(folder / name, os.X_OK)]
 
     def hooks_folder(self) -> Path:
