@@ -11,6 +11,7 @@ from kern.briefs import Briefs
 from kern.custody import Custody
 from kern.errors import Asked, KernError, LimitReached, TransientFault
 from kern.events import Sink, Warned
+from kern.fixes import Fixes
 from kern.keeper import Keeper
 from kern.observe import Situation, lesson, said
 from kern.pipeline import Stage, Then, Tried, after
@@ -56,9 +57,9 @@ class Committer:
         """HEAD's reflog says by this who made a commit."""
         return f"kern {self.caller.run} stage 3"
 
-    def commit(self, at: Situation, task: Task, fixed: Callable[[], bool]) -> str:
+    def commit(self, at: Situation, task: Task, hooks: Fixes) -> str:
         """HEAD moves to the task's commit, or stage 3 rejects it; else why the attempt failed.
-        `fixed`: whether the hooks' own changes were taken in, so that the gates decide anew.
+        `hooks`: what they change is taken in, so that the gates decide anew, or undone.
         """
         second = at.files[Stage.IMPLEMENT]
         start, tree = trees(second)
@@ -73,7 +74,7 @@ class Committer:
                 return index.tree_with(self.repo, merged, papers), merged
 
             whole, _ = self.keeper.hold(at.start, make) if at.start else make()
-            return self._commit(at, task, whole, second, fixed, ask=not there_already)
+            return self._commit(at, task, whole, second, hooks, ask=not there_already)
 
     @contextlib.contextmanager
     def _at_work(
@@ -92,7 +93,7 @@ class Committer:
         task: Task,
         whole: str,
         second: StageFile,
-        fixed: Callable[[], bool],
+        hooks: Fixes,
         *,
         ask: bool,
     ) -> str:
@@ -100,6 +101,8 @@ class Committer:
         called: list[Try] = []
         then = after(()) if ask else Then.COMMIT
         while then is Then.ASK:
+            if called:
+                hooks.undo()
             called.append(self._ask(at, task, whole, second, called[-1].why if called else ""))
             then = after([one.what for one in called])
             if then is not Then.LEAVE and self.repo.head().commit != at.head.commit:
@@ -113,16 +116,18 @@ class Committer:
                 return ""
             case Then.FAIL:
                 return self._nothing(at, whole, called)
-            case _ if called and called[-1].what is Tried.REFUSED and fixed():
+            case _ if called and called[-1].what is Tried.REFUSED and hooks.take_in():
                 return ""
+        hooks.undo()
         own = self._commit_self(at, task, whole, trees(second), task.text)
         if own.what is Tried.REWORD:
+            hooks.undo()
             raise KernError(
                 f"{own.why}: no message for this commit passes it",
                 hint="say what it asks for in .kern/prompts/3_commit.md or under the task (kern "
                 "note), then run kern again: it resumes at the commit; the work is in your tree",
             )
-        return "" if own.what is Tried.REFUSED and fixed() else own.why
+        return "" if own.what is Tried.REFUSED and hooks.take_in() else own.why
 
     def _nothing(self, at: Situation, whole: str, called: Sequence[Try]) -> str:
         """Why stage 3 has no commit: its own words, unless git could not make one at all."""

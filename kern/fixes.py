@@ -2,14 +2,15 @@
 gates decide on it. A formatter is no reason to throw work away.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from kern import index, workspace
+from kern import ignoring, index, workspace
 from kern.keeper import Keeper
 from kern.observe import Situation
 from kern.pipeline import Stage
 from kern.plain import some
 from kern.repo import Change, Repo
+from kern.settling import opened
 from kern.snapshot import Snapshots
 from kern.stagefile import noted, trees
 from kern.workspace import Scope
@@ -27,32 +28,57 @@ def sound(task: Mapping[str, Change], hooks: Mapping[str, Change], times: int) -
     return own and bool(hooks) and times < MOST and all(hooks[p][0] == task[p][1] for p in hooks)
 
 
-def watch(
-    repo: Repo, snapshots: Snapshots, keeper: Keeper, scope: Scope, at: Situation
-) -> Callable[[], bool]:
-    """To be called before the hooks run. What it returns is called after them: whether they changed
-    anything that was taken in. stage2.json has no outcome then.
-    """
-    second = at.files[Stage.IMPLEMENT]
-    start, tree = trees(second)
-    there = repo.hooks("pre-commit")  # without one nothing changes the tree behind kern's back
-    before = snapshots.take(start) if there else ""
+class Fixes:
+    """To be made before the hooks run."""
 
-    def take_in() -> bool:
-        hooks = repo.changed(before, snapshots.take(start)) if before else {}
-        fresh = workspace.load(scope, Stage.IMPLEMENT)  # with the record of what stands early
+    def __init__(
+        self, repo: Repo, snapshots: Snapshots, keeper: Keeper, scope: Scope, at: Situation
+    ) -> None:
+        self.repo = repo
+        self.snapshots = snapshots
+        self.keeper = keeper
+        self.scope = scope
+        self.at = at
+        self.start, self.tree = trees(at.files[Stage.IMPLEMENT])
+        self.task = repo.changed(self.start, self.tree)
+        # Without a hook nothing changes the tree behind kern's back.
+        self.before = snapshots.take(self.start) if repo.hooks("pre-commit") else ""
+
+    def _made(self, now: str) -> dict[str, Change]:
+        """What the hooks changed, but for new files that git ignores: a cache, say."""
+        made = self.repo.changed(self.before, now)
+        new = [path for path, (old, _) in made.items() if old is None and path not in self.task]
+        hidden = ignoring.ignored(self.repo, *new)
+        return {path: change for path, change in made.items() if path not in hidden}
+
+    def take_in(self) -> bool:
+        """Whether there was anything to take in: stage2.json has no outcome then."""
+        if not self.before:
+            return False
+        hooks = self._made(self.snapshots.take(self.start))
+        fresh = workspace.load(self.scope, Stage.IMPLEMENT)  # with the record of what stands early
         times = noted(fresh).get("fixed")
         times = times if isinstance(times, int) else 0
-        if fresh is None or not sound(repo.changed(start, tree), hooks, times):
+        if fresh is None or not sound(self.task, hooks, times):
             return False
-        fixed = index.tree_with(repo, tree, {path: new for path, (_, new) in hooks.items()})
+        new = {path: entry for path, (_, entry) in hooks.items()}
         kern = {name: value for name, value in noted(fresh).items() if name not in VERDICT}
-        kern |= {"tree": fixed, "fixed": times + 1}
-        workspace.save(scope, Stage.IMPLEMENT, {**fresh, "kern": kern})
-        keeper.warn(
+        kern |= {"tree": index.tree_with(self.repo, self.tree, new), "fixed": times + 1}
+        workspace.save(self.scope, Stage.IMPLEMENT, {**fresh, "kern": kern})
+        self.keeper.warn(
             f"a commit hook changed {some(sorted(hooks))}: now part of the task's change; the "
             "gates run again"
         )
         return True
 
-    return take_in
+    def undo(self) -> None:
+        """The task's files as they were, before the hooks run once more: a framework would take
+        what they changed for edits that are not staged, and a person's with them.
+        """
+        now = self.snapshots.take(self.start) if self.before else ""
+        made = self._made(now) if now else {}
+        if old := {path: entry for path, (entry, _) in made.items() if path in self.task}:
+            key, base = opened(self.at)[0], self.at.head.commit
+            name = f"{self.at.attempt}-hooks"
+            self.keeper.keep(key, name, now, base)
+            self.keeper.put_back(key, old, start=self.start, known=now, base=base, name=name)

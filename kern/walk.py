@@ -12,7 +12,6 @@ from kern import (
     answer,
     documents,
     edit,
-    fixes,
     guard,
     plain,
     questions,
@@ -30,6 +29,7 @@ from kern.custody import Custody
 from kern.documents import SPEC
 from kern.errors import Interrupted, KernError, TransientFault
 from kern.events import Sink
+from kern.fixes import Fixes
 from kern.keeper import Keeper
 from kern.limits import Limits
 from kern.observe import Observer, Situation, said
@@ -284,9 +284,9 @@ class Walk:
         if then is not None and following(self.papers.spec()[0], key, then):
             model = self.briefs.templates[Stage.RESEARCH].model
             self.caller.ahead(Stage.RESEARCH, model, task=key.text)
-        fixed = fixes.watch(self.repo, self.snapshots, self.keeper, self.scope, at)
+        hooks = Fixes(self.repo, self.snapshots, self.keeper, self.scope, at)
         self.keeper.nested.name_unpushed(*trees(at.files[Stage.IMPLEMENT]))
-        if failed := self.committer.commit(at, task, fixed):
+        if failed := self.committer.commit(at, task, hooks):
             self.prover.decide(at.files[Stage.IMPLEMENT], f"{Saved.FAILED}: {failed}", key)
 
     def conclude(self, at: Situation) -> Settled | None:

@@ -9,7 +9,7 @@ import pytest
 from kern import fixes
 from kern.repo import Change, Entry
 from tests.conftest import Fake, Git, Inline
-from tests.test_commit import WORK, committed, hook, shown, spec, subjects
+from tests.test_commit import TRAILER, WORK, committed, hook, shown, spec, subjects
 
 FORMATS = 'git show :n | grep -q 1 || exit 0; sed -i s/1/one/ n; echo "n was formatted"; exit 1'
 DONE = {"commit": True, "result": "committed"}
@@ -117,3 +117,37 @@ def test_only_a_change_of_the_tasks_own_files_as_it_left_them_is_taken_in() -> N
     ]
     for hooks, times, expected in cases:
         assert fixes.sound(MADE, hooks, times) is expected, hooks
+
+
+def test_before_the_hooks_run_again_the_files_are_as_the_task_left_them(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    """Else a framework takes its own changes for edits that are not staged."""
+    clean = "test -z \"$(git diff --name-only)\" || { echo 'not clean' >&2; exit 9; }"
+    hook(repo, "pre-commit", f"{clean}; sed -i s/1/one/ n && git add n")
+    hook(repo, "commit-msg", 'grep -q ^feat: "$1" || { echo "say feat:" >&2; exit 1; }')
+    feat = {"run": [f"git commit -qm 'feat: mine' -m '{TRAILER}'"], "result": "feat: mine"}
+    fake.script(implement=[WORK], commit=[DONE, feat])
+
+    told = inline(1)
+
+    assert told.code == 0, told.err
+    assert fake.stages == ["research", "implement", "commit", "commit"]
+    committed(git)
+    assert shown(git, "HEAD:n") == "one\n"
+    assert git("status", "--porcelain") == ""
+    assert git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").endswith("/1-hooks")
+
+
+def test_a_cache_that_a_hook_leaves_is_no_change(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    cache = "mkdir -p .cache; echo '*' > .cache/.gitignore; date +%N > .cache/data"
+    hook(repo, "pre-commit", f"{cache}; {FORMATS}")
+    fake.script(implement=[WORK])
+
+    assert inline(1).code == 0
+
+    assert fake.stages == ["research", "implement", "commit", "commit"]
+    committed(git)
+    assert shown(git, "HEAD:n") == "one\n"
