@@ -142,7 +142,8 @@ def clean(folder: Path, older: str, *, everything: bool) -> None:
         walks = workspace.forget(scope.folder / "history", before)
         old = [ref for ref, when in refs.kept(found) if when < before]
         needed = set[str]() if everything or not old else _needed(found)
-        stay = [ref for ref in old if ref.split("/")[3] in needed]
+        broken = {ref for ref, when in refs.kept(found) if not when}  # of no use to anybody
+        stay = [ref for ref in old if ref.split("/")[3] in needed and ref not in broken]
         for ref in set(old) - set(stay):
             refs.delete(found, ref)
         aside = workspace.forget(restore.aside_in(found), before)

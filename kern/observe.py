@@ -148,7 +148,7 @@ class Observer:
         away = {branch: start for branch, start in known.items() if start.task in active}
         if here and here.task in active:
             return here, ""
-        for branch, start in away.items():
+        for branch, start in known.items():
             # An older kern worked on a detached HEAD, too: a branch made of it goes on with that.
             if (
                 refs.detached(branch)

@@ -22,7 +22,8 @@ LINES = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 MINE = LINES.replace("one", "one, which took me two days")
 LEFT = MINE.replace("seven", "SEVEN")  # with the task's change
 WORK = {"run": ["sed -i s/seven/SEVEN/ a.txt"], "result": "Shouted.\n\nSUCCESS"}
-IDLE = {"result": "I did not commit"}
+# Past the hooks, twice: kern commits itself then.
+IDLE = {"run": ["git commit -q --no-verify -m past"], "result": "I committed past the hooks"}
 # Until it is told not to, the task says that it is there and stays.
 TASK = '#!/bin/sh\n[ -e "$FAKE_CLAUDE/quick" ] && exit 0\ntouch "$FAKE_CLAUDE/there"\nsleep 60\n'
 

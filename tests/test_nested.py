@@ -302,7 +302,7 @@ def test_what_a_killed_stage_2_left_is_moved_aside_by_the_next_kern(
     aside = repo / ".git" / "kern" / "aside"
     assert "moved aside" not in kern("clean", "--older", "1d").err
     assert [*aside.iterdir()]
-    assert ", 1 folder moved aside" in kern("clean", "--older", "0d").err
+    assert " and 1 folder moved aside" in kern("clean", "--older", "0d").err
     assert not [*aside.iterdir()]
 
 

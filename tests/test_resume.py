@@ -685,7 +685,7 @@ END
     [
         ("$start", ', "outcome": "proved", "proof": "no"', "", "check: red", ["do the task"]),
         ("$lower", "", "", "in the middle of stage 2", ["do the task"]),
-        ("$lower", "", "git update-ref -d $ref", "check: red", []),
+        ("$lower", "", "git update-ref -d $ref", "check is strict and red", []),
     ],
     ids=["a proof", "a start without the gate", "and no start ref"],
 )
@@ -699,8 +699,8 @@ def test_no_stage_file_that_an_agent_wrote_gets_its_work_past_the_gates(
     honest = {**WORKS, "run": ["rm -f evil.txt", *WORK]}
     bench.killed(anew=True, implement=[{"run": [forge], **DIES}, honest])
     assert (bench.folder / "stage2.json").exists()
-    ran = bench.resumed(code=0 if commits else 1)
-    assert found in ran.err
+    ran = bench.resumed(code=0 if commits else 2)
+    assert found in ran.said
     assert bench.asked[0] == "implement"
     assert bench.subjects == ["start", "gate", *commits]
     assert "evil.txt" not in bench.git("ls-tree", "--name-only", "HEAD").split()
