@@ -182,6 +182,10 @@ class Heard:
     events: list[Any]
     slept: list[float]
 
+    @property
+    def said(self) -> str:
+        return self.err
+
 
 Inline = Callable[..., Heard]
 

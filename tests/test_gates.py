@@ -49,15 +49,15 @@ def test_a_red_gate_is_an_attempt_whose_output_the_next_one_is_given(
 
     ran = inline(1)
 
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     (note,) = attempts(repo)
     assert "gate check is red (exit 3, this task broke it): look / n is bad" in note
     assert fake.stages == ["research", "implement", "implement", "commit"]
     assert "The end of what gate check printed then:\nlook\nn is bad" in fake.calls[2]["prompt"]
     assert "Checked afterwards, and must pass:\n- check: echo look" in fake.calls[1]["prompt"]
     assert git("show", "HEAD:n") == "very good"
-    assert "verified by gate check" in ran.err
-    assert "unverified" not in ran.err
+    assert "verified by gate check" in ran.said
+    assert "unverified" not in ran.said
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -70,11 +70,11 @@ def test_what_was_red_before_does_not_block_and_is_said(
 
     ran = inline(1, on_red=OnRed.STOP if known else OnRed.ALLOW)
 
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     assert "verified by gate check; red before and after: gate lint" in ran.said
     why = "known_red in kern.toml, " if known else ""
-    assert f"gate lint is red before the task (exit 1): {why}not held against the task" in ran.err
-    assert "UNVERIFIED" not in ran.err
+    assert f"gate lint is red before the task (exit 1): {why}not held against the task" in ran.said
+    assert "UNVERIFIED" not in ran.said
     assert not attempts(repo)
 
 
@@ -119,14 +119,14 @@ def test_a_gate_that_cannot_run_or_is_red_stops_the_run_before_anyone_is_paid(
     fake.script(implement=[{"result": "SKIPPED: later"}])
     ran = inline(1, on_red=on_red)
     if on_red in lifted.split():
-        assert fake.stages == ["research", "implement"], ran.err
+        assert fake.stages == ["research", "implement"], ran.said
         return
     assert ran.code == 2
     assert fake.stages == []
-    assert f"kern: gate check {said}" in ran.err
-    log = re.search(r"^all that it printed: (.*)", ran.err, re.M)
+    assert f"kern: gate check {said}" in ran.said
+    log = re.search(r"^all that it printed: (.*)", ran.said, re.M)
     assert log and Path(log[1]).exists()
-    assert hint in ran.err.partition("hint: ")[2]
+    assert hint in ran.said.partition("hint: ")[2]
     assert (git("status", "--porcelain"), spec(repo)) == before
     assert not git("for-each-ref", "refs/kern")
 
@@ -140,8 +140,8 @@ def test_the_task_that_is_there_to_repair_turns_the_red_gate_green(
 
     ran = kern("1", "0", "--repair")
 
-    assert ran.code == 0, ran.err
-    assert "gate check is red before the task (exit 2): the task must turn it green" in ran.err
+    assert ran.code == 0, ran.said
+    assert "gate check is red before the task (exit 2): the task must turn it green" in ran.said
     assert "gate check is red (exit 1, was red before)" in attempts(repo)[0]
     assert "verified by gate check; red before and after: gate lint" in ran.said
 
@@ -156,10 +156,10 @@ def test_red_that_is_allowed_is_not_held_against_the_tasks_and_nothing_is_verifi
 
     ran = kern("2", "0", "--allow-red")
 
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     assert ran.said.count("unverified; red before and after: gate check") == 2
-    assert "done, unverified: " in ran.err
-    last = ran.err.splitlines()[-1]
+    assert "done, unverified: " in ran.said
+    last = ran.out.splitlines()[-1]
     assert "UNVERIFIED: no gate passed for 2 of 2 commits: fix those that are red, or " in last
     assert last.endswith("next: kern 1 takes the other open tasks")
     assert kern("1", "0").code == 2
@@ -202,11 +202,11 @@ def test_a_gate_that_turns_red_between_two_tasks_is_said_and_one_that_cannot_run
 
     ran = kern("3", "0")
 
-    assert ran.code == 2, ran.err
-    assert "gate check is red before the task (exit 1): not held against the task" in ran.err
+    assert ran.code == 2, ran.said
+    assert "gate check is red before the task (exit 1): not held against the task" in ran.said
     assert "unverified; red before and after: gate check" in ran.said
-    assert "kern: gate check cannot run (exit 127, command not found)" in ran.err
-    assert "UNVERIFIED: no gate passed for 1 of 2 commits" in ran.err
+    assert "kern: gate check cannot run (exit 127, command not found)" in ran.said
+    assert "UNVERIFIED: no gate passed for 1 of 2 commits" in ran.said
     assert fake.stages == ["research", "implement", "commit"] * 2 + ["research"]
     tool.write_text("#!/bin/sh\n")
     tool.chmod(0o755)
@@ -357,10 +357,10 @@ def test_a_tasks_own_gate_says_what_done_means(
 
     ran = inline(1)
 
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     assert "gate `grep -q good n` is red (exit 1)" in attempts(repo)[0]
     assert "**Gate:** `grep -q good n`" in spec(repo)
-    assert "verified by gate `grep -q good n`" in ran.err
+    assert "verified by gate `grep -q good n`" in ran.said
 
 
 def test_the_baseline_runs_once_for_an_unchanged_tree(
@@ -404,16 +404,16 @@ def test_what_a_gate_changes_goes_back_or_is_named(
 
     ran = inline(1)
 
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     assert git("show", "HEAD:n") == "good"
     assert (repo / "n").read_text() == "good\n"
     assert (repo / "mine.txt").read_text() == "mine\n"
     assert (repo / "junk.txt").read_text() == "junk\n"
     assert git("ls-tree", "--name-only", "HEAD", "junk.txt", "mine.txt") == ""
-    assert "gate fmt, or you, changed n since stage 2: put back" in ran.err
-    assert "gate fmt made junk.txt: left there, never committed" in ran.err
-    assert "checked together with what is not committed: mine.txt" in ran.err
-    assert "changed junk.txt, n before the task began: put back" in ran.err
+    assert "gate fmt, or you, changed n since stage 2: put back" in ran.said
+    assert "gate fmt made junk.txt: left there, never committed" in ran.said
+    assert "checked together with what is not committed: mine.txt" in ran.said
+    assert "changed junk.txt, n before the task began: put back" in ran.said
 
 
 def test_an_agent_cannot_lower_its_own_bar(
@@ -430,7 +430,7 @@ def test_an_agent_cannot_lower_its_own_bar(
 
     ran = inline(1)
 
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     assert "gate `grep -q fine n` is red" in attempts(repo)[0]
     assert "gate check is red" in attempts(repo)[1]
     assert "**Gate:** `grep -q fine n`" in spec(repo)
@@ -453,7 +453,7 @@ def test_a_gate_that_hangs_or_prints_without_end_is_red(
 
     ran = inline(1)
 
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     assert "not done after 0.3 s" in attempts(repo)[0]
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
 
@@ -471,7 +471,7 @@ def test_two_attempts_with_the_same_red_gate_go_to_the_next_tier(
 
     ran = inline(1)
 
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     assert fake.stages == ["research", "implement", "implement", "implement"]
     assert "Mode: decompose" in fake.calls[-1]["prompt"]
     assert "(no progress; kept: " in attempts(repo)[1]
@@ -489,7 +489,7 @@ def test_task_after_task_that_comes_to_nothing_ends_the_run(
 
     assert ran.code == 1
     assert fake.stages.count("implement") == 3
-    assert "3 tasks in a row came to nothing" in ran.err
+    assert "3 tasks in a row came to nothing" in ran.said
     toml(repo, git, "max_failures = 0\n")
     assert inline(6).code == 1
     assert fake.stages.count("implement") == 9
@@ -512,7 +512,7 @@ def test_a_judge_that_does_not_say_pass_fails_the_attempt(
 
     ran = inline(1)
 
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     assert "judge of 'error messages are clear'" in attempts(repo)[0]
     assert noted in attempts(repo)[0]
     asked = next(call for call in fake.calls if call["stage"] == "judge")
@@ -520,7 +520,7 @@ def test_a_judge_that_does_not_say_pass_fails_the_attempt(
     assert "+bad" in asked["prompt"]
     assert asked["argv"][asked["argv"].index("--tools") + 1] == "Read,Glob,Grep"
     assert asked["argv"][asked["argv"].index("--model") + 1] == "haiku"
-    assert "verified by judge" in ran.err
+    assert "verified by judge" in ran.said
 
 
 def test_one_judge_alone_discards_no_attempt(
@@ -532,10 +532,10 @@ def test_one_judge_alone_discards_no_attempt(
 
     ran = inline(1)
 
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     assert not attempts(repo)
     assert fake.stages == ["research", "implement", *["judge"] * 3, "commit"]
-    assert "the judges disagree, so the change passes: one said FAIL: a.txt:3 is vague" in ran.err
+    assert "the judges disagree, so the change passes: one said FAIL: a.txt:3 is vague" in ran.said
     ended = [event.result.code for event in ran.events if isinstance(event, GateEnded)]
     assert ended == [1, 2, 0]
     lines = (repo / ".git" / "kern" / "events.jsonl").read_text().splitlines()
@@ -593,7 +593,7 @@ def test_what_the_repository_makes_kern_run_is_named_first(
     for words in (("doctor",), ("-n",)):
         assert "check: true && echo" in kern(*words).out
     ran = kern("1", "0")
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     begin = ran.out.partition("task:")[0]
     assert "gate check: true && echo red" in begin
     assert "\x1b" not in ran.said
@@ -628,8 +628,8 @@ def test_a_wrong_setting_ends_the_run_before_it_begins(
     (repo / "kern.toml").write_text(text)
     ran = kern("1", "0")
     assert ran.code == 2
-    assert said in ran.err
-    assert "hint:" in ran.err
+    assert said in ran.said
+    assert "hint:" in ran.said
     assert not fake.calls
 
 
@@ -640,7 +640,7 @@ def test_settings_behind_a_link_are_refused(
     (repo / "kern.toml").symlink_to(tmp_path / "elsewhere.toml")
     ran = kern("1", "0")
     assert ran.code == 2
-    assert "kern.toml is a link" in ran.err
+    assert "kern.toml is a link" in ran.said
     assert not (repo / "evil").exists()
 
 
@@ -718,7 +718,7 @@ def test_each_check_sees_the_tree_that_is_committed(
     toml(repo, git, "[gates]\nfmt = 'echo good > n'\ncheck = 'grep -q good n'\n")
     fake.script(implement=[RED, {"run": ["echo very good > n"], "result": "SUCCESS"}])
     ran = inline(1)
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     assert "gate check is red" in attempts(repo)[0]
     assert git("show", "HEAD:n") == "very good"
 
@@ -749,7 +749,7 @@ def test_what_no_one_may_do_between_the_stages_a_gate_may_not_either(
 
     ran = inline(1)
 
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     assert not attempts(repo), "the agent does not pay for it"
     assert git("rev-parse", "HEAD^") == base
     assert git("symbolic-ref", "--short", "HEAD") == "main"
@@ -769,11 +769,11 @@ def test_what_a_gate_takes_from_a_person_is_kept(
     own_work(repo, git)
     fake.script(implement=[GREEN])
     ran = inline(1)
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     ref = next(row for row in git("for-each-ref", "--format=%(refname)").split() if "gate" in row)
     assert git("show", f"{ref}:own.txt") == "mine, edited"
     assert git("show", f"{ref}:untracked.txt") == "new"
-    assert f"git checkout {ref.removeprefix('refs/')} -- PATH" in ran.err
+    assert f"git checkout {ref.removeprefix('refs/')} -- PATH" in ran.said
 
 
 def test_what_a_gate_left_is_no_persons_and_an_agents_version_of_it_is_the_tasks(
@@ -785,9 +785,9 @@ def test_what_a_gate_left_is_no_persons_and_an_agents_version_of_it_is_the_tasks
     runs = (["echo 1 > n"], ["echo 2 > n"], ["echo pinned > lock"])
     fake.script(implement=[{"run": run, "result": "SUCCESS"} for run in runs])
     ran = inline(3)
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     assert not attempts(repo)
-    assert "gate lock made lock: left there, never committed" in ran.err
+    assert "gate lock made lock: left there, never committed" in ran.said
     assert git("show", "--format=", "--name-only", "HEAD~1").split() == ["SPEC.md", "n"]
     assert git("show", "HEAD:lock") == "pinned"
 
@@ -847,7 +847,7 @@ def test_what_kern_toml_knows_to_be_red_is_excused_after_a_kill_too(
 
     assert again.code == 0, again.err
     assert not attempts(repo)
-    assert "unverified; red before and after: gate check" in again.err
+    assert "unverified; red before and after: gate check" in again.said
 
 
 def test_a_persons_file_is_theirs_whatever_an_agent_notes_as_made_by_gates(
@@ -941,7 +941,7 @@ def test_a_persons_commit_during_a_gate_stays_in_the_index(
     )
     fake.script(implement=[GREEN])
     ran = inline(1)
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     assert "own.txt" not in git("status", "--porcelain")
     assert git("show", "HEAD:own.txt").endswith("work")
 
@@ -954,10 +954,10 @@ def test_a_kern_toml_that_the_next_task_could_not_read_fails_the_attempt(
     adds = {"run": ["echo '[gates]' > kern.toml"], "result": "SUCCESS"}
     fake.script(implement=[breaks, links, adds])
     ran = inline(1)
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     assert "kern.toml is not valid TOML" in attempts(repo)[0]
     assert "it made kern.toml a link" in attempts(repo)[1]
-    assert "the task changes kern.toml: that counts from the next task on" in ran.err
+    assert "the task changes kern.toml: that counts from the next task on" in ran.said
 
 
 def test_settings_broken_in_the_middle_of_a_run_can_be_mended_by_hand(
@@ -977,7 +977,7 @@ def test_an_ignored_kern_toml_is_refused(repo: Path, git: Git, fake: Fake, kern:
     (repo / "kern.toml").write_text("[gates]\ncheck = 'true'\n")
     ran = kern("1", "0")
     assert ran.code == 2
-    assert "git ignores kern.toml" in ran.err
+    assert "git ignores kern.toml" in ran.said
     assert not fake.calls
 
 
@@ -1004,5 +1004,5 @@ def test_a_long_gate_comes_back_whole_and_no_gate_is_told_of_kern(
     task(repo, git, f"**Gate:** `{command.strip()}`")
     fake.script(implement=[{"run": ["sed -i /Gate/d SPEC.md", "echo 1 > n"], "result": "SUCCESS"}])
     ran = inline(1)
-    assert ran.code == 0, ran.err
+    assert ran.code == 0, ran.said
     assert f"**Gate:** `{command.strip()}`" in spec(repo)

@@ -701,7 +701,7 @@ def test_no_stage_file_that_an_agent_wrote_gets_its_work_past_the_gates(
     assert (bench.folder / "stage2.json").exists()
     ran = bench.resumed(code=0 if commits else 2)
     assert found in ran.said
-    assert bench.asked[0] == "implement"
+    assert bench.asked[:1] == (["implement"] if commits else [])
     assert bench.subjects == ["start", "gate", *commits]
     assert "evil.txt" not in bench.git("ls-tree", "--name-only", "HEAD").split()
 
