@@ -221,7 +221,7 @@ def test_one_that_ended_while_it_waited_is_replaced(repo: Path, fake: Fake, inli
     once = f"case \"$*\" in *bypass*) mkdir '{fake.folder}/once' 2>/dev/null && exit 1;; esac"
     claude.write_text(f"#!/bin/sh\n{once}\nexec '{claude.with_name('player')}' \"$@\"\n")
     claude.chmod(0o755)
-    gone = f"until [ -d '{fake.folder}/once' ]; do sleep 0.05; done; sleep 0.3"
+    gone = f"until [ -d '{fake.folder}/once' ]; do sleep 0.05; done; sleep 1"
     fake.script(research=[{"run": [gone], "result": "- Files: a.txt:1-1\n\nREADY"}])
     heard = inline()
     assert heard.code == 0
