@@ -10,7 +10,6 @@ from kern.observe import Situation
 from kern.pipeline import Stage
 from kern.plain import some
 from kern.repo import Change, Repo
-from kern.settling import opened
 from kern.snapshot import Snapshots
 from kern.stagefile import noted, trees
 from kern.workspace import Scope
@@ -78,7 +77,8 @@ class Fixes:
         now = self.snapshots.take(self.start) if self.before else ""
         made = self._made(now) if now else {}
         if old := {path: entry for path, (entry, _) in made.items() if path in self.task}:
-            key, base = opened(self.at)[0], self.at.head.commit
+            key, base = self.at.key, self.at.head.commit
+            assert key is not None
             name = f"{self.at.attempt}-hooks"
             self.keeper.keep(key, name, now, base)
             self.keeper.put_back(key, old, start=self.start, known=now, base=base, name=name)
