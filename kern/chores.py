@@ -140,9 +140,10 @@ def clean(folder: Path, older: str, *, everything: bool) -> None:
     scope = workspace.scope(found.root, found.head().name)
     with lock.hold(scope, found.git_dir):
         walks = workspace.forget(scope.folder / "history", before)
-        old = [ref for ref, when in refs.kept(found) if when < before]
+        kept = refs.kept(found)
+        old = [ref for ref, when in kept if when < before]
+        broken = {ref for ref, when in kept if not when}  # of no use to anybody
         needed = set[str]() if everything or not old else _needed(found)
-        broken = {ref for ref, when in refs.kept(found) if not when}  # of no use to anybody
         stay = [ref for ref in old if ref.split("/")[3] in needed and ref not in broken]
         for ref in set(old) - set(stay):
             refs.delete(found, ref)
@@ -152,8 +153,8 @@ def clean(folder: Path, older: str, *, everything: bool) -> None:
     print(f"deleted {plain.count(walks, 'task record')} and {attempts}{more}", file=sys.stderr)
     if stay:
         tasks = plain.count(len({ref.split("/")[3] for ref in stay}), "open task")
-        kept = f"kept {plain.count(len(stay), 'saved attempt')} of {tasks}"
-        print(f"{kept}; kern clean --all deletes them too", file=sys.stderr)
+        left = f"kept {plain.count(len(stay), 'saved attempt')} of {tasks}"
+        print(f"{left}; kern clean --all deletes them too", file=sys.stderr)
 
 
 def _needed(found: Repo) -> set[str]:
