@@ -2,18 +2,16 @@
 runs.
 """
 
-import contextlib
 import gc
-import io
 import os
 import re
 import sys
-from typing import TextIO
 
 from kern import __version__
 from kern.cli import help as pages
 from kern.cli.help import COMMANDS
 from kern.errors import Exit, Interrupted, KernError, UsageError
+from kern.system import streams
 
 _VALUED = frozenset(
     ("--max-cost", "--max-minutes", "--sandbox")
@@ -28,22 +26,13 @@ def main() -> None:
         # git's names are UTF-8 whatever the locale says; opened as anything else they are others.
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     gc.set_threshold(20_000)  # most calls are short: it would look often and free nothing
-    for number in (0, 1, 2):  # closed by the caller: no file that is opened may take the place
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # As SPEC.md has it, whatever the locale; what is no UTF-8 leaves as it came.
-        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+    streams.settle()
     code = _guarded(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError):  # or Python complains at its end, with a code of its own
-            _mute(stream)
+            streams.mute(stream)
     sys.exit(code)
 
 
@@ -56,9 +45,6 @@ def _guarded(argv: list[str]) -> int:
         return _complain(exc)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        _mute(sys.stdout)
-        return Exit.OK
     except OSError as exc:
         where = f" {exc.filename}" if exc.filename else ""
         return _complain(
@@ -107,12 +93,6 @@ def _of_kern(argv: list[str]) -> int:
 
         return setup.update()
     return Exit.OK
-
-
-def _mute(stream: TextIO) -> None:
-    """Its reader is gone."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _complain(exc: KernError | Interrupted) -> int:

@@ -133,8 +133,7 @@ def _decided(asked: Planner, found: Plan, goal: str, person: TextIO | None, *, y
     if found.known:
         print(f"already in {SPEC}: {len(found.known)} of its tasks", file=sys.stderr)
     while change := _change(asked, found, goal):
-        with contextlib.suppress(BrokenPipeError):  # paid for, whoever reads it
-            print(change, flush=True)
+        print(change, flush=True)
         answer = _answer(person) if person else "y" if yes else "n"
         if answer == "y":
             asked.take(found, goal)

@@ -13,6 +13,7 @@ from kern.errors import UsageError
 from kern.git import repository
 from kern.journal import store
 from kern.journal.record import Record
+from kern.system import streams
 
 _POLL_S = 0.5
 _ID = 6  # characters that tell runs apart
@@ -39,6 +40,8 @@ def show(folder: Path, task: str, run: str, *, follow: bool, as_json: bool) -> N
             shown = plain.data(record, None) if as_json else line(record)
             print(shown, flush=follow)
             found = True
+        if found and streams.unread(sys.stdout):
+            return
     wanted = [f"--task {task!r}"] * bool(task) + [f"--run {run!r}"] * bool(run)
     if wanted and not found:
         raise UsageError(
@@ -74,6 +77,6 @@ def _records(place: Path, *, follow: bool) -> Iterator[dict[str, Any]]:
                     seen.add(record["id"])
                     yield record
             size, told = now, lambda text: None  # once
-        if not follow:
+        if not follow or streams.unread(sys.stdout):
             return
         time.sleep(_POLL_S)

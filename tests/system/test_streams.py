@@ -1,0 +1,97 @@
+"""A reader that goes away: of a page, of a log without an end, of what changes something."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kern.journal import record as records
+from tests.conftest import PATIENCE_S, Fake, Git, Inline
+from tests.views.test_views import journal, made, walked
+
+TOP = Path(__file__).parent.parent.parent
+
+
+def unread(
+    repo: Path, *argv: str, both: bool = False, unbuffered: bool = False
+) -> tuple[int, str, float]:
+    """kern with a pipe that nobody reads, as `kern … | true`; `both`: as `kern … 2>&1 | true`."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "kern", *argv],
+        cwd=repo,
+        env={**os.environ, "PYTHONPATH": str(TOP), "PYTHONUNBUFFERED": "1" if unbuffered else ""},
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs if both else subprocess.PIPE,
+        timeout=PATIENCE_S,
+    )
+    os.close(theirs)
+    return done.returncode, (done.stderr or b"").decode(), time.monotonic() - began
+
+
+@pytest.fixture
+def long(repo: Path) -> Path:
+    """Where every view is longer than what is buffered."""
+    (repo / "SPEC.md").write_text("".join(f"- [ ] task {n} {'x' * 300}\n" for n in range(60)))
+    rows = [row for n in range(60) for row in walked(f"task {n} {'x' * 300}", 0.1)]
+    start = {"kind": "run", "did": "start", "payer": ""}
+    journal(repo).parent.mkdir()
+    journal(repo).write_bytes(b"".join(map(records.line, made("run", [start, *rows]))))
+    return repo
+
+
+VIEWS = ("status", "status --all", "status --json", "report", "report --md", "report --html")
+MORE = ("log", "log -f", "log --json", "graph", "show 1", "help spec", "help", "-h", "add -h")
+
+
+@pytest.mark.parametrize("unbuffered", [False, True])
+@pytest.mark.parametrize("words", [*VIEWS, *MORE, "-nv", "-n", "-V", "path", "answer"])
+def test_no_view_minds_that_nobody_reads_it(
+    long: Path, fake: Fake, words: str, unbuffered: bool
+) -> None:
+    assert unread(long, *words.split(), unbuffered=unbuffered)[:2] == (0, "")
+    assert unread(long, *words.split(), both=True)[0] == 0
+
+
+def test_a_complaint_that_nobody_reads_has_its_own_code(long: Path) -> None:
+    for words, code in (("nonsense", 2), ("stop", 1), ("log --task nothing", 2)):
+        assert unread(long, *words.split(), both=True)[0] == code
+    code, told, _ = unread(long, "nonsense")
+    assert code == 2 and told.startswith("kern: 'nonsense' is neither")
+
+
+@pytest.mark.parametrize("unbuffered", [False, True])
+def test_what_changes_something_is_done_all_the_same(
+    repo: Path, git: Git, unbuffered: bool
+) -> None:
+    (repo / "SPEC.md").unlink()
+    for words in (("init",), ("add", "More of it"), ("done", "More of it")):
+        assert unread(repo, *words, unbuffered=unbuffered)[:2] == (0, "")
+    assert (repo / "LEARNINGS.md").exists() and (repo / "kern.toml").exists()
+    assert "- [x] More of it" in (repo / "SPEC.md").read_text()
+
+
+def test_a_followed_log_ends_with_its_reader(repo: Path, fake: Fake, inline: Inline) -> None:
+    """Also where nothing new ever comes."""
+    assert inline(1).code == 0
+    follower = subprocess.Popen(
+        [sys.executable, "-m", "kern", "log", "-f", "--json"],
+        cwd=repo,
+        env={**os.environ, "PYTHONPATH": str(TOP)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert follower.stdout and follower.stderr
+    with follower.stdout as out:
+        assert json.loads(out.readline())["kind"] == "run"
+    with follower.stderr as err:
+        assert (err.read(), follower.wait(PATIENCE_S)) == ("", 0)
