@@ -8,16 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kern import plain
+from kern import models, plain
 from kern.errors import UsageError
 from kern.model import OnRed, Output, Role
+from kern.models import Choices
 
 FILE = "kern.toml"
 _EDIT = f"edit {FILE}"
 FINAL = "final"  # the table below [gates] with those of the whole
 _PROBE_S = 20.0
 _SINGLE = ("max_wait", "max_failures", "max_minutes", "max_rounds", "notify", "large_file")
-_TABLES = ("gates", "snapshot", "timeouts", "max_cost", "sandbox", "agent")
+_TABLES = ("gates", "snapshot", "timeouts", "max_cost", "sandbox", "agent", "models")
 _IDLE_S = 600.0
 _MOST = 1e9  # of any number
 _MARGIN = 0.01  # US dollars: an agent is not started for less
@@ -153,6 +154,8 @@ class Settings:
     bare: bool = False  # of the command line: nothing that the project would have started counts
     large_file: float = 50  # MiB; an untracked file that is larger is not stored; 0: none is
     printed: Output | None = None  # None: as kern chooses
+    models: Choices = field(default_factory=dict)
+    picked: Choices = field(default_factory=dict)  # of the command line: before all others
 
     def total(self, role: Role) -> float:
         """The time-out of an agent's process as a whole, seconds."""
@@ -215,6 +218,7 @@ def parse(data: bytes | str) -> Settings:
         holding(given.get("sandbox", {}), FILE),
         large_file=_amount(given.get("large_file", Settings().large_file), "large_file"),
         printed=_printed(_table(given, "agent")),
+        models=models.of_table(given.get("models", {}), FILE),
     )
 
 

@@ -17,6 +17,7 @@ class RunStarted:
     open_tasks: int
     iterations: int
     forecast: str = ""  # what it may cost and take, in words
+    models: Mapping[Role, str] = field(default_factory=dict)  # each with its effort
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ PACKAGE = TOP / "kern"
 PAGES = (TOP / "README.md", *sorted((PACKAGE / "help").glob("*.md")))
 
 # Arrows point down: a module imports from its own layer or from one below.
-WORDS = ("errors", "plain", "model", "events", "config", "person")
+WORDS = ("errors", "plain", "model", "models", "events", "config", "person")
 # Each room, and the rooms that it may import from; all may import the words.
 ROOMS: dict[str, tuple[str, ...]] = {
     "system": (),

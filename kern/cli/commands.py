@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kern import plain
+from kern import models, plain
 from kern.cli import run as launch
 from kern.cli.help import COMMANDS
 from kern.cli.help import show as page
@@ -24,6 +24,16 @@ MaxCost = Annotated[str, typer.Option(help="End the run when this many dollars a
 MaxMinutes = Annotated[str, typer.Option(help="Begin no stage after this many minutes.")]
 Sandbox = Annotated[
     str, typer.Option(metavar="MODE", help="auto, bwrap, claude, docker or off: kern help safety.")
+]
+Model = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="Of research, implement, planner; or ROLE=NAME, say commit=haiku."
+    ),
+]
+Effort = Annotated[
+    str | None,
+    typer.Option(metavar="LEVEL", help=f"Of the same three: {', '.join(models.EFFORTS)}."),
 ]
 Trusted = Annotated[bool, typer.Option("--trust", help="Run the repository's commands this time.")]
 Bare = Annotated[
@@ -66,6 +76,8 @@ def run(
     allow_red: Annotated[
         bool, typer.Option("--allow-red", help="Do not hold red gates against the tasks.")
     ] = False,
+    model: Model = None,
+    effort: Effort = None,
     sandbox: Sandbox = "",
     trusted: Trusted = False,
     bare: Bare = False,
@@ -85,6 +97,7 @@ def run(
             sandbox=sandbox,
             trust=trusted,
             bare=bare,
+            models=models.of_options(model or (), effort),
         )
     )
 
@@ -97,6 +110,8 @@ def plan(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Add the tasks without asking.")] = False,
     dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show them.")] = False,
+    model: Model = None,
+    effort: Effort = None,
     sandbox: Sandbox = "",
     trusted: Trusted = False,
 ) -> None:
@@ -104,7 +119,8 @@ def plan(
     from kern.cli.trust import leave
 
     chosen = leave(sandbox, trust=trusted)
-    raise typer.Exit(main(Path.cwd(), goal, chosen, review=review, yes=yes, dry=dry_run))
+    by = models.of_options(model or (), effort)
+    raise typer.Exit(main(Path.cwd(), goal, chosen, by, review=review, yes=yes, dry=dry_run))
 
 
 @_command
@@ -114,11 +130,14 @@ def improve(
     delay: Annotated[str, typer.Option(help="Seconds between two of them.")] = launch.DELAY,
     max_cost: MaxCost = "0",
     max_minutes: MaxMinutes = "0",
+    model: Model = None,
+    effort: Effort = None,
     sandbox: Sandbox = "",
     trusted: Trusted = False,
 ) -> None:
     bounds = (max_cost, max_minutes)
-    raise typer.Exit(launch.improve(count, goal, delay, *bounds, sandbox, trust=trusted))
+    by = models.of_options(model or (), effort)
+    raise typer.Exit(launch.improve(count, goal, delay, *bounds, sandbox, trust=trusted, models=by))
 
 
 @_command

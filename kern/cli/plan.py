@@ -16,6 +16,7 @@ from kern.cli import run
 from kern.errors import Asked, Exit, KernError, UsageError
 from kern.events import Event, Planned, Sink, StageFinished
 from kern.model import SPEC
+from kern.models import NO_CHOICES, Choices
 from kern.pipeline import session
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.review import Reviews
@@ -32,12 +33,24 @@ LONGEST_GOAL = 100_000  # characters
 _NO_GOAL = 'type kern plan "what you want", kern plan FILE.md, or kern plan - with it on stdin'
 
 
-def main(folder: Path, words: str, leave: Leave, *, review: bool, yes: bool, dry: bool) -> int:
+def main(
+    folder: Path,
+    words: str,
+    leave: Leave,
+    models: Choices = NO_CHOICES,
+    *,
+    review: bool,
+    yes: bool,
+    dry: bool,
+) -> int:
     """One planner's run: its tasks are shown as a change of SPEC.md and taken after a yes."""
     person = None if yes or dry else _person()
     wanted = _goal(folder, words)
     console = Console(out=sys.stderr)  # the change of SPEC.md is what goes to standard output
-    options = Options(command=run.agent(), watched=console.watched, tick=console.tick, leave=leave)
+    options = Options(
+        command=run.agent(), watched=console.watched, tick=console.tick, models=models
+    )
+    options.leave = leave
     try:
         with session.begin(folder, options, _brief(console), empty=True, commits=not dry) as begun:
             reviews = Reviews(begun)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from kern.errors import Exit, UsageError
+from kern.models import NO_CHOICES, Choices
 
 ITERATIONS, DELAY = "5", "10"
 UNBOUNDED = "999999"  # tasks, where something else ends the run
@@ -28,6 +29,7 @@ def run(
     sandbox: str = "",
     trust: bool = False,
     bare: bool = False,
+    models: Choices = NO_CHOICES,
 ) -> int:
     """The exit code of the run, or of the dry run."""
     if repair and allow_red:
@@ -45,7 +47,10 @@ def run(
     if dry:
         from kern.views import dryrun
 
-        print(dryrun.describe(Path.cwd(), count, agent(), prompts=verbose, on_red=on_red))
+        shown = dryrun.describe(
+            Path.cwd(), count, agent(), prompts=verbose, on_red=on_red, models=models
+        )
+        print(shown)
         if until_done:
             print("then a review says what is missing: with --until-done it goes on with that")
         return Exit.OK
@@ -55,7 +60,7 @@ def run(
     from kern.views.console import Console
 
     console = Console(verbose=verbose)
-    asked = until_done, improve, goal, on_red, leave(sandbox, trust=trust, bare=bare)
+    asked = until_done, improve, goal, on_red, models, leave(sandbox, trust=trust, bare=bare)
     options = Options(
         *(count, pause, agent(), wait, cost, minutes, *asked),
         watched=console.watched,
@@ -78,6 +83,7 @@ def improve(
     sandbox: str = "",
     *,
     trust: bool = False,
+    models: Choices = NO_CHOICES,
 ) -> int:
     """Of count and goal either may be left out."""
     if any(map(str.isalpha, count)) and not goal:
@@ -91,6 +97,7 @@ def improve(
         max_minutes=max_minutes,
         sandbox=sandbox,
         trust=trust,
+        models=models,
     )
 
 

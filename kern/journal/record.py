@@ -21,8 +21,7 @@ def of(event: Event) -> list[dict[str, Any]]:
     """What the journal keeps of an event: `kind`, `task` where there is one, and its values."""
     match event:
         case events.RunStarted():
-            said = {"did": "start", "root": event.root, "iterations": event.iterations}
-            return [{"kind": "run", **said, "open": event.open_tasks, "payer": event.payer}]
+            return [{"kind": "run", "did": "start", **_begun(event)}]
         case events.TaskStarted():
             said = {"did": "start", "iteration": event.iteration, "resumed": event.resumed}
             return [{"kind": "task", "task": event.task, **said}]
@@ -77,6 +76,11 @@ def of(event: Event) -> list[dict[str, Any]]:
             return []
         case _ as never:
             assert_never(never)
+
+
+def _begun(event: events.RunStarted) -> dict[str, Any]:
+    said = {"root": event.root, "iterations": event.iterations, "open": event.open_tasks}
+    return {**said, "payer": event.payer, "models": {str(r): m for r, m in event.models.items()}}
 
 
 def _finished(event: events.StageFinished) -> dict[str, Any]:

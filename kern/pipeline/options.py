@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from kern.agents import claude
 from kern.model import OnRed
+from kern.models import Choices
 from kern.system import process
 
 
@@ -31,6 +32,7 @@ class Options:
     improve: bool = False  # each iteration takes an improvement that the planner proposes
     goal: str = ""  # of the improvements
     on_red: OnRed = OnRed.STOP
+    models: Choices = field(default_factory=dict)  # with their efforts
     leave: Leave = field(default_factory=Leave)
     sleep: Callable[[float], None] = time.sleep
     watched: bool = False  # a person looks at what agents do

@@ -51,7 +51,7 @@ def begin(
     run_id = secrets.token_hex(8)
     sink = store.beside(sink, found.common_dir, found.head().name, run_id)
     bounds = settings.budget.within(options.max_cost, options.max_minutes)
-    settings = replace(settings, budget=bounds, on_red=options.on_red)
+    settings = replace(settings, budget=bounds, on_red=options.on_red, picked=options.models)
     wanted = isolation.wanted(found, scope, command, own, settings.holding, consent.refused)
     where = found.root, found.head().name, scope, run_id
     sink = notify.beside(sink, settings.notify, *where, wanted.wishes.env)

@@ -74,7 +74,7 @@ def prepared(repo: Repo, caller: Caller) -> Site:
 
 
 def with_prompts(site: Site) -> Site:
-    return replace(site, templates=bundle.templates(site.repo.root, bare=site.caller.settings.bare))
+    return replace(site, templates=bundle.templates(site.repo.root, site.caller.settings))
 
 
 # ---------------------------------------------------------------- what steps have in common

@@ -2,10 +2,14 @@
 over them.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
+from kern import models
+from kern.config import Settings
 from kern.errors import UsageError
 from kern.model import Aide, Role, Stage
+from kern.models import Choice
 from kern.spec import documents, edit
 from kern.stages import template
 from kern.stages.template import Template
@@ -19,6 +23,7 @@ PROMPTS: dict[Role, str] = {
     Aide.PLANNER: "plan.md",
 }
 OVERRIDES = Path(".kern") / "prompts"
+_DEFAULTS = Settings()
 
 
 def path(name: str) -> Path:
@@ -44,8 +49,9 @@ def without_example(text: str) -> str:
     return edit.NO_TASKS if is_example(text) else text
 
 
-def templates(root: Path, *, bare: bool = False) -> dict[Role, Template]:
-    """`bare`: without the project's own."""
+def templates(root: Path, settings: Settings = _DEFAULTS) -> dict[Role, Template]:
+    """With the models and efforts that count."""
+    bare = settings.bare  # without the project's own
     found: dict[Role, Template] = {}
     for stage, name in PROMPTS.items():
         own = root / OVERRIDES / name
@@ -57,5 +63,12 @@ def templates(root: Path, *, bare: bool = False) -> dict[Role, Template]:
             raise UsageError(f"{own} is a link to nothing", hint="put the file itself there")
         else:
             data = (path("prompts") / name).read_bytes()
-        found[stage] = template.template(stage, data.decode("utf-8", "replace"), origin)
+        form = template.template(stage, data.decode("utf-8", "replace"), origin)
+        by = models.chosen(
+            *(stage, Choice(form.model, form.effort)),
+            own=origin == str(own),
+            settings=settings.models,
+            options=settings.picked,
+        )
+        found[stage] = replace(form, model=by.model, effort=by.effort)
     return found

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from kern.errors import UsageError
 from kern.model import Aide, Role, Stage
+from kern.models import EFFORTS
 
 SEPARATOR = "<!-- prompt -->"  # the line between the contract and what stands below it
-EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 # Which sections a stage gets, the most needed first (kern help prompts).
 SECTIONS: dict[Role, tuple[str, ...]] = {

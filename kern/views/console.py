@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO, assert_never
 
-from kern import events, plain
+from kern import events, models, plain
 from kern.events import Event
 from kern.model import SAID, UNVERIFIED, Outcome, Result, unverified
 from kern.pipeline import summary
@@ -149,6 +149,8 @@ class Console:
         self._say(f"run files: {event.folder}")
         if event.payer:
             self._say(f"billing: {plain.line(event.payer)}")
+        if event.models:
+            self._say(f"models: {plain.line(models.told(event.models))}")
         if event.forecast:
             self._say(f"forecast: {event.forecast}")
         for command in event.commands:

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from kern import plain
+from kern import models, plain
 from kern.agents import billing, claude
 from kern.config import FILE
 from kern.errors import KernError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC
+from kern.models import Choice
 from kern.pipeline import isolation, place, preflight, trust
 from kern.pipeline.preflight import Check, tried
 from kern.sandbox import confine
@@ -75,7 +76,7 @@ def _git(folder: Path) -> Iterator[Check]:
     with contextlib.suppress(KernError):  # told by the check before it
         notify = papers.settings().notify  # what it does can only be seen by running it
         yield Check("notify", notify or "nobody: notify in kern.toml names a command")
-    yield tried("prompts", lambda: _prompts(found.root))
+    yield tried("prompts", lambda: _prompts(found, papers))
     yield tried("output folder", lambda: _folder(found))
 
 
@@ -99,9 +100,9 @@ def _gates(found: Repo, papers: Documents) -> str:
     return "\n".join([*lines, *(["this repository makes kern run:", *shown] if shown else [])])
 
 
-def _prompts(root: Path) -> str:
-    models = [f"{stage} {form.model}" for stage, form in bundle.templates(root).items()]
-    return ", ".join(models)
+def _prompts(found: Repo, papers: Documents) -> str:
+    forms = bundle.templates(found.root, papers.settings())
+    return models.told({role: str(Choice(form.model, form.effort)) for role, form in forms.items()})
 
 
 def _folder(found: Repo) -> str:

@@ -1,6 +1,7 @@
 """What a run would do, in words; reads and computes, writes nothing."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kern import plain
@@ -8,6 +9,7 @@ from kern.agents import claude
 from kern.git.repository import Repo
 from kern.journal import store
 from kern.model import Marker, OnRed, Stage, Tier
+from kern.models import NO_CHOICES, Choice, Choices
 from kern.pipeline import preflight
 from kern.pipeline.facts import Situation
 from kern.pipeline.table import ATTEMPTS, Do, resume
@@ -23,10 +25,16 @@ from kern.views import project
 
 
 def describe(
-    folder: Path, iterations: int, command: str, *, prompts: bool, on_red: OnRed = OnRed.STOP
+    folder: Path,
+    iterations: int,
+    command: str,
+    *,
+    prompts: bool,
+    on_red: OnRed = OnRed.STOP,
+    models: Choices = NO_CHOICES,
 ) -> str:
     repo, papers, parsed, settings = preflight.prepare(folder, reading=True)
-    templates = bundle.templates(repo.root)
+    templates = bundle.templates(repo.root, replace(settings, picked=models))
     seen = project.of(repo, papers)
     scope, at, parsed = seen.scope, seen.at, seen.parsed
     task = dependencies.select(parsed)
@@ -55,7 +63,7 @@ def describe(
         form = templates[stage]
         prompt, exact = _prompt(repo, papers, form, task, mode, checks, state, at)
         size = f"{prompt.tokens} tokens" if exact else f"at most {_most(form, task)} tokens"
-        model = plain.line(form.model, 40)
+        model = plain.line(str(Choice(form.model, form.effort)), 60)
         lines += [
             "",
             f"stage {stage.number} {stage}: {command}, model {model}, prompt of {size}",

@@ -1,0 +1,132 @@
+"""Which model and effort each agent runs with: who has the last word, and what is no name."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kern import config, models
+from kern.errors import UsageError
+from kern.model import Aide, Stage
+from kern.models import THINKING, Choice, Choices
+from kern.stages import bundle
+from tests.conftest import Fake, Git, Kern
+
+FRONT = Choice("opus", "high")
+
+
+def test_the_command_line_counts_before_a_prompt_of_ones_own_before_kern_toml() -> None:
+    role = Stage.RESEARCH
+    written: Choices = {role: Choice("sonnet", "low")}
+    said: Choices = {role: Choice("haiku")}
+    rows: list[tuple[bool, Choices, Choices, Choice]] = [
+        (False, {}, {}, FRONT),
+        (False, written, {}, Choice("sonnet", "low")),
+        (True, written, {}, FRONT),
+        (True, written, said, Choice("haiku", "high")),
+        (False, written, said, Choice("haiku", "low")),
+    ]
+    for own, settings, options, wanted in rows:
+        found = models.chosen(role, FRONT, own=own, settings=settings, options=options)
+        assert found == wanted, (own, settings, options)
+    # What a prompt of one's own leaves open, kern.toml says.
+    open_one = models.chosen(role, Choice("opus"), own=True, settings=written, options={})
+    assert open_one == Choice("opus", "low")
+
+
+def test_a_name_alone_is_for_those_that_think_and_a_role_for_itself_wherever_it_stands() -> None:
+    assert models.of_options(["sonnet"], "max") == dict.fromkeys(THINKING, Choice("sonnet", "max"))
+    for given in (["sonnet", "research=opus[1m]"], ["research=opus[1m]", "sonnet"]):
+        found = models.of_options(given, None)
+        assert found[Stage.RESEARCH] == Choice("opus[1m]")
+        assert found[Stage.IMPLEMENT] == found[Aide.PLANNER] == Choice("sonnet")
+        assert Stage.COMMIT not in found
+    assert models.of_options(["commit=sonnet"], None) == {Stage.COMMIT: Choice("sonnet")}
+    assert models.of_options([], None) == {}
+
+
+def test_kern_toml_names_a_model_or_a_model_and_an_effort() -> None:
+    found = config.parse(
+        '[models]\nimplement = "us.anthropic.claude-x-v1:0"\nplanner = {effort = "low"}\n'
+        'judge = { model = "sonnet", effort = "high" }\n'
+    ).models
+    assert found == {
+        Stage.IMPLEMENT: Choice("us.anthropic.claude-x-v1:0"),
+        Aide.PLANNER: Choice("", "low"),
+        Aide.JUDGE: Choice("sonnet", "high"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("coder = 'opus'", "unknown setting models.coder"),
+        ("judge = ''", "models.judge must name a model, and it is empty"),
+        ("judge = 3", "models.judge must be a model's name"),
+        ("judge = {}", "models.judge must be a model's name"),
+        ("judge = { name = 'x' }", "models.judge must be a model's name"),
+        ("judge = '--settings'", "'--settings' is no model's name"),
+        ("judge = { effort = 'quick' }", "unknown effort 'quick'; known are low, medium"),
+        ("judge = { effort = ['low'] }", "unknown effort"),
+    ],
+)
+def test_what_kern_toml_cannot_mean_is_named(table: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        config.parse(f"[models]\n{table}\n")
+    assert said in str(caught.value) and caught.value.hint
+    with pytest.raises(UsageError, match="models must be a table"):
+        config.parse("models = 'opus'\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--model", ""], "--model must name a model, and it is empty"),
+        (["--model", "commit="], "--model must name a model"),
+        (["--model", "coder=opus"], "no agent of kern is named 'coder'"),
+        (["--model", "-n opus"], "is no model's name"),
+        (["--model", "o\x1b[31mpus"], "is no model's name"),
+        (["--effort", "quick"], "unknown effort 'quick'; known are low, medium, high, xhigh, max"),
+        (["--effort", ""], "unknown effort ''"),
+    ],
+)
+def test_what_the_command_line_cannot_mean_is_named(
+    kern: Kern, repo: Path, argv: list[str], said: str
+) -> None:
+    for words in ([*argv, "-n"], ["plan", "a goal", *argv], ["improve", *argv]):
+        ran = kern(*words)
+        assert ran.code == 2, words
+        assert said in ran.err and "hint: " in ran.err and "\x1b" not in ran.err
+
+
+def test_a_run_begins_with_who_runs_with_what_and_agents_are_started_so(
+    repo: Path, git: Git, kern: Kern, fake: Fake, tmp_path: Path
+) -> None:
+    (repo / "kern.toml").write_text('[models]\njudge = "sonnet"\nresearch = "sonnet"\n')
+    prompt = bundle.path("prompts") / "3_commit.md"
+    own = repo / ".kern" / "prompts" / "3_commit.md"
+    own.parent.mkdir(parents=True)
+    own.write_text(prompt.read_text().replace("model: haiku", "model: opus"))
+    git("add", "--all")
+    git("commit", "--quiet", "--message=settings")
+    fake.script(implement=[{"run": ["echo hi > hi.txt"], "result": "Did it.\n\nSUCCESS"}])
+    wanted = "model claude-x (effort low)"
+    dry = kern("-n", "--model", "implement=claude-x", "--effort", "low").out
+    assert f"stage 2 implement: claude, {wanted}" in dry
+    assert "stage 1 research: claude, model sonnet (effort low)" in dry
+    assert "stage 3 commit: claude, model opus, " in dry
+    ran = kern("1", "--model", "implement=claude-x", "--effort", "low")
+    assert ran.code == 0, ran.err
+    lines = [line for line in ran.out.splitlines() if "models: " in line]
+    assert lines[0].endswith(
+        "models: sonnet (effort low): research; claude-x (effort low): implement; opus: commit; "
+        "sonnet: judge; opus (effort low): planner"
+    )
+    given = {call["stage"]: call["argv"] for call in fake.calls}
+    for stage, model in (("research", "sonnet"), ("implement", "claude-x"), ("commit", "opus")):
+        assert given[stage][given[stage].index("--model") + 1] == model
+    assert given["implement"][given["implement"].index("--effort") + 1] == "low"
+    assert "--effort" not in given["commit"]
+    kept = [json.loads(line) for line in kern("log", "--json").out.splitlines()]
+    run = next(one for one in kept if one["kind"] == "run" and one["did"] == "start")
+    assert run["models"]["implement"] == "claude-x (effort low)"
