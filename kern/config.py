@@ -2,7 +2,6 @@
 executed by reading it.
 """
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,6 @@ _TABLES = ("gates", "snapshot", "timeouts", "max_cost", "sandbox", "agent", "mod
 _IDLE_S = 600.0
 _MOST = 1e9  # of any number
 _MARGIN = 0.01  # US dollars: an agent is not started for less
-_UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,15 +332,15 @@ def _notify(value: object) -> str:
 
 
 def _seconds(value: Any, key: str) -> float:
-    """`90`, `"90s"`, `"10m"`, `"6h"`; 0 for none."""
+    """`90`, `"90s"`, `"10m"`, `"1h30m"`; 0 for none."""
     if _is_amount(value):
         return float(value)
     text = value if isinstance(value, str) else ""  # a number written in hex has no bound
-    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,3})?)\s*([smh]?)\s*", text)
-    if match is None:
+    found = plain.seconds(text)
+    if found is None:
         given = f"; {plain.line(text, 80)!r} is not" if text else ""
-        raise _wrong(key, f'seconds, or "90s", "10m", "6h"; 0 for none{given}')
-    return float(match[1]) * _UNITS[match[2] or "s"]
+        raise _wrong(key, f'seconds, or "90s", "10m", "1h30m"; 0 for none{given}')
+    return found
 
 
 def _table(given: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -40,6 +40,24 @@ def span(seconds: float) -> str:
     return " ".join(shown[:2]) or f"{round(seconds, 1):g} s"
 
 
+_LENGTH = re.compile(r"(\d{1,9}(?:\.\d{1,3})?) ?(?:(d)|(h)|(m)(?:in)?|(s))")
+_SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
+
+
+def seconds(text: str, unit: str = "s") -> float | None:
+    """What `span` writes, read back: `30s`, `2h`, `1h30m`, `2 h 5 min`; a plain number is of `unit`
+    (d, h, m or s). None for anything else.
+    """
+    text = text.strip()
+    if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?|\.\d{1,9}", text):
+        return float(text) * _SECONDS[unit]
+    parts = [(float(one[1]), one[one.lastindex or 0]) for one in _LENGTH.finditer(text)]
+    units = [name for _, name in parts]
+    if not parts or _LENGTH.sub("", text).strip() or units != sorted({*units}, key="dhms".index):
+        return None
+    return sum(amount * _SECONDS[name] for amount, name in parts)
+
+
 def count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 

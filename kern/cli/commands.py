@@ -10,6 +10,7 @@ from kern import models, plain
 from kern.cli import run as launch
 from kern.cli.help import COMMANDS
 from kern.cli.help import show as page
+from kern.cli.usage import Command
 from kern.errors import Exit
 
 DryRun = Annotated[
@@ -19,9 +20,12 @@ Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Debug lines; wit
 NoWait = Annotated[
     bool, typer.Option("--no-wait", help="End at a usage limit instead of waiting for its reset.")
 ]
-Delay = Annotated[str, typer.Argument(help="Seconds between two tasks.")]
-MaxCost = Annotated[str, typer.Option(help="End the run when this many dollars are spent.")]
-MaxMinutes = Annotated[str, typer.Option(help="Begin no stage after this many minutes.")]
+MaxCost = Annotated[
+    str, typer.Option(metavar="DOLLARS", help="End the run when this much is spent.")
+]
+MaxMinutes = Annotated[
+    str, typer.Option(metavar="TIME", help="Begin no stage after this: 90 (minutes), 2h, 1h30m.")
+]
 Sandbox = Annotated[
     str, typer.Option(metavar="MODE", help="auto, bwrap, claude, docker or off: kern help safety.")
 ]
@@ -53,7 +57,7 @@ app = typer.Typer(
 
 def _command(body: Callable[..., None]) -> Callable[..., None]:
     """A command of its name, with the sentence that the overview has for it."""
-    return app.command(help=COMMANDS[body.__name__])(body)
+    return app.command(body.__name__, cls=Command, help=COMMANDS[body.__name__])(body)
 
 
 @_command
@@ -61,7 +65,9 @@ def run(
     iterations: Annotated[
         str, typer.Argument(help=f"How many tasks (default {launch.ITERATIONS}).")
     ] = "",
-    delay: Delay = launch.DELAY,
+    delay: Annotated[
+        str, typer.Argument(help="Time between two tasks: 30 (seconds), 30s, 5m, 1h30m.")
+    ] = launch.DELAY,
     dry_run: DryRun = False,
     verbose: Verbose = False,
     no_wait: NoWait = False,
@@ -104,7 +110,9 @@ def run(
 
 @_command
 def plan(
-    goal: Annotated[str, typer.Argument(help="A text, a FILE.md, or - for standard input.")] = "",
+    goal: Annotated[
+        str | None, typer.Argument(help="A text, a FILE.md, or - for standard input.")
+    ] = None,
     review: Annotated[
         bool, typer.Option("--review", help="Is the goal reached? Add what is missing.")
     ] = False,
@@ -127,7 +135,9 @@ def plan(
 def improve(
     count: Annotated[str, typer.Argument(help="How many improvements.")] = "1",
     goal: Annotated[str, typer.Argument(help="What to improve.")] = "",
-    delay: Annotated[str, typer.Option(help="Seconds between two of them.")] = launch.DELAY,
+    delay: Annotated[
+        str, typer.Option(metavar="TIME", help="Between two of them: 30 (seconds), 30s, 5m.")
+    ] = launch.DELAY,
     max_cost: MaxCost = "0",
     max_minutes: MaxMinutes = "0",
     model: Model = None,
@@ -180,8 +190,12 @@ def show(
 
 @_command
 def answer(
-    task: Annotated[str, typer.Argument(help="Its number in kern status, or part of it.")] = "",
-    text: Annotated[list[str] | None, typer.Argument(help="The answer, on one line.")] = None,
+    task: Annotated[
+        str, typer.Argument(help="Its number in kern status, or a part of its text.")
+    ] = "",
+    text: Annotated[
+        list[str] | None, typer.Argument(metavar="WORDS", help="The answer, on one line.")
+    ] = None,
 ) -> None:
     from kern.cli import tasks
 
@@ -198,7 +212,7 @@ def stop(
 
 
 def _ask(what: str) -> None:
-    @app.command(what, help=COMMANDS[what])
+    @app.command(what, cls=Command, help=COMMANDS[what])
     def ask() -> None:
         from kern.cli import control
 
@@ -218,11 +232,17 @@ def graph() -> None:
 
 @_command
 def add(
-    task: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be done.")],
-    after: Annotated[list[str] | None, typer.Option(help="A task that must be done first.")] = None,
-    gate: Annotated[list[str] | None, typer.Option(help="A command that must pass.")] = None,
-    judge: Annotated[list[str] | None, typer.Option(help="A question for a judge.")] = None,
-    under: Annotated[str, typer.Option(help="The task that it belongs to.")] = "",
+    task: Annotated[str, typer.Argument(metavar="WORDS", help="What is to be done.")],
+    after: Annotated[
+        list[str] | None, typer.Option(metavar="TASK", help="A task that must be done first.")
+    ] = None,
+    gate: Annotated[
+        list[str] | None, typer.Option(metavar="COMMAND", help="A command that must pass.")
+    ] = None,
+    judge: Annotated[
+        list[str] | None, typer.Option(metavar="WORDS", help="What a judge must find true.")
+    ] = None,
+    under: Annotated[str, typer.Option(metavar="TASK", help="The task that it belongs to.")] = "",
 ) -> None:
     from kern.cli import tasks
 
@@ -230,7 +250,7 @@ def add(
 
 
 def _mark(verb: str) -> None:
-    @app.command(verb, help=COMMANDS[verb])
+    @app.command(verb, cls=Command, help=COMMANDS[verb])
     def mark(task: Task) -> None:
         from kern.cli import tasks
 
@@ -242,7 +262,9 @@ for _verb in ("done", "reopen", "unblock"):
 
 
 @_command
-def skip(task: Task, reason: Annotated[str, typer.Argument(help="The reason.")] = "") -> None:
+def skip(
+    task: Task, reason: Annotated[str, typer.Argument(metavar="WORDS", help="The reason.")] = ""
+) -> None:
     from kern.cli import tasks
 
     tasks.skip(Path.cwd(), task, reason)
@@ -251,7 +273,7 @@ def skip(task: Task, reason: Annotated[str, typer.Argument(help="The reason.")] 
 @_command
 def note(
     task: Task,
-    text: Annotated[str, typer.Argument(help="What the agents should know.")],
+    text: Annotated[str, typer.Argument(metavar="WORDS", help="What the agents should know.")],
 ) -> None:
     from kern.cli import tasks
 
@@ -260,8 +282,12 @@ def note(
 
 @_command
 def log(
-    task: Annotated[str, typer.Option(help="Only tasks with this in their text.")] = "",
-    run: Annotated[str, typer.Option(help="Only this run, by the beginning of its id.")] = "",
+    task: Annotated[
+        str, typer.Option(metavar="TASK", help="Only tasks with this in their text.")
+    ] = "",
+    run: Annotated[
+        str, typer.Option(metavar="NAME", help="Only this run, by the beginning of its id.")
+    ] = "",
     follow: Annotated[bool, typer.Option("-f", help="Keep printing new entries.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -272,7 +298,9 @@ def log(
 
 @_command
 def report(
-    since: Annotated[str, typer.Option(help="Age (2d, 12h) or date (2026-11-21).")] = "",
+    since: Annotated[
+        str, typer.Option(metavar="TIME", help="today, yesterday, 2d, 12h or 2026-11-21.")
+    ] = "",
     markdown: Annotated[bool, typer.Option("--md", help="Markdown for a pull request.")] = False,
     as_json: AsJson = False,
     as_html: Annotated[bool, typer.Option("--html", help="One page with a timeline.")] = False,
@@ -300,7 +328,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 @_command
 def clean(
-    older: Annotated[str, typer.Option(help="Age: 30d, 12h, 0d.")] = "30d",
+    older: Annotated[str, typer.Option(metavar="TIME", help="Age: 30d, 12h, 0d.")] = "30d",
     everything: Annotated[
         bool, typer.Option("--all", help="Also delete saved attempts of open tasks.")
     ] = False,
@@ -319,6 +347,8 @@ def demo() -> None:
 
 @_command
 def help(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="A page, or a command.")] = "",
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="A page of kern help, or a command.")
+    ] = "",
 ) -> None:
     page(topic)

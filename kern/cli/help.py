@@ -12,62 +12,130 @@ TOPICS = (  # in the order in which a new user needs them
     *("journal", "prompts", "guarantees", "design"),
 )
 
-COMMANDS = {
-    "run": "Carry out tasks; `kern [ITERATIONS] [DELAY]` is short for it.",
-    "plan": "Let an agent compare a goal with the code, and add the tasks.",
-    "improve": "Let an agent propose measurable improvements, and try each.",
-    "init": "Write SPEC.md, LEARNINGS.md and kern.toml, never over a file.",
-    "trust": "Show what this repository would have started, and take your yes.",
-    "status": "Show the tasks, what needs you, and how the last run went.",
-    "show": "Show everything about one task: answers, attempts, gates, cost.",
-    "answer": "Answer a question; without arguments, list them.",
-    "stop": "End the run in progress after its current stage.",
-    "pause": "Pause the run in progress after its current stage.",
-    "resume": "Continue a paused run; also takes back a stop.",
-    "graph": "Draw which task waits for which, for Mermaid in Markdown.",
-    "add": "Add a task to SPEC.md (safe during a run); options repeat.",
-    "done": "Tick a task, and its parents if it is their last open subtask.",
-    "reopen": "Mark a task that is done or in progress as pending again.",
-    "unblock": "Remove the Blocked note from a task.",
-    "skip": "Put a task off until the others are done.",
-    "note": "Write a note of yours under a task.",
-    "log": "Show what happened, from the journal.",
-    "report": "Add up what was done, what it cost and what to review.",
-    "path": "Print the folder with the run files.",
-    "doctor": "Check what a run needs, and name a fix for each problem.",
-    "clean": "Delete old task records and saved attempts of finished tasks.",
-    "demo": "Watch kern work on a sample repository: no account, no network.",
-    "help": "List the help pages, or show one.",
+GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, then its examples
+    "Run": {
+        "run": (
+            "Carry out tasks; `kern [ITERATIONS] [DELAY]` is short for it.",
+            "kern 10 30s --max-cost 5",
+            "kern --until-done",
+        ),
+        "plan": (
+            "Let an agent compare a goal with the code, and add the tasks.",
+            'kern plan "A command line for the parser"',
+            "kern plan GOAL.md -n",
+        ),
+        "improve": (
+            "Let an agent propose measurable improvements, and try each.",
+            'kern improve 3 "make the tests faster"',
+        ),
+        "stop": (
+            "End the run in progress after its current stage.",
+            "kern stop",
+            "kern stop --now",
+        ),
+        "pause": ("Pause the run in progress after its current stage.", "kern pause"),
+        "resume": ("Continue a paused run; also takes back a stop.", "kern resume"),
+    },
+    "Tasks": {
+        "add": (
+            "Add a task to SPEC.md (safe during a run); options repeat.",
+            'kern add "Add a --version flag" --gate "pytest -q tests/test_cli.py"',
+            'kern add "Document the flag" --after 1',
+        ),
+        "answer": (
+            "Answer a question; without arguments, list them.",
+            "kern answer",
+            'kern answer 3 "SQLite, as everywhere"',
+        ),
+        "note": (
+            "Write a note of yours under a task.",
+            'kern note 3 "the old parser is in attic/"',
+        ),
+        "done": ("Tick a task, and its parents if it is their last open subtask.", "kern done 3"),
+        "reopen": ("Mark a task that is done or in progress as pending again.", "kern reopen 3"),
+        "skip": (
+            "Put a task off until the others are done.",
+            'kern skip 3 "after the release"',
+        ),
+        "unblock": ("Remove the Blocked note from a task.", "kern unblock 3"),
+    },
+    "Look": {
+        "status": ("Show the tasks, what needs you, and how the last run went.", "kern status"),
+        "show": (
+            "Show everything about one task: answers, attempts, gates, cost.",
+            "kern show 3",
+            'kern show "version flag"',
+        ),
+        "log": (
+            "Show what happened, from the journal.",
+            "kern log -f",
+            'kern log --task "version flag"',
+        ),
+        "report": (
+            "Add up what was done, what it cost and what to review.",
+            "kern report --since yesterday",
+            "kern report --html > report.html",
+        ),
+        "graph": ("Draw which task waits for which, for Mermaid in Markdown.", "kern graph"),
+        "path": ("Print the folder with the run files.", "ls $(kern path)"),
+    },
+    "Set up": {
+        "init": ("Write SPEC.md, LEARNINGS.md and kern.toml, never over a file.", "kern init"),
+        "doctor": ("Check what a run needs, and name a fix for each problem.", "kern doctor"),
+        "trust": ("Show what this repository would have started, and take your yes.", "kern trust"),
+        "clean": (
+            "Delete old task records and saved attempts of finished tasks.",
+            "kern clean --older 30d",
+        ),
+        "demo": ("Watch kern work on a sample repository: no account, no network.", "kern demo"),
+        "help": (
+            "List the help pages, or show one.",
+            "kern help",
+            "kern help checks",
+            "kern help add",
+        ),
+    },
 }
-_OVERVIEW = """\
-Usage: kern [OPTIONS] [ITERATIONS] [DELAY] | COMMAND [ARGS]...
+COMMANDS = {name: what for group in GROUPS.values() for name, (what, *_) in group.items()}
+EXAMPLES = {name: shown for group in GROUPS.values() for name, (_, *shown) in group.items()}
+
+MEANT = {  # what people type who know another tool, and what does that here
+    **dict.fromkeys(("start", "go", "begin", "continue", "loop"), "kern 10 30s"),
+    **dict.fromkeys(("update", "upgrade", "self-update"), "kern --update"),
+    **dict.fromkeys(("watch", "follow", "tail", "logs", "history", "events"), "kern log -f"),
+    **dict.fromkeys(("list", "ls", "tasks", "todo", "next", "ps", "queue"), "kern status"),
+    **dict.fromkeys(("new", "create", "task"), 'kern add "what is to be done"'),
+    **dict.fromkeys(("tick", "finish", "complete", "close", "check-off"), "kern done TASK"),
+    **dict.fromkeys(("kill", "abort", "cancel", "quit", "exit", "halt"), "kern stop --now"),
+    **dict.fromkeys(("questions", "ask", "reply"), "kern answer"),
+    **dict.fromkeys(("setup", "install", "new-project"), "kern init"),
+    **dict.fromkeys(("config", "configure", "settings"), "kern help settings"),
+    **dict.fromkeys(("cost", "costs", "stats", "summary", "usage"), "kern report"),
+    **dict.fromkeys(("docs", "doc", "man", "manual", "topics"), "kern help"),
+    **dict.fromkeys(("dry-run", "dryrun", "preview"), "kern -n"),
+    **dict.fromkeys(("login", "auth"), "claude, which asks you to log in"),
+    **dict.fromkeys(("rm", "remove", "delete"), "delete the task's lines in SPEC.md"),
+    **dict.fromkeys(("review",), "kern plan --review"),
+    **dict.fromkeys(("version",), "kern --version"),
+}
+_HEAD = """\
+Usage: kern [ITERATIONS] [DELAY] [OPTIONS]
+       kern COMMAND [ARGUMENTS] [OPTIONS]
 
   Turn the checkboxes in SPEC.md into commits you can trust, one task at a
   time.
 
   kern            5 tasks, 10 s between them
-  kern 10 30      10 tasks, 30 s between them
+  kern 10 30s     10 tasks, 30 s between them
   kern -n         show what would happen, do nothing
-  kern --repair   the next task is there to turn red gates green
-  kern run -h     its options: --until-done, --allow-red, --max-cost and others
-  kern plan GOAL  let an agent write the tasks
+  kern run -h     a run's options: --until-done, --max-cost and others
   kern help       the pages behind this one: SPEC.md, checks, failures and more
 
   For each task kern runs three fresh agent processes: research (read-only),
   implement (full access), commit (git only). Kill it at any moment; the next
   run goes on from there.
-
-  Exit codes:  0  done, the iterations are used up, or kern stop ended it
-               1  a person is needed
-               2  usage, SPEC.md, configuration, a missing tool, or a red gate
-               3  a budget or a usage limit
-               130, 143, 129  interrupted
-
-  KERN_DIR     where run files and locks go (default /tmp/claude/kern)
-  KERN_CLAUDE  the agent's command (default claude)
-  KERN_SANDBOX what holds agents and gates (default auto); kern help safety
-  KERN_TRUST   1: run the repository's own commands without asking
-
+"""
+_TAIL = """
 Options:
   -n, --dry-run  Show what would happen; write nothing.
   -v, --verbose  Debug lines; with -n the prompts.
@@ -75,12 +143,41 @@ Options:
   --update       Install the newest kern.
   -h, --help     Show this message and exit.
 
-Commands:
+Exit codes:
+  0              done, the iterations are used up, or kern stop ended it
+  1              a person is needed
+  2              usage, SPEC.md, configuration, a missing tool, or a red gate
+  3              a budget or a usage limit
+  130, 143, 129  interrupted
+
+Environment:
+  KERN_DIR       where run files and locks go (default /tmp/claude/kern)
+  KERN_CLAUDE    the agent's command (default claude)
+  KERN_SANDBOX   what holds agents and gates (default auto); kern help safety
+  KERN_TRUST     1: run the repository's own commands without asking
+
+kern help COMMAND shows a command's options and examples.\
 """
 
 
 def overview() -> str:
-    return _OVERVIEW + "\n".join(f"  {name:7}  {what}" for name, what in COMMANDS.items())
+    groups = (
+        f"\n{title}:\n" + "".join(f"  {name:10}  {what}\n" for name, (what, *_) in group.items())
+        for title, group in GROUPS.items()
+    )
+    return f"{_HEAD}{''.join(groups)}{_TAIL}"
+
+
+def instead(word: str) -> str:
+    """What to type in place of a word that is no command; empty where nothing comes near."""
+    if word.lower() in MEANT:
+        return MEANT[word.lower()]
+    if " " in word:
+        return f'kern add "{word[:60]}", or kern plan "{word[:60]}"'
+    import difflib
+
+    near = difflib.get_close_matches(word.lower(), COMMANDS, 3, 0.65)
+    return next((f"kern {name}" for name in near if name[0] == word[0].lower()), "")
 
 
 def show(topic: str) -> None:

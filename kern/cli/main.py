@@ -9,7 +9,7 @@ import sys
 
 from kern import __version__
 from kern.cli import help as pages
-from kern.cli.help import COMMANDS
+from kern.cli.help import COMMANDS, EXAMPLES
 from kern.errors import Exit, Interrupted, KernError, UsageError
 from kern.system import streams
 
@@ -124,18 +124,18 @@ def route(argv: list[str]) -> list[str]:
     if _OF_KERN.intersection(argv):
         return argv
     if number := next((word for word in given if re.match(r"-\d", word)), ""):
-        raise UsageError(f"ITERATIONS and DELAY are not negative: {number}", hint="kern 5 10")
+        raise UsageError(f"ITERATIONS and DELAY are not negative: {number}", hint="kern 5 10s")
     if (
         words
         and not re.match(r"[\d.]", words[0])
         and not words[0].lower().startswith(("inf", "nan"))
     ):
-        import difflib
+        from kern import plain
 
-        close = difflib.get_close_matches(words[0], COMMANDS, 1)
+        near = pages.instead(words[0])
         raise UsageError(
-            f"{words[0]!r} is neither a number of iterations nor a command",
-            hint=f"did you mean kern {close[0]}?" if close else "kern --help lists the commands",
+            f"{plain.line(words[0], 60)!r} is neither a number of iterations nor a command",
+            hint=f"type {near}" if near else "kern --help lists the commands",
         )
     return ["run", *argv]
 
@@ -148,6 +148,7 @@ def _app(argv: list[str]) -> int:
     except Exception as exc:
         if not hasattr(exc, "format_message"):  # typer's own complaints have it, from click or not
             raise
-        hint = f"kern {argv[0]} -h" if argv[0] in COMMANDS else "kern -h"
+        shown = EXAMPLES.get(argv[0], ["kern -h"])[0]
+        hint = f"{shown}  (kern {argv[0]} -h lists its options)"
         raise UsageError(exc.format_message(), hint=hint) from None
     return int(code or 0)

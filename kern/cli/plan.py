@@ -35,7 +35,7 @@ _NO_GOAL = 'type kern plan "what you want", kern plan FILE.md, or kern plan - wi
 
 def main(
     folder: Path,
-    words: str,
+    words: str | None,
     leave: Leave,
     models: Choices = NO_CHOICES,
     *,
@@ -43,9 +43,11 @@ def main(
     yes: bool,
     dry: bool,
 ) -> int:
-    """One planner's run: its tasks are shown as a change of SPEC.md and taken after a yes."""
+    """One planner's run: its tasks are shown as a change of SPEC.md and taken after a yes.
+    `words`: None for the goal that SPEC.md states.
+    """
+    wanted = "" if words is None else _goal(folder, words)
     person = None if yes or dry else _person()
-    wanted = _goal(folder, words)
     console = Console(out=sys.stderr)  # the change of SPEC.md is what goes to standard output
     options = Options(
         command=run.agent(), watched=console.watched, tick=console.tick, models=models
@@ -121,7 +123,7 @@ def _goal(folder: Path, words: str) -> str:
         except OSError as exc:
             why = f"cannot read the goal from {words}: {exc.strerror}"
             raise UsageError(why, hint=_NO_GOAL) from None
-    if words and not text.strip():
+    if not text.strip():
         raise UsageError("the goal is empty", hint=_NO_GOAL)
     if len(text) > LONGEST_GOAL:
         raise UsageError(

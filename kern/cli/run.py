@@ -5,11 +5,13 @@ what it takes to parse options.
 import os
 from pathlib import Path
 
+from kern import plain
 from kern.errors import Exit, UsageError
 from kern.models import NO_CHOICES, Choices
 
 ITERATIONS, DELAY = "5", "10"
 UNBOUNDED = "999999"  # tasks, where something else ends the run
+_MOST = 1e9
 
 
 def run(
@@ -37,10 +39,7 @@ def run(
             "--repair and --allow-red exclude each other",
             hint="kern --repair, if the next task is there to turn the red gates green",
         )
-    count = int(_number(iterations, "ITERATIONS", 1, whole=True))
-    pause = _number(delay, "DELAY", 0, whole=False)
-    cost = _number(max_cost, "--max-cost", 0, whole=False)
-    minutes = _number(max_minutes, "--max-minutes", 0, whole=False)
+    count, pause, cost, minutes = _numbers(iterations, delay, max_cost, max_minutes, improve)
     from kern.model import OnRed
 
     on_red = OnRed.REPAIR if repair else OnRed.ALLOW if allow_red else OnRed.STOP
@@ -106,15 +105,40 @@ def agent() -> str:
     return os.environ.get("KERN_CLAUDE") or "claude"
 
 
-def _number(text: str, name: str, least: float, *, whole: bool) -> float:
+def _numbers(
+    iterations: str, delay: str, max_cost: str, max_minutes: str, improve: bool
+) -> tuple[int, float, float, float]:
+    """How many, seconds between them, US dollars and minutes in all; what is wrong is said with a
+    call of the command at hand.
+    """
+    name, call = ("COUNT", "kern improve 3") if improve else ("ITERATIONS", "kern 5 10s")
+    pause = ("--delay", f"{call} --delay 10s") if improve else ("DELAY", call)
+    return (
+        int(_number(iterations, name, 1, call, whole=True)),
+        _time(delay, pause[0], "s", pause[1]),
+        _number(max_cost, "--max-cost", 0, f"{call} --max-cost 5", whole=False),
+        _time(max_minutes, "--max-minutes", "m", f"{call} --max-minutes 2h") / 60,
+    )
+
+
+def _number(text: str, name: str, least: float, call: str, *, whole: bool) -> float:
     try:
         value = float(int(text)) if whole and text.isascii() else float(text)
     except (ValueError, OverflowError):
         value = float("nan")
-    if not least <= value < 1e9:
+    if not least <= value < _MOST:
         kind = "a whole number" if whole else "a number"
-        option = f" {name} 5" if name.startswith("--") else ""
         raise UsageError(
-            f"{name} is {kind}, at least {least:g}: {text!r} is not", hint=f"kern 5 10{option}"
+            f"{name} is {kind}, at least {least:g}: {plain.line(text, 40)!r} is not", hint=call
+        )
+    return value
+
+
+def _time(text: str, name: str, unit: str, call: str) -> float:
+    """In seconds; a plain number is of `unit`."""
+    value = plain.seconds(text, unit)
+    if value is None or value >= _MOST:
+        raise UsageError(
+            f"{name} is a time such as 30s, 5m or 1h30m: {plain.line(text, 40)!r} is not", hint=call
         )
     return value

@@ -84,12 +84,13 @@ def clean(folder: Path, older: str, *, everything: bool) -> None:
     """History, saved attempts and what was moved aside, older than, say, `30d` or `12h`; what is
     kept of open tasks only where `everything` is to go.
     """
-    match = re.fullmatch(r"(\d{1,6})([dh]?)", older)
-    if match is None:
+    age = plain.seconds(older, "d")
+    if age is None:
         raise UsageError(
-            f"--older takes days or hours: {older!r} is neither", hint="kern clean --older 30d"
+            f"--older is an age such as 30d or 12h: {plain.line(older, 40)!r} is not",
+            hint="kern clean --older 30d",
         )
-    before = time.time() - int(match[1]) * (3600 if match[2] == "h" else 86400)
+    before = time.time() - age
     found = repository.open_at(folder)
     scope = workspace.scope(found.root, found.head().name)
     with lock.hold(scope, found.git_dir):

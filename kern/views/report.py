@@ -1,6 +1,5 @@
 """`kern report`: what the journal adds up to, in one of its forms."""
 
-import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +9,8 @@ from kern.git import repository
 from kern.journal import html, store
 from kern.journal import totals as folds
 from kern.views.log import local, warn
+
+_DAYS = ("today", "yesterday")  # each as many days ago as its place says
 
 
 def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: bool) -> str:
@@ -36,14 +37,17 @@ def _since(text: str, now: datetime) -> str:
     if not text:
         return ""
     try:
-        if match := re.fullmatch(r"(\d{1,5})([dhm])", text):
-            unit = {"d": "days", "h": "hours", "m": "minutes"}[match[2]]
-            began = now - timedelta(**{unit: int(match[1])})
+        if text in _DAYS:
+            midnight = now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+            day = (midnight - timedelta(days=_DAYS.index(text))).replace(tzinfo=None)
+            began = day.astimezone(UTC)
+        elif (age := plain.seconds(text, "d")) is not None and not text.isdecimal():
+            began = now - timedelta(seconds=age)
         else:
             began = datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):
         raise UsageError(
-            f"--since takes an age or a date: {text!r} is neither",
-            hint="kern report --since 2d, or --since 2026-11-21",
+            f"--since takes a day, an age or a date: {plain.line(text, 40)!r} is none of them",
+            hint="kern report --since yesterday, --since 12h or --since 2026-11-21",
         ) from None
     return began.strftime("%Y-%m-%dT%H:%M:%S")

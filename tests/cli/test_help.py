@@ -59,6 +59,37 @@ def test_for_a_command_its_options_are_shown(kern: Kern) -> None:
     assert not {*pages.COMMANDS} & {*pages.TOPICS}
 
 
+METAVARS = {
+    *("TASK", "FILE", "NAME", "TIME", "WORDS", "COMMAND", "GOAL", "COUNT", "DOLLARS", "MODE"),
+    *("TOPIC", "SHELL", "ITERATIONS", "DELAY", "LEVEL"),
+}
+
+
+@pytest.mark.parametrize("name", pages.COMMANDS)
+def test_each_command_is_told_in_the_same_words_with_an_example(name: str, kern: Kern) -> None:
+    said = kern(name, "--help").out
+    usage, sentence = said.split("\n")[0], said.split("\n")[2]
+    assert usage.startswith(f"Usage: kern {name} ") and sentence.endswith(".")
+    shown = re.findall(r"^  (?:-\w, )?--[\w-]+(?: (\S+))?(?:  |$)", said, re.M)
+    shown += re.findall(r"^  ([A-Z]+)  ", said, re.M)
+    assert {*shown} - {""} <= METAVARS
+    assert not re.search(r"<|\b(INTEGER|TEXT|PATH|FLOAT|BOOLEAN)\b", said)
+    examples = said.partition("\nExamples:\n")[2].splitlines()
+    assert examples and all(
+        re.match(rf"  (\w+ \$\()?kern ({name}\b|[\d-])", line) for line in examples
+    )
+    assert max(map(len, said.splitlines())) <= 80
+
+
+def test_what_other_tools_call_it_leads_to_a_command_that_is_there() -> None:
+    assert not {*pages.MEANT} & {*pages.COMMANDS}
+    for told in pages.MEANT.values():
+        word = told.removeprefix("kern ").split()[0]
+        assert not told.startswith("kern ") or word in pages.COMMANDS or word[0] in "-1", told
+    assert pages.instead("statsu") == "kern status"
+    assert pages.instead("xyz") == pages.instead("five") == pages.instead("zstatus") == ""
+
+
 def test_a_terminal_gets_the_page_laid_out_and_no_wider_than_is_read_well() -> None:
     leader, follower = pty.openpty()
     process = subprocess.Popen(

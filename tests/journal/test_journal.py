@@ -191,11 +191,11 @@ def test_the_log_can_be_narrowed_and_followed(
         follower.terminate()
 
 
-@pytest.mark.parametrize("text", ["yesterday", "2x", "-3d"])
+@pytest.mark.parametrize("text", ["soon", "2x", "-3d", "7"])
 def test_what_is_no_age_is_said(repo: Path, kern: Kern, text: str) -> None:
     ran = kern("report", f"--since={text}")
     assert ran.code == 2
-    assert "--since takes an age or a date" in ran.err
+    assert "--since takes a day, an age or a date" in ran.err
 
 
 def test_a_report_begins_where_it_is_told(
@@ -203,7 +203,8 @@ def test_a_report_begins_where_it_is_told(
 ) -> None:
     assert inline(1).code == 0
     assert "nothing in the journal" in kern("report", "--since", "2999-01-01").out
-    assert "1 done" in kern("report", "--since", "1h").out
+    for time in ("1h", "1h30m", "2d", "today", "yesterday"):
+        assert "1 done" in kern("report", "--since", time).out, time
 
 
 def test_without_a_run_there_is_nothing_to_tell(repo: Path, kern: Kern) -> None:

@@ -106,3 +106,30 @@ def test_much_text_is_no_problem() -> None:
 )
 def test_a_length_of_time_in_words(seconds: float, shown: str) -> None:
     assert plain.span(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        *(
+            ("30", 30),
+            ("0", 0),
+            ("2.5", 2.5),
+            (".5", 0.5),
+            ("30s", 30),
+            ("90 s", 90),
+            (" 5m ", 300),
+        ),
+        *(("2h", 7200), ("1h30m", 5400), ("1.5h", 5400), ("2 h 5 min", 7500), ("1d12h", 129600)),
+        *(("", None), ("soon", None), ("1h30", None), ("30m1h", None), ("1h1h", None)),
+        *(("-5", None), ("5x", None), ("1e3", None), ("h", None), ("nan", None), ("9" * 99, None)),
+    ],
+)
+def test_a_length_of_time_is_read(text: str, seconds: float | None) -> None:
+    assert plain.seconds(text) == seconds
+
+
+def test_a_length_of_time_is_read_back_as_it_was_written() -> None:
+    for length in (1, 59, 60, 3599, 3600, 86400, 90000):
+        assert plain.seconds(plain.span(length)) == length
+    assert [plain.seconds("2", unit) for unit in "smhd"] == [2, 120, 7200, 172800]

@@ -71,11 +71,11 @@ def snapshot(repo: Path) -> tuple[object, ...]:
 @pytest.mark.parametrize(
     ("argv", "words", "hint"),
     [
-        (["0"], ("ITERATIONS", "at least 1", "'0'"), "kern 5 10"),
+        (["0"], ("ITERATIONS", "at least 1", "'0'"), "kern 5 10s"),
         (["-1"], ("ITERATIONS", "-1"), "kern 5 10"),
         (["5", "-1"], ("not negative", "-1"), "kern 5 10"),
         (["--max-cost", "abc"], ("--max-cost is a number", "'abc'"), "--max-cost 5"),
-        (["3", "--max-minutes", "-1"], ("--max-minutes", "at least 0", "'-1'"), "--max-minutes 5"),
+        (["3", "--max-minutes", "-1"], ("--max-minutes", "'-1'"), "--max-minutes 2h"),
         (["-n", "--max-cost", "-1"], ("--max-cost", "'-1'"), "--max-cost 5"),
         (["1.5"], ("ITERATIONS", "whole number", "'1.5'"), "kern 5 10"),
         (["1e9"], ("ITERATIONS", "'1e9'"), "kern 5 10"),
@@ -84,10 +84,23 @@ def snapshot(repo: Path) -> tuple[object, ...]:
         (["5", "inf"], ("DELAY", "'inf'"), "kern 5 10"),
         (["5", "1e300"], ("DELAY", "'1e300'"), "kern 5 10"),
         (["5", "soon"], ("DELAY", "'soon'"), "kern 5 10"),
-        (["five"], ("'five' is neither",), "kern --help"),
-        (["statsu"], ("'statsu' is neither",), "kern status"),
-        (["note", "1"], ("Missing argument 'text'",), "kern note -h"),
+        (["1h"], ("ITERATIONS", "'1h'"), "kern 5 10s"),
+        (["5", "1h30"], ("DELAY", "'1h30'"), "kern 5 10s"),
+        (["5", "1s30m"], ("DELAY", "'1s30m'"), "kern 5 10s"),
+        (["plan", ""], ("the goal is empty",), 'kern plan "what you want"'),
+        (["improve", "0"], ("COUNT", "at least 1", "'0'"), "kern improve 3"),
+        (["improve", "--delay", "x"], ("--delay", "'x'"), "kern improve 3 --delay 10s"),
+        (["five"], ("'five' is neither",), "kern --help lists the commands"),
+        (["statsu"], ("'statsu' is neither",), "type kern status"),
+        (["update"], ("'update' is neither",), "type kern --update"),
+        (["Upgrade"], ("'Upgrade' is neither",), "type kern --update"),
+        (["start"], ("'start' is neither",), "type kern 10 30s"),
+        (["watch"], ("'watch' is neither",), "type kern log -f"),
+        (["add a flag"], ("'add a flag' is neither",), 'kern add "add a flag", or kern plan'),
+        (["note", "1"], ("Missing argument 'WORDS'",), 'kern note 3 "'),
         (["--frobnicate"], ("--frobnicate",), "kern run -h"),
+        (["report", "--since", "soon"], ("--since", "'soon'"), "--since yesterday"),
+        (["clean", "--older", "old"], ("--older", "'old'"), "kern clean --older 30d"),
     ],
 )
 def test_a_wrong_word_is_named(
@@ -110,9 +123,10 @@ def test_a_number_beyond_all_bounds_names_no_task(
 
 def test_what_each_command_does_is_said_to_its_end(repo: Path, typed: Typed) -> None:
     ran = typed("--help")
-    told = ran.out.partition("Commands:\n")[2].splitlines()
-    assert len(told) >= len(COMMANDS)
-    assert not [line for line in told if not line.endswith(".") or line.endswith("...")]
+    told = ran.out.partition("\nRun:\n")[2].partition("\nExit codes:\n")[0].splitlines()
+    sentences = [line for line in told if line.startswith("  ")]
+    assert len(sentences) >= len(COMMANDS)
+    assert not [line for line in sentences if not line.endswith(".") or line.endswith("...")]
 
 
 @pytest.mark.parametrize("argv", [["1", "2", "3"], ["--frobnicate"], ["-x"], ["status", "x"]])

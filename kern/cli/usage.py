@@ -1,0 +1,58 @@
+"""A command's own help: how it is called, its arguments and options, examples."""
+
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+from typing import Any
+
+from typer.core import TyperCommand
+
+from kern.cli.help import COMMANDS, EXAMPLES
+
+_WIDTH = 79
+
+
+class Command(TyperCommand):
+    def get_help(self, ctx: Any) -> str:
+        return text(str(self.name), self.get_params(ctx))
+
+
+def text(name: str, params: Sequence[Any]) -> str:
+    """`params`: of a command, as typer has them."""
+    arguments = [one for one in params if one.param_type_name == "argument"]
+    words = [f"{word(one)}" if one.required else f"[{word(one)}]" for one in arguments]
+    lines = [" ".join(["Usage: kern", name, *words, "[OPTIONS]"]), ""]
+    lines += [f"  {line}" for line in wrap(COMMANDS[name], _WIDTH - 2)]
+    for title, rows in (("Arguments", arguments), ("Options", options(params))):
+        shown = [(word(one), told(one)) for one in rows]
+        if shown:
+            lines += ["", f"{title}:", *table(shown)]
+    return "\n".join([*lines, "", "Examples:", *(f"  {line}" for line in EXAMPLES[name])])
+
+
+def options(params: Sequence[Any]) -> list[Any]:
+    return [one for one in params if one.param_type_name == "option" and not one.hidden]
+
+
+def word(param: Any) -> str:
+    """`TASK` of an argument, `-o, --option VALUE` of an option."""
+    name = str(param.metavar or param.name.upper())
+    if param.param_type_name == "argument":
+        return name
+    return ", ".join(sorted(param.opts, key=len)) + ("" if param.is_flag else f" {name}")
+
+
+def told(param: Any) -> str:
+    default = param.default if isinstance(param.default, str) else ""
+    shown = f" (default {default})" if default.strip("0") else ""
+    return f"{param.help or ''}{' Can be repeated.' if param.multiple else ''}{shown}"
+
+
+def table(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Two columns, the second one wrapped."""
+    left = min(26, max(len(first) for first, _ in rows)) + 4
+    for first, second in rows:
+        lines = wrap(second, _WIDTH - left) or [""]
+        if len(first) > left - 4:
+            lines.insert(0, "")
+        for number, line in enumerate(lines):
+            yield f"  {first if not number else '':{left - 2}}{line}".rstrip()
