@@ -51,7 +51,7 @@ PURE = (
     *("checks.result", "git.mentions", "git.trace", "agents.claude_settings"),
     *(f"spec.{name}" for name in ("checklist", "edit", "dependencies")),
     *(f"spec.{name}" for name in ("questions", "commands", "reconcile", "required")),
-    *(f"agents.{name}" for name in ("claude", "claude_stream", "protocol")),
+    *(f"agents.claude{part}" for part in ("", "_billing", "_faults", "_stream")),
     *(f"journal.{name}" for name in ("record", "totals", "task", "timeline")),
     *(f"stages.{name}" for name in ("prompt", "answer", "verdict", "proposal", "judge")),
     "pipeline.table",

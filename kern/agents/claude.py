@@ -1,30 +1,33 @@
-"""The dialect of Claude Code's `claude -p`: flags that bind, the shape of its output, its faults.
+"""Claude Code, called as `claude -p`: flags that bind, and the shape of its output.
 
 Facts measured with 2.1.197 and 2.1.329 against a scripted API.
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kern.agents import claude_stop_hook
+from kern.agents.claude_billing import login as login
+from kern.agents.claude_billing import payer as payer
+from kern.agents.claude_faults import INSTALL as INSTALL
+from kern.agents.claude_faults import LOGIN as LOGIN
+from kern.agents.claude_faults import OLDEST as OLDEST
+from kern.agents.claude_faults import fault as fault
+from kern.agents.claude_faults import refused as refused
+from kern.agents.claude_faults import unattended as unattended
+from kern.agents.claude_settings import FILES as FILES
+from kern.agents.claude_settings import confinement as confinement
+from kern.agents.claude_settings import needs as needs
+from kern.agents.claude_settings import started as started
 from kern.agents.claude_stream import act as act
-from kern.agents.claude_stream import (
-    blocks,
-    content,
-    denied,
-    number,
-    retried,
-    sent_back,
-    tokens,
-    whole,
-)
-from kern.agents.protocol import Ended, Fault, Grade, Reply
-from kern.model import Aide, Output, Role, Stage
+from kern.agents.claude_stream import blocks, content, denied, number, sent_back, tokens, whole
+from kern.agents.protocol import Launch, Reply
+from kern.model import Aide, Role, Stage
 
-COMMAND = "claude"
-OLDEST = (2, 1, 0)
-INSTALL = "npm install -g @anthropic-ai/claude-code"
+NAME = "claude"
+VARIABLE = "KERN_CLAUDE"
+STATUS: tuple[str, ...] = ("auth", "status", "--json")
 
 _COMMON = ("--verbose", "--no-session-persistence")
 # A repository's hooks, MCP servers and key helpers must not run where limits are promised.
@@ -91,77 +94,56 @@ _SANDBOXED = (
     *("Bash", "Read", "Edit(/**)", "Glob", "Grep", "Task", "WebSearch", "WebFetch"),
     *("--disallowedTools", *_NOT_IN_IMPLEMENT),
 )
-_NONE: Mapping[str, Any] = {}
 _COMPLAINT = 4000  # characters
 _READERS = (Stage.RESEARCH, Aide.JUDGE, Aide.PLANNER)
 _SMALL = (Stage.COMMIT, Aide.JUDGE)  # an overloaded model may be another one there
 
 
-def shown(stage: Role) -> tuple[str, ...]:
-    """The tools as a person reads them."""
+def tools(role: Role) -> tuple[str, ...]:
     git = ("Bash(git add, commit, status, diff)",)
-    return (*git, *TOOLS[stage][1:]) if stage is Stage.COMMIT else TOOLS[stage]
+    return (*git, *TOOLS[role][1:]) if role is Stage.COMMIT else TOOLS[role]
 
 
-def version(text: str) -> tuple[int, ...]:
-    """The first version number in a text, as three numbers; empty where there is none."""
-    match = re.search(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", text)
-    return tuple(map(int, match.groups())) if match else ()
-
-
-def argv(
-    stage: Role,
-    model: str,
-    contract: str = "",
-    budget: float = 0,
-    sandbox: str = "",
-    *,
-    hook: Mapping[str, Any] = _NONE,
-    effort: str = "",
-    output: Output = Output.STREAM,
-    bare: bool = False,
-) -> list[str]:
-    """The prompt goes to stdin: as an argument it may not exceed 128 KiB. `contract`: a file for
-    the system prompt, the only one that claude takes. `budget`: US dollars, 0 for none; claude
-    looks after each answer, so it overshoots by one. `sandbox`: its own, as JSON for `--settings`.
-    `hook`: settings by which the gates run where the agent wants to end. `effort`: empty for what
-    claude takes by itself. `bare`: without the project's settings.
+def argv(launch: Launch) -> list[str]:
+    """As an argument the prompt could not exceed 128 KiB. claude looks at the budget after each
+    answer, so it overshoots by one. It takes one file for the system prompt.
     """
-    printed = ("-p", "--output-format", str(output), *_COMMON)
-    told = ("--append-system-prompt-file", contract) if contract else ()
-    pinned = ("--effort", effort) if effort else ()
+    role, model = launch.role, launch.model
+    printed = ("-p", "--output-format", str(launch.output), *_COMMON)
+    told = ("--append-system-prompt-file", launch.contract) if launch.contract else ()
+    pinned = ("--effort", launch.effort) if launch.effort else ()
     spare = ("--fallback-model", "haiku" if "sonnet" in model else "sonnet")
-    tools = ",".join(TOOLS[stage])
-    most = ("--max-budget-usd", f"{budget:.4f}") if budget else ()
-    settings = {**json.loads(sandbox or "{}"), **hook}
+    offered = ",".join(TOOLS[role])
+    most = ("--max-budget-usd", f"{launch.budget:.4f}") if launch.budget else ()
+    settings = json.loads(launch.confinement or "{}")
+    settings |= claude_stop_hook.settings(launch.gates) if launch.gates else {}
     own = ("--settings", json.dumps(settings)) if settings else ()
-    rules = _SANDBOXED if sandbox and stage is Stage.IMPLEMENT else _RULES[stage]
-    bared = _UNTOUCHED if bare and stage is Stage.IMPLEMENT else ()
-    models = ("--model", model, *pinned, *(spare if stage in _SMALL else ()))
-    return [*printed, *models, "--tools", tools, *most, *told, *own, *bared, *rules]
+    rules = _SANDBOXED if launch.confinement and role is Stage.IMPLEMENT else _RULES[role]
+    bared = _UNTOUCHED if launch.bare and role is Stage.IMPLEMENT else ()
+    models = ("--model", model, *pinned, *(spare if role in _SMALL else ()))
+    return [*printed, *models, "--tools", offered, *most, *told, *own, *bared, *rules]
 
 
-def out_of_budget(reply: Reply) -> bool:
-    return str(reply.result.get("subtype")) == "error_max_budget_usd"
-
-
-def environment(stage: Role, effort: str = "", patience: float = 0) -> dict[str, str]:
+def environment(launch: Launch) -> dict[str, str]:
     """Channels between fresh processes, and what a prompt could trigger by its text, are off. So is
-    advice on git that contradicts kern's (to branch first, to sign as co-author). `patience`:
-    seconds that a command of the agent's shell may take, 0 for what claude takes by itself.
+    advice on git that contradicts kern's (to branch first, to sign as co-author).
     """
-    lean = {"CLAUDE_CODE_SIMPLE_SYSTEM_PROMPT": "1"} if stage in _SMALL else {}
+    lean = {"CLAUDE_CODE_SIMPLE_SYSTEM_PROMPT": "1"} if launch.role in _SMALL else {}
     # `@path` would inline files, also from outside. The same variable takes away the guidance and
-    # rules of folders that the agent works in: for those stage 2's prompt has its `@` broken.
-    closed = {} if stage is Stage.IMPLEMENT else {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1"}
-    pinned = {"CLAUDE_CODE_EFFORT_LEVEL": effort} if effort else {}  # it beats the flag
-    limit = str(round(1000 * patience))
-    patient = {f"BASH_{what}_TIMEOUT_MS": limit for what in ("DEFAULT", "MAX") if patience}
+    # rules of folders that the agent works in: for those implement's prompt has its `@` broken.
+    implements = launch.role is Stage.IMPLEMENT
+    closed = {} if implements else {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1"}
+    # It beats the flag.
+    pinned = {"CLAUDE_CODE_EFFORT_LEVEL": launch.effort} if launch.effort else {}
+    limit = str(round(1000 * launch.patience))
+    patient = {f"BASH_{what}_TIMEOUT_MS": limit for what in ("DEFAULT", "MAX") if launch.patience}
+    gates = claude_stop_hook.given(launch.mark, launch.gates)
     return {
         **lean,  # without it a small model is sent 20 KB of advice on coding with every request
         **closed,
         **pinned,
         **patient,
+        **({claude_stop_hook.VARIABLE: gates} if launch.gates else {}),
         "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS": "1",
         "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
         "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
@@ -169,12 +151,12 @@ def environment(stage: Role, effort: str = "", patience: float = 0) -> dict[str,
     }
 
 
-def read(seen: Iterable[Mapping[str, Any]], stage: Role) -> Reply | None:
+def read(seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
     """The transcript's objects, one by one, as one value; None where there is no result among them.
     Of several results the last counts.
     """
     result: Mapping[str, Any] | None = None
-    offered = {*TOOLS[stage], "Agent"}  # `Task` is called `Agent` in the transcript
+    offered = {*TOOLS[role], "Agent"}  # `Task` is called `Agent` in the transcript
     version = ""
     errors: list[str] = []
     refused: list[str] = []
@@ -211,8 +193,7 @@ def read(seen: Iterable[Mapping[str, Any]], stage: Role) -> Reply | None:
                 refused += denied(value)
     if result is None:
         return None
-    if rejected:
-        errors.append("usage_limit")
+    errors += ["usage_limit"] if rejected else []
     text = result.get("result")
     return Reply(
         result=dict(result),
@@ -223,130 +204,10 @@ def read(seen: Iterable[Mapping[str, Any]], stage: Role) -> Reply | None:
         tokens=tokens(result.get("usage")),
         version=version,
         denied=tuple(dict.fromkeys(refused)),
-        wrote=tuple(dict.fromkeys(used.values())) if stage in _READERS else (),
+        wrote=tuple(dict.fromkeys(used.values())) if role in _READERS else (),
         complaint=complaint,
         sent_back=times_back,
         errors=tuple(errors),
         resets_at=resets_at,
+        broke=result.get("subtype") == "error_max_budget_usd",
     )
-
-
-_TRANSIENT_STATUS = frozenset({408, 409, 429})
-_LIMIT_PROSE = re.compile(r"hit your .{0,20}limit", re.I)
-_LOGIN_STATUS = frozenset({401, 403})
-LOGIN = "run `claude` by hand and log in, or set ANTHROPIC_API_KEY; then run kern again"
-_EXHAUSTED = {
-    "error_max_turns": "the agent used up its turns",
-    "error_max_budget_usd": "the agent used up its budget",
-    "error_max_structured_output_retries": "the agent gave no structured answer",
-}
-
-
-def fault(reply: Reply | None, ended: Ended) -> Fault | None:
-    """Classify what went wrong, None for a sound reply. Exit code and `subtype: success` decide
-    nothing: an API failure says success, an interrupted claude exits 0.
-    """
-    if reply is None:
-        return _no_reply(ended)
-    result = reply.result
-    said = _words(reply)
-    subtype, terminal = str(result.get("subtype")), str(result.get("terminal_reason"))
-    status = whole(result.get("api_error_status"))
-    if "usage_limit" in reply.errors and result.get("is_error"):
-        return Fault(Grade.LIMIT, said, resets_at=reply.resets_at)
-    if subtype == "error_during_execution" or terminal.startswith("aborted"):
-        return Fault(Grade.TRANSIENT, f"the agent was interrupted: {said}")
-    if subtype in _EXHAUSTED:
-        return Fault(Grade.FAILED, f"{_EXHAUSTED[subtype]}: {said}")
-    if result.get("is_error"):
-        if _LIMIT_PROSE.search(said):
-            return Fault(Grade.LIMIT, said, resets_at=reply.resets_at)
-        return _api_fault(reply, said, status, terminal)
-    if reply.turns == 0:
-        return Fault(
-            Grade.PERMANENT,
-            f"the agent took the prompt for a command of its own: {said}",
-            "a prompt file in .kern/prompts/ may be at fault",
-        )
-    return None
-
-
-def refused(line: bytes) -> Fault | None:
-    """The API refuses the key for the second time in a row, in a line of the live stream: claude
-    would ask ten times more, for three minutes.
-    """
-    again = retried(line)
-    status = whole(again.get("error_status"))
-    if status not in _LOGIN_STATUS or (whole(again.get("attempt")) or 0) < 2:
-        return None
-    said = f"the API answers {status} ({again.get('error') or 'no reason given'})"
-    return Fault(Grade.PERMANENT, f"claude is not logged in: {said}", LOGIN)
-
-
-def _no_reply(ended: Ended) -> Fault:
-    lines = [line for line in ended.stderr.splitlines() if line.strip()]
-    told = next((line for line in lines if line.lower().startswith("error:")), "")
-    if ended.overflow:
-        size = ended.overflow // 1_000_000
-        return Fault(
-            Grade.FAILED,
-            f"the agent printed more than {size} MB and was ended",
-            "the beginning of it is kept in the transcript file",
-        )
-    if "cannot be used with root" in ended.stderr:
-        return Fault(
-            Grade.PERMANENT,
-            f"claude refuses to run as root: {lines[0]}",
-            "run kern as an ordinary user; in a container, set IS_SANDBOX=1",
-        )
-    if "unknown option" in told:
-        oldest = ".".join(map(str, OLDEST))
-        return Fault(
-            Grade.PERMANENT,
-            f"this claude is too old: {told}",
-            f"kern needs Claude Code {oldest} or newer: {INSTALL}",
-        )
-    if told and ended.code == 1:
-        return Fault(
-            Grade.PERMANENT, f"claude refused to start: {told}", "kern doctor checks the agent"
-        )
-    how = f"was ended by signal {-ended.code}" if ended.code < 0 else f"exited {ended.code}"
-    last = f": {lines[-1]}" if lines else ""
-    return Fault(
-        Grade.TRANSIENT,
-        f"claude {how} without a JSON result{last}",
-        "run `claude -p hello --output-format json` by hand to see why",
-    )
-
-
-def _api_fault(reply: Reply, said: str, status: int | None, terminal: str) -> Fault:
-    errors = set(reply.errors)
-    if status in _LOGIN_STATUS or "authentication_failed" in errors or "Not logged in" in said:
-        return Fault(Grade.PERMANENT, f"claude is not logged in: {said}", LOGIN)
-    if status == 404 or "model_not_found" in errors:
-        return Fault(
-            Grade.PERMANENT,
-            f"claude does not know the model: {said}",
-            "change `model:` at the top of the stage's prompt, in .kern/prompts/",
-        )
-    if "billing_error" in errors:
-        return Fault(
-            Grade.PERMANENT,
-            f"the account cannot pay: {said}",
-            "pay, then run kern again",
-        )
-    if terminal in ("prompt_too_long", "blocking_limit", "image_error") or status == 413:
-        return Fault(Grade.FAILED, f"the agent's context is full: {said}")
-    if "max_output_tokens" in errors or reply.result.get("stop_reason") == "refusal":
-        return Fault(Grade.FAILED, said)
-    if status is not None and 400 <= status < 500 and status not in _TRANSIENT_STATUS:
-        return Fault(
-            Grade.PERMANENT, f"the API refused the request: {said}", "kern doctor checks the agent"
-        )
-    return Fault(Grade.TRANSIENT, said)
-
-
-def _words(reply: Reply) -> str:
-    errors = reply.result.get("errors")
-    listed = "; ".join(map(str, errors)) if isinstance(errors, list) else ""
-    return reply.text.strip() or listed or str(reply.result.get("subtype") or "no reason given")

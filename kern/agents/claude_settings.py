@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from kern.model import Needs
 
-FILES = (".claude/settings.json", ".claude/settings.local.json", ".mcp.json")
+FILES: tuple[str, ...] = (".claude/settings.json", ".claude/settings.local.json", ".mcp.json")
 # Below the configuration folder: what the next session obeys, which no stage may write.
 OBEYED = (
     *("settings.json", "settings.local.json", "CLAUDE.md", "agents", "commands", "hooks"),
@@ -47,7 +47,7 @@ def needs(env: Mapping[str, str], home: str) -> Needs:
     return Needs(tuple(write), obeyed, tuple(variables), tuple(hosts))
 
 
-def sandbox(
+def confinement(
     write: Iterable[str], keep: Iterable[str], hide: Iterable[str], hosts: Sequence[str] | None
 ) -> str:
     """Its own sandbox for the commands of its shell, as JSON for `--settings`. Measured: absolute

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from typing import Any
 
 VARIABLE = "KERN_GATES"
@@ -22,14 +23,15 @@ _TAIL = 3000  # bytes of what a gate printed
 _MOST_S = 2_000_000  # claude's timer ends at once where it is set to 2**31 milliseconds or more
 
 
-def settings(seconds: float) -> dict[str, Any]:
-    """For `--settings`: this program, which may take so long."""
+def settings(gates: Sequence[tuple[str, str, float]]) -> dict[str, Any]:
+    """For `--settings`: this program, which may take as long as they do."""
+    seconds = sum(seconds or _MOST_S for _, _, seconds in gates)
     program = shlex.join((sys.executable, "-I", "-S", __file__))
     hook = {"type": "command", "command": program, "timeout": min(round(seconds), _MOST_S)}
     return {"hooks": {"Stop": [{"hooks": [hook]}]}}
 
 
-def given(run: str, gates: list[tuple[str, str, float]]) -> str:
+def given(run: str, gates: Sequence[tuple[str, str, float]]) -> str:
     """The variable's value. `gates`: how each is called, its command, and its seconds, 0 for as
     long as it takes.
     """

@@ -1,14 +1,13 @@
-"""What every dialect turns an agent's output into; and the JSON objects in that output: one a line,
-an array of them a line, or one value over many lines.
-"""
+"""What kern asks of an agent CLI, and what each module in this room turns its answers into."""
 
-import codecs
-import json
+import importlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, BinaryIO
+from typing import Any, Protocol, cast
+
+from kern.model import Act, Needs, Output, Role
 
 SUBSCRIPTION = "the subscription"  # begins what is said of one that pays
 
@@ -38,6 +37,7 @@ class Reply:
     wrote: tuple[str, ...] = ()  # tools that ran although the stage does not offer them
     errors: tuple[str, ...] = ()  # typed words of the dialect
     resets_at: int | None = None  # epoch seconds, of a usage limit
+    broke: bool = False  # it used up its budget
 
 
 class Grade(StrEnum):
@@ -55,97 +55,100 @@ class Fault:
     resets_at: int | None = None
 
 
-# ---------------------------------------------------------------- its objects
-
-Object = dict[str, Any]
-
-LINE_LIMIT = 1 << 20  # bytes; a longer line is read only where it is the result
-WHOLE_LIMIT = 1 << 24  # bytes; nothing longer is read at once
-STRING_LIMIT = 1 << 19  # characters; a longer string in the result is cut in its middle
-DEPTH_LIMIT = 200  # a deeper result is left out: not every Python could write it down again
-_RESULT = re.compile(rb'"type"\s*:\s*"result"')
-_ENDS = 1 << 12  # bytes at both ends of a long line, where a result says that it is one
-_PIECE = 1 << 20  # bytes read at a time of an array
-_BETWEEN = re.compile(r"[\s,]*")
+@dataclass(frozen=True, slots=True)
+class Payer:
+    who: str  # empty where that cannot be known
+    warning: str = ""
 
 
-def objects(file: BinaryIO) -> Iterator[Object]:
-    """In order, one by one, from the file's beginning; what is torn or too large is left out."""
-    file.seek(0)
-    array = file.read(_ENDS).lstrip().startswith(b"[")
-    for read in (_members, _by_line) if array else (_by_line, _whole):
-        file.seek(0)
-        found = None
-        for found in read(file):
-            yield found
-        if found is not None:
-            return
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One process of an agent, as kern wants it."""
+
+    role: Role
+    model: str
+    effort: str = ""  # empty: what the agent takes by itself
+    output: Output = Output.STREAM
+    contract: str = ""  # a file for the system prompt
+    budget: float = 0  # US dollars, 0 for none
+    patience: float = 0  # seconds that a command of its shell may take, 0 for its own choice
+    bare: bool = False  # without the project's settings
+    confinement: str = ""  # of its own making: what `Agent.confinement` said
+    mark: str = ""  # random, another for each process
+    # Label, command and seconds (0: as long as it takes) of those that send it back where it
+    # would end and they are red.
+    gates: Sequence[tuple[str, str, float]] = ()
 
 
-def _members(file: BinaryIO) -> Iterator[Object]:
-    """Those of an array, one by one: a long stage prints more than is to be in memory at once."""
-    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-    scan = json.JSONDecoder().raw_decode
-    text = ""
-    at = -1  # before the opening bracket
-    while len(text) <= WHOLE_LIMIT and (piece := file.read(max(_PIECE, len(text)))):
-        text += decode(piece)
-        at = text.find("[") + 1 if at < 0 else 0
-        try:
-            while gap := _BETWEEN.match(text, at):
-                value, at = scan(text, gap.end())
-                if isinstance(value, dict):
-                    yield _readable(value)
-        except RecursionError:
-            return
-        except ValueError:  # a member that is not whole yet, or the end
-            text = text[at:]
+class Agent(Protocol):
+    """One agent CLI. The prompt goes to its stdin; all it decides, it decides on values."""
+
+    NAME: str
+    VARIABLE: str  # of the environment: names the program to start in its place
+    INSTALL: str  # what a person types
+    LOGIN: str  # what a person does who is not logged in
+    OLDEST: tuple[int, ...]  # version that works
+    FILES: tuple[str, ...]  # of a project: those that make it start programs
+    STATUS: tuple[str, ...]  # its arguments that print whether it is logged in, as JSON
+
+    def argv(self, launch: Launch) -> list[str]: ...
+
+    def environment(self, launch: Launch) -> dict[str, str]: ...
+
+    def tools(self, role: Role) -> tuple[str, ...]:
+        """As a person reads them."""
+
+    def read(self, seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
+        """The transcript's objects as one value; None where there is no result among them."""
+
+    def act(self, line: bytes) -> Act | None:
+        """What a line of the live output shows it doing; None where it shows nothing."""
+
+    def refused(self, line: bytes) -> Fault | None:
+        """What a line of the live output says that waiting would not mend."""
+
+    def fault(self, reply: Reply | None, ended: Ended) -> Fault | None:
+        """What went wrong; None for a sound reply."""
+
+    def unattended(self, env: Mapping[str, str], *, root: bool) -> Fault | None:
+        """Why it would not work for this user without a person beside it."""
+
+    def login(self, code: int, said: str) -> str | None:
+        """How it is logged in, by what its `STATUS` printed: empty where it is not, None where it
+        does not tell.
+        """
+
+    def payer(
+        self, env: Mapping[str, str], root: str, home: str, text: Callable[[str], str]
+    ) -> Payer:
+        """Who pays, as far as the environment and files tell. `text`: the beginning of a file,
+        empty where there is none.
+        """
+
+    def needs(self, env: Mapping[str, str], home: str) -> Needs: ...
+
+    def started(self, files: Mapping[str, bytes]) -> list[str]:
+        """What those of its `FILES` that are there start, a line each."""
+
+    def confinement(
+        self,
+        write: Iterable[str],
+        keep: Iterable[str],
+        hide: Iterable[str],
+        hosts: Sequence[str] | None,
+    ) -> str:
+        """Its own sandbox, for a `Launch`."""
 
 
-def _whole(file: BinaryIO) -> Iterator[Object]:
-    data = file.read(WHOLE_LIMIT + 1)
-    if len(data) <= WHOLE_LIMIT:
-        yield from _values(data)
+DEFAULT = "claude"
+AGENTS: Mapping[str, str] = {DEFAULT: "kern.agents.claude"}  # modules, loaded when they are used
 
 
-def _by_line(file: BinaryIO) -> Iterator[Object]:
-    while line := file.readline(WHOLE_LIMIT):
-        torn = len(line) == WHOLE_LIMIT and not line.endswith(b"\n")
-        if not torn and (len(line) <= LINE_LIMIT or _is_result(line)):
-            yield from _values(line)
-        while torn:  # the rest of the line
-            torn = file.readline(LINE_LIMIT)[-1:] not in (b"\n", b"")
+def find(name: str) -> Agent:
+    return cast(Agent, importlib.import_module(AGENTS[name]))
 
 
-def _is_result(line: bytes) -> bool:
-    return any(_RESULT.search(end) for end in (line[:_ENDS], line[-_ENDS:]))
-
-
-def _values(data: bytes) -> list[Object]:
-    """The object, or those in the array, that the data is."""
-    try:
-        found = json.loads(data)
-        members = found if isinstance(found, list) else [found]
-        return [_readable(one) for one in members if isinstance(one, dict)]
-    except (ValueError, RecursionError):
-        return []
-
-
-def _readable(value: Object) -> Object:
-    return _shortened(value) if value.get("type") == "result" else value
-
-
-def _shortened(value: Any, depth: int = 0) -> Any:
-    """Over-long strings lose their middle; the end, where the code is, stays."""
-    if depth > DEPTH_LIMIT:
-        raise ValueError("nested too deep")
-    match value:
-        case str() if len(value) > STRING_LIMIT:
-            keep = STRING_LIMIT // 2
-            note = f"\n[{len(value) - 2 * keep} characters left out here]\n"
-            return value[:keep] + note + value[-keep:]
-        case dict():
-            return {name: _shortened(one, depth + 1) for name, one in value.items()}
-        case list():
-            return [_shortened(one, depth + 1) for one in value]
-    return value
+def version(text: str) -> tuple[int, ...]:
+    """The first version number in a text, as three numbers; empty where there is none."""
+    match = re.search(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", text)
+    return tuple(map(int, match.groups())) if match else ()

@@ -101,8 +101,11 @@ def improve(
 
 
 def agent() -> str:
-    """The agent's command."""
-    return os.environ.get("KERN_CLAUDE") or "claude"
+    """The agent's program."""
+    from kern.agents import protocol
+
+    found = protocol.find(protocol.DEFAULT)
+    return os.environ.get(found.VARIABLE) or found.NAME
 
 
 def _numbers(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kern import plain
+from kern.agents import protocol
 from kern.errors import Exit, UsageError
 from kern.pipeline import preflight, trust
 from kern.pipeline.options import Leave
@@ -32,7 +33,8 @@ def leave(sandbox: str = "", *, trust: bool = False, bare: bool = False) -> Leav
 def give(folder: Path, *, yes: bool) -> int:
     """`kern trust`: what is there now, and the person's word on it."""
     found, _, parsed, settings = preflight.prepare(folder, empty=True)
-    lines = trust.started(found, settings, parsed)
+    agent = protocol.find(protocol.DEFAULT)
+    lines = trust.started(found, settings, parsed, agent)
     record = trust.place(found)
     if not lines:
         print("nothing to trust: this repository has nothing started")

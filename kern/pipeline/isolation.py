@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from kern import person
-from kern.agents import claude_settings
+from kern.agents.protocol import Agent
 from kern.config import FILE, Holding
 from kern.errors import UsageError
 from kern.events import Sink, Warned
@@ -93,12 +93,13 @@ def _path(text: str, root: Path, home: Path) -> Path:
 def wanted(
     repo: Repo,
     scope: Scope,
-    command: str,
+    agent: tuple[Agent, str],
     own: Person,
     theirs: Holding | None = None,
     refused: Collection[str] = (),
 ) -> Sandbox:
-    """Before any means was chosen; see `wishes`."""
+    """Before any means was chosen; see `wishes`. `agent`: with its program."""
+    dialect, command = agent
     home = Path.home()
     guarded = (repo.root / ".kern", *_obeyed(repo))
     documents = (repo.root / SPEC, repo.root / LEARNINGS)
@@ -107,7 +108,7 @@ def wanted(
         Repository(repo.root, repo.git_dir, repo.common_dir, guarded, documents, saves),
         home,
         wishes(own.holding, theirs or Holding(), refused, repo.root),
-        claude_settings.needs(os.environ, str(home)),
+        dialect.needs(os.environ, str(home)),
         hidden=(scope.base,),
         programs=confine.programs(command),
         image=own.image,
@@ -194,11 +195,11 @@ def apply(held: Sandbox, caller: Caller) -> None:
     if held.means is not Means.NONE:
         caller.hold = held.confine
     if held.own:
-        caller.own_sandbox = partial(_own, held)
+        caller.own_sandbox = partial(_own, held, caller.agent)
         caller.holds_hooks = False
 
 
-def _own(held: Sandbox, kind: Kind, extra: Sequence[Path]) -> str:
+def _own(held: Sandbox, agent: Agent, kind: Kind, extra: Sequence[Path]) -> str:
     """The agent's own, as its settings name it. What is not there it would put a file in place
     of.
     """
@@ -208,7 +209,7 @@ def _own(held: Sandbox, kind: Kind, extra: Sequence[Path]) -> str:
         for one in (Access.WRITE, Access.READ, Access.HIDDEN)
     )
     around = [one for path in keep for one in _around(Path(path), [*map(Path, write)])]
-    return claude_settings.sandbox(write, around, hide, found.hosts)
+    return agent.confinement(write, around, hide, found.hosts)
 
 
 def _around(path: Path, open_to: Sequence[Path]) -> list[str]:

@@ -1,14 +1,9 @@
 """What must be right before a run begins; each fault with its remedy."""
 
-import json
-import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kern.agents import billing, claude
-from kern.agents.billing import Payer
 from kern.config import FILE, Settings
 from kern.errors import KernError, UsageError
 from kern.git import history, ignore, operations, repository
@@ -19,7 +14,6 @@ from kern.spec import checklist, dependencies
 from kern.spec.checklist import Diagnostic, Spec
 from kern.spec.documents import Documents
 from kern.stages import bundle
-from kern.system import process
 
 
 def prepare(
@@ -150,86 +144,3 @@ def _identity(found: Repo) -> str:
         f"git does not know who commits: {operations.identity(found)}",
         hint="git config --global user.name YOU; git config --global user.email YOU@EXAMPLE",
     )
-
-
-def of_agent(command: str, root: Path | None) -> Iterator[Check]:
-    """The program is there, none of the repository's files, and will not refuse root: said before
-    the first token is spent.
-    """
-    yield tried("agent", lambda: program(command, root))
-    yield tried("user", lambda: _user(command))
-
-
-def program(command: str, root: Path | None) -> str:
-    """Where the agent's program is, seen from where kern is started. A run starts this one,
-    whatever PATH holds later. By PATH alone it is none of the files below `root`.
-    """
-    found = shutil.which(command)
-    if not found:
-        parts = os.environ.get("PATH", "").split(os.pathsep)
-        there = any(Path(part, command).exists() for part in parts) or Path(command).exists()
-        what = "is not executable" if there else "is not installed, or not on PATH"
-        raise UsageError(f"{command} {what}", hint=_agent_hint(command))
-    place = os.path.abspath(found)
-    inside = root and any(
-        Path(one).is_relative_to(root) for one in (place, os.path.realpath(place))
-    )
-    if inside and os.sep not in command:
-        raise UsageError(
-            f"{command} is a file of this repository, which an agent could change: {place}",
-            hint=f"take its folder off PATH; or, if it is meant: KERN_CLAUDE={place}",
-        )
-    return place
-
-
-def _agent_hint(command: str) -> str:
-    if command != claude.COMMAND:
-        return "KERN_CLAUDE names it: correct it, or unset it for `claude`"
-    return f"{claude.INSTALL}; then run `claude` once and log in"
-
-
-def _user(command: str) -> str:
-    own = os.path.basename(command) == claude.COMMAND
-    if own and os.getuid() == 0 and not os.environ.get("IS_SANDBOX"):
-        raise KernError(
-            "claude refuses to work unattended as root",
-            hint="run kern as an ordinary user; in a container, set IS_SANDBOX=1",
-        )
-    return "claude accepts this user"
-
-
-def agent(command: str, root: Path) -> tuple[str, Payer]:
-    """The agent's program and who pays for it: checked, and where nothing tells that anybody does,
-    that claude is logged in.
-    """
-    demand(of_agent(command, root))
-    found = program(command, root)
-    payer = billing.payer(root, found)
-    if not payer.who:
-        demand([login(found)])
-    return found, payer
-
-
-def login(program: str) -> Check:
-    """By what claude says that it is logged in. It does not check the key."""
-    how = _login(program)
-    if how == "":
-        fault = KernError("claude is not logged in", hint=claude.LOGIN)
-        return Check("login", str(fault), fault)
-    return Check("login", "unknown: this claude does not tell" if how is None else f"by {how}")
-
-
-def _login(command: str) -> str | None:
-    """Empty where it is not, None where it does not tell."""
-    if os.path.basename(command) != claude.COMMAND:
-        return None
-    # Not in the project: its settings name programs that claude would ask.
-    code, said = process.capture([command, "auth", "status", "--json"], 30, cwd="/")
-    try:
-        found = json.loads(said)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict) or not isinstance(found.get("loggedIn"), bool):
-        return None
-    how = str(found.get("apiKeySource") or found.get("authMethod") or "claude's own word")
-    return how if found["loggedIn"] and code == 0 else ""

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kern.agents import protocol
 from kern.events import Sink, Warned
 from kern.git import rescue
 from kern.journal import store
 from kern.person import Trust
-from kern.pipeline import isolation, preflight, recover, site, trust
+from kern.pipeline import agents, isolation, preflight, recover, site, trust
 from kern.pipeline.options import Options
 from kern.pipeline.site import Site
 from kern.stages.call import Caller
@@ -32,6 +33,7 @@ def begin(
     """Raises KernError for what a person must settle first. `empty`: a SPEC.md without a task is
     fine. Unless it `commits` or writes, it needs no branch.
     """
+    agent = protocol.find(protocol.DEFAULT)
     rescued = rescue.configuration(folder)
     found, papers, parsed, settings = preflight.prepare(
         folder, empty=empty, bare=not options.leave.project
@@ -39,26 +41,27 @@ def begin(
     own = isolation.settings(found.root)
     consent = trust.settle(
         found,
-        () if settings.bare else trust.started(found, settings, parsed),
+        () if settings.bare else trust.started(found, settings, parsed, agent),
         options.leave.ask,
         asks=settings.holding.asks,
         every=own.trust is Trust.CONTENT,
         now=options.leave.trusted,
     )
     preflight.demand(preflight.of_repository(found, commits=commits))
-    command, payer = preflight.agent(options.command, found.root)
+    command, payer = agents.ready(agent, options.command, found.root)
     scope = workspace.scope(found.root, found.head().name)
     run_id = secrets.token_hex(8)
     sink = store.beside(sink, found.common_dir, found.head().name, run_id)
     bounds = settings.budget.within(options.max_cost, options.max_minutes)
     settings = replace(settings, budget=bounds, on_red=options.on_red, picked=options.models)
-    wanted = isolation.wanted(found, scope, command, own, settings.holding, consent.refused)
+    asked = settings.holding, consent.refused
+    wanted = isolation.wanted(found, scope, (agent, command), own, *asked)
     where = found.root, found.head().name, scope, run_id
     sink = notify.beside(sink, settings.notify, *where, wanted.wishes.env)
     steered = Steering(found.git_dir, run_id, sink, options.sleep)
     caller = Caller(
         *(found.root, scope, run_id, sink, command, settings, steered.sleep),
-        *(_ticking(options.tick, steered), steered.heed, found.scratch, options.watched),
+        *(_ticking(options.tick, steered), steered.heed, found.scratch, options.watched, agent),
     )
     caller.earlier = store.costs(store.place(found.common_dir), lambda text: sink(Warned(text)))
     killed = lock.noted(found.git_dir) is not None  # it takes its note away as it ends

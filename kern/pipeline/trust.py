@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kern import plain
-from kern.agents import claude_settings
+from kern.agents.protocol import Agent
 from kern.config import FILE, Settings
 from kern.errors import KernError, UsageError
 from kern.git import protected_files
@@ -24,7 +24,7 @@ Ask = Callable[[Sequence[str], bool], bool]  # the lines, and whether all of the
 _LARGEST = 1 << 20  # bytes of a record
 
 
-def started(repo: Repo, settings: Settings, parsed: Spec) -> tuple[str, ...]:
+def started(repo: Repo, settings: Settings, parsed: Spec, agent: Agent) -> tuple[str, ...]:
     """A line each, whole, and what a terminal would act on or hide as an escape."""
     found = [
         *(f"gate {gate.shown}" for gate in (*settings.gates, *settings.final)),
@@ -33,7 +33,7 @@ def started(repo: Repo, settings: Settings, parsed: Spec) -> tuple[str, ...]:
         *settings.holding.asks,
         *(f"gate {gate.shown}" for gate in required.open_gates(parsed)),
         *_prompts(repo.root),
-        *claude_settings.started(_files(repo.root)),
+        *agent.started(_files(agent, repo.root)),
         *_hooks(repo),
     ]
     return tuple(dict.fromkeys(map(_shown, found)))
@@ -52,10 +52,10 @@ def _prompts(root: Path) -> list[str]:
     return found
 
 
-def _files(root: Path) -> dict[str, bytes]:
+def _files(agent: Agent, root: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
-    for name in claude_settings.FILES:
-        with contextlib.suppress(KernError):  # no file: claude reads none either
+    for name in agent.FILES:
+        with contextlib.suppress(KernError):  # no file: the agent reads none either
             data = workspace.read(root / name)
             found |= {name: data} if data is not None else {}
     return found

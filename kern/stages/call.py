@@ -17,8 +17,8 @@ from tenacity import (
 )
 
 from kern import plain
-from kern.agents import claude, claude_stop_hook, protocol
-from kern.agents.protocol import Ended, Fault, Grade, Reply
+from kern.agents import protocol, transcript
+from kern.agents.protocol import Agent, Ended, Fault, Grade, Launch, Reply
 from kern.config import Gate, Settings, Spent
 from kern.errors import BudgetReached, KernError, LimitReached, TransientFault
 from kern.events import Sink, StageFailed, StageFinished, StageRetried, StageStarted, Traced, Warned
@@ -54,6 +54,7 @@ class _Asked:
     task: str
     attempt: int
     env: Mapping[str, str]
+    config: Sequence[tuple[str, str]]  # of git
     write: Sequence[Path]
     gates: Sequence[Gate]
 
@@ -66,13 +67,14 @@ class Caller:
     scope: Scope
     run: str  # id
     sink: Sink
-    command: str = claude.COMMAND
+    command: str = protocol.DEFAULT  # its program
     settings: Settings = field(default_factory=Settings)
     sleep: Callable[[float], None] = time.sleep
     tick: process.Tick = process.unwatched
     heed: Callable[[], None] = lambda: None  # raises Asked where nothing more is to begin
     scratch: Path = Path("/nonexistent")  # where an agent can read what kern puts there
     watched: bool = False  # a person looks at what agents do
+    agent: Agent = field(default_factory=lambda: protocol.find(protocol.DEFAULT))
     cost: Cost = field(default_factory=lambda: Cost(0.0))
     tokens: int = 0
     earlier: Callable[[str], float] = lambda task: 0.0  # what a task cost in earlier runs
@@ -116,8 +118,7 @@ class Caller:
         self.sink(StageStarted(prompt.stage, task, prompt.model, attempt, mode))
 
         def once() -> Said:
-            given = self._environment(prompt, env or {}, config) | _at_the_end(gates)
-            said = self._once(_Asked(prompt, task, attempt, given, write, gates))
+            said = self._once(_Asked(prompt, task, attempt, env or {}, config, write, gates))
             settle(said.reply)
             return said
 
@@ -151,7 +152,7 @@ class Caller:
     def _once(self, asked: _Asked) -> Said:
         prompt, task, attempt = asked.prompt, asked.task, asked.attempt
         stage = prompt.stage
-        transcript = self.scope.transcript(stage)
+        place = self.scope.transcript(stage)
         began = time.monotonic()
         try:
             ran = self._ran(asked)
@@ -159,32 +160,32 @@ class Caller:
             took = time.monotonic() - began
             self._count(None, task)
             self.sink(StageFailed(stage, task, exc.fault.message, took, None, attempt))
-            raise _stop(stage, exc.fault, transcript) from None
+            raise _stop(stage, exc.fault, place) from None
         hidden = plain.secrets(os.environ)
-        reply = _reply(transcript, stage) if not ran.overflow else None
+        reply = self._reply(place, stage) if not ran.overflow else None
         if reply:
             denied = tuple(plain.masked(call, hidden) for call in reply.denied)
             reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
         ended = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
         self.sink(Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
         self._count(reply, task)
-        fault = _timed_out(stage, ended) or claude.fault(reply, ended)
+        fault = _timed_out(stage, ended) or self.agent.fault(reply, ended)
         fault = fault and replace(fault, message=plain.masked(fault.message, hidden))
-        broke = reply is not None and claude.out_of_budget(reply) and bool(self._left(task))
+        broke = reply is not None and reply.broke and bool(self._left(task))
         if fault and (broke or fault.grade is not Grade.FAILED):
             cost = reply.cost_usd if reply else None
             self.sink(StageFailed(stage, task, fault.message, ran.seconds, cost, attempt))
             if broke:
                 said = f"{stage} stage: the agent used up what it may cost: ${cost or 0:.2f}"
                 raise BudgetReached(said, hint=_RAISE)
-            raise _stop(stage, fault, transcript)
+            raise _stop(stage, fault, place)
         if fault:
             advice = f"; {fault.hint}" if fault.hint else ""
             self.sink(Warned(f"{stage} stage: {fault.message}{advice}"))
         if reply is None:
             told = fault.message if fault else ""
             reply = Reply(result={"type": "result", "is_error": True, "errors": [told]})
-        _new_enough(reply.version)
+        self._new_enough(reply.version)
         text = reply.text or (fault.message if fault else "")
         self.sink(
             StageFinished(
@@ -206,20 +207,26 @@ class Caller:
 
     def _ran(self, asked: _Asked) -> process.Ran:
         prompt, stage = asked.prompt, asked.prompt.stage
-        transcript = self.scope.transcript(stage)
+        place = self.scope.transcript(stage)
         output = self.settings.output(watched=self.watched)
         idle = self.settings.idle(output)
         checking = sum(gate.timeout or _FOR_EVER for gate in asked.gates)  # seconds
         kind = _KINDS.get(stage, Kind.READER)
-        own = self.own_sandbox(kind, asked.write)
-        argv = claude.argv(
-            *(stage, prompt.model, self._contract(prompt), self._left(asked.task), own),
-            hook=claude_stop_hook.settings(checking) if checking else {},
+        launch = Launch(
+            stage,
+            prompt.model,
             effort=prompt.effort,
             output=output,
+            contract=self._contract(prompt),
+            budget=self._left(asked.task),
+            patience=self._patience(stage),
             bare=self.settings.bare,
+            confinement=self.own_sandbox(kind, asked.write),
+            mark=secrets.token_hex(8),
+            gates=[(gate.label, gate.command, gate.timeout) for gate in asked.gates],
         )
-        held = self.hold(kind, (self.command, *argv), asked.env, write=asked.write)
+        argv = (self.command, *self.agent.argv(launch))
+        held = self.hold(kind, argv, self._environment(asked, launch), write=asked.write)
         return process.run(
             held.argv,
             cwd=self.root,
@@ -227,9 +234,9 @@ class Caller:
             status=held.status,
             ending=held.ending,
             stdin=prompt.text,
-            stdout=transcript,
+            stdout=place,
             mark=self.mark,
-            tick=Watch(stage, transcript, self.sink, self.tick),
+            tick=Watch(self.agent, stage, place, self.sink, self.tick),
             total=self.settings.total(stage),
             idle=idle and max(idle, checking),
         )
@@ -248,10 +255,7 @@ class Caller:
                 file.write(plain.encode(prompt.contract))
         return str(place)
 
-    def _environment(
-        self, prompt: Prompt, env: Mapping[str, str], config: Sequence[tuple[str, str]]
-    ) -> dict[str, str]:
-        stage = prompt.stage
+    def _environment(self, asked: _Asked, launch: Launch) -> dict[str, str]:
         given = process.surroundings()
         # What git would start in the background would outlive the stage, or be ended in mid-work
         # by the sweep.
@@ -259,11 +263,23 @@ class Caller:
             ("gc.auto", "0"),
             ("maintenance.auto", "false"),
             ("core.fsmonitor", "false"),
-            *config,
+            *asked.config,
         ]
         given |= environment.added(given, pairs)
-        own = claude.environment(stage, prompt.effort, self._patience(stage))
-        return {**given, **own, "KERN_ROOT": str(self.root), **env}
+        own = self.agent.environment(launch)
+        return {**given, **own, "KERN_ROOT": str(self.root), **asked.env}
+
+    def _reply(self, place: Path, stage: Role) -> Reply | None:
+        with place.open("rb") as file:
+            return self.agent.read(transcript.objects(file), stage)
+
+    def _new_enough(self, version: str) -> None:
+        if () < protocol.version(version) < self.agent.OLDEST:
+            oldest = ".".join(map(str, self.agent.OLDEST))
+            raise KernError(
+                f"{self.agent.NAME} {version} is too old: kern needs {oldest} or newer",
+                hint=self.agent.INSTALL,
+            )
 
     def _patience(self, stage: Role) -> float:
         """What a command may take: a gate that the agent runs, a commit with its hooks."""
@@ -294,31 +310,10 @@ class Caller:
             raise BudgetReached(why, hint=_RAISE)
 
 
-def _new_enough(version: str) -> None:
-    if () < claude.version(version) < claude.OLDEST:
-        oldest = ".".join(map(str, claude.OLDEST))
-        raise KernError(
-            f"claude {version} is too old: kern needs {oldest} or newer", hint=claude.INSTALL
-        )
-
-
-def _at_the_end(gates: Sequence[Gate]) -> dict[str, str]:
-    if not gates:
-        return {}
-    run = secrets.token_hex(8)
-    told = [(gate.label, gate.command, gate.timeout) for gate in gates]
-    return {claude_stop_hook.VARIABLE: claude_stop_hook.given(run, told)}
-
-
 def _timed_out(stage: Role, ended: Ended) -> Fault | None:
     """Half a change is an attempt; a stage that changes nothing can simply run again."""
     grade = Grade.FAILED if stage is Stage.IMPLEMENT else Grade.TRANSIENT
     return Fault(grade, f"timed out: {ended.timed_out}", _LONGER) if ended.timed_out else None
-
-
-def _reply(transcript: Path, stage: Role) -> Reply | None:
-    with transcript.open("rb") as file:
-        return claude.read(protocol.objects(file), stage)
 
 
 def _stop(stage: Role, fault: Fault, transcript: Path) -> KernError:

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from kern.agents import claude
-from kern.agents.protocol import Fault
+from kern.agents.protocol import Agent, Fault
 from kern.events import Acted, Sink
 from kern.model import Role
 from kern.system import process
@@ -24,7 +23,10 @@ class Refused(Exception):
 class Watch:
     """Tells what the agent does; raises `Refused`, which ends it."""
 
-    def __init__(self, stage: Role, transcript: Path, sink: Sink, tick: process.Tick) -> None:
+    def __init__(
+        self, agent: Agent, stage: Role, transcript: Path, sink: Sink, tick: process.Tick
+    ) -> None:
+        self.agent = agent
         self.stage = stage
         self.output = Growing(transcript)
         self.sink = sink
@@ -35,9 +37,9 @@ class Watch:
         if seconds >= self.due:
             self.due = seconds + _LOOK_S
             for line in self.output.lines():
-                if fault := claude.refused(line):
+                if fault := self.agent.refused(line):
                     raise Refused(fault)
-                if act := claude.act(line):
+                if act := self.agent.act(line):
                     self.sink(Acted(self.stage, act))
         self.tick(seconds, silent)
 

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TypedDict
 
 from kern import models, plain
-from kern.agents import billing, claude
+from kern.agents import protocol
+from kern.agents.protocol import Agent
 from kern.config import FILE
 from kern.errors import KernError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC
 from kern.models import Choice
-from kern.pipeline import isolation, place, preflight, trust
+from kern.pipeline import agents, isolation, place, preflight, trust
 from kern.pipeline.preflight import Check, tried
 from kern.sandbox import confine
 from kern.spec import checklist, required
@@ -114,32 +115,34 @@ def _agent(folder: Path, command: str) -> Iterator[Check]:
     root = None
     with contextlib.suppress(KernError):  # told by an earlier check
         root = repository.open_at(folder).root
-    agent, user = preflight.of_agent(command, root)
-    if agent.fault:
-        yield agent
+    agent = protocol.find(protocol.DEFAULT)
+    there, user = agents.checks(agent, command, root)
+    if there.fault:
+        yield there
         return
-    code, said = process.capture([agent.detail, "--version"], 30)
-    yield tried("agent", lambda: _working(agent.detail, code, said))
+    code, said = process.capture([there.detail, "--version"], 30)
+    yield tried("agent", lambda: _working(agent, there.detail, code, said))
     yield user
     if code == 0:
-        yield preflight.login(agent.detail)
+        yield agents.login(agent, there.detail)
 
 
 def _sandbox(folder: Path, command: str) -> Iterator[Check]:
     """What holds agents and gates here, and whether this repository's may start."""
+    agent = protocol.find(protocol.DEFAULT)
     found, papers = None, None
     with contextlib.suppress(KernError):  # told by an earlier check
         found = repository.open_at(folder)
         papers = place.documents(found)
         settings, parsed = papers.settings(), checklist.parse(papers.read(SPEC) or "")
-        lines = trust.started(found, settings, parsed)
+        lines = trust.started(found, settings, parsed, agent)
     if found is None or papers is None:
         return
 
     def means() -> str:
         own = isolation.settings(found.root)
         scope = workspace.scope(found.root, found.head().name, create=False)
-        wanted = isolation.wanted(found, scope, command, own)
+        wanted = isolation.wanted(found, scope, (agent, command), own)
         held = confine.chosen(isolation.mode("", own), wanted)
         return isolation.lacking(held) or str(held.means)
 
@@ -154,10 +157,11 @@ def _trusted(found: Repo, lines: Sequence[str]) -> str:
     return "nothing is started that you have not seen"
 
 
-def _working(place: str, code: int, said: str) -> str:
-    if code or claude.version(said) < claude.OLDEST:
+def _working(agent: Agent, place: str, code: int, said: str) -> str:
+    if code or protocol.version(said) < agent.OLDEST:
         detail = f"{place} does not run: {said}" if code else f"{place}, {plain.line(said, 60)}"
-        raise KernError(detail, hint=f"kern needs 2.1 or newer: {claude.INSTALL}")
+        oldest = ".".join(map(str, agent.OLDEST))
+        raise KernError(detail, hint=f"kern needs {oldest} or newer: {agent.INSTALL}")
     return f"{place}, {plain.line(said, 60)}"
 
 
@@ -168,6 +172,6 @@ def _jq() -> Check:
 
 def _payer(folder: Path, command: str) -> Check:
     """A warning is no fault: the person may mean it."""
-    found = billing.payer(folder, command)
+    found = agents.payer(protocol.find(protocol.DEFAULT), command, folder)
     said = "\n".join(filter(None, (found.who, found.warning))) or f"unknown ({command} decides)"
     return Check("billing", said)

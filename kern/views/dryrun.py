@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kern import plain
-from kern.agents import claude
+from kern.agents import protocol
 from kern.git.repository import Repo
 from kern.journal import store
 from kern.model import Marker, OnRed, Stage, Tier
@@ -34,6 +34,7 @@ def describe(
     models: Choices = NO_CHOICES,
 ) -> str:
     repo, papers, parsed, settings = preflight.prepare(folder, reading=True)
+    agent = protocol.find(protocol.DEFAULT)
     templates = bundle.templates(repo.root, replace(settings, picked=models))
     seen = project.of(repo, papers)
     scope, at, parsed = seen.scope, seen.at, seen.parsed
@@ -67,7 +68,7 @@ def describe(
         lines += [
             "",
             f"stage {stage.number} {stage}: {command}, model {model}, prompt of {size}",
-            f"  tools: {', '.join(claude.shown(stage))}",
+            f"  tools: {', '.join(agent.tools(stage))}",
         ]
         if prompts:
             shown = plain.block(prompt.text).splitlines()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kern.agents import claude
-from kern.agents.protocol import Ended, Fault, Grade, Reply
+from kern.agents.protocol import DEFAULT, Agent, Ended, Fault, Grade, Launch, Reply, find, version
 from kern.model import Aide, Output, Stage
 
 STAGES = list(Stage)
@@ -23,10 +23,15 @@ RESULT: dict[str, Any] = {
 FAILURE: dict[str, Any] = {**RESULT, "is_error": True, "num_turns": 1}
 
 
+def test_it_is_an_agent_as_kern_asks_for_one() -> None:
+    agent: Agent = claude  # the type checker holds it
+    assert find(DEFAULT) is agent
+
+
 def options(stage: Stage, guidance: str = "") -> dict[str, list[str]]:
     """The flags with their values, as a command line is read."""
     found: dict[str, list[str]] = {}
-    for word in claude.argv(stage, "opus", guidance):
+    for word in claude.argv(Launch(stage, "opus", contract=guidance)):
         if word.startswith("-"):
             assert word not in found, "a flag that stands twice"
             found[word] = []
@@ -157,38 +162,39 @@ def test_each_stage_has_its_contract_in_one_file(stage: Stage) -> None:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_effort_is_pinned_where_a_prompt_names_it(stage: Stage) -> None:
-    argv = claude.argv(stage, "opus", effort="low")
+    argv = claude.argv(Launch(stage, "opus", "low"))
     assert argv[argv.index("--effort") + 1] == "low"
-    assert "--effort" not in claude.argv(stage, "opus")
+    assert "--effort" not in claude.argv(Launch(stage, "opus"))
     # A person's own CLAUDE_CODE_EFFORT_LEVEL would beat the flag.
-    assert claude.environment(stage, "low")["CLAUDE_CODE_EFFORT_LEVEL"] == "low"
-    assert "CLAUDE_CODE_EFFORT_LEVEL" not in claude.environment(stage)
+    assert claude.environment(Launch(stage, "opus", "low"))["CLAUDE_CODE_EFFORT_LEVEL"] == "low"
+    assert "CLAUDE_CODE_EFFORT_LEVEL" not in claude.environment(Launch(stage, "opus"))
 
 
 def test_only_where_another_model_may_do_it_one_stands_in_for_an_overloaded_one() -> None:
-    found = {role: claude.argv(role, "haiku") for role in (*Stage, *Aide)}
+    found = {role: claude.argv(Launch(role, "haiku")) for role in (*Stage, *Aide)}
     named = {role for role, argv in found.items() if "--fallback-model" in argv}
     assert named == {Stage.COMMIT, Aide.JUDGE}
     for model, other in (("haiku", "sonnet"), ("claude-sonnet-4-6", "haiku")):
-        argv = claude.argv(Aide.JUDGE, model)
+        argv = claude.argv(Launch(Aide.JUDGE, model))
         assert argv[argv.index("--fallback-model") + 1] == other
 
 
 def test_a_command_of_the_agent_may_take_as_long_as_a_gate() -> None:
-    found = claude.environment(Stage.IMPLEMENT, patience=1800)
+    found = claude.environment(Launch(Stage.IMPLEMENT, "opus", patience=1800))
     assert found["BASH_DEFAULT_TIMEOUT_MS"] == found["BASH_MAX_TIMEOUT_MS"] == "1800000"
-    assert not any(name.startswith("BASH") for name in claude.environment(Stage.RESEARCH))
+    reading = claude.environment(Launch(Stage.RESEARCH, "opus"))
+    assert not any(name.startswith("BASH") for name in reading)
 
 
 @pytest.mark.parametrize("output", list(Output))
 def test_the_output_is_json_at_the_end_or_as_it_happens(output: Output) -> None:
-    argv = claude.argv(Stage.RESEARCH, "opus", output=output)
+    argv = claude.argv(Launch(Stage.RESEARCH, "opus", output=output))
     assert argv[:4] == ["-p", "--output-format", str(output), "--verbose"]
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_channels_between_fresh_processes_are_off(stage: Stage) -> None:
-    found = claude.environment(stage)
+    found = claude.environment(Launch(stage, "opus"))
     for name in ("AUTO_MEMORY", "BACKGROUND_TASKS"):
         assert found[f"CLAUDE_CODE_DISABLE_{name}"] == "1"
     # With it stage 2 would not be told what the project says of a folder that it works in.
@@ -208,7 +214,7 @@ def test_channels_between_fresh_processes_are_off(stage: Stage) -> None:
     ],
 )
 def test_a_version_in_a_text(text: str, expected: tuple[int, ...]) -> None:
-    assert claude.version(text) == expected
+    assert version(text) == expected
 
 
 # -------------------------------------------------------------------- the transcript

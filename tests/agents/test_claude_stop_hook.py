@@ -25,7 +25,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def ends(gates: Gates, said: str = "Did it.\n\nSUCCESS", run: str = "1") -> tuple[int, str]:
     """Exit code, and what the agent is told."""
-    hook = claude_stop_hook.settings(9)["hooks"]["Stop"][0]["hooks"][0]
+    hook = claude_stop_hook.settings(gates)["hooks"]["Stop"][0]["hooks"][0]
     done = subprocess.run(
         shlex.split(hook["command"]),
         input=json.dumps({"last_assistant_message": said}),
@@ -86,5 +86,6 @@ def test_two_stages_at_once_count_their_own_rounds() -> None:
 
 
 def test_its_own_time_out_is_one_that_a_timer_takes() -> None:
-    hook = claude_stop_hook.settings(4 * 7 * 24 * 3600)["hooks"]["Stop"][0]["hooks"][0]
+    made = claude_stop_hook.settings(4 * [("gate check", "true", 0)])
+    hook = made["hooks"]["Stop"][0]["hooks"][0]
     assert 1000 * hook["timeout"] < 2**31

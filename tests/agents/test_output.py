@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kern.agents import claude, protocol
+from kern.agents import claude, transcript
 from kern.model import Stage
 from kern.system import workspace
 
@@ -29,7 +29,7 @@ ALL = [START, SAID, RESULT]
 
 
 def read(data: bytes) -> list[dict[str, Any]]:
-    return list(protocol.objects(io.BytesIO(data)))
+    return list(transcript.objects(io.BytesIO(data)))
 
 
 def dump(value: object, **how: Any) -> bytes:
@@ -173,7 +173,7 @@ def test_a_very_long_answer_is_cut_in_its_middle_and_keeps_its_code(
     for data in (dump(value, ensure_ascii=not plain), dump([START, value])):
         found = read(data)[-1]
         assert {**found, "result": ""} == {**value, "result": ""}
-        if len(value["result"]) > protocol.STRING_LIMIT:
+        if len(value["result"]) > transcript.STRING_LIMIT:
             assert found["result"].startswith("begin" + piece)
             assert found["result"].endswith("SUCCESS")
             assert len(found["result"]) < 600_000
@@ -193,10 +193,10 @@ def test_a_long_result_is_known_by_its_beginning_or_its_end(first: bool) -> None
 
 
 def test_what_is_longer_than_could_be_held_is_passed_over() -> None:
-    huge = dump(large("x" * protocol.WHOLE_LIMIT))
+    huge = dump(large("x" * transcript.WHOLE_LIMIT))
     assert read(huge) == []
     assert read(lines([START]) + huge + b"\n" + lines([RESULT])) == [START, RESULT]
-    exact = dump(RESULT) + b" " * (protocol.WHOLE_LIMIT - len(dump(RESULT)))
+    exact = dump(RESULT) + b" " * (transcript.WHOLE_LIMIT - len(dump(RESULT)))
     assert read(exact + b"\n" + lines([SAID])) == [SAID]
     assert read(exact) == [RESULT]
 
@@ -207,7 +207,7 @@ def test_much_output_is_read_with_little_memory(tmp_path: Path) -> None:
     with path.open("rb") as file:
         tracemalloc.start()
         try:
-            count = sum(1 for _ in protocol.objects(file))
+            count = sum(1 for _ in transcript.objects(file))
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
@@ -230,20 +230,20 @@ def test_half_a_character_comes_through_a_stage_file(tmp_path: Path, half: str) 
 def test_of_an_array_that_could_not_be_held_the_result_is_found(tmp_path: Path, gap: str) -> None:
     path = tmp_path / "transcript"
     said = dump({**SAID, "more": "é🎉" * 100_000})
-    count = 2 * protocol.WHOLE_LIMIT // len(said)
+    count = 2 * transcript.WHOLE_LIMIT // len(said)
     path.write_bytes(b"[" + b", ".join([said] * count) + b"," + gap.strip(",").encode())
     with path.open("ab") as file:
         file.write(dump(RESULT) + b"]")
     with path.open("rb") as file:
         tracemalloc.start()
         try:
-            found = [value["type"] for value in protocol.objects(file)]
+            found = [value["type"] for value in transcript.objects(file)]
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
     assert found[-1] == "result"
     assert len(found) == count + 1
-    assert peak < protocol.WHOLE_LIMIT
+    assert peak < transcript.WHOLE_LIMIT
 
 
 def test_of_a_torn_array_what_is_whole_is_read() -> None:

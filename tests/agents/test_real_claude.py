@@ -21,6 +21,7 @@ import psutil
 import pytest
 
 from kern.agents import claude
+from kern.agents.protocol import Launch
 from kern.model import Stage
 from kern.stages import bundle
 from kern.stages.prompt import compose
@@ -48,7 +49,7 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sealed: None) -> No
     """The binary on PATH, a made-up key, no traffic but to the scripted server."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    (folder / claude.COMMAND).symlink_to(Path(BINARY).resolve())
+    (folder / claude.NAME).symlink_to(Path(BINARY).resolve())
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "dummy")
     for name in ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER"):
@@ -127,9 +128,9 @@ def ask(serve: Serve, repo: Path) -> Ask:
         script = {stage.value: [*calls, say("ok")], "helper": [*helper, say("ok")]}
         serve(**script)
         ended = subprocess.run(
-            [claude.COMMAND, *claude.argv(stage, "opus")],
+            [claude.NAME, *claude.argv(Launch(stage, "opus"))],
             cwd=repo,
-            env={**os.environ, **claude.environment(stage)},
+            env={**os.environ, **claude.environment(Launch(stage, "opus"))},
             input=f"kern stage {stage.number} of 3: {stage}\n\nDo it.",
             capture_output=True,
             text=True,
@@ -553,10 +554,11 @@ def test_what_is_told_of_a_task_inlines_no_file_and_a_folders_guidance_is_read(
     contract.write_text(prompt.contract)
     read = use("Read", file_path=str(repo / "src/x.py"))
     server = serve(implement=[read, DONE])
+    launch = Launch(Stage.IMPLEMENT, "opus", contract=str(contract))
     subprocess.run(
-        [claude.COMMAND, *claude.argv(Stage.IMPLEMENT, "opus", str(contract))],
+        [claude.NAME, *claude.argv(launch)],
         cwd=repo,
-        env={**os.environ, **claude.environment(Stage.IMPLEMENT)},
+        env={**os.environ, **claude.environment(launch)},
         input=prompt.text,
         capture_output=True,
         text=True,

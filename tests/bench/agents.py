@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kern.agents import claude
+from kern.agents.protocol import Launch
 from kern.model import Stage
 from tests.bench.measuring import Row, environment, interleaved, ratio, row, sample
 from tests.kit.scripted_server import ScriptedServer, Turn
@@ -169,7 +170,7 @@ class Bench:
         for call in calls:
             if call.stage is Stage.COMMIT:
                 subprocess.run(["git", "add", "--all"], cwd=root, env=self.env, check=True)
-            lean = {} if plain else claude.environment(call.stage)
+            lean = {} if plain else claude.environment(Launch(call.stage, ""))
             subprocess.run(
                 [str(self.binary), *(PLAIN if plain else call.argv)],
                 cwd=root,

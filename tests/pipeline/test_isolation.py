@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from kern import person
+from kern.agents import protocol
 from kern.config import Holding
 from kern.errors import UsageError
 from kern.git.repository import open_at
@@ -116,7 +117,8 @@ def test_hooks_save_edits_where_their_framework_does(
 ) -> None:
     def saves() -> tuple[Path, ...]:
         scope = workspace.scope(repo, "main")
-        return isolation.wanted(open_at(repo), scope, "claude", Person()).repository.saves
+        agent = protocol.find("claude"), "claude"
+        return isolation.wanted(open_at(repo), scope, agent, Person()).repository.saves
 
     assert saves() == (tmp_path / "home" / ".cache" / "pre-commit",)
     monkeypatch.setenv("XDG_CACHE_HOME", "/cache")

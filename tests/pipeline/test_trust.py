@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kern import config
+from kern.agents import protocol
 from kern.errors import UsageError
 from kern.git import repository
 from kern.pipeline import trust
@@ -24,6 +25,7 @@ now = "date"
 [sandbox]
 write = ["~/.cache/uv"]
 """
+AGENT = protocol.find(protocol.DEFAULT)
 SPEC = "- [ ] a\n  > **Gate:** `sh gate.sh`\n- [x] b\n  > **Gate:** `old`\n"
 
 
@@ -41,7 +43,7 @@ def hostile(root: Path, git: Git) -> None:
 
 def lines(root: Path) -> tuple[str, ...]:
     found = repository.open_at(root)
-    return trust.started(found, config.parse(TOML), checklist.parse(SPEC))
+    return trust.started(found, config.parse(TOML), checklist.parse(SPEC), AGENT)
 
 
 def test_all_of_it_is_shown_whole_and_nothing_hides(repo: Path, git: Git) -> None:
@@ -60,7 +62,7 @@ def test_all_of_it_is_shown_whole_and_nothing_hides(repo: Path, git: Git) -> Non
 
 def test_a_plain_repository_starts_nothing_of_its_own(repo: Path) -> None:
     found = repository.open_at(repo)
-    assert trust.started(found, config.Settings(), checklist.parse("- [ ] a\n")) == ()
+    assert trust.started(found, config.Settings(), checklist.parse("- [ ] a\n"), AGENT) == ()
 
 
 def never(new: Sequence[str], first: bool) -> bool:

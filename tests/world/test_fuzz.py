@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from kern import plain
-from kern.agents import claude, protocol
+from kern.agents import claude, protocol, transcript
 from kern.agents.protocol import Ended
 from kern.errors import KernError
 from kern.git import refs, repository, trace
@@ -351,7 +351,7 @@ def test_any_output_of_an_agent_is_a_reply_or_a_fault(tmp_path: Path) -> None:
         else:
             data = damaged(chance.choice(TRANSCRIPTS), chance, TRANSCRIPTS)
         for stage in Stage:
-            reply = claude.read(protocol.objects(io.BytesIO(data)), stage)
+            reply = claude.read(transcript.objects(io.BytesIO(data)), stage)
             ended = Ended(chance.choice((0, 1, -9)), decode(noise(chance)))
             fault = claude.fault(reply, ended)
             assert reply or fault
@@ -366,7 +366,7 @@ def test_any_output_of_an_agent_is_a_reply_or_a_fault(tmp_path: Path) -> None:
                 assert found is not None
                 assert repr(found.raw) == repr(made.raw)  # NaN is not NaN
                 assert found.key == key
-                assert claude.version(reply.version) is not None
+                assert protocol.version(reply.version) is not None
 
     each(500, check)
     assert LONG or read_any > 200
@@ -482,7 +482,7 @@ def test_stage_files_refs_and_marks_of_any_content_are_read_or_passed_over(
         told = "\n".join(lines).splitlines()
         trace.misused(told, ["pre-commit"])
         trace.read(told)
-        claude.version(decode(damaged(b"2.1.3 (Claude Code)", chance)))
+        protocol.version(decode(damaged(b"2.1.3 (Claude Code)", chance)))
         scope.lock.mkdir(exist_ok=True)
         (scope.lock / "pid").write_bytes(damaged(b"4711\nhost\n", chance))
         if holder := lock.holder(scope):
@@ -502,8 +502,8 @@ MANY = "- [~] mine\n" + "".join(f"- [ ] task {n}\n  > **Attempt 1:** {n}\n" for 
 @pytest.mark.parametrize(
     "act",
     [
-        lambda: claude.version("1." + "0" * MB),
-        lambda: claude.version("1" * MB),
+        lambda: protocol.version("1." + "0" * MB),
+        lambda: protocol.version("1" * MB),
         lambda: reconcile.in_conflict("<<<<<<< a\n" * (MB // 10)),
         lambda: parse(DEEP + " " * 900 + "```\n" + "x\n" * 250_000),
         lambda: reconcile.spec(MANY, MANY.replace("[ ]", "[x]"), trusted=False),
@@ -512,7 +512,7 @@ MANY = "- [~] mine\n" + "".join(f"- [ ] task {n}\n  > **Attempt 1:** {n}\n" for 
         lambda: forms.template(
             Stage.RESEARCH, "---\nmodel: x\n" + "--- x\n" * (MB // 6) + "---\n", "x"
         ),
-        lambda: list(protocol.objects(io.BytesIO(b'{"type"     ' * (MB // 12)))),
+        lambda: list(transcript.objects(io.BytesIO(b'{"type"     ' * (MB // 12)))),
         lambda: edit.learnings("## x\r" * (MB // 5)),
         partial(plain.block, "\x1b[" + "0;" * (MB // 2)),
         partial(plain.block, "\x1b]" * (MB // 2)),

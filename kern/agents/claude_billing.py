@@ -3,17 +3,12 @@
 Names and places are read and said, never a secret.
 """
 
-import os
+import json
 import re
-import stat
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
-from kern.agents import claude
-from kern.agents.protocol import SUBSCRIPTION
+from kern.agents.protocol import SUBSCRIPTION, Payer
 
-_MOST = 1 << 20  # bytes of a file that are looked at
 _LOGGED_IN = ('"claudeAiOauth"', '"oauthAccount"')  # what `claude` stores at a login
 _KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY")
 _CLOUDS = {
@@ -22,19 +17,23 @@ _CLOUDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Payer:
-    who: str  # empty where that cannot be known
-    warning: str = ""
+def payer(env: Mapping[str, str], root: str, home: str, text: Callable[[str], str]) -> Payer:
+    folder = env.get("CLAUDE_CONFIG_DIR") or f"{home}/.claude"
+    accounts = f"{folder}/.credentials.json", f"{folder}/.claude.json", f"{home}/.claude.json"
+    subscribed = any(word in text(place) for place in accounts for word in _LOGGED_IN)
+    return decide(env, subscribed=subscribed, dotenv=text(f"{root}/.env"))
 
 
-def payer(root: Path, command: str) -> Payer:
-    if os.path.basename(command) != claude.COMMAND:
-        return Payer("")
-    home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
-    accounts = (home / ".credentials.json", home / ".claude.json", Path.home() / ".claude.json")
-    subscribed = any(word in _begin(place) for place in accounts for word in _LOGGED_IN)
-    return decide(os.environ, subscribed=subscribed, dotenv=_begin(root / ".env"))
+def login(code: int, said: str) -> str | None:
+    """By what `claude auth status --json` prints. It does not check the key."""
+    try:
+        found = json.loads(said)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("loggedIn"), bool):
+        return None
+    how = str(found.get("apiKeySource") or found.get("authMethod") or "claude's own word")
+    return how if found["loggedIn"] and code == 0 else ""
 
 
 def decide(env: Mapping[str, str], *, subscribed: bool, dotenv: str) -> Payer:
@@ -69,13 +68,3 @@ def _by_key(name: str, subscribed: bool, dotenv: str) -> str:
 
 def _names(dotenv: str, name: str) -> bool:
     return re.search(rf"^\s*(?:export\s+)?{name}\s*=\s*\S", dotenv, re.M) is not None
-
-
-def _begin(place: Path) -> str:
-    try:
-        if not stat.S_ISREG(place.stat().st_mode):
-            return ""
-        with place.open("rb") as file:
-            return file.read(_MOST).decode("utf-8", "replace")
-    except OSError:
-        return ""

@@ -1,0 +1,102 @@
+"""The JSON objects in what an agent printed: one a line, an array of them a line, or one value over
+many lines.
+"""
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+Object = dict[str, Any]
+
+LINE_LIMIT = 1 << 20  # bytes; a longer line is read only where it is the result
+WHOLE_LIMIT = 1 << 24  # bytes; nothing longer is read at once
+STRING_LIMIT = 1 << 19  # characters; a longer string in the result is cut in its middle
+DEPTH_LIMIT = 200  # a deeper result is left out: not every Python could write it down again
+_RESULT = re.compile(rb'"type"\s*:\s*"result"')
+_ENDS = 1 << 12  # bytes at both ends of a long line, where a result says that it is one
+_PIECE = 1 << 20  # bytes read at a time of an array
+_BETWEEN = re.compile(r"[\s,]*")
+
+
+def objects(file: BinaryIO) -> Iterator[Object]:
+    """In order, one by one, from the file's beginning; what is torn or too large is left out."""
+    file.seek(0)
+    array = file.read(_ENDS).lstrip().startswith(b"[")
+    for read in (_members, _by_line) if array else (_by_line, _whole):
+        file.seek(0)
+        found = None
+        for found in read(file):
+            yield found
+        if found is not None:
+            return
+
+
+def _members(file: BinaryIO) -> Iterator[Object]:
+    """Those of an array, one by one: a long stage prints more than is to be in memory at once."""
+    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+    scan = json.JSONDecoder().raw_decode
+    text = ""
+    at = -1  # before the opening bracket
+    while len(text) <= WHOLE_LIMIT and (piece := file.read(max(_PIECE, len(text)))):
+        text += decode(piece)
+        at = text.find("[") + 1 if at < 0 else 0
+        try:
+            while gap := _BETWEEN.match(text, at):
+                value, at = scan(text, gap.end())
+                if isinstance(value, dict):
+                    yield _readable(value)
+        except RecursionError:
+            return
+        except ValueError:  # a member that is not whole yet, or the end
+            text = text[at:]
+
+
+def _whole(file: BinaryIO) -> Iterator[Object]:
+    data = file.read(WHOLE_LIMIT + 1)
+    if len(data) <= WHOLE_LIMIT:
+        yield from _values(data)
+
+
+def _by_line(file: BinaryIO) -> Iterator[Object]:
+    while line := file.readline(WHOLE_LIMIT):
+        torn = len(line) == WHOLE_LIMIT and not line.endswith(b"\n")
+        if not torn and (len(line) <= LINE_LIMIT or _is_result(line)):
+            yield from _values(line)
+        while torn:  # the rest of the line
+            torn = file.readline(LINE_LIMIT)[-1:] not in (b"\n", b"")
+
+
+def _is_result(line: bytes) -> bool:
+    return any(_RESULT.search(end) for end in (line[:_ENDS], line[-_ENDS:]))
+
+
+def _values(data: bytes) -> list[Object]:
+    """The object, or those in the array, that the data is."""
+    try:
+        found = json.loads(data)
+        members = found if isinstance(found, list) else [found]
+        return [_readable(one) for one in members if isinstance(one, dict)]
+    except (ValueError, RecursionError):
+        return []
+
+
+def _readable(value: Object) -> Object:
+    return _shortened(value) if value.get("type") == "result" else value
+
+
+def _shortened(value: Any, depth: int = 0) -> Any:
+    """Over-long strings lose their middle; the end, where the code is, stays."""
+    if depth > DEPTH_LIMIT:
+        raise ValueError("nested too deep")
+    match value:
+        case str() if len(value) > STRING_LIMIT:
+            keep = STRING_LIMIT // 2
+            note = f"\n[{len(value) - 2 * keep} characters left out here]\n"
+            return value[:keep] + note + value[-keep:]
+        case dict():
+            return {name: _shortened(one, depth + 1) for name, one in value.items()}
+        case list():
+            return [_shortened(one, depth + 1) for one in value]
+    return value
