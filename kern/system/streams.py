@@ -52,6 +52,9 @@ def _patient(stream: TextIO | None, errors: str, encoding: str = "") -> TextIO:
     stream = stream or open(os.devnull, "w")  # noqa: SIM115
     if isinstance(stream, Patient) or not isinstance(stream, io.TextIOWrapper):
         return stream
+    if isinstance(stream.buffer, io.BytesIO):  # of a caller in this process, who reads it himself
+        stream.reconfigure(errors=errors)
+        return stream
     named = encoding or stream.encoding
     line, through = stream.line_buffering, stream.write_through
     stream.flush()
