@@ -23,11 +23,13 @@ from kern.agents.claude_settings import started as started
 from kern.agents.claude_stream import act as act
 from kern.agents.claude_stream import blocks, content, denied, number, sent_back, tokens, whole
 from kern.agents.protocol import Launch, Reply
+from kern.agents.transcript import objects as objects
 from kern.model import Aide, Role, Stage
 
 NAME = "claude"
 VARIABLE = "KERN_CLAUDE"
 STATUS: tuple[str, ...] = ("auth", "status", "--json")
+TAKES_CONTRACT = True
 
 _COMMON = ("--verbose", "--no-session-persistence")
 # A repository's hooks, MCP servers and key helpers must not run where limits are promised.
@@ -97,6 +99,14 @@ _SANDBOXED = (
 _COMPLAINT = 4000  # characters
 _READERS = (Stage.RESEARCH, Aide.JUDGE, Aide.PLANNER)
 _SMALL = (Stage.COMMIT, Aide.JUDGE)  # an overloaded model may be another one there
+
+
+def unheld(role: Role) -> str:
+    return ""
+
+
+def files(launch: Launch) -> Mapping[str, str]:
+    return {}
 
 
 def tools(role: Role) -> tuple[str, ...]:

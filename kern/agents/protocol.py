@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 from kern.model import Act, Needs, Output, Role
 
@@ -69,7 +69,8 @@ class Launch:
     model: str
     effort: str = ""  # empty: what the agent takes by itself
     output: Output = Output.STREAM
-    contract: str = ""  # a file for the system prompt
+    contract: str = ""  # a file for the system prompt, for an agent that takes one
+    folder: str = ""  # where its `files` lie
     budget: float = 0  # US dollars, 0 for none
     patience: float = 0  # seconds that a command of its shell may take, 0 for its own choice
     bare: bool = False  # without the project's settings
@@ -89,7 +90,16 @@ class Agent(Protocol):
     LOGIN: str  # what a person does who is not logged in
     OLDEST: tuple[int, ...]  # version that works
     FILES: tuple[str, ...]  # of a project: those that make it start programs
-    STATUS: tuple[str, ...]  # its arguments that print whether it is logged in, as JSON
+    STATUS: tuple[str, ...]  # its arguments that print whether it is logged in; empty: none do
+    TAKES_CONTRACT: bool  # a file for the system prompt; else the prompt begins with its text
+
+    def unheld(self, role: Role) -> str:
+        """Why the agent cannot be held to what the role may do; empty where it can. Where that is
+        the commit, it is held to reading, answers the message, and kern commits.
+        """
+
+    def files(self, launch: Launch) -> Mapping[str, str]:
+        """What has to lie in `Launch.folder` before it starts, by name."""
 
     def argv(self, launch: Launch) -> list[str]: ...
 
@@ -97,6 +107,9 @@ class Agent(Protocol):
 
     def tools(self, role: Role) -> tuple[str, ...]:
         """As a person reads them."""
+
+    def objects(self, file: BinaryIO) -> Iterable[Mapping[str, Any]]:
+        """What it printed, one by one; see `transcript.objects`."""
 
     def read(self, seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
         """The transcript's objects as one value; None where there is no result among them."""

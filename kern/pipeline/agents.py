@@ -81,7 +81,7 @@ def payer(agent: Agent, command: str, root: Path) -> Payer:
 def login(agent: Agent, program: str) -> Check:
     """By what the agent says of itself."""
     how = None
-    if _own(agent, program):
+    if _own(agent, program) and agent.STATUS:
         # Not in the project: its settings name programs that the agent would ask.
         how = agent.login(*process.capture([program, *agent.STATUS], 30, cwd="/"))
     if how == "":

@@ -17,7 +17,7 @@ from tenacity import (
 )
 
 from kern import plain
-from kern.agents import protocol, transcript
+from kern.agents import protocol
 from kern.agents.protocol import Agent, Ended, Fault, Grade, Launch, Reply
 from kern.config import Gate, Settings, Spent
 from kern.errors import BudgetReached, KernError, LimitReached, TransientFault
@@ -212,18 +212,21 @@ class Caller:
         idle = self.settings.idle(output)
         checking = sum(gate.timeout or _FOR_EVER for gate in asked.gates)  # seconds
         kind = _KINDS.get(stage, Kind.READER)
-        launch = Launch(
-            stage,
-            prompt.model,
-            effort=prompt.effort,
-            output=output,
-            contract=self._contract(prompt),
-            budget=self._left(asked.task),
-            patience=self._patience(stage),
-            bare=self.settings.bare,
-            confinement=self.own_sandbox(kind, asked.write),
-            mark=secrets.token_hex(8),
-            gates=[(gate.label, gate.command, gate.timeout) for gate in asked.gates],
+        launch = self._laid(
+            Launch(
+                stage,
+                prompt.model,
+                effort=prompt.effort,
+                output=output,
+                contract=self._contract(prompt),
+                budget=self._left(asked.task),
+                patience=self._patience(stage),
+                bare=self.settings.bare,
+                confinement=self.own_sandbox(kind, asked.write),
+                mark=secrets.token_hex(8),
+                folder=str(self.contract.parent),
+                gates=[(gate.label, gate.command, gate.timeout) for gate in asked.gates],
+            )
         )
         argv = (self.command, *self.agent.argv(launch))
         held = self.hold(kind, argv, self._environment(asked, launch), write=asked.write)
@@ -233,7 +236,7 @@ class Caller:
             env=held.env,
             status=held.status,
             ending=held.ending,
-            stdin=prompt.text,
+            stdin=self._text(prompt),
             stdout=place,
             mark=self.mark,
             tick=Watch(self.agent, stage, place, self.sink, self.tick),
@@ -245,15 +248,21 @@ class Caller:
         """The file that holds it, empty where there is none. The folder of the stage files is
         hidden from agents. It stays: until the answer is saved, nothing else is to happen.
         """
-        if not prompt.contract:
+        if not prompt.contract or not self.agent.TAKES_CONTRACT:
             return ""
-        place = self.contract
-        with workspace.reported(place):
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.unlink(missing_ok=True)  # a hook can have put a link there
-            with place.open("xb") as file:
-                file.write(plain.encode(prompt.contract))
-        return str(place)
+        _lay(self.contract, prompt.contract)
+        return str(self.contract)
+
+    def _text(self, prompt: Prompt) -> str:
+        if self.agent.TAKES_CONTRACT or not prompt.contract:
+            return prompt.text
+        return f"{prompt.contract.rstrip()}\n\n{prompt.text}"
+
+    def _laid(self, launch: Launch) -> Launch:
+        """With the files that the agent wants beside it."""
+        for name, text in self.agent.files(launch).items():
+            _lay(self.contract.with_name(name), text)
+        return launch
 
     def _environment(self, asked: _Asked, launch: Launch) -> dict[str, str]:
         given = process.surroundings()
@@ -271,7 +280,7 @@ class Caller:
 
     def _reply(self, place: Path, stage: Role) -> Reply | None:
         with place.open("rb") as file:
-            return self.agent.read(transcript.objects(file), stage)
+            return self.agent.read(self.agent.objects(file), stage)
 
     def _new_enough(self, version: str) -> None:
         if () < protocol.version(version) < self.agent.OLDEST:
@@ -308,6 +317,14 @@ class Caller:
     def _afford(self, task: str) -> None:
         if why := self.settings.budget.reached(self._spent(task)):
             raise BudgetReached(why, hint=_RAISE)
+
+
+def _lay(place: Path, text: str) -> None:
+    with workspace.reported(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.unlink(missing_ok=True)  # a hook can have put a link there
+        with place.open("xb") as file:
+            file.write(plain.encode(text))
 
 
 def _timed_out(stage: Role, ended: Ended) -> Fault | None:
