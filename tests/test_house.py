@@ -50,7 +50,7 @@ PURE = (
     *WORDS,
     *("checks.result", "git.mentions", "git.trace", "agents.claude_settings"),
     *(f"spec.{name}" for name in ("checklist", "edit", "dependencies")),
-    *(f"spec.{name}" for name in ("questions", "commands", "reconcile", "required")),
+    *(f"spec.{name}" for name in ("questions", "commands", "reconcile", "required", "wanted")),
     *(f"agents.claude{part}" for part in ("", "_billing", "_faults", "_stream")),
     *(f"journal.{name}" for name in ("record", "totals", "task", "timeline")),
     *(f"stages.{name}" for name in ("prompt", "answer", "verdict", "proposal", "judge")),

@@ -73,6 +73,9 @@ def run(
     no_wait: NoWait = False,
     max_cost: MaxCost = "0",
     max_minutes: MaxMinutes = "0",
+    task: Annotated[
+        str | None, typer.Option(metavar="TASK", help="Only this: its number, or part of its text.")
+    ] = None,
     until_done: Annotated[
         bool, typer.Option("--until-done", help="Then review, add what is missing, go on.")
     ] = False,
@@ -90,7 +93,7 @@ def run(
 ) -> None:
     raise typer.Exit(
         launch.run(
-            iterations or (launch.UNBOUNDED if until_done else launch.ITERATIONS),
+            iterations,
             delay,
             until_done=until_done,
             repair=repair,
@@ -104,6 +107,7 @@ def run(
             trust=trusted,
             bare=bare,
             models=models.of_options(model or (), effort),
+            task=task,
         )
     )
 

@@ -3,10 +3,12 @@ what it takes to parse options.
 """
 
 import os
+from functools import partial
 from pathlib import Path
 
 from kern import plain
 from kern.errors import Exit, UsageError
+from kern.model import OnRed
 from kern.models import NO_CHOICES, Choices
 
 ITERATIONS, DELAY = "5", "10"
@@ -15,7 +17,7 @@ _MOST = 1e9
 
 
 def run(
-    iterations: str = ITERATIONS,
+    iterations: str = "",
     delay: str = DELAY,
     *,
     dry: bool = False,
@@ -32,24 +34,20 @@ def run(
     trust: bool = False,
     bare: bool = False,
     models: Choices = NO_CHOICES,
+    task: str | None = None,
 ) -> int:
     """The exit code of the run, or of the dry run."""
-    if repair and allow_red:
-        raise UsageError(
-            "--repair and --allow-red exclude each other",
-            hint="kern --repair, if the next task is there to turn the red gates green",
-        )
+    on_red = _on_red(repair=repair, allow_red=allow_red)
+    if task is not None:
+        iterations = _alone(task, iterations, until_done=until_done)
+    iterations = iterations or (UNBOUNDED if until_done else ITERATIONS)
     count, pause, cost, minutes = _numbers(iterations, delay, max_cost, max_minutes, improve)
-    from kern.model import OnRed
-
-    on_red = OnRed.REPAIR if repair else OnRed.ALLOW if allow_red else OnRed.STOP
+    wanted = task or ""
     if dry:
-        from kern.views import dryrun
+        from kern.views.dryrun import describe
 
-        shown = dryrun.describe(
-            Path.cwd(), count, agent(), prompts=verbose, on_red=on_red, models=models
-        )
-        print(shown)
+        ask = partial(describe, Path.cwd(), count, agent(), prompts=verbose)
+        print(ask(on_red=on_red, models=models, wanted=wanted))
         if until_done:
             print("then a review says what is missing: with --until-done it goes on with that")
         return Exit.OK
@@ -59,7 +57,8 @@ def run(
     from kern.views.console import Console
 
     console = Console(verbose=verbose)
-    asked = until_done, improve, goal, on_red, models, leave(sandbox, trust=trust, bare=bare)
+    allowed = leave(sandbox, trust=trust, bare=bare)
+    asked = until_done, improve, goal, on_red, wanted, models, allowed
     options = Options(
         *(count, pause, agent(), wait, cost, minutes, *asked),
         watched=console.watched,
@@ -98,6 +97,28 @@ def improve(
         trust=trust,
         models=models,
     )
+
+
+def _on_red(*, repair: bool, allow_red: bool) -> OnRed:
+    if repair and allow_red:
+        raise UsageError(
+            "--repair and --allow-red exclude each other",
+            hint="kern --repair, if the next task is there to turn the red gates green",
+        )
+    return OnRed.REPAIR if repair else OnRed.ALLOW if allow_red else OnRed.STOP
+
+
+def _alone(task: str, iterations: str, *, until_done: bool) -> str:
+    """The iterations of a run for one task."""
+    if not task.strip():
+        raise UsageError("--task names no task", hint="kern status shows them; say: kern --task 7")
+    if until_done or iterations not in ("", "1"):
+        what = "not a goal: leave out --until-done" if until_done else f"not {iterations}"
+        raise UsageError(
+            f"--task carries out exactly one task, {what}",
+            hint=f'kern --task "{plain.line(task, 160)}"',
+        )
+    return "1"
 
 
 def agent() -> str:

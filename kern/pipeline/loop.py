@@ -14,7 +14,7 @@ from kern.errors import Asked, KernError, LimitReached
 from kern.events import LimitReset, Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
 from kern.git import ignore, objects
 from kern.model import SPEC, Key, Outcome
-from kern.pipeline import baseline, select, session, steps, summary
+from kern.pipeline import baseline, facts, select, session, steps, summary
 from kern.pipeline.options import Options
 from kern.pipeline.review import Reviews
 from kern.pipeline.session import Session
@@ -42,6 +42,10 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
     empty = options.until_done or options.improve
     with session.begin(folder, options, sink, empty=empty) as begun:
         loop = Loop(begun, options)
+        if options.task:
+            at = facts.look(begun.site)
+            parsed = at.meant(*begun.site.papers.spec())
+            loop.wanted = select.wanted(at, parsed, options.task)
         begun.site.sink(summary.begun(begun, options))
         return loop.run()
 
@@ -58,6 +62,7 @@ class Loop:
         self.branch = self.site.repo.head().branch
         self.due = Do.SELECT
         self.taken: Key | None = None
+        self.wanted: Key | None = None  # no other task is to be taken
         self.settled: list[Settled] = []
         self.passed_over: set[Key] = set()
         self.loose = 0  # objects that git could not pack
@@ -212,7 +217,13 @@ class Loop:
     def _take(self) -> Key | None:
         """The next task: of SPEC.md, or with `kern improve` one that the planner proposes."""
         if not self.options.improve:
-            return select.take_next(self.site, self.passed_over)
+            key = select.take_next(self.site, self.passed_over, self.wanted)
+            if key is None and self.wanted:
+                raise KernError(
+                    f"the task is no longer in {SPEC}: {self.wanted.text}",
+                    hint="kern status shows those that are",
+                )
+            return key
         key = self._told(lambda: self.reviews.improvement(self.options.goal))
         return select.take_next(self.site, self.passed_over, key) if key else None
 

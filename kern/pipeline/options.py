@@ -32,6 +32,7 @@ class Options:
     improve: bool = False  # each iteration takes an improvement that the planner proposes
     goal: str = ""  # of the improvements
     on_red: OnRed = OnRed.STOP
+    task: str = ""  # the only one that is to be taken, as a person names it
     models: Choices = field(default_factory=dict)  # with their efforts
     leave: Leave = field(default_factory=Leave)
     sleep: Callable[[float], None] = time.sleep

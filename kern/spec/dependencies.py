@@ -95,6 +95,18 @@ def select(spec: Spec, passed_over: Collection[Key] = ()) -> Task | None:
     return best[1] if best else None
 
 
+def first_before(spec: Spec, index: int) -> int | None:
+    """The first open task, by index, that this one, or one above it, names in an `After` note."""
+    at: int | None = index
+    while at is not None:
+        for note in spec.tasks[at].of(Kind.AFTER):
+            for other, task in enumerate(spec.tasks):
+                if task.marker is not Marker.DONE and name(task.text) == name(note.text):
+                    return other
+        at = spec.tasks[at].parent
+    return None
+
+
 def ahead(spec: Spec) -> int:
     """How many tasks runs can take up: a parent is done with its subtasks, a blocked one and one
     with an open question wait.

@@ -10,7 +10,7 @@ from kern.git.repository import Repo
 from kern.journal import store
 from kern.model import Marker, OnRed, Stage, Tier
 from kern.models import NO_CHOICES, Choice, Choices
-from kern.pipeline import preflight
+from kern.pipeline import preflight, select
 from kern.pipeline.facts import Situation
 from kern.pipeline.table import ATTEMPTS, Do, resume
 from kern.spec import checklist, dependencies, edit, required
@@ -32,13 +32,15 @@ def describe(
     prompts: bool,
     on_red: OnRed = OnRed.STOP,
     models: Choices = NO_CHOICES,
+    wanted: str = "",
 ) -> str:
     repo, papers, parsed, settings = preflight.prepare(folder, reading=True)
     agent = protocol.find(protocol.DEFAULT)
     templates = bundle.templates(repo.root, replace(settings, picked=models))
     seen = project.of(repo, papers)
     scope, at, parsed = seen.scope, seen.at, seen.parsed
-    task = dependencies.select(parsed)
+    key = select.wanted(at, parsed, wanted) if wanted else None
+    task = parsed.find(key) if key else dependencies.select(parsed)
     lines = [f"{repo.root}, branch {repo.head().name}", f"run files: {scope.folder}", ""]
     if refusal := next((one.fault for one in preflight.of_repository(repo) if one.fault), None):
         lines.append(f"a run would refuse to start: {refusal}")
