@@ -1,6 +1,7 @@
 """Real repositories sealed from the developer's machine, and kern as its users run it."""
 
 import contextlib
+import gc
 import io
 import json
 import os
@@ -35,16 +36,31 @@ def heed_signals() -> None:
         signal.signal(signal.SIGHUP, lambda *_: None)
 
 
+def keep_bytecode() -> None:
+    """Where the environment forbids it, each worker would compile the tests anew: some 4 s."""
+    if sys.dont_write_bytecode:
+        sys.dont_write_bytecode = False
+        sys.pycache_prefix = str(HERE.parent / ".pytest_cache" / "bytecode")
+
+
 heed_signals()
+keep_bytecode()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """An agent at work, or kern beside the test, is slow; a few of these are for every day."""
+    """An agent at work, kern beside the test and the table's every combination are slow; a few
+    of these are for every day.
+    """
     for item in items:
         asked = set(getattr(item, "fixturenames", ()))
-        if asked & {"fake", "background"} and item.name not in EVERY_DAY:
+        if asked & {"fake", "background", "decided"} and item.name not in EVERY_DAY:
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests are no garbage: each look for some would go through them all."""
+    gc.freeze()
 
 
 def pytest_xdist_auto_num_workers() -> int:

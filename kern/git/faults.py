@@ -68,8 +68,10 @@ def _holder(path: str) -> str:
     """The process that has the file open, where the system tells (Linux)."""
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if any(os.readlink(link) == path for link in (process / "fd").iterdir()):
-                return f"{(process / 'comm').read_text().strip()} (process {process.name})"
+            for link in (process / "fd").iterdir():
+                with contextlib.suppress(OSError):  # each alone: a file may be closed meanwhile
+                    if os.readlink(link) == path:
+                        return f"{(process / 'comm').read_text().strip()} (process {process.name})"
     return ""
 
 

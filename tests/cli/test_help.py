@@ -65,6 +65,7 @@ METAVARS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", pages.COMMANDS)
 def test_each_command_is_told_in_the_same_words_with_an_example(name: str, kern: Kern) -> None:
     said = kern(name, "--help").out
@@ -90,6 +91,7 @@ def test_what_other_tools_call_it_leads_to_a_command_that_is_there() -> None:
     assert pages.instead("xyz") == pages.instead("five") == pages.instead("zstatus") == ""
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_the_page_laid_out_and_no_wider_than_is_read_well() -> None:
     leader, follower = pty.openpty()
     process = subprocess.Popen(

@@ -4,6 +4,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from kern.stages import bundle
 from tests.conftest import PATIENCE_S, Fake, Git, Kern, wait_for
 
@@ -19,6 +21,7 @@ def spec(repo: Path) -> str:
     return (repo / "SPEC.md").read_bytes().decode("utf-8", "surrogateescape")
 
 
+@pytest.mark.slow
 def test_each_command_says_in_one_line_what_it_did_from_any_folder(repo: Path, kern: Kern) -> None:
     write(repo, LIST)
     below = repo / "deep" / "down"

@@ -18,6 +18,7 @@ def passes(task: Task, folder: Path, change: Change) -> bool:
     return repository.passes(task, folder, "HEAD")
 
 
+@pytest.mark.slow
 def test_an_exercise_of_aiders_benchmark(tmp_path: Path) -> None:
     folder = tmp_path / "copy" / "python" / "exercises" / "practice" / "two-fer"
     names = {"solution": ["two_fer.py"], "test": ["two_fer_test.py"], "example": [".meta/ex.py"]}
@@ -42,6 +43,7 @@ def test_an_exercise_of_aiders_benchmark(tmp_path: Path) -> None:
     assert passes(task, tmp_path / "after", task.solution)
 
 
+@pytest.mark.slow
 def test_what_is_impossible_is_right_when_it_is_left(tmp_path: Path) -> None:
     stub = 'def double(n):\n    """Twice n."""\n'
     check = "def check(candidate):\n    assert candidate(2) == {}\n"

@@ -66,6 +66,7 @@ def test_a_long_transcript_is_read_piece_by_piece() -> None:
     assert unnamed(paths, pieces) == ["d7/7.txt"]
 
 
+@pytest.mark.slow
 def test_patterns_without_end_take_no_time() -> None:
     paths = [f"d{n}/{n}.txt" for n in range(5000)]
     many = act("Bash", command=" ".join(f"x{n}*.py" for n in range(20_000)))

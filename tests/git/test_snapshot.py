@@ -622,6 +622,7 @@ def cleaned(taken: Snapshots, change: Mapping[str, Change], name: str) -> bytes:
     return taken.repo.git("cat-file", "blob", entry.blob)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", LINES)
 @pytest.mark.parametrize("odd", [False, True], ids=["converted", "committed-as-is"])
 def test_filters_touch_the_commit_and_never_the_disk(
@@ -667,6 +668,7 @@ def test_the_tree_to_commit_is_what_git_would_have_added(repo: Path, git: Git, c
     assert merged == git("write-tree")
 
 
+@pytest.mark.slow
 def test_many_files_are_cleaned_by_few_processes_as_git_would_whatever_their_names(
     repo: Path, git: Git, trace: Path
 ) -> None:
@@ -701,6 +703,7 @@ def test_many_files_are_cleaned_by_few_processes_as_git_would_whatever_their_nam
     assert {path: old for path, (old, _) in clean.items()} == {path: head[path] for path in change}
 
 
+@pytest.mark.slow
 def test_many_rule_files_are_read_by_one_process(repo: Path, git: Git, trace: Path) -> None:
     for n in range(30):
         (repo / f"p{n}").mkdir()
@@ -755,6 +758,7 @@ def test_a_task_in_a_filtered_repository_ends_in_a_clean_status(
 FORGED = ("config", "info/attributes", "info/exclude", "HEAD", "index", "commondir")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORGED)
 def test_an_agent_cannot_say_what_kern_sees_of_the_disk(repo: Path, git: Git, name: str) -> None:
     """Nor by the times that git knows of files: an index tells them, with any content."""
@@ -780,6 +784,7 @@ def a_second_later(place: Path) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", ["committed", "staged", "on-the-disk"])
 @pytest.mark.parametrize("case", LINES)
 def test_what_earlier_attributes_converted_comes_back_as_it_lay_there(
@@ -807,6 +812,7 @@ def test_what_earlier_attributes_converted_comes_back_as_it_lay_there(
     assert disk(repo) == before
 
 
+@pytest.mark.slow
 def test_a_new_file_that_attributes_of_head_alone_convert_is_stored_as_it_lies_there(
     repo: Path, git: Git
 ) -> None:
@@ -897,6 +903,7 @@ def test_the_git_directory_may_lie_on_another_disk(repo: Path, git: Git, other_d
 # ---------------------------------------------------------------- cost and time stamps
 
 
+@pytest.mark.slow
 def test_a_change_within_one_tick_of_the_clock_is_seen(repo: Path) -> None:
     """Written again right after it was read, often with the time stamp that it had."""
     file = repo / "a.txt"
@@ -941,6 +948,7 @@ def many(root: Path, numbers: Iterable[int], text: str = "") -> None:
         (root / f"d{number % 40}" / f"{number}.txt").write_text(text or f"{number}\n")
 
 
+@pytest.mark.slow
 def test_a_second_snapshot_of_a_large_tree_is_cheap(repo: Path, git: Git, trace: Path) -> None:
     (repo / ".gitignore").write_text("*.log\n")
     many(repo, range(2000))
@@ -983,6 +991,7 @@ def test_a_snapshot_reads_only_what_changed(repo: Path, git: Git) -> None:
         assert asked.pop() == ["./d3/3.txt"]
 
 
+@pytest.mark.slow
 def test_links_do_not_cost_a_process_each(repo: Path, trace: Path) -> None:
     for number in range(60):
         (repo / f"link{number}").symlink_to(f"target{number}")
@@ -993,6 +1002,7 @@ def test_links_do_not_cost_a_process_each(repo: Path, trace: Path) -> None:
     assert tree(repo, found)[b"link7"] == ("120000", b"target7")
 
 
+@pytest.mark.slow
 def test_putting_many_files_back_does_not_cost_a_process_each(
     repo: Path, git: Git, trace: Path
 ) -> None:
@@ -1008,6 +1018,7 @@ def test_putting_many_files_back_does_not_cost_a_process_each(
     assert git("status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", ["at-first", "looked-at-again"])
 def test_a_change_within_one_second_with_the_time_put_back_is_seen(
     repo: Path, git: Git, known: str

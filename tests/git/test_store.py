@@ -61,6 +61,7 @@ def test_an_answer_that_was_not_read_to_its_end_is_nobody_elses(opened: reposito
     assert opened.content("HEAD", "README.md") == b"hello\n"
 
 
+@pytest.mark.slow
 def test_one_that_was_killed_or_stands_still_is_replaced(opened: repository.Repo) -> None:
     for signum in (signal.SIGKILL, signal.SIGTERM):
         assert opened.content("HEAD", "README.md") == b"hello\n"

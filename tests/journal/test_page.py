@@ -224,6 +224,7 @@ def test_a_time_that_is_none_leaves_each_bar_in_its_box(seconds: Any, when: str)
     assert len(drawn.ticks()) <= 8
 
 
+@pytest.mark.slow
 def test_a_page_of_a_thousand_tasks_is_made_at_once() -> None:
     found = []
     for number in range(8):

@@ -163,6 +163,7 @@ def test_any_document_has_an_answer() -> None:
         assert {fault.line for fault in dependencies.faults(parsed)} <= lines, seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

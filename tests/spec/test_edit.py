@@ -376,6 +376,7 @@ def test_of_a_tick_only_what_still_stands_is_undone() -> None:
 # -------------------------------------------------------------------- size
 
 
+@pytest.mark.slow
 def test_edits_of_ten_thousand_tasks_are_no_problem() -> None:
     text = "".join(f"- [ ] task {i}\r\n  > **Research:** r\r\n" for i in range(10_000))
     parsed, task = under(text, 9_999)

@@ -236,6 +236,7 @@ def test_a_persons_git_configuration_changes_nothing_of_it(repo: Path, git: Git)
     assert seen(repo, git) == plain
 
 
+@pytest.mark.slow
 def test_a_huge_file_is_named_and_one_patch_at_a_time_is_in_memory(repo: Path, git: Git) -> None:
     (repo / "huge.txt").write_text("0123456789\n" * 400_000)
     for number in range(8):

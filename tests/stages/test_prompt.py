@@ -374,6 +374,7 @@ def test_one_item_that_is_too_long_is_cut_and_says_so() -> None:
         assert_within(stage, prompt)
 
 
+@pytest.mark.slow
 def test_ten_megabytes_of_learnings_are_no_problem() -> None:
     entry = "## 2025-01-01 - topic {n}\n\n" + "Use `make db` first. ~~~ {TASK}\n\n" * 300
     text = "# Learnings\n\n" + "\n".join(entry.replace("{n}", str(n)) for n in range(1000))

@@ -297,6 +297,7 @@ def test_a_pause_shows_a_sign_of_life_every_ten_minutes_on_a_pipe(
 # ---------------------------------------------------------------- whom it reaches
 
 
+@pytest.mark.slow
 def test_where_no_run_is_on_it_says_so(repo: Path, kern: Kern) -> None:
     for argv in (["stop"], ["stop", "--now"], ["pause"], ["resume"]):
         ran = kern(*argv)

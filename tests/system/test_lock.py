@@ -149,6 +149,7 @@ def test_a_pid_that_another_process_has_by_now_does_not_block(
         assert lock.holder(where) == (os.getpid(), socket.gethostname())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -112,6 +112,7 @@ def test_the_parts_of_one_message_count_their_tokens_once() -> None:
     assert seen(act("Read d", tokens=150), start=now).tokens == 20_150
 
 
+@pytest.mark.slow
 def test_what_is_kept_of_a_stage_stays_small_however_long_it_goes() -> None:
     now = seen(*BEGIN, *(act(f"Read {n}", message=f"m{n}") for n in range(5000)))
     assert (now.count, now.tokens) == (5000, 500_000)

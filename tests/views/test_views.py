@@ -503,6 +503,7 @@ def test_markdown_for_a_pull_request_shows_an_agents_words_as_words(words: str, 
     assert words in totals.text(found, str)
 
 
+@pytest.mark.slow
 def test_no_value_of_a_journal_reaches_the_terminal_raw(repo: Path, kern: Kern) -> None:
     rows = walked("a greeting", 1.0)
     rows[1] |= {"stage": "\x1b[31mstage", "model": "\x1b]0;x\x07"}

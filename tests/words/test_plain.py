@@ -82,6 +82,7 @@ def test_a_line_is_all_lines_joined_by_blanks() -> None:
     assert plain.line(" \n\t ") == ""
 
 
+@pytest.mark.slow
 def test_much_text_is_no_problem() -> None:
     began = time.process_time()
     for piece in ("\x1b[", "\x1b]", "\x1b", "\x1b[0", "a\r", " \n"):
