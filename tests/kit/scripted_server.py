@@ -1,17 +1,23 @@
-"""A Messages API on 127.0.0.1 that plays a script; it runs no tool and needs no account.
+"""Model APIs on 127.0.0.1 that play a script; it runs no tool and needs no account.
 
-A script maps a stage's name ("research", "implement", "commit", "*" for any other) to its turns, or
-to a list of conversations, each a list of turns. A turn is one answer of the model:
+It speaks each of `WIRES` by the path of a request. A script maps a stage's name ("research",
+"implement", "commit", "*" for any other) to its turns, or to a list of conversations, each a list
+of turns. A turn is one answer of the model:
 
     {"text": "done"}                                     the final answer
     {"tool": "Bash", "input": {"command": "ls"}}         a tool call, "text" may stand beside it
     {"tools": [{"tool": "Read", "input": {...}}, ...]}   several calls at once
-    {"status": 529, "body": {...}, "headers": {...}}     an HTTP error
+    {"status": 529, "body": {...}, "headers": {...}}     an HTTP error; "message" makes a body
+    {"raw": "<html>", "headers": {...}}                  these bytes instead of an answer
+    {"drop": "data: {"}                                  these, and the connection breaks
+    {"silent": 60}                                       seconds without a byte, then it breaks
+
+Tools have claude's names; a CLI that asks below `/NAME` gets its own (`tests/kit/tools.py`).
 
 With "tokens" a turn says how many its request had: with many the agent has it summed up, and the
 script goes on with its next conversation.
 
-As a program, `python tests/kit/scripted_server.py SCRIPT.json [DELAY]` prints its port and serves
+As a program, `python -m tests.kit.scripted_server SCRIPT.json [DELAY]` prints its port and serves
 until it is killed; `GET /requests` then lists the stage, size and tools of what was asked.
 """
 
@@ -22,7 +28,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -30,12 +36,17 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from tests.kit import tools
+from tests.kit.wires import messages, responses
+from tests.kit.wires.wire import Answer, Asked, Said, Wire
+
+WIRES: Sequence[Wire] = (messages, responses)
 Turn = Mapping[str, Any]
 Script = Mapping[str, Sequence[Turn] | Sequence[Sequence[Turn]]]
 
 _HEADING = re.compile(r"^kern (?:stage \d of 3: )?(\w+)$", re.MULTILINE)
 _CONTRACT = re.compile(r"^You are the (\w+) stage of", re.MULTILINE)
-_KINDS = ("text", "tool", "tools", "status")
+_KINDS = ("text", "tool", "tools", "status", "raw", "drop", "silent")
 _SIDE = {"text": "ok"}  # titles, subagents: nothing that a script speaks of
 _SUMMARY = {"text": "<analysis>all of it</analysis>\n<summary>It went well.</summary>"}
 _COMPACTING = "an <analysis> block followed by a <summary> block"
@@ -43,12 +54,13 @@ _COMPACTING = "an <analysis> block followed by a <summary> block"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request for a message; `stage` is empty where kern's words are missing."""
+    """One request for a turn; `stage` is empty where kern's words are missing."""
 
     stage: str
     body: dict[str, Any]
     size: int  # of the body, in bytes
     tools: tuple[str, ...]
+    said: int = 0  # turns of the model before it
 
 
 class ScriptedServer:
@@ -88,19 +100,16 @@ class ScriptedServer:
         self._thread.join()
         self._server.server_close()
 
-    def answer(self, body: dict[str, Any], size: int) -> tuple[int, Turn]:
+    def turn(self, asked: Asked, body: dict[str, Any], size: int) -> tuple[int, Turn]:
         """Record the request; return its number and the turn to play."""
-        messages = body.get("messages") or []
-        tools = tuple(str(tool.get("name", "")) for tool in body.get("tools") or [])
-        stage = _stage(messages)
-        said = sum(1 for message in messages if message.get("role") == "assistant")
-        if not stage and (stage := _compacted(body)):
-            said -= 1  # the last turn is kept beside the summary
+        stage, said = _stage(asked.prompt), asked.said
+        if not stage and asked.tools and (stage := _contract(asked.system)):
+            said -= 1  # summed up: the prompt is gone, the last turn is kept beside the summary
         with self._lock:
-            self.requests.append(Request(stage, body, size, tools))
+            self.requests.append(Request(stage, body, size, asked.tools, said))
             number = len(self.requests)
             conversations = self._script.get(stage) or (stage and self._script.get("*"))
-            if _COMPACTING in json.dumps(messages[-1:], ensure_ascii=False):
+            if _COMPACTING in asked.last:
                 turn: Turn = _SUMMARY
             elif not conversations:
                 turn = _SIDE
@@ -109,8 +118,12 @@ class ScriptedServer:
                 turns = conversations[min(max(self._begun[stage], 1), len(conversations)) - 1]
                 # Past its end a script goes quiet: the last tool call again would never end.
                 turn = turns[said] if said < len(turns) else {"text": f"no turn {said + 1}"}
-        self._closing.wait(self._delay)
+        self.wait(self._delay)
         return number, turn
+
+    def wait(self, seconds: float) -> None:
+        """At most until the server ends."""
+        self._closing.wait(seconds)
 
     def summary(self) -> list[dict[str, Any]]:
         with self._lock:
@@ -126,71 +139,23 @@ def _conversations(stage: str, value: Sequence[Any]) -> list[list[Turn]]:
     return found
 
 
-def _stage(messages: Sequence[Mapping[str, Any]]) -> str:
-    first = next((m.get("content") for m in messages if m.get("role") == "user"), "")
-    if not isinstance(first, str):
-        first = "\n".join(str(block.get("text", "")) for block in first or [])
-    heading = _HEADING.search(first)
+def _stage(prompt: str) -> str:
+    heading = _HEADING.search(prompt)
     return heading[1] if heading else ""
 
 
-def _compacted(body: Mapping[str, Any]) -> str:
-    """The stage, where the prompt is gone and its contract is still there."""
-    blocks = body.get("system")
-    texts = [str(one.get("text", "")) for one in blocks] if isinstance(blocks, list) else []
-    contract = _CONTRACT.search("\n".join(texts)) if body.get("tools") else None
+def _contract(system: str) -> str:
+    """The stage, where the system prompt names it."""
+    contract = _CONTRACT.search(system)
     return contract[1] if contract else ""
 
 
-def _message(turn: Turn, number: int, body: Mapping[str, Any], size: int) -> dict[str, Any]:
-    """The turn as the API's message object."""
-    calls = turn.get("tools") or ([turn] if "tool" in turn else [])
-    blocks: list[dict[str, Any]] = []
-    if "text" in turn:
-        blocks.append({"type": "text", "text": turn["text"]})
-    blocks += [
-        {
-            "type": "tool_use",
-            "id": f"toolu_{number:04d}_{at}",
-            "name": call["tool"],
-            "input": call.get("input", {}),
-        }
-        for at, call in enumerate(calls)
-    ]
-    return {
-        "id": f"msg_{number:04d}",
-        "type": "message",
-        "role": "assistant",
-        "model": body.get("model", "scripted"),
-        "content": blocks,
-        "stop_reason": "tool_use" if calls else "end_turn",
-        "stop_sequence": None,
-        "usage": {
-            "input_tokens": turn.get("tokens", size // 4),
-            "output_tokens": len(json.dumps(blocks)) // 4,
-            "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 0,
-        },
-    }
-
-
-def _events(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The message as the API streams it, each block in one piece."""
-    opening = {**message, "content": [], "stop_reason": None}
-    yield {"type": "message_start", "message": opening}
-    for at, block in enumerate(message["content"]):
-        if block["type"] == "text":
-            empty = {**block, "text": ""}
-            delta = {"type": "text_delta", "text": block["text"]}
-        else:
-            empty = {**block, "input": {}}
-            delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
-        yield {"type": "content_block_start", "index": at, "content_block": empty}
-        yield {"type": "content_block_delta", "index": at, "delta": delta}
-        yield {"type": "content_block_stop", "index": at}
-    ending = {"stop_reason": message["stop_reason"], "stop_sequence": None}
-    yield {"type": "message_delta", "delta": ending, "usage": message["usage"]}
-    yield {"type": "message_stop"}
+def _said(turn: Turn, number: int, cli: str, size: int) -> Said:
+    asked = turn.get("tools") or ([turn] if "tool" in turn else [])
+    calls = [tools.call(cli, one["tool"], one.get("input", {})) for one in asked]
+    text = turn.get("text")
+    answered = len(json.dumps([text, *(call.given for call in calls)])) // 4
+    return Said(number, text, calls, (turn.get("tokens", size // 4), answered))
 
 
 class _Server(ThreadingHTTPServer):
@@ -210,7 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_HEAD(self) -> None:
-        self._send(200, b"")
+        self._send(Answer(b""))
 
     def do_GET(self) -> None:
         known = urlsplit(self.path).path == "/requests"
@@ -218,44 +183,57 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        match urlsplit(self.path).path:
-            case "/v1/messages/count_tokens":
-                self._send_json(200, {"input_tokens": 10})
-            case "/v1/messages":
-                self._play(raw)
-            case _:
-                self._send_json(200, {})
+        path = urlsplit(self.path).path
+        wire = next((one for one in WIRES if one.takes(path)), None)
+        if wire:
+            self._play(wire, path, raw)
+        else:
+            counting = path.endswith("/count_tokens")
+            self._send_json(200, {"input_tokens": 10} if counting else {})
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
 
-    def _play(self, raw: bytes) -> None:
+    def _play(self, wire: Wire, path: str, raw: bytes) -> None:
         body = json.loads(raw)
-        number, turn = self.server.script.answer(body, len(raw))
-        if "status" in turn:
-            error = {"type": "api_error", "message": f"scripted {turn['status']}"}
-            answer = turn.get("body", {"type": "error", "error": error})
-            self._send_json(turn["status"], answer, turn.get("headers", {}))
-            return
-        message = _message(turn, number, body, len(raw))
-        if not body.get("stream"):
-            self._send_json(200, message)
-            return
-        lines = [f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in _events(message)]
-        self._send(200, "".join(lines).encode(), {"Content-Type": "text/event-stream"})
+        number, turn = self.server.script.turn(wire.read(path, body), body, len(raw))
+        headers = turn.get("headers", {})
+        if "silent" in turn:
+            self.server.script.wait(turn["silent"])
+            self._break(b"")
+        elif "drop" in turn:
+            self._break(str(turn["drop"]).encode())
+        elif "raw" in turn:
+            self._send(Answer(str(turn["raw"]).encode(), turn.get("status", 200), headers))
+        elif "status" in turn:
+            said = turn.get("message", f"scripted {turn['status']}")
+            answer = turn.get("body", wire.error(turn["status"], said))
+            self._send_json(turn["status"], answer, headers)
+        else:
+            cli = path.split("/")[1]
+            self._send(wire.write(path, body, _said(turn, number, cli, len(raw))))
 
     def _send_json(self, status: int, value: Any, headers: Mapping[str, str] | None = None) -> None:
         named = {"Content-Type": "application/json", **(headers or {})}
-        self._send(status, json.dumps(value).encode(), named)
+        self._send(Answer(json.dumps(value).encode(), status, named))
 
-    def _send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-        self.send_response(status)
-        for name, value in (headers or {}).items():
+    def _break(self, sent: bytes) -> None:
+        """Say that more is to come, and leave."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Length", str(len(sent) + 1000))
+        self.end_headers()
+        self.wfile.write(sent)
+        self.close_connection = True
+
+    def _send(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
             self.send_header(name, str(value))
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(answer.body)))
         self.send_header("Connection", "close")  # no socket outlives its answer
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(answer.body)
 
 
 def main() -> None:

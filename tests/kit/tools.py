@@ -1,0 +1,31 @@
+"""The tools of a script, as each CLI calls its own.
+
+Scripts speak of Bash, Read, Write, Edit, Grep and Glob with claude's arguments. A CLI that asks
+below `/NAME` of the server gets the tools that its table here names; what is not in it, as it is.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.kit.wires.wire import Call
+
+Given = Mapping[str, Any]
+
+OWN: Mapping[str, Mapping[str, Callable[[Given], Call]]] = {
+    "codex": {
+        "Bash": lambda given: Call("exec_command", {"cmd": given["command"]}),
+        "Read": lambda given: Call("exec_command", {"cmd": f"cat '{given['file_path']}'"}),
+        "Write": lambda given: Call("apply_patch", {"input": _added(given)}),
+    },
+}
+
+
+def call(cli: str, name: str, given: Given) -> Call:
+    own = OWN.get(cli, {}).get(name)
+    return own(given) if own else Call(name, given)
+
+
+def _added(given: Given) -> str:
+    """A file as the patch that adds it."""
+    lines = "".join(f"+{line}\n" for line in str(given["content"]).splitlines())
+    return f"*** Begin Patch\n*** Add File: {given['file_path']}\n{lines}*** End Patch\n"
