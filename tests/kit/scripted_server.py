@@ -37,10 +37,10 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from tests.kit import tools
-from tests.kit.wires import messages, responses
+from tests.kit.wires import chat, generate, messages, responses
 from tests.kit.wires.wire import Answer, Asked, Said, Wire
 
-WIRES: Sequence[Wire] = (messages, responses)
+WIRES: Sequence[Wire] = (messages, responses, chat, generate)
 Turn = Mapping[str, Any]
 Script = Mapping[str, Sequence[Turn] | Sequence[Sequence[Turn]]]
 

@@ -17,6 +17,47 @@ OWN: Mapping[str, Mapping[str, Callable[[Given], Call]]] = {
         "Read": lambda given: Call("exec_command", {"cmd": f"cat '{given['file_path']}'"}),
         "Write": lambda given: Call("apply_patch", {"input": _added(given)}),
     },
+    "pi": {
+        "Bash": lambda given: Call("bash", given),
+        "Read": lambda given: Call("read", {"path": given["file_path"]}),
+        "Write": lambda given: Call(
+            "write", {"path": given["file_path"], "content": given["content"]}
+        ),
+        "Edit": lambda given: Call(
+            "edit",
+            {
+                "path": given["file_path"],
+                "edits": [{"oldText": given["old_string"], "newText": given["new_string"]}],
+            },
+        ),
+        "Grep": lambda given: Call("grep", given),
+        "Glob": lambda given: Call("find", given),
+    },
+    "opencode": {
+        "Bash": lambda given: Call("bash", {"description": "x", **given}),
+        "Read": lambda given: Call("read", {"filePath": given["file_path"]}),
+        "Write": lambda given: Call(
+            "write", {"filePath": given["file_path"], "content": given["content"]}
+        ),
+        "Edit": lambda given: Call(
+            "edit",
+            {
+                "filePath": given["file_path"],
+                "oldString": given["old_string"],
+                "newString": given["new_string"],
+            },
+        ),
+        "Grep": lambda given: Call("grep", given),
+        "Glob": lambda given: Call("glob", given),
+    },
+    "gemini": {
+        "Bash": lambda given: Call("run_shell_command", {"description": "x", **given}),
+        "Read": lambda given: Call("read_file", given),
+        "Write": lambda given: Call("write_file", given),
+        "Edit": lambda given: Call("replace", {"instruction": "x", **given}),
+        "Grep": lambda given: Call("grep_search", given),
+        "Glob": lambda given: Call("glob", given),
+    },
 }
 
 
