@@ -343,6 +343,15 @@ def clean(
 
 
 @_command
+def completion(
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
+) -> None:
+    from kern.cli.completion import script
+
+    print(script(shell), end="")
+
+
+@_command
 def demo() -> None:
     from kern.cli.demo import main
 

@@ -87,6 +87,12 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, th
             "Delete old task records and saved attempts of finished tasks.",
             "kern clean --older 30d",
         ),
+        "completion": (
+            "Print what makes bash, zsh or fish complete commands and tasks.",
+            'eval "$(kern completion bash)"',
+            'eval "$(kern completion zsh)"',
+            "kern completion fish > ~/.config/fish/completions/kern.fish",
+        ),
         "demo": ("Watch kern work on a sample repository: no account, no network.", "kern demo"),
         "help": (
             "List the help pages, or show one.",
@@ -98,6 +104,10 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, th
 }
 COMMANDS = {name: what for group in GROUPS.values() for name, (what, *_) in group.items()}
 EXAMPLES = {name: shown for group in GROUPS.values() for name, (_, *shown) in group.items()}
+
+TASKED = frozenset(  # their first argument is a task
+    ("show", "answer", "note", "done", "reopen", "skip", "unblock")
+)
 
 MEANT = {  # what people type who know another tool, and what does that here
     **dict.fromkeys(("start", "go", "begin", "continue", "loop"), "kern 10 30s"),

@@ -2,6 +2,7 @@
 runs.
 """
 
+import contextlib
 import gc
 import os
 import re
@@ -37,6 +38,10 @@ def main() -> None:
 
 
 def _guarded(argv: list[str]) -> int:
+    if argv[:1] == [
+        "--complete"
+    ]:  # SHELL, then what is typed: asked by what kern completion printed
+        return _completed(*argv[1:])
     try:
         routed = route(argv)
         code = _plainly(routed)
@@ -53,6 +58,23 @@ def _guarded(argv: list[str]) -> int:
                 hint="fix it, then run kern again: it resumes",
             )
         )
+
+
+def _completed(shell: str = "", *words: str) -> int:
+    with contextlib.suppress(Exception):  # a line that is being typed is no place for a message
+        from pathlib import Path
+
+        from kern.cli import completion
+
+        print(completion.answer(shell, words, Path.cwd(), _options))
+    return Exit.OK
+
+
+def _options(command: str) -> list[tuple[str, str]]:
+    from kern.cli.commands import app
+    from kern.cli.usage import long_options
+
+    return long_options(app, command)
 
 
 def _plainly(argv: list[str]) -> int | None:

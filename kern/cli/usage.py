@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import Any
 
+import typer
 from typer.core import TyperCommand
 
 from kern.cli.help import COMMANDS, EXAMPLES
@@ -27,6 +28,19 @@ def text(name: str, params: Sequence[Any]) -> str:
         if shown:
             lines += ["", f"{title}:", *table(shown)]
     return "\n".join([*lines, "", "Examples:", *(f"  {line}" for line in EXAMPLES[name])])
+
+
+def params_of(app: typer.Typer, name: str) -> list[Any]:
+    """Of one of its commands."""
+    group: Any = typer.main.get_command(app)
+    command = group.commands[name]
+    return list(command.get_params(typer.Context(command, help_option_names=["-h", "--help"])))
+
+
+def long_options(app: typer.Typer, name: str) -> list[tuple[str, str]]:
+    """`--option` and what it does."""
+    rows = options(params_of(app, name))
+    return [(word, told(one)) for one in rows for word in one.opts if word.startswith("--")]
 
 
 def options(params: Sequence[Any]) -> list[Any]:

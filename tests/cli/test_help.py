@@ -76,9 +76,7 @@ def test_each_command_is_told_in_the_same_words_with_an_example(name: str, kern:
     assert {*shown} - {""} <= METAVARS
     assert not re.search(r"<|\b(INTEGER|TEXT|PATH|FLOAT|BOOLEAN)\b", said)
     examples = said.partition("\nExamples:\n")[2].splitlines()
-    assert examples and all(
-        re.match(rf"  (\w+ \$\()?kern ({name}\b|[\d-])", line) for line in examples
-    )
+    assert examples and all(re.search(rf"\bkern ({name}\b|[\d-])", line) for line in examples)
     assert max(map(len, said.splitlines())) <= 80
 
 
