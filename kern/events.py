@@ -199,6 +199,7 @@ class RunEnded:
     tokens: int = 0  # of all stages
     look: int = 0  # number of the first task that needs a person, a blocked one before others
     blocked: bool = False  # whether that one is
+    held: bool = False  # that one, by a person
 
 
 Event = (

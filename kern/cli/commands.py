@@ -1,5 +1,6 @@
 """kern's commands and options as typer has them; each body imports what it needs."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -261,17 +262,34 @@ def _mark(verb: str) -> None:
         tasks.mark(Path.cwd(), task, verb)
 
 
-for _verb in ("done", "reopen", "unblock"):
+for _verb in ("done", "reopen", "unblock", "unhold"):
     _mark(_verb)
 
 
+Reason = Annotated[str, typer.Argument(metavar="WORDS", help="Why, for the note in SPEC.md.")]
+
+
 @_command
-def skip(
-    task: Task, reason: Annotated[str, typer.Argument(metavar="WORDS", help="The reason.")] = ""
-) -> None:
+def hold(task: Task, reason: Reason = "") -> None:
     from kern.cli import tasks
 
-    tasks.skip(Path.cwd(), task, reason)
+    tasks.hold(Path.cwd(), task, reason)
+
+
+@_command
+def defer(task: Task, reason: Reason = "") -> None:
+    from kern.cli import tasks
+
+    tasks.defer(Path.cwd(), task, reason)
+
+
+@_command
+def skip(task: Task, reason: Reason = "") -> None:
+    from kern.cli import tasks
+
+    tasks.defer(Path.cwd(), task, reason)
+    said = "note: kern skip is called kern defer now; kern hold keeps a task from being taken"
+    print(said, file=sys.stderr)
 
 
 @_command

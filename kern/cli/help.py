@@ -53,10 +53,16 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, th
         ),
         "done": ("Tick a task, and its parents if it is their last open subtask.", "kern done 3"),
         "reopen": ("Mark a task that is done or in progress as pending again.", "kern reopen 3"),
-        "skip": (
-            "Put a task off until the others are done.",
-            'kern skip 3 "after the release"',
+        "hold": (
+            "Keep a task from being taken until kern unhold (safe during a run).",
+            'kern hold 3 "waits for the release"',
         ),
+        "unhold": ("Let a held task be taken again.", "kern unhold 3"),
+        "defer": (
+            "Let the other tasks come first (safe during a run).",
+            'kern defer 3 "the docs are being moved"',
+        ),
+        "skip": ("The old name of defer.", 'kern skip 3 "the docs are being moved"'),
         "unblock": ("Remove the Blocked note from a task.", "kern unblock 3"),
     },
     "Look": {
@@ -126,6 +132,8 @@ MEANT = {  # what people type who know another tool, and what does that here
     **dict.fromkeys(("login", "auth"), "claude, which asks you to log in"),
     **dict.fromkeys(("rm", "remove", "delete"), "delete the task's lines in SPEC.md"),
     **dict.fromkeys(("review",), "kern plan --review"),
+    **dict.fromkeys(("park", "freeze", "lock", "disable"), "kern hold TASK"),
+    **dict.fromkeys(("postpone", "later", "snooze"), "kern defer TASK"),
     **dict.fromkeys(("version",), "kern --version"),
 }
 _HEAD = """\

@@ -1,4 +1,4 @@
-"""`kern add`, `done`, `skip`, `note`, `answer` and their like: SPEC.md by commands."""
+"""`kern add`, `done`, `hold`, `note`, `answer` and their like: SPEC.md by commands."""
 
 import contextlib
 import os
@@ -20,7 +20,12 @@ from kern.stages import bundle
 from kern.system import lock, workspace
 from kern.views import graph, project
 
-_VERBS = {"done": commands.done, "reopen": commands.reopen, "unblock": commands.unblock}
+_VERBS = {
+    "done": commands.done,
+    "reopen": commands.reopen,
+    "unblock": commands.unblock,
+    "unhold": commands.unhold,
+}
 
 
 def add(
@@ -54,9 +59,14 @@ def note(folder: Path, wanted: str, words: str) -> None:
     _edit(papers, lambda text, parsed: commands.note(text, parsed, wanted, words))
 
 
-def skip(folder: Path, wanted: str, reason: str) -> None:
+def defer(folder: Path, wanted: str, reason: str) -> None:
     _, papers = _opened(folder)
-    _edit(papers, lambda text, parsed: commands.skip(text, parsed, wanted, reason))
+    _edit(papers, lambda text, parsed: commands.defer(text, parsed, wanted, reason))
+
+
+def hold(folder: Path, wanted: str, reason: str) -> None:
+    _, papers = _opened(folder)
+    _edit(papers, lambda text, parsed: commands.hold(text, parsed, wanted, reason))
 
 
 def mark(folder: Path, wanted: str, verb: str) -> None:
@@ -153,7 +163,8 @@ def _edit(papers: Documents, change: Callable[[str, Spec], Edited]) -> None:
             )
         edited = change(text, parsed)
         said[:] = [edited.said]
-        papers.trust(commands.directives(edited.text) - commands.directives(text), lock.within)
+        told = commands.directives(edited.text) - commands.directives(text)
+        papers.trust(told | commands.taken_back(text, edited.text), lock.within)
         return edited.text
 
     papers.edit(apply)

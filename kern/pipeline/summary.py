@@ -60,6 +60,7 @@ def of(
     helpless = {*lost, *(task.key for task, _ in stuck)}
     numbers = [n for n, task in enumerate(tasks, 1) if task.key in helpless]
     blocked = [n for n in numbers if tasks[n - 1].of(Kind.BLOCKED)]
+    held = [] if lost or blocked else [n for n in numbers if tasks[n - 1].of(Kind.HELD)]
     failed = 1 if needs or stuck or asked else 0
     committed = [one for one in settled if one.outcome is Outcome.DONE]
     return RunEnded(
@@ -81,8 +82,9 @@ def of(
         exit_code=int(getattr(error, "exit_code", 1)) if error else failed,
         stopped=stopped,
         commits=tuple(one.commit for one in committed),
-        look=next(iter(blocked or numbers), 0),
+        look=next(iter(blocked or held or numbers), 0),
         blocked=bool(blocked),
+        held=bool(held),
     )
 
 
@@ -108,6 +110,8 @@ def _next(ended: RunEnded) -> str:
         return "next: answer what is asked, then: kern"
     if ended.needs_help or ended.stuck:
         look = f"kern show {ended.look}" if ended.look else "read the notes in SPEC.md"
+        if ended.held:
+            return f"next: kern unhold {ended.look}, then: kern"
         unblock = f"kern unblock {ended.look}, " if ended.blocked else ""
         return f"next: {look}, edit the task, {unblock}then: kern"
     if ended.open_tasks:

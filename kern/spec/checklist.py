@@ -21,6 +21,7 @@ class Kind(StrEnum):
     ATTEMPT = "Attempt"
     SKIPPED = "Skipped"
     BLOCKED = "Blocked"
+    HELD = "Held"
     AFTER = "After"
     GATE = "Gate"
     JUDGE = "Judge"

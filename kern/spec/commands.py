@@ -22,10 +22,12 @@ class Edited(NamedTuple):
     said: str
 
 
+_MOST_NAMED = 10  # tasks in a sentence
 Verb = Callable[[str, Spec, str], Edited]
 
 
-DIRECT = (Kind.GATE, Kind.JUDGE, Kind.AFTER, Kind.ANSWER)  # notes that say what is to be done
+# Notes that say what is to be done, and what is not.
+DIRECT = (Kind.GATE, Kind.JUDGE, Kind.AFTER, Kind.ANSWER, Kind.HELD)
 Directive = tuple[str, ...]
 
 
@@ -40,6 +42,16 @@ def directive(task: Task, note: Note | None = None) -> Directive:
     return (str(note.kind), task.text, note.text) if note else ("Task", task.text)
 
 
+def taken_back(before: str, after: str) -> set[Directive]:
+    """The holds that a person ended between two texts, as they are remembered while a run lasts."""
+    gone = directives(before) - directives(after)
+    return {unheld(one) for one in gone if one[0] == Kind.HELD}
+
+
+def unheld(hold: Directive) -> Directive:
+    return ("no longer", *hold)
+
+
 def added_again(task: Task) -> str:
     """The command that adds the task."""
     words = ["--under", task.key.parent] if task.key.parent else []
@@ -52,6 +64,8 @@ def added_again(task: Task) -> str:
 def given_again(task: Task, note: Note) -> str:
     if note.kind is Kind.ANSWER:
         return shlex.join(["kern", "answer", task.text, note.text])
+    if note.kind is Kind.HELD:
+        return shlex.join(["kern", "hold", task.text, note.text])
     return "write it again when the run has ended"
 
 
@@ -131,7 +145,7 @@ def reopen(text: str, spec: Spec, wanted: str) -> Edited:
     return Edited(text, f"reopened {_shown(spec, index)}{kept}")
 
 
-def skip(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
+def defer(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
     """A note by which it comes after those that were skipped less often."""
     index = _named(spec, wanted)
     task = spec.tasks[index]
@@ -141,7 +155,53 @@ def skip(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
     _refuse_parent(spec, index)
     why = f"by a person: {reason}" if reason.strip() else "by a person"
     text = edit.annotate(text, task, [edit.note(Kind.SKIPPED, why)])
-    return Edited(text, f"skipped {_shown(spec, index)}")
+    return Edited(text, f"deferred {_shown(spec, index)}")
+
+
+def hold(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
+    """Neither it nor a subtask of it is taken until `unhold`. Says what waits with it."""
+    index = _named(spec, wanted)
+    task = spec.tasks[index]
+    if task.marker is Marker.DONE:
+        return Edited(text, f"done already: {_shown(spec, index)}")
+    _refuse_active(spec, index)
+    if task.of(Kind.HELD):
+        return Edited(text, f"held already: {_shown(spec, index)}")
+    for at, below in enumerate(spec.tasks):
+        if below.marker is Marker.ACTIVE and _is_below(spec, at, index):
+            _refuse_active(spec, at)
+    parts = [
+        at
+        for at, one in enumerate(spec.tasks)
+        if one.marker is not Marker.DONE and _is_below(spec, at, index)
+    ]
+    late = [at for at in dependencies.behind(spec, index, *parts) if at not in parts]
+    said = f"held {_shown(spec, index)}"
+    if parts:
+        said += f"; its subtasks with it: {_numbers(parts)}"
+    if late:
+        named = ", ".join(_shown(spec, at) for at in late[:_MOST_NAMED])
+        more = f" and {len(late) - _MOST_NAMED} more" if len(late) > _MOST_NAMED else ""
+        said += f"; waiting for it: {named}{more}"
+    text = edit.annotate(text, task, [edit.note(Kind.HELD, reason.strip() or "by a person")])
+    return Edited(text, said)
+
+
+def unhold(text: str, spec: Spec, wanted: str) -> Edited:
+    index = _named(spec, wanted)
+    task = spec.tasks[index]
+    if not task.of(Kind.HELD):
+        above = task.parent
+        while above is not None and not spec.tasks[above].of(Kind.HELD):
+            above = spec.tasks[above].parent
+        if above is None:
+            return Edited(text, f"not held: {_shown(spec, index)}")
+        raise UsageError(
+            f"{index + 1} is held with the whole that it belongs to: {_shown(spec, above)}",
+            hint=f"kern unhold {above + 1}",
+        )
+    text = edit.without(text, task, Kind.HELD)
+    return Edited(text, f"no longer held: {_shown(spec, index)}")
 
 
 def unblock(text: str, spec: Spec, wanted: str) -> Edited:
@@ -172,6 +232,18 @@ def _named(spec: Spec, wanted: str) -> int:
 
 def _shown(spec: Spec, index: int) -> str:
     return f"{index + 1}: {plain.line(spec.tasks[index].text, 200)}"
+
+
+def _is_below(spec: Spec, index: int, whole: int) -> bool:
+    above = spec.tasks[index].parent
+    while above is not None and above > whole:
+        above = spec.tasks[above].parent
+    return above == whole
+
+
+def _numbers(indexes: Sequence[int]) -> str:
+    named = ", ".join(str(index + 1) for index in indexes[:_MOST_NAMED])
+    return f"{named} and {len(indexes) - _MOST_NAMED} more" if len(indexes) > _MOST_NAMED else named
 
 
 def _refuse_active(spec: Spec, index: int) -> None:

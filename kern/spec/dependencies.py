@@ -42,11 +42,26 @@ def blockers(spec: Spec) -> Callable[[Task], str]:
             return f"blocked: {blocked[-1].text}"
         if asked := questions.blocker(task):
             return asked
+        if why := held(spec, task):
+            return why
         if task.open_subtasks:
             return OPEN_SUBTASKS
         return waits().get(task.line, "")
 
     return blocker
+
+
+def held(spec: Spec, task: Task) -> str:
+    """That a person holds it, or a task above it; empty where nobody does."""
+    if task.notes and (noted := task.of(Kind.HELD)):
+        return f"held: {noted[-1].text}".rstrip(": ")
+    index = task.parent
+    while index is not None:
+        above = spec.tasks[index]
+        if above.notes and above.of(Kind.HELD):
+            return f"held with {index + 1} ({above.text})"
+        index = above.parent
+    return ""
 
 
 def _reasons(spec: Spec) -> dict[int, str]:
@@ -64,7 +79,10 @@ def _reasons(spec: Spec) -> dict[int, str]:
         number = first_open.get(key, 0 if key in spec.finished else None)
         if number is None:
             return f"{UNKNOWN}: {text}"
-        return f"waits for {number} ({spec.tasks[number - 1].text})" if number else ""
+        if not number:
+            return ""
+        there = spec.tasks[number - 1]
+        return f"waits for {number} ({there.text}){', which is held' if held(spec, there) else ''}"
 
     found: dict[int, str] = {}
     for task in (spec.tasks[index] for index in sorted(late)):
@@ -108,13 +126,14 @@ def first_before(spec: Spec, index: int) -> int | None:
 
 
 def ahead(spec: Spec) -> int:
-    """How many tasks runs can take up: a parent is done with its subtasks, a blocked one and one
-    with an open question wait.
+    """How many tasks runs can take up: a parent is done with its subtasks; what is blocked, held or
+    asks something waits.
     """
     return sum(
         task.marker is not Marker.DONE
         and not task.open_subtasks
         and not (task.notes and (task.of(Kind.BLOCKED) or questions.pending(task)))
+        and not held(spec, task)
         for task in spec.tasks
     )
 
@@ -199,6 +218,20 @@ def waiting(spec: Spec) -> frozenset[int]:
         passed.update(now)
         sorter.done(*now)
     return frozenset(index for index in range(len(spec.tasks)) if ~index not in passed)
+
+
+def behind(spec: Spec, *indexes: int) -> list[int]:
+    """The open tasks, by index, that cannot begin before all of these are done. Linear."""
+    after: dict[int, list[int]] = {}
+    for step, before in _steps(spec).items():
+        for one in before:
+            after.setdefault(one, []).append(step)
+    reached, new = {*indexes}, [*indexes]
+    while new:
+        new = [step for one in new for step in after.get(one, ()) if step not in reached]
+        reached.update(new)
+    open_ones = (~step for step in reached if step < 0)
+    return sorted(i for i in open_ones if spec.tasks[i].marker is not Marker.DONE)
 
 
 def matters(task: Task) -> bool:

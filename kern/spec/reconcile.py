@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from kern.model import Key, Marker
 from kern.spec import edit
 from kern.spec.checklist import Kind, Note, Spec, Task, parse
-from kern.spec.commands import DIRECT, Directive, added_again, directive, given_again
+from kern.spec.commands import DIRECT, Directive, added_again, directive, given_again, unheld
 
 _MARKER = re.compile(r"\[[ ~xX]\]")
 _OURS, _THEIRS = re.compile(r"^<{7} ", re.M), re.compile(r"^>{7} ", re.M)
@@ -140,7 +140,7 @@ def restore_notes(
 def _lines(note: Note) -> list[str]:
     if note.kind is Kind.RESEARCH:
         return [f"> **{note.kind}:**", *(f">   {line}" for line in note.text.splitlines() if line)]
-    if note.kind in (Kind.GATE, Kind.JUDGE, Kind.ANSWER):  # a person's, of any length
+    if note.kind in (Kind.GATE, Kind.JUDGE, Kind.ANSWER, Kind.HELD):  # a person's, of any length
         return [f"> **{note.kind}:** {note.text}"]
     return [edit.note(note.kind, note.text, note.number)]
 
@@ -331,7 +331,8 @@ def let_in(before: str, text: str, trusted: Collection[Directive]) -> list[str]:
 
 def recovered(before: str, text: str, trusted: Collection[Directive]) -> tuple[str, list[str]]:
     """After a kill: `text` may be an agent's, and a person's since. What adds to the orders goes, a
-    check that vanished comes back; tasks that vanished only where others had come in their place.
+    check or hold that vanished comes back, but for a hold that a command ended; tasks that vanished
+    only where others had come in their place.
     """
     old = parse(before)
     fixed, told = take_out(before, text, trusted)
@@ -341,6 +342,13 @@ def recovered(before: str, text: str, trusted: Collection[Directive]) -> tuple[s
         told += more
     fixed, more = strike_notes(before, old, fixed)
     told += more
-    checks = (Kind.GATE, Kind.JUDGE, Kind.AFTER)
-    fixed, more = restore_notes(before, old, fixed, checks)
+    checks = (Kind.GATE, Kind.JUDGE, Kind.AFTER, Kind.HELD)
+    ended = {
+        note.line
+        for task in old.tasks
+        for note in task.of(Kind.HELD)
+        if unheld(directive(task, note)) in trusted
+    }
+    left = edit.strike(before, ended)
+    fixed, more = restore_notes(left, parse(left), fixed, checks)
     return fixed, [*told, *more, *said]

@@ -26,6 +26,11 @@ def task(spec: Spec, words: str, in_progress: Key | None = None) -> Key:
             f"another task is in progress: {_shown(in_progress.text)}",
             hint=f"kern 1 goes on with that one{back}",
         )
+    if held := dependencies.held(spec, found):
+        holder = number
+        while not spec.tasks[holder - 1].of(Kind.HELD):
+            holder = 1 + (spec.tasks[holder - 1].parent or 0)
+        raise _refused(plain.line(held), spec, number, f"kern unhold {holder}, then: {then}")
     parts = [
         str(n) for n, one in enumerate(spec.tasks, 1) if one.parent == index and _open(spec, n)
     ]

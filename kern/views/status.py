@@ -131,6 +131,8 @@ def _help(number: int, task: Task, why: str) -> dict[str, Any] | None:
         do = f"edit the task, then: kern unblock {number}"
     elif questions.pending(task):
         do = f'kern answer {number} "…"'
+    elif task.of(Kind.HELD):
+        do = f"kern unhold {number}"
     elif why.startswith(dependencies.UNKNOWN):
         do = f"correct its After note in {SPEC}"
     elif skips:

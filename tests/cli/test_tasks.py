@@ -48,8 +48,8 @@ def test_each_command_says_in_one_line_what_it_did_from_any_folder(repo: Path, k
         (("add", "- [ ] bit", "--under", "2"), "added 4: bit", "  - [ ] part\r\n  - [ ] bit\r\n"),
         (("note", "4", "- [ ] a\nb"), "noted under 4: bit", "bit\r\n    \\- [ ] a\r\n    b\r\n"),
         (
-            ("skip", "bit", "later"),
-            "skipped 4: bit",
+            ("defer", "bit", "later"),
+            "deferred 4: bit",
             "b\r\n    > **Skipped:** by a person: later\r",
         ),
         (("done", "3"), "done 3: part", "- [ ] second\r\n  - [x] part\r\n"),
@@ -127,8 +127,8 @@ def test_beside_a_run_tasks_and_words_are_added_and_marks_are_refused(
         assert (ran.code, ran.out) == (1, "")
         assert f"pid {run.pid}" in ran.err
         assert f'hint: kern stop, and when it has ended: kern {verb} "{task}"' in ran.err
-    assert kern("skip", "first").code == 2
-    assert kern("skip", "last").code == 0
+    assert kern("defer", "first").code == 2
+    assert kern("defer", "last").code == 0
     assert kern("add", "new", "--after", "first").code == 0
     assert kern("add", "part", "--under", "first").code == 2
     assert kern("note", "new", "mind the gap").code == 0

@@ -235,7 +235,7 @@ def test_an_unknown_name_that_becomes_known_can_close_a_circle() -> None:
         added(text, "b", ["a"])
 
 
-@pytest.mark.parametrize("verb", [commands.done, commands.skip])
+@pytest.mark.parametrize("verb", [commands.done, commands.defer])
 @pytest.mark.parametrize(
     ("wanted", "said"), [("1", "its last subtask: 1: a"), ("d", "in progress: 4: d")]
 )
@@ -248,14 +248,14 @@ def test_what_is_not_a_persons_to_mark(verb: commands.Verb, wanted: str, said: s
 def test_where_nothing_is_to_be_done_that_is_said() -> None:
     parsed = parse(LIST)
     assert commands.done(LIST, parsed, "e") == (LIST, "done already: 5: e")
-    assert commands.skip(LIST, parsed, "e", "") == (LIST, "done already: 5: e")
+    assert commands.defer(LIST, parsed, "e", "") == (LIST, "done already: 5: e")
     assert commands.reopen(LIST, parsed, "f") == (LIST, "open already: 6: f")
     assert commands.unblock(LIST, parsed, "f") == (LIST, "not blocked: 6: f")
 
 
 def test_a_skipped_task_comes_after_the_others() -> None:
     text = "- [ ] a\n- [ ] b\n"
-    edited = commands.skip(text, parse(text), "a", "no\ntime")
+    edited = commands.defer(text, parse(text), "a", "no\ntime")
     assert edited.text == "- [ ] a\n  > **Skipped:** by a person: no time\n- [ ] b\n"
-    edited = commands.skip(text, parse(text), "b", "")
+    edited = commands.defer(text, parse(text), "b", "")
     assert edited.text == "- [ ] a\n- [ ] b\n  > **Skipped:** by a person\n"
