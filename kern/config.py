@@ -16,8 +16,12 @@ FILE = "kern.toml"
 _EDIT = f"edit {FILE}"
 FINAL = "final"  # the table below [gates] with those of the whole
 _PROBE_S = 20.0
-_SINGLE = ("max_wait", "max_failures", "max_minutes", "max_rounds", "notify", "large_file")
-_TABLES = ("gates", "snapshot", "timeouts", "max_cost", "sandbox", "agent", "models")
+_SINGLE = (
+    *("max_wait", "max_failures", "max_minutes", "max_rounds", "notify", "large_file"),
+    "agents",
+)
+_CHOICES = ("models", "stages")
+_TABLES = ("gates", "snapshot", "timeouts", "max_cost", "sandbox", "agent", *_CHOICES)
 _IDLE_S = 600.0
 _MOST = 1e9  # of any number
 _MARGIN = 0.01  # US dollars: an agent is not started for less
@@ -153,6 +157,7 @@ class Settings:
     large_file: float = 50  # MiB; an untracked file that is larger is not stored; 0: none is
     printed: Output | None = None  # None: as kern chooses
     models: Choices = field(default_factory=dict)
+    agents: tuple[str, ...] = ()  # the first runs, the others stand in for it
     picked: Choices = field(default_factory=dict)  # of the command line: before all others
 
     def total(self, role: Role) -> float:
@@ -216,8 +221,35 @@ def parse(data: bytes | str) -> Settings:
         holding(given.get("sandbox", {}), FILE),
         large_file=_amount(given.get("large_file", Settings().large_file), "large_file"),
         printed=_printed(_table(given, "agent")),
-        models=models.of_table(given.get("models", {}), FILE),
+        models=_choices(given),
+        agents=_agents(given.get("agents", [])),
     )
+
+
+def _choices(given: Mapping[str, Any]) -> Choices:
+    """`[models]` and `[stages]`, which may speak of the same role, but not twice of its model."""
+    whole, stages = (models.of_table(given.get(name, {}), name, FILE) for name in _CHOICES)
+    for role, one in stages.items():
+        other = whole.get(role, models.NO_CHOICE)
+        if (one.model and other.model) or (one.effort and other.effort):
+            raise UsageError(
+                f"{FILE}: models.{role} and stages.{role} both choose: one of them may",
+                hint=f"take models.{role} out",
+            )
+    named = {role: replace(one, agent="") for role, one in stages.items()}
+    return {
+        role: replace(
+            named.get(role, models.NO_CHOICE).over(whole.get(role, models.NO_CHOICE)),
+            agent=stages.get(role, models.NO_CHOICE).agent,
+        )
+        for role in {*whole, *stages}
+    }
+
+
+def _agents(names: Any) -> tuple[str, ...]:
+    if not isinstance(names, list) or len({*map(str, names)}) < len(names):
+        raise _wrong("agents", 'a list of names, each once, like ["claude"]')
+    return tuple(models.of_agent(name, f"{FILE}: agents") for name in names)
 
 
 def _printed(table: Mapping[str, Any]) -> Output | None:

@@ -34,6 +34,7 @@ class StageStarted:
     model: str
     attempt: int
     mode: str = ""
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class StageFinished:
     effort: str = ""  # as pinned; empty: what the agent's CLI took by itself
     version: str = ""  # of that CLI
     sent_back: int = 0  # how often a red gate let it not end yet
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which model and effort each agent runs with, and who has the last word on that. Pure.
+"""Which agent CLI each role runs, with which model and effort, and who has the last word. Pure.
 
 The command line counts before the front matter of a project's own prompt, that before `[models]`
 in kern.toml, and that before what kern's own prompts say.
@@ -19,6 +19,7 @@ ROLES: tuple[Role, ...] = (*Stage, *Aide)
 THINKING: tuple[Role, ...] = (Stage.RESEARCH, Stage.IMPLEMENT, Aide.PLANNER)
 # As the vendors have them: opus, claude-opus-4-1, opus[1m], us.anthropic.claude-x-v1:0, arn:…/…
 _NAME = re.compile(r"[A-Za-z0-9][\w.:/@\[\]-]{0,199}", re.A)
+_AGENT = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.A)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +28,19 @@ class Choice:
 
     model: str = ""
     effort: str = ""
+    agent: str = ""
 
     def over(self, other: "Choice") -> "Choice":
-        return Choice(self.model or other.model, self.effort or other.effort)
+        """A model and an effort are those of the agent for which they were named."""
+        if self.agent not in ("", other.agent):
+            return self
+        return Choice(self.model or other.model, self.effort or other.effort, other.agent)
 
-    def __str__(self) -> str:
-        return f"{self.model} (effort {self.effort})" if self.effort else self.model
+    def said(self, usual: str) -> str:
+        """`usual`: the agent that need not be named."""
+        agent = self.agent if self.agent != usual else ""
+        named = " ".join(filter(None, (agent, self.model)))
+        return f"{named} (effort {self.effort})" if self.effort else named
 
 
 Choices = Mapping[Role, Choice]
@@ -40,11 +48,23 @@ NO_CHOICE = Choice()
 NO_CHOICES: Choices = {}
 
 
-def chosen(role: Role, front: Choice, *, own: bool, settings: Choices, options: Choices) -> Choice:
-    """`front`: what the prompt's front matter says; `own`: the prompt is the project's."""
+def chosen(
+    role: Role,
+    front: Choice,
+    *,
+    own: bool,
+    settings: Choices,
+    options: Choices,
+    first: str = "",
+) -> Choice:
+    """`front`: what the prompt's front matter says; `own`: the prompt is the project's. `first`:
+    the agent that runs where nobody names one for the role.
+    """
     written = settings.get(role, NO_CHOICE)
-    below = front.over(written) if own else written.over(front)
-    return options.get(role, NO_CHOICE).over(below)
+    named = Choice(agent=first)
+    levels = (written.over(named), front) if own else (named.over(front), written)
+    so_far = levels[1].over(levels[0])
+    return options.get(role, NO_CHOICE).over(so_far)
 
 
 def told(by: Mapping[Role, str]) -> str:
@@ -53,57 +73,80 @@ def told(by: Mapping[Role, str]) -> str:
     return "; ".join(f"{name}: {', '.join(r for r in by if by[r] == name)}" for name in names)
 
 
-def of_options(models: Sequence[str], effort: str | None) -> Choices:
-    """`--model NAME` or `--model ROLE=NAME`, and `--effort LEVEL`. Raises UsageError."""
+def of_options(models: Sequence[str], effort: str | None, agents: Sequence[str] = ()) -> Choices:
+    """`--model NAME` or `--model ROLE=NAME`, `--effort LEVEL`, and `--agent` like `--model`, but
+    for all roles where it names none. Raises UsageError.
+    """
     named: dict[Role, str] = {}
     for given in models:
         role, equals, name = given.partition("=")
-        meant = _role(role) if equals else None
+        meant = _role(role, "--model commit=haiku") if equals else None
         model = _model(name if equals else given, "--model", "kern --model opus")
         # What is said of one role counts, wherever it stands.
         named = {**named, meant: model} if meant else {**dict.fromkeys(THINKING, model), **named}
     if effort is not None:
         _effort(effort, "--effort", "kern --effort high")
-    return {
-        role: Choice(named.get(role, ""), (effort or "") if role in THINKING else "")
+    run_by: dict[Role, str] = {}
+    for given in agents:
+        role, equals, name = given.rpartition("=")
+        agent = of_agent(name, "--agent")
+        meant = _role(role, "--agent commit=claude") if equals else None
+        run_by = {**run_by, meant: agent} if meant else {**dict.fromkeys(ROLES, agent), **run_by}
+    found = {
+        role: Choice(
+            named.get(role, ""), (effort or "") if role in THINKING else "", run_by.get(role, "")
+        )
         for role in ROLES
-        if role in named or (effort and role in THINKING)
     }
+    return {role: choice for role, choice in found.items() if choice != NO_CHOICE}
 
 
-def of_table(table: Any, origin: str) -> Choices:
-    """`[models]` in a settings file: a name, or `{ model = NAME, effort = LEVEL }`. Raises
-    UsageError.
+def of_table(table: Any, name: str, origin: str) -> Choices:
+    """`[models]` in a settings file: a model, or `{ model = NAME, effort = LEVEL }`; `[stages]`:
+    the same, also with `agent = NAME`. Raises UsageError.
     """
     if not isinstance(table, dict):
-        raise UsageError(f"{origin}: models must be a table", hint=f"edit {origin}")
+        raise UsageError(f"{origin}: {name} must be a table", hint=f"edit {origin}")
+    known = ("agent", "model", "effort") if name == "stages" else ("model", "effort")
     found: dict[Role, Choice] = {}
     for key, value in table.items():
+        place = f"{origin}: {name}.{key}"
         given = {"model": value} if isinstance(value, str) else value
         if key not in ROLES:
             raise UsageError(
-                f"{origin}: unknown setting models.{key}", hint=f"known there: {', '.join(ROLES)}"
+                f"{origin}: unknown setting {name}.{key}", hint=f"known there: {', '.join(ROLES)}"
             )
-        if not isinstance(given, dict) or given.keys() - {"model", "effort"} or not given:
+        if not isinstance(given, dict) or given.keys() - {*known} or not given:
+            shown = ", ".join(f"{word} = …" for word in known)
             raise UsageError(
-                f"{origin}: models.{key} must be a model's name, or {{ model = …, effort = … }}",
-                hint=f"edit {origin}",
+                f"{place} must be a model's name, or {{ {shown} }}", hint=f"edit {origin}"
             )
-        place, hint = f"{origin}: models.{key}", f'{key} = {{ model = "opus", effort = "high" }}'
-        found[_role(key)] = Choice(
+        hint = f'{key} = {{ model = "opus", effort = "high" }}'
+        found[_role(key, "")] = Choice(
             _model(given["model"], place, hint) if "model" in given else "",
             _effort(given["effort"], place, hint) if "effort" in given else "",
+            of_agent(given["agent"], place) if "agent" in given else "",
         )
     return found
 
 
-def _role(word: str) -> Role:
+def of_agent(name: object, where: str) -> str:
+    """Raises UsageError for what can be no name; which are known, the run says."""
+    text = name.strip() if isinstance(name, str) else ""
+    if not _AGENT.fullmatch(text):
+        shown = plain.line(text, 80)
+        raise UsageError(f"{where}: {shown!r} is no agent's name", hint='say: agent = "claude"')
+    return text
+
+
+def _role(word: str, example: str) -> Role:
     for role in ROLES:
         if role == word:
             return role
+    option = example.partition(" ")[0]
     raise UsageError(
-        f"--model: no agent of kern is named {plain.line(word, 80)!r}",
-        hint=f"one of {', '.join(ROLES)}; say: --model commit=haiku",
+        f"{option}: no agent of kern is named {plain.line(word, 80)!r}",
+        hint=f"one of {', '.join(ROLES)}; say: {example}",
     )
 
 

@@ -30,6 +30,7 @@ NAME = "claude"
 VARIABLE = "KERN_CLAUDE"
 STATUS: tuple[str, ...] = ("auth", "status", "--json")
 TAKES_CONTRACT = True
+RUNS_GATES = True
 
 _COMMON = ("--verbose", "--no-session-persistence")
 # A repository's hooks, MCP servers and key helpers must not run where limits are promised.
@@ -130,7 +131,7 @@ def argv(launch: Launch) -> list[str]:
     own = ("--settings", json.dumps(settings)) if settings else ()
     rules = _SANDBOXED if launch.confinement and role is Stage.IMPLEMENT else _RULES[role]
     bared = _UNTOUCHED if launch.bare and role is Stage.IMPLEMENT else ()
-    models = ("--model", model, *pinned, *(spare if role in _SMALL else ()))
+    models = (*(("--model", model) if model else ()), *pinned, *(spare if role in _SMALL else ()))
     return [*printed, *models, "--tools", offered, *most, *told, *own, *bared, *rules]
 
 

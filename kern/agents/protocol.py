@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, BinaryIO, Protocol, cast
 
+from kern.errors import UsageError
 from kern.model import Act, Needs, Output, Role
 
 SUBSCRIPTION = "the subscription"  # begins what is said of one that pays
@@ -92,6 +93,7 @@ class Agent(Protocol):
     FILES: tuple[str, ...]  # of a project: those that make it start programs
     STATUS: tuple[str, ...]  # its arguments that print whether it is logged in; empty: none do
     TAKES_CONTRACT: bool  # a file for the system prompt; else the prompt begins with its text
+    RUNS_GATES: bool  # those of a `Launch`
 
     def unheld(self, role: Role) -> str:
         """Why the agent cannot be held to what the role may do; empty where it can. Where that is
@@ -153,11 +155,22 @@ class Agent(Protocol):
         """Its own sandbox, for a `Launch`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Program:
+    """An agent as a run starts it."""
+
+    agent: Agent
+    command: str  # its program, with its whole path once that is known
+
+
 DEFAULT = "claude"
 AGENTS: Mapping[str, str] = {DEFAULT: "kern.agents.claude"}  # modules, loaded when they are used
 
 
 def find(name: str) -> Agent:
+    """Raises UsageError for one that kern does not know."""
+    if name not in AGENTS:
+        raise UsageError(f"kern knows no agent {name!r}", hint=f"one of {', '.join(AGENTS)}")
     return cast(Agent, importlib.import_module(AGENTS[name]))
 
 

@@ -343,7 +343,7 @@ def path() -> None:
 def doctor(as_json: AsJson = False) -> None:
     from kern.views.doctor import examine, text
 
-    found = examine(Path.cwd(), launch.agent())
+    found = examine(Path.cwd())
     print(plain.data(found) if as_json else text(found))
     raise typer.Exit(0 if all(check["ok"] for check in found) else Exit.USAGE)
 

@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from kern.agents import protocol
 from kern.errors import KernError
 from kern.pipeline import loop
 from kern.pipeline.options import Leave, Options
@@ -46,11 +47,10 @@ def main() -> int:
     _say(f"A sample repository: {root}\nIts SPEC.md:\n\n{SPEC}\nIts kern.toml:\n\n{SETTINGS}")
     _say("kern carries the tasks out with an agent that plays a script: no account, no network.\n")
     os.environ["KERN_DIR"] = str(folder / "kern")
+    os.environ[protocol.find(protocol.DEFAULT).VARIABLE] = str(agent)
     console = Console()
     try:
-        code = loop.run(
-            root, Options(5, 0, str(agent), tick=console.tick, leave=Leave(trusted=True)), console
-        )
+        code = loop.run(root, Options(5, 0, tick=console.tick, leave=Leave(trusted=True)), console)
     finally:
         console.close()
     _, log = process.capture(

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TextIO, TypeVar
 
 from kern import plain
-from kern.cli import run
 from kern.errors import Asked, Exit, KernError, UsageError
 from kern.events import Event, Planned, Sink, StageFinished
 from kern.model import SPEC
@@ -49,9 +48,7 @@ def main(
     wanted = "" if words is None else _goal(folder, words)
     person = None if yes or dry else _person()
     console = Console(out=sys.stderr)  # the change of SPEC.md is what goes to standard output
-    options = Options(
-        command=run.agent(), watched=console.watched, tick=console.tick, models=models
-    )
+    options = Options(watched=console.watched, tick=console.tick, models=models)
     options.leave = leave
     try:
         with session.begin(folder, options, _brief(console), empty=True, commits=not dry) as begun:

@@ -2,7 +2,6 @@
 what it takes to parse options.
 """
 
-import os
 from functools import partial
 from pathlib import Path
 
@@ -46,7 +45,7 @@ def run(
     if dry:
         from kern.views.dryrun import describe
 
-        ask = partial(describe, Path.cwd(), count, agent(), prompts=verbose)
+        ask = partial(describe, Path.cwd(), count, prompts=verbose)
         print(ask(on_red=on_red, models=models, wanted=wanted))
         if until_done:
             print("then a review says what is missing: with --until-done it goes on with that")
@@ -60,7 +59,7 @@ def run(
     allowed = leave(sandbox, trust=trust, bare=bare)
     asked = until_done, improve, goal, on_red, wanted, models, allowed
     options = Options(
-        *(count, pause, agent(), wait, cost, minutes, *asked),
+        *(count, pause, wait, cost, minutes, *asked),
         watched=console.watched,
         tick=console.tick,
         countdown=console.countdown,
@@ -119,14 +118,6 @@ def _alone(task: str, iterations: str, *, until_done: bool) -> str:
             hint=f'kern --task "{plain.line(task, 160)}"',
         )
     return "1"
-
-
-def agent() -> str:
-    """The agent's program."""
-    from kern.agents import protocol
-
-    found = protocol.find(protocol.DEFAULT)
-    return os.environ.get(found.VARIABLE) or found.NAME
 
 
 def _numbers(

@@ -59,7 +59,7 @@ def _trust(found: Repo, settings: Settings) -> None:
     """What kern itself has just proposed, where nothing else would be started."""
     with contextlib.suppress(KernError):  # what is wrong here is the next run's to say
         text = bundle.without_example(Documents(found.root).read(SPEC) or "")
-        lines = trust.started(found, settings, spec.parse(text), protocol.find(protocol.DEFAULT))
+        lines = trust.started(found, settings, spec.parse(text), [protocol.find(protocol.DEFAULT)])
         if lines and set(lines) <= {f"gate {gate.shown}" for gate in settings.gates}:
             trust.remember(found, trust.place(found), lines)
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kern import plain
-from kern.agents import protocol
 from kern.errors import Exit, UsageError
-from kern.pipeline import preflight, trust
+from kern.pipeline import agents, preflight, trust
 from kern.pipeline.options import Leave
+from kern.stages import bundle
 
 _FIRST = "This repository brings along what would be started here, or obeyed by agents:"
 _MORE = "New in this repository since you trusted it:"
@@ -33,8 +33,8 @@ def leave(sandbox: str = "", *, trust: bool = False, bare: bool = False) -> Leav
 def give(folder: Path, *, yes: bool) -> int:
     """`kern trust`: what is there now, and the person's word on it."""
     found, _, parsed, settings = preflight.prepare(folder, empty=True)
-    agent = protocol.find(protocol.DEFAULT)
-    lines = trust.started(found, settings, parsed, agent)
+    crew = agents.chosen(bundle.templates(found.root, settings).values())
+    lines = trust.started(found, settings, parsed, crew)
     record = trust.place(found)
     if not lines:
         print("nothing to trust: this repository has nothing started")

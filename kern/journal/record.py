@@ -90,6 +90,7 @@ def _finished(event: events.StageFinished) -> dict[str, Any]:
     paid = {"cost_usd": event.cost_usd, "tokens": dict(event.tokens)}
     more = {"turns": event.turns, "session": event.session, "denied": list(event.denied)}
     by = {"effort": event.effort, "version": event.version, "sent_back": event.sent_back}
+    by |= {"agent": event.agent}
     return {"kind": "stage", "task": event.task, **stage, **took, **paid, **more, **by}
 
 

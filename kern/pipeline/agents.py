@@ -1,87 +1,127 @@
-"""The agent's program made sure of, before the first token is spent."""
+"""The agents' programs made sure of, before the first token is spent."""
 
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from kern.agents.protocol import Agent, Payer
+from kern.agents import protocol
+from kern.agents.protocol import Agent, Payer, Program
 from kern.errors import KernError, UsageError
+from kern.model import Role, Stage
 from kern.pipeline.preflight import Check, demand, tried
+from kern.stages.template import Template
 from kern.system import process
 
 _MOST = 1 << 20  # bytes of a file that are looked at
 
 
-def checks(agent: Agent, command: str, root: Path | None) -> Iterator[Check]:
+def chosen(templates: Iterable[Template]) -> list[Agent]:
+    """All that may have to run, each once. Raises UsageError for one that kern does not know."""
+    names = [by.agent for form in templates for by in (form.by, *form.stand_ins)]
+    return [protocol.find(name) for name in dict.fromkeys(names)]
+
+
+def command(agent: Agent) -> str:
+    """Its program, by its usual name unless a person names another."""
+    return os.environ.get(agent.VARIABLE) or agent.NAME
+
+
+def checks(agent: Agent, root: Path | None) -> Iterator[Check]:
     """The program is there, none of the repository's files, and will not refuse this user."""
-    yield tried("agent", lambda: program(agent, command, root))
-    yield tried("user", lambda: _user(agent, command))
+    yield tried("agent", lambda: program(agent, root))
+    yield tried("user", lambda: _user(agent))
 
 
-def program(agent: Agent, command: str, root: Path | None) -> str:
+def program(agent: Agent, root: Path | None) -> str:
     """Where the agent's program is, seen from where kern is started. A run starts this one,
     whatever PATH holds later. By PATH alone it is none of the files below `root`.
     """
-    found = shutil.which(command)
+    named = command(agent)
+    found = shutil.which(named)
     if not found:
         parts = os.environ.get("PATH", "").split(os.pathsep)
-        there = any(Path(part, command).exists() for part in parts) or Path(command).exists()
+        there = any(Path(part, named).exists() for part in parts) or Path(named).exists()
         what = "is not executable" if there else "is not installed, or not on PATH"
-        raise UsageError(f"{command} {what}", hint=_missing(agent, command))
+        raise UsageError(f"{named} {what}", hint=_missing(agent))
     place = os.path.abspath(found)
     inside = root and any(
         Path(one).is_relative_to(root) for one in (place, os.path.realpath(place))
     )
-    if inside and os.sep not in command:
+    if inside and os.sep not in named:
         raise UsageError(
-            f"{command} is a file of this repository, which an agent could change: {place}",
+            f"{named} is a file of this repository, which an agent could change: {place}",
             hint=f"take its folder off PATH; or, if it is meant: {agent.VARIABLE}={place}",
         )
     return place
 
 
-def _missing(agent: Agent, command: str) -> str:
-    if command != agent.NAME:
+def _missing(agent: Agent) -> str:
+    if command(agent) != agent.NAME:
         return f"{agent.VARIABLE} names it: correct it, or unset it for `{agent.NAME}`"
     return f"{agent.INSTALL}; then run `{agent.NAME}` once and log in"
 
 
-def _own(agent: Agent, command: str) -> bool:
+def _own(agent: Agent) -> bool:
     """Whether it is the agent itself, and not a program that a person put in its place."""
-    return os.path.basename(command) == agent.NAME
+    return os.path.basename(command(agent)) == agent.NAME
 
 
-def _user(agent: Agent, command: str) -> str:
-    fault = agent.unattended(os.environ, root=os.getuid() == 0) if _own(agent, command) else None
+def _user(agent: Agent) -> str:
+    fault = agent.unattended(os.environ, root=os.getuid() == 0) if _own(agent) else None
     if fault:
         raise KernError(fault.message, hint=fault.hint)
     return f"{agent.NAME} accepts this user"
 
 
-def ready(agent: Agent, command: str, root: Path) -> tuple[str, Payer]:
-    """The agent's program and who pays for it: checked, and where nothing tells that anybody does,
-    that it is logged in.
+def ready(crew: Iterable[Agent], root: Path) -> tuple[dict[str, Program], Payer]:
+    """The agents' programs and who pays for them: checked, and where nothing tells that anybody
+    does, that they are logged in.
     """
-    demand(checks(agent, command, root))
-    found = program(agent, command, root)
-    pays = payer(agent, found, root)
-    if not pays.who:
-        demand([login(agent, found)])
-    return found, pays
+    programs, payers = dict[str, Program](), dict[str, Payer]()
+    for agent in crew:
+        demand(checks(agent, root))
+        programs[agent.NAME] = Program(agent, program(agent, root))
+        payers[agent.NAME] = payer(agent, root)
+        if not payers[agent.NAME].who:
+            demand([login(agent, programs[agent.NAME].command)])
+    return programs, paid(payers)
 
 
-def payer(agent: Agent, command: str, root: Path) -> Payer:
-    if not _own(agent, command):
+def paid(payers: Mapping[str, Payer]) -> Payer:
+    """One word for all of them, by their names."""
+    if len(payers) == 1:
+        return next(iter(payers.values()))
+    whos = [f"{name}: {one.who or 'not known'}" for name, one in payers.items()]
+    warnings = filter(None, (one.warning for one in payers.values()))
+    return Payer("; ".join(whos), "; ".join(warnings))
+
+
+def payer(agent: Agent, root: Path) -> Payer:
+    if not _own(agent):
         return Payer("")
     return agent.payer(os.environ, str(root), str(Path.home()), _begin)
+
+
+def held(templates: Mapping[Role, Template], *, sandboxed: bool) -> None:
+    """Raises UsageError where a role would be run by an agent that nothing holds to it."""
+    for role, form in templates.items():
+        if sandboxed or role is Stage.COMMIT:  # there kern commits, see `Agent.unheld`
+            continue
+        for by in (form.by, *form.stand_ins):
+            if why := protocol.find(by.agent).unheld(role):
+                raise UsageError(
+                    f"{by.agent} cannot be held to what {role} may do: {why}",
+                    hint=f"choose another agent for it (--agent {role}={protocol.DEFAULT}), or "
+                    "let a sandbox hold it: kern help safety",
+                )
 
 
 def login(agent: Agent, program: str) -> Check:
     """By what the agent says of itself."""
     how = None
-    if _own(agent, program) and agent.STATUS:
+    if _own(agent) and agent.STATUS:
         # Not in the project: its settings name programs that the agent would ask.
         how = agent.login(*process.capture([program, *agent.STATUS], 30, cwd="/"))
     if how == "":

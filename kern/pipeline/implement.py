@@ -114,7 +114,7 @@ def _order(
         baseline.gates(site, at.head, start, settings.gates)
         state = baseline.own(site, at.head, start, wanted)
         wanted = baseline.seen(site, wanted, start.tree)
-        gates = baseline.at_the_end(wanted) if site.caller.holds_hooks else []
+        gates = baseline.at_the_end(wanted)
     researched = at.files[Stage.RESEARCH].answer
     prompt = briefs.implement(
         site.templates[Stage.IMPLEMENT],
@@ -127,6 +127,7 @@ def _order(
         [*state, *baseline.state(site, settings.probes, at.head, start)],
         mending,
     )
+    gates = gates if site.caller.runs_gates(prompt) else []
     return _Order(prompt, str(briefs.work(task, at.due, mending)), gates)
 
 

@@ -6,17 +6,18 @@ import os
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from pathlib import Path
 
 from kern import person
-from kern.agents.protocol import Agent
+from kern.agents.protocol import Agent, Program
 from kern.config import FILE, Holding
 from kern.errors import UsageError
 from kern.events import Sink, Warned
 from kern.git import backups, protected_files
 from kern.git.repository import Repo
-from kern.model import LEARNINGS, SPEC
+from kern.model import LEARNINGS, SPEC, Needs
 from kern.person import Mode, Person
 from kern.sandbox import bounds, confine
 from kern.sandbox.bounds import Access, Kind, Repository, Wishes
@@ -93,13 +94,12 @@ def _path(text: str, root: Path, home: Path) -> Path:
 def wanted(
     repo: Repo,
     scope: Scope,
-    agent: tuple[Agent, str],
+    programs: Collection[Program],
     own: Person,
     theirs: Holding | None = None,
     refused: Collection[str] = (),
 ) -> Sandbox:
-    """Before any means was chosen; see `wishes`. `agent`: with its program."""
-    dialect, command = agent
+    """Before any means was chosen; see `wishes`. `programs`: the agents of the run."""
     home = Path.home()
     guarded = (repo.root / ".kern", *_obeyed(repo))
     documents = (repo.root / SPEC, repo.root / LEARNINGS)
@@ -108,9 +108,9 @@ def wanted(
         Repository(repo.root, repo.git_dir, repo.common_dir, guarded, documents, saves),
         home,
         wishes(own.holding, theirs or Holding(), refused, repo.root),
-        dialect.needs(os.environ, str(home)),
+        reduce(or_, (one.agent.needs(os.environ, str(home)) for one in programs), Needs()),
         hidden=(scope.base,),
-        programs=confine.programs(command),
+        programs=confine.programs(*(one.command for one in programs)),
         image=own.image,
     )
 
@@ -195,7 +195,7 @@ def apply(held: Sandbox, caller: Caller) -> None:
     if held.means is not Means.NONE:
         caller.hold = held.confine
     if held.own:
-        caller.own_sandbox = partial(_own, held, caller.agent)
+        caller.own_sandbox = partial(_own, held)
         caller.holds_hooks = False
 
 

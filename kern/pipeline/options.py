@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from kern.agents import protocol
 from kern.model import OnRed
 from kern.models import Choices
 from kern.system import process
@@ -24,7 +23,6 @@ class Leave:
 class Options:
     iterations: int = 5
     delay: float = 10.0
-    command: str = protocol.DEFAULT  # the agent's program
     wait: bool = True  # for a usage limit's reset
     max_cost: float = 0.0  # US dollars; 0: what kern.toml says
     max_minutes: float = 0.0

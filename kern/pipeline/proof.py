@@ -15,7 +15,7 @@ from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, put_back
 from kern.plain import some
 from kern.stages import briefs, judge
-from kern.stages.call import may_not_write
+from kern.stages.ending import may_not_write
 
 Noted = dict[str, object]  # what stage2.json is to remember
 

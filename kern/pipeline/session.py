@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kern.agents import protocol
+from kern.config import Settings
 from kern.events import Sink, Warned
 from kern.git import rescue
 from kern.journal import store
@@ -14,6 +14,8 @@ from kern.person import Trust
 from kern.pipeline import agents, isolation, preflight, recover, site, trust
 from kern.pipeline.options import Options
 from kern.pipeline.site import Site
+from kern.sandbox.confine import Means
+from kern.stages import bundle
 from kern.stages.call import Caller
 from kern.system import control, lock, notify, process, workspace
 from kern.system.control import Steering
@@ -33,35 +35,35 @@ def begin(
     """Raises KernError for what a person must settle first. `empty`: a SPEC.md without a task is
     fine. Unless it `commits` or writes, it needs no branch.
     """
-    agent = protocol.find(protocol.DEFAULT)
     rescued = rescue.configuration(folder)
     found, papers, parsed, settings = preflight.prepare(
         folder, empty=empty, bare=not options.leave.project
     )
+    settings = _chosen(settings, options)
+    templates = bundle.templates(found.root, settings)
+    crew = agents.chosen(templates.values())
     own = isolation.settings(found.root)
     consent = trust.settle(
         found,
-        () if settings.bare else trust.started(found, settings, parsed, agent),
+        () if settings.bare else trust.started(found, settings, parsed, crew),
         options.leave.ask,
         asks=settings.holding.asks,
         every=own.trust is Trust.CONTENT,
         now=options.leave.trusted,
     )
     preflight.demand(preflight.of_repository(found, commits=commits))
-    command, payer = agents.ready(agent, options.command, found.root)
+    programs, payer = agents.ready(crew, found.root)
     scope = workspace.scope(found.root, found.head().name)
     run_id = secrets.token_hex(8)
     sink = store.beside(sink, found.common_dir, found.head().name, run_id)
-    bounds = settings.budget.within(options.max_cost, options.max_minutes)
-    settings = replace(settings, budget=bounds, on_red=options.on_red, picked=options.models)
     asked = settings.holding, consent.refused
-    wanted = isolation.wanted(found, scope, (agent, command), own, *asked)
+    wanted = isolation.wanted(found, scope, programs.values(), own, *asked)
     where = found.root, found.head().name, scope, run_id
     sink = notify.beside(sink, settings.notify, *where, wanted.wishes.env)
     steered = Steering(found.git_dir, run_id, sink, options.sleep)
     caller = Caller(
-        *(found.root, scope, run_id, sink, command, settings, steered.sleep),
-        *(_ticking(options.tick, steered), steered.heed, found.scratch, options.watched, agent),
+        *(found.root, scope, run_id, sink, programs, settings, steered.sleep),
+        *(_ticking(options.tick, steered), steered.heed, found.scratch, options.watched),
     )
     caller.earlier = store.costs(store.place(found.common_dir), lambda text: sink(Warned(text)))
     killed = lock.noted(found.git_dir) is not None  # it takes its note away as it ends
@@ -73,6 +75,7 @@ def begin(
         contextlib.closing(steered),
         contextlib.closing(found.store),
     ):
+        agents.held(templates, sandboxed=held.means is not Means.NONE)
         isolation.apply(held, caller)
         here = site.prepared(found, caller)
         notices = (*rescued, scope.notice, payer.warning, *consent.said, isolation.lacking(held))
@@ -86,6 +89,12 @@ def begin(
         here = site.with_prompts(here)
         workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
         yield Session(here, steered, payer.who)
+
+
+def _chosen(settings: Settings, options: Options) -> Settings:
+    """With what the command line says."""
+    bounds = settings.budget.within(options.max_cost, options.max_minutes)
+    return replace(settings, budget=bounds, on_red=options.on_red, picked=options.models)
 
 
 @contextlib.contextmanager

@@ -5,10 +5,10 @@ settled.
 from collections.abc import Sequence
 
 from kern import plain
+from kern.agents import protocol
 from kern.events import RunEnded, RunStarted
 from kern.journal import store
 from kern.model import Cost, Marker, Outcome, unverified
-from kern.models import Choice
 from kern.pipeline.options import Options
 from kern.pipeline.session import Session
 from kern.pipeline.table import Settled
@@ -29,7 +29,7 @@ def begun(session: Session, options: Options) -> RunStarted:
         sum(task.marker is not Marker.DONE for task in parsed.tasks),
         count,
         store.forecast(store.place(site.repo.common_dir), tasks),
-        {role: str(Choice(form.model, form.effort)) for role, form in site.templates.items()},
+        {role: form.by.said(protocol.DEFAULT) for role, form in site.templates.items()},
     )
 
 

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,9 @@ Ask = Callable[[Sequence[str], bool], bool]  # the lines, and whether all of the
 _LARGEST = 1 << 20  # bytes of a record
 
 
-def started(repo: Repo, settings: Settings, parsed: Spec, agent: Agent) -> tuple[str, ...]:
+def started(
+    repo: Repo, settings: Settings, parsed: Spec, agents: Iterable[Agent]
+) -> tuple[str, ...]:
     """A line each, whole, and what a terminal would act on or hide as an escape."""
     found = [
         *(f"gate {gate.shown}" for gate in (*settings.gates, *settings.final)),
@@ -33,7 +35,7 @@ def started(repo: Repo, settings: Settings, parsed: Spec, agent: Agent) -> tuple
         *settings.holding.asks,
         *(f"gate {gate.shown}" for gate in required.open_gates(parsed)),
         *_prompts(repo.root),
-        *agent.started(_files(agent, repo.root)),
+        *(line for one in agents for line in one.started(_files(one, repo.root))),
         *_hooks(repo),
     ]
     return tuple(dict.fromkeys(map(_shown, found)))

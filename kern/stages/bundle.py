@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kern import models
+from kern.agents import protocol
 from kern.config import Settings
 from kern.errors import UsageError
 from kern.model import Aide, Role, Stage
@@ -64,11 +65,17 @@ def templates(root: Path, settings: Settings = _DEFAULTS) -> dict[Role, Template
         else:
             data = (path("prompts") / name).read_bytes()
         form = template.template(stage, data.decode("utf-8", "replace"), origin)
+        theirs = origin == str(own)
+        # kern's own name models of the usual agent.
+        front = form.by if theirs else replace(form.by, agent=protocol.DEFAULT)
         by = models.chosen(
-            *(stage, Choice(form.model, form.effort)),
-            own=origin == str(own),
+            *(stage, front),
+            own=theirs,
             settings=settings.models,
             options=settings.picked,
+            first=next(iter(settings.agents), protocol.DEFAULT),
         )
-        found[stage] = replace(form, model=by.model, effort=by.effort)
+        others = [name for name in settings.agents if name != by.agent]
+        stand_ins = (front if name == front.agent else Choice(agent=name) for name in others)
+        found[stage] = replace(form, by=by, stand_ins=tuple(stand_ins))
     return found

@@ -18,7 +18,7 @@ from tenacity import (
 
 from kern import plain
 from kern.agents import protocol
-from kern.agents.protocol import Agent, Ended, Fault, Grade, Launch, Reply
+from kern.agents.protocol import Agent, Ended, Grade, Launch, Program, Reply
 from kern.config import Gate, Settings, Spent
 from kern.errors import BudgetReached, KernError, LimitReached, TransientFault
 from kern.events import Sink, StageFailed, StageFinished, StageRetried, StageStarted, Traced, Warned
@@ -26,7 +26,9 @@ from kern.git import environment
 from kern.model import Cost, Role, Stage
 from kern.sandbox.bounds import Kind
 from kern.sandbox.confine import Hold, unheld
+from kern.stages import ending
 from kern.stages.prompt import Prompt
+from kern.stages.rota import Rota
 from kern.stages.watch import Refused, Watch
 from kern.system import process, workspace
 from kern.system.workspace import Scope
@@ -35,7 +37,6 @@ TRIES = 3
 _KINDS: Mapping[Role, Kind] = {Stage.IMPLEMENT: Kind.WORKER, Stage.COMMIT: Kind.COMMITTER}
 _RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run kern: it resumes"
 _FOR_EVER = 7 * 24 * 3600.0  # seconds, for who knows no bound
-_LONGER = "[timeouts] in kern.toml sets how long a stage may take"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,10 @@ class _Asked:
     gates: Sequence[Gate]
 
 
+def _usual() -> dict[str, Program]:
+    return {protocol.DEFAULT: Program(protocol.find(protocol.DEFAULT), protocol.DEFAULT)}
+
+
 @dataclass(slots=True)
 class Caller:
     """Runs stages for one run of kern and adds up what they cost."""
@@ -67,21 +72,21 @@ class Caller:
     scope: Scope
     run: str  # id
     sink: Sink
-    command: str = protocol.DEFAULT  # its program
+    programs: Mapping[str, Program] = field(default_factory=_usual)  # by the agent's name
     settings: Settings = field(default_factory=Settings)
     sleep: Callable[[float], None] = time.sleep
     tick: process.Tick = process.unwatched
     heed: Callable[[], None] = lambda: None  # raises Asked where nothing more is to begin
     scratch: Path = Path("/nonexistent")  # where an agent can read what kern puts there
     watched: bool = False  # a person looks at what agents do
-    agent: Agent = field(default_factory=lambda: protocol.find(protocol.DEFAULT))
     cost: Cost = field(default_factory=lambda: Cost(0.0))
     tokens: int = 0
     earlier: Callable[[str], float] = lambda task: 0.0  # what a task cost in earlier runs
     hold: Hold = unheld
     holds_hooks: bool = True  # the agent's own sandbox would not: its hooks run outside of it
     # The agent's, as its settings name it; of what its kind may not write it may these.
-    own_sandbox: Callable[[Kind, Sequence[Path]], str] = lambda kind, write: ""
+    rota: Rota = field(default_factory=Rota)
+    own_sandbox: Callable[[Agent, Kind, Sequence[Path]], str] = lambda agent, kind, write: ""
     _tasks: dict[str, float] = field(default_factory=dict)  # what each cost in this one
     _began: float = field(default_factory=time.monotonic)
 
@@ -115,10 +120,28 @@ class Caller:
         self._afford(task)
         self.heed()
         self._announce(prompt)
-        self.sink(StageStarted(prompt.stage, task, prompt.model, attempt, mode))
+        for by, after in self.rota.order((prompt.by, *prompt.stand_ins), time.time()):
+            ours = replace(prompt, by=by)
+            self.sink(StageStarted(prompt.stage, task, by.model, attempt, mode, by.agent))
+            asked = _Asked(ours, task, attempt, env or {}, config, write, gates)
+            try:
+                return self._tried(asked, settle, again)
+            except (LimitReached, TransientFault) as exc:
+                if after is None:
+                    raise
+                self.sink(Warned(self.rota.rest(by, after, exc, prompt.stage, time.time())))
+                if not again():
+                    return None
+        raise AssertionError("the last one returns or raises")
+
+    def _tried(
+        self, asked: _Asked, settle: Callable[[Reply], None], again: Callable[[], bool]
+    ) -> Said | None:
+        """By one agent, again and again while the fault is one that passes."""
+        prompt = asked.prompt
 
         def once() -> Said:
-            said = self._once(_Asked(prompt, task, attempt, env or {}, config, write, gates))
+            said = self._once(asked)
             settle(said.reply)
             return said
 
@@ -160,16 +183,17 @@ class Caller:
             took = time.monotonic() - began
             self._count(None, task)
             self.sink(StageFailed(stage, task, exc.fault.message, took, None, attempt))
-            raise _stop(stage, exc.fault, place) from None
+            raise ending.error(stage, exc.fault, place) from None
         hidden = plain.secrets(os.environ)
-        reply = self._reply(place, stage) if not ran.overflow else None
+        agent = self._program(prompt).agent
+        reply = _reply(agent, place, stage) if not ran.overflow else None
         if reply:
             denied = tuple(plain.masked(call, hidden) for call in reply.denied)
             reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
         ended = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
         self.sink(Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
         self._count(reply, task)
-        fault = _timed_out(stage, ended) or self.agent.fault(reply, ended)
+        fault = ending.timed_out(stage, ended) or agent.fault(reply, ended)
         fault = fault and replace(fault, message=plain.masked(fault.message, hidden))
         broke = reply is not None and reply.broke and bool(self._left(task))
         if fault and (broke or fault.grade is not Grade.FAILED):
@@ -178,14 +202,14 @@ class Caller:
             if broke:
                 said = f"{stage} stage: the agent used up what it may cost: ${cost or 0:.2f}"
                 raise BudgetReached(said, hint=_RAISE)
-            raise _stop(stage, fault, place)
+            raise ending.error(stage, fault, place)
         if fault:
             advice = f"; {fault.hint}" if fault.hint else ""
             self.sink(Warned(f"{stage} stage: {fault.message}{advice}"))
         if reply is None:
             told = fault.message if fault else ""
             reply = Reply(result={"type": "result", "is_error": True, "errors": [told]})
-        self._new_enough(reply.version)
+        ending.new_enough(agent, reply.version)
         text = reply.text or (fault.message if fault else "")
         self.sink(
             StageFinished(
@@ -197,10 +221,10 @@ class Caller:
                     reply.cost_usd,
                     reply.denied,
                     attempt,
-                    prompt.model,
+                    prompt.by.model,
                 ),
-                *(reply.session, reply.turns, reply.tokens, prompt.effort, reply.version),
-                reply.sent_back,
+                *(reply.session, reply.turns, reply.tokens, prompt.by.effort, reply.version),
+                *(reply.sent_back, prompt.by.agent),
             )
         )
         return Said(reply, fault.message if fault else "")
@@ -212,34 +236,37 @@ class Caller:
         idle = self.settings.idle(output)
         checking = sum(gate.timeout or _FOR_EVER for gate in asked.gates)  # seconds
         kind = _KINDS.get(stage, Kind.READER)
+        agent = self._program(prompt).agent
         launch = self._laid(
+            agent,
             Launch(
                 stage,
-                prompt.model,
-                effort=prompt.effort,
+                prompt.by.model,
+                effort=prompt.by.effort,
                 output=output,
-                contract=self._contract(prompt),
+                contract=self._contract(prompt) if agent.TAKES_CONTRACT else "",
                 budget=self._left(asked.task),
                 patience=self._patience(stage),
                 bare=self.settings.bare,
-                confinement=self.own_sandbox(kind, asked.write),
+                confinement=self.own_sandbox(agent, kind, asked.write),
                 mark=secrets.token_hex(8),
                 folder=str(self.contract.parent),
                 gates=[(gate.label, gate.command, gate.timeout) for gate in asked.gates],
-            )
+            ),
         )
-        argv = (self.command, *self.agent.argv(launch))
-        held = self.hold(kind, argv, self._environment(asked, launch), write=asked.write)
+        argv = (self._program(prompt).command, *agent.argv(launch))
+        env = self._environment(asked, agent.environment(launch))
+        held = self.hold(kind, argv, env, write=asked.write)
         return process.run(
             held.argv,
             cwd=self.root,
             env=held.env,
             status=held.status,
             ending=held.ending,
-            stdin=self._text(prompt),
+            stdin=_text(agent, prompt),
             stdout=place,
             mark=self.mark,
-            tick=Watch(self.agent, stage, place, self.sink, self.tick),
+            tick=Watch(agent, stage, place, self.sink, self.tick),
             total=self.settings.total(stage),
             idle=idle and max(idle, checking),
         )
@@ -248,23 +275,31 @@ class Caller:
         """The file that holds it, empty where there is none. The folder of the stage files is
         hidden from agents. It stays: until the answer is saved, nothing else is to happen.
         """
-        if not prompt.contract or not self.agent.TAKES_CONTRACT:
+        if not prompt.contract:
             return ""
         _lay(self.contract, prompt.contract)
         return str(self.contract)
 
-    def _text(self, prompt: Prompt) -> str:
-        if self.agent.TAKES_CONTRACT or not prompt.contract:
-            return prompt.text
-        return f"{prompt.contract.rstrip()}\n\n{prompt.text}"
+    def _program(self, prompt: Prompt) -> Program:
+        if found := self.programs.get(prompt.by.agent):
+            return found
+        raise KernError(
+            f"{prompt.by.agent} was chosen for the {prompt.stage} stage after the run began",
+            hint="run kern again",
+        )
 
-    def _laid(self, launch: Launch) -> Launch:
+    def runs_gates(self, prompt: Prompt) -> bool:
+        """Whether its agent is sent back by red gates where it would end."""
+        return self.holds_hooks and self._program(prompt).agent.RUNS_GATES
+
+    def _laid(self, agent: Agent, launch: Launch) -> Launch:
         """With the files that the agent wants beside it."""
-        for name, text in self.agent.files(launch).items():
+        for name, text in agent.files(launch).items():
             _lay(self.contract.with_name(name), text)
         return launch
 
-    def _environment(self, asked: _Asked, launch: Launch) -> dict[str, str]:
+    def _environment(self, asked: _Asked, own: Mapping[str, str]) -> dict[str, str]:
+        """`own`: the agent's."""
         given = process.surroundings()
         # What git would start in the background would outlive the stage, or be ended in mid-work
         # by the sweep.
@@ -275,20 +310,7 @@ class Caller:
             *asked.config,
         ]
         given |= environment.added(given, pairs)
-        own = self.agent.environment(launch)
         return {**given, **own, "KERN_ROOT": str(self.root), **asked.env}
-
-    def _reply(self, place: Path, stage: Role) -> Reply | None:
-        with place.open("rb") as file:
-            return self.agent.read(self.agent.objects(file), stage)
-
-    def _new_enough(self, version: str) -> None:
-        if () < protocol.version(version) < self.agent.OLDEST:
-            oldest = ".".join(map(str, self.agent.OLDEST))
-            raise KernError(
-                f"{self.agent.NAME} {version} is too old: kern needs {oldest} or newer",
-                hint=self.agent.INSTALL,
-            )
 
     def _patience(self, stage: Role) -> float:
         """What a command may take: a gate that the agent runs, a commit with its hooks."""
@@ -319,44 +341,20 @@ class Caller:
             raise BudgetReached(why, hint=_RAISE)
 
 
+def _text(agent: Agent, prompt: Prompt) -> str:
+    if agent.TAKES_CONTRACT or not prompt.contract:
+        return prompt.text
+    return f"{prompt.contract.rstrip()}\n\n{prompt.text}"
+
+
+def _reply(agent: Agent, place: Path, stage: Role) -> Reply | None:
+    with place.open("rb") as file:
+        return agent.read(agent.objects(file), stage)
+
+
 def _lay(place: Path, text: str) -> None:
     with workspace.reported(place):
         place.parent.mkdir(parents=True, exist_ok=True)
         place.unlink(missing_ok=True)  # a hook can have put a link there
         with place.open("xb") as file:
             file.write(plain.encode(text))
-
-
-def _timed_out(stage: Role, ended: Ended) -> Fault | None:
-    """Half a change is an attempt; a stage that changes nothing can simply run again."""
-    grade = Grade.FAILED if stage is Stage.IMPLEMENT else Grade.TRANSIENT
-    return Fault(grade, f"timed out: {ended.timed_out}", _LONGER) if ended.timed_out else None
-
-
-def _stop(stage: Role, fault: Fault, transcript: Path) -> KernError:
-    said = f"{stage} stage: {fault.message}"
-    if fault.grade is Grade.TRANSIENT:
-        again = f"run kern again: it goes on at this stage; the transcript: {transcript}"
-        return TransientFault(said, hint=fault.hint or again)
-    if fault.grade is Grade.LIMIT:
-        when = ""
-        if fault.resets_at:
-            when = time.strftime(
-                " (resets %Y-%m-%d %H:%M local time)", time.localtime(fault.resets_at)
-            )
-        return LimitReached(
-            f"usage limit: {fault.message}{when}",
-            hint="run kern again then: it resumes",
-            resets_at=fault.resets_at,
-        )
-    return KernError(said, hint=fault.hint or f"the transcript: {transcript}")
-
-
-def may_not_write(who: str) -> Callable[[Reply], None]:
-    """What settles a reply of an agent that has no tool to write with."""
-
-    def settle(reply: Reply) -> None:
-        if reply.wrote:
-            raise TransientFault(f"{who}: the agent used {', '.join(reply.wrote)}")
-
-    return settle

@@ -12,7 +12,8 @@ from kern.model import SPEC, Aide, Marker, Role
 from kern.spec.checklist import Spec
 from kern.spec.documents import Documents
 from kern.stages import briefs, bundle, prompt, proposal
-from kern.stages.call import Caller, may_not_write
+from kern.stages.call import Caller
+from kern.stages.ending import may_not_write
 from kern.stages.prompt import Prompt
 from kern.stages.proposal import Mode, Plan
 from kern.stages.template import Template

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kern.model import Aide, Role, Stage
+from kern.models import Choice
 from kern.stages import template
 from kern.stages.template import SECTIONS, Template
 
@@ -28,12 +29,12 @@ MENTION = r"\@"
 @dataclass(frozen=True, slots=True)
 class Prompt:
     stage: Role
-    model: str
+    by: Choice  # who runs it
     text: str
     injected: int  # tokens of context, the task's own text not counted
     left_out: tuple[str, ...]  # what the budget had no room for
     contract: str = ""  # for the system prompt, which outlives a compaction
-    effort: str = ""
+    stand_ins: tuple[Choice, ...] = ()  # for `by`, in this order
     notices: tuple[str, ...] = ()  # what a person should know of how it came about
 
     @property
@@ -66,8 +67,8 @@ def compose(
     if stage is Stage.IMPLEMENT:  # the only one that may follow such a name: agents/claude.py
         text = _MENTION.sub(MENTION.replace("\\", r"\\"), text)
     return Prompt(
-        *(stage, form.model, text, tokens("".join(given.values())), left_out),
-        *(contract and f"{contract}\n", form.effort, notices),
+        *(stage, form.by, text, tokens("".join(given.values())), left_out),
+        *(contract and f"{contract}\n", form.stand_ins, notices),
     )
 
 

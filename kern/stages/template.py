@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kern import models
 from kern.errors import UsageError
 from kern.model import Aide, Role, Stage
-from kern.models import EFFORTS
+from kern.models import EFFORTS, Choice
 
 SEPARATOR = "<!-- prompt -->"  # the line between the contract and what stands below it
 
@@ -38,9 +39,9 @@ _MODES = re.compile(r"(#+ )Mode ((?:`[a-z]+`(?:, )?)+)(?:: (.*))?")
 @dataclass(frozen=True, slots=True)
 class Template:
     stage: Role
-    model: str
+    by: Choice  # as its front matter says; without an effort: what the agent takes by itself
     text: str
-    effort: str = ""  # empty: what the agent's CLI takes by itself
+    stand_ins: tuple[Choice, ...] = ()  # for `by`, in this order
     contract: str = ""  # empty in a file without the separator: then all of it is the prompt
 
     def uses(self, name: str) -> bool:
@@ -57,9 +58,7 @@ def template(stage: Role, text: str, origin: str) -> Template:
     _check_placeholders(stage, body, origin, named_modes=bool(line and modes(body)))
     if not line:
         above, below = "", body
-    return Template(
-        stage, settings["model"], below.strip(), settings.get("effort", ""), above.strip()
-    )
+    return Template(stage, Choice(**settings), below.strip(), contract=above.strip())
 
 
 def _settings(front: str, origin: str) -> dict[str, str]:
@@ -68,16 +67,18 @@ def _settings(front: str, origin: str) -> dict[str, str]:
         key, colon, value = line.partition(":")
         if colon and not key.lstrip().startswith("#"):
             settings[key.strip()] = value.partition(" #")[0].strip().strip("\"'")
-    if not settings.get("model"):
+    if not settings.get("model") and not settings.get("agent"):
         raise UsageError(
             f"{origin} names no model",
             hint="begin the file with three lines: ---, model: opus, ---",
         )
-    if unknown := settings.keys() - {"model", "effort"}:
+    if unknown := settings.keys() - {"model", "effort", "agent"}:
         raise UsageError(
             f"{origin}: unknown setting in the front matter: {', '.join(sorted(unknown))}",
-            hint="the front matter takes `model:` and `effort:`",
+            hint="the front matter takes `model:`, `effort:` and `agent:`",
         )
+    if "agent" in settings:
+        models.of_agent(settings["agent"], origin)
     if settings.get("effort") and settings["effort"] not in EFFORTS:
         raise UsageError(
             f"{origin}: unknown effort {settings['effort']!r}",

@@ -9,13 +9,12 @@ from typing import TypedDict
 
 from kern import models, plain
 from kern.agents import protocol
-from kern.agents.protocol import Agent
+from kern.agents.protocol import Agent, Program
 from kern.config import FILE
 from kern.errors import KernError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC
-from kern.models import Choice
 from kern.pipeline import agents, isolation, place, preflight, trust
 from kern.pipeline.preflight import Check, tried
 from kern.sandbox import confine
@@ -32,12 +31,12 @@ class Row(TypedDict):
     fix: str
 
 
-def examine(folder: Path, command: str) -> list[Row]:
+def examine(folder: Path) -> list[Row]:
     checks = [
         *_git(folder),
-        *_agent(folder, command),
-        *_sandbox(folder, command),
-        _payer(folder, command),
+        *(check for agent in _crew(folder) for check in _agent(folder, agent)),
+        *_sandbox(folder),
+        _payer(folder),
         _jq(),
     ]
     return [
@@ -103,7 +102,7 @@ def _gates(found: Repo, papers: Documents) -> str:
 
 def _prompts(found: Repo, papers: Documents) -> str:
     forms = bundle.templates(found.root, papers.settings())
-    return models.told({role: str(Choice(form.model, form.effort)) for role, form in forms.items()})
+    return models.told({role: form.by.said(protocol.DEFAULT) for role, form in forms.items()})
 
 
 def _folder(found: Repo) -> str:
@@ -111,12 +110,20 @@ def _folder(found: Repo) -> str:
     return f"{scope.folder}{f' ({scope.notice})' if scope.notice else ''}"
 
 
-def _agent(folder: Path, command: str) -> Iterator[Check]:
+def _crew(folder: Path) -> list[Agent]:
+    """The agents that a run would start here."""
+    with contextlib.suppress(KernError):  # told by an earlier check
+        found = repository.open_at(folder)
+        settings = place.documents(found).settings()
+        return agents.chosen(bundle.templates(found.root, settings).values())
+    return [protocol.find(protocol.DEFAULT)]
+
+
+def _agent(folder: Path, agent: Agent) -> Iterator[Check]:
     root = None
     with contextlib.suppress(KernError):  # told by an earlier check
         root = repository.open_at(folder).root
-    agent = protocol.find(protocol.DEFAULT)
-    there, user = agents.checks(agent, command, root)
+    there, user = agents.checks(agent, root)
     if there.fault:
         yield there
         return
@@ -127,22 +134,23 @@ def _agent(folder: Path, command: str) -> Iterator[Check]:
         yield agents.login(agent, there.detail)
 
 
-def _sandbox(folder: Path, command: str) -> Iterator[Check]:
+def _sandbox(folder: Path) -> Iterator[Check]:
     """What holds agents and gates here, and whether this repository's may start."""
-    agent = protocol.find(protocol.DEFAULT)
+    crew = _crew(folder)
     found, papers = None, None
     with contextlib.suppress(KernError):  # told by an earlier check
         found = repository.open_at(folder)
         papers = place.documents(found)
         settings, parsed = papers.settings(), checklist.parse(papers.read(SPEC) or "")
-        lines = trust.started(found, settings, parsed, agent)
+        lines = trust.started(found, settings, parsed, crew)
     if found is None or papers is None:
         return
 
     def means() -> str:
+        programs = [Program(agent, agents.command(agent)) for agent in crew]
         own = isolation.settings(found.root)
         scope = workspace.scope(found.root, found.head().name, create=False)
-        wanted = isolation.wanted(found, scope, (agent, command), own)
+        wanted = isolation.wanted(found, scope, programs, own)
         held = confine.chosen(isolation.mode("", own), wanted)
         return isolation.lacking(held) or str(held.means)
 
@@ -170,8 +178,10 @@ def _jq() -> Check:
     return Check("jq", there)
 
 
-def _payer(folder: Path, command: str) -> Check:
+def _payer(folder: Path) -> Check:
     """A warning is no fault: the person may mean it."""
-    found = agents.payer(protocol.find(protocol.DEFAULT), command, folder)
-    said = "\n".join(filter(None, (found.who, found.warning))) or f"unknown ({command} decides)"
+    crew = _crew(folder)
+    found = agents.paid({agent.NAME: agents.payer(agent, folder) for agent in crew})
+    unknown = f"unknown ({agents.command(crew[0])} decides)"
+    said = "\n".join(filter(None, (found.who, found.warning))) or unknown
     return Check("billing", said)

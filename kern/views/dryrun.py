@@ -9,8 +9,8 @@ from kern.agents import protocol
 from kern.git.repository import Repo
 from kern.journal import store
 from kern.model import Marker, OnRed, Stage, Tier
-from kern.models import NO_CHOICES, Choice, Choices
-from kern.pipeline import preflight, select
+from kern.models import NO_CHOICES, Choices
+from kern.pipeline import agents, preflight, select
 from kern.pipeline.facts import Situation
 from kern.pipeline.table import ATTEMPTS, Do, resume
 from kern.spec import checklist, dependencies, edit, required
@@ -27,7 +27,6 @@ from kern.views import project
 def describe(
     folder: Path,
     iterations: int,
-    command: str,
     *,
     prompts: bool,
     on_red: OnRed = OnRed.STOP,
@@ -35,7 +34,6 @@ def describe(
     wanted: str = "",
 ) -> str:
     repo, papers, parsed, settings = preflight.prepare(folder, reading=True)
-    agent = protocol.find(protocol.DEFAULT)
     templates = bundle.templates(repo.root, replace(settings, picked=models))
     seen = project.of(repo, papers)
     scope, at, parsed = seen.scope, seen.at, seen.parsed
@@ -66,7 +64,9 @@ def describe(
         form = templates[stage]
         prompt, exact = _prompt(repo, papers, form, task, mode, checks, state, at)
         size = f"{prompt.tokens} tokens" if exact else f"at most {_most(form, task)} tokens"
-        model = plain.line(str(Choice(form.model, form.effort)), 60)
+        agent = protocol.find(form.by.agent)
+        command = agents.command(agent)
+        model = plain.line(form.by.said(protocol.DEFAULT), 60)
         lines += [
             "",
             f"stage {stage.number} {stage}: {command}, model {model}, prompt of {size}",

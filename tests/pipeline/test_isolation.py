@@ -6,6 +6,7 @@ import pytest
 
 from kern import person
 from kern.agents import protocol
+from kern.agents.protocol import Program
 from kern.config import Holding
 from kern.errors import UsageError
 from kern.git.repository import open_at
@@ -15,6 +16,7 @@ from kern.sandbox.bounds import Wishes
 from kern.system import workspace
 
 NONE = Holding()
+USUAL = Program(protocol.find(protocol.DEFAULT), protocol.DEFAULT)
 
 
 def made(own: Holding, theirs: Holding, *refused: str) -> Wishes:
@@ -117,8 +119,8 @@ def test_hooks_save_edits_where_their_framework_does(
 ) -> None:
     def saves() -> tuple[Path, ...]:
         scope = workspace.scope(repo, "main")
-        agent = protocol.find("claude"), "claude"
-        return isolation.wanted(open_at(repo), scope, agent, Person()).repository.saves
+        wanted = isolation.wanted(open_at(repo), scope, [USUAL], Person())
+        return wanted.repository.saves
 
     assert saves() == (tmp_path / "home" / ".cache" / "pre-commit",)
     monkeypatch.setenv("XDG_CACHE_HOME", "/cache")

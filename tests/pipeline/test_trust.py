@@ -43,7 +43,7 @@ def hostile(root: Path, git: Git) -> None:
 
 def lines(root: Path) -> tuple[str, ...]:
     found = repository.open_at(root)
-    return trust.started(found, config.parse(TOML), checklist.parse(SPEC), AGENT)
+    return trust.started(found, config.parse(TOML), checklist.parse(SPEC), [AGENT])
 
 
 def test_all_of_it_is_shown_whole_and_nothing_hides(repo: Path, git: Git) -> None:
@@ -62,7 +62,7 @@ def test_all_of_it_is_shown_whole_and_nothing_hides(repo: Path, git: Git) -> Non
 
 def test_a_plain_repository_starts_nothing_of_its_own(repo: Path) -> None:
     found = repository.open_at(repo)
-    assert trust.started(found, config.Settings(), checklist.parse("- [ ] a\n"), AGENT) == ()
+    assert trust.started(found, config.Settings(), checklist.parse("- [ ] a\n"), [AGENT]) == ()
 
 
 def never(new: Sequence[str], first: bool) -> bool:

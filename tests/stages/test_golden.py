@@ -71,7 +71,7 @@ def rendered() -> Iterator[tuple[str, Prompt]]:
 
 
 def shown(prompt: Prompt) -> str:
-    front = f"model: {prompt.model}\neffort: {prompt.effort}\n"
+    front = f"model: {prompt.by.model}\neffort: {prompt.by.effort}\n"
     return f"{front}\n[system prompt]\n\n{prompt.contract}\n[prompt]\n\n{prompt.text}"
 
 

@@ -82,7 +82,7 @@ def inside(text: str) -> str:
 
 def test_the_prompts_that_kern_brings_compose_for_every_stage(tmp_path: Path) -> None:
     forms = bundle.templates(tmp_path)
-    assert {stage: one.model for stage, one in forms.items()} == MODELS
+    assert {stage: one.by.model for stage, one in forms.items()} == MODELS
     for stage, one in forms.items():
         texts = {name: [f"[{name} text]"] for name in SECTIONS[stage]}
         prompt = compose(one, {name: f"[{name} text]" for name in EXEMPT[stage]} | MODE, texts)
@@ -104,8 +104,8 @@ def test_a_projects_own_prompt_takes_the_place_of_kerns(tmp_path: Path) -> None:
     text = source(Stage.COMMIT).replace("model: opus", "model: sonnet").replace("\n", "\r\n")
     (folder / "3_commit.md").write_bytes(b"\xef\xbb\xbf" + text.encode())
     forms = bundle.templates(tmp_path)
-    assert forms[Stage.COMMIT].model == "sonnet"
-    assert forms[Stage.RESEARCH].model == "opus"
+    assert forms[Stage.COMMIT].by.model == "sonnet"
+    assert forms[Stage.RESEARCH].by.model == "opus"
     assert "---" not in forms[Stage.COMMIT].text
 
 
@@ -120,7 +120,7 @@ def test_a_fault_in_a_projects_prompt_names_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("stage", STAGES)
 def test_each_stage_knows_its_placeholders_and_needs_them_all(stage: Stage) -> None:
     whole = source(stage)
-    assert forms.template(stage, whole, "p.md").model == "opus"
+    assert forms.template(stage, whole, "p.md").by.model == "opus"
     for name in GIVEN[stage] - OPTIONAL:
         with pytest.raises(UsageError, match=name) as caught:
             forms.template(stage, whole.replace(f"{{{name}}}", name), "p.md")
@@ -147,7 +147,7 @@ def test_each_stage_knows_its_placeholders_and_needs_them_all(stage: Stage) -> N
 )
 def test_forms_of_front_matter(front: str) -> None:
     found = forms.template(Stage.RESEARCH, source(Stage.RESEARCH, front=front), "p.md")
-    assert found.model == "opus"
+    assert found.by.model == "opus"
     assert found.text.startswith("## ATTEMPTS")
 
 

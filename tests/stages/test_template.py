@@ -76,7 +76,7 @@ def test_the_contract_goes_apart_from_the_prompt_and_the_task_stands_in_both() -
         assert part.count("<task>\nthe task\n</task>") == 1
     assert "Attempt 1: no" not in found.contract
     assert "You work" not in found.text
-    assert (found.model, found.effort) == ("opus", "high")
+    assert (found.by.model, found.by.effort) == ("opus", "high")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_context_keeps_to_its_budget(piece: str) -> None:
 @pytest.mark.parametrize("effort", ["low", "medium", "high", "xhigh", "max"])
 def test_the_effort_is_one_that_the_agent_knows(effort: str) -> None:
     text = FRONT.replace("high", effort) + BODY
-    assert template(Stage.IMPLEMENT, text, "p.md").effort == effort
+    assert template(Stage.IMPLEMENT, text, "p.md").by.effort == effort
 
 
 def test_another_effort_is_refused() -> None:

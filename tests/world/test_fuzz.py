@@ -31,7 +31,7 @@ from kern.plain import decode, encode
 from kern.spec import edit, reconcile
 from kern.spec.checklist import Kind, Spec, Task, parse
 from kern.spec.documents import Documents
-from kern.stages import answer, bundle, call, record, verdict
+from kern.stages import answer, bundle, ending, record, verdict
 from kern.stages import prompt as context
 from kern.stages import template as forms
 from kern.stages.answer import Code
@@ -356,7 +356,7 @@ def test_any_output_of_an_agent_is_a_reply_or_a_fault(tmp_path: Path) -> None:
             fault = claude.fault(reply, ended)
             assert reply or fault
             if fault:
-                assert isinstance(call._stop(stage, fault, tmp_path), KernError)
+                assert isinstance(ending.error(stage, fault, tmp_path), KernError)
             if reply:
                 read_any += 1
                 key = Key("", data.decode("latin-1"))
@@ -384,7 +384,7 @@ def test_no_text_gets_out_of_its_place_in_a_prompt() -> None:
         with suppress(KernError):
             stage = chance.choice(list(Stage))
             text = decode(damaged(chance.choice(PROMPTS).read_bytes(), chance))
-            assert forms.template(stage, text, "prompt.md").model
+            assert forms.template(stage, text, "prompt.md").by.model
         form = chance.choice(list(bundle.templates(TOP / "tests").values()))
         names = ("TASK", "CHECKS", "GUIDANCE", "CRITERION", "GOAL")
         texts = {name: said(chance) for name in names}

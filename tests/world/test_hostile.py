@@ -93,7 +93,7 @@ def test_what_is_no_file_of_the_repository_is_named_before_anything_begins(
     refused(inline(1), name, "which is not there" if how == "link to nothing" else said)
 
     with pytest.raises(KernError):
-        dryrun.describe(repo, 1, "claude", prompts=False)
+        dryrun.describe(repo, 1, prompts=False)
     assert fake.calls == []
     assert not (tmp_path / "kern").exists()
     assert git("for-each-ref", "refs/kern") == ""

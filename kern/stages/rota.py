@@ -1,0 +1,33 @@
+"""Which agent takes a stage where the one that was chosen is at its limit, or does not answer."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+from kern.errors import KernError, LimitReached
+from kern.model import Role
+from kern.models import Choice
+
+REST_S = 900.0  # for one that says no time: then it is asked again
+
+
+class Rota:
+    """Who rests in one run of kern, and until when. Times are epoch seconds."""
+
+    def __init__(self) -> None:
+        self.until: dict[str, float] = {}  # by the agent's name
+
+    def order(
+        self, choices: Sequence[Choice], now: float
+    ) -> Iterator[tuple[Choice, Choice | None]]:
+        """Who is asked, one after the other, each with who comes next. Who rests is passed over;
+        where all do, the first is asked.
+        """
+        awake = [one for one in choices if self.until.get(one.agent, 0.0) <= now]
+        return iter(zip(awake or choices[:1], [*awake[1:], None], strict=True))
+
+    def rest(self, by: Choice, after: Choice, why: KernError, role: Role, now: float) -> str:
+        """What a person is told of it."""
+        resets_at = why.resets_at if isinstance(why, LimitReached) else None
+        self.until[by.agent] = until = resets_at or now + REST_S
+        clock = time.strftime("%H:%M", time.localtime(until))
+        return f"{after.agent} takes the {role} stage over; {by.agent} rests until {clock}: {why}"
