@@ -8,7 +8,7 @@
 #   KERN_REPO     the GitHub repository to install from (0xjgv/kern)
 #   KERN_PYTHON   the Python to use (3.11 or newer)
 #
-# To uninstall: rm -r ~/.local/share/kern ~/.local/bin/kern
+# To uninstall: kern uninstall, or rm -r ~/.local/share/kern ~/.local/bin/kern
 #
 # POSIX sh, since `sh` is dash on Debian. Everything is a function until the last line, so that a
 # download that broke off does nothing.
@@ -147,8 +147,27 @@ check_places() { # sets data, bin and new; makes the folders
     done
 }
 
+ticking() { # no silence for longer than a few seconds, however slow the network is
+    stop_ticking
+    (
+        spent=0
+        while sleep 4 >/dev/null 2>&1; do
+            spent=$((spent + 4))
+            say "  $1: $spent s"
+        done
+    ) &
+    ticker=$!
+}
+
+stop_ticking() {
+    [ -z "$ticker" ] || kill "$ticker" 2>/dev/null
+    [ -z "$ticker" ] || wait "$ticker" 2>/dev/null
+    ticker=
+}
+
 clean_up() {
     trap '' INT TERM HUP
+    stop_ticking
     # A signal may fall between the switch and the line that takes this trap back.
     [ "$(readlink "$data/current" 2>/dev/null)" != "versions/$id" ] || return 0
     cd / && rm -rf "$new"
@@ -156,7 +175,16 @@ clean_up() {
     [ ! -x "$data/current/bin/kern" ] || say "The installed kern is as it was." >&2
 }
 
-make_venv() {
+make_venv() { # [WITHOUT_UV]; sets `installer`: what puts packages into it, see install_with
+    installer=uv
+    [ -z "${1:-}" ] && have uv && uv venv --quiet --python "$python" "$new" >/dev/null 2>&1 && return
+    rm -rf "$new"
+    # To unpack a pip of its own takes seconds; since 22.3 another one's can serve.
+    installer=pip
+    "$python" -m pip --python "$python" --version >/dev/null 2>&1 &&
+        "$python" -m venv --without-pip "$new" >/dev/null 2>&1 && return
+    rm -rf "$new"
+    installer=own
     words=$("$python" -m venv "$new" 2>&1) && return
     # Debian splits ensurepip off; these bring their own pip.
     rm -rf "$new"
@@ -164,7 +192,6 @@ make_venv() {
     rm -rf "$new"
     "$python" -m virtualenv --quiet "$new" >/dev/null 2>&1 && return
     rm -rf "$new"
-    have uv && uv venv --quiet --seed --python "$python" "$new" >/dev/null 2>&1 && return
     say "$words" >&2
     case ${python##*/} in
         python3.*) package=${python##*/}-venv ;;
@@ -174,12 +201,31 @@ make_venv() {
         "apt install $package (Debian, Ubuntu), or install virtualenv or uv, then run this again"
 }
 
+install_with() { # INSTALLER; byte code is written when a module is first used
+    case $1 in
+        uv) # it would take what it built of an older state of the same folder
+            uv pip install --quiet --refresh-package kern --python "$new/bin/python" "$requirement"
+            return ;;
+        pip) set -- "$python" -m pip --python "$new/bin/python" ;;
+        *) set -- "$new/bin/python" -m pip ;;
+    esac
+    "$@" install --quiet --no-compile --disable-pip-version-check --no-input "$requirement"
+}
+
 install_package() {
     log=$new/install.log
-    # A pipe has the status of its last command, so a file says how pip ended.
-    { "$new/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
-        "$requirement" 2>&1 || : >"$new/failed"; } | tee "$log" >&2
+    # A pipe has the status of its last command, so a file says how it ended.
+    { install_with "$installer" 2>&1 || : >"$new/failed"; } | tee "$log" >&2
     [ -e "$new/failed" ] || return 0
+    stop_ticking
+    if [ "$installer" = uv ]; then # it reads neither pip's settings nor the system's certificates
+        say "uv could not install it; pip tries"
+        rm -rf "$new"
+        make_venv without
+        ticking "fetching kern and the libraries that it uses"
+        install_package
+        return
+    fi
     # Without a network pip's last line says that no version of some package exists.
     trouble='failed to establish|connection (refused|broken|reset)|max retries|timed out'
     trouble=$trouble'|name resolution|could not resolve|connect to proxy|unreachable'
@@ -188,7 +234,7 @@ install_package() {
             "check the connection (a proxy: export https_proxy=http://host:port), run this again"
     fi
     die "pip could not install $source; its own words are above" \
-        "set that right and run this again, or install from elsewhere: KERN_SOURCE=folder or URL"
+        "fix that and run this again, or install from elsewhere: KERN_SOURCE=folder or URL"
 }
 
 switch() { # by the new version's own Python: `mv` cannot replace a link to a folder portably
@@ -215,6 +261,15 @@ def link(at: pathlib.Path, target: object) -> None:
     os.replace(spare, at)
 
 
+def content(package: pathlib.Path | None) -> dict[str, bytes]:
+    found = package.rglob("*") if package else ()
+    return {
+        str(file.relative_to(package)): file.read_bytes()
+        for file in found
+        if file.is_file() and file.suffix != ".pyc"
+    }
+
+
 def prune(keep: set[str]) -> None:
     for old in versions.iterdir():
         with contextlib.suppress(OSError):  # another install may be cleaning up after itself
@@ -233,6 +288,9 @@ try:
             fcntl.flock(lock, fcntl.LOCK_EX)
         current = data / "current"
         previous = os.path.basename(os.readlink(current)) if current.is_symlink() else ""
+        old = next((versions / previous).glob("lib/python*/site-packages/kern"), None)
+        if previous and content(old) == content(pathlib.Path(kern.__file__).parent):
+            (new / "same").touch()
         (new / "source").touch(0o600)  # a URL may hold a token
         (new / "source").write_text(source + "\n")
         link(new / "prompts", os.path.relpath(prompts, new))
@@ -285,6 +343,7 @@ main() {
     # What these say is meant for another Python, or breaks pip in a virtual environment.
     unset PYTHONHOME PYTHONPATH PIP_TARGET PIP_PREFIX
     export PIP_USER=0
+    ticker=
     SHELL=${SHELL:-} SITE=https://github.com/0xjgv/kern
 
     find_python
@@ -293,15 +352,22 @@ main() {
     check_places
     cd "$data" || die "cannot enter $data" "ls -ld $data" # -m would import from a clone
 
-    say "Installing kern from $source (with $python; this takes a moment)"
+    say "Installing kern from $source (with $python)"
+    ticking "making a virtual environment"
     make_venv
+    ticking "fetching kern and the libraries that it uses"
     install_package
+    stop_ticking
     if ! version=$("$new/bin/kern" --version 2>&1); then
         say "$version" >&2
         die "the new version does not run" "report it, with the lines above, at $SITE/issues"
     fi
     switch || die "the new version could not be put in place" "ls -la $data $bin; df $data"
     trap - EXIT # from here on another install may have switched again: this one is its spare
+    if [ -e "$new/same" ]; then
+        say "$version is up to date: $source has nothing newer"
+        return
+    fi
     say "$version is installed: $bin/kern"
     closing_words
 }

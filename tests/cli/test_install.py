@@ -5,6 +5,7 @@ nothing to download. PATH holds only the programs that the script may count on.
 """
 
 import fcntl
+import importlib.util
 import os
 import shlex
 import shutil
@@ -24,7 +25,19 @@ pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).resolve().parent.parent.parent / "install.sh"
 SH = shutil.which("dash") or "/bin/sh"
-TOOLS = ("basename", "date", "dirname", "git", "grep", "mkdir", "readlink", "rm", "rmdir", "tee")
+TOOLS = (
+    "basename",
+    "date",
+    "dirname",
+    "git",
+    "grep",
+    "mkdir",
+    "readlink",
+    "rm",
+    "rmdir",
+    "sleep",
+    "tee",
+)
 NOWHERE = "http://127.0.0.1:9"  # nobody listens there
 
 BACKEND = """
@@ -174,9 +187,10 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
 def fresh(tmp_path: Path, installed: Machine, bare_python: str) -> Machine:
     """A machine that has virtualenv instead of venv; this one borrows its pip and is fast."""
     made = machine(tmp_path / "fresh", bare_python)
-    (pip,) = installed.data.glob("current/lib/python*/site-packages/pip")
+    pip = importlib.util.find_spec("pip")
+    assert pip and pip.origin
     (made.root / "pip").mkdir()
-    (made.root / "pip" / "pip").symlink_to(pip.resolve())
+    (made.root / "pip" / "pip").symlink_to(Path(pip.origin).parent)
     program(
         made.tools / "virtualenv",
         'for folder; do :; done; [ "$1" = --quiet ] || exit 1\n'
@@ -275,6 +289,33 @@ def test_a_second_run_updates_and_one_previous_version_stays(fresh: Machine) -> 
     assert fresh.versions() == sorted(seen[1:])
     old = fresh.data / "versions" / seen[1] / "bin" / "kern"
     assert subprocess.run([old], capture_output=True, check=True).stdout == b"kern 2.0\n"
+
+
+def test_what_takes_long_gives_signs_of_life_and_a_second_time_nothing_is_newer(
+    fresh: Machine,
+) -> None:
+    first = fresh.pipe(stand_in(fresh.root / "source", build="import time; time.sleep(5)"))
+    assert (first.returncode, "is installed: " in first.stdout) == (0, True), first.stderr
+    assert "  fetching kern and the libraries that it uses: 4 s\n" in first.stdout
+    again = fresh.pipe(stand_in(fresh.root / "source"))
+    assert again.returncode == 0
+    assert again.stdout.endswith(
+        f"kern 1.0 is up to date: {fresh.root / 'source'} has nothing newer\n"
+    )
+    assert "nothing newer" not in fresh.pipe(stand_in(fresh.root / "source", "2.0")).stdout
+
+
+def test_a_uv_that_cannot_install_leaves_it_to_pip(fresh: Machine) -> None:
+    program(
+        fresh.tools / "uv",
+        f'case $1 in venv) exec {shlex.quote(sys.executable)} -m venv --without-pip "$5";; esac\n'
+        "echo error: no certificate >&2; exit 2",
+    )
+    done = fresh.pipe(stand_in(fresh.root / "source"))
+    assert done.returncode == 0
+    assert "error: no certificate" in done.stderr
+    assert "uv could not install it; pip tries\n" in done.stdout
+    assert fresh.version() == "kern 1.0"
 
 
 def test_a_signal_right_after_the_switch_does_not_take_the_new_version_back(
