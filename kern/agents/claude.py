@@ -26,7 +26,7 @@ from kern.agents.protocol import Launch, Reply
 from kern.agents.transcript import objects as objects
 from kern.model import Aide, Role, Stage
 
-NAME = "claude"
+NAME = PROGRAM = "claude"
 VARIABLE = "KERN_CLAUDE"
 STATUS: tuple[str, ...] = ("auth", "status", "--json")
 TAKES_CONTRACT = True

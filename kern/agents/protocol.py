@@ -77,6 +77,8 @@ class Launch:
     bare: bool = False  # without the project's settings
     confinement: str = ""  # of its own making: what `Agent.confinement` said
     mark: str = ""  # random, another for each process
+    root: str = ""  # the top level, where it is started
+    nests: bool = True  # a sandbox that it makes can be: not within every one of kern's
     # Label, command and seconds (0: as long as it takes) of those that send it back where it
     # would end and they are red.
     gates: Sequence[tuple[str, str, float]] = ()
@@ -86,6 +88,7 @@ class Agent(Protocol):
     """One agent CLI. The prompt goes to its stdin; all it decides, it decides on values."""
 
     NAME: str
+    PROGRAM: str  # what is started: a name on PATH, or a path
     VARIABLE: str  # of the environment: names the program to start in its place
     INSTALL: str  # what a person types
     LOGIN: str  # what a person does who is not logged in

@@ -24,8 +24,8 @@ def chosen(templates: Iterable[Template]) -> list[Agent]:
 
 
 def command(agent: Agent) -> str:
-    """Its program, by its usual name unless a person names another."""
-    return os.environ.get(agent.VARIABLE) or agent.NAME
+    """Its program, the usual one unless a person names another."""
+    return os.environ.get(agent.VARIABLE) or agent.PROGRAM
 
 
 def checks(agent: Agent, root: Path | None) -> Iterator[Check]:

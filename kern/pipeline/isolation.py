@@ -194,6 +194,7 @@ def apply(held: Sandbox, caller: Caller) -> None:
     """To the agents of a run, and with them to its gates and commits."""
     if held.means is not Means.NONE:
         caller.hold = held.confine
+        caller.nests = held.own or held.means is Means.BWRAP
     if held.own:
         caller.own_sandbox = partial(_own, held)
         caller.holds_hooks = False

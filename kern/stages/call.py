@@ -83,6 +83,7 @@ class Caller:
     tokens: int = 0
     earlier: Callable[[str], float] = lambda task: 0.0  # what a task cost in earlier runs
     hold: Hold = unheld
+    nests: bool = True  # within what holds it, an agent can make a sandbox of its own
     holds_hooks: bool = True  # the agent's own sandbox would not: its hooks run outside of it
     # The agent's, as its settings name it; of what its kind may not write it may these.
     rota: Rota = field(default_factory=Rota)
@@ -250,6 +251,8 @@ class Caller:
                 bare=self.settings.bare,
                 confinement=self.own_sandbox(agent, kind, asked.write),
                 mark=secrets.token_hex(8),
+                root=str(self.root),
+                nests=self.nests,
                 folder=str(self.contract.parent),
                 gates=[(gate.label, gate.command, gate.timeout) for gate in asked.gates],
             ),

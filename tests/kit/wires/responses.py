@@ -80,7 +80,9 @@ def _items(said: Said) -> list[dict[str, Any]]:
         about = {"id": f"msg_{said.number:04d}", "role": "assistant", "status": "completed"}
         items.append({"type": "message", **about, "content": content})
     for at, call in enumerate(said.calls):
-        named = {"name": call.name, "call_id": f"call_{said.number:04d}_{at}"}
+        space, _, name = call.name.rpartition("/")  # a tool may stand in a namespace
+        named = {"name": name, "call_id": f"call_{said.number:04d}_{at}"}
+        named |= {"namespace": space} if space else {}
         if set(call.given) == {"input"}:  # a tool that takes a text and no object
             items.append({"type": "custom_tool_call", **named, "input": call.given["input"]})
         else:
