@@ -9,20 +9,12 @@ from kern.git import index
 from kern.git.faults import GitFailed
 from kern.git.repository import LINK, SUBMODULE, Change, Entry, Repo
 
-_TRUE = (b"true", b"yes", b"on", b"1")  # as git reads a boolean
-
 
 def cleaned(repo: Repo, changes: Mapping[str, Change]) -> dict[str, Change]:
     """A change between snapshots as `git add` would store it: filters applied."""
     if not changes:
         return {}
-    asked = ("config", "-z", "--get-regexp", r"^core\.(autocrlf|filemode)$")
-    code, out, err = repo.run(*asked)
-    if code not in (0, 1):  # 1: neither is set
-        raise GitFailed(asked, code, err)
-    said = (record.partition(b"\n") for record in out.split(b"\0"))
-    config = {name: value if equals else b"true" for name, equals, value in said}
-    converts = config.get(b"core.autocrlf", b"").lower() in (*_TRUE, b"input")
+    converts = repo.is_set("core.autocrlf") or repo.setting("core.autocrlf").lower() == "input"
     attributes = _attributes(repo, changes)
     clean = dict(changes)
     many: tuple[dict[str, Entry], dict[str, Entry]] = {}, {}
@@ -38,7 +30,7 @@ def cleaned(repo: Repo, changes: Mapping[str, Change]) -> dict[str, Change]:
     for path in before.keys() | after.keys():
         old, new = clean[path]
         clean[path] = before.get(path, old), after.get(path, new)
-    if config.get(b"core.filemode", b"true").lower() in _TRUE:
+    if repo.is_set("core.filemode", otherwise=True):
         return clean
     head = repo.head().commit
     stored = {path: repo.entry(head, path) for path in clean}

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from kern import plain
-from kern.git import faults
+from kern.git import environment, faults
 from kern.git.faults import GitFailed
 from kern.git.repository import Change, Head, Repo
 
@@ -38,15 +38,20 @@ class Stray:
 
 
 def subjects(repo: Repo, count: int) -> list[str]:
-    """The newest commits as `<short hash> <subject>`, oldest first."""
-    out = _text(repo, f"-{count}", "--format=%h %s", "--reverse", repo.head().commit)
-    return out.splitlines()
+    """The newest commits as `<short hash> <subject>`, oldest first; of ten at most."""
+    return [subject for subject, _ in _recent(repo)[-count:]]
 
 
 def messages(repo: Repo, count: int) -> list[str]:
-    """Of the newest commits, oldest first."""
-    out = _text(repo, f"-{count}", "-z", "--format=%B", "--reverse", repo.head().commit)
-    return [found for text in out.split("\0") if (found := text.strip())]
+    """Of the newest commits, oldest first; of ten at most."""
+    return [found for _, text in _recent(repo)[-count:] if (found := text.strip())]
+
+
+def _recent(repo: Repo) -> list[tuple[str, str]]:
+    """Asked in one form, and so once for each HEAD."""
+    out = _text(repo, "-10", "-z", "--format=%h %s%x00%B", "--reverse", repo.head().commit)
+    fields = out.split("\0")
+    return [*zip(fields[::2], fields[1::2], strict=False)]
 
 
 def commit(repo: Repo, revision: str) -> Commit:
@@ -168,8 +173,7 @@ def strays(repo: Repo, mark: str, at: Head) -> list[Stray]:
     ours = {sha for sha, said in _moves(repo, "HEAD") if said.startswith(made)}
     if not ours:
         return []
-    rows = (line.partition(" ") for line in _branches(repo).splitlines())
-    places = [(ref, tip) for tip, _, ref in rows if ref != f"refs/heads/{at.branch}"]
+    places = [(ref, tip) for ref, tip in _branches(repo) if ref != f"refs/heads/{at.branch}"]
     now = repo.head()
     places += [] if now.branch else [("HEAD", now.commit)]
     found = []
@@ -182,27 +186,36 @@ def strays(repo: Repo, mark: str, at: Head) -> list[Stray]:
     return found
 
 
-def _branches(repo: Repo) -> str:
-    """Each with the commit before it."""
+def _branches(repo: Repo) -> list[tuple[str, str]]:
+    """Each with the commit that it names."""
+    if (plain_rows := _plain_branches(repo.common_dir)) is not None:
+        return plain_rows
+    told = repo.text("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads")
+    return [(ref, tip) for tip, _, ref in (line.partition(" ") for line in told.splitlines())]
 
-    def ask() -> str:
-        return repo.text("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads")
 
-    return repo.once("branches", _stamps(repo.common_dir), ask)
+_TIP = re.compile(rb"(\w{40}|\w{64})\n")
+_PACKED = re.compile(rb"^(\w{40}|\w{64}) (refs/heads/.*)$", re.M)
 
 
-def _stamps(common: Path) -> Hashable:
-    """Another one where a branch is another; None where they are no files."""
+def _plain_branches(common: Path) -> list[tuple[str, str]] | None:
+    """As small files say it; None where git is to be asked: they are kept elsewhere, or odd."""
     if (common / "reftable").exists():
         return None
-    places = [
-        Path(above, name) for above, _, names in os.walk(common / "refs/heads") for name in names
-    ]
+    found = dict[str, str]()
     try:
-        found = [(str(place), *_times(place)) for place in places]
-        return (*found, _times(common / "packed-refs") if (common / "packed-refs").exists() else ())
+        for above, _, names in os.walk(common / "refs/heads"):
+            for place in (Path(above, name) for name in names if not name.endswith(".lock")):
+                tip = _TIP.fullmatch(place.read_bytes())
+                if tip is None:
+                    return None
+                found[os.path.relpath(place, common)] = tip[1].decode()
+        # Looked at last: git writes the packed ones before it removes the others.
+        packed = common / "packed-refs"
+        told = _PACKED.findall(packed.read_bytes() if packed.exists() else b"")
     except OSError:
         return None
+    return [*({os.fsdecode(ref): tip.decode() for tip, ref in told} | found).items()]
 
 
 def _times(place: Path) -> tuple[int, ...]:
@@ -214,8 +227,7 @@ def signed(repo: Repo, made: Commit, timeout: float) -> Commit:
     """HEAD's commit with the person's signature, where they sign and it has none. Raises KernError
     where that fails, and TimeoutError.
     """
-    wants = repo.run("config", "--type=bool", "--get", "commit.gpgSign")[1].strip() == b"true"
-    if not wants or repo.head().commit != made.sha:
+    if not repo.is_set("commit.gpgsign") or repo.head().commit != made.sha:
         return made
     header, _, message = repo.git("cat-file", "commit", made.sha).partition(b"\n\n")
     fields = dict(line.split(b" ", 1) for line in header.split(b"\n") if b" " in line)
@@ -298,10 +310,18 @@ def identity(repo: Repo) -> tuple[str, ...]:
     """Author and committer as git has them now, `name <address> seconds zone`; nothing where it
     does not know them.
     """
-    told = [repo.run("var", name) for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")]
-    if any(code for code, _, _ in told):
-        return ()
-    return tuple(out.decode("utf-8", "surrogateescape").strip() for _, out, _ in told)
+
+    def ask() -> tuple[str, ...]:
+        told = [repo.run("var", name) for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")]
+        if any(code for code, _, _ in told):
+            return ()
+        return tuple(out.decode("utf-8", "surrogateescape").strip() for _, out, _ in told)
+
+    if not os.environ.keys().isdisjoint(environment.DATES):
+        return ask()
+    config = [(name, *values) for name, values in repo.config().items()]
+    found = repo.once("identity", (*config, time.strftime("%z")), ask)
+    return tuple(re.sub(r"> \d+ ", f"> {int(time.time())} ", one) for one in found)
 
 
 def forged(repo: Repo, commit: str, before: Sequence[str]) -> str:

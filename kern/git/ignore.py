@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from kern.git import index
 from kern.git.faults import GitFailed
 from kern.git.repository import LINK, Entry, Repo
 
@@ -15,7 +16,8 @@ _RULE_FILES = (":(glob).gitignore", ":(glob)**/.gitignore")
 
 def ignored(repo: Repo, *paths: str) -> set[str]:
     """Those that git leaves out by the rules on the disk; a tracked one is never ignored."""
-    return _asked(repo, paths)
+    held = index.known(repo)
+    return _asked(repo, [path for path in paths if not held or not repo.entry(held, path)])
 
 
 def by_rules(repo: Repo, paths: Collection[str]) -> set[str]:

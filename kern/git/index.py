@@ -87,13 +87,21 @@ def tree(repo: Repo) -> str:
     return told if repo.store.id(told) else ask()  # a collector took it
 
 
+def known(repo: Repo) -> str:
+    """The same where it was asked for already; else empty."""
+    told: str = repo.told("index", stamp(repo)) or ""
+    return told
+
+
 def know(repo: Repo, stamp: Hashable, tree: str) -> None:
     """That the index with the stamp is this tree."""
     repo.once("index", stamp, lambda: tree)
 
 
 def unmerged(repo: Repo) -> bool:
-    """Writes nothing: a dry run asks, too."""
+    """Writes nothing: a dry run asks, too. What is unmerged is no tree."""
+    if known(repo):
+        return False
     return repo.once("unmerged", stamp(repo), lambda: bool(repo.git("ls-files", "--unmerged")))
 
 
@@ -114,6 +122,9 @@ def flagged(repo: Repo, paths: Collection[str] | None = None) -> dict[str, str]:
     """
     if paths is not None and not paths:
         return {}
+    told: Mapping[str, str] | None = repo.told("marks", stamp(repo))
+    if paths is not None and told is not None:
+        return {path: told[path] for path in paths if told.get(path, "") in ("S", "h", "Sh")}
     few = paths is not None and len(paths) <= _MOST_ASKED
     some = [f":(top,literal){path}" for path in paths or ()] if few else []
     found: dict[str, str] = {}
@@ -145,8 +156,7 @@ def read_into(repo: Repo, tree: str, env: Mapping[str, str]) -> None:
     """Fill a private index from a tree. What is known of unchanged files stays known, and the
     others are looked at: a hook that asks what differs on the disk must not be told of these.
     """
-    repo.git("read-tree", "-i", "-m", tree, env=env)
-    repo.run("update-index", "-q", "--refresh", env=env)
+    repo.git("reset", "--quiet", "--refresh", tree, "--", ".", env=env)
 
 
 def record(

@@ -7,6 +7,7 @@ the person's counts there. The work in Python follows what changed.
 
 import itertools
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -253,8 +254,7 @@ class Mirror:
         name one, those on the disk or HEAD's. None where it can be any file: a filter may have been
         named by earlier ones.
         """
-        code, _, _ = self.repo.run("config", "--get-regexp", r"^filter\..*\.(smudge|process)$")
-        if not code:
+        if any(re.fullmatch(r"filter\..*\.(smudge|process)", one) for one in self.repo.config()):
             return None
         argv = ("ls-files", "-z", "--", ".", f":(exclude,attr:{_SIZED})")
         told = self.repo.git(*argv)

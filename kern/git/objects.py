@@ -5,6 +5,7 @@ and how what nothing needs any more goes.
 import os
 import re
 import time
+from collections.abc import Callable
 
 from kern.git import faults, trees
 from kern.git.faults import GitFailed
@@ -18,14 +19,14 @@ _LEAST_AGE = 14 * 86400  # seconds; git's own default
 def missing(repo: Repo, base: str, *names: str) -> str:
     """An object that is gone of these commits or trees, which `base` does not hold; else empty."""
     try:
-        if all(_whole(repo, base, name) for name in names):
+        if all(_whole(repo, base, name, lambda one: bool(repo.store.id(one))) for name in names):
             return ""
     except GitFailed:
         pass
     return _asked(repo, base, *names)
 
 
-def _whole(repo: Repo, base: str, name: str) -> bool:
+def _whole(repo: Repo, base: str, name: str, there: Callable[[str], bool]) -> bool:
     """Whether all is there that the tree, or the commit with those above it, has beside the base;
     a long history is git's to walk.
     """
@@ -36,11 +37,11 @@ def _whole(repo: Repo, base: str, name: str) -> bool:
         one = todo.pop()
         if one == last:
             continue
-        if not one:
+        if not one or not there(one):
             return False
         found = store.read(one, "commit")
         tree = one if found is None else found[5:].split(b"\n", 1)[0].decode()
-        if trees.absent(store, known, tree, lambda blob: bool(store.id(blob))):
+        if trees.absent(store, known, tree, there):
             return False
         if found is not None:
             above = re.findall(rb"^parent ([0-9a-f]+)$", found.partition(b"\n\n")[0], re.M)
@@ -75,9 +76,20 @@ def lacks(repo: Repo, base: str, *names: str) -> str:
 def lost(repo: Repo, base: str, *names: str) -> str:
     """The same of what was written a moment ago. `git gc --prune=now` takes objects that no ref
     named when it looked, also once one does: so a collector that is at work is waited for. A git
-    that has read it before would go on to say that it is there: another one is asked.
+    that has read it before would go on to say that it is there: so the disk is looked at, and
+    where an object is no file of its own, another git is asked.
     """
     faults.calm(repo.common_dir, repo.patience)
+    folder = repo.common_dir / "objects"
+
+    def there(one: str) -> bool:
+        return (folder / one[:2] / one[2:]).is_file()
+
+    try:
+        if all(_whole(repo, base, name, there) for name in names):
+            return ""
+    except GitFailed:
+        pass
     return _asked(repo, base, *names)
 
 

@@ -2,11 +2,10 @@
 no one may do beside it: a push.
 """
 
-import os
+import re
 import shutil
 
 from kern.git import index
-from kern.git.faults import GitFailed
 from kern.git.repository import Repo
 
 _OPERATIONS = {
@@ -52,10 +51,8 @@ def refuse_push(repo: Repo) -> list[tuple[str, str]]:
     """Settings under which git cannot push to this repository's remotes, from a script either:
     what is pushed cannot be undone. A remote with a push URL of its own is not covered.
     """
-    argv = ("config", "-z", "--get-regexp", r"^remote\..*\.url$")
-    code, out, err = repo.run(*argv)
-    if code not in (0, 1):  # 1: there is none
-        raise GitFailed(argv, code, err)
-    urls = [record.partition(b"\n")[2] for record in out.split(b"\0") if record]
-    key = "url.kern-refuses-push://.pushInsteadOf"
-    return [(key, os.fsdecode(url)) for url in urls]
+    told = repo.config().items()
+    urls = [
+        url for name, values in told if re.fullmatch(r"remote\..*\.url", name) for url in values
+    ]
+    return [("url.kern-refuses-push://.pushInsteadOf", url) for url in urls]

@@ -54,6 +54,16 @@ def _never_changes(argv: Sequence[str]) -> bool:
     return argv[0] in _OF_OBJECTS and bool(names) and all(map(_OBJECT.fullmatch, names))
 
 
+def _plain_move(argv: Sequence[str]) -> str:
+    """What `git update-ref` is to do, as a line for one that lasts; empty where that needs its own
+    process: it has more options.
+    """
+    if argv[0] != "update-ref" or any(word.startswith("-") for word in argv[2:]):
+        return ""
+    words = ("delete", *argv[2:]) if argv[1] == "-d" else ("update", *argv[1:])
+    return " ".join(words) if words[1].startswith("refs/kern/") else ""
+
+
 class Repo:
     """One working tree. Every method is one git command or a few."""
 
@@ -106,6 +116,8 @@ class Repo:
         env = {**(env or {})} if hooked else {**environment.OWN, **(env or {})}
         deadline = time.monotonic() + (0 if hooked else self.patience)
         while True:
+            if (move := _plain_move(argv)) and self.store.move(move):
+                return 0, b"", ""
             told = self._run(argv, given, env, cwd, timeout, hold, spool)
             if not told[0] or time.monotonic() > deadline or not faults.met(told[2]):
                 break
@@ -160,6 +172,11 @@ class Repo:
         if stamp is None or self._known.get(what, (None,))[0] != stamp:
             self._known[what] = stamp, ask()
         return cast(T, self._known[what][1])
+
+    def told(self, what: str, stamp: Hashable) -> Any:
+        """The same where it is remembered; else None."""
+        known = self._known.get(what)
+        return known[1] if known and stamp is not None and known[0] == stamp else None
 
     # ------------------------------------------------------------ head and state
 
@@ -312,9 +329,13 @@ class Repo:
 
     def _has_own_form(self) -> bool:
         """Whether a person told git which dates commits are to have, or which encoding."""
-        argv = ("config", "--get", "i18n.commitEncoding")
-        encoded = self.once("encoding", "as it was", lambda: bool(self.run(*argv)[1].strip()))
-        return encoded or not os.environ.keys().isdisjoint(environment.DATES)
+
+        def ask() -> bool:
+            return bool(self.setting("i18n.commitencoding"))
+
+        return self.once("encoding", "as it was", ask) or not os.environ.keys().isdisjoint(
+            environment.DATES
+        )
 
     def hooks(self, *names: str, folder: Path | None = None) -> list[str]:
         """Those of the hooks that are there and can run."""
@@ -324,14 +345,39 @@ class Repo:
     def hooks_folder(self) -> Path:
         """Where git looks for the person's hooks; asked again after each child of kern."""
 
-        def ask() -> Path:
-            raw = self.git("rev-parse", "--git-path", "hooks", env=environment.with_hooks())
-            return self.root / os.fsdecode(raw).removesuffix("\n")
+        if "core.hookspath" not in self.config():
+            return self.common_dir / "hooks"
+        raw = self.git("rev-parse", "--git-path", "hooks", env=environment.with_hooks())
+        return self.root / os.fsdecode(raw).removesuffix("\n")
+
+    # ------------------------------------------------------------ configuration
+
+    def config(self) -> dict[str, list[str]]:
+        """What a person's git is told, by everything that tells it: lower-case names with their
+        values, the last of which counts; asked again after each child of kern.
+        """
+
+        def ask() -> dict[str, list[str]]:
+            found = dict[str, list[str]]()
+            told = self.git("config", "-z", "--list", env=environment.with_hooks())
+            for record in os.fsdecode(told).split("\0")[:-1]:
+                name, given, value = record.partition("\n")
+                found.setdefault(name, []).append(value if given else "true")
+            return found
 
         place = self.common_dir / "config"
         info = place.stat() if place.exists() else None
         stamp = info and (info.st_mtime_ns, info.st_ctime_ns, info.st_ino, process.RAN.total())
-        return self.once("hooks", stamp, ask)
+        return self.once("config", stamp, ask)
+
+    def setting(self, name: str) -> str:
+        """Empty where nothing sets it."""
+        return self.config().get(name, [""])[-1]
+
+    def is_set(self, name: str, *, otherwise: bool = False) -> bool:
+        """Of a setting that is true or false."""
+        said = self.config().get(name, [str(otherwise)])[-1].lower()
+        return said in ("true", "yes", "on") or (said.isdecimal() and int(said) != 0)
 
 
 def _by_gitpython(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "Popen[bytes]":

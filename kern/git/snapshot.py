@@ -12,7 +12,7 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from pathlib import Path
 
 from kern.config import Settings
@@ -23,8 +23,10 @@ from kern.git.faults import GitFailed
 from kern.git.mirror import Look, Mirror
 from kern.git.repository import LINK, SUBMODULE, Entry, Repo
 from kern.git.store import FOLDER
+from kern.system import process
 
 OWN = ("SPEC.md", "LEARNINGS.md")
+_MOMENT_S = 2.0
 _RACY_NS = 50_000_000  # a file written this recently may change again within its time stamp
 
 _Stamp = tuple[int, int, int, int, int]
@@ -47,6 +49,18 @@ class Snapshots:
         self._hiding: dict[str, Mapping[str, Entry]] = {}
         self._taken: dict[str, str] = {}  # each tree's rules
         self._losses = 0
+        self._last: tuple[Hashable, str, float] | None = None
+
+    def latest(self, rules: str = "") -> str:
+        """What was taken a moment ago, where kern has started nothing since that could change a
+        file and has put none back; else the tree as it is now.
+        """
+        seen, tree, when = self._last or (None, "", 0.0)
+        young = time.monotonic() - when < _MOMENT_S
+        return tree if young and seen == self._since(rules) else self.take(rules)
+
+    def _since(self, rules: str) -> Hashable:
+        return rules, process.RAN.total(), self.repo.losses
 
     def take(self, rules: str = "") -> str:
         """Write the tree and return its id. `rules`: a tree whose .gitignore files decide what is
@@ -72,6 +86,7 @@ class Snapshots:
                 self.repo.write_anew()  # a collector took it: no ref names it yet
                 continue
             self._taken[tree] = rules
+            self._last = self._since(rules), tree, time.monotonic()
             if not rules:
                 self._hiding[tree] = self._self_hiding(tree, hidden)
                 self._large[tree] = beside
@@ -299,6 +314,7 @@ class Snapshots:
 
     def put_back(self, wanted: Mapping[str, Entry | None], modes: Modes = plain_mode) -> None:
         """Make each path on the disk what the entry says, None for absent."""
+        self._last = None
         checkout.put_back(self.repo, wanted, modes)
 
     def _scratch(self) -> Path:

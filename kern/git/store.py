@@ -18,6 +18,7 @@ _PIECE = 1 << 20  # bytes
 _MOST_TREES = 200_000  # entries of trees that are remembered
 _END_S = 1.0  # for a process that nobody asks any more
 _READ = ("cat-file", "--batch-command")
+_MOVE = ("update-ref", "--stdin")
 Tree = dict[bytes, tuple[bytes, str]]  # name to mode and id
 FOLDER = b"40000"
 _MODES = {mode: mode for mode in (FOLDER, b"100644", b"100755")}  # one of each in memory
@@ -129,6 +130,20 @@ class Store:
                 self._held = len(found)
             self._trees[name] = found
         return self._trees[name]
+
+    def move(self, what: str) -> bool:
+        """A line of `git update-ref --stdin` as a whole or not at all; False where it does not
+        come about, and git is to be asked why.
+        """
+        try:
+            helper, said = self._ask(_MOVE, os.fsencode(f"start\n{what}\ncommit\n"))
+        except GitFailed:
+            return False
+        if said == b"start: ok\n" and helper.answers.readline() == b"commit: ok\n":
+            self._idle[_MOVE] = helper
+            return True
+        helper.end()
+        return False
 
     def close(self) -> None:
         while self._idle:

@@ -38,7 +38,7 @@ def implement(site: Site, at: Situation) -> None:
     """The start ref, the agent, what it may not have done, stage2.json."""
     key, _ = at.opened
     last = _attempt_before(site, at)
-    before = site.snapshots.take()
+    before = site.snapshots.latest()
     settings = baseline.settings(site, before)  # their faults come before the start ref
     papers = guarded.take(site)
     start = site.keeper.begin(at.head, key, at.attempt, before, papers.texts[0])

@@ -51,9 +51,10 @@ def _write(
     """The record, SPEC.md, then LEARNINGS.md. What git ignores stays as it is, and all of it
     where no stage2.json is left for the record.
     """
-    ignored = ignore.ignored(site.repo, SPEC, LEARNINGS)
+    lessons = site.papers.read(LEARNINGS)
+    asked = (SPEC, LEARNINGS) if learned or lessons is not None else (SPEC,)
+    ignored = ignore.ignored(site.repo, *asked)
     entries: dict[str, Entry | None] = {}
-    lessons = site.papers.read(LEARNINGS) if LEARNINGS not in ignored else None
     added = ""
     if learned and LEARNINGS not in ignored:
         added = edit.learning(lessons or "", date, key.text, learned)

@@ -55,7 +55,7 @@ def _name_unheard(site: Site, second: StageRecord, facts: Mapping[str, object]) 
 def _name_changed_since(site: Site, at: Situation) -> None:
     """Beside the task's paths the tree is a person's, or what a killed gate left: left so."""
     start, tree = at.second.change
-    now = site.snapshots.take(start)
+    now = site.snapshots.latest(start)
     paths = site.repo.changed(tree, now).keys() - site.repo.changed(start, tree).keys()
     paths -= {*site.keeper.touched(at.second.base)}
     if paths:

@@ -175,6 +175,7 @@ def in_tree(repo: Repo, tree: str, changed: Iterable[str]) -> Guidance:
                 raise Outside
         return None
 
-    rules = repo.git("ls-tree", "-r", "-z", "--name-only", tree, "--", f"{RULES}/")
+    asked = ("ls-tree", "-r", "-z", "--name-only", tree, "--", f"{RULES}/")
+    rules = repo.git(*asked) if repo.has_folder(tree, RULES) else b""
     named = [name for name in os.fsdecode(rules).split("\0") if name.endswith(".md")]
     return gathered(read, named, (posixpath.dirname(path) for path in changed))

@@ -28,7 +28,7 @@ class Kind(StrEnum):
 # What git writes at kern's command: names that stand, and objects or private files.
 _MOVES = ("update-ref", "symbolic-ref", "commit")
 _OBJECTS = ("commit-tree", "write-tree", "mktree", "merge-tree")
-_INDEX = ("update-index", "read-tree")
+_INDEX = ("update-index", "read-tree", "reset")
 _SAYS = {errno.ENOSPC: "No space left on device", errno.EIO: "Input/output error"}
 
 
