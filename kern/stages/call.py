@@ -214,18 +214,9 @@ class Caller:
         text = reply.text or (fault.message if fault else "")
         self.sink(
             StageFinished(
-                *(
-                    stage,
-                    task,
-                    text,
-                    ran.seconds,
-                    reply.cost_usd,
-                    reply.denied,
-                    attempt,
-                    prompt.by.model,
-                ),
-                *(reply.session, reply.turns, reply.tokens, prompt.by.effort, reply.version),
-                *(reply.sent_back, prompt.by.agent),
+                *(stage, task, text, ran.seconds, reply.cost_usd, reply.denied, attempt),
+                *(prompt.by.model, reply.session, reply.turns, reply.tokens, prompt.by.effort),
+                *(reply.version, reply.sent_back, prompt.by.agent),
             )
         )
         return Said(reply, fault.message if fault else "")
