@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from kern.model import Act, Cost, Outcome, Question, Request, Result, Role
+from kern.model import Act, Cost, Need, Outcome, Question, Request, Result, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,9 @@ class RunEnded:
     decomposed: tuple[tuple[str, bool], ...]  # (task, whether all its subtasks are done)
     needs_help: tuple[tuple[str, str], ...]  # (task, why)
     stuck: tuple[tuple[str, str], ...]  # open tasks that wait, where none is ready
-    open_tasks: int | None  # None where SPEC.md cannot be read any more
+    open_tasks: (
+        int | None
+    )  # to be carried out, no parents; None where SPEC.md cannot be read any more
     seconds: float
     cost: Cost
     interrupted: str  # what ended the run early
@@ -199,9 +201,7 @@ class RunEnded:
     commits: tuple[str, ...] = ()  # full hashes, one for each of `done`
     questions: tuple[Question, ...] = ()  # that wait for an answer
     tokens: int = 0  # of all stages
-    look: int = 0  # number of the first task that needs a person, a blocked one before others
-    blocked: bool = False  # whether that one is
-    held: bool = False  # that one, by a person
+    needs: tuple[Need, ...] = ()  # the tasks that a person can help on, each once
 
 
 Event = (

@@ -212,6 +212,16 @@ class Question(NamedTuple):
     text: str
 
 
+class Need(NamedTuple):
+    """A task that kern alone does not bring to an end."""
+
+    number: int  # as `kern status` shows it; 0: not in SPEC.md any more
+    line: int
+    task: str
+    why: str
+    do: str  # what a person types
+
+
 class Request(StrEnum):
     STOP = "stop"
     PAUSE = "pause"

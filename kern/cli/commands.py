@@ -354,10 +354,11 @@ def clean(
     everything: Annotated[
         bool, typer.Option("--all", help="Also delete saved attempts of open tasks.")
     ] = False,
+    dry_run: DryRun = False,
 ) -> None:
     from kern.cli import setup
 
-    setup.clean(Path.cwd(), older, everything=everything)
+    setup.clean(Path.cwd(), older, everything=everything, dry=dry_run)
 
 
 @_command

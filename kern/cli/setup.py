@@ -81,9 +81,9 @@ def path(folder: Path) -> Path:
     return workspace.scope(found.root, found.head().name, create=False).folder
 
 
-def clean(folder: Path, older: str, *, everything: bool) -> None:
+def clean(folder: Path, older: str, *, everything: bool, dry: bool = False) -> None:
     """History, saved attempts and what was moved aside, older than, say, `30d` or `12h`; what is
-    kept of open tasks only where `everything` is to go.
+    kept of open tasks only where `everything` is to go. `dry`: only say it.
     """
     age = plain.seconds(older, "d")
     if age is None:
@@ -103,14 +103,20 @@ def clean(folder: Path, older: str, *, everything: bool) -> None:
         needed = set[str]() if everything or not (old or aside) else _needed(found)
         stay = [ref for ref in old if ref.split("/")[3] in needed and ref not in broken]
         lie = [place for place in aside if nested.slug(place.name) in needed]
-        for ref in set(old) - set(stay):
-            refs.delete(found, ref)
-        objects.prune(found)
-        for place in (*walks, *(set(aside) - set(lie))):
-            with workspace.reported(place):
-                shutil.rmtree(place)
-    gone = _counted(len(old) - len(stay), len(aside) - len(lie))
-    print(f"deleted {plain.count(len(walks), 'task record')} and {gone}")
+        lost = sorted(set(old) - set(stay))
+        folders = [*walks, *sorted(set(aside) - set(lie))]
+        if not dry:
+            for ref in lost:
+                refs.delete(found, ref)
+            objects.prune(found)
+            for place in folders:
+                with workspace.reported(place):
+                    shutil.rmtree(place)
+    for name in (*(ref.removeprefix("refs/") for ref in lost), *map(str, folders)) if dry else ():
+        print(plain.line(name))
+    verb = "would delete" if dry else "deleted"
+    gone = _counted(len(lost), len(aside) - len(lie))
+    print(f"{verb} {plain.count(len(walks), 'task record')} and {gone}")
     if stay or lie:
         slugs = {ref.split("/")[3] for ref in stay} | {nested.slug(place.name) for place in lie}
         left = f"kept {_counted(len(stay), len(lie))} of {plain.count(len(slugs), 'open task')}"

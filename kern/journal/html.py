@@ -10,6 +10,7 @@ from typing import Any
 from kern import plain
 from kern.journal import timeline, totals
 from kern.journal.record import Record
+from kern.journal.standing import NOWHERE, Standing
 from kern.journal.timeline import GATE, KINDS, Bar, Run, number
 from kern.model import Aide, Cost
 
@@ -37,7 +38,7 @@ class Box:
     more: str = ""
 
 
-def page(found: Sequence[Record]) -> str:
+def page(found: Sequence[Record], now: Standing = NOWHERE) -> str:
     """Of records in order."""
     import jinja2  # only for this page: everything else starts without it
 
@@ -50,7 +51,7 @@ def page(found: Sequence[Record]) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= dict(line=plain.line, span=plain.span, of=plain.count, cost=_cost)
-    ran, total = timeline.runs(found), totals.summary(found)
+    ran, total = timeline.runs(found), totals.summary(found, now)
     bars = [bar for run in ran for bar in run.bars]
     failed = [bar.cost_usd for bar in bars if bar.failed and bar.kind != GATE]
     lost = Cost.of(failed)
@@ -60,7 +61,7 @@ def page(found: Sequence[Record]) -> str:
         total=total,
         each={"cost_usd": total["cost_per_done_usd"], "unpriced": total["unpriced"]},
         lost={"cost_usd": lost.usd, "unpriced": lost.unpriced} if failed else None,
-        needy=(*totals.NOTHING, "open"),
+        last={task["task"]: task["attempts"][-1] for task in total["tasks"] if task["attempts"]},
         legend=[*(Box(kind, kind) for kind in KINDS), Box("implement", "failed", failed=True)],
         runs=[_run(run) for run in ran],
         tasks=sorted(total["tasks"], key=lambda task: -(task["cost_usd"] or 0)),

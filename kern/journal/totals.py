@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kern import plain
+from kern.journal import standing
 from kern.journal.record import Record
-from kern.model import UNVERIFIED, Cause, Cost, unverified
+from kern.journal.standing import NOTHING, NOWHERE, Standing
+from kern.model import SAID, UNVERIFIED, Cause, Cost, unverified
 from kern.plain import escaped
 
-NOTHING = ("skipped", "blocked", "asked")
 FROM, LEAST = 20, 3  # finished tasks, the newest, that a forecast is made from
 _OVER: Mapping[str, str] = {
     Cause.FORM: "over the form of the answer",
@@ -27,7 +28,7 @@ _OVER: Mapping[str, str] = {
 _OF_AN_ERROR = ("time", "run", "branch", "task", "text")
 
 
-def summary(found: Iterable[Record]) -> dict[str, Any]:
+def summary(found: Iterable[Record], now: Standing = NOWHERE) -> dict[str, Any]:
     """Keys are stable: they are what `--json` prints. Costs include retries and failed attempts;
     null where no stage named one, and where some did not, `unpriced` counts them.
     """
@@ -49,12 +50,17 @@ def summary(found: Iterable[Record]) -> dict[str, Any]:
                 pay(total, record)
         if name := record.get("task"):
             _add(tasks.setdefault(name, blank(name)), record)
+    for task in tasks.values():
+        task["state"] = standing.state(task, now)
+        for attempt in task["attempts"]:
+            attempt["ref"] = standing.ref(attempt["ref"], now)
     done = sum(task["outcome"] == "done" for task in tasks.values())
     usd = total["cost_usd"]
     return {
         "runs": list(runs.values()),
         "tasks": list(tasks.values()),
         "done": done,
+        "needs": standing.needs(tasks, now),
         **total,
         "cost_per_done_usd": round(usd / done, 6) if done and usd is not None else None,
         "causes": _causes(tasks.values()),
@@ -90,7 +96,7 @@ def _run(record: Record) -> dict[str, Any]:
 
 def blank(name: str) -> dict[str, Any]:
     """A task of which nothing is known."""
-    end = {"outcome": "open", "detail": "", "proved": "", "commit": None}
+    end = {"outcome": "open", "state": "open", "detail": "", "proved": "", "commit": None}
     seen: dict[str, Any] = {"attempts": [], "retries": 0, "denied": [], "learned": []}
     return {"task": name, **end, **seen, "red_gates": [], "red_before": [], **account()}
 
@@ -128,7 +134,7 @@ def _review(task: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
 
     done = task["outcome"] == "done"
     commit = f"git show {task['commit'][:10]}" if task["commit"] else ""
-    if task["outcome"] in NOTHING:
+    if task["state"] in NOTHING:
         yield look(task["outcome"], task["detail"], "SPEC.md")
     if done and unverified(task["proved"]):
         yield look(UNVERIFIED, "no gate passed for this commit", commit)
@@ -136,7 +142,7 @@ def _review(task: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
         yield look("red before", f"{gate} was red before the task, and still is", commit)
     for attempt in task["attempts"]:
         said = f"attempt {attempt['attempt']} failed: {attempt['reason']}"
-        yield look("attempt", said, f"git show {attempt['ref']}")
+        yield look("attempt", said, f"git show {attempt['ref']}" if attempt["ref"] else "")
     for tool in task["denied"]:
         yield look("refused", tool, "")
     for text in task["learned"]:
@@ -202,17 +208,23 @@ def text(found: Mapping[str, Any], local: Callable[[str], str], *, markdown: boo
         if rows:
             lines.extend(["", f"## {title}" if markdown else f"{title}:", "", *rows])
 
+    needy = {need["task"] for need in found["needs"]}
+    told = [row for need in found["needs"] for row in _need(need)]
+    section("Needs you", [(bullet if first else inner) + shown(row) for first, row in told])
     for title, outcomes in (
         ("Done", ("done",)),
         ("Tried, did not work", ("concluded",)),
         ("Split into subtasks", ("decomposed",)),
-        ("Not done", (*NOTHING, "open")),
+        ("Open", (*NOTHING, "open")),
     ):
         rows = [task for task in found["tasks"] if task["outcome"] in outcomes]
-        section(title, [bullet + shown(_line(task)) for task in rows])
+        left = [
+            task for task in rows if outcomes != (*NOTHING, "open") or task["task"] not in needy
+        ]
+        section(title, [bullet + shown(_line(task)) for task in left])
     reviewed: list[str] = []
     before = ""
-    for one in found["review"]:
+    for one in (one for one in found["review"] if one["what"] not in NOTHING):
         if one["task"] != before:
             reviewed.append(bullet + shown(plain.line(one["task"], 160)))
             before = one["task"]
@@ -229,7 +241,21 @@ def _headline(found: Mapping[str, Any]) -> str:
     runs = plain.count(len(found["runs"]), "run")
     per = found["cost_per_done_usd"]
     each = f", ${per:.2f} per finished task" if per is not None else ""
-    return f"{found['done']} done in {runs}, {spent(found, each)} (costs are API-equivalent)"
+    needy = f", {len(found['needs'])} need you" if found["needs"] else ""
+    bare = sum(task["outcome"] == "done" and unverified(task["proved"]) for task in found["tasks"])
+    unproven = f", {bare} {UNVERIFIED}" if bare else ""
+    parents = sum(task["outcome"] == "decomposed" for task in found["tasks"])
+    split = f", {parents} split into subtasks" if parents else ""
+    counts = f"{found['done']} done{needy}{unproven}{split}"
+    return f"{counts} in {runs}; {spent(found, each)} (costs are API-equivalent)"
+
+
+def _need(need: Mapping[str, Any]) -> Iterable[tuple[bool, str]]:
+    """Its lines; of each whether it is the first."""
+    number = f"{need['number']}  " if need["number"] else ""
+    yield True, f"{number}{plain.line(need['task'], 160)}"
+    yield False, plain.line(need["why"])
+    yield False, need["do"]
 
 
 def _failed(causes: Mapping[str, int]) -> list[str]:
@@ -242,7 +268,8 @@ def _failed(causes: Mapping[str, int]) -> list[str]:
 def _line(task: Mapping[str, Any]) -> str:
     commit = f" ({task['commit'][:7]})" if task["commit"] else ""
     proved = f"; {plain.line(task['proved'], 160)}" if task["proved"] else ""
-    return f"{plain.line(task['task'], 160)}{commit}: {spent(task)}{proved}"
+    state = f"{task['state']}, " if task["state"] not in ("done", "open", *SAID.values()) else ""
+    return f"{plain.line(task['task'], 160)}{commit}: {state}{spent(task)}{proved}"
 
 
 def spent(found: Mapping[str, Any], more: str = "") -> str:

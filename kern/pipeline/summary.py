@@ -4,15 +4,14 @@ settled.
 
 from collections.abc import Sequence
 
-from kern import plain
 from kern.agents import protocol
 from kern.events import RunEnded, RunStarted
 from kern.journal import store
-from kern.model import Cost, Marker, Outcome, unverified
+from kern.model import Cost, Key, Marker, Need, Outcome
 from kern.pipeline.options import Options
 from kern.pipeline.session import Session
 from kern.pipeline.table import Settled
-from kern.spec import dependencies, questions, required
+from kern.spec import dependencies, needs, questions, required
 from kern.spec.checklist import Kind, Spec, Task
 
 
@@ -26,7 +25,7 @@ def begun(session: Session, options: Options) -> RunStarted:
         *(site.caller.run, str(site.repo.root), branch, str(site.scope.folder)),
         required.commands(parsed, site.caller.settings),
         session.payer,
-        sum(task.marker is not Marker.DONE for task in parsed.tasks),
+        needs.still(parsed),
         count,
         store.forecast(store.place(site.repo.common_dir), tasks),
         {role: form.by.said(protocol.DEFAULT) for role, form in site.templates.items()},
@@ -54,14 +53,13 @@ def of(
         for key, one in last.items()
         if one.outcome in (Outcome.SKIPPED, Outcome.BLOCKED) and key not in done
     }
-    needs = tuple((one.task, one.detail) for one in lost.values())
+    lacking = tuple((one.task, one.detail) for one in lost.values())
     asked = questions.waiting(parsed) if parsed else ()
     stuck = _stuck(parsed) if parsed and not error and not dependencies.select(parsed) else ()
-    helpless = {*lost, *(task.key for task, _ in stuck)}
-    numbers = [n for n, task in enumerate(tasks, 1) if task.key in helpless]
-    blocked = [n for n in numbers if tasks[n - 1].of(Kind.BLOCKED)]
-    held = [] if lost or blocked else [n for n in numbers if tasks[n - 1].of(Kind.HELD)]
-    failed = 1 if needs or stuck or asked else 0
+    failed = 1 if lacking or stuck or asked else 0
+    told = needs.you(parsed) if parsed else ()
+    known = {one.task for one in told}
+    more = [_lost(parsed, key, one) for key, one in lost.items() if one.task not in known]
     committed = [one for one in settled if one.outcome is Outcome.DONE]
     return RunEnded(
         done=tuple((one.task, one.detail, one.proved) for one in committed),
@@ -71,10 +69,10 @@ def of(
         decomposed=tuple(
             (one.task, one.key in done) for one in settled if one.outcome is Outcome.DECOMPOSED
         ),
-        needs_help=needs,
+        needs_help=lacking,
         stuck=tuple((task.text, why) for task, why in stuck),
         questions=asked,
-        open_tasks=len(tasks) - len(done) if parsed else None,
+        open_tasks=needs.still(parsed) if parsed else None,
         seconds=seconds,
         cost=cost,
         tokens=tokens,
@@ -82,41 +80,18 @@ def of(
         exit_code=int(getattr(error, "exit_code", 1)) if error else failed,
         stopped=stopped,
         commits=tuple(one.commit for one in committed),
-        look=next(iter(blocked or held or numbers), 0),
-        blocked=bool(blocked),
-        held=bool(held),
+        needs=(*told, *more),
     )
 
 
-def last(ended: RunEnded) -> tuple[str, bool]:
-    """The summary's last line: what to type next; and whether it is a warning."""
-    words = _next(ended)
-    unproven = [proved for _, _, proved in ended.done if unverified(proved)]
-    if not unproven:
-        return words, False
-    of = plain.count(len(ended.done), "commit")
-    red = "fix those that are red, or " if any(unproven) else ""
-    do = f"{red}name your checks under [gates] in kern.toml"
-    said = f"UNVERIFIED: no gate passed for {len(unproven)} of {of}: {do}"
-    return f"{said}; {words}" if words else said, True
-
-
-def _next(ended: RunEnded) -> str:
-    if ended.stopped:
-        return f"stopped, as asked; the next kern goes on with: {ended.stopped}"
-    if ended.interrupted:  # the error says it
-        return ""
-    if ended.questions and not ended.needs_help:  # what waits for those tasks is stuck as well
-        return "next: answer what is asked, then: kern"
-    if ended.needs_help or ended.stuck:
-        look = f"kern show {ended.look}" if ended.look else "read the notes in SPEC.md"
-        if ended.held:
-            return f"next: kern unhold {ended.look}, then: kern"
-        unblock = f"kern unblock {ended.look}, " if ended.blocked else ""
-        return f"next: {look}, edit the task, {unblock}then: kern"
-    if ended.open_tasks:
-        return f"next: kern {ended.open_tasks} takes the other open tasks"
-    return "all tasks are done: git log shows them"
+def _lost(parsed: Spec | None, key: Key, one: Settled) -> Need:
+    """What came to nothing in this run, and SPEC.md does not tell of."""
+    tasks = enumerate(parsed.tasks if parsed else (), 1)
+    for number, task in tasks:
+        if task.key == key:
+            show = f"kern show {number}, edit the task"
+            return Need(number, task.line, one.task, one.detail, show)
+    return Need(0, 0, one.task, one.detail, "kern report: it is not in SPEC.md any more")
 
 
 def _stuck(parsed: Spec) -> tuple[tuple[Task, str], ...]:

@@ -12,13 +12,12 @@ from typing import Any, TextIO, assert_never
 
 from kern import events, models, plain
 from kern.events import Event
-from kern.model import SAID, UNVERIFIED, Outcome, Result, unverified
-from kern.pipeline import summary
+from kern.journal import record, words
+from kern.model import Outcome, Result, unverified
 from kern.system import control
-from kern.views import progress
+from kern.views import progress, summary
 from kern.views.progress import Progress
 
-_MOST_SHOWN = 20  # waiting tasks in the summary
 _SHOWN_OF_A_GATE = 12  # lines of what a red one printed
 _HEARTBEAT_S = 60  # between signs of life on a pipe
 _LIMIT_HEARTBEAT_S = 600  # while a limit or a pause holds
@@ -48,6 +47,7 @@ class Console:
         drawable = self.out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self.live = _Live(self.out) if drawable else None
         self.progress = Progress()
+        self.attempts: list[events.AttemptNoted] = []  # of this run
         self.beat = 0.0
 
     @property
@@ -80,11 +80,10 @@ class Console:
             case events.StageFailed() | events.QuestionNoted() | events.ProbeStarted():
                 pass  # what follows is said: another try, the question, what failed, the run's end
             case events.StageRetried():
-                again = f"again in {event.wait_seconds:.0f} s"
-                self._say(f"{plain.line(event.reason)}: {again}", "yellow")
+                self._recorded(event, "yellow")
             case events.AttemptNoted():
-                self._say(f"attempt {event.number} failed: {plain.line(event.reason)}", "yellow")
-                self._say(f"  its work: git show {event.ref}")
+                self.attempts.append(event)
+                self._recorded(event, "yellow")
             case events.GateStarted():
                 self._gate_started(event)
             case events.GateEnded():
@@ -100,9 +99,9 @@ class Console:
             case events.TaskSettled():
                 self._settled(event)
             case events.Planned():
-                self._planned(event)
+                self._recorded(event, "bold green" if event.done else "cyan")
             case events.Learned():
-                self._say(f"learned: {plain.line(event.text, 160)}")
+                self._recorded(event)
             case events.Warned():
                 self._tell(f"warning: {plain.line(event.text, 600)}", "yellow")
             case events.Traced():
@@ -156,20 +155,22 @@ class Console:
         for command in event.commands:
             self._say(plain.line(command, 160))
 
+    def _recorded(self, event: Event, style: str = "") -> None:
+        """As `kern log` will say it."""
+        for row in record.of(event):
+            first, *more = words.said(row)
+            self._say(first, style)
+            for line in more:
+                self._say(line)
+
     def _finished(self, event: events.StageFinished) -> None:
-        cost = f", ${event.cost_usd:.4f}" if event.cost_usd is not None else ""
-        tokens = sum(event.tokens.values())
-        used = f", {progress.short(tokens)} tokens" if tokens else ""
-        back = (
-            f", sent back {plain.count(event.sent_back, 'time')} by red gates"
-            if event.sent_back
-            else ""
-        )
-        self._say(f"{event.stage} took {event.seconds:.1f} s{cost}{used}{back}")
+        (row,) = record.of(event)
+        first, *refused = words.said(row)
+        self._say(first)
         for line in plain.block(event.text).strip().splitlines():
             self._say(f"  {line}", "dim")
-        for tool in event.denied:
-            self._say(f"  refused: {plain.line(tool, 160)}", "yellow")
+        for line in refused:
+            self._say(line, "yellow")
 
     def _gate_started(self, event: events.GateStarted) -> None:
         self.beat = 0.0
@@ -178,11 +179,8 @@ class Console:
         self._say(f"{self.progress.work}{when}{shown}", "blue")
 
     def _gate(self, result: Result) -> None:
-        took = f", {result.seconds:.1f} s" if result.seconds else ""
-        before = ", as it was before the task" if result.red and result.red_before else ""
         colour = ("red" if result.blocks else "yellow") if result.red else "green"
-        said = f"red ({result.how}{took}){before}" if result.red else f"green{took}"
-        self._say(f"  {plain.line(result.name)}: {said}", colour)
+        self._say(f"  {words.gate(result)}", colour)
         if result.red:
             for line in plain.block(result.output).strip().splitlines()[-_SHOWN_OF_A_GATE:]:
                 self._say(f"    {line}", "dim")
@@ -192,48 +190,12 @@ class Console:
     def _settled(self, event: events.TaskSettled) -> None:
         """Green only with something behind it."""
         unproven = event.outcome is Outcome.DONE and unverified(event.proved)
-        how = ", unverified" if unproven else ""
-        detail = f": {plain.line(event.detail)}" if event.detail else ""
         style = "bold yellow" if unproven else _STYLES[event.outcome]
-        said = SAID.get(event.outcome, event.outcome)
-        self._say(f"{said}{how}{detail}", style)
-
-    def _planned(self, event: events.Planned) -> None:
-        for title in event.tasks:
-            self._say(f"new task: {plain.line(title, 160)}", "cyan")
-        if event.done:
-            self._say(f"nothing is missing: {plain.line(event.done)}", "bold green")
+        self._say(words.settled(event.outcome, event.detail, event.proved), style)
 
     def _summary(self, event: events.RunEnded) -> None:
-        left = "SPEC.md unreadable" if event.open_tasks is None else f"{event.open_tasks} open"
-        tried = f"{len(event.concluded)} did not work, " if event.concluded else ""
-        counts = f"{len(event.done)} done, {tried}{left}"
-        paid = "" if event.cost.known is None else " (API-equivalent)"
-        used = f", {progress.short(event.tokens)} tokens" if event.tokens else ""
-        self._say(f"{counts}, {plain.span(event.seconds)}, {event.cost}{paid}{used}")
-        for task, commit, proved in event.done:
-            colour = "yellow" if unverified(proved) else "green"
-            self._say(f"  [x] {plain.line(task, 100)}  ({plain.line(commit, 100)})", colour)
-            self._say(f"      {plain.line(proved) or UNVERIFIED}")
-        for task, commit in event.concluded:
-            self._say(f"  [x] {plain.line(task, 100)}  (did not work: {commit})", "cyan")
-        for task, done in event.decomposed:
-            box, how = ("[x]", "by its subtasks") if done else ("[ ]", "split into subtasks")
-            self._say(f"  {box} {plain.line(task, 100)}  ({how})", "cyan")
-        for task, why in event.needs_help:
-            self._say(f"  needs you: {plain.line(task, 100)}: {plain.line(why)}", "yellow")
-        for asked in event.questions:
-            self._say(f"  asks: {plain.line(asked.task, 100)}: {plain.line(asked.text)}", "yellow")
-            self._say(f'    kern answer {asked.number} "…"')
-        if event.stuck:
-            self._say("nothing left to run; these tasks need you:", "yellow")
-            for task, why in event.stuck[:_MOST_SHOWN]:
-                self._say(f"  {plain.line(task, 100)}: {plain.line(why)}", "yellow")
-            if (more := len(event.stuck) - _MOST_SHOWN) > 0:
-                self._say(f"  and {more} more: kern status", "yellow")
-        words, warns = summary.last(event)
-        if words:
-            self._say(words, "yellow" if warns else "")
+        for text, style in summary.lines(event, self.attempts):
+            self._print(text, style, self.out, stamped=False)
 
     def _say(self, text: str, style: str = "") -> None:
         self._print(text, style, self.out)
@@ -242,14 +204,15 @@ class Console:
         """Beside what the command is for."""
         self._print(text, style, self.err)
 
-    def _print(self, text: str, style: str, stream: TextIO) -> None:
+    def _print(self, text: str, style: str, stream: TextIO, *, stamped: bool = True) -> None:
         text = plain.block(text)  # names of folders and branches, too
         # A reader that is gone is no reason to stop paid work.
         with contextlib.suppress(OSError, ValueError):
             if self.live and stream.isatty():
                 self.live.print(text, style)
             else:
-                print(f"[{time.strftime('%H:%M:%S')}] {text}", file=stream, flush=True)
+                stamp = time.strftime("[%Y-%m-%d %H:%M:%S] ") if stamped else ""
+                print(f"{stamp}{text}", file=stream, flush=True)
 
 
 class _Live:

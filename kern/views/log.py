@@ -1,6 +1,5 @@
 """`kern log`: the journal as people and as jq read it."""
 
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -11,13 +10,12 @@ from typing import Any
 from kern import plain
 from kern.errors import UsageError
 from kern.git import repository
-from kern.journal import store
+from kern.journal import store, words
 from kern.journal.record import Record
 from kern.system import streams
 
 _POLL_S = 0.5
 _ID = 6  # characters that tell runs apart
-_OWN = ("v", "id", "time", "run", "seq", "branch", "task", "kind")
 
 
 def warn(text: str) -> None:
@@ -43,6 +41,8 @@ def show(folder: Path, task: str, run: str, *, follow: bool, as_json: bool) -> N
         if found and streams.unread(sys.stdout):
             return
     wanted = [f"--task {task!r}"] * bool(task) + [f"--run {run!r}"] * bool(run)
+    if not found and not wanted:
+        warn("nothing in the journal yet: it begins with the first run")
     if wanted and not found:
         raise UsageError(
             f"nothing in the journal matches {' and '.join(wanted)}",
@@ -51,20 +51,10 @@ def show(folder: Path, task: str, run: str, *, follow: bool, as_json: bool) -> N
 
 
 def line(record: Record) -> str:
-    """One record for a person: when, in which run, what, and its values."""
+    """One record for a person: when, in which run, and what the run said of it."""
     when = local(record["time"], "%Y-%m-%d %H:%M:%S")
-    said = ", ".join(
-        f"{name} {plain.line(_value(value), 120)}"
-        for name, value in record.items()
-        if name not in _OWN and value not in ("", None, [], {})
-    )
-    task = plain.line(record.get("task", ""), 50)
-    head = f"{when}  {record['run'][:_ID]:{_ID}}  {record['kind']:8}"
-    return plain.block(f"{head}  {task}{'  ' if task else ''}{said}")
-
-
-def _value(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    head = f"{when}  {record['run'][:_ID]:{_ID}}  "
+    return plain.block("\n".join(f"{head}{said}" for said in words.said(record)))
 
 
 def _records(place: Path, *, follow: bool) -> Iterator[dict[str, Any]]:

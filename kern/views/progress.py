@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from kern import events, plain
 from kern.events import Event
-from kern.model import Act, Outcome, Stage
+from kern.journal import words
+from kern.model import Act, Outcome
 
 STOP = "Ctrl-C ends it now, kern stop after this stage; the next kern goes on from there"
 STOP_PLAN = "Ctrl-C ends it now; SPEC.md stays as it is"
@@ -42,7 +43,7 @@ def after(so_far: Progress, event: Event) -> Progress:
             again = f", attempt {event.attempt}" if event.attempt > 1 else ""
             model = plain.line(event.model, 40)
             begun = replace(so_far, task=event.task)
-            return _begun(begun, stage(event), f" ({model}{again})")
+            return _begun(begun, words.stage(event.stage), f" ({model}{again})")
         case events.GateStarted() | events.ProbeStarted():
             return _begun(so_far, plain.line(event.name, 60))
         case events.Acted():
@@ -59,13 +60,6 @@ def after(so_far: Progress, event: Event) -> Progress:
             return replace(so_far, unsettled=so_far.unsettled + lost)
         case _:
             return so_far
-
-
-def stage(event: events.StageStarted) -> str:
-    """`stage 2/3 implement`; a judge is none of the three."""
-    if isinstance(event.stage, Stage):
-        return f"stage {event.stage.number}/3 {event.stage}"
-    return str(event.stage)
 
 
 def _begun(so_far: Progress, work: str, how: str = "") -> Progress:
@@ -112,7 +106,7 @@ def beat(now: Progress, seconds: float, silent: float) -> str:
 
 def _figures(now: Progress) -> list[str]:
     calls = [plain.count(now.count, "call")] if now.count else []
-    return [*calls, f"{short(now.tokens)} tokens"] if now.tokens else calls
+    return [*calls, f"{words.short(now.tokens)} tokens"] if now.tokens else calls
 
 
 def _standing(now: Progress) -> list[str]:
@@ -132,10 +126,3 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
-def short(count: int) -> str:
-    """`950`, `82k`, `1.2M`."""
-    if count < 10_000:
-        return str(count)
-    return f"{count / 1e6:.1f}M" if count >= 999_500 else f"{count / 1000:.0f}k"

@@ -4,11 +4,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from kern import plain
-from kern.errors import UsageError
-from kern.git import repository
+from kern.errors import KernError, UsageError
+from kern.git import refs, repository
+from kern.git.repository import Repo
 from kern.journal import html, store
 from kern.journal import totals as folds
+from kern.journal.standing import NOWHERE, Standing
+from kern.model import Marker
+from kern.spec import needs, questions
+from kern.spec.checklist import Kind
+from kern.spec.documents import Documents
 from kern.views.log import local, warn
+from kern.views.project import meant
 
 _DAYS = ("today", "yesterday")  # each as many days ago as its place says
 
@@ -22,14 +29,34 @@ def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: b
             hint=f"kern report {forms[-1]}",
         )
     began = _since(since, datetime.now(UTC))
-    found = store.load(store.place(repository.open_at(folder, reading=True).common_dir), warn)
+    project = repository.open_at(folder, reading=True)
+    found = store.load(store.place(project.common_dir), warn)
     kept = [record for record in found if record["time"] >= began]
+    now = _now(project) if kept else NOWHERE
     if as_html:
-        return html.page(kept)
-    summed = folds.summary(kept)
+        return html.page(kept, now)
+    summed = folds.summary(kept, now)
     if as_json:
         return plain.data(summed)
+    if found and not kept:
+        return f"nothing in the journal since {plain.line(since)}"
     return folds.text(summed, local, markdown=markdown)
+
+
+def _now(project: Repo) -> Standing:
+    """As SPEC.md and git have it now; where SPEC.md cannot be read the journal's word counts."""
+    saved = frozenset(ref.removeprefix("refs/") for ref, when in refs.kept(project) if when)
+    try:
+        parsed = meant(project, Documents(project.root))
+    except KernError:
+        return Standing(refs=saved)
+    done = frozenset(task.text for task in parsed.tasks if task.marker is Marker.DONE)
+    answered = {
+        task.text: noted[-1].text
+        for task in parsed.tasks
+        if (noted := task.of(Kind.ANSWER)) and not questions.pending(task)
+    }
+    return Standing(needs.you(parsed), done, answered, saved)
 
 
 def _since(text: str, now: datetime) -> str:

@@ -14,9 +14,9 @@ from kern.errors import KernError
 from kern.git.repository import Repo
 from kern.journal import store, totals
 from kern.journal.record import Record
-from kern.model import SPEC, Cost, Marker, Tier
+from kern.model import Cost, Marker, Tier
 from kern.pipeline.table import resume
-from kern.spec import dependencies, questions
+from kern.spec import dependencies, needs, questions
 from kern.spec.checklist import Kind, Spec, Task
 from kern.system import control, lock
 from kern.system.lock import Holder
@@ -60,16 +60,13 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
         "holder": {"pid": holder[0], "host": holder[1], "alive": alive} if holder else None,
         "asked": _asked(found),
         "counts": counts,
+        "to_do": needs.counts(parsed)._asdict(),
         "next": next_task.text if next_task else None,
         "last": control.at_work(recent),
         "stage": _stage(recent) if on else None,
         "run": _run(recent, on=on) if recent else None,
         "resume": str(resume(seen.at.facts)) if parsed.active else None,
-        "help": [
-            needing
-            for number, task in still
-            if task.notes and (needing := _help(number, task, blocker(task)))
-        ],
+        "help": [need._asdict() for need in needs.you(parsed)],
         "tasks": [
             _task(parsed, number, task, blocker(task), paid.get(task.text, ()))
             for number, task in shown
@@ -122,28 +119,6 @@ def _task(
     }
 
 
-def _help(number: int, task: Task, why: str) -> dict[str, Any] | None:
-    """What a person can do for a task that kern alone does not bring to an end."""
-    if task.marker is not Marker.PENDING:
-        return None
-    skips = task.of(Kind.SKIPPED)
-    if task.of(Kind.BLOCKED):
-        do = f"edit the task, then: kern unblock {number}"
-    elif questions.pending(task):
-        do = f'kern answer {number} "…"'
-    elif task.of(Kind.HELD):
-        do = f"kern unhold {number}"
-    elif why.startswith(dependencies.UNKNOWN):
-        do = f"correct its After note in {SPEC}"
-    elif skips:
-        why = f"skipped: {skips[-1].text}"
-        do = "edit the task, or leave it: kern tries it again when nothing else is ready"
-    else:
-        return None
-    said = {"number": number, "line": task.line, "task": task.text, "why": why}
-    return {**said, "do": f"{do} (kern show {number})"}
-
-
 def _run(recent: Sequence[Record], *, on: bool) -> dict[str, Any]:
     """The branch's run that is under way, else its last: what it came to so far."""
     summed = totals.summary(recent)
@@ -186,11 +161,7 @@ def _epoch(moment: str) -> float:
 
 
 def text(found: Mapping[str, Any]) -> str:
-    counts = found["counts"]
-    lines = [
-        f"{found['root']}, branch {found['branch']}",
-        f"{counts['done']} done, {counts['active']} in progress, {counts['pending']} pending",
-    ]
+    lines = [f"{found['root']}, branch {found['branch']}", _counted(found)]
     holder = found["holder"]
     if holder:
         held = "a killed run left its lock; the next kern takes it over"
@@ -217,6 +188,16 @@ def text(found: Mapping[str, Any]) -> str:
     ]
     lines += ["", f"run files: {found['folder']}"]
     return plain.block("\n".join(lines))
+
+
+def _counted(found: Mapping[str, Any]) -> str:
+    """Of the tasks that kern carries out; a parent is ticked with its last subtask."""
+    counts = found["to_do"]
+    said = f"{counts['done']} done, {counts['active']} in progress, {counts['pending']} pending"
+    needy = f", {len(found['help'])} need you" if found["help"] else ""
+    parents = plain.count(counts["parents"], "parent")
+    above = f"; {parents} of subtasks, {counts['parents_done']} done" if counts["parents"] else ""
+    return f"{said}{needy}{above}"
 
 
 def _doing(stage: Mapping[str, Any] | None) -> str:

@@ -161,11 +161,11 @@ def test_red_that_is_allowed_is_not_held_against_the_tasks_and_nothing_is_verifi
     ran = kern("2", "0", "--allow-red")
 
     assert ran.code == 0, ran.said
-    assert ran.said.count("unverified; red before and after: gate check") == 2
-    assert "done, unverified: " in ran.said
-    last = ran.out.splitlines()[-1]
-    assert "UNVERIFIED: no gate passed for 2 of 2 commits: fix those that are red, or " in last
-    assert last.endswith("next: kern 1 takes the other open tasks")
+    assert ran.said.count("UNVERIFIED: red before and after: gate check") == 2
+    assert "done, UNVERIFIED: " in ran.said
+    assert "\n2 done, 2 unverified, 1 open; " in ran.out
+    assert "  To verify such commits, fix the gates that are red, or name your checks" in ran.out
+    assert ran.out.endswith("\nnext: kern 1 takes the other open task\n")
     assert kern("1", "0").code == 2
     assert kern("1", "0", "--allow-red", "--repair").code == 2
     assert fake.stages.count("research") == 2
@@ -209,9 +209,9 @@ def test_a_gate_that_turns_red_between_two_tasks_is_said_and_one_that_cannot_run
 
     assert ran.code == 2, ran.said
     assert "gate check is red before the task (exit 1): not held against the task" in ran.said
-    assert "unverified; red before and after: gate check" in ran.said
+    assert "UNVERIFIED: red before and after: gate check" in ran.said
     assert "kern: gate check cannot run (exit 127, command not found)" in ran.said
-    assert "UNVERIFIED: no gate passed for 1 of 2 commits" in ran.said
+    assert "\n2 done, 1 unverified, 1 open; " in ran.said
     assert fake.stages == ["research", "implement", "commit"] * 2 + ["research"]
     tool.write_text("#!/bin/sh\n")
     tool.chmod(0o755)
@@ -581,7 +581,7 @@ def test_without_checks_the_summary_says_unverified(repo: Path, fake: Fake, inli
     [
         ("check = 'true'", ""),
         ("check = 'true'\nlint = { run = 'false', known_red = true }", ""),
-        ("lint = { run = 'false', known_red = true }", "fix those that are red, or name your"),
+        ("lint = { run = 'false', known_red = true }", "fix the gates that are red, or name your"),
         ("", "name your checks under [gates] in kern.toml"),
     ],
 )
@@ -591,14 +591,14 @@ def test_only_what_a_gate_stands_behind_is_green(
     toml(repo, git, f"[gates]\n{gates}\n")
     code, sent = terminal("1", "0", cwd=repo)
     assert code == 0
-    how = ", unverified" if advice else ""
-    found = re.findall(rf"\x1b\[(?:1;)?3(.)m(?:done{how}: |  \[x\] add a greeting)", sent)
+    how = ", UNVERIFIED" if advice else ""
+    found = re.findall(rf"\x1b\[(?:1;)?3(.)m(?:done{how}: |  add a greeting  \()", sent)
     assert found == (["3", "3"] if advice else ["2", "2"])
     if not advice:
         assert "UNVERIFIED" not in sent
         return
-    last = sent.splitlines()[-1]
-    assert f"\x1b[33mUNVERIFIED: no gate passed for 1 of 1 commit: {advice}" in last
+    assert "\x1b[33m      UNVERIFIED: " in sent
+    assert f"\x1b[33m  To verify such commits, {advice}" in sent
 
 
 def test_what_the_repository_makes_kern_run_is_named_first(
@@ -892,7 +892,7 @@ def test_what_is_known_or_allowed_to_be_red_is_excused_after_a_kill_too(
 
     assert again.code == 0, again.err
     assert not attempts(repo)
-    assert "unverified; red before and after: gate check" in again.said
+    assert "UNVERIFIED: red before and after: gate check" in again.said
 
 
 def test_a_persons_file_is_theirs_whatever_an_agent_notes_as_made_by_gates(

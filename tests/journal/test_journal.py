@@ -80,7 +80,7 @@ def test_the_report_counts_every_try_and_names_what_to_review(
     assert task["red_gates"] == ["gate check"]
     assert task["learned"] == ["n is good"]
     shown = kern("report").out
-    assert "1 done in 1 run, $0.54, $0.54 per finished task" in shown
+    assert "1 done in 1 run; $0.54, $0.54 per finished task" in shown
     assert f"({task['commit'][:7]})" in shown
     assert f"git show {task['attempts'][0]['ref']}" in shown
     assert kern("report", "--md").out.count("## Done") == 1

@@ -18,7 +18,7 @@ from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, agents, held, wa
 
 Background = Callable[..., "subprocess.Popen[str]"]
 
-LINE = re.compile(r"\[\d\d:\d\d:\d\d\] .*")
+LINE = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] .*")
 READY = "- Files: a.txt:1-1\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY"
 
 
@@ -93,9 +93,10 @@ def test_two_tasks_become_two_commits_with_one_pause_between(
     assert committed_tasks(git) == ["first", "second"]
     assert git("status", "--porcelain") == ""
     lines = ran.out.splitlines()
-    assert all(LINE.fullmatch(line) for line in lines)
+    end = lines.index("")
+    assert all(LINE.fullmatch(line) for line in lines[:end])
     assert "\x1b" not in ran.said
-    told = [line[11:] for line in lines]
+    told = [line[22:] for line in lines[:end]]
     pauses = [at for at, line in enumerate(told) if line.startswith("next task in 0.05 s")]
     assert len(pauses) == 1
     assert told.index("task: first") < pauses[0] < told.index("task: second")
@@ -103,11 +104,13 @@ def test_two_tasks_become_two_commits_with_one_pause_between(
     assert any(line.startswith("stage 3/3 commit (haiku)") for line in told)
     assert "  Wrote work.txt." in told
     assert not any(line.startswith("debug:") for line in told)
-    assert any(line.startswith("2 done, 0 open") and "$0.06" in line for line in told)
-    assert sum(line.startswith("  [x] ") for line in told) == 2
-    assert "unverified" in ran.out
-    assert told[-1].startswith("UNVERIFIED: no gate passed for 2 of 2 commits: name your checks")
-    assert told[-1].endswith("; all tasks are done: git log shows them")
+    headline, _, title, *done = lines[end + 1 :]
+    assert headline.startswith("2 done, 2 unverified, 0 open; $0.06 (API-equivalent), ")
+    assert (title, len(done)) == ("Done:", 7)
+    assert done[0] == f"  first  ({git('log', '--skip=1', '-1', '--format=%h')} do the task)"
+    assert done[1] == "      UNVERIFIED: no gate passed for this commit"
+    assert done[4] == "  To verify such commits, name your checks under [gates] in kern.toml."
+    assert done[6] == "all tasks are done: git log shows them"
 
 
 def test_used_up_iterations_are_no_failure_and_the_rest_is_named(
@@ -123,7 +126,7 @@ def test_used_up_iterations_are_no_failure_and_the_rest_is_named(
     assert {call["cwd"] for call in fake.calls} == {str(repo)}
     assert "next task in" not in ran.said
     assert "debug: " in ran.err
-    assert "1 done, 2 open" in ran.out
+    assert "1 done, 1 unverified, 2 open; " in ran.out
     assert "next: kern 2 takes the other open tasks" in ran.out
 
 
@@ -400,9 +403,10 @@ def test_where_nothing_is_ready_each_blocker_is_named(
         ("egg", r"waits for 2 \(hen\)"),
         ("hen", r"waits for 5 \(stuck\)"),
         ("part", r"waits for 1 \(egg\)"),
-        ("stuck", "no budget"),
     ):
         assert re.search(rf"{task}: .*{why}", ran.out), task
+    needy = "   5  stuck\n      no budget\n      kern show 5, edit the task, kern unblock 5\n"
+    assert needy in ran.out
     assert spec(repo) == text
 
 
@@ -520,7 +524,8 @@ def test_status_shows_the_tasks_as_text_and_as_data(
     assert [task["attempts"] for task in found["tasks"]] == [0, 0, 1, 0]
     assert found["tasks"][3]["blocker"]
     assert [fault["line"] for fault in found["diagnostics"]] == [7]
-    assert "1 done, 0 in progress, 3 pending" in shown.out
+    assert "1 done, 0 in progress, 2 pending; 1 parent of subtasks, 0 done\n" in shown.out
+    assert found["to_do"] == {**dict(done=1, active=0, pending=2), "parents": 1, "parents_done": 0}
     assert "1 attempt" in shown.out
     assert "(waits for 3 (part))" in shown.out
 
@@ -564,11 +569,20 @@ def test_clean_deletes_what_is_old_and_nothing_else(
 
     for walk in history.iterdir():
         os.utime(walk, (1, 1))
+    (walk,) = history.iterdir()
+    (ref,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").splitlines()
+    dry = kern("clean", "--older", "0d", "-n")
+    named = [ref.removeprefix("refs/"), str(walk)]
+    assert dry.out.splitlines() == [*named, "would delete 1 task record and 1 saved attempt"]
+    assert walk.exists() and git("rev-parse", ref)
+    assert named[0] in kern("report").out
     all_of_it = kern("clean", "--older", "0d")
     assert all_of_it.code == 0, all_of_it.err
     assert list(history.iterdir()) == []
     assert git("for-each-ref", "refs/kern") == ""
     assert git("show", "HEAD:n") == "2"
+    for view in ("report", "show 1", "report --html", "report --json"):
+        assert named[0] not in kern(*view.split()).out, view
     wrong = kern("clean", "--older", "soon")
     assert wrong.code == 2
     assert "'soon'" in wrong.err

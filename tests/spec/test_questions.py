@@ -138,12 +138,11 @@ def test_a_question_of_stage_2_waits_and_the_run_goes_on(
     assert not (repo / "half.txt").exists()
     assert "Attempt" not in spec(repo) and "Skipped" not in spec(repo)
     assert not git("for-each-ref", "refs/kern/start")
-    assert "asks: store users: Postgres or SQLite?" in first.err
-    assert 'kern answer 1 "…"' in first.err
-    assert "next: answer what is asked, then: kern" in first.err
+    assert "   1  store users\n      asks: Postgres or SQLite?\n" in first.err
+    assert first.err.endswith('\nnext: kern answer 1 "…", then: kern\n')
 
     waits = inline(5)
-    assert waits.code == 1 and "needs you" not in waits.err
+    assert waits.code == 1 and waits.err.count("asks: ") == 1
     assert len(fake.calls) == 5, "asked again though nobody answered"
 
     text = spec(repo).splitlines()
@@ -183,8 +182,8 @@ def test_what_waits_for_a_task_that_asks_needs_no_more_than_the_answer(
     fake.script(research=[ASKS_FIRST])
     ran = inline(2)
     assert ran.code == 1
-    assert "list them: waits for 1" in ran.err
-    assert "next: answer what is asked, then: kern" in ran.err
+    assert "Open tasks that only wait:\n  list them: waits for 1" in ran.err
+    assert ran.err.endswith('\nnext: kern answer 1 "…", then: kern\n')
 
 
 def test_the_journal_and_the_status_show_it(
@@ -200,12 +199,20 @@ def test_the_journal_and_the_status_show_it(
     assert git("show", "--name-only", "--format=", question["ref"]) == "half.txt"
     (ended,) = [line for line in lines if line["kind"] == "task" and line["did"] != "start"]
     assert (ended["did"], ended["detail"]) == ("asked", "Postgres or SQLite?")
-    assert "asked: Postgres or SQLite?" in kern("report").out
+    told = '  1  add a greeting\n      asks: Postgres or SQLite?\n      kern answer 1 "…"\n'
+    assert "0 done, 1 need you in 1 run; " in kern("report").out
+    assert told in kern("report").out
     assert "waits for your answer: Postgres or SQLite?" in kern("status").out
-    assert '      kern answer 1 "…" (kern show 1)' in kern("status").out
+    assert '   1  asks: Postgres or SQLite?\n      kern answer 1 "…"\n' in kern("status").out
     (shown,) = json.loads(kern("status", "--json").out)["tasks"]
     assert shown["question"] == "Postgres or SQLite?"
     assert "waits for your answer" in kern("-n").out
+
+    assert kern("answer", "1", "SQLite").code == 0
+    report = kern("report").out
+    assert "need you" not in report and "add a greeting: answered, $0.02" in report
+    page = kern("report", "--html").out
+    assert ">answered</span>" in page and "Needs you" not in page
 
 
 def test_an_agent_that_asks_again_what_is_answered_has_failed(

@@ -216,7 +216,7 @@ def test_a_paused_run_waits_with_its_lock_held_and_goes_on(
     said = "".join(first.communicate(timeout=PATIENCE_S))
     assert first.returncode == Exit.OK, said
     assert fake.stages == ["research", "implement", "commit"]
-    lines = [line[11:] for line in said.splitlines()]
+    lines = [line[22:] for line in said.splitlines()]
     assert [line for line in lines if "(kern " in line] == [
         "asked to pause (kern pause): waits after stage 1/3 research",
         "paused (kern resume goes on, kern stop ends)",
@@ -290,7 +290,7 @@ def test_a_pause_shows_a_sign_of_life_every_ten_minutes_on_a_pipe(
     console(Steered(Request.PAUSE, at_once=True))
     for seconds in range(0, 1900, 5):
         console.paused(seconds)
-    said = [line[11:] for line in capsys.readouterr().out.splitlines()]
+    said = [line[22:] for line in capsys.readouterr().out.splitlines()]
     assert said[1:] == [f"paused for {minutes} min" for minutes in (10, 20, 30)]
 
 

@@ -25,6 +25,7 @@ from kern.events import (
     TaskSettled,
     TaskStarted,
 )
+from kern.journal import words
 from kern.model import Act, Aide, Outcome, Stage
 from kern.stages.watch import Growing
 from kern.views import progress
@@ -177,7 +178,7 @@ def test_a_judge_and_a_gate_are_named_as_what_they_are() -> None:
     [(0, "0"), (9999, "9999"), (10_000, "10k"), (999_499, "999k"), (999_500, "1.0M")],
 )
 def test_large_numbers_are_short(count: int, shown: str) -> None:
-    assert progress.short(count) == shown
+    assert words.short(count) == shown
 
 
 # -------------------------------------------------------------------- a file that grows
@@ -301,9 +302,9 @@ def test_beside_a_pipe_nothing_is_drawn_on_the_terminal(
     assert code == 0
     assert "\x1b" not in screen
     lines = screen.splitlines()
-    assert lines and all(line[11:].startswith("warning: ") for line in lines)
+    assert lines and all(line[22:].startswith("warning: ") for line in lines)
     told = (tmp_path / "night.log").read_text()
-    assert "stage 2/3 implement" in told and "1 done, 0 open" in told
+    assert "stage 2/3 implement" in told and "1 done, 1 unverified, 0 open" in told
     assert "warning: " not in told
 
 
@@ -354,7 +355,7 @@ def test_a_pipe_gets_a_sign_of_life_each_minute() -> None:
     pipe.truncate(0)
     for seconds in range(0, 185, 5):
         console.tick(seconds, 0)
-    beats = [line[11:] for line in pipe.getvalue().replace("\0", "").splitlines()]
+    beats = [line[22:] for line in pipe.getvalue().replace("\0", "").splitlines()]
     assert beats == [
         f"stage 2/3 implement (opus, attempt 2): {minute}:00, 1 call, 100 tokens, last: Read a.py"
         for minute in (1, 2, 3)

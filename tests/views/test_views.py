@@ -14,10 +14,11 @@ from kern.errors import UsageError
 from kern.journal import record as records
 from kern.journal import store, totals
 from kern.model import Cost, OnRed, Outcome
-from kern.pipeline import summary
+from kern.pipeline import summary as ends
 from kern.pipeline.table import Settled
 from kern.spec import checklist, dependencies
 from kern.spec.checklist import parse
+from kern.views import summary
 from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, wait_for
 from tests.journal.test_journal import GREEN, eventful, lines
 
@@ -259,10 +260,10 @@ def test_what_needs_help_says_why_and_what_to_do(repo: Path, git: Git, kern: Ker
         *((1, "broken"), (2, "weak"), (3, "lost")),
     ]
     shown = kern("status").out.partition("needs you:")[2]
-    assert "blocked: needs a key\n      edit the task, then: kern unblock 1" in shown
+    assert "   1  needs a key\n      kern show 1, edit the task, kern unblock 1" in shown
     assert "skipped: no luck" in shown
     assert "correct its After note" in shown
-    assert "(kern show 3)" in shown
+    assert "kern show 3, correct" in shown
 
 
 def test_the_last_line_offers_unblock_only_where_a_task_is_blocked() -> None:
@@ -270,11 +271,11 @@ def test_the_last_line_offers_unblock_only_where_a_task_is_blocked() -> None:
 
     def last(text: str, *settled: Settled) -> str:
         sums = {"seconds": 1.0, "cost": Cost(0.0), "tokens": 0}
-        ended = summary.of(settled, parse(text), None, **sums)  # type: ignore[arg-type]
-        return summary.last(ended)[0]
+        ended = ends.of(settled, parse(text), None, **sums)  # type: ignore[arg-type]
+        return summary.following(ended)
 
     skipped = Settled("hard", Outcome.SKIPPED, "no luck", parse(text).tasks[1].key)
-    assert last(text, skipped) == "next: kern show 2, edit the task, then: kern"
+    assert last(text, skipped) == "next: kern 1 takes the other open task"
     blocked = "- [ ] waits\n  > **After:** hard\n- [ ] hard\n  > **Blocked:** needs a key\n"
     assert last(blocked) == "next: kern show 2, edit the task, kern unblock 2, then: kern"
 
@@ -404,14 +405,14 @@ def test_a_followed_log_says_it_once(
     assert inline(1).code == 0
     journal(repo).write_bytes(b"torn\n" + journal(repo).read_bytes())
     follower = background("log", "-f")
-    for name in ("late", "later"):
-        while "did end" not in follower.stdout.readline():
-            pass
+    for seen, name in (("run ends", "late"), ("learned: late", "later")):
+        while seen not in (line := follower.stdout.readline()):
+            assert line
         with journal(repo).open("ab") as file:
-            row = {"kind": "run", "did": "end", "text": name}
+            row = {"kind": "learning", "task": "t", "text": name}
             file.write(records.line(made(name, [row], when="2999-01-01")[0]))
-    while "later" not in follower.stdout.readline():
-        pass
+    while "later" not in (line := follower.stdout.readline()):
+        assert line
     follower.terminate()
     assert follower.communicate(timeout=PATIENCE_S)[1].count("skipped") == 1
 
@@ -546,7 +547,7 @@ def test_a_date_begins_at_the_persons_own_midnight(
     env = {"TZ": zone}
     found = json.loads(kern("report", "--since", "2030-01-01", "--json", env=env).out)
     assert [task["task"] for task in found["tasks"]] == ["late"]
-    assert "2030-01-01 00:01:00  late    task      late" in kern("log", env=env).out
+    assert "2030-01-01 00:01:00  late    task: late" in kern("log", env=env).out
 
 
 # -------------------------------------------------------------------- the forecast

@@ -1,0 +1,172 @@
+"""Records of the journal as a run says them: one place for the words of both. Pure.
+
+A value of a record can be anything: others write journals as well.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from kern import plain
+from kern.journal.record import Record
+from kern.model import SAID, Outcome, Result, Stage, unverified
+
+_OWN = ("v", "id", "time", "run", "seq", "branch", "task", "kind")
+_MOST = 1e12  # of a number that is meant
+_ASKED = {
+    "stop": "asked to stop (kern stop)",
+    "pause": "asked to pause (kern pause)",
+    "paused": "paused",
+    "resume": "asked to go on (kern resume)",
+}
+
+
+def said(record: Record) -> list[str]:
+    """The lines, at least one; what belongs to the first is indented."""
+    match record["kind"], record.get("did"):
+        case "run", "start":
+            return [_begun(record)]
+        case "run", "end":
+            return [_ended(record)]
+        case "task", "start":
+            resumed = f" (resumed: {_text(record, 'resumed')})" if record.get("resumed") else ""
+            return [f"task: {_text(record, 'task')}{resumed}"]
+        case "task", str(outcome):
+            return [settled(outcome, _text(record, "detail", 400), str(record.get("proved") or ""))]
+        case "stage", "start":
+            return [_stage(record)]
+        case "stage", "end":
+            refused = record.get("denied")
+            tools = [plain.line(str(one), 160) for one in refused or ()] if _many(refused) else []
+            return [took(record), *(f"  refused: {tool}" for tool in tools)]
+        case "stage", "failed":
+            after = f"failed after {_number(record, 'seconds'):.1f} s"
+            return [f"{_text(record, 'stage', 40)} {after}: {_text(record, 'reason', 400)}"]
+        case "retry", _:
+            wait = f"again in {_number(record, 'wait'):.0f} s"
+            return [f"{_text(record, 'reason', 400)}: {wait}"]
+        case "attempt", _:
+            ref = _text(record, "ref")
+            work = [f"  its work: git show {ref}"] if ref else []
+            number = _text(record, "attempt", 20)
+            return [f"attempt {number} failed: {_text(record, 'reason', 400)}", *work]
+        case "gate", _:
+            return [f"  {gate(_result(record))}"]
+        case _:
+            return _more(record)
+
+
+def _more(record: Record) -> list[str]:
+    match record["kind"]:
+        case "question":
+            return [f"asks: {_text(record, 'text', 400)}"]
+        case "limit" | "error" as kind:
+            early = "ended early: " if kind == "error" else ""
+            return [f"{early}{_text(record, 'text', 600)}"]
+        case "commit":
+            return [f"  git show {_text(record, 'commit')[:7]}"]
+        case "plan":
+            added = record.get("added")
+            new = [f"new task: {plain.line(str(one), 160)}" for one in added or ()]
+            none = [f"nothing is missing: {done}"] if (done := _text(record, "done", 400)) else []
+            return (new if _many(added) else []) + none or ["nothing new"]
+        case "request":
+            did = str(record.get("did"))
+            return [_ASKED.get(did, plain.line(did, 40))]
+        case "learning":
+            return [f"learned: {_text(record, 'text')}"]
+    values = {name: one for name, one in record.items() if name not in _OWN and one}
+    told = ", ".join(
+        f"{name} {plain.line(one if isinstance(one, str) else json.dumps(one), 120)}"
+        for name, one in values.items()
+    )
+    return [plain.line(f"{record['kind']}: {told}", 600)]
+
+
+def _begun(record: Record) -> str:
+    still, most = _text(record, "open", 20), _text(record, "iterations", 20)
+    payer = f"; billing: {told}" if (told := _text(record, "payer")) else ""
+    return f"run begins on {_text(record, 'branch', 80)}: {still or '?'} open, takes {most}{payer}"
+
+
+def _ended(record: Record) -> str:
+    still = record.get("open")
+    left = f", {still} open" if isinstance(still, int) else ""
+    code = f", exit {_text(record, 'exit', 20)}" if record.get("exit") else ""
+    return f"run ends: {_text(record, 'done', 20) or '?'} done{left}, {_span(record)}{code}"
+
+
+def _stage(record: Record) -> str:
+    again = _number(record, "attempt") > 1
+    attempt = f", attempt {_text(record, 'attempt', 20)}" if again else ""
+    mode = ", to split the task" if record.get("mode") == "decompose" else ""
+    named = stage(_text(record, "stage", 40))
+    return f"{named} ({_text(record, 'model', 40)}{attempt}){mode}"
+
+
+def stage(name: str) -> str:
+    """`stage 2/3 implement`; a judge is none of the three."""
+    known = next((one for one in Stage if one == name), None)
+    return f"stage {known.number}/3 {known}" if known else name
+
+
+def took(record: Record) -> str:
+    """How a stage ended: time, money, tokens, and how often red gates sent it back."""
+    usd = record.get("cost_usd")
+    cost = f", ${usd:.4f}" if isinstance(usd, int | float) else ""
+    kinds = record.get("tokens")
+    counts = kinds.values() if isinstance(kinds, Mapping) else ()
+    tokens = sum(count for count in counts if isinstance(count, int))
+    used = f", {short(tokens)} tokens" if tokens else ""
+    times = int(_number(record, "sent_back"))
+    back = f", sent back {plain.count(times, 'time')} by red gates" if times else ""
+    seconds = _number(record, "seconds")
+    return f"{_text(record, 'stage', 40)} took {seconds:.1f} s{cost}{used}{back}"
+
+
+def gate(result: Result) -> str:
+    spent = f", {result.seconds:.1f} s" if result.seconds else ""
+    before = ", as it was before the task" if result.red and result.red_before else ""
+    how = f"red ({result.how}{spent}){before}" if result.red else f"green{spent}"
+    return f"{plain.line(result.name)}: {how}"
+
+
+def settled(outcome: str, detail: str, proved: str) -> str:
+    """How a task ended; a commit that nothing stands behind is not simply done."""
+    how = ", UNVERIFIED" if outcome == Outcome.DONE and unverified(proved) else ""
+    more = f": {plain.line(detail)}" if detail else ""
+    return f"{SAID.get(outcome, plain.line(outcome, 40))}{how}{more}"
+
+
+def short(count: int) -> str:
+    """`950`, `82k`, `1.2M`."""
+    if count < 10_000:
+        return str(count)
+    return f"{count / 1e6:.1f}M" if count >= 999_500 else f"{count / 1000:.0f}k"
+
+
+def _result(record: Record) -> Result:
+    code = record.get("code")
+    red = bool(record.get("red"))
+    known = code if isinstance(code, int) or (code is None and red) else int(red)
+    before = record.get("red_before") is True
+    name = _text(record, "gate")
+    return Result(name, known, "", _number(record, "seconds"), red_before=before)
+
+
+def _text(record: Record, name: str, limit: int = 160) -> str:
+    value: Any = record.get(name)
+    return "" if value is None else plain.line(str(value), limit)
+
+
+def _number(record: Record, name: str) -> float:
+    value = record.get(name)
+    return float(value) if isinstance(value, int | float) and 0 <= value < _MOST else 0.0
+
+
+def _span(record: Record) -> str:
+    return plain.span(_number(record, "seconds"))
+
+
+def _many(value: object) -> bool:
+    return isinstance(value, list | tuple)

@@ -1,0 +1,142 @@
+"""What a run says at its end, in the order in which a person reads it in the morning: how it went,
+what needs you, what was done, what failed, what to type next. Pure.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from kern import plain
+from kern.events import AttemptNoted, RunEnded
+from kern.journal import words
+from kern.model import UNVERIFIED, Need, unverified
+
+MOST = 20  # rows of a section
+_Row = tuple[str, str]  # a line and its style
+
+
+def lines(ended: RunEnded, attempts: Sequence[AttemptNoted]) -> Iterator[_Row]:
+    """`attempts`: those of this run that failed."""
+    worst = bool(ended.needs or ended.interrupted or _unproven(ended))
+    yield "", ""
+    yield headline(ended), "bold yellow" if worst else "bold"
+    yield from _section("Needs you", _needs(ended.needs), "kern status")
+    needy = {need.task for need in ended.needs}
+    late = [one for one in ended.stuck if one[0] not in needy]
+    rows = [[(f"  {plain.line(task, 100)}: {plain.line(why)}", "")] for task, why in late]
+    yield from _section("Open tasks that only wait", rows, "kern status")
+    yield from _section("Done", _done(ended), "git log")
+    tried = [[(f"  {plain.line(task, 100)}  ({commit})", "")] for task, commit in ended.concluded]
+    yield from _section("Did not work, as an experiment may", tried, "git log")
+    split = [[(f"  {plain.line(task, 100)}", "")] for task, done in ended.decomposed if not done]
+    yield from _section("Split into subtasks", split, "kern status")
+    yield from _section("Failed attempts, with the work of each", _tried(attempts), "kern report")
+    if last := following(ended):
+        yield "", ""
+        yield last, "yellow" if ended.needs else ""
+
+
+def headline(ended: RunEnded) -> str:
+    """Done, what needs you, what is unverified, what is left; money and time."""
+    of = [f"{len(ended.done)} done"]
+    of += [f"{plain.count(len(ended.concluded), 'experiment')} did not work"] * bool(
+        ended.concluded
+    )
+    of += [f"{len(ended.needs)} need you"] * bool(ended.needs)
+    of += [f"{count} {UNVERIFIED}" for count in [_unproven(ended)] if count]
+    of += ["SPEC.md unreadable" if ended.open_tasks is None else f"{ended.open_tasks} open"]
+    paid = "" if ended.cost.known is None else " (API-equivalent)"
+    used = f", {words.short(ended.tokens)} tokens" if ended.tokens else ""
+    return f"{', '.join(of)}; {ended.cost}{paid}{used}, {plain.span(ended.seconds)}"
+
+
+def following(ended: RunEnded) -> str:
+    """The last line: what to type next; empty where an error says it."""
+    if ended.stopped:
+        return f"stopped, as asked; the next kern goes on with: {ended.stopped}"
+    if ended.interrupted:
+        return ""
+    left = ended.open_tasks or 0
+    free = left - len(ended.needs)
+    if free > 0 and not ended.stuck:
+        return f"next: kern {free} takes the other open {'task' if free == 1 else 'tasks'}"
+    if len(ended.needs) == 1:
+        return f"next: {ended.needs[0].do}, then: kern"
+    if ended.needs:
+        return f"next: what stands under “Needs you”, task by task ({_first(ended)}), then: kern"
+    if ended.stuck:
+        return "next: kern status shows what the open tasks wait for"
+    return "all tasks are done: git log shows them"
+
+
+def _first(ended: RunEnded) -> str:
+    return f"first {ended.needs[0].do.partition(',')[0]}"
+
+
+def _unproven(ended: RunEnded) -> int:
+    return sum(unverified(proved) for _, _, proved in ended.done)
+
+
+def _section(title: str, rows: Iterable[list[_Row]], where: str) -> Iterator[_Row]:
+    """An empty one is left out; of a long one the rest is counted."""
+    every = list(rows)
+    if not every:
+        return
+    yield "", ""
+    yield f"{title}:", "bold"
+    for row in every[:MOST]:
+        yield from row
+    if (more := len(every) - MOST) > 0:
+        yield f"  and {more} more: {where}", ""
+
+
+def _needs(needs: Sequence[Need]) -> Iterator[list[_Row]]:
+    for need in needs:
+        number = f"{need.number:4}" if need.number else "    "
+        yield [
+            (f"{number}  {plain.line(need.task, 100)}", "yellow"),
+            (f"      {plain.line(need.why)}", ""),
+            (f"      {need.do}", "bold"),
+        ]
+
+
+def _done(ended: RunEnded) -> Iterator[list[_Row]]:
+    red = False
+    for task, commit, proved in ended.done:
+        bad = unverified(proved)
+        red = red or (bad and bool(proved))
+        yield [
+            (
+                f"  {plain.line(task, 100)}  ({plain.line(commit, 100)})",
+                "yellow" if bad else "green",
+            ),
+            (f"      {_how(proved)}", "yellow" if bad else ""),
+        ]
+    for task, done in ended.decomposed:
+        if done:
+            yield [(f"  {plain.line(task, 100)}  (a parent, by its subtasks)", "")]
+    if _unproven(ended):
+        do = f"{'fix the gates that are red, or ' if red else ''}name your checks"
+        yield [(f"  To verify such commits, {do} under [gates] in kern.toml.", "yellow")]
+
+
+def _how(proved: str) -> str:
+    """What stands behind a commit."""
+    if not unverified(proved):
+        return plain.line(proved)
+    why = proved.removeprefix(UNVERIFIED).strip(" :,;")
+    return f"UNVERIFIED: {plain.line(why) or 'no gate passed for this commit'}"
+
+
+def _tried(attempts: Sequence[AttemptNoted]) -> Iterator[list[_Row]]:
+    for task, own in groupby(attempts, lambda one: one.task):
+        yield [
+            (f"  {plain.line(task, 100)}", ""),
+            *(
+                row
+                for one in own
+                for row in (
+                    (f"      {one.number}: {plain.line(one.reason)}", ""),
+                    (f"         git show {one.ref}", ""),
+                )
+            ),
+        ]
