@@ -62,14 +62,16 @@ def following(ended: RunEnded) -> str:
     if len(ended.needs) == 1:
         return f"next: {ended.needs[0].do}, then: kern"
     if ended.needs:
-        return f"next: what stands under “Needs you”, task by task ({_first(ended)}), then: kern"
+        rest = len(ended.needs) - 1
+        other = "other task that needs" if rest == 1 else f"other {rest} tasks that need"
+        return f"next: {_first(ended)}, then the {other} you, then: kern"
     if ended.stuck:
         return "next: kern status shows what the open tasks wait for"
     return "all tasks are done: git log shows them"
 
 
 def _first(ended: RunEnded) -> str:
-    return f"first {ended.needs[0].do.partition(',')[0]}"
+    return ended.needs[0].do.partition(",")[0]
 
 
 def _unproven(ended: RunEnded) -> int:

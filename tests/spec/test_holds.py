@@ -152,7 +152,7 @@ def test_an_agent_at_work_can_do_neither_and_a_person_can_hold_beside_it(
     assert "- [ ] d\n  > **Held:** not today\n" in text
     assert "**Held:** x" not in text
     assert "   2  b\n      held: no\n      kern unhold 2\n" in out
-    assert "next: what stands under “Needs you”, task by task (first kern unhold 2), then: kern" in out
+    assert "next: kern unhold 2, then the other task that needs you, then: kern" in out
 
 
 def test_what_is_held_is_told_wherever_tasks_are_shown(
