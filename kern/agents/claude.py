@@ -31,6 +31,7 @@ VARIABLE = "KERN_CLAUDE"
 STATUS: tuple[str, ...] = ("auth", "status", "--json")
 TAKES_CONTRACT = True
 RUNS_GATES = True
+READS_GUIDANCE = True
 
 _COMMON = ("--verbose", "--no-session-persistence")
 # A repository's hooks, MCP servers and key helpers must not run where limits are promised.

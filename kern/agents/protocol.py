@@ -97,6 +97,7 @@ class Agent(Protocol):
     STATUS: tuple[str, ...]  # its arguments that print whether it is logged in; empty: none do
     TAKES_CONTRACT: bool  # a file for the system prompt; else the prompt begins with its text
     RUNS_GATES: bool  # those of a `Launch`
+    READS_GUIDANCE: bool  # in implement: CLAUDE.md, without kern; what is only in AGENTS.md never
 
     def unheld(self, role: Role) -> str:
         """Why the agent cannot be held to what the role may do; empty where it can. Where that is

@@ -23,6 +23,11 @@ def chosen(templates: Iterable[Template]) -> list[Agent]:
     return [protocol.find(name) for name in dict.fromkeys(names)]
 
 
+def read_guidance(form: Template) -> bool:
+    """Whether all that may run it read the project's guidance by themselves."""
+    return all(protocol.find(by.agent).READS_GUIDANCE for by in (form.by, *form.stand_ins))
+
+
 def command(agent: Agent) -> str:
     """Its program, the usual one unless a person names another."""
     return os.environ.get(agent.VARIABLE) or agent.PROGRAM

@@ -10,7 +10,7 @@ from kern.errors import Interrupted, KernError
 from kern.git import operations, refs
 from kern.git.refs import StartRef
 from kern.model import Cause, Stage, Tier
-from kern.pipeline import baseline, guarded, limits, mend
+from kern.pipeline import agents, baseline, guarded, limits, mend
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
 from kern.stages import briefs, record, verdict
@@ -116,12 +116,14 @@ def _order(
         wanted = baseline.seen(site, wanted, start.tree)
         gates = baseline.at_the_end(wanted)
     researched = at.files[Stage.RESEARCH].answer
+    form = site.templates[Stage.IMPLEMENT]
+    reading = agents.read_guidance(form) and not settings.bare
     prompt = briefs.implement(
-        site.templates[Stage.IMPLEMENT],
+        form,
         task,
         at.due,
         researched.body,
-        briefs.for_work(site.repo, site.papers, researched, bare=settings.bare),
+        briefs.for_work(site.repo, site.papers, researched, by_itself=reading),
         wanted,
         last.red if last else None,
         [*state, *baseline.state(site, settings.probes, at.head, start)],

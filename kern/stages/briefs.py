@@ -72,12 +72,12 @@ def known(repo: Repo, papers: Documents, given: Guidance | None = None) -> Known
     return Known(learnings, commits, given or guidance.on_disk(repo.root), goal, parsed)
 
 
-def for_work(repo: Repo, papers: Documents, researched: Answer | None, *, bare: bool) -> Known:
-    """The same for stage 2, whose agent reads CLAUDE.md itself unless the project's settings are
-    off; with the guidance of the folders that stage 1 named.
+def for_work(repo: Repo, papers: Documents, researched: Answer | None, *, by_itself: bool) -> Known:
+    """The same for stage 2, whose agent may read CLAUDE.md by itself; with the guidance of the
+    folders that stage 1 named.
     """
     folders = guidance.folders(researched.findings if researched else ())
-    return known(repo, papers, guidance.on_disk(repo.root, folders, by_itself=not bare))
+    return known(repo, papers, guidance.on_disk(repo.root, folders, by_itself=by_itself))
 
 
 def research(

@@ -123,7 +123,8 @@ def _prompt(
         return briefs.research(form, task, known, state, checks), not state
     if form.stage is Stage.IMPLEMENT:
         said = first.answer.body if first else ""
-        known = briefs.for_work(repo, papers, first.answer if first else None, bare=False)
+        reading = agents.read_guidance(form)
+        known = briefs.for_work(repo, papers, first.answer if first else None, by_itself=reading)
         prompt = briefs.implement(form, task, mode, said, known, checks, None, state)
         return prompt, first is not None and not state
     head = repo.head().commit
