@@ -378,6 +378,15 @@ def demo() -> None:
 
 
 @_command
+def uninstall(
+    yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False,
+) -> None:
+    from kern.cli import installed
+
+    raise typer.Exit(installed.uninstall(yes=yes))
+
+
+@_command
 def help(
     topic: Annotated[
         str, typer.Argument(metavar="TOPIC", help="A page of kern help, or a command.")

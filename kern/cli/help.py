@@ -100,6 +100,10 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, th
             "kern completion fish > ~/.config/fish/completions/kern.fish",
         ),
         "demo": ("Watch kern work on a sample repository: no account, no network.", "kern demo"),
+        "uninstall": (
+            "Remove kern, after asking; your repositories stay as they are.",
+            "kern uninstall",
+        ),
         "help": (
             "List the help pages, or show one.",
             "kern help",

@@ -111,9 +111,9 @@ def _of_kern(argv: list[str]) -> int:
     elif _VERSION.intersection(argv):
         print(f"kern {__version__}")
     else:
-        from kern.cli import setup
+        from kern.cli import installed
 
-        return setup.update()
+        return installed.update()
     return Exit.OK
 
 

@@ -1,10 +1,9 @@
-"""`kern init`, `path`, `clean`, `update`: the first files, where the others are, an end to both."""
+"""`kern init`, `path`, `clean`: the first files, where the others are, an end to both."""
 
 import contextlib
 import os
 import re
 import shutil
-import sys
 import time
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from kern.spec import checklist as spec
 from kern.spec.checklist import Spec
 from kern.spec.documents import Documents
 from kern.stages import bundle
-from kern.system import lock, process, workspace
+from kern.system import lock, workspace
 
 
 def init(folder: Path) -> None:
@@ -152,21 +151,6 @@ def _needed(found: Repo) -> set[str]:
     shas = {line.split(" ")[0] for line in told.splitlines() if " blob " in line}
     texts |= {plain.decode(b"".join(found.pieces(blob))) for blob in shas}
     return {name for text in texts for name in named(spec.parse(text))}
-
-
-def update() -> int:
-    """Run the installer again with the source that this kern came from."""
-    version = Path(sys.prefix)  # the installer makes $XDG_DATA_HOME/kern/versions/<id>
-    source = workspace.read(version / "source")
-    if source is None:
-        raise KernError(
-            "this kern was not installed by install.sh",
-            hint="update it the way you installed it: in a clone, git pull",
-        )
-    env = {"KERN_SOURCE": source.decode("utf-8", "surrogateescape").strip(), **os.environ}
-    env["XDG_DATA_HOME"] = str(version.parents[2])
-    with bundle.path("install.sh").open("rb") as text:  # by stdin: the script replaces its folder
-        return process.attended(["sh"], text, env)
 
 
 _KEPT = re.compile(r"\bkern/attempts/([^/\s)]+)/")
