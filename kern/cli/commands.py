@@ -11,42 +11,22 @@ from kern import models, plain
 from kern.cli import run as launch
 from kern.cli.help import COMMANDS
 from kern.cli.help import show as page
+from kern.cli.options import (
+    AsJson,
+    Bare,
+    DryRun,
+    Effort,
+    MaxCost,
+    MaxMinutes,
+    Model,
+    NoWait,
+    Sandbox,
+    Task,
+    Trusted,
+    Verbose,
+)
 from kern.cli.usage import Command
 from kern.errors import Exit
-
-DryRun = Annotated[
-    bool, typer.Option("-n", "--dry-run", help="Show what would happen; write nothing.")
-]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Debug lines; with -n the prompts.")]
-NoWait = Annotated[
-    bool, typer.Option("--no-wait", help="End at a usage limit instead of waiting for its reset.")
-]
-MaxCost = Annotated[
-    str, typer.Option(metavar="DOLLARS", help="End the run when this much is spent.")
-]
-MaxMinutes = Annotated[
-    str, typer.Option(metavar="TIME", help="Begin no stage after this: 90 (minutes), 2h, 1h30m.")
-]
-Sandbox = Annotated[
-    str, typer.Option(metavar="MODE", help="auto, bwrap, claude, docker or off: kern help safety.")
-]
-Model = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME", help="Of research, implement, planner; or ROLE=NAME, say commit=haiku."
-    ),
-]
-Effort = Annotated[
-    str | None,
-    typer.Option(metavar="LEVEL", help=f"Of the same three: {', '.join(models.EFFORTS)}."),
-]
-Trusted = Annotated[bool, typer.Option("--trust", help="Run the repository's commands this time.")]
-Bare = Annotated[
-    bool,
-    typer.Option("--no-project-settings", help="Without the repository's gates, hooks, prompts."),
-]
-Task = Annotated[str, typer.Argument(metavar="TASK", help="Its number, or a part of its text.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 app = typer.Typer(
     add_completion=False,

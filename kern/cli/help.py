@@ -116,7 +116,7 @@ COMMANDS = {name: what for group in GROUPS.values() for name, (what, *_) in grou
 EXAMPLES = {name: shown for group in GROUPS.values() for name, (_, *shown) in group.items()}
 
 TASKED = frozenset(  # their first argument is a task
-    ("show", "answer", "note", "done", "reopen", "skip", "unblock")
+    ("show", "answer", "note", "done", "reopen", "defer", "skip", "hold", "unhold", "unblock")
 )
 
 MEANT = {  # what people type who know another tool, and what does that here

@@ -1,0 +1,41 @@
+"""The options and arguments that several commands share, as typer has them."""
+
+from typing import Annotated
+
+import typer
+
+from kern import models
+
+DryRun = Annotated[
+    bool, typer.Option("-n", "--dry-run", help="Show what would happen; write nothing.")
+]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Debug lines; with -n the prompts.")]
+NoWait = Annotated[
+    bool, typer.Option("--no-wait", help="End at a usage limit instead of waiting for its reset.")
+]
+MaxCost = Annotated[
+    str, typer.Option(metavar="DOLLARS", help="End the run when this much is spent.")
+]
+MaxMinutes = Annotated[
+    str, typer.Option(metavar="TIME", help="Begin no stage after this: 90 (minutes), 2h, 1h30m.")
+]
+Sandbox = Annotated[
+    str, typer.Option(metavar="MODE", help="auto, bwrap, claude, docker or off: kern help safety.")
+]
+Model = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="Of research, implement, planner; or ROLE=NAME, say commit=haiku."
+    ),
+]
+Effort = Annotated[
+    str | None,
+    typer.Option(metavar="LEVEL", help=f"Of the same three: {', '.join(models.EFFORTS)}."),
+]
+Trusted = Annotated[bool, typer.Option("--trust", help="Run the repository's commands this time.")]
+Bare = Annotated[
+    bool,
+    typer.Option("--no-project-settings", help="Without the repository's gates, hooks, prompts."),
+]
+Task = Annotated[str, typer.Argument(metavar="TASK", help="Its number, or a part of its text.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
