@@ -208,7 +208,7 @@ def test_only_the_command_line_and_what_draws_import_late() -> None:
     }
     commands = {"cli.main", "cli.commands", "cli.run", "cli.help"}
     drawing = {("views.console", "rich"), ("journal.html", "jinja2")}
-    working = {("git.repository", "git"), ("system.lock", "filelock")}  # a look needs neither
+    working = {("git.environment", "git"), ("system.lock", "filelock")}  # a look needs neither
     assert {one for one in late if one[0] not in commands} <= drawing | working
 
 

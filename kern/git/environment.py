@@ -1,9 +1,15 @@
 """git's environment: what would mislead it goes, what kern's own git has, and configuration, which
-so holds for what git starts as well.
+so holds for what git starts as well; and how a git is started.
 """
 
 import os
 from collections.abc import Mapping, MutableMapping, Sequence
+from pathlib import Path
+from socket import socket
+from subprocess import Popen
+from typing import IO, cast
+
+from kern.system import process
 
 # What a caller's hook or alias left behind, or what makes git read something else than the
 # repository says: its place, its objects, its paths, its attributes, its configuration file.
@@ -65,3 +71,28 @@ def quiet() -> dict[str, str]:
 def with_hooks(more: Sequence[tuple[str, str]] = ()) -> dict[str, str]:
     """But for a commit, which runs the person's hooks."""
     return added(os.environ, [("core.fsmonitor", "false"), *more])
+
+
+# -------------------------------------------------------------------- its processes
+
+
+def started(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "Popen[bytes]":
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # a missing git is told by the first call
+    from git import Git  # takes longer than all else that a command loads
+    from git.exc import GitCommandNotFound
+
+    git = Git(str(cwd))
+    try:
+        handle = git.execute(
+            [*argv], istream=-1, as_process=True, env={**env}, start_new_session=True
+        )
+    except GitCommandNotFound:
+        raise FileNotFoundError("git") from None
+    child, handle.proc = handle.proc, None  # else the process would end with the handle
+    assert child is not None
+    return cast("Popen[bytes]", child)
+
+
+def answering(root: Path, argv: tuple[str, ...]) -> tuple["Popen[bytes]", socket, IO[bytes]]:
+    """A git that answers while it is asked."""
+    return process.answering(["git", *argv], root, {**quiet(), **OWN})

@@ -7,9 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from socket import socket
-from subprocess import Popen
-from typing import IO, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from kern.errors import KernError, UsageError
 from kern.git import environment, faults, trees
@@ -54,16 +52,6 @@ def _never_changes(argv: Sequence[str]) -> bool:
     return argv[0] in _OF_OBJECTS and bool(names) and all(map(_OBJECT.fullmatch, names))
 
 
-def _plain_move(argv: Sequence[str]) -> str:
-    """What `git update-ref` is to do, as a line for one that lasts; empty where that needs its own
-    process: it has more options.
-    """
-    if argv[0] != "update-ref" or any(word.startswith("-") for word in argv[2:]):
-        return ""
-    words = ("delete", *argv[2:]) if argv[1] == "-d" else ("update", *argv[1:])
-    return " ".join(words) if words[1].startswith("refs/kern/") else ""
-
-
 class Repo:
     """One working tree. Every method is one git command or a few."""
 
@@ -75,13 +63,14 @@ class Repo:
         self.git_dir = git_dir
         self.common_dir = common_dir
         self.patience = 10.0  # seconds for a lock that another git holds
-        self._start = process.piped if reading else _by_gitpython
+        self._start = process.piped if reading else environment.started
         self._told: dict[tuple[str, ...], tuple[int, bytes, str]] = {}
         self._stored: dict[bytes, str] = {}
         self._known: dict[str, tuple[Hashable, Any]] = {}
         self.whole: set[str] = set()  # commits of which each object is there for good
         self.losses = 0  # times that objects just written were taken again
-        self.store = Store(partial(_answering, root), self.scratch, common_dir / "objects")
+        answering = partial(environment.answering, root)
+        self.store = Store(answering, self.scratch, common_dir / "objects")
         self.worktree = "main" if git_dir == common_dir else f"wt/{git_dir.name}"
 
     @property
@@ -116,7 +105,7 @@ class Repo:
         env = {**(env or {})} if hooked else {**environment.OWN, **(env or {})}
         deadline = time.monotonic() + (0 if hooked else self.patience)
         while True:
-            if (move := _plain_move(argv)) and self.store.move(move):
+            if self.store.move(argv):
                 return 0, b"", ""
             told = self._run(argv, given, env, cwd, timeout, hold, spool)
             if not told[0] or time.monotonic() > deadline or not faults.met(told[2]):
@@ -175,8 +164,8 @@ class Repo:
 
     def told(self, what: str, stamp: Hashable) -> Any:
         """The same where it is remembered; else None."""
-        known = self._known.get(what)
-        return known[1] if known and stamp is not None and known[0] == stamp else None
+        known = self._known.get(what, (None, None))
+        return known[1] if stamp is not None and known[0] == stamp else None
 
     # ------------------------------------------------------------ head and state
 
@@ -329,13 +318,8 @@ class Repo:
 
     def _has_own_form(self) -> bool:
         """Whether a person told git which dates commits are to have, or which encoding."""
-
-        def ask() -> bool:
-            return bool(self.setting("i18n.commitencoding"))
-
-        return self.once("encoding", "as it was", ask) or not os.environ.keys().isdisjoint(
-            environment.DATES
-        )
+        encoded = self.once("encoding", "as it was", lambda: self.setting("i18n.commitencoding"))
+        return bool(encoded) or not os.environ.keys().isdisjoint(environment.DATES)
 
     def hooks(self, *names: str, folder: Path | None = None) -> list[str]:
         """Those of the hooks that are there and can run."""
@@ -344,7 +328,6 @@ class Repo:
 
     def hooks_folder(self) -> Path:
         """Where git looks for the person's hooks; asked again after each child of kern."""
-
         if "core.hookspath" not in self.config():
             return self.common_dir / "hooks"
         raw = self.git("rev-parse", "--git-path", "hooks", env=environment.with_hooks())
@@ -378,28 +361,6 @@ class Repo:
         """Of a setting that is true or false."""
         said = self.config().get(name, [str(otherwise)])[-1].lower()
         return said in ("true", "yes", "on") or (said.isdecimal() and int(said) != 0)
-
-
-def _by_gitpython(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "Popen[bytes]":
-    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # a missing git is told by the first call
-    from git import Git  # takes longer than all else that a command loads
-    from git.exc import GitCommandNotFound
-
-    git = Git(str(cwd))
-    try:
-        handle = git.execute(
-            [*argv], istream=-1, as_process=True, env={**env}, start_new_session=True
-        )
-    except GitCommandNotFound:
-        raise FileNotFoundError("git") from None
-    child, handle.proc = handle.proc, None  # else the process would end with the handle
-    assert child is not None
-    return cast("Popen[bytes]", child)
-
-
-def _answering(root: Path, argv: tuple[str, ...]) -> tuple["Popen[bytes]", socket, IO[bytes]]:
-    """A git that answers while it is asked."""
-    return process.answering(["git", *argv], root, {**environment.quiet(), **environment.OWN})
 
 
 def _entry(row: trees.Row) -> Entry:

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from socket import socket
 from typing import IO, BinaryIO, cast
@@ -131,10 +131,13 @@ class Store:
             self._trees[name] = found
         return self._trees[name]
 
-    def move(self, what: str) -> bool:
-        """A line of `git update-ref --stdin` as a whole or not at all; False where it does not
-        come about, and git is to be asked why.
+    def move(self, argv: Sequence[str]) -> bool:
+        """What a plain `git update-ref` of one of kern's own refs does, as a whole or not at all;
+        False where it is none, or does not come about: then git itself is to be started.
         """
+        what = _move(argv)
+        if not what:
+            return False
         try:
             helper, said = self._ask(_MOVE, os.fsencode(f"start\n{what}\ncommit\n"))
         except GitFailed:
@@ -178,6 +181,14 @@ class Store:
 
 
 _numbers = itertools.count()
+
+
+def _move(argv: Sequence[str]) -> str:
+    """As a line for the one that lasts; empty where it is something else, or has more options."""
+    if argv[0] != "update-ref" or any(word.startswith("-") for word in argv[2:]):
+        return ""
+    words = ("delete", *argv[2:]) if argv[1] == "-d" else ("update", *argv[1:])
+    return " ".join(words) if words[1].startswith("refs/kern/") else ""
 
 
 def _line(command: str, name: str) -> bytes:
