@@ -6,7 +6,7 @@ in kern.toml, and that before what kern's own prompts say.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kern import plain
@@ -29,12 +29,18 @@ class Choice:
     model: str = ""
     effort: str = ""
     agent: str = ""
+    alone: bool = False  # no other agent stands in for it
 
     def over(self, other: "Choice") -> "Choice":
         """A model and an effort are those of the agent for which they were named."""
         if self.agent not in ("", other.agent):
             return self
-        return Choice(self.model or other.model, self.effort or other.effort, other.agent)
+        return replace(
+            other,
+            model=self.model or other.model,
+            effort=self.effort or other.effort,
+            alone=self.alone or other.alone,
+        )
 
     def said(self, usual: str) -> str:
         """`usual`: the agent that need not be named."""
@@ -73,7 +79,13 @@ def told(by: Mapping[Role, str]) -> str:
     return "; ".join(f"{name}: {', '.join(r for r in by if by[r] == name)}" for name in names)
 
 
-def of_options(models: Sequence[str], effort: str | None, agents: Sequence[str] = ()) -> Choices:
+def of_options(
+    models: Sequence[str],
+    effort: str | None,
+    agents: Sequence[str] = (),
+    *,
+    alone: bool = False,
+) -> Choices:
     """`--model NAME` or `--model ROLE=NAME`, `--effort LEVEL`, and `--agent` like `--model`, but
     for all roles where it names none. Raises UsageError.
     """
@@ -94,7 +106,10 @@ def of_options(models: Sequence[str], effort: str | None, agents: Sequence[str] 
         run_by = {**run_by, meant: agent} if meant else {**dict.fromkeys(ROLES, agent), **run_by}
     found = {
         role: Choice(
-            named.get(role, ""), (effort or "") if role in THINKING else "", run_by.get(role, "")
+            named.get(role, ""),
+            (effort or "") if role in THINKING else "",
+            run_by.get(role, ""),
+            alone,
         )
         for role in ROLES
     }

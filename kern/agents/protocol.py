@@ -168,7 +168,7 @@ class Program:
 
 
 DEFAULT = "claude"
-AGENTS: Mapping[str, str] = {DEFAULT: "kern.agents.claude"}  # modules, loaded when they are used
+AGENTS = {DEFAULT: "kern.agents.claude"}  # modules, loaded when they are used
 
 
 def find(name: str) -> Agent:

@@ -12,6 +12,7 @@ from kern.cli import run as launch
 from kern.cli.help import COMMANDS
 from kern.cli.help import show as page
 from kern.cli.options import (
+    AgentName,
     AsJson,
     Bare,
     DryRun,
@@ -19,6 +20,7 @@ from kern.cli.options import (
     MaxCost,
     MaxMinutes,
     Model,
+    NoFallback,
     NoWait,
     Sandbox,
     Task,
@@ -68,6 +70,8 @@ def run(
     ] = False,
     model: Model = None,
     effort: Effort = None,
+    agent: AgentName = None,
+    no_fallback: NoFallback = False,
     sandbox: Sandbox = "",
     trusted: Trusted = False,
     bare: Bare = False,
@@ -87,7 +91,7 @@ def run(
             sandbox=sandbox,
             trust=trusted,
             bare=bare,
-            models=models.of_options(model or (), effort),
+            models=models.of_options(model or (), effort, agent or (), alone=no_fallback),
             task=task,
         )
     )
@@ -105,6 +109,8 @@ def plan(
     dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show them.")] = False,
     model: Model = None,
     effort: Effort = None,
+    agent: AgentName = None,
+    no_fallback: NoFallback = False,
     sandbox: Sandbox = "",
     trusted: Trusted = False,
 ) -> None:
@@ -112,7 +118,7 @@ def plan(
     from kern.cli.trust import leave
 
     chosen = leave(sandbox, trust=trusted)
-    by = models.of_options(model or (), effort)
+    by = models.of_options(model or (), effort, agent or (), alone=no_fallback)
     raise typer.Exit(main(Path.cwd(), goal, chosen, by, review=review, yes=yes, dry=dry_run))
 
 
@@ -127,11 +133,13 @@ def improve(
     max_minutes: MaxMinutes = "0",
     model: Model = None,
     effort: Effort = None,
+    agent: AgentName = None,
+    no_fallback: NoFallback = False,
     sandbox: Sandbox = "",
     trusted: Trusted = False,
 ) -> None:
     bounds = (max_cost, max_minutes)
-    by = models.of_options(model or (), effort)
+    by = models.of_options(model or (), effort, agent or (), alone=no_fallback)
     raise typer.Exit(launch.improve(count, goal, delay, *bounds, sandbox, trust=trusted, models=by))
 
 

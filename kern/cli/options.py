@@ -32,6 +32,13 @@ Effort = Annotated[
     str | None,
     typer.Option(metavar="LEVEL", help=f"Of the same three: {', '.join(models.EFFORTS)}."),
 ]
+AgentName = Annotated[
+    list[str] | None,
+    typer.Option("--agent", metavar="NAME", help="Who runs all stages; or ROLE=NAME: help agents."),
+]
+NoFallback = Annotated[
+    bool, typer.Option("--no-fallback", help="No other agent stands in for one at its limit.")
+]
 Trusted = Annotated[bool, typer.Option("--trust", help="Run the repository's commands this time.")]
 Bare = Annotated[
     bool,

@@ -17,7 +17,7 @@ from kern.pipeline.site import Site, save
 from kern.pipeline.table import Then, Tried, after
 from kern.sandbox.bounds import Kind
 from kern.sandbox.confine import unheld
-from kern.stages import briefs
+from kern.stages import answer, briefs
 from kern.system import process
 
 HOOKS = ("pre-commit", "commit-msg")
@@ -30,7 +30,8 @@ def calls(site: Site, at: Situation, whole: str, before: str) -> list[Try]:
     while then is Then.ASK:
         if called:
             fixes.undo(site, at, before)
-        called.append(_ask(site, at, whole, called[-1].why if called else ""))
+        ask = _worded if site.templates[Stage.COMMIT].only_words else _ask
+        called.append(ask(site, at, whole, called[-1].why if called else ""))
         then = after([one.what for one in called])
         if then is not Then.LEAVE and site.repo.head().commit != at.head.commit:
             raise KernError(
@@ -97,9 +98,33 @@ def _ask(site: Site, at: Situation, whole: str, taken_back: str) -> Try:
     return acceptance.judged(tried, reply, trace.read(events), rejected=rejected)
 
 
-def commit_self(site: Site, at: Situation, whole: str, of: tuple[str, str], subject: str) -> Try:
-    """kern's own commit of the tree `whole`; `of`: the snapshots before and after the change."""
-    message = f"{plain.line(subject, 200)}\n\n{briefs.trailer(at.opened[0])}\n"
+def _worded(site: Site, at: Situation, whole: str, taken_back: str) -> Try:
+    """One run of an agent that only words the message; kern commits with it."""
+    key, task = at.opened
+    form, second = site.templates[Stage.COMMIT], at.second
+    prompt = briefs.commit(
+        site.repo, form, task, second.answer.body, at.head.commit, whole, taken_back
+    )
+    said = site.caller.call(prompt, task=key.text, attempt=at.attempt)
+    assert said is not None
+    saved = save(
+        *(site, said, key, Stage.COMMIT, at.attempt), base=at.head.commit, time=second.time
+    )
+    stray = acceptance.check(site, at, second.change)
+    if stray.what is not Tried.NOTHING:  # it committed all the same
+        return acceptance.judged(stray, said.reply, trace.Account(), rejected=False)
+    if saved.rejects:
+        return acceptance.judged(stray, said.reply, trace.Account(), rejected=True)
+    return commit_self(site, at, whole, second.change, answer.message(saved.said) or task.text)
+
+
+def commit_self(site: Site, at: Situation, whole: str, of: tuple[str, str], words: str) -> Try:
+    """kern's own commit of the tree `whole`; `of`: the snapshots before and after the change.
+    `words`: its message, to which the task's trailer is added.
+    """
+    subject, _, body = words.partition("\n")
+    parts = [plain.line(subject, 200), plain.block(body).strip(), briefs.trailer(at.opened[0])]
+    message = "\n\n".join(filter(None, parts)) + "\n"
     traced = _traced(site)
     marks = {
         "GIT_REFLOG_ACTION": site.commit_mark,

@@ -76,6 +76,18 @@ _LABEL = re.compile(
 _ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[.?\]\s+)?(\S.*)")
 
 
+def message(text: str) -> str:
+    """The commit message that an answer is: without a fence around it and without trailers that
+    name a task; empty where it says nothing.
+    """
+    lines = text.strip().splitlines()
+    fenced = [at for at, line in enumerate(lines) if _FENCE.match(line)]
+    if len(fenced) == 2:
+        lines = lines[fenced[0] + 1 : fenced[1]]
+    kept = [line.rstrip() for line in lines if not line.startswith("Kern-Task:")]
+    return "\n".join(kept).strip()
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     code: Code

@@ -11,7 +11,7 @@ from kern.checks.result import Red
 from kern.checks.weakened import is_test, words
 from kern.git import history, index
 from kern.git.repository import Repo
-from kern.model import LEARNINGS, Aide, Key, Tier
+from kern.model import LEARNINGS, Aide, Key, Stage, Tier
 from kern.spec import edit, questions
 from kern.spec.checklist import Kind, Spec, Task, is_experiment
 from kern.spec.documents import Documents
@@ -221,11 +221,15 @@ def commit(
         implemented = f"A first try did not hold: {taken_back}\n\n{implemented}"
     how = ("-O/dev/null", "--no-ext-diff", "--stat=100", "--stat-count=40", "--summary")
     advice = guidance.in_tree(repo, old, repo.changed(old, new))
+    shown = [repo.text("diff", *how, old, new)]
+    if form.only_words:  # it may have no means to ask git itself
+        room = BUDGET[Stage.COMMIT] * CHARS_PER_TOKEN // 2
+        shown = _patches(repo, old, new, room) or shown
     return compose(
         form,
         {"TASK": task_text(task), "TRAILER": trailer(task.key), "GUIDANCE": advice.text},
         {
-            "DIFF": [repo.text("diff", *how, old, new)],
+            "DIFF": shown,
             "ANSWER": [implemented],
             "COMMITS": ["\n\n---\n\n".join(_messages(repo))],
         },
@@ -249,32 +253,30 @@ def trailer(key: Key) -> str:
 
 
 def judged(repo: Repo, form: Template, task: Task, criterion: str, old: str, new: str) -> Prompt:
-    """One patch at a time is in memory, and of each no more than there is room for."""
-    room = BUDGET[Aide.JUDGE] * CHARS_PER_TOKEN
+    weaker = "; ".join(weakened(repo, old, new))
+    room = BUDGET[Aide.JUDGE] * CHARS_PER_TOKEN - len(weaker) - 100
+    shown = _patches(repo, old, new, room)
+    told = [f"Tests that were there before: {weaker}"] if shown and weaker else []
+    advice = guidance.in_tree(repo, old, repo.changed(old, new))
+    return compose(
+        form,
+        {"TASK": task_text(task), "CRITERION": criterion, "GUIDANCE": advice.text},
+        {"DIFF": [*told, *shown]},
+        advice.notices,
+    )
+
+
+def _patches(repo: Repo, old: str, new: str, room: int) -> list[str]:
+    """The files, and of their patches what there is room for (characters). One patch at a time is
+    in memory.
+    """
     changed = _changed_files(repo, old, new)
     sizes = _sizes(repo, changed[: judge.MOST], old, new)
     patches = [
         _patch(repo, file, old, new)[:room] if size <= judge.HUGE else ""
         for file, size in zip(changed, sizes, strict=False)
     ]
-    advice = guidance.in_tree(repo, old, (file.path for file in changed))
-    return compose(
-        form,
-        {"TASK": task_text(task), "CRITERION": criterion, "GUIDANCE": advice.text},
-        {"DIFF": _shown_to_a_judge(repo, changed, patches, old, new)},
-        advice.notices,
-    )
-
-
-def _shown_to_a_judge(
-    repo: Repo, changed: list[File], patches: list[str], old: str, new: str
-) -> list[str]:
-    if not changed:
-        return []
-    weaker = "; ".join(weakened(repo, old, new))
-    room = BUDGET[Aide.JUDGE] * CHARS_PER_TOKEN - len(weaker) - 100
-    told = [f"Tests that were there before: {weaker}"] if weaker else []
-    return [*told, judge.told(changed, patches, room)]
+    return [judge.told(changed, patches, room)] if changed else []
 
 
 def weakened(repo: Repo, old: str, new: str) -> list[str]:

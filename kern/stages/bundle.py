@@ -23,6 +23,8 @@ PROMPTS: dict[Role, str] = {
     Aide.JUDGE: "judge.md",
     Aide.PLANNER: "plan.md",
 }
+# The commit stage of an agent that cannot be held to git: it words the message, kern commits.
+MESSAGE = "3_message.md"
 OVERRIDES = Path(".kern") / "prompts"
 _DEFAULTS = Settings()
 
@@ -51,31 +53,44 @@ def without_example(text: str) -> str:
 
 
 def templates(root: Path, settings: Settings = _DEFAULTS) -> dict[Role, Template]:
-    """With the models and efforts that count."""
-    bare = settings.bare  # without the project's own
-    found: dict[Role, Template] = {}
-    for stage, name in PROMPTS.items():
-        own = root / OVERRIDES / name
-        data = None if bare else workspace.read(own)
-        origin = str(own) if data is not None else str(path("prompts") / name)
-        if data is not None:
-            documents.real(root, str(OVERRIDES / name))
-        elif own.is_symlink() and not bare:
-            raise UsageError(f"{own} is a link to nothing", hint="put the file itself there")
-        else:
-            data = (path("prompts") / name).read_bytes()
-        form = template.template(stage, data.decode("utf-8", "replace"), origin)
-        theirs = origin == str(own)
-        # kern's own name models of the usual agent.
-        front = form.by if theirs else replace(form.by, agent=protocol.DEFAULT)
-        by = models.chosen(
-            *(stage, front),
-            own=theirs,
-            settings=settings.models,
-            options=settings.picked,
-            first=next(iter(settings.agents), protocol.DEFAULT),
+    """With the agents, models and efforts that count."""
+    found = {role: form(root, role, name, settings) for role, name in PROMPTS.items()}
+    commit = found[Stage.COMMIT]
+    if any(_unheld(by, Stage.COMMIT) for by in (commit.by, *commit.stand_ins)):
+        words = form(root, Stage.COMMIT, MESSAGE, settings)
+        found[Stage.COMMIT] = replace(
+            words, by=commit.by, stand_ins=commit.stand_ins, only_words=True
         )
-        others = [name for name in settings.agents if name != by.agent]
-        stand_ins = (front if name == front.agent else Choice(agent=name) for name in others)
-        found[stage] = replace(form, by=by, stand_ins=tuple(stand_ins))
     return found
+
+
+def _unheld(by: Choice, role: Role) -> str:
+    return protocol.find(by.agent).unheld(role)
+
+
+def form(root: Path, stage: Role, name: str, settings: Settings = _DEFAULTS) -> Template:
+    """One of the files, or the project's own in its place."""
+    bare = settings.bare  # without the project's own
+    own = root / OVERRIDES / name
+    data = None if bare else workspace.read(own)
+    origin = str(own) if data is not None else str(path("prompts") / name)
+    if data is not None:
+        documents.real(root, str(OVERRIDES / name))
+    elif own.is_symlink() and not bare:
+        raise UsageError(f"{own} is a link to nothing", hint="put the file itself there")
+    else:
+        data = (path("prompts") / name).read_bytes()
+    read = template.template(stage, data.decode("utf-8", "replace"), origin)
+    theirs = origin == str(own)
+    # kern's own name models of the usual agent.
+    front = read.by if theirs else replace(read.by, agent=protocol.DEFAULT)
+    by = models.chosen(
+        *(stage, front),
+        own=theirs,
+        settings=settings.models,
+        options=settings.picked,
+        first=next(iter(settings.agents), protocol.DEFAULT),
+    )
+    others = [name for name in settings.agents if name != by.agent and not by.alone]
+    stand_ins = (front if name == front.agent else Choice(agent=name) for name in others)
+    return replace(read, by=by, stand_ins=tuple(stand_ins))

@@ -227,8 +227,9 @@ class Caller:
         output = self.settings.output(watched=self.watched)
         idle = self.settings.idle(output)
         checking = sum(gate.timeout or _FOR_EVER for gate in asked.gates)  # seconds
-        kind = _KINDS.get(stage, Kind.READER)
         agent = self._program(prompt).agent
+        unheld = agent.unheld(stage)  # then it is to read, and kern does the rest
+        kind = Kind.READER if unheld else _KINDS.get(stage, Kind.READER)
         launch = self._laid(
             agent,
             Launch(

@@ -42,6 +42,7 @@ class Template:
     by: Choice  # as its front matter says; without an effort: what the agent takes by itself
     text: str
     stand_ins: tuple[Choice, ...] = ()  # for `by`, in this order
+    only_words: bool = False  # of the commit stage: it answers the message, kern commits
     contract: str = ""  # empty in a file without the separator: then all of it is the prompt
 
     def uses(self, name: str) -> bool:
@@ -58,7 +59,8 @@ def template(stage: Role, text: str, origin: str) -> Template:
     _check_placeholders(stage, body, origin, named_modes=bool(line and modes(body)))
     if not line:
         above, below = "", body
-    return Template(stage, Choice(**settings), below.strip(), contract=above.strip())
+    by = Choice(settings.get("model", ""), settings.get("effort", ""), settings.get("agent", ""))
+    return Template(stage, by, below.strip(), contract=above.strip())
 
 
 def _settings(front: str, origin: str) -> dict[str, str]:

@@ -360,3 +360,20 @@ def test_a_long_answer_takes_no_time(piece: str) -> None:
     for stage in Stage:
         answer.parse(stage, piece * 30_000 + "x")
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Add b\n", "Add b"),
+        ("\n\nAdd b\n\nIt was missing.  \n", "Add b\n\nIt was missing."),
+        ("Here it is:\n```\nAdd b\n\nWhy.\n```\nDone.", "Add b\n\nWhy."),
+        ("```text\nAdd b\n```", "Add b"),
+        ("Add b\n\nKern-Task: something else", "Add b"),
+        ("Add b\n\n```\na\n```\n\n```\nb\n```", "Add b\n\n```\na\n```\n\n```\nb\n```"),
+        ("", ""),
+        ("```\n```", ""),
+    ],
+)
+def test_the_commit_message_that_an_answer_is(text: str, expected: str) -> None:
+    assert answer.message(text) == expected

@@ -1,0 +1,180 @@
+"""Which agent runs a stage, and what becomes of a stage whose agent is at its limit."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kern.agents import protocol
+from kern.agents.protocol import Payer
+from kern.errors import UsageError
+from kern.journal import store
+from kern.pipeline import agents
+from tests.checks.test_gates import toml
+from tests.conftest import Fake, Git, Inline
+
+HERE = Path(__file__).parents[2]
+PAL = """#!/bin/sh
+cat > "$FAKE_CLAUDE/prompt"
+echo "$@" >> "$FAKE_CLAUDE/pals"
+name=$(sed -n 's/^kern stage . of 3: //p' "$FAKE_CLAUDE/prompt" | tail -n 1)
+sh "$FAKE_CLAUDE/pal-$name.sh"
+"""
+READY = "echo 'did: Read a.txt'; echo '- Files: a.txt:1-1'; echo; echo READY"
+DONE = "echo more >> work.txt; echo 'spent: 0.25'; echo 'Wrote work.txt.'; echo; echo SUCCESS"
+WORDS = "echo '```'; echo 'Write work.txt'; echo; echo 'As the task says.'; echo '```'"
+
+
+@pytest.fixture
+def pal(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`pal` on PATH, known to kern by its row; the folder where each stage's script lies."""
+    monkeypatch.setitem(protocol.AGENTS, "pal", "tests.kit.made_up_agent")
+    program = fake.folder / "bin" / "pal"
+    program.write_text(PAL)
+    program.chmod(0o755)
+    for stage, script in (("research", READY), ("implement", DONE), ("commit", WORDS)):
+        (fake.folder / f"pal-{stage}.sh").write_text(script)
+    return fake.folder
+
+
+def ran(folder: Path) -> list[str]:
+    place = folder / "pals"
+    return place.read_text().splitlines() if place.exists() else []
+
+
+def test_another_agent_does_all_stages_and_kern_commits_with_its_words(
+    repo: Path, fake: Fake, pal: Path, inline: Inline, git: Git
+) -> None:
+    toml(repo, git, 'agents = ["pal"]\n')
+    heard = inline(1)
+    assert heard.code == 0, heard.said
+    message = git("log", "-1", "--format=%B")
+    assert message.startswith("Write work.txt\n\nAs the task says.\n\nKern-Task: ")
+    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "work.txt"]
+    research, implement, commit = ran(pal)
+    assert "--read" in research
+    assert "--read" in commit
+    assert "--read" not in implement
+    assert fake.calls == []
+    assert "pal" in heard.err.partition("task:")[0]
+
+
+def test_a_stage_has_the_agent_that_is_named_for_it(
+    repo: Path, fake: Fake, pal: Path, inline: Inline, git: Git
+) -> None:
+    toml(repo, git, '[stages.implement]\nagent = "pal"\nmodel = "large"\n')
+    assert inline(1).code == 0
+    assert [call["stage"] for call in fake.calls] == ["research", "commit"]
+    assert [("--model large" in call) for call in ran(pal)] == [True]
+
+
+def test_another_stands_in_at_a_limit_and_the_first_is_asked_after_its_reset(
+    repo: Path, fake: Fake, pal: Path, inline: Inline, git: Git
+) -> None:
+    toml(repo, git, 'agents = ["pal", "claude"]\n')
+    reset = int(time.time()) + 3600
+    (pal / "pal-research.sh").write_text(f"echo 'limit: {reset}'")
+    heard = inline(1)
+    assert heard.code == 0, heard.said
+    assert "claude takes the research stage over; pal rests until" in heard.err
+    # One that rests is asked for none of the later stages either.
+    assert len(ran(pal)) == 1
+    assert [call["stage"] for call in fake.calls] == ["research", "implement", "commit"]
+
+
+def test_without_a_stand_in_a_limit_is_waited_for(
+    repo: Path, fake: Fake, pal: Path, inline: Inline, git: Git
+) -> None:
+    toml(repo, git, 'agents = ["pal"]\n')
+    (pal / "pal-research.sh").write_text(f"echo 'limit: {int(time.time()) + 3600}'")
+    heard = inline(1, wait=False)
+    assert heard.code == 3
+    assert fake.calls == []
+
+
+def test_half_a_change_is_put_back_before_another_takes_over(
+    repo: Path, fake: Fake, pal: Path, inline: Inline, git: Git
+) -> None:
+    toml(repo, git, 'agents = ["pal", "claude"]\n')
+    half = "echo half > half.txt; echo 'broken: the line is dead'"
+    (pal / "pal-implement.sh").write_text(half)
+    heard = inline(1)
+    assert heard.code == 0, heard.said
+    assert "claude takes the implement stage over" in heard.err
+    assert not (repo / "half.txt").exists()
+    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "work.txt"]
+
+
+def test_the_agent_that_worked_stands_in_the_stage_file_and_the_journal(
+    repo: Path, fake: Fake, pal: Path, inline: Inline, git: Git
+) -> None:
+    toml(repo, git, '[stages.implement]\nagent = "pal"\n')
+    assert inline(1).code == 0
+    lines = store.place(repo / ".git").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    ended = [one for one in records if one["kind"] == "stage" and one["did"] == "end"]
+    assert [one["agent"] for one in ended] == ["claude", "pal", "claude"]
+    assert ended[1]["cost_usd"] == 0.25
+
+
+def test_an_agent_that_kern_does_not_know_is_refused_before_anything_runs(
+    repo: Path, fake: Fake, inline: Inline, git: Git
+) -> None:
+    toml(repo, git, 'agents = ["nobody"]\n')
+    heard = inline(1)
+    assert heard.code == 2
+    assert "kern knows no agent 'nobody'" in heard.err
+    assert "claude" in heard.err
+    assert fake.calls == []
+
+
+def test_a_role_that_nothing_holds_is_refused(
+    repo: Path, pal: Path, inline: Inline, git: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = protocol.find("pal")
+    monkeypatch.setattr(found, "unheld", lambda role: "it does as it likes")
+    toml(repo, git, '[stages.research]\nagent = "pal"\n')
+    heard = inline(1)
+    assert heard.code == 2
+    assert "pal cannot be held to what research may do: it does as it likes" in heard.err
+    assert "--agent research=claude" in heard.err
+    assert ran(pal) == []
+
+
+@pytest.mark.slow
+def test_one_file_and_its_row_make_an_agent_known(
+    repo: Path, pal: Path, git: Git, tmp_path: Path
+) -> None:
+    """As CONTRIBUTING.md has it, in a copy of kern."""
+    copy = tmp_path / "copy"
+    for name in ("kern", "prompts"):
+        shutil.copytree(HERE / name, copy / name)
+    for example in HERE.glob("*.example.md"):
+        shutil.copy(example, copy)
+    shutil.copy(HERE / "tests/kit/made_up_agent.py", copy / "kern/agents/pal.py")
+    table = copy / "kern/agents/protocol.py"
+    row = 'AGENTS = {DEFAULT: "kern.agents.claude"'
+    assert row in table.read_text()
+    table.write_text(table.read_text().replace(row, f'{row}, "pal": "kern.agents.pal"'))
+    ran_by = [sys.executable, "-m", "kern", "1", "0", "--trust", "--agent", "pal"]
+    env = {**os.environ, "PYTHONPATH": str(copy)}
+    done = subprocess.run(ran_by, cwd=repo, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert git("log", "-1", "--format=%s") == "Write work.txt"
+
+
+def test_who_pays_is_said_of_each() -> None:
+    one = agents.paid({"a": Payer("me", "careful")})
+    assert one == Payer("me", "careful")
+    both = agents.paid({"a": Payer("me", "careful"), "b": Payer("")})
+    assert both == Payer("a: me; b: not known", "careful")
+
+
+def test_what_is_no_agent_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="knows no agent"):
+        protocol.find("cloud")
