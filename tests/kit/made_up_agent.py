@@ -12,6 +12,7 @@ from kern.agents.protocol import Ended, Fault, Grade, Launch, Payer, Reply
 from kern.model import Act, Needs, Role, Stage
 
 NAME = "pal"
+PROGRAM = "pal"
 VARIABLE = "KERN_PAL"
 INSTALL = "copy pal to a folder on PATH"
 LOGIN = "pal needs no login"
@@ -20,6 +21,7 @@ FILES: tuple[str, ...] = (".pal.json",)
 STATUS: tuple[str, ...] = ()
 TAKES_CONTRACT = False
 RUNS_GATES = False
+READS_GUIDANCE = False
 
 
 def unheld(role: Role) -> str:

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from kern.agents import protocol
-from kern.agents.protocol import Payer
+from kern.agents.protocol import Agent, Payer
 from kern.errors import UsageError
 from kern.journal import store
 from kern.pipeline import agents
 from tests.checks.test_gates import toml
 from tests.conftest import Fake, Git, Inline
+from tests.kit import made_up_agent
 
 HERE = Path(__file__).parents[2]
 PAL = """#!/bin/sh
@@ -33,7 +34,8 @@ WORDS = "echo '```'; echo 'Write work.txt'; echo; echo 'As the task says.'; echo
 @pytest.fixture
 def pal(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Path:
     """`pal` on PATH, known to kern by its row; the folder where each stage's script lies."""
-    monkeypatch.setitem(protocol.AGENTS, "pal", "tests.kit.made_up_agent")
+    agent: Agent = made_up_agent  # the type checker holds it
+    monkeypatch.setitem(protocol.AGENTS, agent.NAME, "tests.kit.made_up_agent")
     program = fake.folder / "bin" / "pal"
     program.write_text(PAL)
     program.chmod(0o755)
