@@ -379,5 +379,11 @@ def help(
     topic: Annotated[
         str, typer.Argument(metavar="TOPIC", help="A page of kern help, or a command.")
     ] = "",
+    man: Annotated[bool, typer.Option("--man", help="Print a man page of every command.")] = False,
 ) -> None:
-    page(topic)
+    if man:
+        from kern.cli import manual
+
+        print(manual.page(app), end="")
+    else:
+        page(topic)

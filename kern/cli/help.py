@@ -109,6 +109,7 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, th
             "kern help",
             "kern help checks",
             "kern help add",
+            "kern help --man | man -l -",
         ),
     },
 }
@@ -208,7 +209,8 @@ def show(topic: str) -> None:
     """
     if not topic:
         print(
-            f"kern help TOPIC shows a page, kern help COMMAND a command's options:\n\n{listing()}"
+            "kern help TOPIC shows a page, kern help COMMAND a command's options, and\n"
+            f"kern help --man | man -l - all of them as a man page. The topics:\n\n{listing()}"
         )
         return
     text = page(meant(topic))

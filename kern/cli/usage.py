@@ -19,15 +19,23 @@ class Command(TyperCommand):
 
 def text(name: str, params: Sequence[Any]) -> str:
     """`params`: of a command, as typer has them."""
-    arguments = [one for one in params if one.param_type_name == "argument"]
-    words = [f"{word(one)}" if one.required else f"[{word(one)}]" for one in arguments]
-    lines = [" ".join(["Usage: kern", name, *words, "[OPTIONS]"]), ""]
+    arguments = _arguments(params)
+    lines = [f"Usage: {usage(name, params)}", ""]
     lines += [f"  {line}" for line in wrap(COMMANDS[name], _WIDTH - 2)]
     for title, rows in (("Arguments", arguments), ("Options", options(params))):
         shown = [(word(one), told(one)) for one in rows]
         if shown:
             lines += ["", f"{title}:", *table(shown)]
     return "\n".join([*lines, "", "Examples:", *(f"  {line}" for line in EXAMPLES[name])])
+
+
+def usage(name: str, params: Sequence[Any]) -> str:
+    words = [f"{word(one)}" if one.required else f"[{word(one)}]" for one in _arguments(params)]
+    return " ".join(["kern", name, *words, "[OPTIONS]"])
+
+
+def _arguments(params: Sequence[Any]) -> list[Any]:
+    return [one for one in params if one.param_type_name == "argument"]
 
 
 def params_of(app: typer.Typer, name: str) -> list[Any]:

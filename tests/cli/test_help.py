@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,22 @@ def test_for_a_command_its_options_are_shown(kern: Kern) -> None:
     for name in ("plan", "help", "run"):
         assert kern("help", name).out == kern(name, "--help").out
     assert not {*pages.COMMANDS} & {*pages.TOPICS}
+
+
+def test_the_man_page_has_every_command_and_is_sound_roff(kern: Kern, tmp_path: Path) -> None:
+    said = kern("help", "--man").out
+    for name, (sentence, *examples) in (row for g in pages.GROUPS.values() for row in g.items()):
+        assert f"\n.B kern {name}" in said
+        for text in (sentence, *examples):
+            assert text.replace("-", r"\-").replace("`", "") in said.replace(r"\e", "\\"), text
+    sections = re.findall(r"^\.SH (.*)", said, re.M)
+    first = ["NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS"]
+    assert sections == [*first, "OPTIONS", "EXIT CODES", "ENVIRONMENT", "SEE ALSO"]
+    if not shutil.which("groff"):
+        pytest.skip("groff is not installed")
+    checked = ["groff", "-man", "-Tutf8", "-wall", "-z", "-"]
+    done = subprocess.run(checked, input=said, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
 
 
 METAVARS = {
