@@ -323,8 +323,7 @@ class Repo:
 
     def hooks(self, *names: str, folder: Path | None = None) -> list[str]:
         """Those of the hooks that are there and can run."""
-        folder = folder or self.hooks_folder()
-        return [name for name in names if os.access(folder / name, os.X_OK)]
+        return [one for one in names if os.access((folder or self.hooks_folder()) / one, os.X_OK)]
 
     def hooks_folder(self) -> Path:
         """Where git looks for the person's hooks; asked again after each child of kern."""
@@ -350,7 +349,7 @@ class Repo:
 
         place = self.common_dir / "config"
         info = place.stat() if place.exists() else None
-        stamp = info and (info.st_mtime_ns, info.st_ctime_ns, info.st_ino, process.RAN.total())
+        stamp = info and (info.st_ctime_ns, info.st_ino, process.RAN.total())
         return self.once("config", stamp, ask)
 
     def setting(self, name: str) -> str:
