@@ -53,6 +53,10 @@ PURE = (
     *(f"spec.{name}" for name in ("questions", "commands", "reconcile", "required", "wanted")),
     *(f"agents.claude{part}" for part in ("", "_billing", "_faults", "_stream")),
     *(f"journal.{name}" for name in ("record", "totals", "task", "timeline", "words", "standing")),
+    *(
+        f"agents.{name}"
+        for name in ("faults", "result", "vendors", "pi", "pi_extension", "pi_settings")
+    ),
     *(f"stages.{name}" for name in ("prompt", "answer", "verdict", "proposal", "judge")),
     "pipeline.table",
     *("checks.proposals", "views.progress", "views.graph", "views.summary", "spec.needs"),

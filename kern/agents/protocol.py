@@ -93,7 +93,8 @@ class Agent(Protocol):
     INSTALL: str  # what a person types
     LOGIN: str  # what a person does who is not logged in
     OLDEST: tuple[int, ...]  # version that works
-    FILES: tuple[str, ...]  # of a project: those that make it start programs
+    # Of a project: the files that make it start programs, and the folders of such, with a slash.
+    FILES: tuple[str, ...]
     STATUS: tuple[str, ...]  # its arguments that print whether it is logged in; empty: none do
     TAKES_CONTRACT: bool  # a file for the system prompt; else the prompt begins with its text
     RUNS_GATES: bool  # those of a `Launch`
@@ -168,7 +169,10 @@ class Program:
 
 
 DEFAULT = "claude"
-AGENTS = {DEFAULT: "kern.agents.claude"}  # modules, loaded when they are used
+AGENTS = {  # modules, loaded when they are used
+    DEFAULT: "kern.agents.claude",
+    "pi": "kern.agents.pi",
+}
 
 
 def find(name: str) -> Agent:

@@ -325,6 +325,7 @@ def obeyed(repo: Repo, change: Mapping[str, Entry | None]) -> list[str]:
         if entry
         and (
             path in (*protected_files.AGENTS, ".claude")
+            or path.split("/", 1)[0] in protected_files.OTHERS
             or (region == "tree" and os.path.dirname(path) in above and _is_hook(path))
         )
     )

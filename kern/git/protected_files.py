@@ -26,14 +26,19 @@ CONFIG: tuple[Place, ...] = (
     ("common:info/exclude", How.FILE),
     ("common:info/attributes", How.FILE),
 )
-AGENTS = (".claude/settings.json", ".claude/settings.local.json", ".mcp.json")
+AGENTS = (
+    *(".claude/settings.json", ".claude/settings.local.json", ".mcp.json"),
+    *(".pi/settings.json", "opencode.json", "opencode.jsonc", ".gemini/settings.json"),
+)
 PROMPTS = ".kern/prompts"  # in no snapshot, so that no task can change them
 _ADVICE = ("CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md")
 _BOOKS = ("agents", "commands", "hooks", "output-styles", "rules", "skills")
+OTHERS = (".pi", ".opencode", ".gemini")  # all that lies there is for those agents
 TREE: tuple[Place, ...] = (
     (f"tree:{PROMPTS}", How.FOLDER),
     *((f"tree:{name}", How.FILE) for name in (*AGENTS, *_ADVICE)),
     *((f"tree:.claude/{name}", How.ALL) for name in _BOOKS),
+    *((f"tree:{name}", How.ALL) for name in OTHERS),
 )
 _CACHES = {"__pycache__", "node_modules", ".venv", ".git"}  # change by themselves
 _APPLY = ("applypatch-msg", "pre-applypatch", "post-applypatch")

@@ -56,11 +56,18 @@ def _prompts(root: Path) -> list[str]:
 
 def _files(agent: Agent, root: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
-    for name in agent.FILES:
+    for name in (one for named in agent.FILES for one in _those(named, root)):
         with contextlib.suppress(KernError):  # no file: the agent reads none either
             data = workspace.read(root / name)
             found |= {name: data} if data is not None else {}
     return found
+
+
+def _those(named: str, root: Path) -> list[str]:
+    """The file, or those below the folder that ends in a slash."""
+    if not named.endswith("/"):
+        return [named]
+    return sorted(str(one.relative_to(root)) for one in (root / named).rglob("*") if one.is_file())
 
 
 def _hooks(repo: Repo) -> list[str]:

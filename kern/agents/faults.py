@@ -1,0 +1,102 @@
+"""What a model's API answers, as kern's classes of faults: for CLIs that pass its words on.
+
+By the status where the CLI tells it, else by the words that the large vendors use.
+"""
+
+import re
+
+from kern.agents.protocol import Ended, Fault, Grade
+
+_CALLER = range(400, 500)
+_TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
+_LOGIN_STATUS = frozenset({401, 403})
+_LIMIT = re.compile(r"usage limit|hit your .{0,20}limit|\bquota\b|limit will reset", re.I)
+_UNPAID = re.compile(r"credit balance|insufficient (?:credit|balance|funds)|payment required", re.I)
+_LOGIN = re.compile(
+    r"(?:invalid|incorrect|missing|no|valid) (?:\w+ )?(?:api|access)[ _-]?key|api key not valid|"
+    r"unauthorized|unauthenticated|not logged in|authentication (?:failed|error)|/login",
+    re.I,
+)
+_MODEL = re.compile(
+    r"model\b.{0,80}(?:not found|does not exist|not supported|is not available)|"
+    r"(?:unknown|no such|invalid) model|models?/\S+ is not found",
+    re.I,
+)
+_FULL = re.compile(
+    r"context[ _](?:length|window)|prompt is too long|too many tokens|input is too long|"
+    r"(?:maximum|exceeds?|limit).{0,40}\btokens\b|request (?:entity )?too large",
+    re.I,
+)
+_SPAN = re.compile(
+    r"(?:in|after)\s+~?((?:\d+(?:\.\d+)?\s*(?:d|h|m|s)[a-z]*[\s,]*(?:and\s)?)+)", re.I
+)
+_PIECE = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms])", re.I)
+_SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+SOON = 120  # seconds; what opens again so soon is no limit that a person would call one
+
+
+def of_api(
+    name: str,
+    said: str,
+    *,
+    status: int | None = None,
+    login: str,
+    resets_at: int | None = None,
+    at: float | None = None,
+) -> Fault:
+    """`name`: the CLI's. `login`: what a person does who is not logged in. `at`: when it was said,
+    in seconds of the epoch. Limits come before logins: some vendors answer 403 to both.
+    """
+    said = said.strip() or (f"the API answers {status}" if status else "no reason given")
+    status = status or _status(said)
+    resets_at = resets_at or resets(said, at)
+    if status == 402 or _UNPAID.search(said):
+        return Fault(Grade.PERMANENT, f"the account cannot pay: {said}", "pay, then run kern again")
+    far = resets_at is not None and (at is None or resets_at - at > SOON)
+    if far or (_LIMIT.search(said) and "per minute" not in said.lower()):
+        return Fault(Grade.LIMIT, said, resets_at=resets_at)
+    if status == 413 or (status in (None, 400) and _FULL.search(said)):
+        return Fault(Grade.FAILED, f"the agent's context is full: {said}")
+    if status in _LOGIN_STATUS or (status in (None, 400) and _LOGIN.search(said)):
+        return Fault(Grade.PERMANENT, f"{name} is not logged in: {said}", login)
+    if status == 404 or (status in (None, 400) and _MODEL.search(said)):
+        hint = f"name one that {name} knows: `model` of the stage, in kern.toml or .kern/prompts/"
+        return Fault(Grade.PERMANENT, f"{name} does not know the model: {said}", hint)
+    if status in _CALLER and status not in _TRANSIENT_STATUS:
+        said = f"the API refused the request: {said}"
+        return Fault(Grade.PERMANENT, said, "kern doctor checks the agent")
+    return Fault(Grade.TRANSIENT, said)
+
+
+def unanswered(name: str, ended: Ended, *, login: str) -> Fault:
+    """It ended and printed nothing that tells how; `ended.stderr` may."""
+    lines = [line for line in ended.stderr.splitlines() if line.strip()]
+    if ended.overflow:
+        size = ended.overflow // 1_000_000
+        kept = "the beginning of it is kept in the transcript file"
+        return Fault(Grade.FAILED, f"the agent printed more than {size} MB and was ended", kept)
+    if ended.code < 0:
+        return Fault(Grade.TRANSIENT, f"{name} was ended by signal {-ended.code}")
+    told = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
+    if told:
+        found = of_api(name, told, login=login)
+        if found.grade is not Grade.TRANSIENT:
+            return found
+    how = f"{name} exited {ended.code} without an answer"
+    return Fault(Grade.TRANSIENT, f"{how}: {told}" if told else how)
+
+
+def resets(said: str, at: float | None) -> int | None:
+    """`try again in ~47 min`, `will reset after 18h32m10s`: when that is."""
+    found = _SPAN.search(said)
+    if at is None or not found:
+        return None
+    return round(
+        at + sum(float(n) * _SECONDS[unit.lower()] for n, unit in _PIECE.findall(found[1]))
+    )
+
+
+def _status(said: str) -> int | None:
+    """Where the words begin with it."""
+    found = re.match(r"(?:\w+ ?error:? |error:? )?(?:status )?([45]\d\d)\b", said, re.I)
+    return int(found[1]) if found else None

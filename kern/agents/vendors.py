@@ -1,0 +1,14 @@
+"""The vendors of models that a CLI of many of them may ask: their keys' variables, their hosts."""
+
+KEYS = (
+    *("ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"),
+    *("OPENROUTER_API_KEY", "DEEPSEEK_API_KEY", "GROQ_API_KEY", "CEREBRAS_API_KEY", "XAI_API_KEY"),
+    *("MISTRAL_API_KEY", "AI_GATEWAY_API_KEY", "ZAI_API_KEY", "MOONSHOT_API_KEY", "KIMI_API_KEY"),
+    *("TOGETHER_API_KEY", "FIREWORKS_API_KEY", "OPENCODE_API_KEY", "AZURE_OPENAI_API_KEY"),
+)
+HOSTS = (
+    *("*.anthropic.com", "claude.ai", "*.openai.com", "chatgpt.com", "*.googleapis.com"),
+    *("openrouter.ai", "api.deepseek.com", "api.groq.com", "api.cerebras.ai", "api.x.ai"),
+    *("api.mistral.ai", "ai-gateway.vercel.sh", "api.z.ai", "api.moonshot.ai", "api.kimi.com"),
+    *("api.together.xyz", "api.fireworks.ai", "opencode.ai", "*.githubcopilot.com", "github.com"),
+)

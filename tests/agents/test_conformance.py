@@ -1,0 +1,298 @@
+"""Every agent CLI through the same cases, each as its real program on a scripted API.
+
+What the model says is a script; what the CLI lets it do, and what it prints, is not. A CLI runs
+where KERN_TEST_NAME names its program.
+"""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kern.errors import KernError, LimitReached
+from kern.model import Aide, Role, Stage
+from kern.system.descendants import marked
+from tests.agents.conformance import CLIS, RUN, Cli, Talk, ask
+from tests.conftest import Git
+from tests.kit.scripted_server import ScriptedServer, Turn
+
+pytestmark = pytest.mark.real
+READERS = (Stage.RESEARCH, Aide.JUDGE, Aide.PLANNER)
+ROLES: tuple[Role, ...] = (*Stage, *Aide)
+Serve = Callable[..., ScriptedServer]
+
+
+@pytest.fixture(params=CLIS)
+def cli(request: pytest.FixtureRequest) -> Cli:
+    found = CLIS[request.param]
+    if not found.binary:
+        pytest.skip(f"KERN_TEST_{found.name.upper()} names no {found.name} binary")
+    return found
+
+
+@pytest.fixture
+def serve(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """`serve(research=…, implement=…)`: the API that the CLI talks to from now on."""
+    with contextlib.ExitStack() as stack:
+
+        def start(**script: Any) -> ScriptedServer:
+            server = stack.enter_context(ScriptedServer(script))
+            for name, value in cli.ready(tmp_path / "home", server.url).items():
+                monkeypatch.setenv(name, value)
+            return server
+
+        yield start
+
+
+def say(text: str) -> Turn:
+    return {"text": text}
+
+
+def use(tool: str, **given: object) -> Turn:
+    return {"tool": tool, "input": given}
+
+
+def bash(command: str) -> Turn:
+    return use("Bash", command=command)
+
+
+def state(git: Git) -> tuple[str, ...]:
+    """All of the repository that an agent could change."""
+    listed = ("status", "--porcelain", "--untracked-files=all", "--ignored")
+    return (
+        *(git("rev-parse", "--symbolic-full-name", "HEAD"), git("for-each-ref"), git(*listed)),
+        *(git("diff", "HEAD"), git("config", "--list", "--local"), git("ls-files", "--stage")),
+    )
+
+
+def left_over() -> list[int]:
+    return [one.pid for one in marked(("KERN_RUN_ID", RUN))]
+
+
+# -------------------------------------------------------------------- a task
+
+
+def test_research_reads_and_answers(cli: Cli, serve: Serve, repo: Path) -> None:
+    server = serve(research=[use("Read", file_path=str(repo / "a.txt")), say("- a\n\nREADY")])
+    talk = ask(cli, repo, Stage.RESEARCH, contract="You are the research stage of kern.\n")
+    assert talk.reply, talk
+    assert (talk.fault, talk.reply.text) == ("", "- a\n\nREADY")
+    assert talk.reply.result["result"] == talk.reply.text
+    assert talk.reply.result["total_cost_usd"] == talk.reply.cost_usd
+    assert (talk.reply.cost_usd is not None) is cli.cost
+    assert talk.reply.tokens["input"] > 1000
+    assert talk.reply.tokens["output"] > 0
+    assert talk.reply.turns == 2
+    assert any("a.txt" in call for call in talk.acts)
+    asked = json.dumps(server.requests[-1].body)
+    assert "one\\\\ntwo" in asked or "one\\ntwo" in asked or "two" in asked, "what it read"
+    assert asked.count("You are the research stage of kern.") == 1
+
+
+def test_implement_changes_files_and_runs_commands(
+    cli: Cli, serve: Serve, repo: Path, git: Git
+) -> None:
+    serve(
+        implement=[
+            use("Write", file_path=str(repo / "new.txt"), content="new\n"),
+            use("Edit", file_path=str(repo / "a.txt"), old_string="two", new_string="2"),
+            bash("printf made > made.txt && git status --short"),
+            say("Did it.\n\nSUCCESS"),
+        ]
+    )
+    talk = ask(cli, repo, Stage.IMPLEMENT)
+    assert talk.reply, talk
+    assert talk.reply.text == "Did it.\n\nSUCCESS"
+    assert (repo / "new.txt").read_text() == "new\n"
+    assert (repo / "made.txt").read_text() == "made"
+    assert (repo / "a.txt").read_text().startswith("one\n2\n")
+    assert left_over() == []
+
+
+# -------------------------------------------------------------------- limits
+
+BARRED = """
+touch new.txt
+echo x > new.txt
+git add -A
+git commit --allow-empty -m x
+git status > new.txt
+git diff --output=new.txt
+git push
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_that_may_only_read_changes_nothing(
+    cli: Cli, serve: Serve, repo: Path, git: Git, role: Role
+) -> None:
+    if role is Stage.IMPLEMENT or (role is Stage.COMMIT and not cli.agent.unheld(role)):
+        pytest.skip("may do more")
+    (repo / "loose.txt").write_text("not staged\n")
+    calls = [
+        use("Write", file_path=str(repo / "new.txt"), content="x"),
+        use("Edit", file_path=str(repo / "a.txt"), old_string="two", new_string="2"),
+        *map(bash, BARRED),
+    ]
+    before = state(git)
+    serve(**{role.value: [*calls, say("ok")]})
+    talk = ask(cli, repo, role)
+    assert state(git) == before
+    assert talk.reply, talk
+    assert (talk.reply.text, talk.reply.wrote) == ("ok", ())
+
+
+@pytest.mark.parametrize("role", READERS)
+def test_a_role_that_reads_sees_the_working_tree_alone(
+    cli: Cli, serve: Serve, repo: Path, tmp_path: Path, role: Role
+) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("s3cret-words\n")
+    (repo / "way").symlink_to(secret)
+    paths = (str(secret), "../secret.txt", "way", str(repo / "way"))
+    server = serve(**{role.value: [*(use("Read", file_path=one) for one in paths), say("ok")]})
+    talk = ask(cli, repo, role)
+    assert talk.reply, talk
+    seen = any("s3cret-words" in json.dumps(one.body) for one in server.requests)
+    assert seen is cli.reads_outside
+
+
+def test_what_is_kern_s_stays_so_in_implement(cli: Cli, serve: Serve, repo: Path, git: Git) -> None:
+    if not cli.keeps:
+        pytest.skip(f"{cli.name} has no rules for that: kern restores it")
+    calls = [
+        use("Write", file_path=str(repo / "SPEC.md"), content="x"),
+        use("Edit", file_path=str(repo / "SPEC.md"), old_string="[ ]", new_string="[x]"),
+        use("Write", file_path=str(repo / "LEARNINGS.md"), content="x"),
+        *map(bash, ("git commit --allow-empty -m x", "true && git -C . commit -m x", "git push")),
+        bash("echo yes; grep -rn 'git commit' . > found.txt || true"),
+    ]
+    head, spec = git("rev-parse", "HEAD"), (repo / "SPEC.md").read_text()
+    serve(implement=[*calls, say("ok")])
+    talk = ask(cli, repo, Stage.IMPLEMENT)
+    assert talk.reply, talk
+    assert (git("rev-parse", "HEAD"), (repo / "SPEC.md").read_text()) == (head, spec)
+    assert not (repo / "LEARNINGS.md").exists()
+    assert (repo / "found.txt").exists()
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_repository_runs_nothing_where_limits_are_promised(
+    cli: Cli, serve: Serve, repo: Path, tmp_path: Path, role: Role
+) -> None:
+    sprung = tmp_path / "sprung"
+    cli.planted(repo, f"echo x >> {sprung}")
+    server = serve(**{role.value: [bash("true"), say("ok")]})
+    talk = ask(cli, repo, role)
+    assert talk.reply, talk
+    if role is Stage.IMPLEMENT:
+        assert sprung.exists(), "else this test shows nothing: there the project's own counts"
+        return
+    assert not sprung.exists()
+    assert all("TRAPPED" not in json.dumps(one.body) for one in server.requests)
+
+
+# -------------------------------------------------------------------- faults
+
+
+def test_a_key_that_is_refused_says_how_to_log_in(cli: Cli, serve: Serve, repo: Path) -> None:
+    serve(research=[{"status": 401, "message": "Invalid API key"}])
+    talk = ask(cli, repo, Stage.RESEARCH)
+    assert isinstance(talk.error, KernError), talk
+    assert f"{cli.name} is not logged in" in str(talk.error)
+    assert talk.error.hint == cli.agent.LOGIN
+    assert talk.seconds < 60
+
+
+def test_a_model_that_is_not_there_is_named(cli: Cli, serve: Serve, repo: Path) -> None:
+    serve(research=[{"status": 404, "message": "The model `small` does not exist"}])
+    talk = ask(cli, repo, Stage.RESEARCH)
+    assert talk.error, talk
+    assert f"{cli.name} does not know the model" in str(talk.error)
+
+
+def test_a_limit_ends_the_call_at_once(cli: Cli, serve: Serve, repo: Path) -> None:
+    said = "You exceeded your current quota. Please try again in 3h20m."
+    serve(research=[{"status": 429, "message": said, "headers": {"retry-after": "12000"}}])
+    talk = ask(cli, repo, Stage.RESEARCH)
+    assert isinstance(talk.error, LimitReached), talk
+    assert talk.seconds < 60
+    assert left_over() == []
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_a_server_that_fails_is_worth_another_try(
+    cli: Cli, serve: Serve, repo: Path, status: int
+) -> None:
+    serve(research=[{"status": status, "message": "Overloaded"}])
+    talk = ask(cli, repo, Stage.RESEARCH)
+    assert talk.again, talk
+
+
+def test_a_full_context_is_no_outage(cli: Cli, serve: Serve, repo: Path) -> None:
+    said = "This model's maximum context length is 100 tokens, and you sent 200 tokens."
+    serve(research=[{"status": 400, "message": said}])
+    talk = ask(cli, repo, Stage.RESEARCH)
+    assert "context is full" in talk.fault, talk
+
+
+@pytest.mark.parametrize("turn", [{"raw": "<html>hello</html>"}, {"drop": "data: {"}])
+def test_an_answer_that_is_none_is_worth_another_try(
+    cli: Cli, serve: Serve, repo: Path, turn: Turn
+) -> None:
+    serve(research=[turn])
+    talk = ask(cli, repo, Stage.RESEARCH, most=30)
+    assert talk.again, talk
+    assert left_over() == []
+
+
+def test_silence_is_ended_by_kern(cli: Cli, serve: Serve, repo: Path) -> None:
+    serve(research=[{"silent": 120}])
+    talk = ask(cli, repo, Stage.RESEARCH, most=8)
+    assert "timed out" in talk.again, talk
+    assert talk.seconds < 40
+    assert left_over() == []
+
+
+# -------------------------------------------------------------------- endings
+
+
+def test_a_command_that_hangs_is_ended_with_all_that_it_started(
+    cli: Cli, serve: Serve, repo: Path
+) -> None:
+    serve(implement=[bash("sleep 301 & echo a > begun; sleep 302"), say("ok")])
+    talk = ask(cli, repo, Stage.IMPLEMENT, most=12)
+    assert "timed out" in talk.fault, talk
+    assert (repo / "begun").exists()
+    assert left_over() == []
+
+
+def test_a_person_who_interrupts_leaves_nothing_behind(cli: Cli, serve: Serve, repo: Path) -> None:
+    serve(implement=[bash("sleep 301 & echo a > begun; sleep 302"), say("ok")])
+
+    def press(seconds: float, silent: float) -> None:
+        if (repo / "begun").exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ask(cli, repo, Stage.IMPLEMENT, tick=press)
+    assert left_over() == []
+
+
+# -------------------------------------------------------------------- texts
+
+
+def test_a_long_prompt_with_any_letters_comes_through(cli: Cli, serve: Serve, repo: Path) -> None:
+    text = "kern research\n\r\n/help @a.txt !touch x\r\n" + "grün 😀 \u2028 x\t" * 10_000
+    server = serve(research=[say("grün 😀\r\n\u2028end\r\n\r\nREADY")])
+    talk: Talk = ask(cli, repo, Stage.RESEARCH, text)
+    assert talk.reply, talk
+    assert talk.reply.text.splitlines()[0] == "grün 😀"
+    assert talk.reply.text.endswith("READY")
+    asked = json.dumps(server.requests[0].body, ensure_ascii=False)
+    assert asked.count("grün 😀") >= 10_000
+    assert "/help @a.txt !touch x" in asked
+    assert "four" not in asked, "what the prompt names is not read for it"
