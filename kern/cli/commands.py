@@ -1,12 +1,11 @@
 """kern's commands and options as typer has them; each body imports what it needs."""
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+import kern.cli.edits  # noqa: F401 - its commands are known by that
 from kern import models, plain
 from kern.cli import run as launch
 from kern.cli.help import COMMANDS
@@ -27,23 +26,12 @@ from kern.cli.options import (
     Trusted,
     Verbose,
 )
-from kern.cli.usage import Command
+from kern.cli.usage import Command, command
+from kern.cli.usage import app as app
 from kern.errors import Exit
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-
-def _command(body: Callable[..., None]) -> Callable[..., None]:
-    """A command of its name, with the sentence that the overview has for it."""
-    return app.command(body.__name__, cls=Command, help=COMMANDS[body.__name__])(body)
-
-
-@_command
+@command
 def run(
     iterations: Annotated[
         str, typer.Argument(help=f"How many tasks (default {launch.ITERATIONS}).")
@@ -97,7 +85,7 @@ def run(
     )
 
 
-@_command
+@command
 def plan(
     goal: Annotated[
         str | None, typer.Argument(help="A text, a FILE.md, or - for standard input.")
@@ -122,7 +110,7 @@ def plan(
     raise typer.Exit(main(Path.cwd(), goal, chosen, by, review=review, yes=yes, dry=dry_run))
 
 
-@_command
+@command
 def improve(
     count: Annotated[str, typer.Argument(help="How many improvements.")] = "1",
     goal: Annotated[str, typer.Argument(help="What to improve.")] = "",
@@ -143,7 +131,7 @@ def improve(
     raise typer.Exit(launch.improve(count, goal, delay, *bounds, sandbox, trust=trusted, models=by))
 
 
-@_command
+@command
 def trust(
     yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False,
 ) -> None:
@@ -152,14 +140,14 @@ def trust(
     raise typer.Exit(give(Path.cwd(), yes=yes))
 
 
-@_command
+@command
 def init() -> None:
     from kern.cli import setup
 
     setup.init(Path.cwd())
 
 
-@_command
+@command
 def status(
     everything: Annotated[
         bool, typer.Option("--all", help="Every task, also of a long SPEC.md.")
@@ -171,7 +159,7 @@ def status(
     print(shown(Path.cwd(), everything=everything, as_json=as_json))
 
 
-@_command
+@command
 def show(
     task: Task,
     as_json: AsJson = False,
@@ -181,21 +169,7 @@ def show(
     print(shown(Path.cwd(), task, as_json=as_json))
 
 
-@_command
-def answer(
-    task: Annotated[
-        str, typer.Argument(help="Its number in kern status, or a part of its text.")
-    ] = "",
-    text: Annotated[
-        list[str] | None, typer.Argument(metavar="WORDS", help="The answer, on one line.")
-    ] = None,
-) -> None:
-    from kern.cli import tasks
-
-    tasks.answer(Path.cwd(), task, " ".join(text or ()))
-
-
-@_command
+@command
 def stop(
     now: Annotated[bool, typer.Option("--now", help="End it at once, as Ctrl-C does.")] = False,
 ) -> None:
@@ -216,81 +190,14 @@ for _what in ("pause", "resume"):
     _ask(_what)
 
 
-@_command
+@command
 def graph() -> None:
     from kern.cli import tasks
 
     print(tasks.drawing(Path.cwd()))
 
 
-@_command
-def add(
-    task: Annotated[str, typer.Argument(metavar="WORDS", help="What is to be done.")],
-    after: Annotated[
-        list[str] | None, typer.Option(metavar="TASK", help="A task that must be done first.")
-    ] = None,
-    gate: Annotated[
-        list[str] | None, typer.Option(metavar="COMMAND", help="A command that must pass.")
-    ] = None,
-    judge: Annotated[
-        list[str] | None, typer.Option(metavar="WORDS", help="What a judge must find true.")
-    ] = None,
-    under: Annotated[str, typer.Option(metavar="TASK", help="The task that it belongs to.")] = "",
-) -> None:
-    from kern.cli import tasks
-
-    tasks.add(Path.cwd(), task, after or (), gate or (), judge or (), under)
-
-
-def _mark(verb: str) -> None:
-    @app.command(verb, cls=Command, help=COMMANDS[verb])
-    def mark(task: Task) -> None:
-        from kern.cli import tasks
-
-        tasks.mark(Path.cwd(), task, verb)
-
-
-for _verb in ("done", "reopen", "unblock", "unhold"):
-    _mark(_verb)
-
-
-Reason = Annotated[str, typer.Argument(metavar="WORDS", help="Why, for the note in SPEC.md.")]
-
-
-@_command
-def hold(task: Task, reason: Reason = "") -> None:
-    from kern.cli import tasks
-
-    tasks.hold(Path.cwd(), task, reason)
-
-
-@_command
-def defer(task: Task, reason: Reason = "") -> None:
-    from kern.cli import tasks
-
-    tasks.defer(Path.cwd(), task, reason)
-
-
-@_command
-def skip(task: Task, reason: Reason = "") -> None:
-    from kern.cli import tasks
-
-    tasks.defer(Path.cwd(), task, reason)
-    said = "note: kern skip is called kern defer now; kern hold keeps a task from being taken"
-    print(said, file=sys.stderr)
-
-
-@_command
-def note(
-    task: Task,
-    text: Annotated[str, typer.Argument(metavar="WORDS", help="What the agents should know.")],
-) -> None:
-    from kern.cli import tasks
-
-    tasks.note(Path.cwd(), task, text)
-
-
-@_command
+@command
 def log(
     task: Annotated[
         str, typer.Option(metavar="TASK", help="Only tasks with this in their text.")
@@ -306,7 +213,7 @@ def log(
     show(Path.cwd(), task, run, follow=follow, as_json=as_json)
 
 
-@_command
+@command
 def report(
     since: Annotated[
         str, typer.Option(metavar="TIME", help="today, yesterday, 2d, 12h or 2026-11-21.")
@@ -320,14 +227,14 @@ def report(
     print(shown(Path.cwd(), since, markdown=markdown, as_json=as_json, as_html=as_html))
 
 
-@_command
+@command
 def path() -> None:
     from kern.cli import setup
 
     print(setup.path(Path.cwd()))
 
 
-@_command
+@command
 def doctor(as_json: AsJson = False) -> None:
     from kern.views.doctor import examine, text
 
@@ -336,7 +243,7 @@ def doctor(as_json: AsJson = False) -> None:
     raise typer.Exit(0 if all(check["ok"] for check in found) else Exit.USAGE)
 
 
-@_command
+@command
 def clean(
     older: Annotated[str, typer.Option(metavar="TIME", help="Age: 30d, 12h, 0d.")] = "30d",
     everything: Annotated[
@@ -349,7 +256,7 @@ def clean(
     setup.clean(Path.cwd(), older, everything=everything, dry=dry_run)
 
 
-@_command
+@command
 def completion(
     shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
 ) -> None:
@@ -358,14 +265,14 @@ def completion(
     print(script(shell), end="")
 
 
-@_command
+@command
 def demo() -> None:
     from kern.cli.demo import main
 
     raise typer.Exit(main())
 
 
-@_command
+@command
 def uninstall(
     yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False,
 ) -> None:
@@ -374,7 +281,7 @@ def uninstall(
     raise typer.Exit(installed.uninstall(yes=yes))
 
 
-@_command
+@command
 def help(
     topic: Annotated[
         str, typer.Argument(metavar="TOPIC", help="A page of kern help, or a command.")

@@ -161,7 +161,10 @@ def tasks(word: str, command: str, folder: Path) -> list[Value]:
     """
     spec = _spec(folder)
     asked = {one.number for one in questions.waiting(spec)}
-    unfit = {"reopen": Marker.PENDING, **dict.fromkeys(_OPEN, Marker.DONE)}.get(command)
+    unfit = {
+        **dict.fromkeys(("reopen", "undo"), Marker.PENDING),
+        **dict.fromkeys(_OPEN, Marker.DONE),
+    }.get(command)
     shown = [
         (number, plain.line(task.text)[:_LONGEST].rstrip("…"))
         for number, task in enumerate(spec.tasks, 1)
@@ -175,7 +178,7 @@ def tasks(word: str, command: str, folder: Path) -> list[Value]:
     return first or having[: len(having) == 1]
 
 
-_OPEN = ("done", "skip", "defer", "hold", "unblock")
+_OPEN = ("done", "skip", "defer", "hold", "unblock", "retry")
 
 
 def _spec(folder: Path) -> Spec:

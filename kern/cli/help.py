@@ -63,7 +63,9 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, th
             'kern defer 3 "the docs are being moved"',
         ),
         "skip": ("The old name of defer.", 'kern skip 3 "the docs are being moved"'),
-        "unblock": ("Remove the Blocked note from a task.", "kern unblock 3"),
+        "unblock": ("Give a blocked task back to kern, with all its attempts.", "kern unblock 3"),
+        "retry": ("Forget a task's failed attempts; their work stays saved.", "kern retry 3"),
+        "undo": ("Take a task's commit back by a new one, and open the task.", "kern undo 3"),
     },
     "Look": {
         "status": ("Show the tasks, what needs you, and how the last run went.", "kern status"),
@@ -117,7 +119,10 @@ COMMANDS = {name: what for group in GROUPS.values() for name, (what, *_) in grou
 EXAMPLES = {name: shown for group in GROUPS.values() for name, (_, *shown) in group.items()}
 
 TASKED = frozenset(  # their first argument is a task
-    ("show", "answer", "note", "done", "reopen", "defer", "skip", "hold", "unhold", "unblock")
+    (
+        *("show", "answer", "note", "done", "reopen", "defer", "skip", "hold", "unhold"),
+        *("unblock", "retry", "undo"),
+    )
 )
 
 MEANT = {  # what people type who know another tool, and what does that here
@@ -137,6 +142,8 @@ MEANT = {  # what people type who know another tool, and what does that here
     **dict.fromkeys(("login", "auth"), "claude, which asks you to log in"),
     **dict.fromkeys(("rm", "remove", "delete"), "delete the task's lines in SPEC.md"),
     **dict.fromkeys(("review",), "kern plan --review"),
+    **dict.fromkeys(("revert", "rollback", "back-out"), "kern undo TASK"),
+    **dict.fromkeys(("rerun", "redo", "again"), "kern retry TASK"),
     **dict.fromkeys(("park", "freeze", "lock", "disable"), "kern hold TASK"),
     **dict.fromkeys(("postpone", "later", "snooze"), "kern defer TASK"),
     **dict.fromkeys(("version",), "kern --version"),

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from kern import plain
@@ -12,12 +12,14 @@ from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC, Question
 from kern.pipeline import place
+from kern.pipeline import undo as reverting
 from kern.spec import commands, dependencies, edit, questions
 from kern.spec.checklist import Spec, Task, parse
 from kern.spec.commands import Edited, New
 from kern.spec.documents import Documents
 from kern.stages import bundle
 from kern.system import lock, workspace
+from kern.system.workspace import Scope
 from kern.views import graph, project
 
 _VERBS = {
@@ -25,6 +27,7 @@ _VERBS = {
     "reopen": commands.reopen,
     "unblock": commands.unblock,
     "unhold": commands.unhold,
+    "retry": commands.retry,
 }
 
 
@@ -70,10 +73,22 @@ def hold(folder: Path, wanted: str, reason: str) -> None:
 
 
 def mark(folder: Path, wanted: str, verb: str) -> None:
-    """A marker, or a note that goes. Not beside a run: it takes such a change for an agent's, and
-    puts back what was there.
-    """
+    """A marker, or a note that goes."""
     found, papers = _opened(folder)
+    with _alone(found, f'{verb} "{wanted}"'):
+        _edit(papers, lambda text, parsed: _VERBS[verb](text, parsed, wanted))
+
+
+def undo(folder: Path, wanted: str) -> None:
+    found, papers = _opened(folder)
+    with _alone(found, f'undo "{wanted}"') as scope:
+        for line in reverting.undo(found, papers, scope, wanted):
+            print(plain.line(line, 1000))
+
+
+@contextlib.contextmanager
+def _alone(found: Repo, again: str) -> Iterator[Scope]:
+    """Not beside a run: it takes such a change for an agent's, and puts back what was there."""
     with contextlib.ExitStack() as held:
         try:
             scope = workspace.scope(found.root, found.head().name)
@@ -81,9 +96,9 @@ def mark(folder: Path, wanted: str, verb: str) -> None:
         except Held as exc:
             raise KernError(
                 f"{exc}, which would undo this",
-                hint=f'kern stop, and when it has ended: kern {verb} "{wanted}"',
+                hint=f"kern stop, and when it has ended: kern {again}",
             ) from None
-        _edit(papers, lambda text, parsed: _VERBS[verb](text, parsed, wanted))
+        yield scope
 
 
 def answer(folder: Path, wanted: str, text: str) -> None:

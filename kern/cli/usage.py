@@ -1,6 +1,6 @@
 """A command's own help: how it is called, its arguments and options, examples."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 from typing import Any
 
@@ -11,10 +11,22 @@ from kern.cli.help import COMMANDS, EXAMPLES
 
 _WIDTH = 79
 
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
 
 class Command(TyperCommand):
     def get_help(self, ctx: Any) -> str:
         return text(str(self.name), self.get_params(ctx))
+
+
+def command(body: Callable[..., None]) -> Callable[..., None]:
+    """A command of its name, with the sentence that the overview has for it."""
+    return app.command(body.__name__, cls=Command, help=COMMANDS[body.__name__])(body)
 
 
 def text(name: str, params: Sequence[Any]) -> str:
@@ -41,8 +53,8 @@ def _arguments(params: Sequence[Any]) -> list[Any]:
 def params_of(app: typer.Typer, name: str) -> list[Any]:
     """Of one of its commands."""
     group: Any = typer.main.get_command(app)
-    command = group.commands[name]
-    return list(command.get_params(typer.Context(command, help_option_names=["-h", "--help"])))
+    one = group.commands[name]
+    return list(one.get_params(typer.Context(one, help_option_names=["-h", "--help"])))
 
 
 def long_options(app: typer.Typer, name: str) -> list[tuple[str, str]]:

@@ -121,14 +121,36 @@ def finished(repo: Repo, file: str) -> Callable[[Sequence[str]], list[str]]:
 
     @cache
     def ticked(name: str) -> bool:
-        # git's regular expressions depend on the locale: what is not plain may be anything
-        words = "[[:space:]]+".join(re.sub(r"[^a-zA-Z0-9]+", ".+", word) for word in name.split())
-        line = rf"^[[:space:]]*[-*+0-9.)]+[[:space:]]+\[[xX]\][[:space:]]+{words}[[:space:]]*$"
-        asked = ("-1", "--format=%H", "--text", "--no-textconv", "--regexp-ignore-case")
-        code, out, _ = _git_log(repo, *asked, f"-G{line}", "HEAD", "--", file)
+        asked = ("-1", "--format=%H", *_ticked(name))
+        code, out, _ = _git_log(repo, *asked, "HEAD", "--", file)
         return not code and bool(out.strip())
 
     return lambda names: [name for name in names[:_MOST_ASKED] if ticked(name)]
+
+
+def _ticked(name: str) -> tuple[str, ...]:
+    """What git looks for: a line that shows the task ticked."""
+    # git's regular expressions depend on the locale: what is not plain may be anything
+    words = "[[:space:]]+".join(re.sub(r"[^a-zA-Z0-9]+", ".+", word) for word in name.split())
+    line = rf"^[[:space:]]*[-*+0-9.)]+[[:space:]]+\[[xX]\][[:space:]]+{words}[[:space:]]*$"
+    return "--text", "--no-textconv", "--regexp-ignore-case", f"-G{line}"
+
+
+def ticking(repo: Repo, file: str, text: str) -> list[Commit]:
+    """The commits of HEAD, the newest first, that may have ticked the task in the file, or name it
+    in a trailer; who asks looks closer.
+    """
+    found = [*_log(repo, f"-{_MOST_ASKED}", *_ticked(text), "HEAD", "--", file)]
+    trailer = f"--grep=Kern-Task: {plain.line(text, 10_000)}"
+    found += _log(repo, f"-{_MOST_ASKED}", "--fixed-strings", trailer, "HEAD")
+    known = {one.sha: one for one in found}
+    order = {sha: at for at, sha in enumerate(_order(repo, [*known]))}
+    return sorted(known.values(), key=lambda one: order[one.sha])
+
+
+def _order(repo: Repo, shas: Sequence[str]) -> list[str]:
+    """The newest first, as history has them."""
+    return _text(repo, "--no-walk=sorted", "--format=%H", *shas).split() if shas else []
 
 
 def changed_by(repo: Repo, commit: Commit) -> dict[str, Change]:

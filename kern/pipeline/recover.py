@@ -4,6 +4,7 @@ from kern.errors import KernError
 from kern.git import backups, history, refs
 from kern.model import SPEC, Marker, Stage
 from kern.pipeline import guarded, limits, tick
+from kern.pipeline import undo as reverting
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start
 from kern.plain import some
@@ -18,6 +19,8 @@ def unplant(site: Site, *, killed: bool) -> None:
     saw no end of it is none of kern's. `killed`: the last run; one that came to its own end has
     restored what others planted, and what changed since is a person's.
     """
+    for line in reverting.finish(site.repo, site.papers):
+        site.warn(line)
     branch = site.repo.head().name
     for where, start in refs.starts(site.repo):
         if where != branch:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kern import plain
 from kern.errors import UsageError
 from kern.model import Marker
-from kern.spec import dependencies, edit
+from kern.spec import dependencies, edit, questions
 from kern.spec.checklist import EXAMPLE, Kind, Note, Spec, Task, is_experiment, parse
 from kern.spec.required import criteria, task_gates
 
@@ -23,6 +23,7 @@ class Edited(NamedTuple):
 
 
 _MOST_NAMED = 10  # tasks in a sentence
+_COUNTED = (Kind.ATTEMPT, Kind.SKIPPED, Kind.BLOCKED)
 Verb = Callable[[str, Spec, str], Edited]
 
 
@@ -139,10 +140,14 @@ def reopen(text: str, spec: Spec, wanted: str) -> Edited:
     if task.marker is Marker.PENDING:
         return Edited(text, f"open already: {_shown(spec, index)}")
     kept = "; the next kern keeps what was half done" if task.marker is Marker.ACTIVE else ""
+    return Edited(reopened(text, spec, task), f"reopened {_shown(spec, index)}{kept}")
+
+
+def reopened(text: str, spec: Spec, task: Task) -> str:
     text = edit.reopen(text, spec, task)
     if task.marker is Marker.DONE and is_experiment(task.text):
         text = edit.strike(text, {note.line for note in task.of(Kind.ATTEMPT)})
-    return Edited(text, f"reopened {_shown(spec, index)}{kept}")
+    return text
 
 
 def defer(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
@@ -206,11 +211,33 @@ def unhold(text: str, spec: Spec, wanted: str) -> Edited:
 
 def unblock(text: str, spec: Spec, wanted: str) -> Edited:
     index = _named(spec, wanted)
-    blocked = spec.tasks[index].of(Kind.BLOCKED)
-    if not blocked:
+    if not spec.tasks[index].of(Kind.BLOCKED):
         return Edited(text, f"not blocked: {_shown(spec, index)}")
-    text = edit.strike(text, {note.line for note in blocked})
-    return Edited(text, f"unblocked {_shown(spec, index)}")
+    return retry(text, spec, wanted)._replace(said=f"unblocked {_shown(spec, index)}")
+
+
+def retry(text: str, spec: Spec, wanted: str) -> Edited:
+    """What came of it so far counts no more: with its attempts used up it would be skipped or
+    blocked again at once. Their work stays in its refs.
+    """
+    index = _named(spec, wanted)
+    task = spec.tasks[index]
+    if task.marker is Marker.DONE:
+        raise UsageError(
+            f"it is done: {_shown(spec, index)}",
+            hint=f"kern undo {index + 1} takes its commit back; kern reopen {index + 1} does not",
+        )
+    _refuse_active(spec, index)
+    notes = [note for kind in _COUNTED for note in task.of(kind)]
+    if not notes:
+        return Edited(text, f"no attempt counts: {_shown(spec, index)}")
+    attempts = plain.count(task.attempts, "attempt") if task.attempts else "what was noted"
+    text = edit.strike(text, {line for note in notes for line in range(note.line, note.end + 1)})
+    kept = ", whose work stays in refs/kern/attempts" if task.attempts else ""
+    waits = f'; first: kern answer {index + 1} "…"' if questions.pending(task) else ""
+    return Edited(
+        text, f"to be tried afresh, without {attempts}{kept}: {_shown(spec, index)}{waits}"
+    )
 
 
 def note(text: str, spec: Spec, wanted: str, words: str) -> Edited:

@@ -183,7 +183,7 @@ def test_unblocking_takes_those_lines_and_no_other_byte() -> None:
         if not closed(parsed):
             continue
         for index, task in enumerate(parsed.tasks):
-            if task.of(Kind.BLOCKED):
+            if any(task.of(kind) for kind in (Kind.BLOCKED, Kind.ATTEMPT, Kind.SKIPPED)):
                 continue
             notes = [edit.note(Kind.BLOCKED, "one"), edit.note(Kind.BLOCKED, "two")]
             blocked = edit.annotate(text, task, notes)

@@ -1,0 +1,82 @@
+"""A commit taken back: its change out of HEAD's tree, then out of files that nobody changed since.
+
+Nothing here decides whether that is wanted.
+"""
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+
+from kern.git import faults, index
+from kern.git.history import Commit
+from kern.git.repository import Entry, Repo
+
+_LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
+_MOST = 20  # commits in a message
+
+
+def without(repo: Repo, commit: Commit, keep: Sequence[str]) -> tuple[str, list[str]]:
+    """HEAD's tree without the commit's change, or the paths in conflict; the `keep` files stay."""
+    now = {path: repo.entry(commit.sha, path) for path in keep}
+    above = repo.tree(commit.parents[0]) if commit.parents else ""
+    before = repo.tree_with(above, now)
+    return index.merge(repo, commit.sha, repo.head().commit, before)
+
+
+def later(repo: Repo, commit: Commit, paths: Collection[str]) -> list[str]:
+    """The commits since then that touch the paths, the newest first."""
+    argv = ("log", f"-{_MOST}", "--no-show-signature", "--format=%h %s", f"{commit.sha}..HEAD")
+    _, out, _ = repo.run(*argv, "--", *list(paths)[:_MOST], env=_LITERAL)
+    return out.decode("utf-8", "replace").splitlines()
+
+
+def changed(repo: Repo, paths: Collection[str]) -> list[str]:
+    """Those that a person has changed, staged or put there and not committed, ignored or not."""
+    argv = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored")
+    found: list[str] = []
+    names = sorted(paths)
+    for at in range(0, len(names), 500):
+        raw = repo.git(*argv, "--", *names[at : at + 500], env=_LITERAL)
+        found += [os.fsdecode(row[3:]) for row in raw.split(b"\0") if row]
+    return found
+
+
+def committed(repo: Repo, tree: str, parent: str, message: str) -> str:
+    """A commit of the person's, signed where they sign; no ref names it yet."""
+    wants = repo.run("config", "--type=bool", "--get", "commit.gpgSign")[1].strip() == b"true"
+    sign = ("-S",) if wants else ()
+    argv = ("-c", "i18n.commitEncoding=UTF-8", "commit-tree", *sign, "-p", parent, tree)
+    code, out, told = repo.run(*argv, given=message.encode("utf-8", "surrogateescape"))
+    if code:
+        raise faults.no_commit(told)
+    return out.decode().strip()
+
+
+def follow(repo: Repo, old: str, new: str, keep: Collection[str]) -> list[str]:
+    """Files and index, as `old` has them, become what `new` has, but for the `keep` files. A second
+    call goes on where a kill ended the first. Returns what a person has changed meanwhile: that
+    stays as it is.
+    """
+    changes = {p: now for p, (_, now) in repo.changed(old, new).items() if p not in keep}
+    if not changes:
+        return []
+    behind, ahead = _unlike(repo, new, changes), _unlike(repo, old, changes)
+    due = sorted(behind - ahead)
+    _with_paths(repo, [p for p in due if changes[p]], "checkout", new)
+    gone = [p for p in due if not changes[p]]
+    _with_paths(repo, gone, "rm", "--quiet", "--force", "--ignore-unmatch")
+    index.update(repo, changes)
+    repo.run("update-index", "-q", "--refresh")
+    return sorted(behind & ahead)
+
+
+def _unlike(repo: Repo, commit: str, changes: Mapping[str, Entry | None]) -> set[str]:
+    """The paths that stand otherwise on the disk than in the commit."""
+    raw = repo.git("diff-index", "--name-only", "-z", "--no-renames", commit)
+    return {os.fsdecode(name) for name in raw.split(b"\0") if name} & changes.keys()
+
+
+def _with_paths(repo: Repo, paths: Sequence[str], *argv: str) -> None:
+    if paths:
+        given = os.fsencode("\0".join([*paths, ""]))
+        flags = ("--pathspec-from-file=-", "--pathspec-file-nul")
+        repo.git(*argv, *flags, given=given, env=_LITERAL)

@@ -1,0 +1,277 @@
+"""`kern undo`: a commit taken back by a new one, all of it or nothing; and `kern retry`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Fake, Git, Kern
+from tests.kit.stable import Stable
+
+LIST = "- [ ] write a\n- [ ] write b\n  > **After:** write a\n- [ ] whole\n  - [ ] part\n"
+
+
+def tasks(repo: Path, git: Git, text: str = LIST) -> None:
+    (repo / "SPEC.md").write_text(text)
+    git("add", "--all")
+    git("commit", "--quiet", "--message=tasks")
+
+
+def did(*commands: str) -> dict[str, object]:
+    return {"run": list(commands), "result": "Did it.\n\nSUCCESS"}
+
+
+def markers(text: str) -> list[str]:
+    return [line.strip()[2:] for line in text.splitlines() if line.strip().startswith("- [")]
+
+
+@pytest.fixture
+def done(repo: Path, git: Git, kern: Kern, fake: Fake) -> str:
+    """Two tasks done: one makes, changes and deletes a file; the other adds one. The first's
+    commit.
+    """
+    (repo / "gone.txt").write_text("old\n")
+    tasks(repo, git)
+    first = did("mkdir -p new", "echo a > new/a.txt", "sed -i s/four/FOUR/ a.txt", "rm gone.txt")
+    fake.script(implement=[first, did("echo b > b.txt")])
+    assert kern("2", "0").code == 0
+    return git("rev-parse", "HEAD~1")
+
+
+def test_the_commit_is_taken_back_by_one_that_opens_the_task(
+    repo: Path, git: Git, kern: Kern, done: str
+) -> None:
+    ran = kern("undo", "write a")
+    assert (ran.code, ran.err) == (0, "")
+    head = git("rev-parse", "HEAD")
+    assert ran.out.splitlines() == [
+        f"undone 1: write a: {head[:7]} takes {done[:7]} back, in 3 files",
+        "done after it, look whether it still works: 2: write b",
+        'next: kern note 1 "what to do otherwise", then: kern',
+    ]
+    assert git("status", "--porcelain") == ""
+    assert git("rev-list", "--count", f"{done}..HEAD") == "2", "history is not rewritten"
+    assert (
+        git("log", "-1", "--format=%an %s") == f't Revert "{git("log", "-1", "--format=%s", done)}"'
+    )
+    assert f"This reverts commit {done}." in git("log", "-1", "--format=%b")
+    assert markers((repo / "SPEC.md").read_text())[:2] == ["[ ] write a", "[x] write b"]
+    assert (repo / "gone.txt").read_text() == "old\n"
+    assert not (repo / "new").exists() and (repo / "b.txt").exists()
+    assert "four" in (repo / "a.txt").read_text()
+    again = kern("undo", "1")
+    assert again.code == 2 and "it is not done, so there is nothing to undo" in again.err
+
+
+def test_an_undone_task_is_carried_out_again_and_undone_again(
+    repo: Path, git: Git, kern: Kern, fake: Fake, done: str
+) -> None:
+    assert kern("undo", "1").code == 0
+    fake.script(implement=[did("echo second > second.txt")] * 3)
+    assert kern("--task", "1").code == 0
+    second = git("rev-parse", "HEAD")
+    ran = kern("undo", "1")
+    assert f"takes {second[:7]} back" in ran.out
+    assert not (repo / "second.txt").exists()
+
+
+def test_what_a_person_has_not_committed_stays_byte_for_byte(
+    repo: Path, git: Git, kern: Kern, done: str
+) -> None:
+    (repo / "own.txt").write_text("changed\n")
+    (repo / "staged.txt").write_text("staged\n")
+    git("add", "staged.txt")
+    spec = repo / "SPEC.md"
+    spec.write_text("# Mine\n" + spec.read_text())
+    before = git("status", "--porcelain")
+    assert kern("undo", "1").code == 0
+    assert git("status", "--porcelain") == before
+    assert (repo / "own.txt").read_text() == "changed\n"
+    text = spec.read_text()
+    assert text.startswith("# Mine\n- [ ] write a\n")
+    assert not git("show", "HEAD:SPEC.md").startswith("# Mine")
+    git("add", "SPEC.md")
+    (repo / "b.txt").write_text("mine\n")
+    ran = kern("undo", "2")
+    assert ran.code == 2 and "what you have not committed: b.txt" in ran.err
+    assert "kern undo 2" in ran.err
+    git("checkout", "b.txt")
+    assert kern("undo", "2").code == 0
+    assert git("show", ":SPEC.md").startswith("# Mine\n- [ ] write a\n")
+    assert "[ ] write b" in git("show", ":SPEC.md")
+
+
+def test_an_untracked_file_in_the_way_is_not_overwritten(
+    repo: Path, git: Git, kern: Kern, done: str
+) -> None:
+    (repo / ".git/info/exclude").write_text("gone.txt\n")
+    (repo / "gone.txt").write_text("mine\n")
+    head = git("rev-parse", "HEAD")
+    ran = kern("undo", "1")
+    assert ran.code == 2 and "gone.txt" in ran.err
+    assert (repo / "gone.txt").read_text() == "mine\n" and git("rev-parse", "HEAD") == head
+
+
+def test_what_later_commits_build_on_is_refused_and_nothing_changes(
+    repo: Path, git: Git, kern: Kern, done: str
+) -> None:
+    (repo / "a.txt").write_text((repo / "a.txt").read_text().replace("FOUR", "Four!"))
+    git("commit", "--quiet", "--all", "--message=build on it")
+    before = git("rev-parse", "HEAD"), (repo / "SPEC.md").read_bytes()
+    ran = kern("undo", "1")
+    assert ran.code == 2
+    assert f"later commits build on {done[:7]}, in a.txt; nothing was changed:" in ran.err
+    assert f"{before[0][:7]} build on it" in ran.err
+    assert f"git revert {done[:7]}" in ran.err
+    assert (git("rev-parse", "HEAD"), (repo / "SPEC.md").read_bytes()) == before
+    assert git("status", "--porcelain") == ""
+
+
+def test_what_was_never_committed_or_is_not_there_is_told(repo: Path, git: Git, kern: Kern) -> None:
+    tasks(repo, git, LIST + "- [x] by hand\n- [~] busy\n")
+    for words, said, hint in (
+        ("write a", "it is not done", "kern show 1"),
+        ("nobody", "no task is named", "kern status"),
+        ("by hand", "also finished" if False else "no commit", "kern reopen 5"),
+    ):
+        ran = kern("undo", words)
+        assert ran.code == 2, words
+        if words == "by hand":
+            assert "a task is in progress: busy" in ran.err
+            continue
+        assert hint in ran.err or "in progress" in ran.err, said
+
+
+def test_a_task_ticked_by_hand_a_whole_and_a_commit_of_several_are_refused(
+    repo: Path, git: Git, kern: Kern
+) -> None:
+    tasks(repo, git, "- [ ] a\n- [ ] b\n- [x] whole\n  - [x] part\n- [ ] c\n")
+    (repo / "SPEC.md").write_text("- [x] a\n- [x] b\n- [x] whole\n  - [x] part\n- [x] c\n")
+    ran = kern("undo", "c")
+    assert ran.code == 2 and "no commit of this branch finished it: 5: c" in ran.err
+    assert "kern reopen 5" in ran.err
+    git("commit", "--quiet", "--all", "--message=three at once")
+    ran = kern("undo", "a")
+    assert ran.code == 2 and "also finished: " in ran.err and "git revert" in ran.err
+    ran = kern("undo", "whole")
+    assert ran.code == 2 and "it was carried out as its subtasks 4: 3: whole" in ran.err
+    assert "kern undo 4" in ran.err
+
+
+def test_the_last_subtask_opens_its_parent_too(
+    repo: Path, git: Git, kern: Kern, fake: Fake
+) -> None:
+    tasks(repo, git, "- [ ] whole\n  - [ ] part\n")
+    fake.script(implement=[did("echo x > x.txt")])
+    assert kern("1").code == 0
+    assert markers((repo / "SPEC.md").read_text()) == ["[x] whole", "[x] part"]
+    ran = kern("undo", "part")
+    assert "open again with it: 1: whole" in ran.out
+    assert markers((repo / "SPEC.md").read_text()) == ["[ ] whole", "[ ] part"]
+    assert git("status", "--porcelain") == ""
+
+
+def test_a_spec_that_git_ignores_is_opened_after_the_commit(
+    repo: Path, git: Git, kern: Kern, fake: Fake
+) -> None:
+    git("rm", "--quiet", "--cached", "SPEC.md")
+    (repo / ".gitignore").write_text("SPEC.md\n")
+    git("add", ".gitignore")
+    git("commit", "--quiet", "--message=ignore it")
+    fake.script(implement=[did("echo x > x.txt")])
+    assert kern("1").code == 0
+    assert kern("undo", "1").code == 0
+    assert markers((repo / "SPEC.md").read_text()) == ["[ ] add a greeting"]
+    assert not (repo / "x.txt").exists() and git("status", "--porcelain") == ""
+
+
+def test_a_change_that_is_gone_already_leaves_only_the_task_to_open(
+    repo: Path, git: Git, kern: Kern, done: str
+) -> None:
+    git("checkout", f"{done}~", "--", "a.txt", "gone.txt")
+    git("rm", "--quiet", "new/a.txt")
+    git("commit", "--quiet", "--message=by hand")
+    assert kern("undo", "1").code == 0
+    assert markers((repo / "SPEC.md").read_text())[0] == "[ ] write a"
+    assert git("status", "--porcelain") == ""
+
+
+def test_a_kill_anywhere_leaves_all_of_it_or_nothing(
+    repo: Path, git: Git, kern: Kern, stable: Stable, done: str
+) -> None:
+    whole = git("write-tree")
+    start = git("rev-parse", "HEAD")
+    for number in range(1, 40):
+        git("reset", "--quiet", "--hard", start)
+        ran = stable.kern(["undo", "1"], repo, str(number))
+        if ran.code >= 0:
+            break
+        moved = git("rev-parse", "HEAD") != start
+        if not moved:  # nothing has happened
+            assert git("status", "--porcelain") == "" and git("write-tree") == whole, number
+        assert kern("undo", "1").code == (2 if moved else 0), number
+        assert git("status", "--porcelain") == "", number
+        assert markers((repo / "SPEC.md").read_text())[0] == "[ ] write a"
+        assert (repo / "gone.txt").exists() and not (repo / "new").exists()
+        assert not (repo / ".git/kern/undo.json").exists()
+    assert number > 4
+
+
+def test_another_undo_right_after_a_kill_finds_everything_in_place(
+    repo: Path, git: Git, kern: Kern, stable: Stable, done: str
+) -> None:
+    start = git("rev-parse", "HEAD")
+    for number in range(1, 40):
+        git("reset", "--quiet", "--hard", start)
+        if stable.kern(["undo", "1"], repo, str(number)).code >= 0:
+            break
+        moved = git("rev-parse", "HEAD") != start
+        ran = kern("undo", "2")
+        assert ran.code == 0, ran.err
+        assert git("status", "--porcelain") == "", (number, git("diff", "HEAD"), git("diff"))
+        text = (repo / "SPEC.md").read_text()
+        assert markers(text)[:2] == [f"[{' ' if moved else 'x'}] write a", "[ ] write b"]
+
+
+def test_a_planted_record_changes_nothing(repo: Path, git: Git, kern: Kern, done: str) -> None:
+    place = repo / ".git/kern/undo.json"
+    head = git("rev-parse", "HEAD")
+    for text in ("", "[]", "{", json.dumps({"old": done, "new": done, "task": ["", "x", 1]})):
+        place.write_text(text)
+        assert kern("undo", "nobody").code == 2
+        assert git("rev-parse", "HEAD") == head and git("status", "--porcelain") == ""
+
+
+# -------------------------------------------------------------------- retry
+
+STUCK = """\
+- [ ] stuck
+  mine
+  > **Research:**
+  >   - Files: a.txt
+  > **Attempt 1:** no (kept: kern/attempts/stuck-1/1)
+  > **Attempt 2:** no
+  > **Attempt 3:** no
+  > **Blocked:** 3 attempts failed, the last: no
+"""
+
+
+@pytest.mark.parametrize("verb", ["retry", "unblock"])
+def test_a_task_whose_attempts_are_used_up_is_tried_afresh(
+    repo: Path, git: Git, kern: Kern, fake: Fake, verb: str
+) -> None:
+    tasks(repo, git, STUCK)
+    ran = kern(verb, "1")
+    assert ran.code == 0, ran.err
+    left = "- [ ] stuck\n  mine\n  > **Research:**\n  >   - Files: a.txt\n"
+    assert (repo / "SPEC.md").read_text() == left
+    fake.script(implement=[did("echo x > x.txt")])
+    assert kern("1").code == 0
+    assert fake.stages == ["research", "implement", "commit"]
+
+
+def test_what_cannot_be_retried_is_told(repo: Path, git: Git, kern: Kern) -> None:
+    tasks(repo, git, "- [x] done\n- [ ] new\n- [~] busy\n")
+    assert "kern undo 1" in kern("retry", "1").err
+    assert kern("retry", "2").out == "no attempt counts: 2: new\n"
+    assert "in progress" in kern("retry", "3").err
