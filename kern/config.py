@@ -21,7 +21,8 @@ _SINGLE = (
     "agents",
 )
 _CHOICES = ("models", "stages")
-_TABLES = ("gates", "snapshot", "timeouts", "max_cost", "sandbox", "agent", *_CHOICES)
+_RENAMED = f"{FILE}: [snapshot] is now called [probes]; rename it, the old name works for now"
+_TABLES = ("gates", "probes", "snapshot", "timeouts", "max_cost", "sandbox", "agent", *_CHOICES)
 _IDLE_S = 600.0
 _MOST = 1e9  # of any number
 _MARGIN = 0.01  # US dollars: an agent is not started for less
@@ -61,7 +62,7 @@ class Probe:
 
     @property
     def label(self) -> str:
-        return f"snapshot {self.name}"
+        return f"probe {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,7 @@ class Settings:
     printed: Output | None = None  # None: as kern chooses
     models: Choices = field(default_factory=dict)
     agents: tuple[str, ...] = ()  # the first runs, the others stand in for it
+    remark: str = ""  # of a setting that goes by an old name
     picked: Choices = field(default_factory=dict)  # of the command line: before all others
 
     def total(self, role: Role) -> float:
@@ -199,7 +201,10 @@ def parse(data: bytes | str) -> Settings:
     final = gates.get(FINAL)
     nested = isinstance(final, dict) and "run" not in final  # else it is a gate of that name
     last = gates.pop(FINAL) if nested else {}
-    probes = _table(given, "snapshot")
+    place = "snapshot" if "snapshot" in given else "probes"  # the first is its old name
+    if place != "probes" and "probes" in given:
+        raise UsageError(f"{FILE}: [snapshot] is the old name of [probes]", hint="keep [probes]")
+    probes = _table(given, place)
     return Settings(
         tuple(
             _gate("gates", name, value, timeouts.gate, "known_red") for name, value in gates.items()
@@ -215,7 +220,7 @@ def parse(data: bytes | str) -> Settings:
         tuple(_gate(f"gates.{FINAL}", name, value, timeouts.gate) for name, value in last.items()),
         _count(given, "max_rounds", 1),
         tuple(
-            Probe(name, *_command("snapshot", name, value, _PROBE_S)[:2])
+            Probe(name, *_command(place, name, value, _PROBE_S)[:2])
             for name, value in probes.items()
         ),
         holding(given.get("sandbox", {}), FILE),
@@ -223,6 +228,7 @@ def parse(data: bytes | str) -> Settings:
         printed=_printed(_table(given, "agent")),
         models=_choices(given),
         agents=_agents(given.get("agents", [])),
+        remark=_RENAMED * (place != "probes"),
     )
 
 
@@ -331,7 +337,7 @@ def _gate(table: str, name: str, value: object, timeout: float, *more: str) -> G
 def _command(
     table: str, name: str, value: object, timeout: float, *more: str
 ) -> tuple[str, float, Mapping[str, Any]]:
-    """Command and time-out of an entry of `[gates]` or `[snapshot]`, and all that it says; `more`:
+    """Command and time-out of an entry of `[gates]` or `[probes]`, and all that it says; `more`:
     what else it may say.
     """
     if name in (*_SINGLE, "timeouts", "max_cost"):

@@ -12,7 +12,7 @@ from kern.model import UNVERIFIED, OnRed, Result
 
 TELLING = 160  # characters in a note
 KEPT_OUTPUT = 2000  # characters for the next attempt
-KEPT_STATE = 1000  # of what each snapshot command says
+KEPT_STATE = 1000  # of what each probe says
 # What differs between two runs of the same failure; counts stay, fewer failures are progress.
 _PASSING = re.compile(r"0x[0-9a-f]+|\d+:\d\d(?::\d\d)?|\d+(?:\.\d+)? ?(?:ms|s|sec|min)\b|\d+\.\d+")
 
@@ -119,10 +119,10 @@ def before(result: Result, command: str) -> str:
 
 
 def state(result: Result, command: str) -> str:
-    """What a command of `[snapshot]` said, as a stage reads it."""
+    """What a command of `[probes]` said, as a stage reads it."""
     said = plain.block(result.output).strip()
     end = said if len(said) <= KEPT_STATE else f"…{said[-KEPT_STATE:]}"
     failed = "failed, " if result.red else ""
-    name = result.name.removeprefix("snapshot ")
+    name = result.name.removeprefix("probe ")
     head = f"{name} (`{plain.line(command, 200)}`): {failed}{result.how}"
     return f"{head}:\n{end}" if end else f"{head}, nothing printed"

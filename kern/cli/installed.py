@@ -19,7 +19,8 @@ _OTHERS = {  # a folder that tells who else put kern there: to update it, to rem
 _STAYS = f"""
 These stay on this machine; to remove them as well:
   rm -r {os.environ.get("KERN_DIR") or "/tmp/claude/kern"} ~/.cache/kern    (run files, caches)
-  rm -r {Path(person.FILE).parent}    (your settings, and what you trusted)
+  rm -r {Path(person.FILE).parent}    (your settings)
+  rm -r ~/.local/state/kern    (what you trusted)
 SPEC.md, LEARNINGS.md, kern.toml and the commits stay in your repositories. To remove from one of
 them the journal and the saved attempts:
   rm -r .git/kern

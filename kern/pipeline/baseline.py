@@ -1,5 +1,5 @@
 """How things stand before an agent works: the settings that count, the gates on the tree before the
-task, and what the project's `[snapshot]` commands say. What any of them changes goes back.
+task, and what the project's probes say. What any of them changes goes back.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from kern.spec import required
 from kern.spec.checklist import Task
 from kern.spec.required import Checks
 
-_PROBES = "a snapshot command"
+_PROBES = "a probe"
 
 
 def settings(site: Site, tree: str) -> Settings:

@@ -78,7 +78,14 @@ def begin(
         agents.held(templates, sandboxed=held.means is not Means.NONE)
         isolation.apply(held, caller)
         here = site.prepared(found, caller)
-        notices = (*rescued, scope.notice, payer.warning, *consent.said, isolation.lacking(held))
+        notices = (
+            *rescued,
+            scope.notice,
+            payer.warning,
+            settings.remark,
+            *consent.said,
+            isolation.lacking(held),
+        )
         for notice in filter(None, notices):
             sink(Warned(notice))
         # An agent that outlived a killed kern would go on editing the tree.

@@ -30,7 +30,7 @@ def started(
     """A line each, whole, and what a terminal would act on or hide as an escape."""
     found = [
         *(f"gate {gate.shown}" for gate in (*settings.gates, *settings.final)),
-        *(f"snapshot {probe.shown}" for probe in settings.probes),
+        *(f"probe {probe.shown}" for probe in settings.probes),
         *([f"notify: {settings.notify}"] if settings.notify else []),
         *settings.holding.asks,
         *(f"gate {gate.shown}" for gate in required.open_gates(parsed)),

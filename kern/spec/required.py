@@ -78,7 +78,7 @@ def commands(parsed: Spec, settings: Settings) -> tuple[str, ...]:
     more = len(shown) - MOST_COMMANDS
     return (
         *([f"notify: {settings.notify}"] if settings.notify else []),
-        *(f"snapshot {probe.shown}" for probe in settings.probes),
+        *(f"probe {probe.shown}" for probe in settings.probes),
         *shown[:MOST_COMMANDS],
         *([f"and {more} more gates in SPEC.md"] if more > 0 else []),
     )

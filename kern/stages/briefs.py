@@ -87,7 +87,7 @@ def research(
     state: Sequence[str] = (),
     checks: Checks | None = None,
 ) -> Prompt:
-    """`state`: what the project's snapshot commands say."""
+    """`state`: what the project's probes say."""
     exempt = {
         **_task(form, task, checks, known),
         "GUIDANCE": known.guidance.text,

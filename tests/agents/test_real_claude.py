@@ -1166,7 +1166,7 @@ def test_from_an_empty_repository_to_done(
 def test_a_question_waits_for_its_answer_and_the_task_is_done_with_it(
     kern: Kern, repo: Path, git: Git, serve: Serve
 ) -> None:
-    (repo / "kern.toml").write_text("[snapshot]\nport = 'echo 8080 and no other'\n")
+    (repo / "kern.toml").write_text("[probes]\nport = 'echo 8080 and no other'\n")
     git("add", "--all")
     git("commit", "--quiet", "--message=settings")
     asked = say("Began.\n\n**NEEDS_ANSWER:** Postgres or SQLite?")

@@ -30,13 +30,13 @@ def test_each_stage_is_told_how_things_stand_when_it_begins(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
     table = "echo x >> ../count; wc -l < ../count; echo lines >&2"
-    toml(repo, git, f"[snapshot]\nrows = '{table}'\nport = {{ run = 'echo 8080', timeout = 5 }}\n")
+    toml(repo, git, f"[probes]\nrows = '{table}'\nport = {{ run = 'echo 8080', timeout = 5 }}\n")
 
     ran = inline(1)
 
     assert ran.code == 0, ran.err
-    assert f"snapshot rows: {table}" in ran.err
-    assert "snapshot port: echo 8080" in ran.err
+    assert f"probe rows: {table}" in ran.err
+    assert "probe port: echo 8080" in ran.err
     research, implement, commit = fake.calls
     said = "rows (`{}`): exit 0:\n{}\nlines\nport (`echo 8080`): exit 0:\n8080"
     assert state(research) == said.format(table, 1)
@@ -51,17 +51,17 @@ def test_a_command_that_fails_is_said_once_a_stage_and_stops_nothing(
     toml(
         repo,
         git,
-        "[snapshot]\nhealth = 'echo no connection; exit 7'\ngone = 'no-such-tool'\n"
+        "[probes]\nhealth = 'echo no connection; exit 7'\ngone = 'no-such-tool'\n"
         "slow = { run = 'echo begun; sleep 60', timeout = 0.3 }\nsilent = 'true'\n",
     )
 
     ran = inline(1)
 
     assert ran.code == 0, ran.err
-    warned = "warning: snapshot health failed (exit 7): no connection; the stage is told so"
+    warned = "warning: probe health failed (exit 7): no connection; the stage is told so"
     assert ran.err.count(warned) == 2
-    assert ran.err.count("snapshot gone failed (exit 127, command not found)") == 2
-    assert ran.err.count("snapshot slow failed (ended): begun / ") == 2
+    assert ran.err.count("probe gone failed (exit 127, command not found)") == 2
+    assert ran.err.count("probe slow failed (ended): begun / ") == 2
     told = state(fake.calls[0])
     assert "health (`echo no connection; exit 7`): failed, exit 7:\nno connection" in told
     assert "gone (`no-such-tool`): failed, exit 127, command not found:" in told
@@ -87,7 +87,7 @@ def test_what_no_one_may_do_between_the_stages_a_snapshot_command_may_not_either
         "echo more >> own.txt; git add own.txt; sed -i s/~/x/ SPEC.md; "
         "echo exit 1 > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"
     )
-    toml(repo, git, f"[snapshot]\nbad = '''{head.format(c=count, n=stage)}{bad}'''\n")
+    toml(repo, git, f"[probes]\nbad = '''{head.format(c=count, n=stage)}{bad}'''\n")
     before = git("rev-parse", "HEAD")
 
     ran = inline(1)
@@ -97,8 +97,8 @@ def test_what_no_one_may_do_between_the_stages_a_snapshot_command_may_not_either
     assert git("diff", "--name-only", before, "HEAD").split() == ["SPEC.md", "work.txt"]
     assert git("status", "--porcelain") == ""
     assert not (repo / "stray").exists()
-    assert "a snapshot command committed by itself: taken back" in ran.err
-    assert "a snapshot command, or you meanwhile, changed a.txt, own.txt, stray" in ran.err
+    assert "a probe committed by itself: taken back" in ran.err
+    assert "a probe, or you meanwhile, changed a.txt, own.txt, stray" in ran.err
     assert "marker [x] that kern did not set" in ran.err
     assert "changed during research" not in ran.err
 
@@ -108,8 +108,8 @@ def test_which_commands_run_an_agent_cannot_change_for_itself(
 ) -> None:
     """They count as the snapshot before the task has them; what it changes, from the next on."""
     (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
-    toml(repo, git, "[snapshot]\nsay = 'echo old'\n")
-    rewrite = "printf '[snapshot]\nsay = \"echo new\"\n' > kern.toml"
+    toml(repo, git, "[probes]\nsay = 'echo old'\n")
+    rewrite = "printf '[probes]\nsay = \"echo new\"\n' > kern.toml"
     works = {"run": [rewrite], "result": "SUCCESS"}
     fails = {"run": [rewrite, "echo x > x"], "result": "FAILED: no"}
     fake.script(implement=[fails, works, {"run": ["echo work > work.txt"], "result": "SUCCESS"}])
@@ -124,7 +124,7 @@ def test_what_a_killed_command_left_before_stage_2_goes_back(
 ) -> None:
     count = tmp_path / "count"
     slow = f"echo x >> {count}; [ $(wc -l < {count}) = 2 ] || exit 0; echo mine > a.txt; sleep 60"
-    toml(repo, git, f"[snapshot]\nslow = {{ run = '{slow}', timeout = 0 }}\n")
+    toml(repo, git, f"[probes]\nslow = {{ run = '{slow}', timeout = 0 }}\n")
     process = background("1", "0")
     wait_for(lambda: count.exists() and len(count.read_text().split()) == 2)
     wait_for(lambda: (repo / "a.txt").read_text() == "mine\n")
@@ -139,10 +139,10 @@ def test_what_a_killed_command_left_before_stage_2_goes_back(
 
 
 def test_what_is_run_is_named_before_it_runs(repo: Path, git: Git, fake: Fake, kern: Kern) -> None:
-    toml(repo, git, "[snapshot]\nport = 'touch ran; echo 8080'\n")
+    toml(repo, git, "[probes]\nport = 'touch ran; echo 8080'\n")
     named = "port: touch ran; echo 8080"
     told = kern("doctor").out
-    assert f"snapshot {named}" in told and "no gates: commits are unverified" in told
+    assert f"probe {named}" in told and "no gates: commits are unverified" in told
     dry = kern("-nv").out
     assert f"state:  {named}" in dry
     assert f"{named}\n  | [run before stages 1 and 2]" in dry
@@ -153,17 +153,17 @@ def test_a_settings_file_that_git_ignores_is_refused(
     repo: Path, git: Git, fake: Fake, kern: Kern
 ) -> None:
     (repo / ".gitignore").write_text("kern.toml\n")
-    (repo / "kern.toml").write_text("[snapshot]\nport = 'echo 8080'\n")
+    (repo / "kern.toml").write_text("[probes]\nport = 'echo 8080'\n")
     told = kern("1")
     assert told.code == 2 and "git ignores kern.toml" in told.err
 
 
 def test_an_output_is_bounded_and_harmless() -> None:
-    long = result.state(Result("snapshot log", 0, "a" * 5000 + "\x1b[31mred\x07\n\n"), "tail\nlog")
+    long = result.state(Result("probe log", 0, "a" * 5000 + "\x1b[31mred\x07\n\n"), "tail\nlog")
     head, _, body = long.partition("\n")
     assert head == "log (`tail log`): exit 0:"
     assert body.startswith("…aaa") and body.endswith("aared") and len(body) == 1001
-    ended = result.state(Result("snapshot log", None, "begun\nnot done after 20 s"), "x")
+    ended = result.state(Result("probe log", None, "begun\nnot done after 20 s"), "x")
     assert ended == "log (`x`): failed, ended:\nbegun\nnot done after 20 s"
 
 
@@ -171,9 +171,19 @@ def test_the_state_goes_before_learnings_where_there_is_little_room(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
     lines = "".join(f"s{n} = 'yes {n} | head -c 900'\n" for n in range(5))
-    toml(repo, git, f"[snapshot]\n{lines}")
+    toml(repo, git, f"[probes]\n{lines}")
     (repo / "LEARNINGS.md").write_text("## one\n\n" + "learned " * 3000)
     assert inline(1).code == 0
     for call in fake.calls[:2]:
         assert all(f"s{n} (`yes {n}" in call["prompt"] for n in range(5))
         assert "learned learned" in call["prompt"] and "[cut here for length]" in call["prompt"]
+
+
+def test_the_old_name_of_the_table_works_and_a_run_says_so(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    toml(repo, git, "[snapshot]\nport = 'echo 8080'\n")
+    ran = inline(1)
+    assert ran.code == 0
+    assert "[snapshot] is now called [probes]" in ran.err
+    assert "8080" in state(fake.calls[0])

@@ -597,7 +597,7 @@ def test_what_stage_2_did_to_spec_md_and_learnings_md_is_reconciled(
 
 
 @pytest.mark.unheld
-@pytest.mark.parametrize("where", ["stage 2", "gate", "snapshot command"])
+@pytest.mark.parametrize("where", ["stage 2", "gate", "probe command"])
 def test_no_agent_or_gate_brings_in_tasks_checks_or_answers(
     repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path, where: str
 ) -> None:
@@ -611,8 +611,8 @@ def test_no_agent_or_gate_brings_in_tasks_checks_or_answers(
     )
     if where == "gate":
         (repo / "kern.toml").write_text(f'[gates]\ncheck = "sh {forge}"\n')
-    elif where == "snapshot command":
-        (repo / "kern.toml").write_text(f'[snapshot]\nstate = "sh {forge}"\n')
+    elif where == "probe command":
+        (repo / "kern.toml").write_text(f'[probes]\nstate = "sh {forge}"\n')
     run = [f"sh {forge}"] if where == "stage 2" else []
     work = {"run": [*run, "echo $RANDOM$$ > n"], "result": "SUCCESS"}
     fake.script(implement=[work])

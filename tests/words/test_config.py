@@ -53,25 +53,30 @@ def test_every_setting_is_read() -> None:
 
 def test_snapshot_commands_are_read_like_gates() -> None:
     found = config.parse(
-        "[snapshot]\nport = ' echo 8080 '\nrows = { run = 'wc -l db', timeout = '1m' }\n"
+        "[probes]\nport = ' echo 8080 '\nrows = { run = 'wc -l db', timeout = '1m' }\n"
     )
     assert found.probes == (Probe("port", "echo 8080", 20), Probe("rows", "wc -l db", 60))
+    old = config.parse("[snapshot]\nport = 'echo 8080'\n")
+    assert old.probes == found.probes[:1] and "[snapshot] is now called [probes]" in old.remark
+    assert found.remark == ""
+    with pytest.raises(UsageError, match="old name"):
+        config.parse("[snapshot]\na = 'a'\n[probes]\nb = 'b'\n")
     assert config.parse("[gates]\nsnapshot = 'make snapshot'\n").gates[0].name == "snapshot"
 
 
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ("port = 1", "snapshot.port must be a command"),
-        ("port = ''", "snapshot.port must be a command"),
-        ("port = { run = 'a', strict = true }", "unknown setting snapshot.port.strict"),
-        ("port = { run = 'a', timeout = 'x' }", "snapshot.port.timeout must be seconds"),
-        ("max_wait = '1h'", "max_wait stands below [snapshot]: it is no command"),
+        ("port = 1", "probes.port must be a command"),
+        ("port = ''", "probes.port must be a command"),
+        ("port = { run = 'a', strict = true }", "unknown setting probes.port.strict"),
+        ("port = { run = 'a', timeout = 'x' }", "probes.port.timeout must be seconds"),
+        ("max_wait = '1h'", "max_wait stands below [probes]: it is no command"),
     ],
 )
 def test_a_broken_snapshot_command_is_named(entry: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        config.parse(f"[snapshot]\n{entry}\n")
+        config.parse(f"[probes]\n{entry}\n")
     assert said in str(caught.value) and caught.value.hint
 
 

@@ -21,7 +21,7 @@ QUESTION = "Run these here? [y/N] "
 SHOWN = (
     "gate check: touch",
     "gate of the task: touch",
-    "snapshot now: touch",
+    "probe now: touch",
     "notify: touch",
     "prompt of the project: .kern/prompts/judge.md (",
     ".claude/settings.json apiKeyHelper: touch",
@@ -88,7 +88,7 @@ notify = "touch {ran}/notify"
 [gates]
 check = "touch {ran}/gate"
 {more}
-[snapshot]
+[probes]
 now = "touch {ran}/snapshot"
 [sandbox]
 write = ["~/.cache/uv"]
