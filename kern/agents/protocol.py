@@ -171,6 +171,7 @@ class Program:
 DEFAULT = "claude"
 AGENTS = {  # modules, loaded when they are used
     DEFAULT: "kern.agents.claude",
+    "codex": "kern.agents.codex",
     "pi": "kern.agents.pi",
 }
 

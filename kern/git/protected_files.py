@@ -28,6 +28,7 @@ CONFIG: tuple[Place, ...] = (
 )
 AGENTS = (
     *(".claude/settings.json", ".claude/settings.local.json", ".mcp.json"),
+    *(".codex/config.toml", ".codex/hooks.json"),
     *(".pi/settings.json", "opencode.json", "opencode.jsonc", ".gemini/settings.json"),
 )
 PROMPTS = ".kern/prompts"  # in no snapshot, so that no task can change them
