@@ -59,7 +59,8 @@ PURE = (
     ),
     *(f"stages.{name}" for name in ("prompt", "answer", "verdict", "proposal", "judge")),
     "pipeline.table",
-    *("checks.proposals", "views.progress", "views.graph", "views.summary", "spec.needs"),
+    *(f"checks.{name}" for name in ("detect", "kinds", "proposals")),
+    *("views.progress", "views.graph", "views.summary", "spec.needs"),
 )
 OWNERS = {
     "typer": "cli",

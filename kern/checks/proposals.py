@@ -1,72 +1,63 @@
-"""A first kern.toml: the checks that a project already has, as `kern init` proposes them. Pure."""
+"""A first kern.toml: what `kern init` found of a project's checks, and how each ended. Pure."""
 
-import json
 import re
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-# Files whose names or texts tell; the first kilobytes of each are enough.
-TELLING = (
-    *("Makefile", "GNUmakefile", "makefile", "justfile", "package.json", "pyproject.toml"),
-    *("setup.cfg", "pytest.ini", "Cargo.toml", "go.mod", "mix.exs", "pom.xml", "gradlew"),
-    "deno.json",
-)
+from kern import plain
+from kern.checks import result
+from kern.checks.detect import Guess
+from kern.config import Settings
+from kern.model import Result
+
+_SHOWN = 100  # characters of why a command is no gate
 
 
-def text(example: str, files: Mapping[str, str], folders: frozenset[str]) -> str:
-    """The example with what was found in place of its gates. `files`: the telling ones, name to
-    text.
-    """
-    found = dict(_gates(files, folders))
-    lines = "".join(f"{name} = {json.dumps(command)}\n" for name, command in found.items())
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A guess, and how it ended where it was run."""
+
+    guess: Guess
+    ended: Result | None = None
+
+    @property
+    def gate(self) -> bool:
+        """Whether it is to be one: what was not tried is the person's to judge."""
+        return self.ended is None or not self.ended.red
+
+    @property
+    def line(self) -> str:
+        """As kern.toml has it: a comment where it does not pass here."""
+        setting = f"{self.guess.name} = {_quoted(self.guess.command)}"
+        return f"{'' if self.gate else '# '}{setting}{self._note}"
+
+    @property
+    def _note(self) -> str:
+        if self.ended is None:
+            return ""
+        if not self.ended.red:
+            return f"  # {plain.span(self.ended.seconds)}"
+        said = result.first_failing(self.ended.output, _SHOWN)
+        why = f": {said}" if said else ""
+        return f"  # {result.outcome(self.ended)}{why}"
+
+
+def text(example: str, found: Sequence[Proposal]) -> str:
+    """The example with what was found in place of its gates."""
+    lines = [one.line for one in found]
     head, table, rest = example.partition("[gates]\n")
     shown, _, rest = rest.partition("\n\n")
-    gates = lines or f"{shown}\n"
-    return f"{head}{table}{gates}\n{rest}"
+    return "\n".join((head + table.rstrip(), *(lines or [shown]), "", rest))
 
 
-def _gates(files: Mapping[str, str], folders: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """One command for all, where the project has one; else each tool's own."""
-    for name in ("Makefile", "GNUmakefile", "makefile", "justfile"):
-        for target in ("check", "test"):
-            # `check test: …` and `check *args:` too, but no assignment
-            rule = rf"^(?:[\w.-]+ )*@?{target}(?: [\w. *'\"=-]+)?[ \t]*::?(?![:=])"
-            if re.search(rule, files.get(name, ""), re.M):
-                yield "check", f"{'just' if name == 'justfile' else 'make'} {target}"
-                return
-    if _pytest(files, folders):
-        yield "test", "python3 -m pytest -q"
-    scripts = _npm_scripts(files.get("package.json", ""))
-    if "no test specified" not in scripts.get("test", "no test specified"):
-        yield "npm-test", "npm test"
-    if "lint" in scripts:
-        yield "npm-lint", "npm run lint"
-    for mark, name, command in (
-        ("Cargo.toml", "cargo-test", "cargo test"),
-        ("go.mod", "go-test", "go test ./..."),
-        ("mix.exs", "mix-test", "mix test"),
-        ("pom.xml", "mvn-test", "mvn -q test"),
-        ("gradlew", "gradle-check", "./gradlew check"),
-        ("deno.json", "deno-test", "deno test"),
-    ):
-        if mark in files:
-            yield name, command
+def missing(guesses: Sequence[Guess], settings: Settings) -> tuple[Guess, ...]:
+    """Those whose command is none of the gates."""
+    there = {" ".join(gate.command.split()) for gate in (*settings.gates, *settings.final)}
+    return tuple(guess for guess in guesses if " ".join(guess.command.split()) not in there)
 
 
-def _pytest(files: Mapping[str, str], folders: frozenset[str]) -> bool:
-    if "pytest.ini" in files or "[tool:pytest]" in files.get("setup.cfg", ""):
-        return True
-    try:
-        project = tomllib.loads(files.get("pyproject.toml", ""))
-    except (ValueError, RecursionError):
-        return False
-    named = "pytest" in files.get("pyproject.toml", "")
-    return named or (bool(project) and "tests" in folders)
-
-
-def _npm_scripts(text: str) -> dict[str, str]:
-    try:
-        scripts = json.loads(text)["scripts"]
-        return {str(name): str(command) for name, command in scripts.items()}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return {}
+def _quoted(command: str) -> str:
+    """A TOML string."""
+    if '"' in command and not re.search(r"['\x00-\x1f\x7f]", command):
+        return f"'{command}'"
+    return plain.data(command, indent=None)

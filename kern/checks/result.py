@@ -16,6 +16,13 @@ KEPT_STATE = 1000  # of what each probe says
 # What differs between two runs of the same failure; counts stay, fewer failures are progress.
 _PASSING = re.compile(r"0x[0-9a-f]+|\d+:\d\d(?::\d\d)?|\d+(?:\.\d+)? ?(?:ms|s|sec|min)\b|\d+\.\d+")
 
+_FAILING = re.compile(
+    r"(?i)\b(?:errors?|fail(?:ed|ure)?|fatal|panicked|exception|not found|no such|not done after)\b"
+    r"|^(?-i:E  +\S|[A-Z]{1,4}\d{2,4} )"
+)
+# A heading, or a count of none.
+_NOT_FAILING = re.compile(r"(?i)^\W*\w+\W*$|\b(?:0|no) (?:errors?|fail)|(?:errors?|fail\w*)\W+0\b")
+
 
 @dataclass(frozen=True, slots=True)
 class Red:
@@ -107,6 +114,23 @@ def telling(output: str, limit: int) -> str:
         taken.insert(0, line)
         room -= len(line) + 3
     return " / ".join(taken)
+
+
+def outcome(result: Result) -> str:
+    """How a gate ended, in a word or two."""
+    if not result.red:
+        return "green"
+    if result.cannot_run:
+        return "cannot run"
+    return "stopped" if result.code is None else f"red, {result.how}"
+
+
+def first_failing(output: str, limit: int) -> str:
+    """The first line that says what is wrong; where none seems to, the last ones."""
+    for text in plain.block(output).splitlines():
+        if _FAILING.search(text) and not _NOT_FAILING.search(text):
+            return plain.line(text, limit)
+    return telling(output, limit)
 
 
 def evidence(result: Result) -> Red:

@@ -141,10 +141,31 @@ def trust(
 
 
 @command
-def init() -> None:
-    from kern.cli import setup
+def init(
+    unrun: Annotated[
+        bool, typer.Option("--no-run", help="Only look for the checks; run none of them.")
+    ] = False,
+    sandbox: Sandbox = "",
+    trusted: Trusted = False,
+) -> None:
+    from kern.cli import init as first
+    from kern.cli.trust import leave
 
-    setup.init(Path.cwd())
+    first.main(Path.cwd(), leave(sandbox, trust=trusted), run=not unrun)
+
+
+@command
+def check(
+    gates: Annotated[
+        list[str] | None, typer.Argument(metavar="[GATE]...", help="Only these gates.")
+    ] = None,
+    sandbox: Sandbox = "",
+    trusted: Trusted = False,
+) -> None:
+    from kern.cli.check import main
+    from kern.cli.trust import leave
+
+    raise typer.Exit(main(Path.cwd(), gates or (), leave(sandbox, trust=trusted)))
 
 
 @command

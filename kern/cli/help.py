@@ -88,7 +88,16 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, th
         "path": ("Print the folder with the run files.", "ls $(kern path)"),
     },
     "Set up": {
-        "init": ("Write SPEC.md, LEARNINGS.md and kern.toml, never over a file.", "kern init"),
+        "init": (
+            "Write SPEC.md, LEARNINGS.md and kern.toml with the checks you have.",
+            "kern init",
+            "kern init --no-run",
+        ),
+        "check": (
+            "Run the gates now, as a run would; the exit code says it.",
+            "kern check",
+            "kern check lint",
+        ),
         "doctor": ("Check what a run needs, and name a fix for each problem.", "kern doctor"),
         "trust": ("Show what this repository would have started, and take your yes.", "kern trust"),
         "clean": (

@@ -1,77 +1,21 @@
-"""`kern init`, `path`, `clean`: the first files, where the others are, an end to both."""
+"""`kern path`, `clean`: where the run files are, and an end to the old ones."""
 
-import contextlib
 import os
 import re
 import shutil
 import time
 from pathlib import Path
 
-from kern import config, plain
-from kern.agents import protocol
-from kern.checks import proposals
-from kern.config import FILE, Settings
-from kern.errors import KernError, UsageError
+from kern import plain
+from kern.errors import UsageError
 from kern.git import checkout, nested, objects, refs, repository
 from kern.git.refs import slug
 from kern.git.repository import Repo
 from kern.model import SPEC, Marker
-from kern.pipeline import trust
 from kern.spec import checklist as spec
 from kern.spec.checklist import Spec
 from kern.spec.documents import Documents
-from kern.stages import bundle
 from kern.system import lock, workspace
-
-
-def init(folder: Path) -> None:
-    """SPEC.md, LEARNINGS.md and kern.toml at the top level, never over what is there."""
-    found = repository.open_at(folder)
-    root = found.root
-    texts = {
-        f"{name}.md": bundle.path(f"{name}.example.md").read_bytes()
-        for name in ("SPEC", "LEARNINGS")
-    }
-    example = Path(proposals.__file__).with_name("proposed.toml").read_text("utf-8")
-    proposed = proposals.text(example, *_project(root))
-    for name, text in {**texts, FILE: proposed.encode()}.items():
-        place = root / name
-        try:
-            with place.open("xb") as file:
-                file.write(text)
-        except FileExistsError:
-            print(f"kept     {plain.line(str(place))}")
-        else:
-            print(f"written  {plain.line(str(place))}")
-            if name == FILE:
-                settings = config.parse(proposed)
-                for gate in settings.gates:
-                    print(f"         gate {gate.shown}")
-                _trust(found, settings)
-    print(
-        "next: put your tasks into SPEC.md, see if the gates in kern.toml are right, commit them "
-        "(git add SPEC.md LEARNINGS.md kern.toml && git commit), then: kern -n"
-    )
-
-
-def _trust(found: Repo, settings: Settings) -> None:
-    """What kern itself has just proposed, where nothing else would be started."""
-    with contextlib.suppress(KernError):  # what is wrong here is the next run's to say
-        text = bundle.without_example(Documents(found.root).read(SPEC) or "")
-        lines = trust.started(found, settings, spec.parse(text), [protocol.find(protocol.DEFAULT)])
-        if lines and set(lines) <= {f"gate {gate.shown}" for gate in settings.gates}:
-            trust.remember(found, trust.place(found), lines)
-
-
-def _project(root: Path) -> tuple[dict[str, str], frozenset[str]]:
-    """What tells of the project's checks: the beginnings of some files, and the folders."""
-    files = {}
-    for name in proposals.TELLING:
-        place = root / name
-        if place.is_file():
-            with place.open("rb") as file:
-                files[name] = file.read(1 << 16).decode("utf-8", "replace")
-    return files, frozenset(entry.name for entry in os.scandir(root) if entry.is_dir())
 
 
 def path(folder: Path) -> Path:

@@ -2,19 +2,23 @@
 
 import contextlib
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kern.agents.protocol import Agent, Payer
 from kern.config import Settings
 from kern.events import Sink, Warned
 from kern.git import rescue
+from kern.git.repository import Repo
 from kern.journal import store
-from kern.person import Trust
+from kern.person import Person, Trust
 from kern.pipeline import agents, isolation, preflight, recover, site, trust
-from kern.pipeline.options import Options
+from kern.pipeline.options import Leave, Options
 from kern.pipeline.site import Site
+from kern.pipeline.trust import Consent
 from kern.sandbox.confine import Means
+from kern.spec.checklist import Spec
 from kern.stages import bundle
 from kern.stages.call import Caller
 from kern.system import control, lock, notify, process, workspace
@@ -30,10 +34,17 @@ class Session:
 
 @contextlib.contextmanager
 def begin(
-    folder: Path, options: Options, sink: Sink, *, empty: bool = False, commits: bool = True
+    folder: Path,
+    options: Options,
+    sink: Sink,
+    *,
+    empty: bool = False,
+    commits: bool = True,
+    paid: bool = True,
 ) -> Iterator[Session]:
     """Raises KernError for what a person must settle first. `empty`: a SPEC.md without a task is
-    fine. Unless it `commits` or writes, it needs no branch.
+    fine. Unless it `commits` or writes, it needs no branch. Unless it is `paid`, no agent is
+    called, nothing written down, and nobody notified.
     """
     rescued = rescue.configuration(folder)
     found, papers, parsed, settings = preflight.prepare(
@@ -43,23 +54,17 @@ def begin(
     templates = bundle.templates(found.root, settings)
     crew = agents.chosen(templates.values())
     own = isolation.settings(found.root)
-    consent = trust.settle(
-        found,
-        () if settings.bare else trust.started(found, settings, parsed, crew),
-        options.leave.ask,
-        asks=settings.holding.asks,
-        every=own.trust is Trust.CONTENT,
-        now=options.leave.trusted,
-    )
+    consent = _consent(found, settings, parsed, crew, own, options.leave)
     preflight.demand(preflight.of_repository(found, commits=commits))
-    programs, payer = agents.ready(crew, found.root)
+    programs, payer = agents.ready(crew, found.root) if paid else ({}, Payer(""))
     scope = workspace.scope(found.root, found.head().name)
     run_id = secrets.token_hex(8)
-    sink = store.beside(sink, found.common_dir, found.head().name, run_id)
     asked = settings.holding, consent.refused
     wanted = isolation.wanted(found, scope, programs.values(), own, *asked)
     where = found.root, found.head().name, scope, run_id
-    sink = notify.beside(sink, settings.notify, *where, wanted.wishes.env)
+    if paid:
+        sink = store.beside(sink, found.common_dir, found.head().name, run_id)
+        sink = notify.beside(sink, settings.notify, *where, wanted.wishes.env)
     steered = Steering(found.git_dir, run_id, sink, options.sleep)
     caller = Caller(
         *(found.root, scope, run_id, sink, programs, settings, steered.sleep),
@@ -75,22 +80,13 @@ def begin(
         contextlib.closing(steered),
         contextlib.closing(found.store),
     ):
-        agents.held(templates, sandboxed=held.means is not Means.NONE)
+        agents.held(templates if paid else {}, sandboxed=held.means is not Means.NONE)
         isolation.apply(held, caller)
         here = site.prepared(found, caller)
-        notices = (
-            *rescued,
-            scope.notice,
-            payer.warning,
-            settings.remark,
-            *consent.said,
-            isolation.lacking(held),
-        )
-        for notice in filter(None, notices):
+        notices = (*rescued, scope.notice, payer.warning, settings.remark, *consent.said)
+        for notice in filter(None, (*notices, isolation.lacking(held))):
             sink(Warned(notice))
-        # An agent that outlived a killed kern would go on editing the tree.
-        if ended := process.sweep(("KERN_ROOT", str(found.root))):
-            sink(Warned(f"ended {ended} process(es) that an earlier run left behind"))
+        _end_earlier(found, sink)
         recover.unplant(here, killed=killed)
         preflight.tasks(found, papers, empty=empty)
         here = site.with_prompts(here)
@@ -102,6 +98,30 @@ def _chosen(settings: Settings, options: Options) -> Settings:
     """With what the command line says."""
     bounds = settings.budget.within(options.max_cost, options.max_minutes)
     return replace(settings, budget=bounds, on_red=options.on_red, picked=options.models)
+
+
+def _consent(
+    found: Repo,
+    settings: Settings,
+    parsed: Spec,
+    crew: Sequence[Agent],
+    own: Person,
+    leave: Leave,
+) -> Consent:
+    return trust.settle(
+        found,
+        () if settings.bare else trust.started(found, settings, parsed, crew),
+        leave.ask,
+        asks=settings.holding.asks,
+        every=own.trust is Trust.CONTENT,
+        now=leave.trusted,
+    )
+
+
+def _end_earlier(found: Repo, sink: Sink) -> None:
+    """An agent that outlived a killed kern would go on editing the tree."""
+    if ended := process.sweep(("KERN_ROOT", str(found.root))):
+        sink(Warned(f"ended {ended} process(es) that an earlier run left behind"))
 
 
 @contextlib.contextmanager

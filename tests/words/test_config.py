@@ -1,4 +1,4 @@
-"""kern.toml as data, and the first one that `kern init` proposes."""
+"""kern.toml as data."""
 
 import random
 import string
@@ -13,7 +13,6 @@ from kern.errors import UsageError
 from kern.model import Aide, Output, Role, Stage
 from kern.spec import required
 from kern.spec.checklist import parse
-from tests.conftest import Git, Kern
 
 EXAMPLE = Path(proposals.__file__).with_name("proposed.toml").read_text("utf-8")
 
@@ -121,7 +120,7 @@ def test_a_parents_checks_are_those_of_the_last_subtask() -> None:
 
 
 def test_no_text_raises_anything_but_a_usage_error() -> None:
-    whole = proposals.text(EXAMPLE, {}, frozenset()) + '[gates.x]\nrun = "y"\n'
+    whole = proposals.text(EXAMPLE, ()) + '[gates.x]\nrun = "y"\n'
     dice = random.Random(7)
     for _ in range(1500):
         text = list(whole)
@@ -184,57 +183,3 @@ def test_a_number_beyond_all_bounds_is_named(setting: str, number: str) -> None:
     with pytest.raises(UsageError, match=f"too long|{setting} must be") as caught:
         config.parse(f"{setting} = {number}\n")
     assert caught.value.hint
-
-
-# ---------------------------------------------------------------- kern init
-
-
-def proposed(files: dict[str, str], *folders: str) -> list[str]:
-    found = config.parse(proposals.text(EXAMPLE, files, frozenset(folders)))
-    return [gate.command for gate in found.gates]
-
-
-NPM = '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1", "lint": "eslint ."}}'
-
-
-@pytest.mark.parametrize(
-    ("files", "folders", "commands"),
-    [
-        ({}, (), []),
-        ({"Makefile": "all:\n\ncheck: all\n\ttrue\ntest:\n"}, (), ["make check"]),
-        ({"Makefile": "test :\n\ttrue\n", "go.mod": ""}, (), ["make test"]),
-        ({"Makefile": "test := 3\ncheck := 4\ntest ::= 5\n"}, (), []),
-        ({"Makefile": "check test: all\n"}, (), ["make check"]),
-        ({"justfile": "@test *args:\n"}, (), ["just test"]),
-        ({"justfile": "check:\n  true\n"}, (), ["just check"]),
-        ({"pyproject.toml": "[tool.pytest.ini_options]\n"}, (), ["python3 -m pytest -q"]),
-        ({"pyproject.toml": "[project]\nname = 'x'\n"}, ("tests",), ["python3 -m pytest -q"]),
-        ({"pyproject.toml": "[project]\nname = 'x'\n"}, (), []),
-        ({"pyproject.toml": "[broken"}, ("tests",), []),
-        ({"pyproject.toml": "tool = 3\n"}, (), []),
-        ({"pyproject.toml": f"x = {'9' * 5000}\n"}, ("tests",), []),
-        ({"package.json": f'{{"scripts": {"[" * 50_000}'}, (), []),
-        ({"pytest.ini": ""}, (), ["python3 -m pytest -q"]),
-        ({"package.json": NPM}, (), ["npm run lint"]),
-        ({"package.json": '{"scripts": {"test": "vitest"}}'}, (), ["npm test"]),
-        ({"package.json": "[]"}, (), []),
-        ({"Cargo.toml": "", "go.mod": ""}, (), ["cargo test", "go test ./..."]),
-    ],
-)
-def test_what_the_project_has_is_proposed(
-    files: dict[str, str], folders: tuple[str, ...], commands: list[str]
-) -> None:
-    assert proposed(files, *folders) == commands
-
-
-def test_init_writes_what_it_proposes_where_it_is_seen(repo: Path, git: Git, kern: Kern) -> None:
-    (repo / "Makefile").write_text("check:\n\ttrue\n")
-    ran = kern("init")
-    assert ran.code == 0
-    assert "gate check: make check" in ran.out
-    assert 'check = "make check"' in (repo / "kern.toml").read_text()
-    (repo / "kern.toml").write_text("# mine\n")
-    again = kern("init")
-    assert f"kept     {repo / 'kern.toml'}" in again.out
-    assert "gate check" not in again.out
-    assert (repo / "kern.toml").read_text() == "# mine\n"

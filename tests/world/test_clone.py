@@ -185,7 +185,7 @@ def test_what_kern_init_proposed_needs_no_question_where_it_is_all(
     git("commit", "-qm", "settings")
     ran = kern("1", "0")
     assert ran.code == (2 if more else 0), ran.said
-    assert ("gate check: make test" in ran.err) is bool(more)
+    assert ("gate test: make test" in ran.err) is bool(more)
 
 
 # -------------------------------------------------------------------- in a terminal

@@ -1,0 +1,53 @@
+"""`kern check`: the gates now, as a run would run them before its first task."""
+
+import difflib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from kern import plain
+from kern.checks import result
+from kern.config import Gate
+from kern.errors import Asked, Exit, UsageError
+from kern.model import OnRed
+from kern.pipeline import baseline, session
+from kern.pipeline.options import Leave, Options
+from kern.views import checks
+
+
+def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
+    """Its exit code is that of a run which the gates let begin, or not."""
+    table = checks.Table()
+    options = Options(tick=table.tick, leave=leave)
+    try:
+        with session.begin(folder, options, table, empty=True, commits=False, paid=False) as begun:
+            gates = _chosen(begun.site.papers.settings().gates, names)
+            table.expect(gates)
+            results = baseline.now(begun.site, gates)
+    except Asked:
+        print("stopped, as asked: not every gate was run", file=sys.stderr)
+        return Exit.HELP_NEEDED
+    finally:
+        table.close()
+    stopping = [one for one in results if one.stops(OnRed.STOP, first=True)]
+    print(checks.summary(results, stopping))
+    if not stopping:
+        return Exit.OK
+    print(f"no run begins like this: {result.refusal(stopping)[1]}")
+    return Exit.USAGE
+
+
+def _chosen(gates: Sequence[Gate], names: Sequence[str]) -> list[Gate]:
+    """Those of the names, in the order of kern.toml; all without names."""
+    if not gates:
+        raise UsageError(
+            "no gates: [gates] in kern.toml names no command, so commits are unverified",
+            hint="kern init shows the checks that this project seems to have; kern help checks",
+        )
+    known = [gate.name for gate in gates]
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"kern check {near[0]}" if near else f"the gates are {plain.some(known)}"
+            raise UsageError(f"no gate {plain.line(name, 60)!r} in kern.toml", hint=hint)
+    return [gate for gate in gates if not names or gate.name in names]

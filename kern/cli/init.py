@@ -1,0 +1,212 @@
+"""`kern init`: the first files, with the checks that this project has, each run once."""
+
+import contextlib
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kern import config, plain
+from kern.agents import protocol
+from kern.checks import detect, proposals
+from kern.checks.detect import Guess
+from kern.checks.proposals import Proposal
+from kern.cli import survey
+from kern.config import FILE, Gate, Settings
+from kern.errors import Interrupted, KernError, UsageError
+from kern.git import repository
+from kern.git.repository import Repo
+from kern.model import LEARNINGS, SPEC, Marker, Result
+from kern.pipeline import trial, trust
+from kern.pipeline.options import Leave
+from kern.spec import checklist
+from kern.spec.documents import Documents
+from kern.stages import bundle
+from kern.system import workspace
+from kern.views import checks
+
+LIMIT_S = 180.0  # for one check
+_QUESTION = "Run each of them once now, to see which pass? [Y/n] "
+_TODO = ("todo.md", "todo.txt", "todo")
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """What lies at the top level, before anything is written."""
+
+    settings: Settings | None  # of kern.toml; None where there is none
+    broken: str  # why it cannot be read
+    misnamed: str  # a file of tasks whose name differs from SPEC.md in its letters' case
+    todo: str
+    open_tasks: int | None  # in SPEC.md; None where it is not there
+
+
+def main(folder: Path, leave: Leave, *, run: bool) -> None:
+    """SPEC.md, LEARNINGS.md and kern.toml at the top level, never over what is there."""
+    found = repository.open_at(folder)
+    there = _there(found.root)
+    folders, note = survey.folders(found)
+    guesses = detect.guesses(folders)
+    if there.settings:
+        guesses = proposals.missing(guesses, there.settings)
+    _tell(guesses, note, more=there.settings is not None)
+    tried = _tried(found, guesses, leave) if run and guesses and not there.broken else []
+    results: Sequence[Result | None] = tried or [None] * len(guesses)
+    offered = [Proposal(guess, ended) for guess, ended in zip(guesses, results, strict=True)]
+    written = _write(found, there, offered)
+    print("\n".join(_end(found, there, offered, written)))
+
+
+def _there(root: Path) -> _Files:
+    names = sorted(os.listdir(root))
+    data = workspace.read(root / FILE)
+    settings, broken = None, ""
+    if data is not None:
+        try:
+            settings = config.parse(data)
+        except UsageError as exc:
+            settings, broken = Settings(), str(exc)
+    tasks = None
+    if os.path.lexists(root / SPEC):
+        parsed = checklist.parse(bundle.without_example(_text(root / SPEC)))
+        tasks = sum(task.marker is not Marker.DONE for task in parsed.tasks)
+    near = next((name for name in names if name.lower() == SPEC.lower()), "")
+    misnamed = near if tasks is None and near and checklist.parse(_text(root / near)).tasks else ""
+    todo = next((name for name in names if name.lower() in _TODO and (root / name).is_file()), "")
+    return _Files(settings, broken, misnamed, todo, tasks)
+
+
+def _text(place: Path) -> str:
+    with contextlib.suppress(KernError):  # what is wrong with it is the next run's to say
+        return plain.decode(workspace.read(place) or b"")
+    return ""
+
+
+def _tell(guesses: Sequence[Guess], note: str, *, more: bool) -> None:
+    """What was found, before anything of it is run."""
+    if note:
+        print(f"note: {plain.line(note)}")
+    if not guesses:
+        print(f"no further checks found beside those in {FILE}" if more else "no checks found")
+        return
+    beside = f" that {FILE} does not have" if more else ""
+    print(f"found {plain.count(len(guesses), 'check')}{beside}:")
+    width = max(len(guess.name) for guess in guesses)
+    for guess in guesses:
+        told = f"{guess.command}  ({guess.why})"
+        print(f"  {guess.name:<{width}}  {plain.line(told)}")
+
+
+def _tried(found: Repo, guesses: Sequence[Guess], leave: Leave) -> list[Result]:
+    """How each ends; empty where they may not be run."""
+    gates = [Gate(guess.name, guess.command, LIMIT_S) for guess in guesses]
+    if why := _refused(found, gates, leave):
+        print(f"none of them was run: {why}")
+        return []
+    table = checks.Table()
+    table.expect(gates)
+    try:
+        return trial.run(found, gates, leave.sandbox, table, table.tick)
+    except Interrupted as exc:
+        exc.note = "no file was written; kern init --no-run writes them and runs nothing"
+        raise
+    except KernError as exc:
+        table.close()
+        print(f"none of them counts as run: {plain.line(str(exc))}")
+        return []
+    finally:
+        table.close()
+
+
+def _refused(found: Repo, gates: Sequence[Gate], leave: Leave) -> str:
+    """Why the repository's commands may not be run; empty where the person lets them."""
+    known: frozenset[str] | None = None
+    with contextlib.suppress(KernError):
+        known = trust.known(trust.place(found))
+    if leave.trusted or {f"gate {gate.shown}" for gate in gates} <= (known or frozenset()):
+        return ""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return "nobody is here to be asked; kern init --trust runs them without asking"
+    print(_QUESTION, end="", flush=True)
+    answer = sys.stdin.readline()
+    return "" if answer and answer.strip().lower() in ("", "y", "yes") else "you said no"
+
+
+def _write(found: Repo, there: _Files, offered: Sequence[Proposal]) -> list[str]:
+    """The names of the files that were not there."""
+    example = Path(proposals.__file__).with_name("proposed.toml").read_text("utf-8")
+    text = proposals.text(example, offered)
+    files = {
+        f"{name}.md": bundle.path(f"{name}.example.md").read_bytes()
+        for name in ("SPEC", "LEARNINGS")
+    }
+    written: list[str] = []
+    for name, data in {**files, FILE: text.encode()}.items():
+        place = found.root / name
+        if name == SPEC and there.misnamed:
+            continue
+        try:
+            with place.open("xb") as file:
+                file.write(data)
+        except FileExistsError:
+            print(f"kept     {plain.line(str(place))}")
+        else:
+            print(f"written  {plain.line(str(place))}")
+            written.append(name)
+    if FILE in written:
+        settings = config.parse(text)
+        for gate in settings.gates:
+            print(f"         gate {plain.line(gate.shown)}")
+        _trust(found, settings)
+    return written
+
+
+def _trust(found: Repo, settings: Settings) -> None:
+    """What kern itself has just proposed, where nothing else would be started."""
+    with contextlib.suppress(KernError):  # what is wrong here is the next run's to say
+        text = bundle.without_example(Documents(found.root).read(SPEC) or "")
+        crew = [protocol.find(protocol.DEFAULT)]
+        lines = trust.started(found, settings, checklist.parse(text), crew)
+        if lines and set(lines) <= {f"gate {gate.shown}" for gate in settings.gates}:
+            trust.remember(found, trust.place(found), lines)
+
+
+def _end(
+    found: Repo, there: _Files, offered: Sequence[Proposal], written: Sequence[str]
+) -> list[str]:
+    """What is to be done next, as it stands here."""
+    lines = [] if FILE in written else _would_add(there, offered)
+    if FILE in written and not any(one.gate for one in offered):
+        why = "none of these checks passes here" if offered else "no check was found"
+        lines.append(f"{why}: name your own under [gates] in {FILE} (kern help checks)")
+    lines.append("next:")
+    if there.misnamed:
+        name = shlex.quote(there.misnamed)
+        move = "git mv" if _tracked(found, there.misnamed) else "mv"
+        lines.append(f"  {move} {name} {SPEC}   kern reads {SPEC} alone")
+    if there.todo:
+        lines.append(f"  kern add --from {shlex.quote(there.todo)}   takes its tasks into {SPEC}")
+    if there.open_tasks:
+        lines.append(f"  kern status   shows the {plain.count(there.open_tasks, 'open task')}")
+    elif not there.misnamed:
+        lines.append(f'  kern add "…"   or kern plan GOAL, or write your tasks into {SPEC}')
+    if new := [name for name in (SPEC, LEARNINGS, FILE) if name in written]:
+        lines.append(f'  git add {" ".join(new)} && git commit -m "Begin with kern"')
+    if there.settings or any(one.ended is None for one in offered):
+        lines.append("  kern check   runs the gates now")
+    return [*lines, "  kern -n   shows what a run would do"]
+
+
+def _would_add(there: _Files, offered: Sequence[Proposal]) -> list[str]:
+    if there.broken:
+        return [f"{FILE} was left as it is, and kern cannot use it: {plain.line(there.broken)}"]
+    if not offered:
+        return []
+    new = [f"  {one.line}" for one in offered]
+    return [f"{FILE} was left as it is; kern would add to its [gates]:", *new]
+
+
+def _tracked(found: Repo, name: str) -> bool:
+    return bool(found.run("ls-files", "-z", "--", f":(top,literal){name}")[1])

@@ -1,0 +1,183 @@
+"""What a project's files tell of its checks: the table of kinds, and what is near to them."""
+
+import pytest
+
+from kern import config
+from kern.checks import detect, proposals
+from kern.checks.detect import Folder, Guess
+from kern.checks.proposals import Proposal
+from kern.config import Gate, Settings
+from kern.model import Result
+from tests.kit.kinds import KINDS, NODE, Kind
+
+
+def commands(files: dict[str, str], **parts: dict[str, str]) -> list[str]:
+    """Of the top level, and of folders below it."""
+    folders = [Folder("", files)]
+    folders += [
+        Folder(path.replace("__", "/"), given, frozenset(files)) for path, given in parts.items()
+    ]
+    return [guess.command for guess in detect.guesses(folders)]
+
+
+def test_the_kinds_are_numbered_and_at_least_28() -> None:
+    assert [kind.number for kind in KINDS] == [*range(1, len(KINDS) + 1)]
+    assert len({kind.name for kind in KINDS}) == len(KINDS) >= 28
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.name != "monorepo"], ids=str)
+def test_each_kind_gets_its_gates(kind: Kind) -> None:
+    found = detect.guesses([Folder("", kind.files)])
+    assert {guess.name: guess.command for guess in found} == {**kind.gates, **kind.more}
+    assert all(guess.why in kind.files for guess in found)
+    assert all(guess.kind for guess in found)
+
+
+PLACEHOLDER = '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1", "lint": "x"}}'
+PYTEST = "python3 -m pytest -q"
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({}, []),
+        ({"README.md": "pytest"}, []),
+        ({"Makefile": "all:\n\ttrue\n"}, []),
+        ({"Makefile": "test := 3\ncheck := 4\nlint ::= 5\n"}, []),
+        ({"Makefile": "\ttest:\n"}, []),
+        ({"Makefile": "all:\n\ncheck: all\n\ttrue\ntest:\n", "go.mod": ""}, ["make check"]),
+        ({"Makefile": "check test: all\n"}, ["make check"]),
+        ({"Makefile": "test :\n\ttrue\n", "go.mod": ""}, ["make test", "go vet ./..."]),
+        ({"justfile": "@test *args:\n"}, ["just test"]),
+        ({"justfile": "test target='all':\n"}, ["just test"]),
+        ({"justfile": "test := 'x'\n"}, []),
+        ({"Taskfile.yml": "vars:\n      test: x\n"}, []),
+        ({"pyproject.toml": "[tool.pytest.ini_options]\n"}, [PYTEST]),
+        ({"pyproject.toml": "[project]\nname = 'x'\n"}, []),
+        ({"pyproject.toml": "[broken"}, []),
+        ({"setup.cfg": "[tool:pytest]\n"}, [PYTEST]),
+        ({"pytest.ini": ""}, [PYTEST]),
+        ({"requirements-dev.txt": "pytest==8\n"}, [PYTEST]),
+        (
+            {"pytest.ini": "", ".venv/bin/python": "", ".venv/bin/pytest": ""},
+            [".venv/bin/python -m pytest -q"],
+        ),
+        ({"pytest.ini": "", ".venv/bin/python": ""}, [PYTEST]),
+        (
+            {"ruff.toml": "", ".venv/bin/python": "", ".venv/bin/ruff": ""},
+            [".venv/bin/ruff check ."],
+        ),
+        (
+            {"ruff.toml": "", "uv.lock": "", "mypy.ini": ""},
+            ["uv run ruff check .", "uv run mypy ."],
+        ),
+        (
+            {"tox.ini": "[testenv]\n", "uv.lock": "", "pytest.ini": ""},
+            ["uv run python -m pytest -q"],
+        ),
+        ({"pyproject.toml": "[tool.hatch.build.targets.wheel]\npackages=['x']\n"}, []),
+        ({"hatch.toml": ""}, ["hatch test"]),
+        ({"noxfile.py": "def docs(session):\n"}, ["nox"]),
+        ({"package.json": PLACEHOLDER}, ["npm run lint"]),
+        ({"package.json": '{"scripts": {"test": "jest --watch"}}'}, []),
+        ({"package.json": '{"scripts": {"test": "vitest --watch=false"}}'}, ["npm test"]),
+        ({"package.json": '{"scripts": {"test \\"it\' $(x)": "a", "lint; rm": "b"}}'}, []),
+        (
+            {"package.json": '{"packageManager": "pnpm@9.1", "scripts": {"test": "x"}}'},
+            ["pnpm test"],
+        ),
+        ({"package.json": "[]"}, []),
+        ({"package.json": '{"scripts": 3}'}, []),
+        ({"package.json": '{"scripts": ' + "[" * 50_000}, []),
+        (
+            {"package.json": '{"scripts": {"test": null, "lint": ["a"]}}'},
+            ["npm test", "npm run lint"],
+        ),
+        ({"package.json": "{}", "bun.lock": "", "src/a.test.ts": ""}, ["bun test"]),
+        (
+            {"deno.jsonc": '{\n// so\n"tasks": {"test": "deno test -A"}}'},
+            ["deno task test", "deno lint", "deno fmt --check"],
+        ),
+        ({"composer.json": "{}", "phpunit.xml.dist": ""}, ["vendor/bin/phpunit"]),
+        ({".rspec": "", "Gemfile": ""}, ["bundle exec rspec"]),
+        ({"CMakeLists.txt": "project(x)"}, ["cmake -S . -B build && cmake --build build"]),
+        ({"build.gradle.kts": ""}, ["gradle --no-daemon check"]),
+        ({"pom.xml": "", "mvnw": ""}, ["./mvnw -B -q verify"]),
+        ({"mix.exs": "{:credo, '~> 1'}"}, ["mix test", "mix credo"]),
+        ({"manage.py": "import django"}, ["python3 manage.py test"]),
+    ],
+)
+def test_near_to_a_kind(files: dict[str, str], found: list[str]) -> None:
+    assert commands(files) == found
+
+
+def test_a_part_gets_what_nothing_above_it_does() -> None:
+    cargo = {"Cargo.toml": ""}
+    assert len(commands(cargo, inner=cargo)) == 3
+    assert len(commands({"go.mod": ""}, inner={"go.mod": ""})) == 4  # ./... leaves it out
+    assert commands({"Makefile": "check:\n"}, inner=cargo) == ["make check"]
+    assert commands({"pnpm-lock.yaml": ""}, a__b={"package.json": NODE})[0] == "cd a/b && pnpm test"
+    own = {"package.json": NODE, "yarn.lock": ""}
+    assert commands({"pnpm-lock.yaml": ""}, a=own)[0] == "cd a && yarn test"
+    assert commands({"Makefile": "test:\n"}, a={"Makefile": "test:\nlint:\n"}) == [
+        "make test",
+        "cd a && make lint",
+    ]
+
+
+def test_every_name_is_another_and_fit_for_kern_toml() -> None:
+    both = {"package.json": NODE, "pytest.ini": "", "ruff.toml": "", "go.mod": ""}
+    folders = [
+        Folder("", both),
+        *(Folder(name, {"go.mod": ""}) for name in ("a b", "a-b", "é", "ü")),
+    ]
+    guesses = detect.guesses(folders)
+    names = [guess.name for guess in guesses]
+    assert {"npm-test", "pytest-test", "go-test", "npm-lint", "ruff-lint", "build"} <= {*names}
+    assert {"a-b-test", "a-b-test-2", "part-test", "part-test-2"} <= {*names}
+    text = proposals.text("[gates]\n# x\n\n", [Proposal(guess) for guess in guesses])
+    assert [gate.name for gate in config.parse(text).gates] == names
+    assert [gate.command for gate in config.parse(text).gates] == [
+        guess.command for guess in guesses
+    ]
+
+
+@pytest.mark.parametrize(
+    "folder", ["it's", 'a "b"', "a\\b", "a\nb", "\x7f\x1b[31m", "a'\"b", "$(x) `y`"]
+)
+def test_no_name_of_a_folder_breaks_kern_toml(folder: str) -> None:
+    (guess,) = detect.guesses([Folder(folder, {"pytest.ini": ""})])
+    for ended in (None, Result("gate x", 1, "error in\n\x1b]2;" + folder, 1.0)):
+        text = proposals.text("[gates]\n# x\n\n", [Proposal(guess, ended)])
+        gates = config.parse(text).gates
+        assert [gate.command for gate in gates] == ([] if ended else [guess.command])
+
+
+def test_what_is_red_or_missing_is_a_comment_that_says_why() -> None:
+    guess = Guess("test", "make test", "", "make", "Makefile")
+    for ended, line in (
+        (None, 'test = "make test"'),
+        (Result("gate test", 0, "", 3.24), 'test = "make test"  # 3 s'),
+        (
+            Result("gate test", 2, "a\nb.c:1: error: no ;\nmake: *** [test] Error 1", 1),
+            '# test = "make test"  # red, exit 2: b.c:1: error: no ;',
+        ),
+        (
+            Result("gate test", 127, "sh: 1: make: not found", 0),
+            '# test = "make test"  # cannot run: sh: 1: make: not found',
+        ),
+        (
+            Result("gate test", None, "dots\nnot done after 3 min", 180),
+            '# test = "make test"  # stopped: not done after 3 min',
+        ),
+    ):
+        assert Proposal(guess, ended).line == line
+
+
+def test_a_gate_that_is_there_is_not_proposed_again() -> None:
+    guesses = detect.guesses([Folder("", {"go.mod": ""})])
+    settings = Settings(
+        gates=(Gate("mine", "go  test ./...", 1),), final=(Gate("f", "go vet ./...", 1),)
+    )
+    assert proposals.missing(guesses, settings) == ()
+    assert proposals.missing(guesses, Settings()) == guesses

@@ -1,0 +1,194 @@
+"""`kern check`: the gates as a run would run them, as a table, with a run's exit code."""
+
+import io
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kern.config import Gate
+from kern.events import GateEnded, GateStarted, Warned
+from kern.model import Result
+from kern.views import checks
+from kern.views.checks import Table
+from tests.conftest import PATIENCE_S, Git, Kern, survivors, wait_for
+
+Background = Callable[..., "subprocess.Popen[str]"]
+
+
+def toml(repo: Path, git: Git, text: str) -> None:
+    (repo / "kern.toml").write_text(text)
+    git("add", "--all")
+    git("commit", "-qm", "gates")
+
+
+@pytest.mark.parametrize(
+    ("gates", "code", "last"),
+    [
+        ("a = 'true'", 0, "the gate is green"),
+        ("a = 'true'\nb = 'true'", 0, "all 2 gates are green"),
+        ("a = 'true'\nb = 'exit 3'", 2, "1 green, 1 red"),
+        ("a = 'no-such-program'", 2, "0 green, 1 red"),
+        (
+            "a = { run = 'exit 3', known_red = true }",
+            *(0, "0 green, 1 red, as kern.toml says: a run begins all the same"),
+        ),
+        ("a = { run = 'no-such-program', known_red = true }", 2, "0 green, 1 red"),
+    ],
+)
+def test_its_exit_code_is_whether_a_run_would_begin(
+    repo: Path, git: Git, kern: Kern, gates: str, code: int, last: str
+) -> None:
+    toml(repo, git, f"[gates]\n{gates}\n")
+    ran = kern("check")
+    assert ran.code == code, ran.said
+    lines = ran.out.splitlines()
+    assert last in lines
+    assert ("no run begins like this: " in ran.out) is bool(code)
+
+
+def test_it_needs_no_agent_writes_no_journal_and_changes_no_file(
+    repo: Path, git: Git, kern: Kern, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERN_CLAUDE", "no-such-agent")
+    command = "echo changed > a.txt; rm own.txt; git config a.b c; git commit -qm x --allow-empty"
+    toml(repo, git, f'notify = "touch ../told"\n[gates]\na = "{command}"\n')
+    (repo / "a.txt").write_text("mine\n")
+    (repo / "new").write_text("new\n")
+    before = git("rev-parse", "HEAD"), git("status", "--porcelain")
+    kern("check")
+    assert (git("rev-parse", "HEAD"), git("status", "--porcelain")) == before
+    assert (repo / "a.txt").read_text() == "mine\n"
+    assert (repo / "own.txt").read_text() == "mine\n"
+    assert "a.b" not in git("config", "--list")
+    assert not (repo / ".git" / "kern" / "events.jsonl").exists()
+    assert not (repo.parent / "told").exists()
+
+
+def test_the_table_names_what_failed_first_and_where_the_rest_is(
+    repo: Path, git: Git, kern: Kern
+) -> None:
+    red = "echo one; echo 'x.py:3: error: no'; echo Found 2 errors; exit 1"
+    toml(repo, git, f"[gates]\ntest = 'true'\nlonger = \"{red}\"\nz = 'no-such-program'\n")
+    out = kern("check").out
+    assert re.search(r"^test    green       \d+\.\d s$", out, re.M), out
+    told = re.search(
+        r"^longer  red, exit 1  .* s\n    x.py:3: error: no\n    full output: (.*)$", out, re.M
+    )
+    assert told, out
+    assert Path(told[1]).read_text() == "one\nx.py:3: error: no\nFound 2 errors\n"
+    assert re.search(r"^z       cannot run  0\.\d s\n    .*not found$", out, re.M), out
+
+
+def test_one_gate_by_its_name(repo: Path, git: Git, kern: Kern) -> None:
+    toml(repo, git, "[gates]\nlint = 'touch ../lint'\ntest = 'touch ../test'\n")
+    assert kern("check", "lint").code == 0
+    assert [(repo.parent / name).exists() for name in ("lint", "test")] == [True, False]
+    ran = kern("check", "lnt")
+    assert ran.code == 2
+    assert "no gate 'lnt' in kern.toml\n  hint: kern check lint" in ran.err
+    assert "hint: the gates are lint, test" in kern("check", "x" * 500).err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no gates: "),
+        ("[gates", "kern.toml is not valid TOML"),
+        ("[gates]\na = 3", "gates.a must"),
+    ],
+)
+def test_without_gates_or_with_broken_ones_it_says_so(
+    repo: Path, git: Git, kern: Kern, text: str, said: str
+) -> None:
+    toml(repo, git, text)
+    ran = kern("check")
+    assert ran.code == 2
+    assert said in ran.err
+    assert "hint: " in ran.err
+
+
+def test_it_asks_what_a_run_asks(
+    repo: Path, git: Git, kern: Kern, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toml(repo, git, "[gates]\na = 'touch ../ran'\n")
+    monkeypatch.delenv("KERN_TRUST")
+    ran = kern("check")
+    assert ran.code == 2
+    assert "gate a: touch ../ran" in ran.err
+    assert not (repo.parent / "ran").exists()
+    assert kern("check", "--trust").code == 0
+    assert (repo.parent / "ran").exists()
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_gate_and_restores_the_tree(
+    repo: Path, git: Git, background: Background, signum: int
+) -> None:
+    toml(repo, git, "[gates]\na = 'echo x > a.txt; echo $$ > ../pids; sleep 600'\n")
+    before = (repo / "a.txt").read_text()
+    process = background("check")
+    wait_for(lambda: (repo.parent / "pids").exists())
+    process.send_signal(signum)
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 128 + signum
+    assert "Traceback" not in err
+    assert (repo / "a.txt").read_text() == before
+    assert survivors(repo.parent / "pids") == []
+
+
+# -------------------------------------------------------------------- the table by itself
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_the_gate_at_work_has_a_line_that_goes_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    out = Terminal()
+    table = Table(out=out, err=out)
+    table.expect([Gate("a", "x", 1), Gate("longer", "y", 1)])
+    table(GateStarted("gate a", "make " + "x" * 100, before=True))
+    table.tick(61.0, 0.0)
+    assert "1:01" in out.getvalue().rpartition("\r")[2]
+    assert all(len(line) <= 39 + len("\x1b[K") for line in out.getvalue().split("\r"))
+    table(Warned("so\x1b[31m"))
+    table(GateEnded(Result("gate a", 0, "", 62.0), before=True))
+    assert out.getvalue().endswith(
+        "\r\x1b[Kwarning: so\na       \x1b[32mgreen\x1b[0m       1 min 2 s\n"
+    )
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = Terminal()
+    Table(out=plain)(GateEnded(Result("gate a", 1, "", 1.0), before=True))
+    assert "\x1b[3" not in plain.getvalue()
+
+
+def test_on_a_pipe_there_is_a_sign_of_life_and_no_escape() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    table = Table(out=out, err=err)
+    table(GateStarted("gate a", "make", before=True))
+    for second in range(65):
+        table.tick(float(second), 0.0)
+    table(
+        GateEnded(
+            Result("gate a\x1b[31m", None, "\x1b]2;x\x07not done after 1 min", 65.0), before=True
+        )
+    )
+    assert err.getvalue() == "a: at work for 30 s\na: at work for 1 min\n"
+    assert out.getvalue() == "a  stopped     1 min 5 s\n    not done after 1 min\n"
+
+
+def test_known_red_is_said() -> None:
+    ended = Result("gate a", 1, "", 1.0, known_red=True)
+    assert checks.rows(ended, 1)[0] == "a  red, exit 1, known to be red  1.0 s"
+    assert os.linesep == "\n"
