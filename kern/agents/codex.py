@@ -3,12 +3,12 @@
 Facts measured with 0.169.0 against a scripted Responses API; see `kern help agents`.
 """
 
-import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kern.agents import codex_faults
+from kern.agents import result as results
 from kern.agents.codex_faults import INSTALL as INSTALL
 from kern.agents.codex_faults import LOGIN as LOGIN
 from kern.agents.codex_faults import OLDEST as OLDEST
@@ -19,7 +19,7 @@ from kern.agents.codex_settings import confinement as confinement
 from kern.agents.codex_settings import login as login
 from kern.agents.codex_settings import needs as needs
 from kern.agents.codex_settings import payer as payer
-from kern.agents.codex_settings import quoted, table
+from kern.agents.codex_settings import quoted
 from kern.agents.codex_settings import started as started
 from kern.agents.protocol import Fault, Launch, Reply
 from kern.agents.transcript import objects as objects
@@ -45,6 +45,7 @@ _READING, _OPEN = ("-s", "read-only"), ("-s", "danger-full-access")
 _SMALL = (Stage.COMMIT, Aide.JUDGE)
 # Begins what a command prints that could not be put into its sandbox.
 _NO_SANDBOX = ("bwrap: ", "linux-sandbox/src")
+_COMPLAINT = 4000  # characters
 _LONGEST = 300  # characters of what a call was given
 _CALLS = ("command_execution", "file_change", "mcp_tool_call", "web_search", "collab_tool_call")
 
@@ -101,7 +102,7 @@ def read(seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
     ended = works = False
     errors: list[str] = []
     for value in seen:
-        item = table(value.get("item"))
+        item = results.part(value, "item")
         match value.get("type"):
             case "thread.started":
                 session = str(value.get("thread_id") or "")
@@ -110,20 +111,22 @@ def read(seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
             case "item.completed" if item.get("type") == "command_execution":
                 works = works or item.get("exit_code") == 0
                 if item.get("exit_code"):
-                    complaint = str(item.get("aggregated_output") or "")[-4000:]
+                    complaint = str(item.get("aggregated_output") or "")[-_COMPLAINT:]
                     errors += [sign for sign in _NO_SANDBOX if sign in complaint[:200]]
             case "turn.completed":
-                ended, failed, tokens = True, "", _tokens(table(value.get("usage")))
+                ended, failed, tokens = True, "", _tokens(results.part(value, "usage"))
             case "turn.failed":
-                ended, failed = True, str(table(value.get("error")).get("message") or "no reason")
+                error = results.part(value, "error")
+                ended, failed = True, str(error.get("message") or "no reason given")
     if not ended:
         return None
-    usage = {f"{kind}_tokens": count for kind, count in tokens.items()}
-    result = {"type": "result", "is_error": bool(failed), "result": failed or text}
-    result |= {"session_id": session, "total_cost_usd": None, "usage": usage}
     when = codex_faults.began(session) if failed else None
+    wrong = [failed] if failed else []
     return Reply(
-        *(result, failed or text),
+        results.made(
+            failed or text, cost=None, turns=None, session=session, tokens=tokens, errors=wrong
+        ),
+        failed or text,
         session=session,
         tokens=tokens,
         complaint=complaint,
@@ -135,35 +138,29 @@ def read(seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
 def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
     """By kind, none counted twice: what it calls input has what came from the cache in it."""
     names = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_input_tokens")
-    asked, answered, cached, stored = (
-        count if isinstance(count := usage.get(name), int) else 0 for name in names
-    )
+    asked, answered, cached, stored = (results.whole(usage.get(name)) for name in names)
     counts = {"input": max(asked - cached - stored, 0), "output": answered}
     return counts | {"cache_creation_input": stored, "cache_read_input": cached}
 
 
 def act(line: bytes) -> Act | None:
-    try:
-        value = table(json.loads(line))
-    except (ValueError, RecursionError):
-        return None
-    item = table(value.get("item"))
+    value = results.parsed(line)
+    item = results.part(value, "item")
     kind = item.get("type")
     if value.get("type") == "turn.completed":
-        return Act("turn", (), _tokens(table(value.get("usage"))))
+        return Act("turn", (), _tokens(results.part(value, "usage")))
     if value.get("type") != "item.started" or kind not in _CALLS:
         return None
     return Act(str(item.get("id") or ""), (_call(str(kind), item)[:_LONGEST],), {})
 
 
 def _call(kind: str, item: Mapping[str, Any]) -> str:
-    changes = [table(one).get("path") for one in item.get("changes") or [] if kind[0] == "f"]
     if kind == "command_execution":
         return f"shell {_unwrapped(str(item.get('command') or ''))}"
-    if changes:
-        return f"apply_patch {' '.join(map(str, changes))}"
-    telling = item.get("query") or item.get("tool") or ""
-    return f"{kind} {telling}".strip()
+    if kind == "file_change":
+        paths = [str(one.get("path")) for one in results.parts(item, "changes")]
+        return f"apply_patch {' '.join(paths)}"
+    return f"{kind} {item.get('query') or item.get('tool') or ''}".strip()
 
 
 def _unwrapped(command: str) -> str:

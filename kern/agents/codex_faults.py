@@ -7,41 +7,19 @@ import json
 import re
 from datetime import datetime, timedelta
 
+from kern.agents import faults
 from kern.agents.protocol import Ended, Fault, Grade, Reply
 
 OLDEST: tuple[int, ...] = (0, 160, 0)
 INSTALL = "npm install -g @openai/codex"
 LOGIN = "run `codex login`, or name a provider in ~/.codex/config.toml; then run kern again"
-_MODEL = "name one that codex knows: --model ROLE=NAME, or [stages] in kern.toml"
-_PAY = "see to the account, then run kern again"
-
 _LIMIT = re.compile(r"hit your usage limit|usage limit has been reached|quota exceeded", re.I)
-# The first that fits counts.
-_KNOWN: tuple[tuple[str, Grade, str, str], ...] = (
-    (
-        r"40[13] (?:unauthorized|forbidden)|not logged in|missing environment variable|"
-        r"(?:access|refresh) token",
-        *(Grade.PERMANENT, "codex is not logged in: ", LOGIN),
-    ),
-    (
-        r"model .{0,200}(?:does not exist|is not supported|not found)|404 not found",
-        *(Grade.PERMANENT, "codex does not know the model: ", _MODEL),
-    ),
-    (
-        r"to use codex with your|402 payment",
-        *(Grade.PERMANENT, "the account cannot pay: ", _PAY),
-    ),
-    (
-        r"out of room in the model's context|413 payload|exceeds the maximum length",
-        *(Grade.FAILED, "the agent's context is full: ", ""),
-    ),
-    (
-        r"high demand|at capacity|status:? (?:5\d\d|429|408|409)|stream disconnected|"
-        r"reconnecting|timed? ?out|error sending request|network error|connection",
-        *(Grade.TRANSIENT, "", ""),
-    ),
-    (r"content.?policy|flagged|safety|refus", Grade.FAILED, "the model refused: ", ""),
-)
+_STATUS = re.compile(r"(?:unexpected|last) status:? (\d{3})", re.I)
+# In its own words, where the API's are not passed on.
+_NO_KEY = re.compile(r"not logged in|missing environment variable|(?:access|refresh) token", re.I)
+_UNPAID = re.compile(r"to use codex with your", re.I)
+_FULL = re.compile(r"out of room in the model's context", re.I)
+_PASSES = re.compile(r"high demand|at capacity|stream disconnected", re.I)
 _CLOCK = re.compile(
     r"try again at (?:([A-Z][a-z]{2}) (\d{1,2})(?:st|nd|rd|th),? (\d{4}),? )?"
     r"(\d{1,2}):(\d\d) ([AP])M"
@@ -64,12 +42,19 @@ def fault(reply: Reply | None, ended: Ended) -> Fault | None:
     said = plain_words(reply.text)
     if _LIMIT.search(said):
         return Fault(Grade.LIMIT, said, resets_at=reply.resets_at)
-    for sign, grade, what, hint in _KNOWN:
-        if re.search(sign, said, re.I | re.S):
-            return Fault(grade, f"{what}{said}", hint)
-    if reply.text.lstrip().startswith("{"):  # what the API said of a request that it will not take
-        return Fault(Grade.PERMANENT, f"the API refused the request: {said}", "kern doctor")
-    return Fault(Grade.TRANSIENT, said)
+    if _PASSES.search(said):
+        return Fault(Grade.TRANSIENT, said)
+    if _NO_KEY.search(said):
+        return Fault(Grade.PERMANENT, f"codex is not logged in: {said}", LOGIN)
+    if _UNPAID.search(said):
+        hint = "see to the account, then run kern again"
+        return Fault(Grade.PERMANENT, f"the account cannot pay: {said}", hint)
+    if _FULL.search(said):
+        return Fault(Grade.FAILED, f"the agent's context is full: {said}")
+    told = _STATUS.search(said)
+    # The API's JSON is passed on where the API will not take the request.
+    status = int(told[1]) if told else 400 if said != reply.text.strip() else None
+    return faults.of_api("codex", said, status=status, login=LOGIN)
 
 
 def plain_words(message: str) -> str:
@@ -114,26 +99,16 @@ def began(session: str) -> datetime | None:
 
 
 def _no_reply(ended: Ended) -> Fault:
-    lines = [line.strip() for line in ended.stderr.splitlines() if line.strip()]
-    told = next((line for line in lines if line.lower().startswith("error")), "")
-    if ended.overflow:
-        size = ended.overflow // 1_000_000
-        return Fault(
-            *(Grade.FAILED, f"the agent printed more than {size} MB and was ended"),
-            "the beginning of it is kept in the transcript file",
-        )
+    told = next((one for one in ended.stderr.splitlines() if one.lower().startswith("error")), "")
     if "unexpected argument" in told or "unrecognized subcommand" in told:
         oldest = ".".join(map(str, OLDEST))
         said = f"kern needs codex {oldest} or newer: {INSTALL}"
         return Fault(Grade.PERMANENT, f"this codex does not know what kern asks: {told}", said)
     if "exceeds the maximum length" in told:
         return Fault(Grade.FAILED, f"the prompt is too long for codex: {told}")
-    if told and ended.code > 0:
+    if told and ended.code > 0 and not ended.overflow:
         return Fault(Grade.PERMANENT, f"codex refused to start: {told}", "kern doctor")
-    how = f"was ended by signal {-ended.code}" if ended.code < 0 else f"exited {ended.code}"
-    last = f": {lines[-1]}" if lines else ""
-    hint = "run `codex exec --json hello` by hand to see why"
-    return Fault(Grade.TRANSIENT, f"codex {how} without a result{last}", hint)
+    return faults.unanswered("codex", ended, login=LOGIN)
 
 
 def _last(text: str) -> str:

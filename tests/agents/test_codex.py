@@ -279,7 +279,7 @@ def test_faults_by_codex_s_own_words(message: str, grade: Grade, said: str) -> N
             "too long",
         ),
         (Ended(-9, "Reading prompt from stdin..."), 0, "ended by signal 9"),
-        (Ended(0, ""), 0, "exited 0 without a result"),
+        (Ended(0, ""), 0, "exited 0 without an answer"),
         (Ended(-9, "", overflow=70_000_000), 3, "more than 70 MB"),
     ],
 )

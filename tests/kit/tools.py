@@ -13,9 +13,13 @@ Given = Mapping[str, Any]
 
 OWN: Mapping[str, Mapping[str, Callable[[Given], Call]]] = {
     "codex": {
-        "Bash": lambda given: Call("exec_command", {"cmd": given["command"]}),
+        # By itself it would go on without a command that takes ten seconds.
+        "Bash": lambda given: Call(
+            "exec_command", {"cmd": given["command"], "yield_time_ms": 30_000}
+        ),
         "Read": lambda given: Call("exec_command", {"cmd": f"cat '{given['file_path']}'"}),
         "Write": lambda given: Call("apply_patch", {"input": _added(given)}),
+        "Edit": lambda given: Call("apply_patch", {"input": _edited(given)}),
     },
     "pi": {
         "Bash": lambda given: Call("bash", given),
@@ -70,3 +74,9 @@ def _added(given: Given) -> str:
     """A file as the patch that adds it."""
     lines = "".join(f"+{line}\n" for line in str(given["content"]).splitlines())
     return f"*** Begin Patch\n*** Add File: {given['file_path']}\n{lines}*** End Patch\n"
+
+
+def _edited(given: Given) -> str:
+    """The change of one line as a patch."""
+    change = f"@@\n-{given['old_string']}\n+{given['new_string']}\n"
+    return f"*** Begin Patch\n*** Update File: {given['file_path']}\n{change}*** End Patch\n"
