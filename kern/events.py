@@ -17,6 +17,9 @@ class RunStarted:
     open_tasks: int
     iterations: int
     forecast: str = ""  # what it may cost and take, in words
+    expected: float = 0.0  # seconds that it may take; 0: not known
+    max_cost: float = 0.0  # US dollars that it may cost; 0: no bound
+    until: float = 0.0  # epoch seconds from which nothing is begun; 0: no bound
     models: Mapping[Role, str] = field(default_factory=dict)  # each with its effort
 
 
@@ -160,10 +163,11 @@ class LimitReset:
 
 @dataclass(frozen=True, slots=True)
 class Steered:
-    """A person asked for it from another terminal."""
+    """A person asked for it from another terminal, by a key, or beforehand by --until."""
 
     asked: Request
     at_once: bool  # nothing is under way: it ends or waits here
+    late: bool = False  # the time of --until has come
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +202,7 @@ class RunEnded:
     interrupted: str  # what ended the run early
     exit_code: int
     stopped: str = ""  # where the next run goes on, if a person asked for the end
+    until: bool = False  # by --until
     commits: tuple[str, ...] = ()  # full hashes, one for each of `done`
     questions: tuple[Question, ...] = ()  # that wait for an answer
     tokens: int = 0  # of all stages

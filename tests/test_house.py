@@ -212,7 +212,7 @@ def test_only_the_command_line_and_what_draws_import_late() -> None:
         for target in imported(node)
     }
     commands = {"cli.main", "cli.commands", "cli.edits", "cli.run", "cli.help"}
-    drawing = {("views.console", "rich"), ("journal.html", "jinja2")}
+    drawing = {("views.console", "rich"), ("views.live", "rich"), ("journal.html", "jinja2")}
     working = {("git.environment", "git"), ("system.lock", "filelock")}  # a look needs neither
     assert {one for one in late if one[0] not in commands} <= drawing | working
 

@@ -56,6 +56,10 @@ def run(
     allow_red: Annotated[
         bool, typer.Option("--allow-red", help="Do not hold red gates against the tasks.")
     ] = False,
+    until: Annotated[
+        str, typer.Option(metavar="TIME", help="Begin nothing after this time of day: 07:00.")
+    ] = "",
+    quiet: Annotated[bool, typer.Option("--quiet", help="Only the summary and errors.")] = False,
     model: Model = None,
     effort: Effort = None,
     agent: AgentName = None,
@@ -68,6 +72,8 @@ def run(
         launch.run(
             iterations,
             delay,
+            until=until,
+            quiet=quiet,
             until_done=until_done,
             repair=repair,
             allow_red=allow_red,

@@ -15,7 +15,10 @@ from kern.errors import Exit, Interrupted, KernError, UsageError
 from kern.system import streams
 
 _VALUED = frozenset(
-    ("--max-cost", "--max-minutes", "--sandbox", "--model", "--effort", "--task", "--agent")
+    (
+        *("--max-cost", "--max-minutes", "--until", "--sandbox"),
+        *("--model", "--effort", "--task", "--agent"),
+    )
 )  # of a run: a value of theirs follows
 _HELP, _VERSION = frozenset(("-h", "--help")), frozenset(("-V", "--version"))
 _OF_KERN = _HELP | _VERSION | {"--update"}

@@ -2,6 +2,8 @@
 what it takes to parse options.
 """
 
+import re
+import time
 from functools import partial
 from pathlib import Path
 
@@ -34,8 +36,11 @@ def run(
     bare: bool = False,
     models: Choices = NO_CHOICES,
     task: str | None = None,
+    quiet: bool = False,
+    until: str = "",
 ) -> int:
     """The exit code of the run, or of the dry run."""
+    end = _until(until, time.time()) if until else 0.0
     on_red = _on_red(repair=repair, allow_red=allow_red)
     if task is not None:
         iterations = _alone(task, iterations, until_done=until_done)
@@ -50,25 +55,14 @@ def run(
         if until_done:
             print("then a review says what is missing: with --until-done it goes on with that")
         return Exit.OK
+    from kern.cli import screen
     from kern.cli.trust import leave
-    from kern.pipeline import loop
     from kern.pipeline.options import Options
-    from kern.views.console import Console
 
-    console = Console(verbose=verbose)
     allowed = leave(sandbox, trust=trust, bare=bare)
     asked = until_done, improve, goal, on_red, wanted, models, allowed
-    options = Options(
-        *(count, pause, wait, cost, minutes, *asked),
-        watched=console.watched,
-        tick=console.tick,
-        countdown=console.countdown,
-        paused=console.paused,
-    )
-    try:
-        return loop.run(Path.cwd(), options, console)
-    finally:
-        console.close()
+    options = Options(*(count, pause, wait, cost, minutes, *asked), until=end)
+    return screen.run(options, verbose=verbose, quiet=quiet)
 
 
 def improve(
@@ -118,6 +112,23 @@ def _alone(task: str, iterations: str, *, until_done: bool) -> str:
             hint=f'kern --task "{plain.line(task, 160)}"',
         )
     return "1"
+
+
+def _until(text: str, now: float) -> float:
+    """The next time, after `now`, at which the person's clock shows it; both in epoch seconds."""
+    found = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)", text)
+    if found is None:
+        raise UsageError(
+            f"--until takes a time of day: {plain.line(text, 40)!r} is none",
+            hint="kern --until 07:00",
+        )
+    today = time.localtime(now)
+    for day in (0, 1):
+        clock = (int(found[1]), int(found[2]), 0, 0, 0, -1)
+        then = time.mktime((today.tm_year, today.tm_mon, today.tm_mday + day, *clock))
+        if then > now:
+            break
+    return then
 
 
 def _numbers(

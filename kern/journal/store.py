@@ -153,18 +153,19 @@ def costs(path: Path, warn: Callable[[str], None]) -> Callable[[str], float]:
     return lambda task: sum(cost or 0.0 for cost in known().get(task, ()))
 
 
-def forecast(path: Path, tasks: int) -> str:
-    """What so many of them may cost and take, in words; empty where too little is known. It is made
-    from the journal's end, and is worth no complaint.
+def forecast(path: Path, tasks: int) -> tuple[str, float]:
+    """What so many of them may cost and take, in words, and the seconds; empty and 0 where too
+    little is known. It is made from the journal's end, and is worth no complaint.
     """
     try:
         if not (there := size(path)):
-            return ""
+            return "", 0.0
         with path.open("rb") as file:
             file.seek(max(0, there - TAIL))
-            return totals.forecast(records.ordered(read(file.read().split(b"\n"))), tasks)
+            found = records.ordered(read(file.read().split(b"\n")))
     except OSError:
-        return ""
+        return "", 0.0
+    return totals.forecast(found, tasks), totals.expected(found, tasks)
 
 
 def _bytes(path: Path, warn: Callable[[str], None]) -> bytes:

@@ -291,6 +291,7 @@ class Loop:
             cost=caller.cost,
             tokens=caller.tokens,
             stopped=stopped,
+            until=bool(stopped) and self.steered.late,
         )
         self.sink(ended)
         return ended.exit_code

@@ -39,3 +39,5 @@ class Options:
     countdown: Callable[[float], None] = lambda seconds: None
     paused: Callable[[float], None] = lambda seconds: None
     clock: Callable[[], float] = time.time
+    until: float = 0.0  # epoch seconds from which nothing is begun; 0: no bound
+    keys: Callable[[], str] = lambda: ""  # what was typed at the run since

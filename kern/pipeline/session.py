@@ -65,7 +65,7 @@ def begin(
     if paid:
         sink = store.beside(sink, found.common_dir, found.head().name, run_id)
         sink = notify.beside(sink, settings.notify, *where, wanted.wishes.env)
-    steered = Steering(found.git_dir, run_id, sink, options.sleep)
+    steered = _steering(found.git_dir, run_id, sink, options)
     caller = Caller(
         *(found.root, scope, run_id, sink, programs, settings, steered.sleep),
         *(_ticking(options.tick, steered), steered.heed, found.scratch, options.watched),
@@ -92,6 +92,11 @@ def begin(
         here = site.with_prompts(here)
         workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
         yield Session(here, steered, payer.who)
+
+
+def _steering(git_dir: Path, run_id: str, sink: Sink, options: Options) -> Steering:
+    by = options.sleep, options.keys, options.clock, options.until
+    return Steering(git_dir, run_id, sink, *by)
 
 
 def _chosen(settings: Settings, options: Options) -> Settings:

@@ -20,14 +20,16 @@ def begun(session: Session, options: Options) -> RunStarted:
     site, count = session.site, options.iterations
     _, parsed = site.papers.spec()
     tasks = count if options.improve else min(count, dependencies.ahead(parsed))
+    settings = site.caller.settings
     branch = site.repo.head().name
     return RunStarted(
         *(site.caller.run, str(site.repo.root), branch, str(site.scope.folder)),
-        required.commands(parsed, site.caller.settings),
+        required.commands(parsed, settings),
         session.payer,
         needs.still(parsed),
         count,
-        store.forecast(store.place(site.repo.common_dir), tasks),
+        *store.forecast(store.place(site.repo.common_dir), tasks),
+        *(settings.budget.run, options.until),
         {role: form.by.said(protocol.DEFAULT) for role, form in site.templates.items()},
     )
 
@@ -41,6 +43,7 @@ def of(
     cost: Cost,
     tokens: int,
     stopped: str = "",
+    until: bool = False,
 ) -> RunEnded:
     """`parsed` is None where SPEC.md cannot be read any more; `error` ended the run early. A stop
     that was asked for is none: the exit code is that of a run whose iterations are used up.
@@ -79,6 +82,7 @@ def of(
         interrupted=str(error) if error else "",
         exit_code=int(getattr(error, "exit_code", 1)) if error else failed,
         stopped=stopped,
+        until=until,
         commits=tuple(one.commit for one in committed),
         needs=(*told, *more),
     )

@@ -18,7 +18,7 @@ from kern.model import Request
 from kern.system import workspace
 
 FILE = "kern.request"
-_ASKED = "a person asked for it from another terminal"
+_ASKED = "a person asked for it"
 _STEP_S = 0.5  # of a wait: so late a request is seen at most
 _Record = Mapping[str, Any]  # of the journal
 NOW = "now"  # nothing is under way: a request is heeded at once
@@ -60,16 +60,46 @@ class Steering:
     """The run's side: what it was asked, told once, and heeded where nothing is under way."""
 
     def __init__(
-        self, git_dir: Path, run: str, sink: Sink, sleep: Callable[[float], None] = time.sleep
+        self,
+        git_dir: Path,
+        run: str,
+        sink: Sink,
+        sleep: Callable[[float], None] = time.sleep,
+        keys: Callable[[], str] = lambda: "",
+        clock: Callable[[], float] = time.time,
+        until: float = 0.0,
     ) -> None:
         self.git_dir = git_dir
         self.run = run
         self.sink = sink
+        self.until = until  # epoch seconds from which nothing is begun; 0: no bound
         self._sleep = sleep
+        self._keys = keys
+        self._clock = clock
         self._told: Request | None = None
 
+    @property
+    def late(self) -> bool:
+        """Whether the time of --until has come."""
+        return bool(self.until) and self._clock() >= self.until
+
     def asked(self) -> Request | None:
-        return asked(self.git_dir, self.run)
+        for key in self._keys():
+            self._type(key)
+        return Request.STOP if self.late else asked(self.git_dir, self.run)
+
+    def _type(self, key: str) -> None:
+        """The same requests as from another terminal; `q` as Ctrl-C."""
+        standing = asked(self.git_dir, self.run)
+        match key, standing:
+            case "p", None:
+                ask(self.git_dir, Request.PAUSE, self.run)
+            case "p", _:
+                ask(self.git_dir, Request.RESUME, self.run)
+            case "s", _:
+                ask(self.git_dir, Request.STOP, self.run)
+            case "q", _:
+                signal.raise_signal(signal.SIGINT)
 
     def look(self) -> None:
         """While an agent or a gate is at work: a new request is told, and heeded afterwards."""
@@ -113,7 +143,7 @@ class Steering:
     def _tell(self, now: Request | None, *, at_once: bool) -> None:
         if now is not self._told:
             self._told = now
-            self.sink(Steered(now or Request.RESUME, at_once))
+            self.sink(Steered(now or Request.RESUME, at_once, self.late))
 
 
 def ask(git_dir: Path, wanted: Request, run: str) -> None:
@@ -198,8 +228,10 @@ def standing(request: str, *, paused: bool) -> str:
     return "paused" if request == Request.PAUSE and paused else f"{request}s after this stage"
 
 
-def announced(asked: Request, at_once: bool, doing: str) -> str:
+def announced(asked: Request, at_once: bool, doing: str, *, late: bool = False) -> str:
     """What the run says of a request that has reached it."""
+    if late:
+        return f"the time of --until has come: ends {'here' if at_once else f'after {doing}'}"
     match asked, at_once:
         case Request.STOP, True:
             return "asked to stop (kern stop): ends here"

@@ -6,9 +6,8 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO, assert_never
+from typing import TextIO, assert_never
 
 from kern import events, models, plain
 from kern.events import Event
@@ -16,20 +15,21 @@ from kern.journal import record, words
 from kern.model import Outcome, Result, unverified
 from kern.system import control
 from kern.views import progress, summary
-from kern.views.progress import Progress
+from kern.views.colours import BAD, GOOD, HEAD, NOTICE
+from kern.views.live import Live
+from kern.views.progress import Progress, Seen
 
 _SHOWN_OF_A_GATE = 12  # lines of what a red one printed
 _HEARTBEAT_S = 60  # between signs of life on a pipe
 _LIMIT_HEARTBEAT_S = 600  # while a limit or a pause holds
-_REDRAW_S = 0.25
 _WIDEST = 100  # columns of a page; longer lines are hard to read
 _STYLES = {
-    Outcome.DONE: "bold green",
-    Outcome.DECOMPOSED: "cyan",
-    Outcome.SKIPPED: "yellow",
-    Outcome.BLOCKED: "bold red",
-    Outcome.CONCLUDED: "cyan",
-    Outcome.ASKED: "bold yellow",
+    Outcome.DONE: GOOD,
+    Outcome.DECOMPOSED: HEAD,
+    Outcome.SKIPPED: NOTICE,
+    Outcome.BLOCKED: BAD,
+    Outcome.CONCLUDED: HEAD,
+    Outcome.ASKED: NOTICE,
 }
 
 
@@ -39,13 +39,23 @@ class Console:
     """
 
     def __init__(
-        self, *, verbose: bool = False, out: TextIO | None = None, err: TextIO | None = None
+        self,
+        *,
+        verbose: bool = False,
+        quiet: bool = False,
+        keys: bool = False,
+        out: TextIO | None = None,
+        err: TextIO | None = None,
     ) -> None:
+        """`quiet`: only the summary. `keys`: kern reads those of this terminal."""
         self.out = out or sys.stdout
         self.err = err or sys.stderr
         self.verbose = verbose
         drawable = self.out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-        self.live = _Live(self.out) if drawable else None
+        self.live = Live(self.out) if drawable and not quiet else None
+        self.quiet = quiet
+        self.keys = keys
+        self.began = time.monotonic()
         self.progress = Progress()
         self.attempts: list[events.AttemptNoted] = []  # of this run
         self.beat = 0.0
@@ -66,47 +76,49 @@ class Console:
                 resumed = f" (resumed: {event.resumed})" if event.resumed else ""
                 if self.live:
                     self.live.print("", "")
-                self._say(f"task: {plain.line(event.task, 160)}{resumed}", "bold")
+                self._say(f"task: {plain.line(event.task, 160)}{resumed}", HEAD)
             case events.StageStarted():
                 mode = ", to split the task" if event.mode == "decompose" else ""
                 self.beat = 0.0
-                self._say(f"{self.progress.work}{self.progress.how}{mode}", "blue")
+                self._say(f"{self.progress.work}{self.progress.how}{mode}", HEAD)
             case events.Acted():
                 if self.verbose:
                     for call in event.act.calls:
-                        self._tell(f"debug: {plain.line(call, 600)}", "dim")
+                        self._tell(f"debug: {plain.line(call, 600)}")
             case events.StageFinished():
                 self._finished(event)
             case events.StageFailed() | events.QuestionNoted() | events.ProbeStarted():
                 pass  # what follows is said: another try, the question, what failed, the run's end
             case events.StageRetried():
-                self._recorded(event, "yellow")
+                self._recorded(event, NOTICE)
             case events.AttemptNoted():
                 self.attempts.append(event)
-                self._recorded(event, "yellow")
+                self._recorded(event, NOTICE)
             case events.GateStarted():
                 self._gate_started(event)
             case events.GateEnded():
                 self._gate(event.result)
             case events.LimitReset():
                 until = time.strftime("%a %H:%M", time.localtime(event.until))
-                self._say(plain.line(event.text), "yellow")
-                self._say(f"waiting until {until} (Ctrl-C ends; kern goes on from here)", "yellow")
+                self._say(plain.line(event.text), NOTICE)
+                self._say(f"waiting until {until} (Ctrl-C ends; kern goes on from here)", NOTICE)
             case events.Steered():
                 self.beat = 0
-                said = control.announced(event.asked, event.at_once, self.progress.work)
-                self._say(said, "yellow")
+                said = control.announced(
+                    event.asked, event.at_once, self.progress.work, late=event.late
+                )
+                self._say(said, NOTICE)
             case events.TaskSettled():
                 self._settled(event)
             case events.Planned():
-                self._recorded(event, "bold green" if event.done else "cyan")
+                self._recorded(event, GOOD if event.done else "")
             case events.Learned():
                 self._recorded(event)
             case events.Warned():
-                self._tell(f"warning: {plain.line(event.text, 600)}", "yellow")
+                self._tell(f"warning: {plain.line(event.text, 600)}", NOTICE)
             case events.Traced():
                 if self.verbose:
-                    self._tell(f"debug: {plain.line(event.text, 600)}", "dim")
+                    self._tell(f"debug: {plain.line(event.text, 600)}")
             case events.Waiting():
                 self._say(f"next task in {event.seconds:g} s (Ctrl-C ends; kern goes on from here)")
             case events.RunEnded():
@@ -117,7 +129,9 @@ class Console:
     def tick(self, seconds: float, silent: float) -> None:
         """The stage or gate is at work since so many seconds, the last of them without a sign."""
         if self.live:
-            self.live.show(progress.lines(self.progress, seconds, silent))
+            ran, clock = time.monotonic() - self.began, time.strftime("%H:%M")
+            seen = Seen(self.live.width, ran, clock, self.keys)
+            self.live.show(progress.lines(self.progress, seconds, silent, seen))
         elif seconds - self.beat >= _HEARTBEAT_S:
             self.beat = seconds
             self._say(progress.beat(self.progress, seconds, silent))
@@ -133,16 +147,23 @@ class Console:
     def paused(self, seconds: float) -> None:
         """Since so long, until a person goes on."""
         if self.live:
-            self.live.show([f"paused for {progress.clock(seconds)}  (kern resume, kern stop)"])
+            how = "p goes on, s stops" if self.keys else "kern resume, kern stop"
+            self.live.show([f"paused for {progress.clock(seconds)}  ({how})"])
         elif seconds // _LIMIT_HEARTBEAT_S != self.beat:
             self.beat = seconds // _LIMIT_HEARTBEAT_S
             self._say(f"paused for {plain.span(seconds)}")
+
+    def explain(self) -> None:
+        """The keys."""
+        for line in progress.KEYS_SAID.splitlines():
+            self._say(line)
 
     def close(self) -> None:
         if self.live:
             self.live.hide()
 
     def _started(self, event: events.RunStarted) -> None:
+        self.began = time.monotonic()
         tasks = plain.count(event.open_tasks, "open task")
         self._say(f"kern in {event.root}, branch {event.branch}: {tasks}")
         self._say(f"run files: {event.folder}")
@@ -152,6 +173,9 @@ class Console:
             self._say(f"models: {plain.line(models.told(event.models))}")
         if event.forecast:
             self._say(f"forecast: {event.forecast}")
+        if event.until:
+            until = time.strftime("%a %d %b %H:%M", time.localtime(event.until))
+            self._say(f"until: no task and no stage is begun after {until}")
         for command in event.commands:
             self._say(plain.line(command, 160))
 
@@ -168,29 +192,29 @@ class Console:
         first, *refused = words.said(row)
         self._say(first)
         for line in plain.block(event.text).strip().splitlines():
-            self._say(f"  {line}", "dim")
+            self._say(f"  {line}")
         for line in refused:
-            self._say(line, "yellow")
+            self._say(line, NOTICE)
 
     def _gate_started(self, event: events.GateStarted) -> None:
         self.beat = 0.0
         when = ", before the task" if event.before else ""
         shown = "" if event.command in event.name else f": {plain.line(event.command, 120)}"
-        self._say(f"{self.progress.work}{when}{shown}", "blue")
+        self._say(f"{self.progress.work}{when}{shown}", HEAD)
 
     def _gate(self, result: Result) -> None:
-        colour = ("red" if result.blocks else "yellow") if result.red else "green"
+        colour = (BAD if result.blocks else NOTICE) if result.red else GOOD
         self._say(f"  {words.gate(result)}", colour)
         if result.red:
             for line in plain.block(result.output).strip().splitlines()[-_SHOWN_OF_A_GATE:]:
-                self._say(f"    {line}", "dim")
+                self._say(f"    {line}")
             if result.log:
-                self._say(f"    full output: {_logs(Path(result.log))}", "dim")
+                self._say(f"    full output: {_logs(Path(result.log))}")
 
     def _settled(self, event: events.TaskSettled) -> None:
         """Green only with something behind it."""
         unproven = event.outcome is Outcome.DONE and unverified(event.proved)
-        style = "bold yellow" if unproven else _STYLES[event.outcome]
+        style = NOTICE if unproven else _STYLES[event.outcome]
         self._say(words.settled(event.outcome, event.detail, event.proved), style)
 
     def _summary(self, event: events.RunEnded) -> None:
@@ -198,11 +222,13 @@ class Console:
             self._print(text, style, self.out, stamped=False)
 
     def _say(self, text: str, style: str = "") -> None:
-        self._print(text, style, self.out)
+        if not self.quiet:
+            self._print(text, style, self.out)
 
-    def _tell(self, text: str, style: str) -> None:
+    def _tell(self, text: str, style: str = "") -> None:
         """Beside what the command is for."""
-        self._print(text, style, self.err)
+        if not self.quiet:
+            self._print(text, style, self.err)
 
     def _print(self, text: str, style: str, stream: TextIO, *, stamped: bool = True) -> None:
         text = plain.block(text)  # names of folders and branches, too
@@ -213,51 +239,6 @@ class Console:
             else:
                 stamp = time.strftime("[%Y-%m-%d %H:%M:%S] ") if stamped else ""
                 print(f"{stamp}{text}", file=stream, flush=True)
-
-
-class _Live:
-    """A few lines at the bottom that are redrawn; everything else scrolls above them."""
-
-    def __init__(self, stream: TextIO) -> None:
-        from rich.console import Console as Terminal
-
-        self.terminal = Terminal(file=stream, highlight=False)
-        self.display: Any = None
-        self.shown: Sequence[str] = ()
-        self.drawn = 0.0
-
-    def print(self, text: str, style: str) -> None:
-        self.terminal.print(text, style=style or None, markup=False, emoji=False)
-
-    def show(self, lines: Sequence[str]) -> None:
-        """The last of them is advice. Redrawn when they change, not more often than is seen."""
-        from rich.live import Live
-        from rich.text import Text
-
-        now = time.monotonic()
-        if lines == self.shown or now - self.drawn < _REDRAW_S:
-            return
-        self.shown, self.drawn = lines, now
-        if self.display is None:
-            # Drawn here alone: a thread of its own would draw four times a second for nothing.
-            self.display = Live(
-                console=self.terminal,
-                auto_refresh=False,
-                transient=True,
-                redirect_stdout=False,
-                redirect_stderr=False,
-            )
-            self.display.start()
-        text = Text("\n", no_wrap=True, overflow="ellipsis").join(
-            Text(line, style="dim" if at else "bold") for at, line in enumerate(lines)
-        )
-        self.display.update(text, refresh=True)
-
-    def hide(self) -> None:
-        if self.display is not None:
-            self.display.stop()
-            self.display = None
-            self.shown = ()
 
 
 def _logs(log: Path) -> str:

@@ -78,9 +78,8 @@ def describe(
                 contract = plain.block(prompt.contract).splitlines()
                 shown = ["[system prompt]", *contract, "", "[prompt]", *shown]
             lines += [f"  | {line}" for line in shown]
-    if forecast := store.forecast(
-        store.place(repo.common_dir), min(iterations, dependencies.ahead(parsed))
-    ):
+    ahead = min(iterations, dependencies.ahead(parsed))
+    if forecast := store.forecast(store.place(repo.common_dir), ahead)[0]:
         lines += ["", f"forecast: {forecast}"]
     lines += ["", *_then(papers.spec_text(), task, iterations), *_waiting(parsed)]
     return plain.block("\n".join(lines))

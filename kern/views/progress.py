@@ -8,8 +8,14 @@ from kern.events import Event
 from kern.journal import words
 from kern.model import Act, Outcome
 
-STOP = "Ctrl-C ends it now, kern stop after this stage; the next kern goes on from there"
+STOP = "Ctrl-C ends it now, kern stop after this stage; kern goes on from there"
 STOP_PLAN = "Ctrl-C ends it now; SPEC.md stays as it is"
+KEYS = ("p pause · s stop after this stage · q end now · ? keys", "p pause · s stop · q now · ?")
+KEYS_SAID = """\
+p  pause after this stage; again: go on
+s  stop after this stage (p takes it back)
+q  end now, as Ctrl-C: the next kern goes on from there
+?  this list"""
 SILENT_S = 120  # from here on silence is said
 _CALLS = 4  # shown
 _RECENT = 8  # messages that may still come in further parts
@@ -30,13 +36,29 @@ class Progress:
     tokens: int = 0  # of the stage, as far as its live output tells
     recent: tuple[tuple[str, int], ...] = ()  # message ids with what each added to `tokens`
     cost_usd: float = 0.0  # of the run's finished stages
+    max_cost: float = 0.0  # that the run may cost; 0: no bound
+    expected: float = 0.0  # seconds that it may take; 0: not known
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How the person looks at it."""
+
+    width: int = 80  # columns
+    ran: float = 0.0  # seconds since the run began
+    clock: str = ""  # the time of day
+    keys: bool = False  # whether kern reads the terminal's keys
+
+
+WIDE = Seen()
 
 
 def after(so_far: Progress, event: Event) -> Progress:
     match event:
         case events.RunStarted():
             most = min(event.iterations, event.open_tasks)
-            return Progress(root=event.root, tasks=most)
+            begun = Progress(root=event.root, tasks=most)
+            return replace(begun, max_cost=event.max_cost, expected=event.expected)
         case events.TaskStarted():
             return replace(so_far, task=event.task, number=event.iteration)
         case events.StageStarted():
@@ -85,36 +107,70 @@ def _within(root: str, call: str) -> str:
     return call.replace(f"{root}/", "") if root else call
 
 
-def lines(now: Progress, seconds: float, silent: float) -> Sequence[str]:
-    """For a terminal, redrawn: what is at work, its last calls, where the run stands."""
-    task = plain.line(now.task, 100)
+def lines(now: Progress, seconds: float, silent: float, seen: Seen = WIDE) -> Sequence[str]:
+    """For a terminal, redrawn: what is at work, its last calls, where the run stands, the keys.
+    Where there is little room the least important is left out first.
+    """
     return (
-        f"{now.work}{now.how}  {clock(seconds)}  {task}".rstrip(),
+        _head(now, seconds, seen.width),
         *(f"  {call}" for call in now.calls),
-        " · ".join((*_figures(now), *_standing(now), *_silence(silent))),
-        STOP if now.number else STOP_PLAN,
+        fitting(_figures(now, seen, silent), seen.width),
+        _keys(now, seen),
     )
+
+
+def _head(now: Progress, seconds: float, width: int) -> str:
+    labels = (f"{now.work}{now.how}", now.work, now.work.rpartition(" ")[2])
+    room = width - len(clock(seconds)) - 4 - min(len(now.task), 12)
+    label = next((one for one in labels if len(one) <= room), labels[-1])
+    return f"{label}  {clock(seconds)}  {plain.line(now.task, 100)}".rstrip()
+
+
+def _figures(now: Progress, seen: Seen, silent: float) -> list[tuple[int, str]]:
+    """Each with its weight: the lightest goes first."""
+    of = f" of about {plain.span(now.expected)}" if now.expected else " in all"
+    ran = [(7, f"{clock(seen.ran)}{of}")] if seen.ran else []
+    most = f" of ${now.max_cost:.2f}" if now.max_cost else ""
+    cost = [(8, f"${now.cost_usd:.2f}{most}")] if now.cost_usd or now.max_cost else []
+    standing = [
+        (5, f"task {now.number} of {max(now.tasks, now.number)}"),
+        (4, f"{now.done} done"),
+        *([(6, f"{now.unsettled} need you")] if now.unsettled else []),
+    ]
+    return [
+        *[(9, text) for text in _silence(silent)],
+        *([(3, seen.clock)] if seen.clock else []),
+        *ran,
+        *cost,
+        *(standing if now.number else []),  # a planner stands before any task
+        *([(2, plain.count(now.count, "call"))] if now.count else []),
+        *([(1, f"{words.short(now.tokens)} tokens")] if now.tokens else []),
+    ]
+
+
+def fitting(weighed: Sequence[tuple[int, str]], width: int) -> str:
+    """The texts in one line, without the lightest where they do not all fit."""
+    left = list(weighed)
+    while len(left) > 1 and len(" · ".join(text for _, text in left)) > width:
+        left.remove(min(left))
+    return " · ".join(text for _, text in left)
+
+
+def _keys(now: Progress, seen: Seen) -> str:
+    if seen.keys:
+        return next((one for one in KEYS if len(one) <= seen.width), KEYS[-1])
+    how = STOP if now.number else STOP_PLAN
+    return how if len(how) <= seen.width else how.partition(",")[0].partition(";")[0]
 
 
 def beat(now: Progress, seconds: float, silent: float) -> str:
     """For a pipe: one line that says it is alive."""
     last = [f"last: {now.calls[-1]}"] if now.calls else []
-    return ", ".join(
-        (f"{now.work}{now.how}: {clock(seconds)}", *_figures(now), *_silence(silent), *last)
-    )
-
-
-def _figures(now: Progress) -> list[str]:
     calls = [plain.count(now.count, "call")] if now.count else []
-    return [*calls, f"{words.short(now.tokens)} tokens"] if now.tokens else calls
-
-
-def _standing(now: Progress) -> list[str]:
-    lost = [f"{now.unsettled} need you"] if now.unsettled else []
-    cost = [f"${now.cost_usd:.2f} before this stage"] if now.cost_usd else []
-    if not now.number:  # a planner before any task
-        return cost
-    return [f"task {now.number} of {max(now.tasks, now.number)}", f"{now.done} done", *lost, *cost]
+    used = [f"{words.short(now.tokens)} tokens"] if now.tokens else []
+    return ", ".join(
+        (f"{now.work}{now.how}: {clock(seconds)}", *calls, *used, *_silence(silent), *last)
+    )
 
 
 def _silence(silent: float) -> list[str]:

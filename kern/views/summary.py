@@ -9,6 +9,7 @@ from kern import plain
 from kern.events import AttemptNoted, RunEnded
 from kern.journal import words
 from kern.model import UNVERIFIED, Need, unverified
+from kern.views.colours import GOOD, HEAD, NOTICE
 
 MOST = 20  # rows of a section
 _Row = tuple[str, str]  # a line and its style
@@ -18,7 +19,7 @@ def lines(ended: RunEnded, attempts: Sequence[AttemptNoted]) -> Iterator[_Row]:
     """`attempts`: those of this run that failed."""
     worst = bool(ended.needs or ended.interrupted or _unproven(ended))
     yield "", ""
-    yield headline(ended), "bold yellow" if worst else "bold"
+    yield headline(ended), HEAD if not worst else f"{HEAD} {NOTICE}"
     yield from _section("Needs you", _needs(ended.needs), "kern status")
     needy = {need.task for need in ended.needs}
     late = [one for one in ended.stuck if one[0] not in needy]
@@ -32,7 +33,7 @@ def lines(ended: RunEnded, attempts: Sequence[AttemptNoted]) -> Iterator[_Row]:
     yield from _section("Failed attempts, with the work of each", _tried(attempts), "kern report")
     if last := following(ended):
         yield "", ""
-        yield last, "yellow" if ended.needs else ""
+        yield last, NOTICE if ended.needs else ""
 
 
 def headline(ended: RunEnded) -> str:
@@ -52,7 +53,8 @@ def headline(ended: RunEnded) -> str:
 def following(ended: RunEnded) -> str:
     """The last line: what to type next; empty where an error says it."""
     if ended.stopped:
-        return f"stopped, as asked; the next kern goes on with: {ended.stopped}"
+        why = "the time of --until has come" if ended.until else "stopped, as asked"
+        return f"{why}; the next kern goes on with: {ended.stopped}"
     if ended.interrupted:
         return ""
     left = ended.open_tasks or 0
@@ -84,7 +86,7 @@ def _section(title: str, rows: Iterable[list[_Row]], where: str) -> Iterator[_Ro
     if not every:
         return
     yield "", ""
-    yield f"{title}:", "bold"
+    yield f"{title}:", HEAD
     for row in every[:MOST]:
         yield from row
     if (more := len(every) - MOST) > 0:
@@ -95,9 +97,9 @@ def _needs(needs: Sequence[Need]) -> Iterator[list[_Row]]:
     for need in needs:
         number = f"{need.number:4}" if need.number else "    "
         yield [
-            (f"{number}  {plain.line(need.task, 100)}", "yellow"),
+            (f"{number}  {plain.line(need.task, 100)}", NOTICE),
             (f"      {plain.line(need.why)}", ""),
-            (f"      {need.do}", "bold"),
+            (f"      {need.do}", HEAD),
         ]
 
 
@@ -109,16 +111,16 @@ def _done(ended: RunEnded) -> Iterator[list[_Row]]:
         yield [
             (
                 f"  {plain.line(task, 100)}  ({plain.line(commit, 100)})",
-                "yellow" if bad else "green",
+                NOTICE if bad else GOOD,
             ),
-            (f"      {_how(proved)}", "yellow" if bad else ""),
+            (f"      {_how(proved)}", NOTICE if bad else ""),
         ]
     for task, done in ended.decomposed:
         if done:
             yield [(f"  {plain.line(task, 100)}  (a parent, by its subtasks)", "")]
     if _unproven(ended):
         do = f"{'fix the gates that are red, or ' if red else ''}name your checks"
-        yield [(f"  To verify such commits, {do} under [gates] in kern.toml.", "yellow")]
+        yield [(f"  To verify such commits, {do} under [gates] in kern.toml.", NOTICE)]
 
 
 def _how(proved: str) -> str:

@@ -593,12 +593,12 @@ def test_only_what_a_gate_stands_behind_is_green(
     assert code == 0
     how = ", UNVERIFIED" if advice else ""
     found = re.findall(rf"\x1b\[(?:1;)?3(.)m(?:done{how}: |  add a greeting  \()", sent)
-    assert found == (["3", "3"] if advice else ["2", "2"])
+    assert found == (["5", "5"] if advice else ["2", "2"])
     if not advice:
         assert "UNVERIFIED" not in sent
         return
-    assert "\x1b[33m      UNVERIFIED: " in sent
-    assert f"\x1b[33m  To verify such commits, {advice}" in sent
+    assert "\x1b[35m      UNVERIFIED: " in sent
+    assert f"\x1b[35m  To verify such commits, {advice}" in sent
 
 
 def test_what_the_repository_makes_kern_run_is_named_first(

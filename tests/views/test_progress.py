@@ -140,11 +140,50 @@ def test_the_lines_say_what_is_at_work_where_the_run_stands_and_how_to_stop() ->
     head, *calls, figures, stop = progress.lines(now, 67, 3)
     assert head == "stage 2/3 implement (opus, attempt 2)  1:07  add a greeting"
     assert calls == ["  Edit src/a.py", "  Bash cd src; ls /p"]
-    assert figures == (
-        "2 calls · 100 tokens · task 1 of 3 · 1 done · 2 need you · $1.23 before this stage"
-    )
+    assert figures == "$1.23 · task 1 of 3 · 1 done · 2 need you · 2 calls · 100 tokens"
     assert "Ctrl-C" in stop
     assert "kern stop" in stop
+
+
+BOUNDED = RunStarted(
+    *("r", "/p", "main", "/f", (), "", 3, 10),
+    **{"expected": 5400.0, "max_cost": 5.0},  # type: ignore[arg-type]
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "head", "figures", "keys"),
+    [
+        (
+            140,
+            "stage 2/3 implement (opus, attempt 2)  1:07  add a greeting",
+            "07:00 · 41:07 of about 1 h 30 min · $1.20 of $5.00 · task 1 of 3 · 0 done · 1 call · "
+            "100 tokens",
+            progress.KEYS[0],
+        ),
+        (
+            79,
+            "stage 2/3 implement (opus, attempt 2)  1:07  add a greeting",
+            "07:00 · 41:07 of about 1 h 30 min · $1.20 of $5.00 · task 1 of 3 · 0 done",
+            progress.KEYS[0],
+        ),
+        (
+            39,
+            "stage 2/3 implement  1:07  add a greeting",
+            "$1.20 of $5.00",
+            progress.KEYS[1],
+        ),
+        (10, "implement  1:07  add a greeting", "$1.20 of $5.00", progress.KEYS[1]),
+    ],
+)
+def test_where_there_is_little_room_the_least_important_goes_first(
+    width: int, head: str, figures: str, keys: str
+) -> None:
+    paid = StageFinished(Stage.RESEARCH, "add a greeting", "x", 3.0, 1.2)
+    now = seen(BOUNDED, BEGIN[1], paid, BEGIN[2], act("Read a"))
+    look = progress.Seen(width, 2467, "07:00", keys=True)
+    assert progress.lines(now, 67, 3, look) == (head, "  Read a", figures, keys)
+    assert progress.lines(now, 67, 3, progress.Seen(20))[-1] == "Ctrl-C ends it now"
 
 
 def test_silence_is_said_from_two_minutes_on() -> None:

@@ -161,7 +161,7 @@ def check_first_minutes(folder: Path) -> None:
     assert "nothing is missing: both are there" in run
     assert "verified by gate `sh greet.sh you | grep -q hello`" in run
     assert len(said["git log --oneline"].split("\n")) - 2 == 4, "begin, plan, two tasks"
-    assert "2 done in" in said["kern report"]
+    assert "2 done, 1 unverified in" in said["kern report"]
     assert "verified by gate" in said["kern show 1"]
     top = folder / "greet"
     ran = subprocess.run(["sh", "greet.sh", "you"], cwd=top, capture_output=True, text=True)
