@@ -11,6 +11,9 @@ import pytest
 from kern.views.live import Live
 
 
+END = "\x1b[0n"
+
+
 class Screen:
     """A terminal that becomes narrower wraps its lines again, as most do."""
 
@@ -30,11 +33,12 @@ class Screen:
 
     def read(self) -> list[str]:
         """What is on it, blank lines left out."""
-        os.set_blocking(self.ours, False)
-        try:
-            sent = os.read(self.ours, 1 << 16).decode()
-        except BlockingIOError:
-            sent = ""
+        self.stream.write(END)
+        self.stream.flush()
+        data = b""
+        while not data.endswith(END.encode()):  # the kernel passes it on when it has the time
+            data += os.read(self.ours, 1 << 16)
+        sent = data.decode().removesuffix(END)
         for part in re.findall(r"\x1b\[[?\d;]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+", sent):
             if part.endswith("A") and part[0] == "\x1b":
                 self.lines = self.lines[: len(self.lines) - int(part[2:-1])]
