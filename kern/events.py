@@ -77,6 +77,8 @@ class StageFailed:
     seconds: float
     cost_usd: float | None
     attempt: int
+    model: str = ""
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ Effort = Annotated[
 ]
 AgentName = Annotated[
     list[str] | None,
-    typer.Option("--agent", metavar="NAME", help="Who runs all stages; or ROLE=NAME: help agents."),
+    typer.Option("--agent", metavar="NAME", help="Who runs all stages; or ROLE=NAME."),
 ]
 NoFallback = Annotated[
     bool, typer.Option("--no-fallback", help="No other agent stands in for one at its limit.")

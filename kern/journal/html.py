@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kern import plain
-from kern.journal import timeline, totals
+from kern.journal import sums, timeline, totals
 from kern.journal.record import Record
 from kern.journal.standing import NOWHERE, Standing
 from kern.journal.timeline import GATE, KINDS, Bar, Run, number
@@ -79,7 +79,7 @@ def _harmless(value: object) -> object:
 
 def _cost(found: Mapping[str, Any]) -> str:
     """What is known of it; never 0 where nothing is."""
-    cost = totals.cost(found)
+    cost = sums.cost(found)
     if cost.known is None:
         return "unknown"
     return f"{'at least ' if cost.unpriced else ''}${cost.known:.2f}"

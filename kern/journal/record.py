@@ -33,14 +33,15 @@ def of(event: Event) -> list[dict[str, Any]]:
             return rows
         case events.StageStarted():
             stage = {"stage": str(event.stage), "model": event.model, "did": "start"}
-            said = {"attempt": event.attempt, "mode": event.mode}
+            said = {"attempt": event.attempt, "mode": event.mode, "agent": event.agent}
             return [{"kind": "stage", "task": event.task, **stage, **said}]
         case events.StageFinished():
             return [_finished(event)]
         case events.StageFailed():
             said = {"stage": str(event.stage), "did": "failed", "attempt": event.attempt}
+            said |= {"agent": event.agent, "model": event.model, "reason": event.reason}
             paid = {"seconds": round(event.seconds, 3), "cost_usd": event.cost_usd}
-            return [{"kind": "stage", "task": event.task, **said, **paid, "reason": event.reason}]
+            return [{"kind": "stage", "task": event.task, **said, **paid}]
         case events.StageRetried():
             said = {"stage": str(event.stage), "reason": event.reason, "try": event.attempt}
             return [{"kind": "retry", **said, "wait": event.wait_seconds}]

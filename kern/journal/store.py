@@ -36,7 +36,7 @@ _MOST = 1e15  # of any number that is added up
 _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("id", "time", "run", "kind", "branch", "task", "stage", "did"), (str,)),
     **dict.fromkeys(("detail", "proved", "commit", "text", "reason", "ref", "gate"), (str,)),
-    **dict.fromkeys(("output", "model", "payer", "mode"), (str,)),
+    **dict.fromkeys(("output", "agent", "model", "payer", "mode"), (str,)),
     **dict.fromkeys(("cost_usd", "seconds", "attempt", "code", "exit"), (int, float, type(None))),
     **dict.fromkeys(("until", "wait"), (int, float, type(None))),
     **{"seq": (int,), "tokens": (dict,), "denied": (list,)},

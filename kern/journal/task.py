@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kern import plain
-from kern.journal import totals
+from kern.journal import sums, totals
 from kern.journal.record import Record
 from kern.model import SAID
 
-_CALL = ("time", "run", "stage", "attempt", "model", "did", "seconds", "cost_usd", "tokens")
-_MORE = ("turns", "session", "reason")
+_CALL = ("time", "run", "stage", "attempt", "agent", "model", "did", "seconds", "cost_usd")
+_MORE = ("tokens", "turns", "session", "reason")
 _GATE = ("time", "gate", "code", "red", "red_before", "seconds", "output")
 _SHOWN = 12  # lines of an answer or of a gate's output
 
@@ -20,7 +20,7 @@ def of(found: Iterable[Record], task: str) -> dict[str, Any]:
     summed = totals.summary(own)
     by_stage: dict[str, dict[str, Any]] = {}
     for record in (calls := [record for record in own if _call(record)]):
-        totals.pay(by_stage.setdefault(str(record.get("stage")), totals.account()), record)
+        sums.pay(by_stage.setdefault(str(record.get("stage")), sums.account()), record)
     return {
         **(summed["tasks"][0] if own else totals.blank(task)),
         "began": own[0]["time"] if own else None,
@@ -54,9 +54,9 @@ def text(found: Mapping[str, Any], local: Callable[[str], str]) -> str:
     detail = f": {plain.line(found['detail'])}" if found["detail"] else ""
     lines += [f"{SAID.get(found['outcome'], found['outcome'])}{detail}{proved}", place]
     if found["began"]:
-        lines.append(f"{local(found['began'])} to {local(found['ended'])}; {totals.spent(found)}")
-    for stage, sums in found["by_stage"].items():
-        lines.append(f"  {stage:10} {plain.count(sums['stages'], 'call')}, {totals.spent(sums)}")
+        lines.append(f"{local(found['began'])} to {local(found['ended'])}; {sums.spent(found)}")
+    for stage, whole in found["by_stage"].items():
+        lines.append(f"  {stage:10} {plain.count(whole['stages'], 'call')}, {sums.spent(whole)}")
     lines += _section("Research", found["research"])
     for stage, said in found["answers"].items():
         if stage != "research" or not found["research"]:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kern import plain
-from kern.journal import standing
+from kern.journal import agents, standing
 from kern.journal.record import Record
 from kern.journal.standing import NOTHING, NOWHERE, Standing
-from kern.model import SAID, UNVERIFIED, Cause, Cost, unverified
+from kern.journal.sums import account, pay, spent
+from kern.model import SAID, UNVERIFIED, Cause, unverified
 from kern.plain import escaped
 
 FROM, LEAST = 20, 3  # finished tasks, the newest, that a forecast is made from
@@ -32,6 +33,7 @@ def summary(found: Iterable[Record], now: Standing = NOWHERE) -> dict[str, Any]:
     """Keys are stable: they are what `--json` prints. Costs include retries and failed attempts;
     null where no stage named one, and where some did not, `unpriced` counts them.
     """
+    found = list(found)
     tasks: dict[str, dict[str, Any]] = {}
     runs: dict[str, dict[str, Any]] = {}
     errors: list[dict[str, Any]] = []
@@ -64,6 +66,7 @@ def summary(found: Iterable[Record], now: Standing = NOWHERE) -> dict[str, Any]:
         **total,
         "cost_per_done_usd": round(usd / done, 6) if done and usd is not None else None,
         "causes": _causes(tasks.values()),
+        "agents": agents.by_agent(found),
         "errors": errors,
         "review": [one for task in tasks.values() for one in _review(task)],
     }
@@ -73,20 +76,6 @@ def _causes(tasks: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """What failed attempts failed over, the most frequent first; an older kern noted none."""
     named = (one.get("cause") or "other" for task in tasks for one in task["attempts"])
     return dict(Counter(named).most_common())
-
-
-def account() -> dict[str, Any]:
-    """Of no stage yet; what none named is unknown, and never 0."""
-    return {"stages": 0, "seconds": 0.0, "cost_usd": None, "unpriced": 0, "tokens": {}}
-
-
-def pay(into: dict[str, Any], record: Record) -> None:
-    into["stages"] += 1
-    into["seconds"] = round(into["seconds"] + (record.get("seconds") or 0), 3)
-    total = cost(into) + Cost.of([record.get("cost_usd")])
-    into |= {"cost_usd": total.usd, "unpriced": total.unpriced}
-    for kind, count in (record.get("tokens") or {}).items():
-        into["tokens"][kind] = into["tokens"].get(kind, 0) + count
 
 
 def _run(record: Record) -> dict[str, Any]:
@@ -247,6 +236,7 @@ def text(found: Mapping[str, Any], local: Callable[[str], str], *, markdown: boo
         prefix = "" if one["what"] == "attempt" else f"{one['what']}: "
         reviewed.append(inner + shown(f"{prefix}{plain.line(one['text'])}{where}"))
     section("To review", reviewed)
+    section("By agent", [bullet + shown(row) for row in agents.lines(found["agents"])])
     ended = [f"{local(error['time'])}  {plain.line(error['text'])}" for error in found["errors"]]
     section("Runs that ended early", [bullet + shown(one) for one in ended])
     return plain.block("\n".join(lines))
@@ -285,15 +275,3 @@ def _line(task: Mapping[str, Any]) -> str:
     proved = f"; {plain.line(task['proved'], 160)}" if task["proved"] else ""
     state = f"{task['state']}, " if task["state"] not in ("done", "open", *SAID.values()) else ""
     return f"{plain.line(task['task'], 160)}{commit}: {state}{spent(task)}{proved}"
-
-
-def spent(found: Mapping[str, Any], more: str = "") -> str:
-    """Money, tokens and the agents' time."""
-    counted = sum(found["tokens"].values())
-    tokens = f", {counted:,} tokens" if counted else ""
-    return f"{cost(found)}{more}{tokens}, {plain.span(found['seconds'])}"
-
-
-def cost(found: Mapping[str, Any]) -> Cost:
-    """Of a run, a task or a whole report."""
-    return Cost(found["cost_usd"], found["unpriced"])

@@ -175,7 +175,7 @@ class Caller:
 
     def _once(self, asked: _Asked) -> Said:
         prompt, task, attempt = asked.prompt, asked.task, asked.attempt
-        stage = prompt.stage
+        stage, who = prompt.stage, (prompt.by.model, prompt.by.agent)
         place = self.scope.transcript(stage)
         began = time.monotonic()
         try:
@@ -183,7 +183,7 @@ class Caller:
         except Refused as exc:
             took = time.monotonic() - began
             self._count(None, task)
-            self.sink(StageFailed(stage, task, exc.fault.message, took, None, attempt))
+            self.sink(StageFailed(stage, task, exc.fault.message, took, None, attempt, *who))
             raise ending.error(stage, exc.fault, place) from None
         hidden = plain.secrets(os.environ)
         agent = self._program(prompt).agent
@@ -199,7 +199,7 @@ class Caller:
         broke = reply is not None and reply.broke and bool(self._left(task))
         if fault and (broke or fault.grade is not Grade.FAILED):
             cost = reply.cost_usd if reply else None
-            self.sink(StageFailed(stage, task, fault.message, ran.seconds, cost, attempt))
+            self.sink(StageFailed(stage, task, fault.message, ran.seconds, cost, attempt, *who))
             if broke:
                 said = f"{stage} stage: the agent used up what it may cost: ${cost or 0:.2f}"
                 raise BudgetReached(said, hint=_RAISE)

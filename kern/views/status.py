@@ -12,7 +12,7 @@ from kern import plain
 from kern.agents.protocol import SUBSCRIPTION
 from kern.errors import KernError
 from kern.git.repository import Repo
-from kern.journal import store, totals
+from kern.journal import store, sums, totals
 from kern.journal.record import Record
 from kern.model import Cost, Marker, Tier
 from kern.pipeline.table import resume
@@ -215,7 +215,7 @@ def _spent(run: Mapping[str, Any]) -> str:
     counted = sum(run["tokens"].values()) if by_tokens else 0
     tokens = f", {counted:,} tokens" if counted else ""
     done, took = f"{run['done']} done", plain.span(run["seconds"])
-    return f"{which}: {done}, {totals.cost(run)}{tokens}, {took}{code}"
+    return f"{which}: {done}, {sums.cost(run)}{tokens}, {took}{code}"
 
 
 def _hidden(counts: Mapping[str, int]) -> list[str]:
@@ -231,7 +231,7 @@ def _more(count: int, how: str) -> list[str]:
 def _line(task: Mapping[str, Any]) -> str:
     notes = [plain.count(task["attempts"], "attempt")] if task["attempts"] else []
     if task["cost_usd"] is not None or task["unpriced"]:
-        notes.append(str(totals.cost(task)))
+        notes.append(str(sums.cost(task)))
     if task["blocker"] and task["blocker"] != dependencies.OPEN_SUBTASKS:
         notes.append(plain.line(task["blocker"], 120))
     tail = f"  ({'; '.join(notes)})" if notes else ""

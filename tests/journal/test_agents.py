@@ -1,0 +1,57 @@
+"""Which agent and model finishes tasks for the least."""
+
+from typing import Any
+
+from kern.journal import agents, totals
+
+Record = dict[str, Any]
+
+
+def stage(name: str, agent: str, model: str, usd: float | None, did: str = "end") -> Record:
+    paid = {"cost_usd": usd, "seconds": 10.0, "tokens": {"output": 5}}
+    return {"kind": "stage", "did": did, "stage": name, "agent": agent, "model": model, **paid}
+
+
+def of(task: str, *rows: Record) -> list[Record]:
+    return [{"run": "r", "time": "2026-01-01T00:00:00", "task": task, **row} for row in rows]
+
+
+DONE: Record = {"kind": "task", "did": "done"}
+FAILED: Record = {"kind": "attempt", "attempt": 1, "reason": "red", "ref": "", "cause": "gate"}
+FOUND = [
+    *of("a", stage("research", "claude", "opus", 1.0), stage("implement", "codex", "", None)),
+    *of("a", FAILED, stage("implement", "claude", "opus", 2.0), DONE),
+    *of("b", stage("research", "claude", "opus", 1.0), stage("implement", "codex", "", None)),
+    *of("b", stage("commit", "claude", "haiku", 0.1, "failed"), DONE),
+]
+
+
+def test_what_came_of_a_task_counts_for_who_implemented_it_last() -> None:
+    rows = {(row["agent"], row["model"]): row for row in agents.by_agent(FOUND)}
+    opus, codex = rows["claude", "opus"], rows["codex", ""]
+    assert (opus["stages"], opus["done"], opus["attempts"], opus["cost_usd"]) == (3, 1, 0, 4.0)
+    assert opus["cost_per_done_usd"] == 4.0
+    assert (codex["stages"], codex["done"], codex["attempts"]) == (2, 1, 1)
+    assert codex["cost_usd"] is codex["cost_per_done_usd"] is None
+    assert codex["unpriced"] == 2
+    assert rows["claude", "haiku"]["done"] == 0
+    assert sum(row["stages"] for row in rows.values()) == totals.summary(FOUND)["stages"]
+
+
+def test_the_report_compares_where_there_is_something_to_compare() -> None:
+    text = totals.text(totals.summary(FOUND), str)
+    told = text.partition("By agent:")[2].split("\n\n")[1].splitlines()
+    assert told == [
+        "  claude opus: 1 task done, 3 stages, $4.00, $4.00 per finished task, 15 tokens, 30 s",
+        "  codex: 1 task done, 1 failed attempt, 2 stages, cost unknown, 10 tokens, 20 s",
+        "  claude haiku: 1 stage, $0.10, 5 tokens, 10 s",
+    ]
+    alone = totals.summary(of("a", stage("implement", "claude", "opus", 1.0)))
+    assert "By agent" not in totals.text(alone, str)
+    assert [row["agent"] for row in alone["agents"]] == ["claude"]
+
+
+def test_an_older_journal_names_no_agent() -> None:
+    old = of("a", {"kind": "stage", "did": "end", "stage": "implement", "model": "opus"}, DONE)
+    assert [row["agent"] for row in agents.by_agent(old)] == [""]
+    assert agents.lines([*agents.by_agent(old), *agents.by_agent(FOUND)])[0].startswith("opus: ")
