@@ -20,9 +20,11 @@ _SINGLE = (
     *("max_wait", "max_failures", "max_minutes", "max_rounds", "notify", "large_file"),
     "agents",
 )
-_CHOICES = ("models", "stages")
 _RENAMED = f"{FILE}: [snapshot] is now called [probes]; rename it, the old name works for now"
-_TABLES = ("gates", "probes", "snapshot", "timeouts", "max_cost", "sandbox", "agent", *_CHOICES)
+_TABLES = (
+    *("gates", "probes", "snapshot", "timeouts", "max_cost", "sandbox", "agent"),
+    *models.TABLES,
+)
 _IDLE_S = 600.0
 _MOST = 1e9  # of any number
 _MARGIN = 0.01  # US dollars: an agent is not started for less
@@ -226,36 +228,10 @@ def parse(data: bytes | str) -> Settings:
         holding(given.get("sandbox", {}), FILE),
         large_file=_amount(given.get("large_file", Settings().large_file), "large_file"),
         printed=_printed(_table(given, "agent")),
-        models=_choices(given),
-        agents=_agents(given.get("agents", [])),
+        models=models.of_settings(given, FILE),
+        agents=models.of_agents(given.get("agents", []), FILE),
         remark=_RENAMED * (place != "probes"),
     )
-
-
-def _choices(given: Mapping[str, Any]) -> Choices:
-    """`[models]` and `[stages]`, which may speak of the same role, but not twice of its model."""
-    whole, stages = (models.of_table(given.get(name, {}), name, FILE) for name in _CHOICES)
-    for role, one in stages.items():
-        other = whole.get(role, models.NO_CHOICE)
-        if (one.model and other.model) or (one.effort and other.effort):
-            raise UsageError(
-                f"{FILE}: models.{role} and stages.{role} both choose: one of them may",
-                hint=f"take models.{role} out",
-            )
-    named = {role: replace(one, agent="") for role, one in stages.items()}
-    return {
-        role: replace(
-            named.get(role, models.NO_CHOICE).over(whole.get(role, models.NO_CHOICE)),
-            agent=stages.get(role, models.NO_CHOICE).agent,
-        )
-        for role in {*whole, *stages}
-    }
-
-
-def _agents(names: Any) -> tuple[str, ...]:
-    if not isinstance(names, list) or len({*map(str, names)}) < len(names):
-        raise _wrong("agents", 'a list of names, each once, like ["claude"]')
-    return tuple(models.of_agent(name, f"{FILE}: agents") for name in names)
 
 
 def _printed(table: Mapping[str, Any]) -> Output | None:

@@ -50,6 +50,7 @@ class Choice:
 
 
 Choices = Mapping[Role, Choice]
+TABLES = ("models", "stages")  # of a settings file
 NO_CHOICE = Choice()
 NO_CHOICES: Choices = {}
 
@@ -143,6 +144,31 @@ def of_table(table: Any, name: str, origin: str) -> Choices:
             of_agent(given["agent"], place) if "agent" in given else "",
         )
     return found
+
+
+def of_settings(given: Mapping[str, Any], origin: str) -> Choices:
+    """`[models]` and `[stages]`, which may speak of the same role, but not twice of its model."""
+    plain_models, stages = (of_table(given.get(name, {}), name, origin) for name in TABLES)
+    found = dict[Role, Choice]()
+    for role in {*plain_models, *stages}:
+        one, other = stages.get(role, NO_CHOICE), plain_models.get(role, NO_CHOICE)
+        if (one.model and other.model) or (one.effort and other.effort):
+            raise UsageError(
+                f"{origin}: models.{role} and stages.{role} both choose: one of them may",
+                hint=f"take models.{role} out",
+            )
+        found[role] = Choice(one.model or other.model, one.effort or other.effort, one.agent)
+    return found
+
+
+def of_agents(names: Any, origin: str) -> tuple[str, ...]:
+    """`agents`: the first runs, the others stand in for it. Raises UsageError."""
+    if not isinstance(names, list) or len({*map(str, names)}) < len(names):
+        raise UsageError(
+            f'{origin}: agents must be a list of names, each once, like ["claude"]',
+            hint=f"edit {origin}",
+        )
+    return tuple(of_agent(name, f"{origin}: agents") for name in names)
 
 
 def of_agent(name: object, where: str) -> str:

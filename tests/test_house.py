@@ -57,7 +57,7 @@ PURE = (
         f"agents.{name}"
         for name in ("faults", "result", "vendors", "pi", "pi_extension", "pi_settings")
     ),
-    *("journal.agents", "journal.sums"),
+    *("journal.comparison", "journal.sums"),
     *(f"stages.{name}" for name in ("prompt", "answer", "verdict", "proposal", "judge")),
     "pipeline.table",
     *(f"checks.{name}" for name in ("detect", "kinds", "proposals")),
