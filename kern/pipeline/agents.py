@@ -132,8 +132,10 @@ def login(agent: Agent, program: str) -> Check:
     if how == "":
         fault = KernError(f"{agent.NAME} is not logged in", hint=agent.LOGIN)
         return Check("login", str(fault), fault)
-    unknown = f"unknown: this {agent.NAME} does not tell"
-    return Check("login", unknown if how is None else f"by {how}")
+    if how is None:
+        advice = f"run `{agent.NAME}` by hand once, and see that it answers"
+        return Check("login", f"unknown: this {agent.NAME} does not tell", advice=advice)
+    return Check("login", f"by {how}")
 
 
 def _begin(place: str) -> str:

@@ -93,6 +93,7 @@ class Check:
     name: str
     detail: str
     fault: KernError | None = None
+    advice: str = ""  # what to do about it where a run begins, but a person should know
 
 
 def demand(checks: Iterable[Check]) -> None:

@@ -1,13 +1,15 @@
-"""`kern doctor`: what a run needs, checked one by one, each problem with its fix."""
+"""`kern doctor`: what a run needs, checked one by one: ok, a warning or a problem, with its fix."""
 
 import contextlib
+import platform
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from kern import models, plain
+from kern import __version__, models, plain
 from kern.agents import protocol
 from kern.agents.protocol import Agent, Program
 from kern.config import FILE
@@ -23,16 +25,22 @@ from kern.spec.documents import Documents
 from kern.stages import bundle
 from kern.system import process, workspace
 
+OK, WARNING, PROBLEM = "ok", "warning", "problem"
+_WIDTH = len(WARNING)
+_MEANT = "see that this is what you mean: kern help safety"
+
 
 class Row(TypedDict):
     name: str
-    ok: bool
+    mark: str
+    ok: bool  # no problem: a run begins
     detail: str
     fix: str
 
 
 def examine(folder: Path) -> list[Row]:
     checks = [
+        _kern(),
         *_git(folder),
         *(check for agent in _crew(folder) for check in _agent(folder, agent)),
         *_sandbox(folder),
@@ -42,9 +50,10 @@ def examine(folder: Path) -> list[Row]:
     return [
         {
             "name": check.name,
+            "mark": PROBLEM if check.fault else WARNING if check.advice else OK,
             "ok": check.fault is None,
             "detail": check.detail,
-            "fix": check.fault.hint if check.fault else "",
+            "fix": check.fault.hint if check.fault else check.advice,
         }
         for check in checks
     ]
@@ -54,11 +63,22 @@ def text(checks: list[Row]) -> str:
     lines = []
     for check in checks:
         first, *rest = plain.block(check["detail"]).splitlines() or [""]
-        lines.append(f"{'ok  ' if check['ok'] else 'FAIL'}  {check['name']}: {first}")
-        lines += [f"        {line}" for line in rest]
-        if not check["ok"] and check["fix"]:
-            lines.append(f"      fix: {check['fix']}")
-    return plain.block("\n".join(lines))
+        lines.append(f"{check['mark']:<{_WIDTH}}  {check['name']}: {first}")
+        lines += [f"{'':<{_WIDTH}}    {line}" for line in rest]
+        if check["fix"]:
+            lines.append(f"{'':<{_WIDTH}}  fix: {check['fix']}")
+    return plain.block("\n".join([*lines, _summary([check["mark"] for check in checks])]))
+
+
+def _summary(marks: Sequence[str]) -> str:
+    if PROBLEM not in marks and WARNING not in marks:
+        return "all is well"
+    counts = [plain.count(marks.count(mark), mark) for mark in (PROBLEM, WARNING) if mark in marks]
+    return f"{', '.join(counts)}{'' if PROBLEM in marks else ': a run can begin'}"
+
+
+def _kern() -> Check:
+    return Check("kern", f"{__version__}, Python {platform.python_version()} ({sys.executable})")
 
 
 def _git(folder: Path) -> Iterator[Check]:
@@ -72,12 +92,12 @@ def _git(folder: Path) -> Iterator[Check]:
     yield from preflight.of_repository(found)
     papers = place.documents(found)
     yield tried(SPEC, lambda: plain.count(len(preflight.tasks(found, papers).tasks), "task"))
-    yield tried(FILE, lambda: _gates(found, papers))
+    yield _advised(FILE, lambda: _gates(found, papers))
     with contextlib.suppress(KernError):  # told by the check before it
         notify = papers.settings().notify  # what it does can only be seen by running it
         yield Check("notify", notify or "nobody: notify in kern.toml names a command")
     yield tried("prompts", lambda: _prompts(found, papers))
-    yield tried("output folder", lambda: _folder(found))
+    yield _advised("output folder", lambda: _folder(found))
 
 
 def _version() -> str:
@@ -90,14 +110,19 @@ def _version() -> str:
     return detail
 
 
-def _gates(found: Repo, papers: Documents) -> str:
+def _gates(found: Repo, papers: Documents) -> tuple[str, str]:
     """What this repository makes kern run."""
     settings = preflight.settings(found, papers)
     parsed = checklist.parse(papers.read(SPEC) or "")
     shown = required.commands(parsed, settings)
-    gated = any(line.startswith("gate ") for line in shown)
-    lines = [] if gated else ["no gates: commits are unverified"]
-    return "\n".join([*lines, *(["this repository makes kern run:", *shown] if shown else [])])
+    lines = [settings.remark] if settings.remark else []
+    advice = f"edit {FILE}" if lines else ""
+    if not settings.gates:
+        own = "but for tasks with gates of their own " if required.open_gates(parsed) else ""
+        lines.append(f"no gates: {own}commits are unverified")
+        advice = "kern init finds this project's checks; name them under [gates]: kern help checks"
+    lines += ["this repository makes kern run:", *shown] if shown else []
+    return "\n".join(lines), advice
 
 
 def _prompts(found: Repo, papers: Documents) -> str:
@@ -105,9 +130,12 @@ def _prompts(found: Repo, papers: Documents) -> str:
     return models.told({role: form.by.said(protocol.DEFAULT) for role, form in forms.items()})
 
 
-def _folder(found: Repo) -> str:
+def _folder(found: Repo) -> tuple[str, str]:
     scope = workspace.scope(found.root, found.head().name)
-    return f"{scope.folder}{f' ({scope.notice})' if scope.notice else ''}"
+    if not scope.notice:
+        return str(scope.folder), ""
+    advice = "remove what is in the way, or set KERN_DIR to a folder of your own"
+    return f"{scope.folder} ({scope.notice})", advice
 
 
 def _crew(folder: Path) -> list[Agent]:
@@ -137,32 +165,43 @@ def _agent(folder: Path, agent: Agent) -> Iterator[Check]:
 def _sandbox(folder: Path) -> Iterator[Check]:
     """What holds agents and gates here, and whether this repository's may start."""
     crew = _crew(folder)
-    found, papers = None, None
+    found, lines = None, None
     with contextlib.suppress(KernError):  # told by an earlier check
         found = repository.open_at(folder)
         papers = place.documents(found)
         settings, parsed = papers.settings(), checklist.parse(papers.read(SPEC) or "")
         lines = trust.started(found, settings, parsed, crew)
-    if found is None or papers is None:
+    if found is None:
         return
 
-    def means() -> str:
+    def means() -> tuple[str, str]:
         programs = [Program(agent, agents.command(agent)) for agent in crew]
         own = isolation.settings(found.root)
         scope = workspace.scope(found.root, found.head().name, create=False)
         wanted = isolation.wanted(found, scope, programs, own)
         held = confine.chosen(isolation.mode("", own), wanted)
-        return isolation.lacking(held) or str(held.means)
+        lacking = isolation.lacking(held)
+        return lacking or str(held.means), "kern help safety" if lacking else ""
 
-    yield tried("sandbox", means)
-    yield tried("trust", lambda: _trusted(found, lines))
+    yield _advised("sandbox", means)
+    if lines is not None:
+        yield _advised("trust", lambda: _trusted(found, lines))
 
 
-def _trusted(found: Repo, lines: Sequence[str]) -> str:
+def _advised(name: str, attempt: Callable[[], tuple[str, str]]) -> Check:
+    """Of a detail and, where it is a warning, what to do about it."""
+    try:
+        detail, advice = attempt()
+    except KernError as exc:
+        return Check(name, str(exc), exc)
+    return Check(name, detail, advice=advice)
+
+
+def _trusted(found: Repo, lines: Sequence[str]) -> tuple[str, str]:
     known = trust.known(trust.place(found))
     if new := [line for line in lines if line not in (known or ())]:
-        return f"kern will show {plain.count(len(new), 'line')} and ask: kern trust"
-    return "nothing is started that you have not seen"
+        return f"kern will show {plain.count(len(new), 'line')} and ask", "kern trust"
+    return "nothing is started that you have not seen", ""
 
 
 def _working(agent: Agent, place: str, code: int, said: str) -> str:
@@ -182,6 +221,8 @@ def _payer(folder: Path) -> Check:
     """A warning is no fault: the person may mean it."""
     crew = _crew(folder)
     found = agents.paid({agent.NAME: agents.payer(agent, folder) for agent in crew})
-    unknown = f"unknown ({agents.command(crew[0])} decides)"
-    said = "\n".join(filter(None, (found.who, found.warning))) or unknown
-    return Check("billing", said)
+    said = "\n".join(filter(None, (found.who, found.warning)))
+    if not found.who:
+        said = said or f"unknown: {agents.command(crew[0])} decides, and does not tell"
+        return Check("billing", said, advice=crew[0].LOGIN)
+    return Check("billing", said, advice=_MEANT if found.warning else "")

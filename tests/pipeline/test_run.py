@@ -677,7 +677,7 @@ def test_a_detached_head_is_refused_and_a_branch_of_it_is_worked_on(
     fix = "git switch -c NAME makes a branch of it; git switch BRANCH goes to one"
     assert doctor.code == 2
     assert re.search(
-        rf"FAIL  branch: HEAD is detached at .{{7}}, on no branch\n +fix: {fix}", doctor.out
+        rf"problem  branch: HEAD is detached at .{{7}}, on no branch\n +fix: {fix}", doctor.out
     )
 
     git("switch", "--quiet", "-c", "named")

@@ -219,8 +219,8 @@ def test_what_an_agent_writes_into_kern_toml_is_not_run(
 def test_the_doctor_names_the_command(repo: Path, git: Git, fake: Fake, kern: Kern) -> None:
     setting(repo, git, "make tell")
     out = kern("doctor").out
-    assert "ok    notify: make tell" in out
-    assert "this repository makes kern run:\n        notify: make tell" in out
+    assert "ok       notify: make tell" in out
+    assert "this repository makes kern run:\n           notify: make tell" in out
     assert "no gates: commits are unverified" in out
 
 

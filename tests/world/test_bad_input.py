@@ -426,7 +426,7 @@ def test_an_agent_that_lies_in_the_repository_is_started_only_where_it_is_named(
     before = snapshot(repo)
     for argv in (["1", "0"], ["plan", "--yes", "x"]):
         refused(typed(*argv), 2, "file of this repository", str(folder), hint="KERN_CLAUDE=/")
-    assert "FAIL  agent: claude is a file of this repository" in typed("doctor").out
+    assert "problem  agent: claude is a file of this repository" in typed("doctor").out
     assert (snapshot(repo), fake.calls) == (before, [])
     monkeypatch.setenv("KERN_CLAUDE", str(folder / "claude"))
     assert typed("1", "0").code == 0
@@ -441,7 +441,7 @@ def test_who_is_not_logged_in_is_told_before_anything_is_written(
         refused(typed(*argv), 1, "claude is not logged in", hint="log in")
     assert (snapshot(repo), fake.calls) == (before, [])
     assert not (repo / ".git" / "kern" / "events.jsonl").exists()
-    assert "FAIL  login: claude is not logged in" in typed("doctor").out
+    assert "problem  login: claude is not logged in" in typed("doctor").out
 
     for odd in ("", "[]", '{"loggedIn": "no"}'):  # an older claude does not tell
         (fake.folder / "auth.json").write_text(odd)

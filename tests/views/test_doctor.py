@@ -1,0 +1,70 @@
+"""`kern doctor`: three marks, a fix for each that is not ok, an exit code for problems alone."""
+
+import json
+import platform
+import re
+from pathlib import Path
+
+import pytest
+
+from kern import __version__
+from tests.conftest import Fake, Git, Kern
+
+
+def rows(kern: Kern) -> dict[str, dict[str, str]]:
+    return {row["name"]: row for row in json.loads(kern("doctor", "--json").out)}
+
+
+@pytest.fixture(autouse=True)
+def agent(fake: Fake) -> None:
+    """It says its version, and of the login what the file holds."""
+    program = fake.folder / "bin" / "claude"
+    said = f'case "$1" in --version) echo 2.1.900;; *) cat {fake.folder}/auth.json;; esac'
+    program.write_text(f"#!/bin/sh\n{said}\n")
+
+
+def test_it_names_the_versions_first(repo: Path, kern: Kern) -> None:
+    first = kern("doctor").out.splitlines()[0]
+    assert first.startswith(f"ok       kern: {__version__}, Python {platform.python_version()} (/")
+
+
+def test_warnings_end_well_and_have_a_fix(repo: Path, fake: Fake, kern: Kern) -> None:
+    (fake.folder / "auth.json").write_text("")  # it does not tell
+    found = rows(kern)
+    marks = {name: row["mark"] for name, row in found.items()}
+    assert {marks[name] for name in ("kern", "git", "repository", "branch", "agent")} == {"ok"}
+    assert {marks[name] for name in ("kern.toml", "billing", "login")} == {"warning"}
+    assert "no gates: commits are unverified" in found["kern.toml"]["detail"]
+    assert found["billing"]["detail"].startswith("unknown")
+    assert all(row["fix"] for row in found.values() if row["mark"] != "ok")
+    assert all(row["ok"] for row in found.values())
+    ran = kern("doctor")
+    assert ran.code == 0
+    assert re.search(r"^warning  kern.toml: no gates: .*\n         fix: kern init ", ran.out, re.M)
+    assert re.fullmatch(r"\d warnings: a run can begin", ran.out.splitlines()[-1])
+
+
+def test_with_gates_and_a_payer_all_is_well(repo: Path, git: Git, kern: Kern) -> None:
+    (repo / "kern.toml").write_text("[gates]\na = 'true'\n")
+    git("add", "--all")
+    (Path.home() / ".claude.json").write_text('{"oauthAccount": {"emailAddress": "x"}}')
+    assert kern("trust", "--yes").code == 0
+    found = rows(kern)
+    bad = {name: row for name, row in found.items() if row["mark"] != "ok"}
+    assert not bad
+    assert kern("doctor").out.splitlines()[-1] == "all is well"
+
+
+def test_a_problem_ends_with_2(repo: Path, kern: Kern) -> None:
+    (repo / "kern.toml").write_text("[gates")
+    ran = kern("doctor")
+    assert ran.code == 2
+    assert re.search(
+        r"^problem  kern.toml: kern.toml is not valid TOML.*\n         fix: ", ran.out, re.M
+    )
+    assert re.match(r"\d problems?, ", ran.out.splitlines()[-1] + ", ")
+    (repo / "kern.toml").unlink()
+    (repo / "SPEC.md").write_text("- [ ] a\n  > **Gate:** `true`\n")
+    found = rows(kern)
+    assert "no gates: but for tasks with gates of their own" in found["kern.toml"]["detail"]
+    assert found["kern.toml"]["mark"] == "warning"
