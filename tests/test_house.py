@@ -50,7 +50,10 @@ PURE = (
     *WORDS,
     *("checks.result", "git.mentions", "git.trace", "agents.claude_settings"),
     *(f"spec.{name}" for name in ("checklist", "edit", "dependencies")),
-    *(f"spec.{name}" for name in ("questions", "commands", "reconcile", "required", "wanted")),
+    *(
+        f"spec.{name}"
+        for name in ("questions", "commands", "reconcile", "required", "wanted", "imports")
+    ),
     *(f"agents.claude{part}" for part in ("", "_billing", "_faults", "_stream")),
     *(f"journal.{name}" for name in ("record", "totals", "task", "timeline", "words", "standing")),
     *(

@@ -9,6 +9,7 @@ import typer
 from kern.cli.help import COMMANDS
 from kern.cli.options import Task
 from kern.cli.usage import Command, app, command
+from kern.errors import UsageError
 
 
 @command
@@ -27,7 +28,7 @@ def answer(
 
 @command
 def add(
-    task: Annotated[str, typer.Argument(metavar="WORDS", help="What is to be done.")],
+    task: Annotated[str, typer.Argument(metavar="WORDS", help="What is to be done.")] = "",
     after: Annotated[
         list[str] | None, typer.Option(metavar="TASK", help="A task that must be done first.")
     ] = None,
@@ -38,10 +39,29 @@ def add(
         list[str] | None, typer.Option(metavar="WORDS", help="What a judge must find true.")
     ] = None,
     under: Annotated[str, typer.Option(metavar="TASK", help="The task that it belongs to.")] = "",
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="FILE", help="Tasks of a file, - , gh, gh:OWNER/REPO, bd."),
+    ] = None,
+    label: Annotated[
+        str, typer.Option(metavar="NAME", help="With --from gh: issues with this label.")
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="With --from: add without asking.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="With --from: only show them.")
+    ] = False,
 ) -> None:
-    from kern.cli import tasks
+    from kern.cli import imports, tasks
 
-    tasks.add(Path.cwd(), task, after or (), gate or (), judge or (), under)
+    if source is None and not (label or yes or dry_run):
+        tasks.add(Path.cwd(), task, after or (), gate or (), judge or (), under)
+        return
+    if source is None or task or after or gate or judge or under:
+        raise UsageError(
+            "--label, --yes and -n go with --from, and nothing else does",
+            hint="kern add --from TODO.md -n",
+        )
+    raise typer.Exit(imports.add(Path.cwd(), source, label, yes=yes, dry=dry_run))
 
 
 def _mark(verb: str) -> None:

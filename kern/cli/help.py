@@ -41,6 +41,8 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, th
             "Add a task to SPEC.md (safe during a run); options repeat.",
             'kern add "Add a --version flag" --gate "pytest -q tests/test_cli.py"',
             'kern add "Document the flag" --after 1',
+            "kern add --from TODO.md",
+            "kern add --from gh --label kern",
         ),
         "answer": (
             "Answer a question; without arguments, list them.",
@@ -153,6 +155,7 @@ MEANT = {  # what people type who know another tool, and what does that here
     **dict.fromkeys(("review",), "kern plan --review"),
     **dict.fromkeys(("revert", "rollback", "back-out"), "kern undo TASK"),
     **dict.fromkeys(("rerun", "redo", "again"), "kern retry TASK"),
+    **dict.fromkeys(("import", "pull", "sync"), "kern add --from FILE"),
     **dict.fromkeys(("park", "freeze", "lock", "disable"), "kern hold TASK"),
     **dict.fromkeys(("postpone", "later", "snooze"), "kern defer TASK"),
     **dict.fromkeys(("version",), "kern --version"),

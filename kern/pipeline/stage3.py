@@ -17,6 +17,7 @@ from kern.pipeline.site import Site, save
 from kern.pipeline.table import Then, Tried, after
 from kern.sandbox.bounds import Kind
 from kern.sandbox.confine import unheld
+from kern.spec import imports
 from kern.stages import answer, briefs
 from kern.system import process
 
@@ -123,7 +124,9 @@ def commit_self(site: Site, at: Situation, whole: str, of: tuple[str, str], word
     `words`: its message, to which the task's trailer is added.
     """
     subject, _, body = words.partition("\n")
-    parts = [plain.line(subject, 200), plain.block(body).strip(), briefs.trailer(at.opened[0])]
+    key, task = at.opened
+    named = briefs.trailer(key, imports.references(task))
+    parts = [plain.line(subject, 200), plain.block(body).strip(), named]
     message = "\n\n".join(filter(None, parts)) + "\n"
     traced = _traced(site)
     marks = {

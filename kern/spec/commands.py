@@ -82,7 +82,7 @@ class New(NamedTuple):
 
 def add(text: str, spec: Spec, new: New) -> Edited:
     """Below the tasks that are there, or below the subtasks of the one it belongs to."""
-    title = _title(new.title)
+    title = as_title(new.title)
     parent = _named(spec, new.under) if new.under else None
     if parent is not None:
         _refuse_below(spec, parent)
@@ -213,7 +213,7 @@ def unblock(text: str, spec: Spec, wanted: str) -> Edited:
     index = _named(spec, wanted)
     if not spec.tasks[index].of(Kind.BLOCKED):
         return Edited(text, f"not blocked: {_shown(spec, index)}")
-    return retry(text, spec, wanted)._replace(said=f"unblocked {_shown(spec, index)}")
+    return Edited(_afresh(text, spec.tasks[index]), f"unblocked {_shown(spec, index)}")
 
 
 def retry(text: str, spec: Spec, wanted: str) -> Edited:
@@ -228,11 +228,10 @@ def retry(text: str, spec: Spec, wanted: str) -> Edited:
             hint=f"kern undo {index + 1} takes its commit back; kern reopen {index + 1} does not",
         )
     _refuse_active(spec, index)
-    notes = [note for kind in _COUNTED for note in task.of(kind)]
-    if not notes:
+    if not any(map(task.of, _COUNTED)):
         return Edited(text, f"no attempt counts: {_shown(spec, index)}")
     attempts = plain.count(task.attempts, "attempt") if task.attempts else "what was noted"
-    text = edit.strike(text, {line for note in notes for line in range(note.line, note.end + 1)})
+    text = _afresh(text, task)
     kept = ", whose work stays in refs/kern/attempts" if task.attempts else ""
     waits = f'; first: kern answer {index + 1} "…"' if questions.pending(task) else ""
     return Edited(
@@ -240,10 +239,15 @@ def retry(text: str, spec: Spec, wanted: str) -> Edited:
     )
 
 
+def _afresh(text: str, task: Task) -> str:
+    notes = [note for kind in _COUNTED for note in task.of(kind)]
+    return edit.strike(text, {line for note in notes for line in range(note.line, note.end + 1)})
+
+
 def note(text: str, spec: Spec, wanted: str, words: str) -> Edited:
     """The agents read what stands under a task."""
     index = _named(spec, wanted)
-    lines = _body(words)
+    lines = as_body(words)
     if not lines:
         raise UsageError("the note says nothing", hint=f'kern note {index + 1} "what to know"')
     text = edit.annotate(text, spec.tasks[index], lines)
@@ -308,7 +312,7 @@ def _refuse_below(spec: Spec, parent: int) -> None:
 _BOX = re.compile(r"(?:(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?\[[ ~xX]?\](?:[ \t]+|$))+")
 
 
-def _title(text: str) -> str:
+def as_title(text: str) -> str:
     """One line; a checkbox that was typed along goes."""
     flat = plain.line(text, len(text))
     if box := _BOX.match(flat):
@@ -342,7 +346,7 @@ def _judge(text: str) -> str:
     return flat
 
 
-def _body(words: str) -> list[str]:
+def as_body(words: str) -> list[str]:
     """A person's lines as they can stand under a task. What would be read as a task, a note or an
     open fence gets the backslash that makes plain text of it in Markdown.
     """

@@ -12,7 +12,7 @@ from kern.checks.weakened import is_test, words
 from kern.git import history, index
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, Aide, Key, Stage, Tier
-from kern.spec import edit, questions
+from kern.spec import edit, imports, questions
 from kern.spec.checklist import Kind, Spec, Task, is_experiment
 from kern.spec.documents import Documents
 from kern.spec.required import Checks
@@ -227,7 +227,11 @@ def commit(
         shown = _patches(repo, old, new, room) or shown
     return compose(
         form,
-        {"TASK": task_text(task), "TRAILER": trailer(task.key), "GUIDANCE": advice.text},
+        {
+            "TASK": task_text(task),
+            "TRAILER": trailer(task.key, imports.references(task)),
+            "GUIDANCE": advice.text,
+        },
         {
             "DIFF": shown,
             "ANSWER": [implemented],
@@ -244,9 +248,9 @@ def _messages(repo: Repo) -> list[str]:
     return [text[:_LONGEST_MESSAGE] for text in own if text]
 
 
-def trailer(key: Key) -> str:
-    """The line by which a commit message names the task."""
-    return f"{_TRAILER}{change.trailer(key)}"
+def trailer(key: Key, refs: Sequence[str] = ()) -> str:
+    """The lines by which a commit message names the issue that the task refers to, and the task."""
+    return "\n".join([*(f"Refs: {ref}" for ref in refs), f"{_TRAILER}{change.trailer(key)}"])
 
 
 # ---------------------------------------------------------------- the change, as a judge sees it

@@ -348,6 +348,24 @@ def capture(argv: Sequence[str], seconds: float, cwd: str | None = None) -> tupl
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
+def heard(argv: Sequence[str], seconds: float, cwd: str | None = None) -> tuple[int, bytes, str]:
+    """The same with its standard error apart."""
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+            cwd=cwd,
+        )
+    except subprocess.TimeoutExpired:
+        return 124, b"", ""
+    except OSError as exc:
+        return 127, b"", str(exc.strerror)
+    return done.returncode, done.stdout, done.stderr.decode("utf-8", "replace")
+
+
 def attended(argv: Sequence[str], stdin: IO[Any], env: Mapping[str, str]) -> int:
     """Run a command that talks to the person itself; its exit code."""
     return subprocess.run(argv, stdin=stdin, env=dict(env), check=False).returncode

@@ -84,7 +84,7 @@ def test_words_under_a_task_say_only_themselves(words: str) -> None:
             continue
         for index, task in enumerate(parsed.tasks):
             edited = commands.note(text, parsed, str(index + 1), words)
-            assert len(inserted(text, edited.text)) == len(commands._body(words)), seed
+            assert len(inserted(text, edited.text)) == len(commands.as_body(words)), seed
             again = parse(edited.text)
             kept = [(one.key, one.marker) for one in parsed.tasks]
             assert [(one.key, one.marker) for one in again.tasks] == kept, seed
