@@ -43,7 +43,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="kern-demo-")).resolve()
     root = folder / "sample"
     agent = _agent(folder)
-    _sample(root)
+    sample(root)
     _say(f"A sample repository: {root}\nIts SPEC.md:\n\n{SPEC}\nIts kern.toml:\n\n{SETTINGS}")
     _say("kern carries the tasks out with an agent that plays a script: no account, no network.\n")
     os.environ["KERN_DIR"] = str(folder / "kern")
@@ -93,7 +93,7 @@ def _agent(folder: Path) -> Path:
     return script
 
 
-def _sample(root: Path) -> None:
+def sample(root: Path) -> None:
     root.mkdir()
     (root / "SPEC.md").write_text(SPEC)
     (root / "kern.toml").write_text(SETTINGS)

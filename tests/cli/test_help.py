@@ -28,7 +28,7 @@ def test_the_pages_are_listed_with_one_line_each(kern: Kern) -> None:
     assert (ran.code, ran.err) == (0, "")
     rows = re.findall(r"^  (\w+) +(\S.*\.)$", ran.out, re.M)
     assert [topic for topic, _ in rows] == list(pages.TOPICS)
-    assert {path.stem for path in pages.FOLDER.iterdir()} == {*pages.TOPICS}
+    assert {path.stem for path in pages.FOLDER.glob("*.md")} == {*pages.TOPICS}
     assert max(map(len, ran.out.splitlines())) <= 80
 
 
@@ -58,6 +58,17 @@ def test_for_a_command_its_options_are_shown(kern: Kern) -> None:
     for name in ("plan", "help", "run"):
         assert kern("help", name).out == kern(name, "--help").out
     assert not {*pages.COMMANDS} & {*pages.TOPICS}
+
+
+def test_the_pictures_show_no_machine_and_no_person() -> None:
+    drawn = sorted(pages.FOLDER.glob("*.svg"))
+    assert [path.name for path in drawn] == ["live.svg", "report.svg"]
+    readme = (TOP / "README.md").read_text()
+    for path in drawn:
+        text = path.read_text()
+        assert f"](kern/help/{path.name})" in readme
+        assert not re.search(r"/(root|home|Users|var|tmp/(?!claude/kern))", text)
+        assert not re.search(r"https?://(?!www\.w3\.org/|www\.textualize\.io)", text)
 
 
 def test_the_man_page_has_every_command_and_is_sound_roff(kern: Kern, tmp_path: Path) -> None:
