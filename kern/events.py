@@ -90,6 +90,17 @@ class StageRetried:
 
 
 @dataclass(frozen=True, slots=True)
+class StoodIn:
+    """Another agent takes a stage over, from its beginning."""
+
+    stage: Role
+    agent: str
+    instead_of: str  # which rests
+    until: float  # epoch seconds
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptNoted:
     task: str
     number: int
@@ -219,6 +230,7 @@ Event = (
     | StageFinished
     | StageFailed
     | StageRetried
+    | StoodIn
     | AttemptNoted
     | QuestionNoted
     | TaskSettled

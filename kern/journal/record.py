@@ -38,13 +38,12 @@ def of(event: Event) -> list[dict[str, Any]]:
         case events.StageFinished():
             return [_finished(event)]
         case events.StageFailed():
-            said = {"stage": str(event.stage), "did": "failed", "attempt": event.attempt}
-            said |= {"agent": event.agent, "model": event.model, "reason": event.reason}
-            paid = {"seconds": round(event.seconds, 3), "cost_usd": event.cost_usd}
-            return [{"kind": "stage", "task": event.task, **said, **paid}]
+            return [_failed(event)]
         case events.StageRetried():
             said = {"stage": str(event.stage), "reason": event.reason, "try": event.attempt}
             return [{"kind": "retry", **said, "wait": event.wait_seconds}]
+        case events.StoodIn():
+            return [_stood_in(event)]
         case events.AttemptNoted():
             said = {"attempt": event.number, "reason": event.reason, "ref": event.ref}
             said |= {"cause": event.cause}
@@ -93,6 +92,18 @@ def _finished(event: events.StageFinished) -> dict[str, Any]:
     by = {"effort": event.effort, "version": event.version, "sent_back": event.sent_back}
     by |= {"agent": event.agent}
     return {"kind": "stage", "task": event.task, **stage, **took, **paid, **more, **by}
+
+
+def _failed(event: events.StageFailed) -> dict[str, Any]:
+    said = {"stage": str(event.stage), "did": "failed", "attempt": event.attempt}
+    said |= {"agent": event.agent, "model": event.model, "reason": event.reason}
+    paid = {"seconds": round(event.seconds, 3), "cost_usd": event.cost_usd}
+    return {"kind": "stage", "task": event.task, **said, **paid}
+
+
+def _stood_in(event: events.StoodIn) -> dict[str, Any]:
+    said = {"stage": str(event.stage), "agent": event.agent, "reason": event.reason}
+    return {"kind": "stand-in", **said, "instead_of": event.instead_of, "until": event.until}
 
 
 def _run_ended(event: events.RunEnded) -> list[dict[str, Any]]:

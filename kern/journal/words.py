@@ -42,6 +42,10 @@ def said(record: Record) -> list[str]:
         case "stage", "failed":
             after = f"failed after {_number(record, 'seconds'):.1f} s"
             return [f"{_text(record, 'stage', 40)} {after}: {_text(record, 'reason', 400)}"]
+        case "stand-in", _:
+            after, by = _text(record, "agent", 60), _text(record, "instead_of", 60)
+            over = f"{after} takes the {_text(record, 'stage', 40)} stage over from {by}"
+            return [f"{over}: {_text(record, 'reason', 400)}"]
         case "retry", _:
             wait = f"again in {_number(record, 'wait'):.0f} s"
             return [f"{_text(record, 'reason', 400)}: {wait}"]

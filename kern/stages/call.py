@@ -130,7 +130,7 @@ class Caller:
             except (LimitReached, TransientFault) as exc:
                 if after is None:
                     raise
-                self.sink(Warned(self.rota.rest(by, after, exc, prompt.stage, time.time())))
+                self.sink(self.rota.rest(by, after, exc, prompt.stage, time.time()))
                 if not again():
                     return None
         raise AssertionError("the last one returns or raises")

@@ -1,9 +1,9 @@
 """Which agent takes a stage where the one that was chosen is at its limit, or does not answer."""
 
-import time
 from collections.abc import Iterator, Sequence
 
 from kern.errors import KernError, LimitReached
+from kern.events import StoodIn
 from kern.model import Role
 from kern.models import Choice
 
@@ -25,9 +25,7 @@ class Rota:
         awake = [one for one in choices if self.until.get(one.agent, 0.0) <= now]
         return iter(zip(awake or choices[:1], [*awake[1:], None], strict=True))
 
-    def rest(self, by: Choice, after: Choice, why: KernError, role: Role, now: float) -> str:
-        """What a person is told of it."""
+    def rest(self, by: Choice, after: Choice, why: KernError, role: Role, now: float) -> StoodIn:
         resets_at = why.resets_at if isinstance(why, LimitReached) else None
         self.until[by.agent] = until = resets_at or now + REST_S
-        clock = time.strftime("%H:%M", time.localtime(until))
-        return f"{after.agent} takes the {role} stage over; {by.agent} rests until {clock}: {why}"
+        return StoodIn(role, after.agent, by.agent, until, str(why))

@@ -89,7 +89,7 @@ class Console:
                 self._finished(event)
             case events.StageFailed() | events.QuestionNoted() | events.ProbeStarted():
                 pass  # what follows is said: another try, the question, what failed, the run's end
-            case events.StageRetried():
+            case events.StageRetried() | events.StoodIn():
                 self._recorded(event, NOTICE)
             case events.AttemptNoted():
                 self.attempts.append(event)

@@ -83,7 +83,11 @@ def test_another_stands_in_at_a_limit_and_the_first_is_asked_after_its_reset(
     (pal / "pal-research.sh").write_text(f"echo 'limit: {reset}'")
     heard = inline(1)
     assert heard.code == 0, heard.said
-    assert "claude takes the research stage over; pal rests until" in heard.err
+    assert "claude takes the research stage over from pal: usage limit" in heard.err
+    records = [json.loads(line) for line in store.place(repo / ".git").read_text().splitlines()]
+    assert [(one["agent"], one["until"]) for one in records if one["kind"] == "stand-in"] == [
+        ("claude", reset)
+    ]
     # One that rests is asked for none of the later stages either.
     assert len(ran(pal)) == 1
     assert [call["stage"] for call in fake.calls] == ["research", "implement", "commit"]
@@ -107,7 +111,7 @@ def test_half_a_change_is_put_back_before_another_takes_over(
     (pal / "pal-implement.sh").write_text(half)
     heard = inline(1)
     assert heard.code == 0, heard.said
-    assert "claude takes the implement stage over" in heard.err
+    assert "claude takes the implement stage over from pal" in heard.err
     assert not (repo / "half.txt").exists()
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "work.txt"]
 

@@ -1,6 +1,7 @@
 """Who takes a stage over, and for how long the other one rests."""
 
 from kern.errors import LimitReached, TransientFault
+from kern.events import StoodIn
 from kern.model import Stage
 from kern.models import Choice
 from kern.stages.rota import REST_S, Rota
@@ -17,8 +18,7 @@ def test_the_first_is_asked_first_and_each_knows_who_comes_next() -> None:
 def test_one_at_its_limit_rests_until_its_reset_and_is_asked_first_again() -> None:
     rota = Rota()
     told = rota.rest(A, B, LimitReached("usage limit", resets_at=5000), ROLE, 1000)
-    assert told.startswith("b takes the research stage over; a rests until ")
-    assert told.endswith(": usage limit")
+    assert told == StoodIn(ROLE, "b", "a", 5000, "usage limit")
     assert list(rota.order([A, B], 4999)) == [(B, None)]
     assert list(rota.order([A, B], 5000)) == [(A, B), (B, None)]
 

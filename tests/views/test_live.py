@@ -10,7 +10,6 @@ import pytest
 
 from kern.views.live import Live
 
-
 END = "\x1b[0n"
 
 
