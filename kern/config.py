@@ -23,6 +23,7 @@ _SINGLE = (
 _RENAMED = f"{FILE}: [snapshot] is now called [probes]; rename it, the old name works for now"
 _TABLES = (
     *("gates", "probes", "snapshot", "timeouts", "max_cost", "sandbox", "agent"),
+    "commands",
     *models.TABLES,
 )
 _IDLE_S = 600.0
@@ -160,6 +161,7 @@ class Settings:
     large_file: float = 50  # MiB; an untracked file that is larger is not stored; 0: none is
     printed: Output | None = None  # None: as kern chooses
     models: Choices = field(default_factory=dict)
+    commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # argv of agents, by name
     agents: tuple[str, ...] = ()  # the first runs, the others stand in for it
     remark: str = ""  # of a setting that goes by an old name
     picked: Choices = field(default_factory=dict)  # of the command line: before all others
@@ -230,6 +232,7 @@ def parse(data: bytes | str) -> Settings:
         printed=_printed(_table(given, "agent")),
         models=models.of_settings(given, FILE),
         agents=models.of_agents(given.get("agents", []), FILE),
+        commands=models.of_commands(_table(given, "commands"), FILE),
         remark=_RENAMED * (place != "probes"),
     )
 

@@ -171,6 +171,22 @@ def of_agents(names: Any, origin: str) -> tuple[str, ...]:
     return tuple(of_agent(name, f"{origin}: agents") for name in names)
 
 
+def of_commands(table: Mapping[str, Any], origin: str) -> dict[str, tuple[str, ...]]:
+    """`[commands]`: an agent's name, and the command that it is. Raises UsageError."""
+    for name, argv in table.items():
+        of_agent(name, f"{origin}: commands")
+        if (
+            not (isinstance(argv, list) and argv and argv[0])
+            or not all(isinstance(word, str) for word in argv)
+            or any("\0" in word for word in argv)
+        ):
+            raise UsageError(
+                f"{origin}: commands.{name} must be a list of words, the program first",
+                hint=f'{name} = ["{name}", "--model", "{{model}}"]',
+            )
+    return {name: tuple(argv) for name, argv in table.items()}
+
+
 def of_agent(name: object, where: str) -> str:
     """Raises UsageError for what can be no name; which are known, the run says."""
     text = name.strip() if isinstance(name, str) else ""

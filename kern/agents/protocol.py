@@ -175,11 +175,29 @@ AGENTS = {  # modules, loaded when they are used
     "pi": "kern.agents.pi",
 }
 
+OWN: dict[str, Agent] = {}  # those that the settings of this run name
+
+
+def know(commands: Mapping[str, Agent]) -> None:
+    """From now on `find` knows these, too, and no others of a person's or project's own. Raises
+    UsageError for a name that is taken.
+    """
+    if taken := sorted(commands.keys() & AGENTS.keys()):
+        raise UsageError(
+            f"commands.{taken[0]} has the name of an agent that kern brings",
+            hint="give it another name, in [commands] of kern.toml",
+        )
+    OWN.clear()
+    OWN.update(commands)
+
 
 def find(name: str) -> Agent:
     """Raises UsageError for one that kern does not know."""
+    if name in OWN:
+        return OWN[name]
     if name not in AGENTS:
-        raise UsageError(f"kern knows no agent {name!r}", hint=f"one of {', '.join(AGENTS)}")
+        known = ", ".join((*AGENTS, *OWN))
+        raise UsageError(f"kern knows no agent {name!r}", hint=f"one of {known}")
     return cast(Agent, importlib.import_module(AGENTS[name]))
 
 

@@ -54,7 +54,7 @@ def program(agent: Agent, root: Path | None) -> str:
     inside = root and any(
         Path(one).is_relative_to(root) for one in (place, os.path.realpath(place))
     )
-    if inside and os.sep not in named:
+    if inside and (os.sep not in named or named != os.environ.get(agent.VARIABLE)):
         raise UsageError(
             f"{named} is a file of this repository, which an agent could change: {place}",
             hint=f"take its folder off PATH; or, if it is meant: {agent.VARIABLE}={place}",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kern import models
 from kern.agents import protocol
+from kern.agents.command import Command
 from kern.config import Settings
 from kern.errors import UsageError
 from kern.model import Aide, Role, Stage
@@ -53,7 +54,8 @@ def without_example(text: str) -> str:
 
 
 def templates(root: Path, settings: Settings = _DEFAULTS) -> dict[Role, Template]:
-    """With the agents, models and efforts that count."""
+    """With the agents, models and efforts that count. Raises UsageError."""
+    protocol.know({name: Command(name, argv) for name, argv in settings.commands.items()})
     found = {role: form(root, role, name, settings) for role, name in PROMPTS.items()}
     commit = found[Stage.COMMIT]
     if any(_unheld(by, Stage.COMMIT) for by in (commit.by, *commit.stand_ins)):

@@ -1,0 +1,215 @@
+"""Any command as an agent: what is made of what it prints, and a task by a shell script."""
+
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from kern.agents import protocol
+from kern.agents.command import Command
+from kern.agents.protocol import Agent, Ended, Fault, Grade, Launch, Reply
+from kern.errors import UsageError
+from kern.model import Aide, Stage
+from tests.checks.test_gates import toml
+from tests.conftest import Fake, Git, Kern
+from tests.sandbox.test_confine import needs_bwrap
+
+AGENT: Agent = Command("llm", ("llm", "-m", "{model}", "{role}:{effort}", "{}{other}"))
+
+
+def read(printed: bytes) -> Reply | None:
+    return AGENT.read(AGENT.objects(io.BytesIO(printed)), Stage.IMPLEMENT)
+
+
+def fault(printed: bytes, ended: Ended) -> Fault | None:
+    return AGENT.fault(read(printed), ended)
+
+
+def test_the_template_is_filled_with_the_launch() -> None:
+    argv = AGENT.argv(Launch(Stage.RESEARCH, "gpt {role}", effort="high"))
+    assert argv == ["-m", "gpt {role}", "research:high", "{}{other}"]
+    assert AGENT.argv(Launch(Aide.JUDGE, ""))[:3] == ["-m", "", "judge:"]
+    assert (AGENT.PROGRAM, AGENT.VARIABLE) == ("llm", "KERN_LLM")
+    assert Command("my-llm.2", ("x",)).VARIABLE == "KERN_MY_LLM_2"
+
+
+USAGE = b'{"usage": {"input_tokens": 7, "output_tokens": 2}, "total_cost_usd": 0.5}\n'
+
+
+def test_all_that_it_prints_is_the_answer() -> None:
+    reply = read("# Done\r\n\r\n{braces}\n😀\n\nSUCCESS\n".encode())
+    assert reply
+    assert reply.text == "# Done\n\n{braces}\n😀\n\nSUCCESS"
+    assert (reply.cost_usd, reply.tokens) == (None, {})
+    assert (reply.result["result"], reply.result["total_cost_usd"]) == (reply.text, None)
+
+
+def test_but_for_a_last_line_that_tells_what_it_took() -> None:
+    reply = read(b"Done\n\nSUCCESS\n" + USAGE)
+    assert reply
+    assert (reply.text, reply.cost_usd) == ("Done\n\nSUCCESS", 0.5)
+    assert (reply.tokens["input"], reply.tokens["output"]) == (7, 2)
+    assert reply.result["usage"]["input_tokens"] == 7
+
+
+@pytest.mark.parametrize(
+    "last", ['{"other": 1}', '{"usage": 3}', "[1]", "{", '{"usage": {}} x', "{" * 5000]
+)
+def test_json_that_says_something_else_belongs_to_the_answer(last: str) -> None:
+    reply = read(f"Done\n{last}\n".encode())
+    assert reply and reply.text == f"Done\n{last}"
+    assert reply.tokens == {}
+
+
+@pytest.mark.parametrize("usage", ['"x"', "-1e999", "[]", '{"input_tokens": "x"}'])
+def test_numbers_that_are_none_do_no_harm(usage: str) -> None:
+    read(f'Done\n{{"usage": {{"input_tokens": {usage}}}, "total_cost_usd": {usage}}}\n'.encode())
+
+
+@pytest.mark.parametrize(
+    ("printed", "ended", "grade", "said"),
+    [
+        (b"", Ended(0), Grade.TRANSIENT, "llm exited 0 without an answer"),
+        (b" \n", Ended(0), Grade.TRANSIENT, "llm exited 0 without an answer"),
+        (USAGE, Ended(0), Grade.TRANSIENT, "llm exited 0 without an answer"),
+        (b"Half", Ended(3, "boom\n"), Grade.TRANSIENT, "llm exited 3 without an answer: boom"),
+        (b"", Ended(-9), Grade.TRANSIENT, "llm was ended by signal 9"),
+        (b"", Ended(1, "Error: 401 bad key"), Grade.PERMANENT, "llm is not logged in: "),
+        (b"", Ended(1, "Error: unknown model x"), Grade.PERMANENT, "llm does not know the model"),
+        (b"", Ended(1, "You have hit your usage limit"), Grade.LIMIT, "You have hit"),
+        (b"x", Ended(-9, overflow=70_000_000), Grade.FAILED, "the agent printed more than 70 MB"),
+    ],
+)
+def test_an_end_without_an_answer(printed: bytes, ended: Ended, grade: Grade, said: str) -> None:
+    found = fault(printed, ended)
+    assert found and found.grade is grade
+    assert found.message.startswith(said)
+
+
+def test_an_answer_is_sound_where_the_exit_code_is_0() -> None:
+    assert fault(b"Done", Ended(0, "warning: x")) is None
+
+
+def test_nothing_is_promised_of_a_command() -> None:
+    assert [role for role in (*Stage, *Aide) if not AGENT.unheld(role)] == [Stage.IMPLEMENT]
+
+
+def test_a_name_of_kern_s_own_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"commands\.claude has the name of an agent"):
+        protocol.know({"claude": AGENT})
+
+
+# -------------------------------------------------------------------- by kern
+
+SCRIPT = """
+cat > "$0.$1.prompt"
+case $1 in
+  research) cat a.txt >&2; echo '- Files: a.txt:1-1'; echo; echo READY;;
+  implement) echo hello > hi.txt; printf 'Did it: %s.\\n\\nSUCCESS\\n' "$2"
+    echo '{"usage": {"input_tokens": 5, "output_tokens": 1}, "total_cost_usd": 0.25}';;
+  commit) echo 'Greet people';;
+esac
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """Beside the project; it keeps its prompts next to it."""
+    folder = tmp_path / "home/own"
+    folder.mkdir()
+    place = folder / "mine.sh"
+    place.write_text(SCRIPT)
+    return place
+
+
+def setting(script: Path) -> str:
+    return f"[commands]\nmine = {json.dumps(['sh', str(script), '{role}', 'by {model}'])}\n"
+
+
+def test_it_implements(repo: Path, git: Git, fake: Fake, kern: Kern, script: Path) -> None:
+    toml(repo, git, setting(script) + '[stages.implement]\nagent = "mine"\nmodel = "big"\n')
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.said
+    assert [call["stage"] for call in fake.calls] == ["research", "commit"]
+    assert git("show", "HEAD:hi.txt") == "hello"
+    assert "Did it: by big." in ran.said
+    assert "$0.25" in ran.said
+    prompt = Path(f"{script}.implement.prompt").read_text()
+    assert "add a greeting" in prompt
+    assert prompt.startswith("You are the implement stage"), "the contract"
+
+
+def test_without_a_sandbox_it_does_not_research(
+    repo: Path, git: Git, fake: Fake, kern: Kern, script: Path
+) -> None:
+    toml(repo, git, setting(script))
+    ran = kern("1", "0", "--agent", "mine")
+    if os.environ["KERN_SANDBOX"] == "off":
+        assert ran.code == 2
+        assert "mine cannot be held to what research may do: a command has no limits" in ran.err
+        assert not Path(f"{script}.research.prompt").exists()
+
+
+@needs_bwrap
+def test_in_a_sandbox_it_does_a_whole_task(
+    repo: Path, git: Git, fake: Fake, kern: Kern, script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERN_SANDBOX", "bwrap")
+    script.write_text(SCRIPT.replace('cat > "$0.$1.prompt"', "cat > /dev/null; echo x > a.txt"))
+    toml(repo, git, setting(script))
+    ran = kern("1", "0", "--agent", "mine", "--agent", "implement=mine")
+    assert ran.code == 0, ran.said
+    assert git("log", "-1", "--format=%s") == "Greet people"
+    assert set(git("show", "--format=", "--name-only", "HEAD").split()) == {
+        *("SPEC.md", "a.txt", "hi.txt")  # only implement could write it
+    }
+    assert fake.calls == []
+
+
+def test_it_is_shown_before_it_runs(
+    repo: Path, git: Git, fake: Fake, kern: Kern, script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KERN_TRUST")
+    toml(repo, git, setting(script) + '[stages.implement]\nagent = "mine"\n')
+    ran = kern("1", "0")
+    assert ran.code == 2
+    assert f'agent mine: ["sh", "{script}", "{{role}}", "by {{model}}"]' in ran.said
+    assert fake.calls == []
+
+
+def test_its_program_is_no_file_of_the_repository(
+    repo: Path, git: Git, fake: Fake, kern: Kern, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repo / "agent.sh").write_text("#!/bin/sh\ncat >/dev/null; echo hello > hi.txt; echo SUCCESS\n")
+    (repo / "agent.sh").chmod(0o755)
+    toml(repo, git, '[commands]\nmine = ["./agent.sh"]\n[stages.implement]\nagent = "mine"\n')
+    ran = kern("1", "0")
+    assert ran.code == 2
+    assert "./agent.sh is a file of this repository, which an agent could change" in ran.err
+    monkeypatch.setenv("KERN_MINE", "./agent.sh")
+    assert kern("1", "0").code == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[commands]\nmine = "sh x"\n',
+        "[commands]\nmine = []\n",
+        '[commands]\nmine = [""]\n',
+        "[commands]\nmine = [3]\n",
+        '[commands]\n"a b" = ["sh"]\n',
+        'commands = ["sh"]\n',
+        '[commands]\nclaude = ["sh"]\n',
+    ],
+)
+def test_a_setting_that_is_none_is_refused(
+    repo: Path, git: Git, fake: Fake, kern: Kern, text: str
+) -> None:
+    toml(repo, git, text)
+    ran = kern("1", "0")
+    assert ran.code == 2
+    assert "commands" in ran.err
+    assert "hint:" in ran.err
+    assert fake.calls == []
