@@ -8,9 +8,8 @@ from enum import StrEnum
 from typing import Any, BinaryIO, Protocol, cast
 
 from kern.errors import UsageError
+from kern.model import SUBSCRIPTION as SUBSCRIPTION
 from kern.model import Act, Needs, Output, Role
-
-SUBSCRIPTION = "the subscription"  # begins what is said of one that pays
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from kern.errors import Asked, Exit, UsageError
 from kern.model import OnRed
 from kern.pipeline import baseline, session
 from kern.pipeline.options import Leave, Options
+from kern.spec import kern_toml
 from kern.views import checks
 
 
@@ -21,7 +22,7 @@ def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
     options = Options(tick=table.tick, leave=leave)
     try:
         with session.begin(folder, options, table, empty=True, commits=False, paid=False) as begun:
-            gates = _chosen(begun.site.papers.settings().gates, names)
+            gates = _chosen(kern_toml.read(begun.site.papers).gates, names)
             table.expect(gates)
             results = baseline.now(begun.site, gates)
     except Asked:

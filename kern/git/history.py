@@ -332,17 +332,18 @@ def identity(repo: Repo) -> tuple[str, ...]:
     """Author and committer as git has them now, `name <address> seconds zone`; nothing where it
     does not know them.
     """
+    told = [repo.run("var", name) for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")]
+    if any(code for code, _, _ in told):
+        return ()
+    return tuple(out.decode("utf-8", "surrogateescape").strip() for _, out, _ in told)
 
-    def ask() -> tuple[str, ...]:
-        told = [repo.run("var", name) for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")]
-        if any(code for code, _, _ in told):
-            return ()
-        return tuple(out.decode("utf-8", "surrogateescape").strip() for _, out, _ in told)
 
+def identity_now(repo: Repo) -> tuple[str, ...]:
+    """The same, asked only where the configuration is another than when it was asked."""
     if not os.environ.keys().isdisjoint(environment.DATES):
-        return ask()
+        return identity(repo)
     config = [(name, *values) for name, values in repo.config().items()]
-    found = repo.once("identity", (*config, time.strftime("%z")), ask)
+    found = repo.once("identity", (*config, time.strftime("%z")), lambda: identity(repo))
     return tuple(re.sub(r"> \d+ ", f"> {int(time.time())} ", one) for one in found)
 
 

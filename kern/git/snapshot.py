@@ -15,7 +15,6 @@ import time
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from pathlib import Path
 
-from kern.config import Settings
 from kern.errors import KernError
 from kern.git import checkout, faults, ignore, index, large, objects, submodules, trees
 from kern.git.checkout import Modes, in_real_folder, plain_mode
@@ -37,7 +36,7 @@ class Snapshots:
     changed.
     """
 
-    def __init__(self, repo: Repo, large_file: float = Settings().large_file) -> None:
+    def __init__(self, repo: Repo, large_file: float = 50) -> None:
         """`large_file`: an untracked one of more MiB is watched, not stored; 0: none is."""
         self.repo = repo
         self._least_large = large_file * (1 << 20)

@@ -16,7 +16,7 @@ from kern.model import Key, OnRed, Result
 from kern.pipeline import limits
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
-from kern.spec import required
+from kern.spec import kern_toml, required
 from kern.spec.checklist import Task
 from kern.spec.required import Checks
 
@@ -60,7 +60,7 @@ def check(site: Site) -> None:
     """Before the first task of a run, while the tree holds no agent's work: nothing is paid
     where no task could be proven.
     """
-    if site.papers.settings().gates:
+    if kern_toml.read(site.papers).gates:
         head, start = _now(site)
         gates(site, head, start, settings(site, start.tree).gates)
     site.memory.checked = True

@@ -45,7 +45,7 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
         if options.task:
             at = facts.look(begun.site)
             parsed = at.meant(*begun.site.papers.spec())
-            loop.wanted = select.wanted(at, parsed, options.task)
+            loop.wanted = at.wanted(parsed, options.task)
         begun.site.sink(summary.begun(begun, options))
         return loop.run()
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from kern.config import Settings
 from kern.git import history
 from kern.git.repository import Repo
 from kern.git.snapshot import Snapshots
@@ -21,9 +20,7 @@ class Place:
     witness: Witness
 
 
-def of(
-    repo: Repo, scope: Scope, papers: Documents, large_file: float = Settings().large_file
-) -> Place:
+def of(repo: Repo, scope: Scope, papers: Documents, large_file: float = 50) -> Place:
     """`large_file`: see `Snapshots`."""
     snapshots = Snapshots(repo, large_file)
     return Place(repo, scope, papers, snapshots, Witness(repo, snapshots, scope))

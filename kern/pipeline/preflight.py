@@ -10,7 +10,7 @@ from kern.git import history, ignore, operations, repository
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC
 from kern.pipeline import place
-from kern.spec import checklist, dependencies
+from kern.spec import checklist, dependencies, kern_toml
 from kern.spec.checklist import Diagnostic, Spec
 from kern.spec.documents import Documents
 from kern.stages import bundle
@@ -31,7 +31,7 @@ def prepare(
 
 def settings(found: Repo, papers: Documents) -> Settings:
     """kern.toml, sound and seen by git."""
-    read = papers.settings()
+    read = kern_toml.read(papers)
     if (read.gates or read.final or read.probes) and ignore.ignored(found, FILE):
         raise UsageError(
             f"git ignores {FILE}: an agent could change unseen what it is measured by and told",

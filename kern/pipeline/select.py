@@ -8,9 +8,7 @@ from kern.model import SPEC, Key, Marker, Stage
 from kern.pipeline import facts
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
-from kern.pipeline.table import Do, resume
 from kern.spec import dependencies, edit, reconcile
-from kern.spec import wanted as wish
 from kern.spec.checklist import Spec
 from kern.stages import record
 
@@ -39,11 +37,6 @@ def _one_active(site: Site) -> None:
     site.papers.edit(lambda fresh, _: reconcile.single_active(fresh, preferred)[0])
     for line in told:
         site.warn(line)
-
-
-def wanted(at: Situation, parsed: Spec, words: str) -> Key:
-    """The task that a person names for this run. Raises UsageError where it cannot be taken."""
-    return wish.task(parsed, words, None if resume(at.facts) is Do.SELECT else at.key)
 
 
 def take_next(site: Site, passed_over: Collection[Key], wanted: Key | None = None) -> Key | None:

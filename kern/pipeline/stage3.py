@@ -57,7 +57,7 @@ def _ask(site: Site, at: Situation, whole: str, taken_back: str) -> Try:
     key, task = at.opened
     form, body = site.templates[Stage.COMMIT], at.second.answer.body
     prompt = briefs.commit(site.repo, form, task, body, at.head.commit, whole, taken_back)
-    traced, own = _traced(site), history.identity(site.repo)
+    traced, own = _traced(site), history.identity_now(site.repo)
     with index.private(site.repo, copy=True) as private:
         index.read_into(site.repo, whole, private)
 

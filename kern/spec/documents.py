@@ -12,8 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from kern import config
-from kern.config import FILE, Settings
 from kern.errors import KernError, UsageError
 from kern.model import SPEC, Key
 from kern.plain import decode, encode
@@ -105,16 +103,6 @@ class Documents:
             place.symlink_to(form)
         self.write(name, text)
         return True
-
-    def settings(self) -> Settings:
-        """kern.toml, or the defaults where there is none. A link could lead anywhere: refused."""
-        if self.bare:
-            return Settings(bare=True)
-        if (form := self.form(FILE)) != "" and os.path.lexists(self.root / FILE):
-            what = "no file" if form is None else "a link"
-            raise UsageError(f"{FILE} is {what}", hint=f"put the file itself into {self.root}")
-        data = workspace.read(self.root / FILE)
-        return config.parse(data) if data is not None else Settings()
 
     def spec_text(self) -> str:
         text = self.read(SPEC)

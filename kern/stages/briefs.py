@@ -221,7 +221,7 @@ def commit(
         implemented = f"A first try did not hold: {taken_back}\n\n{implemented}"
     how = ("-O/dev/null", "--no-ext-diff", "--stat=100", "--stat-count=40", "--summary")
     advice = guidance.in_tree(repo, old, repo.changed(old, new))
-    shown = [repo.text("diff", *how, old, new)]
+    shown = [repo.text("diff", *how, old, new) if old != new else ""]
     if form.only_words:  # it may have no means to ask git itself
         room = BUDGET[Stage.COMMIT] * CHARS_PER_TOKEN // 2
         shown = _patches(repo, old, new, room) or shown

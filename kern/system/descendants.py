@@ -14,9 +14,8 @@ import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
+from typing import Any
 from weakref import WeakSet
-
-import psutil
 
 RESTORE_S = 5.0  # for a hook that has taken a person's edits out of the working tree
 GRACE_S = (0.3, 0.3)  # after SIGINT, after SIGTERM
@@ -26,6 +25,19 @@ AWAITED: "WeakSet[Popen[bytes]]" = WeakSet()  # how they end is asked by who sta
 # Processes that kern asks again and again, whatever else comes and goes.
 LASTING: "WeakSet[Popen[bytes]]" = WeakSet()
 Mark = tuple[str, str]  # an environment variable that all descendants inherit
+Process = Any  # psutil's
+
+
+class _Late:
+    """Loaded when it is first needed, which takes longer than a look at SPEC.md that needs none."""
+
+    def __getattr__(self, name: str) -> Any:
+        import psutil
+
+        return getattr(psutil, name)
+
+
+psutil = _Late()
 
 
 def sweep(
@@ -57,7 +69,7 @@ def interrupt_hooks(mark: Mark, spare: Collection[int], group: int) -> None:
     _hooks_first(_found(mark, spare), group)
 
 
-def _politely(found: Sequence[psutil.Process], grace: tuple[float, float]) -> list[psutil.Process]:
+def _politely(found: Sequence[Process], grace: tuple[float, float]) -> list[Process]:
     """SIGINT and SIGTERM; what is there all the same."""
     _hooks_first(found)
     for process in found:
@@ -69,7 +81,7 @@ def _politely(found: Sequence[psutil.Process], grace: tuple[float, float]) -> li
     return _living(left, grace[1])
 
 
-def _hooks_first(found: Sequence[psutil.Process], group: int = 0) -> None:
+def _hooks_first(found: Sequence[Process], group: int = 0) -> None:
     """Interrupt git's hooks as a terminal would, and give them time. pre-commit and its like have a
     person's unstaged edits out of the working tree, and restore them on SIGINT alone. What started
     them stands still meanwhile: an agent would end them its own way, or go on with their answer.
@@ -91,7 +103,7 @@ def _hooks_first(found: Sequence[psutil.Process], group: int = 0) -> None:
                 _signal(process, signal.SIGCONT)
 
 
-def _in_hook(process: psutil.Process) -> bool:
+def _in_hook(process: Process) -> bool:
     """git names both to its hooks. A process in the middle of its exec shows no variable yet."""
     with contextlib.suppress(psutil.Error, OSError):
         for _ in range(10):
@@ -109,12 +121,12 @@ def _ignores(pid: int, signum: int) -> bool:
     return False
 
 
-def _signal(process: psutil.Process, signum: int) -> None:
+def _signal(process: Process, signum: int) -> None:
     with contextlib.suppress(psutil.Error):
         process.send_signal(signum)
 
 
-def _living(processes: Sequence[psutil.Process], seconds: float) -> list[psutil.Process]:
+def _living(processes: Sequence[Process], seconds: float) -> list[Process]:
     """Those that are there after so long; none as soon as all have ended."""
     deadline = time.monotonic() + seconds
     while left := [process for process in processes if _lives(process)]:
@@ -124,7 +136,7 @@ def _living(processes: Sequence[psutil.Process], seconds: float) -> list[psutil.
     return left
 
 
-def _lives(process: psutil.Process) -> bool:
+def _lives(process: Process) -> bool:
     """A zombie does not: kern buries its own, the parent of another may stand still."""
     with contextlib.suppress(psutil.NoSuchProcess):
         try:
@@ -181,7 +193,7 @@ def kill_group(leader: "Popen[bytes]") -> None:
 # ---------------------------------------------------------------- who is meant
 
 
-def marked(mark: Mark, among: Collection[int] | None = None) -> list[psutil.Process]:
+def marked(mark: Mark, among: Collection[int] | None = None) -> list[Process]:
     """The live processes, or those of them with these ids, that carry the variable; those of other
     users cannot be read and do not count.
     """
@@ -214,7 +226,7 @@ def _holds(carried: bytes, mark: Mark) -> bool:
 
 def _found(
     mark: Mark, spare: Collection[int] | None, among: Collection[int] | None = None
-) -> list[psutil.Process]:
+) -> list[Process]:
     """kern and its ancestors are never meant. Where orphans are adopted, whatever a child has
     started is below kern, and no environment needs to be read.
     """
@@ -284,13 +296,17 @@ def _read(pid: int, name: str) -> bytes:
         return file.read()
 
 
-def below(pid: int) -> list[psutil.Process]:
+def exists(pid: int) -> bool:
+    return bool(psutil.pid_exists(pid))
+
+
+def below(pid: int) -> list[Process]:
     with contextlib.suppress(psutil.Error):
         return [*psutil.Process(pid).children(recursive=True)]
     return []
 
 
-def kill(processes: Sequence[psutil.Process]) -> None:
+def kill(processes: Sequence[Process]) -> None:
     for process in processes:
         _signal(process, signal.SIGKILL)
 
@@ -337,7 +353,7 @@ def interrupt(pid: int, file: Path) -> None:
         _signal(process, signal.SIGINT)
 
 
-def _holder(pid: int, file: Path) -> psutil.Process | None:
+def _holder(pid: int, file: Path) -> Process | None:
     with contextlib.suppress(psutil.Error, OSError):
         process = psutil.Process(pid)
         if any(one.path == str(file) for one in process.open_files()):

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from kern.errors import Held, KernError
 from kern.system import descendants, workspace
 from kern.system.workspace import Scope
@@ -86,7 +84,7 @@ def holder(where: Scope) -> tuple[int, str] | None:
 
 def alive(pid: int, host: str) -> bool:
     """Whether the holder lives; of another host that cannot be told and is assumed."""
-    return host != HOST or psutil.pid_exists(pid)
+    return host != HOST or descendants.exists(pid)
 
 
 def _held(git_dir: Path) -> Held:
@@ -102,7 +100,7 @@ def _held(git_dir: Path) -> Held:
 def _holder_of(git_dir: Path) -> int:
     """The live holder's pid; 0 where it has not told it yet."""
     for _ in range(20):
-        if (found := noted(git_dir)) and psutil.pid_exists(found.pid):
+        if (found := noted(git_dir)) and descendants.exists(found.pid):
             return found.pid
         time.sleep(0.05)
     return 0

@@ -20,7 +20,7 @@ from kern.model import SPEC
 from kern.pipeline import agents, isolation, place, preflight, trust
 from kern.pipeline.preflight import Check, tried
 from kern.sandbox import confine
-from kern.spec import checklist, required
+from kern.spec import checklist, kern_toml, required
 from kern.spec.documents import Documents
 from kern.stages import bundle
 from kern.system import process, workspace
@@ -94,7 +94,7 @@ def _git(folder: Path) -> Iterator[Check]:
     yield tried(SPEC, lambda: plain.count(len(preflight.tasks(found, papers).tasks), "task"))
     yield _advised(FILE, lambda: _gates(found, papers))
     with contextlib.suppress(KernError):  # told by the check before it
-        notify = papers.settings().notify  # what it does can only be seen by running it
+        notify = kern_toml.read(papers).notify  # what it does can only be seen by running it
         yield Check("notify", notify or "nobody: notify in kern.toml names a command")
     yield tried("prompts", lambda: _prompts(found, papers))
     yield _advised("output folder", lambda: _folder(found))
@@ -126,7 +126,7 @@ def _gates(found: Repo, papers: Documents) -> tuple[str, str]:
 
 
 def _prompts(found: Repo, papers: Documents) -> str:
-    forms = bundle.templates(found.root, papers.settings())
+    forms = bundle.templates(found.root, kern_toml.read(papers))
     return models.told({role: form.by.said(protocol.DEFAULT) for role, form in forms.items()})
 
 
@@ -142,7 +142,7 @@ def _crew(folder: Path) -> list[Agent]:
     """The agents that a run would start here."""
     with contextlib.suppress(KernError):  # told by an earlier check
         found = repository.open_at(folder)
-        settings = place.documents(found).settings()
+        settings = kern_toml.read(place.documents(found))
         return agents.chosen(bundle.templates(found.root, settings).values())
     return [protocol.find(protocol.DEFAULT)]
 
@@ -169,7 +169,7 @@ def _sandbox(folder: Path) -> Iterator[Check]:
     with contextlib.suppress(KernError):  # told by an earlier check
         found = repository.open_at(folder)
         papers = place.documents(found)
-        settings, parsed = papers.settings(), checklist.parse(papers.read(SPEC) or "")
+        settings, parsed = kern_toml.read(papers), checklist.parse(papers.read(SPEC) or "")
         lines = trust.started(found, settings, parsed, crew)
     if found is None:
         return

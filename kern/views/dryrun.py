@@ -10,7 +10,7 @@ from kern.git.repository import Repo
 from kern.journal import store
 from kern.model import Marker, OnRed, Stage, Tier
 from kern.models import NO_CHOICES, Choices
-from kern.pipeline import agents, preflight, select
+from kern.pipeline import agents, preflight
 from kern.pipeline.facts import Situation
 from kern.pipeline.table import ATTEMPTS, Do, resume
 from kern.spec import checklist, dependencies, edit, required
@@ -37,7 +37,7 @@ def describe(
     templates = bundle.templates(repo.root, replace(settings, picked=models))
     seen = project.of(repo, papers)
     scope, at, parsed = seen.scope, seen.at, seen.parsed
-    key = select.wanted(at, parsed, wanted) if wanted else None
+    key = at.wanted(parsed, wanted) if wanted else None
     task = parsed.find(key) if key else dependencies.select(parsed)
     lines = [f"{repo.root}, branch {repo.head().name}", f"run files: {scope.folder}", ""]
     if refusal := next((one.fault for one in preflight.of_repository(repo) if one.fault), None):

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from kern import plain
-from kern.agents.protocol import SUBSCRIPTION
 from kern.errors import KernError
 from kern.git.repository import Repo
 from kern.journal import store, sums, totals
 from kern.journal.record import Record
-from kern.model import Cost, Marker, Tier
+from kern.model import SUBSCRIPTION, Cost, Marker, Tier
 from kern.pipeline.table import resume
 from kern.spec import dependencies, needs, questions
 from kern.spec.checklist import Kind, Spec, Task

@@ -123,6 +123,6 @@ def _run(
     """Peak memory in MB, seconds, and seconds of kern's own processor time."""
     peak, took, said = peak_of(RUN.format(tasks=tasks), env, root)
     found = re.search(r"^own ([\d.]+)$", said, re.M)
-    if found is None or ("[x] task" in said) != done:
+    if found is None or ("\nDone:\n" in said) != done:
         raise RuntimeError(f"not what was to be measured:\n{said[-2000:]}")
     return peak, took, float(found[1])
