@@ -121,7 +121,8 @@ class Caller:
         self._afford(task)
         self.heed()
         self._announce(prompt)
-        for by, after in self.rota.order((prompt.by, *prompt.stand_ins), time.time()):
+        every = (prompt.by, *prompt.stand_ins)
+        for by, after in self.rota.order(every, time.time()):
             ours = replace(prompt, by=by)
             self.sink(StageStarted(prompt.stage, task, by.model, attempt, mode, by.agent))
             asked = _Asked(ours, task, attempt, env or {}, config, write, gates)
@@ -129,6 +130,9 @@ class Caller:
                 return self._tried(asked, settle, again)
             except (LimitReached, TransientFault) as exc:
                 if after is None:
+                    if isinstance(exc, LimitReached):
+                        others = [one for one in every if one != by]
+                        exc.resets_at = self.rota.wakes(others, exc.resets_at)
                     raise
                 self.sink(self.rota.rest(by, after, exc, prompt.stage, time.time()))
                 if not again():

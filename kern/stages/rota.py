@@ -20,10 +20,18 @@ class Rota:
         self, choices: Sequence[Choice], now: float
     ) -> Iterator[tuple[Choice, Choice | None]]:
         """Who is asked, one after the other, each with who comes next. Who rests is passed over;
-        where all do, the first is asked.
+        where all do, the one that wakes first is asked.
         """
-        awake = [one for one in choices if self.until.get(one.agent, 0.0) <= now]
-        return iter(zip(awake or choices[:1], [*awake[1:], None], strict=True))
+        awake = [one for one in choices if self._rests(one) <= now]
+        awake = awake or [min(choices, key=self._rests)]
+        return iter(zip(awake, [*awake[1:], None], strict=True))
+
+    def _rests(self, choice: Choice) -> float:
+        return self.until.get(choice.agent, 0.0)
+
+    def wakes(self, choices: Sequence[Choice], last: float | None) -> float | None:
+        """When one can be asked again, where the last one is at its limit as well, until `last`."""
+        return min(filter(None, (*map(self._rests, choices), last)), default=None)
 
     def rest(self, by: Choice, after: Choice, why: KernError, role: Role, now: float) -> StoodIn:
         resets_at = why.resets_at if isinstance(why, LimitReached) else None

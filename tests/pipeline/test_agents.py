@@ -13,6 +13,7 @@ import pytest
 from kern.agents import protocol
 from kern.agents.protocol import Agent, Payer
 from kern.errors import UsageError
+from kern.events import LimitReset
 from kern.journal import store
 from kern.pipeline import agents
 from tests.checks.test_gates import toml
@@ -91,6 +92,24 @@ def test_another_stands_in_at_a_limit_and_the_first_is_asked_after_its_reset(
     # One that rests is asked for none of the later stages either.
     assert len(ran(pal)) == 1
     assert [call["stage"] for call in fake.calls] == ["research", "implement", "commit"]
+
+
+def test_where_all_are_at_their_limits_the_soonest_reset_counts(
+    repo: Path, fake: Fake, pal: Path, inline: Inline, git: Git
+) -> None:
+    toml(repo, git, 'agents = ["pal", "claude"]\n')
+    soon, late = int(time.time()) + 1800, int(time.time()) + 3600
+    (pal / "pal-research.sh").write_text(f"echo 'limit: {soon}'")
+    info = {"status": "rejected", "resetsAt": late}
+    limited = {
+        "events": [{"type": "rate_limit_event", "rate_limit_info": info}],
+        "result": "You've hit your limit",
+        "fields": {"is_error": True, "api_error_status": 429},
+    }
+    fake.script(research=[limited, {"result": "- Files: a.txt:1\n\nREADY"}])
+    heard = inline(1)
+    (waited,) = [one for one in heard.events if isinstance(one, LimitReset)]
+    assert soon <= waited.until < soon + 60
 
 
 def test_without_a_stand_in_a_limit_is_waited_for(

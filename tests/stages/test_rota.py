@@ -31,8 +31,17 @@ def test_one_that_says_no_time_rests_for_a_while() -> None:
     assert list(rota.order([A, B, C], 1000 + REST_S)) == [(A, B), (B, C), (C, None)]
 
 
-def test_where_all_rest_the_first_is_asked() -> None:
+def test_where_all_rest_the_one_that_wakes_first_is_asked() -> None:
     rota = Rota()
-    for one, other in ((A, B), (B, A)):
-        rota.rest(one, other, TransientFault("no answer"), ROLE, 1000)
-    assert list(rota.order([A, B], 1001)) == [(A, None)]
+    rota.rest(A, B, LimitReached("usage limit", resets_at=9000), ROLE, 1000)
+    rota.rest(B, A, LimitReached("usage limit", resets_at=8000), ROLE, 1000)
+    assert list(rota.order([A, B], 1001)) == [(B, None)]
+
+
+def test_the_soonest_reset_is_waited_for() -> None:
+    rota = Rota()
+    assert rota.wakes([A], None) is None
+    assert rota.wakes([A], 7000) == 7000
+    rota.rest(A, B, LimitReached("usage limit", resets_at=5000), ROLE, 1000)
+    assert rota.wakes([A], 7000) == rota.wakes([A], None) == 5000
+    assert rota.wakes([A], 4000) == 4000
