@@ -129,7 +129,8 @@ def _of_program(found: Repo, source: str, label: str) -> list[Item]:
     if data.strip() in (b"", b"[]"):
         return []
     # Without a name gh asks for the issues of this repository, whatever it is called.
-    return imports.read(data, "gh", (_own(found) or "?") if match["place"] else "")
+    own = (_own(found) or "?") if match["place"] else ""
+    return imports.read(data, "gh", own, most=_MOST_ISSUES * imports.MOST_BYTES // 10)
 
 
 def _own(found: Repo) -> str:

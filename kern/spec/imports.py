@@ -54,14 +54,13 @@ def references(task: Task) -> tuple[str, ...]:
 # ---------------------------------------------------------------- read
 
 
-def read(data: bytes, origin: str, repository: str = "") -> list[Item]:
+def read(data: bytes, origin: str, repository: str = "", *, most: int = MOST_BYTES) -> list[Item]:
     """The tasks that a file or a command's output lists. `repository`: the `owner/name` whose
     issues are called `#N`, empty for any. Raises UsageError.
     """
-    if len(data) > MOST_BYTES:
-        most = MOST_BYTES >> 20
+    if len(data) > most:
         raise UsageError(
-            f"{origin} is larger than {most} MiB: that is no list of tasks",
+            f"{origin} is larger than {most >> 20} MiB: that is no list of tasks",
             hint="name a smaller file, or cut it in parts",
         )
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data:

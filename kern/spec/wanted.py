@@ -27,10 +27,8 @@ def task(spec: Spec, words: str, in_progress: Key | None = None) -> Key:
             hint=f"kern 1 goes on with that one{back}",
         )
     if held := dependencies.held(spec, found):
-        holder = number
-        while not spec.tasks[holder - 1].of(Kind.HELD):
-            holder = 1 + (spec.tasks[holder - 1].parent or 0)
-        raise _refused(plain.line(held), spec, number, f"kern unhold {holder}, then: {then}")
+        hint = f"{_unhold(spec, number)}, then: {then}"
+        raise _refused(plain.line(held), spec, number, hint)
     parts = [
         str(n) for n, one in enumerate(spec.tasks, 1) if one.parent == index and _open(spec, n)
     ]
@@ -45,9 +43,20 @@ def task(spec: Spec, words: str, in_progress: Key | None = None) -> Key:
         raise _refused("it waits for your answer", spec, number, hint)
     if why := dependencies.blockers(spec)(found):
         first = dependencies.first_before(spec, index)
-        hint = f"kern --task {first + 1}" if first is not None else "kern status tells more"
+        hint = "kern status tells more"
+        if first is not None:
+            hint = f"kern --task {first + 1}, then: {then}"
+            if dependencies.held(spec, spec.tasks[first]):
+                hint = f"{_unhold(spec, first + 1)}, then: {hint}"
         raise _refused(plain.line(why), spec, number, hint)
     return found.key
+
+
+def _unhold(spec: Spec, number: int) -> str:
+    """The command that ends the hold of it, or of what it belongs to."""
+    while not spec.tasks[number - 1].of(Kind.HELD):
+        number = 1 + (spec.tasks[number - 1].parent or 0)
+    return f"kern unhold {number}"
 
 
 def _open(spec: Spec, number: int) -> bool:

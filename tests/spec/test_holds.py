@@ -172,6 +172,7 @@ def test_what_is_held_is_told_wherever_tasks_are_shown(
         assert ran.code in (1, 2) and fake.stages == [], argv
     asked = kern("--task", "2")
     assert asked.code == 2 and "which is held" in asked.err
+    assert "hint: kern unhold 1, then: kern --task 1, then: kern --task 2" in asked.err
     assert kern("unhold", "1").out == "no longer held: 1: a\n"
     old = kern("skip", "1")
     assert (old.code, old.out) == (0, "deferred 1: a\n")
