@@ -27,6 +27,7 @@ from kern.model import Act, Aide, Role, Stage
 
 NAME = PROGRAM = "codex"
 VARIABLE = "KERN_CODEX"
+TRIAL: tuple[str, ...] = ("sandbox", "true")
 TAKES_CONTRACT = False  # an instructions file would replace its own
 RUNS_GATES = False
 READS_GUIDANCE = False  # AGENTS.md, which kern hands over with CLAUDE.md

@@ -25,6 +25,7 @@ from kern.model import Act, Role, Stage
 NAME = PROGRAM = "pi"
 VARIABLE = "KERN_PI"
 OLDEST: tuple[int, ...] = (0, 74, 0)
+TRIAL: tuple[str, ...] = ()
 TAKES_CONTRACT = True
 RUNS_GATES = False
 READS_GUIDANCE = False

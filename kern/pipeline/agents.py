@@ -6,14 +6,18 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from kern import plain
 from kern.agents import protocol
 from kern.agents.protocol import Agent, Payer, Program
 from kern.errors import KernError, UsageError
 from kern.model import Role, Stage
 from kern.pipeline.preflight import Check, demand, tried
+from kern.sandbox.bounds import Kind
+from kern.stages.call import Caller
 from kern.stages.template import Template
 from kern.system import process
 
+_INSTALL = "it may need bubblewrap, user namespaces, and a home folder outside of /tmp"
 _MOST = 1 << 20  # bytes of a file that are looked at
 
 
@@ -109,8 +113,30 @@ def payer(agent: Agent, root: Path) -> Payer:
     return agent.payer(os.environ, str(root), str(Path.home()), _begin)
 
 
-def held(templates: Mapping[Role, Template], *, sandboxed: bool) -> None:
+def held(templates: Mapping[Role, Template], caller: Caller, *, sandboxed: bool) -> None:
     """Raises UsageError where a role would be run by an agent that nothing holds to it."""
+    _promised(templates, sandboxed=sandboxed)
+    reading = [form for role, form in templates.items() if role is not Stage.IMPLEMENT]
+    for agent in chosen(reading) if caller.nests else ():
+        if agent.TRIAL and _own(agent):
+            _works(agent, caller)
+
+
+def _works(agent: Agent, caller: Caller) -> None:
+    """Its own sandbox, within kern's. Where it does not, commands fail, and most models answer all
+    the same.
+    """
+    argv = [caller.programs[agent.NAME].command, *agent.TRIAL]
+    code, said = process.capture(caller.hold(Kind.READER, argv, os.environ).argv, 30)
+    if code:
+        last = plain.line(next(reversed(said.strip().splitlines()), f"exit {code}"), 200)
+        raise UsageError(
+            f"{agent.NAME}'s own sandbox does not work here: {last}",
+            hint=f"see what `{agent.NAME} {' '.join(agent.TRIAL)}` says; {_INSTALL}",
+        )
+
+
+def _promised(templates: Mapping[Role, Template], *, sandboxed: bool) -> None:
     for role, form in templates.items():
         if sandboxed or role is Stage.COMMIT:  # there kern commits, see `Agent.unheld`
             continue

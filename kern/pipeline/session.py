@@ -80,8 +80,8 @@ def begin(
         contextlib.closing(steered),
         contextlib.closing(found.store),
     ):
-        agents.held(templates if paid else {}, sandboxed=held.means is not Means.NONE)
         isolation.apply(held, caller)
+        agents.held(templates if paid else {}, caller, sandboxed=held.means is not Means.NONE)
         here = site.prepared(found, caller)
         notices = (*rescued, scope.notice, payer.warning, settings.remark, *consent.said)
         for notice in filter(None, (*notices, isolation.lacking(held))):

@@ -106,7 +106,8 @@ def test_what_reads_writes_nowhere_and_reaches_nobody(
 ) -> None:
     """Beyond the repository, too: nor does a person's own server do more than read."""
     called = tmp_path / "called"
-    places = [str(tmp_path / "new"), "/tmp/kern-test-codex", "~/new", "$CODEX_HOME/new"]
+    common = Path(f"/tmp/kern-test-{os.getpid()}-{role}")
+    places = [str(tmp_path / "new"), str(common), "~/new", "$CODEX_HOME/new"]
     tries = "; ".join(f"echo x > {place}" for place in places)
     listener = socket.create_server(("127.0.0.1", 0))
     connect = f"import socket as s; s.create_connection({listener.getsockname()}, 3)"
@@ -136,7 +137,9 @@ def test_what_reads_writes_nowhere_and_reaches_nobody(
     last = json.dumps(server.requests[-1].body)
     assert OUTSIDE[::-1] in last, "commands run"
     assert "reached-21" not in last
-    assert not Path("/tmp/kern-test-codex").exists()
+    written = common.exists()
+    common.unlink(missing_ok=True)
+    assert not written
     assert [*tmp_path.rglob("new")] == []
     assert called.read_text().split() == ["look"], "it runs, and only reads"
 
@@ -180,3 +183,14 @@ def test_an_interrupt_ends_a_whole_run_at_once(
     assert time.monotonic() - began < 8
     assert process.returncode == 130, err
     assert not subprocess.run(["pgrep", "-f", "sleep 61.5"], capture_output=True).stdout
+
+
+def test_where_its_sandbox_does_not_work_nothing_begins(
+    kern: Kern, repo: Path, git: Git, serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    server = serve(research=[READY], implement=[bash("echo x > hi.txt"), DONE], commit=[WORDS])
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # with its own folder in it
+    ran = kern("1", "0", *AGENT)
+    assert ran.code == 2, ran.said
+    assert "codex's own sandbox does not work here: bwrap: execvp" in ran.err
+    assert server.requests == []
