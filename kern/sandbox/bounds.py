@@ -47,6 +47,8 @@ CACHES = {
     **{"npm_config_cache": ".npm", "YARN_CACHE_FOLDER": ".cache/yarn", "DENO_DIR": ".cache/deno"},
     **{"BUN_INSTALL_CACHE_DIR": ".bun/install/cache", "COMPOSER_CACHE_DIR": ".cache/composer"},
     **{"CCACHE_DIR": ".cache/ccache", "ZIG_GLOBAL_CACHE_DIR": ".cache/zig"},
+    # These cannot even begin where they cannot write.
+    **{"PRE_COMMIT_HOME": ".cache/pre-commit", "GRADLE_USER_HOME": ".gradle"},
 }
 _PRIVATE = ("/tmp", "/var/tmp", "/run", "/dev/shm")
 # What git obeys or kern remembers, of a repository that stage 3 may otherwise write.

@@ -102,6 +102,7 @@ PYTEST = "python3 -m pytest -q"
         ({".rspec": "", "Gemfile": ""}, ["bundle exec rspec"]),
         ({"CMakeLists.txt": "project(x)"}, ["cmake -S . -B build && cmake --build build"]),
         ({"build.gradle.kts": ""}, ["gradle --no-daemon check"]),
+        ({"build.gradle": "", "gradlew": ""}, ["./gradlew --no-daemon check"]),
         ({"pom.xml": "", "mvnw": ""}, ["./mvnw -B -q verify"]),
         ({"mix.exs": "{:credo, '~> 1'}"}, ["mix test", "mix credo"]),
         ({"manage.py": "import django"}, ["python3 manage.py test"]),

@@ -60,7 +60,7 @@ class Kind:
     files: dict[str, str]
     gates: dict[str, str]  # by name
     tools: tuple[str, ...] = ()  # that the gates need; none: the commands are compared alone
-    made: str = ""  # a command that makes what no file can hold
+    made: str = ""  # a command that makes what else a developer has
     more: dict[str, str] = field(default_factory=dict)  # gates whose tool may be absent
 
     def __str__(self) -> str:
@@ -106,6 +106,7 @@ KINDS = (
         },
         {"test": "poetry run python -m unittest discover -s tests"},
         ("poetry",),
+        made="poetry env use python3",  # in the home folder, which a sandbox keeps read-only
     ),
     Kind(
         *(3, "pdm"),
@@ -122,6 +123,7 @@ KINDS = (
         },
         {"test": "hatch run test"},
         ("hatch",),
+        made="hatch env create",
     ),
     Kind(
         *(5, "tox"),
@@ -273,13 +275,12 @@ KINDS = (
     Kind(
         *(27, "gradle"),
         {
-            "gradlew": "#!/bin/sh\necho BUILD SUCCESSFUL\n",
-            "build.gradle": "plugins { id 'java' }\n",
+            "build.gradle": "task check { doLast { println 1 } }\n",
             "lib/build.gradle": "",
+            ".gitignore": ".gradle\n",
         },
-        {"test": "./gradlew --no-daemon check"},
-        ("sh",),
-        made="chmod +x gradlew",
+        {"test": "gradle --no-daemon check"},
+        ("gradle",),
     ),
     Kind(
         *(28, "maven"),
@@ -288,6 +289,7 @@ KINDS = (
             "<artifactId>x</artifactId><version>1</version><packaging>pom</packaging></project>"
         },
         {"test": "mvn -B -q verify"},
+        ("mvn",),
     ),
     Kind(
         *(29, "mix"),

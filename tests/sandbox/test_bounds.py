@@ -153,8 +153,14 @@ def test_caches_are_the_projects_own_unless_the_person_opens_or_names_theirs() -
     assert found["UV_CACHE_DIR"] == f"{folder}/uv"
     assert found["npm_config_cache"] == f"{folder}/npm"
     assert "GOCACHE" not in found
+    assert found["PRE_COMMIT_HOME"] == f"{folder}/pre-commit"
     opened = held(Kind.CHECK, Wishes(write=(HOME / ".cache/uv",)))
     assert "UV_CACHE_DIR" not in caches(folder, {}, HOME, opened)
+
+
+def test_a_commits_hooks_have_the_persons_own_pre_commit() -> None:
+    """A patch of unstaged edits must lie where a person finds it."""
+    assert "PRE_COMMIT_HOME" not in caches(Path("/c"), {}, HOME, held(Kind.COMMITTER))
 
 
 @pytest.mark.parametrize(
