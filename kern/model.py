@@ -63,7 +63,7 @@ class Cause(StrEnum):
     GATE = "gate"
     JUDGE = "judge"
     HOOK = "hook"  # of git's commit
-    COMMIT = "commit"  # stage 3 rejected the change
+    COMMIT = "commit"  # that stage rejected the change
     TIME = "time"
     LIMIT = "limit"  # it did what its stage must not do
     OWN = "own word"  # the agent says that it failed

@@ -53,7 +53,7 @@ def feedback(asked: dict[str, Any], run: str, gates: list[tuple[str, str, float]
         _forget(run)
         return ""
     advice = (
-        f"That was round {number} of {ROUNDS}. Mend the cause, then "
+        f"That was round {number} of {ROUNDS}. Fix the cause, then "
         "end again with the whole answer in its form. Where it cannot be mended, say FAILED."
     )
     return "\n\n".join([*red, advice])

@@ -136,13 +136,13 @@ class _Disk:
 
     def _failed(self, full: Path, exc: OSError) -> KernError:
         return KernError(
-            f"cannot put back {full}: {exc.strerror}",
-            hint="settle it, then run kern again: it resumes",
+            f"cannot restore {full}: {exc.strerror}",
+            hint="fix it, then run kern again: it resumes",
         )
 
     def _in_the_way(self, path: str) -> KernError:
         return KernError(
-            f"cannot put back {path}: something that git does not track stands in its way",
+            f"cannot restore {path}: something that git does not track stands in its way",
             hint=f"move what is at {self.repo.root / path} away, then run kern again: it resumes",
         )
 

@@ -32,7 +32,7 @@ def advice(stderr: str) -> str:
         return told
     if "No space left" in stderr or "Out of diskspace" in stderr:
         return "free some space, then run kern again: it resumes"
-    return "settle it, then run kern again: it resumes"
+    return "fix it, then run kern again: it resumes"
 
 
 def no_commit(told: str) -> KernError:
@@ -40,7 +40,7 @@ def no_commit(told: str) -> KernError:
     return KernError(
         f"git commit failed: {plain.line(told, 400)}",
         hint=held(told)
-        or "settle it (identity, signing key, disk), then run kern again: it resumes here",
+        or "fix it (identity, signing key, disk), then run kern again: it resumes here",
     )
 
 

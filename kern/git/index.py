@@ -29,7 +29,7 @@ def private(repo: Repo, *, copy: bool = False) -> Iterator[dict[str, str]]:
             except OSError as exc:
                 raise KernError(
                     f"cannot write {path}: {exc.strerror}",
-                    hint="settle it (free some space), then run kern again: it resumes",
+                    hint="fix it (free some space), then run kern again: it resumes",
                 ) from exc
         yield {"GIT_INDEX_FILE": str(path)}
     finally:

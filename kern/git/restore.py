@@ -158,7 +158,9 @@ class Keeper:
             ref = self.keep(key, name, after, parent)
             old = {path: entries[0] for path, entries in changed.items()}
             self._put_back(old, before, key, name)
-            self.warn(f"the research agent wrote: put back, kept as {ref}")
+            self.warn(
+                f"the research agent changed files: restored; what it wrote is saved as {ref}"
+            )
 
     def name_strangers(self, head: Head, before: str) -> None:
         """Where an agent could not have written, a person did."""
@@ -220,7 +222,8 @@ class Keeper:
         if unknown:
             ref = self.keep(key, name, now, base)
             self.warn(
-                f"{by} changed {some(sorted(unknown))} since stage 2: put back, kept as {ref}"
+                f"{by} changed {some(sorted(unknown))} since the task was implemented: "
+                f"restored; saved as {ref}"
             )
         if whole:
             self._put_right(start, touched)
@@ -250,7 +253,7 @@ class Keeper:
 
     def back_for_retry(self, start: StartRef, transcript: Path) -> None:
         if ref := self.back_to(start, f"{start.attempt}-retry"):
-            self.warn(f"its work so far is put back, kept as {ref}")
+            self.warn(f"its work so far is undone and saved as {ref}")
             self.name_yours(transcript, self.repo.changed(start.tree, f"{ref}^{{tree}}"), ref)
 
     def _put_back(
@@ -292,7 +295,7 @@ class Keeper:
         if before is not None and (other := marks.restore(self.repo, before, touched)):
             self.warn(
                 f"marks in the index (assume-unchanged, skip-worktree, to be added) of "
-                f"{some(other)} were changed, by you or by an agent: as before stage 2 again"
+                f"{some(other)} were changed, by you or by an agent; they are set back"
             )
 
     def _keep_staged(self, start: StartRef, lost: Lost) -> None:
@@ -303,8 +306,8 @@ class Keeper:
         if paths := self.staged.alone(lost, [self.snapshots.take(start.tree), start.tree, *kept]):
             ref = self.keep(start.task, f"{start.attempt}-staged", lost.tree, start.base)
             self.warn(
-                f"staged since stage 2 began, by you or by an agent: {some(paths)}: the index is "
-                f"as before, what was staged is kept: git show {ref}:PATH"
+                f"staged since the agent began to implement, by you or by it: {some(paths)}; "
+                f"the index is as before, what was staged is saved: git show {ref}:PATH"
             )
 
     def index_to(self, tree: str, base: str) -> str:

@@ -268,7 +268,7 @@ class Snapshots:
             )
         return KernError(
             f"git cannot store the working tree: {err.strip()[-300:]}",
-            hint="settle it, then run kern again: it resumes",
+            hint="fix it, then run kern again: it resumes",
         )
 
     # ------------------------------------------------------------ ignore rules

@@ -49,7 +49,7 @@ def check(
         if not history.switched_by(site.repo, "stage 3"):  # a person did: HEAD is theirs
             raise switched(at.head, now)
         history.switch_back(site.repo, at.head)
-        site.warn(f"stage 3 switched to {now.name}: switched back")
+        site.warn(f"the commit stage switched to {now.name}: switched back")
         return Try(Tried.SPOILT, "it switched to another branch")
     if now.commit == at.head.commit:
         return Try(Tried.SPOILT, strayed) if strayed else Try(Tried.NOTHING, NOTHING)
@@ -60,7 +60,7 @@ def check(
     if not commits or any(commit.sha not in marked for commit in commits):
         if site.witness.among(commits or (), at.opened[0], change):
             return Try(Tried.COMMITTED)
-        return Try(Tried.SPOILT, "a commit came in that is not stage 3's")
+        return Try(Tried.SPOILT, "a commit came in that is not the commit stage's")
     why = misused or "it is more than one commit"
     if len(commits) == 1 and not misused:
         why = site.witness.objection(commits[0], at.opened[0], *change)
@@ -96,7 +96,7 @@ def _take_back(site: Site, at: Situation, now: Head, why: str) -> Try:
 def switched(before: Head, now: Head) -> KernError:
     back = f"switch {before.branch}" if before.branch else f"checkout --detach {before.commit[:7]}"
     return KernError(
-        f"the branch was switched during stage 3: {before.name} to {now.name}",
+        f"the branch was switched during the commit stage: {before.name} to {now.name}",
         hint=f"git {back}, then run kern again: it resumes",
     )
 

@@ -96,6 +96,6 @@ def undo(site: Site, at: Situation, before: str) -> None:
         ref = site.keeper.keep(key, name, now, base)
         site.keeper.put_back(key, old, start=start, known=now, base=base, name=name)
         site.warn(
-            f"a commit hook, or you meanwhile, changed {some(sorted(old))}: put back before "
+            f"a commit hook, or you meanwhile, changed {some(sorted(old))}: restored before "
             f"the hooks run again; if it is yours: git checkout {ref} -- PATH"
         )

@@ -46,7 +46,7 @@ def _settle_papers(site: Site, before: Papers, *, trusted: bool) -> None:
     names = (SPEC, LEARNINGS)
     for name, form, known in zip(names, before.forms, before.texts, strict=True):
         if not trusted and site.papers.restore_form(name, form, known):
-            site.warn(f"{name} was made something else while an agent ran: put back")
+            site.warn(f"{name} was made something else while an agent ran: restored")
     spec, learnings = before.texts
     with site.papers.alone():
         text = site.papers.read(SPEC)
@@ -141,7 +141,7 @@ def while_hooks_run(site: Site) -> Iterator[None]:
         fresh = site.papers.read(name) or ""
         if reconcile.in_conflict(fresh) and not reconcile.in_conflict(known):
             site.papers.write(name, known)
-            site.warn(f"a hook left conflict marks in {name}: put back; see `git stash list`")
+            site.warn(f"a hook left conflict marks in {name}; restored: see `git stash list`")
     _settle_papers(site, before, trusted=True)
 
 

@@ -33,7 +33,7 @@ def enforce(site: Site, head: Head, start: StartRef, *, gate: str = "", by: str 
     at = site.repo.plain_head()
     if at is None or at.branch != head.branch:
         if history.restore_branch(site.repo, head, start.base):
-            told.append(f"it removed the branch {head.branch}; put back")
+            told.append(f"it removed the branch {head.branch}; restored")
         branch = site.repo.branch()
         if branch != head.branch:
             history.switch_back(site.repo, head)
@@ -44,7 +44,7 @@ def enforce(site: Site, head: Head, start: StartRef, *, gate: str = "", by: str 
     for line in told:
         site.warn(f"{who} broke its limits: {line}")
     if back := protect.restore_hiding(site.repo, f"{start.guard}^{{tree}}"):
-        site.warn(f"{who} changed what hides itself from git: {some(back)}: put back")
+        site.warn(f"{who} changed files that git is told to overlook: {some(back)}; restored")
     return "; ".join([*planted, *told])
 
 
@@ -88,7 +88,7 @@ def _undo_commits(site: Site, start: StartRef, by: str, who: str) -> None:
     tip = history.commit(site.repo, head.commit)
     ref = site.keeper.keep(start.task, f"{start.attempt}-commit", tip.tree, tip.sha)
     history.move_head(site.repo, start.base, head.commit, "an agent's commit taken back")
-    site.warn(f"{who} committed by itself: taken back, kept as {ref}")
+    site.warn(f"{who} committed by itself: the commit was undone and saved as {ref}")
 
 
 def _commits(made: Sequence[Commit]) -> str:
@@ -131,7 +131,7 @@ def back_to(site: Site, start: StartRef, name: str, who: str, when: str = "") ->
     if ref := site.keeper.back_to(start, name):
         paths = sorted(site.repo.changed(start.tree, f"{ref}^{{tree}}"))
         site.warn(
-            f"{who}, or you meanwhile, changed {some(paths)}{when}: put back; "
+            f"{who}, or you meanwhile, changed {some(paths)}{when}; restored: "
             f"if it was you: git checkout {ref} -- PATH; if not: add it to .gitignore"
         )
 
@@ -152,6 +152,6 @@ def contained(site: Site, label: str, head: Head, start: StartRef | None) -> Ite
                 name = f"{start.attempt}-staged"
                 lost = site.keeper.keep(start.task, name, lost, head.commit)
             site.warn(
-                f"{label}, or you, staged something: put back; git ls-tree -r {lost} lists the "
-                "index as it was left"
+                f"{label}, or you, staged something; the index is restored: git ls-tree -r "
+                f"{lost} lists the index as it was left"
             )

@@ -301,5 +301,5 @@ def _place(due: Do) -> str:
     """Where the next run goes on, for a person."""
     if due is Do.SELECT:
         return "the next task"
-    work = "; the work of stage 2 is in your tree, uncommitted"
+    work = "; the implemented work is in your tree, uncommitted"
     return str(due).partition(": ")[2] + (work if due in (Do.PROVE, Do.COMMIT) else "")

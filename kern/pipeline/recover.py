@@ -44,7 +44,10 @@ def undo_commit(site: Site, at: Situation) -> None:
     rewritten = history.since(site.repo, at.base, tip.sha) is None
     onto = at.base if rewritten else tip.parents[0]
     history.move_head(site.repo, onto, tip.sha, "not the task's commit")
-    site.warn(f"a commit of stage 3 that is not the task's was undone: {tip.sha[:7]} {tip.subject}")
+    site.warn(
+        f"a commit of the commit stage that is not the task's was undone: {tip.sha[:7]} "
+        f"{tip.subject}"
+    )
 
 
 def undo(site: Site, at: Situation) -> None:
@@ -57,8 +60,8 @@ def undo(site: Site, at: Situation) -> None:
     if ref:
         paths = sorted(site.repo.changed(at.start.tree, f"{ref}^{{tree}}"))
         site.warn(
-            "an earlier run ended in the middle of stage 2: the tree is as it was before; its "
-            f"work and what you changed since are kept: {some(paths)}; "
+            "an earlier run was killed while an agent implemented: the tree is as it was before; "
+            f"its work and what you changed since are saved: {some(paths)}; "
             f"git diff {at.start.tree[:12]} {ref}; yours back: git checkout {ref} -- PATH"
         )
     drop_start(site, at)

@@ -47,7 +47,7 @@ def research(site: Site, at: Situation) -> None:
     made = save(*(site, said, key, Stage.RESEARCH, at.attempt), base=at.head.commit, time=began)
     asked = made.answer.reason if made.answer.code is answer.Code.NEEDS_ANSWER else ""
     if asked and (why := questions.objection(task, asked)):
-        site.warn(f"research: {why}; stage 2 goes on with what it found")
+        site.warn(f"research: {why}; implement goes on with what it found")
 
 
 def note_research(site: Site, at: Situation) -> None:

@@ -53,7 +53,7 @@ class Reviews:
         if self.barren >= BARREN:
             raise KernError(
                 f"{BARREN} reviews in a row added nothing: {why}",
-                hint="mend it, or write the task into SPEC.md yourself; then: kern --until-done",
+                hint="fix it, or write the task into SPEC.md yourself; then: kern --until-done",
             )
         return self.more()
 

@@ -36,7 +36,7 @@ def calls(site: Site, at: Situation, whole: str, before: str) -> list[Try]:
         then = after([one.what for one in called])
         if then is not Then.LEAVE and site.repo.head().commit != at.head.commit:
             raise KernError(
-                f"HEAD moved during stage 3 in a way that is not kern's to undo: {called[-1].why}",
+                f"HEAD moved during the commit stage, and not as kern may undo: {called[-1].why}",
                 hint="look at `git log`; then run kern again: it resumes",
             )
     return called
@@ -47,7 +47,7 @@ def nothing(site: Site, at: Situation, whole: str, called: Sequence[Try]) -> str
     if called[-1].gave_up:
         _can_commit(site, at, whole)
     twice = ", twice" if all(one.what is Tried.NOTHING for one in called) else ""
-    return f"stage 3 committed nothing{twice}: {called[-1].said or 'it said nothing'}"
+    return f"the commit stage committed nothing{twice}: {called[-1].said or 'it said nothing'}"
 
 
 def _ask(site: Site, at: Situation, whole: str, taken_back: str) -> Try:

@@ -46,9 +46,9 @@ class Tried(StrEnum):
 
     COMMITTED = "its commit is the task's"
     REJECTED = "it rejected the change"
-    SPOILT = "its commit was taken back for its form"
+    SPOILT = "its commit was undone for its form"
     REFUSED = "a hook refused the change"
-    ALTERED = "a hook changed what its commit holds: taken back, as no gate has seen that"
+    ALTERED = "a hook changed what its commit holds: undone, as no gate has seen that"
     REWORD = "a hook refused the message"
     NOTHING = "it committed nothing"
 
@@ -56,7 +56,7 @@ class Tried(StrEnum):
 class Then(StrEnum):
     """What follows the calls of stage 3."""
 
-    ASK = "stage 3 is asked, or asked once more"
+    ASK = "the commit stage is asked, or asked once more"
     LEAVE = "HEAD or the answer says it"
     COMMIT = "kern commits itself"
     FAIL = "a failed attempt"
@@ -86,8 +86,8 @@ class Do(StrEnum):
     """The next thing to do; the letters are the rows of the resume table in `kern help design`."""
 
     STOP = "a: stop, the task is in progress on another branch"
-    UNDO_COMMIT = "b: take back a commit of stage 3 that is not the task's"
-    UNTICK = "e: undo what an interrupted stage 3 wrote into SPEC.md and LEARNINGS.md"
+    UNDO_COMMIT = "b: undo a commit of the commit stage that is not the task's"
+    UNTICK = "e: undo what an interrupted commit stage wrote into SPEC.md and LEARNINGS.md"
     FINISH = "c: the commit is there: tick the task"
     SELECT = "d: take the next task"
     TAKE_OVER = "e: you ticked it: save the work and go on"
@@ -97,7 +97,7 @@ class Do(StrEnum):
     RELEASE = "h: split or skip the task"
     ASK = "h: save the work, restore the tree, note the question"
     COMMIT = "i: commit the finished work"
-    REJECT = "i: stage 3 rejected the change: a failed attempt"
+    REJECT = "i: the commit stage rejected the change: a failed attempt"
     REPROVE = "j: a commit of yours came in: run the gates again on top of it"
     PROVE = "k: run the gates on the finished work"
     UNDO = "l: save the interrupted attempt, restore the tree, retry"

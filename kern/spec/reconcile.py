@@ -23,7 +23,7 @@ def spec(before: str, after: str | None, *, trusted: bool) -> tuple[str, list[st
     (`trusted`: then a person did it), markers that were changed.
     """
     if after is None:
-        return before, ["SPEC.md was deleted while an agent ran: put back"]
+        return before, ["SPEC.md was deleted while an agent ran: restored"]
     if before == after:
         return after, []
     old = parse(before)
@@ -35,7 +35,7 @@ def spec(before: str, after: str | None, *, trusted: bool) -> tuple[str, list[st
             text, told = rule(before, old, text)
             said += told
         if hidden := _hidden(before, old, text):
-            return before, [f"tasks were hidden in SPEC.md; put back whole: {hidden}"]
+            return before, [f"tasks were hidden in SPEC.md; restored whole: {hidden}"]
     return text, said
 
 
@@ -107,7 +107,7 @@ def restore_tasks(before: str, old: Spec, after: str) -> tuple[str, list[str]]:
     spans += [(note.line, note.end) for task in gone for note in task.notes]
     lost = {line for first, last in spans for line in range(first - 1, last)}
     text = _merge(before.split("\n"), after.split("\n"), lost)
-    return text, [f"task put back that vanished from SPEC.md: {task.text}" for task in gone]
+    return text, [f"restored a task that vanished from SPEC.md: {task.text}" for task in gone]
 
 
 def restore_notes(
@@ -133,7 +133,7 @@ def restore_notes(
             lost.append((now, notes))
     again = [(now, [line for note in notes for line in _lines(note)]) for now, notes in lost]
     return edit.annotate_all(text, again), [
-        f"notes put back that vanished from SPEC.md under: {now.text}" for now, _ in lost
+        f"restored notes that vanished from SPEC.md under: {now.text}" for now, _ in lost
     ]
 
 
@@ -212,14 +212,14 @@ def single_active(text: str, preferred: Key | None) -> tuple[str, list[str]]:
 def learnings(before: str, after: str | None) -> tuple[str, list[str]]:
     """Lines that vanished from LEARNINGS.md while an agent ran come back; added ones stay."""
     if after is None:
-        return before, ["LEARNINGS.md was deleted while an agent ran: put back"] if before else []
+        return before, ["LEARNINGS.md was deleted while an agent ran: restored"] if before else []
     if after.startswith(before):
         return after, []
     old = before.split("\n")
     text = _merge(old, after.split("\n"), {n for n, line in enumerate(old) if line.strip()})
     if text == after:
         return after, []
-    return text, ["lines put back that vanished from LEARNINGS.md"]
+    return text, ["restored lines that vanished from LEARNINGS.md"]
 
 
 def _merge(old: list[str], new: list[str], lost: Collection[int]) -> str:

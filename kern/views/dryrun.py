@@ -58,7 +58,7 @@ def describe(
     lines += _checks(checks)
     if settings.gates:
         lines.append(f"        [gates] also run before the first task; {_RED[on_red]}")
-    state = [f"{probe.shown}\n[run before stages 1 and 2]" for probe in settings.probes]
+    state = [f"{probe.shown}\n[run before research and implement]" for probe in settings.probes]
     lines += [f"state:  {plain.line(probe.shown, 160)}" for probe in settings.probes]
     for stage in () if mode is Tier.CONCLUDE else Stage:
         form = templates[stage]

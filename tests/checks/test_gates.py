@@ -421,10 +421,10 @@ def test_what_a_gate_changes_goes_back_or_is_named(
     assert (repo / "mine.txt").read_text() == "mine\n"
     assert (repo / "junk.txt").read_text() == "junk\n"
     assert git("ls-tree", "--name-only", "HEAD", "junk.txt", "mine.txt") == ""
-    assert "gate fmt, or you, changed n since stage 2: put back" in ran.said
+    assert "gate fmt, or you, changed n since the task was implemented: restored" in ran.said
     assert "gate fmt made junk.txt: left there, never committed" in ran.said
     assert "note: the gates also saw your uncommitted mine.txt" in ran.said
-    assert "changed junk.txt, n before the task began: put back" in ran.said
+    assert "changed junk.txt, n before the task began; restored" in ran.said
 
 
 def test_an_agent_cannot_lower_its_own_bar(

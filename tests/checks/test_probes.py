@@ -97,7 +97,7 @@ def test_what_no_one_may_do_between_the_stages_a_snapshot_command_may_not_either
     assert git("diff", "--name-only", before, "HEAD").split() == ["SPEC.md", "work.txt"]
     assert git("status", "--porcelain") == ""
     assert not (repo / "stray").exists()
-    assert "a probe committed by itself: taken back" in ran.err
+    assert "a probe committed by itself: the commit was undone" in ran.err
     assert "a probe, or you meanwhile, changed a.txt, own.txt, stray" in ran.err
     assert "marker [x] that kern did not set" in ran.err
     assert "changed during research" not in ran.err
@@ -145,7 +145,7 @@ def test_what_is_run_is_named_before_it_runs(repo: Path, git: Git, fake: Fake, k
     assert f"probe {named}" in told and "no gates: commits are unverified" in told
     dry = kern("-nv").out
     assert f"state:  {named}" in dry
-    assert f"{named}\n  | [run before stages 1 and 2]" in dry
+    assert f"{named}\n  | [run before research and implement]" in dry
     assert not (repo / "ran").exists()
 
 

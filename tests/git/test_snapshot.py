@@ -525,7 +525,7 @@ def test_what_git_ignores_in_the_way_stops_put_back_before_it_writes_through_it(
     before = taken.take()
     shutil.rmtree(repo / "d")
     (repo / "d").symlink_to(tmp_path / "outside")
-    with pytest.raises(KernError, match=r"cannot put back d/x\.txt") as raised:
+    with pytest.raises(KernError, match=r"cannot restore d/x\.txt") as raised:
         restore(taken, before, taken.take(before))
     assert str(repo / "d") in raised.value.hint
     assert (tmp_path / "outside" / "x.txt").read_text() == "not the repository's\n"
@@ -545,7 +545,7 @@ def test_ignored_files_survive_when_the_files_beside_them_are_put_back(
     (repo / "own.txt").unlink()
     (repo / "own.txt").mkdir()
     (repo / "own.txt" / "y.o").write_text("built")
-    with pytest.raises(KernError, match=r"cannot put back own\.txt"):
+    with pytest.raises(KernError, match=r"cannot restore own\.txt"):
         restore(taken, before, taken.take(before))
     assert (repo / "made" / "x.o").exists()
     assert (repo / "own.txt" / "y.o").exists()

@@ -285,7 +285,8 @@ def test_what_stage_3_does_not_commit_is_a_failed_attempt_and_never_kerns_commit
     assert inline(1).code == 0
 
     assert fake.stages == ["research", "implement", *["commit"] * 2, "implement", "commit"]
-    said = "> **Attempt 1:** stage 3 committed nothing, twice: I will not commit a key. (kept: "
+    said = "the commit stage committed nothing, twice: I will not commit a key. (kept: "
+    assert "> **Attempt 1:** the commit stage" in spec(repo)
     assert said in spec(repo)
     assert "nothing was committed" in fake.calls[3]["prompt"]
     committed(git)
@@ -301,7 +302,7 @@ def test_a_commit_that_was_taken_back_is_no_leave_for_kern_where_the_next_call_m
 
     assert inline(1).code == 0
 
-    assert "stage 3 committed nothing: I will not commit a key." in spec(repo)
+    assert "the commit stage committed nothing: I will not commit a key." in spec(repo)
     committed(git)
     assert shown(git, "HEAD:n") == "2\n"
 
@@ -315,7 +316,7 @@ def test_a_stage_3_that_calls_git_wrongly_is_a_failed_attempt(
 
     assert inline(1).code == 0
 
-    assert "stage 3 committed nothing, twice: It fails." in spec(repo)
+    assert "the commit stage committed nothing, twice: It fails." in spec(repo)
     committed(git)
 
 

@@ -874,7 +874,7 @@ def test_research_that_wrote_is_put_back_and_runs_again(
     assert ran.code == 0, ran.err
     assert fake.stages == ["research"] * 3 + ["implement", "commit"]
     assert "Write" in ran.err
-    assert "the research agent wrote" in ran.err
+    assert "the research agent changed files" in ran.err
     assert notes(repo, "Attempt") == []
     assert not (repo / "made.txt").exists()
     assert git("status", "--porcelain") == " M own.txt"

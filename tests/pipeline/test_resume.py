@@ -285,7 +285,7 @@ def test_a_commit_without_the_tick_is_taken_back_even_when_no_answer_is_left(
     bench.killed(implement=[WORKS], commit=[{**partial, "kill": "parent"}, COMMITS])
     bench.clean_tmp()
     told = bench.resumed().err
-    assert "the agent committed by itself: taken back" in told
+    assert "the agent committed by itself: the commit was undone" in told
     assert "HEAD was moved meanwhile" not in told
     is_done_once(bench)
 
@@ -431,7 +431,7 @@ def test_what_stands_on_the_disk_for_a_commit_that_never_came_goes_back(bench: B
     assert (bench.root / "LEARNINGS.md").exists()
     shown = json.loads(bench.kern("status", "--json").out)
     assert shown["counts"] == {"pending": 0, "active": 1, "done": 0}
-    assert "undo what an interrupted stage 3 wrote" in shown["resume"]
+    assert "undo what an interrupted commit stage wrote" in shown["resume"]
     assert "task:   add a greeting" in bench.kern("-n").out
     assert ":::active" in bench.kern("graph").out and ":::done" not in bench.kern("graph").out
     assert bench.kern("show", "1").out.startswith("1  [~] add a greeting")
@@ -655,7 +655,7 @@ def test_a_proved_change_is_proved_again_without_what_was_edited_since(bench: Be
         file.write("mine, later\n")
     ran = bench.resumed()
     assert bench.asked == ["commit"]
-    assert "you changed work.txt since stage 2: put back, kept as" in ran.err
+    assert "you changed work.txt since the task was implemented: restored; saved as" in ran.err
     assert bench.kept("1-edited", "work.txt") == "work\nmine, later"
     is_done_once(bench)
 
@@ -694,7 +694,7 @@ def test_what_a_hook_put_into_a_commit_is_proved_after_the_kill_too(bench: Bench
     assert bench.head("work.txt") == "work\ntidy"
     (bench.root / ".git" / "seen").unlink()
     ran = bench.resumed()
-    assert "a commit of stage 3 that is not the task's was undone" in ran.err
+    assert "a commit of the commit stage that is not the task's was undone" in ran.err
     assert bench.asked == ["commit", "commit"]
     assert bench.subjects == ["start", "gates", "do the task"]
     assert bench.head("work.txt") == "work\ntidy"
@@ -728,7 +728,7 @@ def test_what_stands_early_goes_back_though_no_file_tells_of_it(
 
 # ------------------------------------------------------------ stage files that an agent wrote
 
-CUT = "in the middle of stage 2"
+CUT = "was killed while an agent implemented"
 STRICT = "[gates]\ncheck = { run = '! test -e evil.txt', strict = true }\n"
 FORGE = """
 echo evil > evil.txt
@@ -859,7 +859,7 @@ def test_an_answer_is_judged_with_the_tree_as_the_agent_left_it(bench: Bench) ->
     bench.write("work.txt", "mine, later\n")
     ran = bench.resumed()
     assert bench.asked == ["commit"]
-    assert "you changed work.txt since stage 2: put back, kept as" in ran.err
+    assert "you changed work.txt since the task was implemented: restored; saved as" in ran.err
     assert bench.kept("1-edited", "work.txt") == "mine, later"
     is_done_once(bench)
 
@@ -933,7 +933,7 @@ def test_half_done_work_is_kept_put_back_and_done_again(bench: Bench, cleaned: b
         bench.clean_tmp()
     ran = bench.resumed()
     assert bench.asked == (["research"] if cleaned else []) + ["implement", "commit"]
-    assert "in the middle of stage 2" in ran.err and "git diff" in ran.err
+    assert "was killed while an agent implemented" in ran.err and "git diff" in ran.err
     assert bench.kept("1-killed", "work.txt") == "work"
     assert "Attempt" not in bench.spec
     is_done_once(bench)
@@ -953,7 +953,7 @@ def test_commits_of_a_killed_implement_agent_are_kept_and_taken_back(bench: Benc
     bench.killed(implement=[sneaky, WORKS])
     assert bench.subjects == ["start", "sneaky"]
     ran = bench.resumed()
-    assert "the agent committed by itself: taken back, kept as" in ran.err
+    assert "the agent committed by itself: the commit was undone and saved as" in ran.err
     assert bench.kept("1-commit", "work.txt") == "work"
     is_done_once(bench)
 

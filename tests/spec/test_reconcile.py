@@ -110,7 +110,7 @@ def test_a_persons_edits_made_meanwhile_survive(old: str, new: str, trusted: boo
 
 def test_a_deleted_file_comes_back() -> None:
     assert mended(None) == BEFORE
-    assert "put back" in warned(None)
+    assert "restored" in warned(None)
 
 
 @pytest.mark.parametrize("after", ["", "\n", "# Nothing left\n"])

@@ -271,7 +271,7 @@ def test_reconciling_any_two_documents_loses_no_line_of_either() -> None:
         again, _ = reconcile.spec(before, after, trusted=True)
         assert within(content(after), content(again))
         untrusted, told = reconcile.spec(before, after, trusted=False)
-        whole = any("put back whole" in line for line in told)
+        whole = any("restored whole" in line for line in told)
         assert (
             untrusted == before
             if whole
