@@ -306,5 +306,5 @@ def test_what_a_misdeed_achieves(world: World, misdeed: Misdeed, by: str, fake: 
 
 def test_the_help_page_has_that_table() -> None:
     rows = "\n".join(misdeed.row() for misdeed in MISDEEDS)
-    head = "| what stage 2 or a gate does | off | bwrap | claude |\n| --- | --- | --- | --- |\n"
+    head = "| what implement or a gate does | off | bwrap | claude |\n| --- | --- | --- | --- |\n"
     assert head + rows in (HERE.parent / "kern/help/safety.md").read_text()
