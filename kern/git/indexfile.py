@@ -12,6 +12,7 @@ from kern.git.faults import GitFailed
 _HEAD = struct.Struct(">4sII")  # magic, version, number of entries
 _MORE = struct.Struct(">H")
 _EXTENDED = 0x4000
+_LENGTH = 0xFFF  # of a path, or more
 PLAIN = 2  # the version without more flags
 _PADDED = (PLAIN, 3)  # in the fourth each path goes on from the one before
 SPARSE = b"sdir\0\0\0\0"  # in an index that has folders in place of their files
@@ -40,20 +41,30 @@ def version(place: Path) -> int:
         return 0
 
 
-def read(place: Path, width: int) -> Iterator[Known]:
-    """The entries of an index that is not split; `width`: bytes of an object's name."""
+def read(place: Path, width: int, since: int = 0) -> Iterator[Known]:
+    """The entries of an index that is not split; `width`: bytes of an object's name; `since`: of
+    files that changed in that second or later.
+    """
     try:
-        yield from _entries(place.read_bytes(), struct.Struct(f">I20xI8xI{width}sH"))
+        yield from _entries(place.read_bytes(), width, since)
     except (ValueError, IndexError, struct.error):
         raise GitFailed(("ls-files",), 128, "fatal: index file corrupt") from None
 
 
-def _entries(data: bytes, form: struct.Struct) -> Iterator[Known]:
+def _entries(data: bytes, width: int, since: int) -> Iterator[Known]:
+    form = struct.Struct(f">I20xI8xI{width}sH")
+    glance = struct.Struct(f">I{36 + width}xH")
     magic, number, count = _HEAD.unpack_from(data)
     if magic != b"DIRC" or not 2 <= number <= 4:
         raise ValueError(number)
     at, path = _HEAD.size, b""
     for _ in range(count):
+        when, flags = glance.unpack_from(data, at)
+        length = flags & _LENGTH
+        if when < since and number in _PADDED and length < _LENGTH:
+            more = _MORE.size if flags & _EXTENDED else 0
+            at += ((form.size + more + length) // 8 + 1) * 8
+            continue
         changed, mode, size, blob, flags = form.unpack_from(data, at)
         begin = at + form.size
         if flags & _EXTENDED:
@@ -65,7 +76,8 @@ def _entries(data: bytes, form: struct.Struct) -> Iterator[Known]:
             kept = len(path) - dropped
         end = data.index(b"\0", begin)
         path = path[:kept] + data[begin:end]
-        yield Known(path, mode, blob.hex(), size, changed, flags)
+        if changed >= since:
+            yield Known(path, mode, blob.hex(), size, changed, flags)
         at += ((end - at) // 8 + 1) * 8 if number in _PADDED else end + 1 - at
 
 

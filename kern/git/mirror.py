@@ -42,6 +42,7 @@ _CONFIG = """[core]
 [sparse]
 \texpectFilesOutsideOfPatterns = false
 """
+_RULES = b".gitignore"
 _SLOW_NS = 2_000_000_000  # git compares no more of a time than seconds
 _MOST_BEHIND = 1000  # paths
 _AT_ONCE = 20_000  # paths in memory
@@ -65,6 +66,7 @@ class Mirror:
         self.trust = trust
         self.tree = ""
         self.links: frozenset[str] = frozenset()  # the submodules that the index has
+        self.rules: frozenset[str] = frozenset()  # the .gitignore files, and perhaps others
         self._of: Hashable = None  # the person's index that it is made of
         self._staged = ""  # the same as a tree
         self._env: dict[str, str] = {}
@@ -165,7 +167,7 @@ class Mirror:
         """Fill its index; whether each file is stored there as the person's has it. When a file was
         last looked at counts: git looks again at what may have changed within the same moment.
         """
-        self.links, self._marked = frozenset(), False
+        self.links, self.rules, self._marked = frozenset(), frozenset(), False
         theirs = self.repo.git_dir / "index"
         if not theirs.exists():
             return True
@@ -185,23 +187,24 @@ class Mirror:
         self._date(written - _SLOW_NS)
         return not doubtful
 
-    def _known(self) -> Iterator[Known]:
-        return indexfile.read(self._index, len(self.repo.head().commit) // 2)
+    def _known(self, since: int = 0) -> Iterator[Known]:
+        return indexfile.read(self._index, len(self.repo.head().commit) // 2, since)
 
     def _sorted(self) -> tuple[dict[str, Entry], dict[str, Entry]]:
         """What a person has git take for unchanged, and what is doubtful."""
-        odd, doubtful, links = dict[str, Entry](), dict[str, Entry](), set[str]()
+        odd, doubtful, links, rules = dict[str, Entry](), dict[str, Entry](), set[str](), set[str]()
         converted = self._converted() if self.trust else None
         known, since = self._known(), _since(time.time_ns())
         while some := [*itertools.islice(known, _AT_ONCE)]:
             links |= {os.fsdecode(one.path) for one in some if one.mode == indexfile.LINK}
+            rules |= {os.fsdecode(one.path) for one in some if one.path.endswith(_RULES)}
             marked = (one for one in some if one.flags & _ODD and not self._is_absent(one))
             odd |= {os.fsdecode(one.path): _entry(one) for one in marked}
             files = [one for one in some if stat.S_ISREG(one.mode) and not one.flags & _ODD]
             for one, stored in zip(files, self._sizes(files), strict=True):
                 if _is_doubtful(one, stored, since, converted):
                     doubtful[os.fsdecode(one.path)] = _entry(one)
-        self.links = frozenset(links)
+        self.links, self.rules = frozenset(links), frozenset(rules)
         return odd, doubtful
 
     def _date(self, when: int) -> None:
@@ -220,7 +223,7 @@ class Mirror:
         one, with its old time put back, would look the same. So it is to read these once more.
         """
         since = _since(began)
-        recent = (one for one in self._known() if one.changed >= since and stat.S_ISREG(one.mode))
+        recent = (one for one in self._known(since) if stat.S_ISREG(one.mode))
         there = (one for one in recent if not one.flags & indexfile.SKIPPED)
         self._forget({os.fsdecode(one.path): _entry(one) for one in there})
 

@@ -284,7 +284,10 @@ class Snapshots:
             change = self.repo.changed(base, tree)
             new = {p: entry for p, (_, entry) in change.items() if entry and _is_rules(p)}
             return {p: e for p, e in self._rules_of(base).items() if p not in change} | new
-        return self.repo.named(tree, ".gitignore")
+        if base != tree:
+            return self.repo.named(tree, ".gitignore")
+        held = {path: self.repo.entry(tree, path) for path in self._mirror.rules if _is_rules(path)}
+        return {path: entry for path, entry in held.items() if entry}
 
     def hiding(self, tree: str) -> Mapping[str, Entry]:
         """The .gitignore files that hid themselves when the tree was taken: no tree holds them."""
