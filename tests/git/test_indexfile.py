@@ -54,6 +54,22 @@ def test_it_has_what_git_lists(version: str, repo: Path, git: Git) -> None:
     assert (there.size, there.changed) == (info.st_size, int(info.st_ctime))
 
 
+@pytest.mark.parametrize("version", ["2", "3", "4"])
+def test_only_what_changed_of_late_is_read_where_that_is_asked(
+    version: str, repo: Path, git: Git
+) -> None:
+    filled(repo, git)  # what was not looked at has no time: it is older than all
+    if version == "3":
+        mark(git, repo, "INTENDED")
+    else:
+        git("update-index", "--index-version", version)
+    everything = [*indexfile.read(repo / ".git/index", 20)]
+    newest = max(one.changed for one in everything)
+    late = [*indexfile.read(repo / ".git/index", 20, newest)]
+    assert late == [one for one in everything if one.changed >= newest]
+    assert 0 < len(late) < len(everything)
+
+
 def mark(git: Git, root: Path, name: str) -> None:
     if name == "INTENDED":
         (root / "new").write_text("new\n")

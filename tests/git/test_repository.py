@@ -1,6 +1,7 @@
 """git through kern's eyes: heads, trees, merges, refs, the index; the git CLI is the oracle."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -874,6 +875,61 @@ def test_a_commit_waits_for_a_lock_and_runs_its_hooks_once(repo: Path, git: Git)
     assert git("rev-parse", "HEAD^{tree}") == tree
     assert (repo / ".git" / "ran").read_text() == "run\n"
     freed.join()
+
+
+def test_a_ref_of_kerns_moves_without_a_process_each_and_only_from_where_it_stood(
+    repo: Path, git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = repository.open_at(repo)
+    one = found.head().commit
+    other = found.commit_object(found.tree(one), (), "other\n")
+    trace = tmp_path / "trace"
+    monkeypatch.setenv("GIT_TRACE2_EVENT", str(trace))
+    for new, old in ((one, "0" * 40), (other, one), (one, other)):
+        found.git("update-ref", "refs/kern/a", new, old)
+        assert git("rev-parse", "refs/kern/a") == new
+    started = re.findall(r'"argv":\["git","update-ref","([^"]*)"', trace.read_text())
+    assert started == ["--stdin"]
+    for argv in (("refs/kern/a", other, other), ("refs/kern/a", other, "0" * 40)):
+        with pytest.raises(GitFailed, match=r"cannot lock ref|already exists"):
+            found.git("update-ref", *argv)
+    with pytest.raises(GitFailed, match="cannot lock ref"):
+        refs.delete(found, "refs/kern/a", other)
+    assert git("rev-parse", "refs/kern/a") == one
+    refs.delete(found, "refs/kern/a", one)
+    assert git("for-each-ref", "refs/kern") == ""
+    found.store.close()
+
+
+def test_the_branches_are_told_by_files_as_git_would(repo: Path, git: Git) -> None:
+    found = repository.open_at(repo)
+    mark = "kern r1 stage 3"
+    here = found.head()
+    for name in ("packed", "deep/loose", "twice"):
+        git("branch", name)
+    git("pack-refs", "--all")
+    made = found.commit_object(found.tree(here.commit), (here.commit,), "stray\n")
+    for ref in ("HEAD", "refs/heads/packed", "refs/heads/deep/loose"):
+        git("update-ref", "--no-deref", "--create-reflog", "-m", f"{mark}: x", ref, made)
+    git("pack-refs", "--all")
+    git("update-ref", "--create-reflog", "-m", f"{mark}: x", "refs/heads/twice", made)
+    told = {one.ref: (one.tip, one.before) for one in history.strays(found, mark, here)}
+    wanted = {f"refs/heads/{name}" for name in ("packed", "deep/loose", "twice")}
+    assert told.keys() - {"HEAD"} == wanted
+    assert {told[ref] for ref in wanted} == {(made, here.commit)}
+
+
+def test_who_commits_is_asked_again_once_the_configuration_says_another(
+    repo: Path, git: Git
+) -> None:
+    found = repository.open_at(repo)
+    assert [one.partition(">")[0] for one in history.identity_now(found)] == [
+        "t <t@example.com"
+    ] * 2
+    seconds = int(history.identity_now(found)[0].split()[-2])
+    assert abs(seconds - time.time()) < 60 * BUSY
+    git("config", "user.name", "another")
+    assert [one.partition(" <")[0] for one in history.identity_now(found)] == ["another"] * 2
 
 
 def test_a_ref_that_moved_is_no_lock(repo: Path, git: Git) -> None:

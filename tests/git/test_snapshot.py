@@ -19,6 +19,7 @@ from kern.git.faults import GitFailed
 from kern.git.repository import Change, Entry
 from kern.git.snapshot import Snapshots
 from kern.stages.change import Witness
+from kern.system import process
 from kern.system.workspace import Scope
 from tests.conftest import Fake, Git, Inline
 
@@ -912,6 +913,25 @@ def test_a_change_within_one_tick_of_the_clock_is_seen(repo: Path) -> None:
         file.write_text("one\n")
         taken.take()
         assert tree(repo, taken.take())[b"a.txt"][1] == b"two\n"
+
+
+def test_what_was_seen_a_moment_ago_counts_until_something_ran_or_was_put_back(
+    repo: Path, trace: Path
+) -> None:
+    taken = snapshots(repo)
+    seen = taken.take()
+    git_processes(trace)
+    assert taken.latest() == seen
+    assert git_processes(trace) == 0
+    (repo / "a.txt").write_text("a child's\n")
+    env, mark = dict(os.environ), ("KERN_TEST_MARK", str(repo))
+    process.run(["true"], cwd=repo, env=env, stdin="", stdout=repo.parent / "out", mark=mark)
+    after = taken.latest()
+    assert after != seen
+    assert taken.latest(seen) == after, "by other rules it is another look"
+    (repo / "b.txt").write_text("new\n")
+    taken.put_back({"a.txt": None})
+    assert taken.latest(seen) not in (after, seen)
 
 
 def void(_: object) -> None:
