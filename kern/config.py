@@ -17,7 +17,7 @@ _EDIT = f"edit {FILE}"
 FINAL = "final"  # the table below [gates] with those of the whole
 _PROBE_S = 20.0
 _SINGLE = (
-    *("max_wait", "max_failures", "max_minutes", "max_rounds", "notify", "large_file"),
+    *("max_wait", "max_failures", "max_minutes", "max_rounds", "notify", "large_file", "branch"),
     "agents",
 )
 _RENAMED = f"{FILE}: [snapshot] is now called [probes]; rename it, the old name works for now"
@@ -163,6 +163,7 @@ class Settings:
     models: Choices = field(default_factory=dict)
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # argv of agents, by name
     agents: tuple[str, ...] = ()  # the first runs, the others stand in for it
+    branch: str = ""  # that a run begins, {date} in it for the day; empty: the one in use
     remark: str = ""  # of a setting that goes by an old name
     picked: Choices = field(default_factory=dict)  # of the command line: before all others
 
@@ -233,6 +234,7 @@ def parse(data: bytes | str) -> Settings:
         models=models.of_settings(given, FILE),
         agents=models.of_agents(given.get("agents", []), FILE),
         commands=models.of_commands(_table(given, "commands"), FILE),
+        branch=_branch(given.get("branch", "")),
         remark=_RENAMED * (place != "probes"),
     )
 
@@ -335,6 +337,12 @@ def _command(
     if "timeout" in given:
         timeout = _seconds(given["timeout"], f"{key}.timeout")
     return command.strip(), timeout, given
+
+
+def _branch(value: object) -> str:
+    if not isinstance(value, str):
+        raise _wrong("branch", 'the name of a branch, such as "kern/{date}"; "" for the one in use')
+    return value.strip()
 
 
 def _notify(value: object) -> str:

@@ -20,6 +20,7 @@ class RunStarted:
     expected: float = 0.0  # seconds that it may take; 0: not known
     max_cost: float = 0.0  # US dollars that it may cost; 0: no bound
     until: float = 0.0  # epoch seconds from which nothing is begun; 0: no bound
+    lands: str = ""  # where its commits go, in words
     models: Mapping[Role, str] = field(default_factory=dict)  # each with its effort
 
 

@@ -14,6 +14,7 @@ from kern.cli.options import (
     AgentName,
     AsJson,
     Bare,
+    Branch,
     DryRun,
     Effort,
     MaxCost,
@@ -21,9 +22,11 @@ from kern.cli.options import (
     Model,
     NoFallback,
     NoWait,
+    Quiet,
     Sandbox,
     Task,
     Trusted,
+    Until,
     Verbose,
 )
 from kern.cli.usage import Command, command
@@ -56,10 +59,9 @@ def run(
     allow_red: Annotated[
         bool, typer.Option("--allow-red", help="Do not hold red gates against the tasks.")
     ] = False,
-    until: Annotated[
-        str, typer.Option(metavar="TIME", help="Begin nothing after this time of day: 07:00.")
-    ] = "",
-    quiet: Annotated[bool, typer.Option("--quiet", help="Only the summary and errors.")] = False,
+    until: Until = None,
+    branch: Branch = "",
+    quiet: Quiet = False,
     model: Model = None,
     effort: Effort = None,
     agent: AgentName = None,
@@ -73,6 +75,7 @@ def run(
             iterations,
             delay,
             until=until,
+            branch=branch,
             quiet=quiet,
             until_done=until_done,
             repair=repair,

@@ -37,10 +37,11 @@ def run(
     models: Choices = NO_CHOICES,
     task: str | None = None,
     quiet: bool = False,
-    until: str = "",
+    until: str | None = None,
+    branch: str = "",
 ) -> int:
     """The exit code of the run, or of the dry run."""
-    end = _until(until, time.time()) if until else 0.0
+    end = 0.0 if until is None else _until(until, time.time())
     on_red = _on_red(repair=repair, allow_red=allow_red)
     if task is not None:
         iterations = _alone(task, iterations, until_done=until_done)
@@ -51,7 +52,7 @@ def run(
         from kern.views.dryrun import describe
 
         ask = partial(describe, Path.cwd(), count, prompts=verbose)
-        print(ask(on_red=on_red, models=models, wanted=wanted))
+        print(ask(on_red=on_red, models=models, wanted=wanted, branch=branch))
         if until_done:
             print("then a review says what is missing: with --until-done it goes on with that")
         return Exit.OK
@@ -61,7 +62,7 @@ def run(
 
     allowed = leave(sandbox, trust=trust, bare=bare)
     asked = until_done, improve, goal, on_red, wanted, models, allowed
-    options = Options(*(count, pause, wait, cost, minutes, *asked), until=end)
+    options = Options(*(count, pause, wait, cost, minutes, *asked), branch=branch, until=end)
     return screen.run(options, verbose=verbose, quiet=quiet)
 
 

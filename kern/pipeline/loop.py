@@ -40,7 +40,7 @@ MOST_STEPS = (
 def run(folder: Path, options: Options, sink: Sink) -> int:
     """One run of kern; the exit code. Raises KernError for what a person must settle."""
     empty = options.until_done or options.improve
-    with session.begin(folder, options, sink, empty=empty) as begun:
+    with session.begin(folder, options, sink, empty=empty, lands=True) as begun:
         loop = Loop(begun, options)
         if options.task:
             at = facts.look(begun.site)

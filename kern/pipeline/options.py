@@ -39,5 +39,6 @@ class Options:
     countdown: Callable[[float], None] = lambda seconds: None
     paused: Callable[[float], None] = lambda seconds: None
     clock: Callable[[], float] = time.time
+    branch: str = ""  # to begin; empty: what kern.toml says
     until: float = 0.0  # epoch seconds from which nothing is begun; 0: no bound
     keys: Callable[[], str] = lambda: ""  # what was typed at the run since

@@ -9,11 +9,11 @@ from pathlib import Path
 from kern.agents.protocol import Agent, Payer
 from kern.config import Settings
 from kern.events import Sink, Warned
-from kern.git import rescue
+from kern.git import branches, rescue
 from kern.git.repository import Repo
 from kern.journal import store
 from kern.person import Person, Trust
-from kern.pipeline import agents, isolation, preflight, recover, site, trust
+from kern.pipeline import agents, isolation, landing, preflight, recover, site, trust
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.site import Site
 from kern.pipeline.trust import Consent
@@ -30,6 +30,7 @@ class Session:
     site: Site
     steered: Steering
     payer: str
+    begun_from: str = ""  # the branch that the run's own, a new one, was begun from
 
 
 @contextlib.contextmanager
@@ -41,10 +42,11 @@ def begin(
     empty: bool = False,
     commits: bool = True,
     paid: bool = True,
+    lands: bool = False,
 ) -> Iterator[Session]:
     """Raises KernError for what a person must settle first. `empty`: a SPEC.md without a task is
     fine. Unless it `commits` or writes, it needs no branch. Unless it is `paid`, no agent is
-    called, nothing written down, and nobody notified.
+    called, nothing written down, and nobody notified. `lands`: on the branch that is wanted.
     """
     rescued = rescue.configuration(folder)
     found, papers, parsed, settings = preflight.prepare(
@@ -57,15 +59,16 @@ def begin(
     consent = _consent(found, settings, parsed, crew, own, options.leave)
     preflight.demand(preflight.of_repository(found, commits=commits))
     programs, payer = agents.ready(crew, found.root) if paid else ({}, Payer(""))
-    scope = workspace.scope(found.root, found.head().name)
-    run_id = secrets.token_hex(8)
-    asked = settings.holding, consent.refused
-    wanted = isolation.wanted(found, scope, programs.values(), own, *asked)
-    where = found.root, found.head().name, scope, run_id
+    before = found.head().name
+    name = landing.branch(found, options.branch or settings.branch, parsed) if lands else before
+    scope, run_id = workspace.scope(found.root, name), secrets.token_hex(8)
+    asked = programs.values(), own, settings.holding, consent.refused
+    wanted = isolation.wanted(found, scope, *asked)
+    where = found.root, name, scope, run_id
     if paid:
-        sink = store.beside(sink, found.common_dir, found.head().name, run_id)
+        sink = store.beside(sink, found.common_dir, name, run_id)
         sink = notify.beside(sink, settings.notify, *where, wanted.wishes.env)
-    steered = _steering(found.git_dir, run_id, sink, options)
+    steered = _steering(found, run_id, sink, options)
     caller = Caller(
         *(found.root, scope, run_id, sink, programs, settings, steered.sleep),
         *(_ticking(options.tick, steered), steered.heed, found.scratch, options.watched),
@@ -82,21 +85,20 @@ def begin(
     ):
         isolation.apply(held, caller)
         agents.held(templates if paid else {}, caller, sandboxed=held.means is not Means.NONE)
+        if name != before:
+            branches.begin(found, name)
         here = site.prepared(found, caller)
         notices = (*rescued, scope.notice, payer.warning, settings.remark, *consent.said)
-        for notice in filter(None, (*notices, isolation.lacking(held))):
-            sink(Warned(notice))
-        _end_earlier(found, sink)
+        _settle_in(found, sink, (*notices, isolation.lacking(held)))
         recover.unplant(here, killed=killed)
         preflight.tasks(found, papers, empty=empty)
-        here = site.with_prompts(here)
         workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
-        yield Session(here, steered, payer.who)
+        yield Session(site.with_prompts(here), steered, payer.who, before * (name != before))
 
 
-def _steering(git_dir: Path, run_id: str, sink: Sink, options: Options) -> Steering:
+def _steering(found: Repo, run_id: str, sink: Sink, options: Options) -> Steering:
     by = options.sleep, options.keys, options.clock, options.until
-    return Steering(git_dir, run_id, sink, *by)
+    return Steering(found.git_dir, run_id, sink, *by)
 
 
 def _chosen(settings: Settings, options: Options) -> Settings:
@@ -123,8 +125,10 @@ def _consent(
     )
 
 
-def _end_earlier(found: Repo, sink: Sink) -> None:
-    """An agent that outlived a killed kern would go on editing the tree."""
+def _settle_in(found: Repo, sink: Sink, notices: Sequence[str]) -> None:
+    """What a person should know; and an agent that outlived a killed kern would go on editing."""
+    for notice in filter(None, notices):
+        sink(Warned(notice))
     if ended := process.sweep(("KERN_ROOT", str(found.root))):
         sink(Warned(f"ended {ended} process(es) that an earlier run left behind"))
 

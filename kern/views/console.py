@@ -166,6 +166,8 @@ class Console:
         self.began = time.monotonic()
         tasks = plain.count(event.open_tasks, "open task")
         self._say(f"kern in {event.root}, branch {event.branch}: {tasks}")
+        if event.lands:
+            self._say(event.lands)
         self._say(f"run files: {event.folder}")
         if event.payer:
             self._say(f"billing: {plain.line(event.payer)}")

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from kern import plain
 from kern.agents import protocol
+from kern.agents.protocol import Agent
 from kern.git.repository import Repo
 from kern.journal import store
 from kern.model import Marker, OnRed, Stage, Tier
 from kern.models import NO_CHOICES, Choices
-from kern.pipeline import agents, preflight
+from kern.pipeline import agents, landing, preflight
 from kern.pipeline.facts import Situation
 from kern.pipeline.table import ATTEMPTS, Do, resume
 from kern.spec import checklist, dependencies, edit, required
@@ -32,6 +33,7 @@ def describe(
     on_red: OnRed = OnRed.STOP,
     models: Choices = NO_CHOICES,
     wanted: str = "",
+    branch: str = "",
 ) -> str:
     repo, papers, parsed, settings = preflight.prepare(folder, reading=True)
     templates = bundle.templates(repo.root, replace(settings, picked=models))
@@ -39,7 +41,8 @@ def describe(
     scope, at, parsed = seen.scope, seen.at, seen.parsed
     key = at.wanted(parsed, wanted) if wanted else None
     task = parsed.find(key) if key else dependencies.select(parsed)
-    lines = [f"{repo.root}, branch {repo.head().name}", f"run files: {scope.folder}", ""]
+    lines = [f"{repo.root}, branch {repo.head().name}", f"run files: {scope.folder}"]
+    lines += [*landing.foretold(repo, branch or settings.branch, parsed), ""]
     if refusal := next((one.fault for one in preflight.of_repository(repo) if one.fault), None):
         lines.append(f"a run would refuse to start: {refusal}")
     if task is None:
@@ -64,8 +67,7 @@ def describe(
         form = templates[stage]
         prompt, exact = _prompt(repo, papers, form, task, mode, checks, state, at)
         size = f"{prompt.tokens} tokens" if exact else f"at most {_most(form, task)} tokens"
-        agent = protocol.find(form.by.agent)
-        command = agents.command(agent)
+        agent, command = _by(form)
         model = plain.line(form.by.said(protocol.DEFAULT), 60)
         lines += [
             "",
@@ -83,6 +85,11 @@ def describe(
         lines += ["", f"forecast: {forecast}"]
     lines += ["", *_then(papers.spec_text(), task, iterations), *_waiting(parsed)]
     return plain.block("\n".join(lines))
+
+
+def _by(form: Template) -> tuple[Agent, str]:
+    agent = protocol.find(form.by.agent)
+    return agent, agents.command(agent)
 
 
 _AFTER_ALL = {
