@@ -9,7 +9,7 @@ from typing import Any
 from kern.model import SAID, UNVERIFIED, Need, unverified
 
 NOTHING = ("skipped", "blocked", "asked")  # outcomes that call for a person
-ANSWERED, BY_YOU = "answered", "done by you"
+ANSWERED, BY_YOU, AGAIN = "answered", "done by you", "done, and open again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,7 @@ class Standing:
     needs: tuple[Need, ...] | None = None  # None: SPEC.md was not looked at, or cannot be read
     done: frozenset[str] = frozenset()  # that are ticked
     answered: Mapping[str, str] = field(default_factory=dict)  # with the answer
+    again: frozenset[str] = frozenset()  # that are not ticked, say after kern undo
     refs: frozenset[str] | None = None  # of saved attempts, as the journal names them
 
 
@@ -28,6 +29,8 @@ NOWHERE = Standing()
 def state(task: Mapping[str, Any], now: Standing) -> str:
     """A task's outcome, in a word or two, with what a person has done since."""
     outcome, text = str(task["outcome"]), task["task"]
+    if outcome == "done" and text in now.again:
+        return AGAIN
     if outcome == "done" and unverified(task["proved"]):
         return f"done, {UNVERIFIED}"
     if outcome in (*NOTHING, "open") and text in now.done:

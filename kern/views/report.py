@@ -56,7 +56,8 @@ def _now(project: Repo) -> Standing:
         for task in parsed.tasks
         if (noted := task.of(Kind.ANSWER)) and not questions.pending(task)
     }
-    return Standing(needs.you(parsed), done, answered, saved)
+    again = frozenset(task.text for task in parsed.tasks) - done
+    return Standing(needs.you(parsed), done, answered, again, saved)
 
 
 def _since(text: str, now: datetime) -> str:

@@ -59,6 +59,7 @@ def test_the_commit_is_taken_back_by_one_that_opens_the_task(
     assert (repo / "gone.txt").read_text() == "old\n"
     assert not (repo / "new").exists() and (repo / "b.txt").exists()
     assert "four" in (repo / "a.txt").read_text()
+    assert "done, and open again" in kern("report").out
     again = kern("undo", "1")
     assert again.code == 2 and "it is not done, so there is nothing to undo" in again.err
 
