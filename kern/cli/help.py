@@ -9,7 +9,7 @@ from kern.errors import UsageError
 FOLDER = Path(__file__).resolve().parent.parent / "help"
 TOPICS = (  # in the order in which a new user needs them
     *("commands", "spec", "checks", "settings", "planning", "failures", "safety"),
-    *("journal", "prompts", "guarantees", "design"),
+    *("journal", "prompts", "agents", "guarantees", "design"),
 )
 
 GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, then its examples

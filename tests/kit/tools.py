@@ -17,7 +17,10 @@ OWN: Mapping[str, Mapping[str, Callable[[Given], Call]]] = {
         "Bash": lambda given: Call(
             "exec_command", {"cmd": given["command"], "yield_time_ms": 30_000}
         ),
-        "Read": lambda given: Call("exec_command", {"cmd": f"cat '{given['file_path']}'"}),
+        # Of a command that ends at once it does not always tell.
+        "Read": lambda given: Call(
+            "exec_command", {"cmd": f"cat '{given['file_path']}'; sleep 0.2"}
+        ),
         "Write": lambda given: Call("apply_patch", {"input": _added(given)}),
         "Edit": lambda given: Call("apply_patch", {"input": _edited(given)}),
     },
