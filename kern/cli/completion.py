@@ -12,6 +12,7 @@ from kern import plain
 from kern.cli.help import COMMANDS, TASKED, TOPICS
 from kern.errors import UsageError
 from kern.model import SPEC, Marker
+from kern.models import EFFORTS, ROLES
 from kern.person import Mode
 from kern.spec import checklist, questions
 from kern.spec.checklist import Spec
@@ -147,6 +148,9 @@ _VALUES: dict[str, Sequence[str] | None] = {  # of an option; None: a task
     **dict.fromkeys(("--after", "--under", "--task")),
     "--sandbox": tuple(Mode),
     "--since": ("today", "yesterday"),
+    "--effort": EFFORTS,
+    "--model": ("opus", "sonnet", "haiku", *(f"{role}=" for role in ROLES)),
+    **dict.fromkeys(("--gate", "--judge", "--label"), ()),
     **dict.fromkeys(("--max-cost", "--max-minutes", "--delay", "--older", "--run"), ()),
 }
 

@@ -50,6 +50,7 @@ def test_commands_options_topics_and_tasks_are_known(listed: Path) -> None:
     assert words("help", "check", folder=listed)[0] == "checks"
     assert words("completion", "", folder=listed) == ["bash", "zsh", "fish"]
     assert words("run", "--sandbox", "b", folder=listed) == ["bwrap"]
+    assert words("run", "--effort", "m", folder=listed) == ["medium", "max"]
     assert words("show", "", folder=listed) == ["1", "2", "3", "4"]
     assert words("show", "document ", folder=listed) == [
         'Document the flag: all of "it" again',
