@@ -120,7 +120,7 @@ def _run_unknown(site: Site, head: Head, start: StartRef, wanted: Sequence[Gate]
     finally:
         if unknown:
             name = f"{start.attempt}-gate"
-            limits.back_to(site, start, name, "gates", " before the task began")
+            limits.back_to(site, start, name, "the gates", " before the task")
     return unknown
 
 

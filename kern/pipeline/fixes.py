@@ -79,9 +79,7 @@ def name_left(site: Site, at: Situation, before: str) -> None:
         name = f"{at.attempt}-before-hook"
         ref = site.keeper.keep(at.opened[0], name, before, at.head.commit)
         was = f"; as it was: git checkout {ref} -- PATH"
-    site.warn(
-        f"a commit hook, or you meanwhile, made or changed {some(sorted(others))}: left so{was}"
-    )
+    site.warn(f"{some(sorted(others))} changed while a commit hook ran: left as it is{was}")
 
 
 def undo(site: Site, at: Situation, before: str) -> None:
@@ -96,6 +94,6 @@ def undo(site: Site, at: Situation, before: str) -> None:
         ref = site.keeper.keep(key, name, now, base)
         site.keeper.put_back(key, old, start=start, known=now, base=base, name=name)
         site.warn(
-            f"a commit hook, or you meanwhile, changed {some(sorted(old))}: restored before "
-            f"the hooks run again; if it is yours: git checkout {ref} -- PATH"
+            f"{some(sorted(old))} changed while a commit hook ran; restored before the hooks run "
+            f"again. Yours? git checkout {ref} -- PATH"
         )

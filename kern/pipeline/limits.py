@@ -131,8 +131,8 @@ def back_to(site: Site, start: StartRef, name: str, who: str, when: str = "") ->
     if ref := site.keeper.back_to(start, name):
         paths = sorted(site.repo.changed(start.tree, f"{ref}^{{tree}}"))
         site.warn(
-            f"{who}, or you meanwhile, changed {some(paths)}{when}; restored: "
-            f"if it was you: git checkout {ref} -- PATH; if not: add it to .gitignore"
+            f"{some(paths)} changed while {who} ran{when}; restored. "
+            f"Build output? Add it to .gitignore. Yours? git checkout {ref} -- PATH"
         )
 
 

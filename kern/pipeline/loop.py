@@ -104,9 +104,10 @@ class Loop:
             return
         tasks = len({one.key for one in last})
         what = (
-            f"{most} tasks in a row came to nothing"
+            f"{most} tasks in a row ended without a result"
             if tasks == most
-            else f"{most} times in a row a task came to nothing ({plain.count(tasks, 'task')})"
+            else f"{most} times in a row a task ended without a result "
+            f"({plain.count(tasks, 'task')})"
         )
         raise KernError(
             f"{what}: stopped, before more is spent",
@@ -206,7 +207,7 @@ class Loop:
             )
         if len(names) > MOST_NAMES:
             raise KernError(
-                "the task in progress is worded anew again and again, by an agent or a program",
+                "the task in progress is reworded again and again, by an agent or a program",
                 hint=f"set its text right in {SPEC}, then run kern again",
             )
 

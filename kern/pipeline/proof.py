@@ -89,13 +89,13 @@ def _name_others(
             known[path] = new
     if made:
         site.warn(
-            f"{gate.label} made {some(made)}: left there, never committed; have git ignore "
-            "what it makes"
+            f"{gate.label} made {some(made)}: left there, never committed; add "
+            "what it makes to .gitignore"
         )
     if changed := [path for path in others if path not in made]:
         ref = site.keeper.keep(at.opened[0], f"{at.attempt}-before-gate", before, at.head.commit)
         site.warn(
-            f"{gate.label}, or you meanwhile, changed {some(changed)}: left so, never "
+            f"{some(changed)} changed while {gate.label} ran: left as it is, and not "
             f"committed; as it was: git checkout {ref} -- PATH"
         )
 

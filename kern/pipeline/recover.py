@@ -77,7 +77,7 @@ def abandon(site: Site, at: Situation) -> None:
         parent = refs.before(site.repo, start)
         site.keeper.keep(start.task, str(start.attempt), second.tree, parent)
     ref = site.keeper.back_to(start, f"{start.attempt}-killed")
-    kept = f": its work is kept as {ref}, the tree is as it was before" if ref else ""
+    kept = f": its work is saved as {ref}, the tree is as it was before" if ref else ""
     site.warn(f"no longer in progress: {start.task.text}{kept}")
     record.sweep(site.scope)  # or its answer would count again if the task is taken up again
     refs.delete(site.repo, start.ref, start.commit)
@@ -92,7 +92,7 @@ def take_over(site: Site, at: Situation) -> None:
         site.snapshots.take(at.start.tree),
         at.head.commit,
     )
-    site.warn(f"you ticked it yourself: {at.start.task.text}: left as it is, also kept as {ref}")
+    site.warn(f"you ticked it yourself: {at.start.task.text}: left as it is, and saved as {ref}")
     drop_start(site, at)
 
 

@@ -47,7 +47,7 @@ def _name_unheard(site: Site, second: StageRecord, facts: Mapping[str, object]) 
     if "red" in facts and second.sent_back == 0 and not site.memory.unheard:
         site.memory.unheard = True
         site.warn(
-            "a gate is red that ought to have sent the agent back while it implemented: it ran "
+            "a gate is red that should have sent the agent back while it implemented: it ran "
             "no Stop hook (disableAllHooks in its settings?), or the gate is green there"
         )
 
@@ -62,7 +62,7 @@ def _name_changed_since(site: Site, at: Situation) -> None:
         ref = site.keeper.keep(at.opened[0], f"{at.attempt}-before", tree, at.head.commit)
         site.warn(
             "changed since the task was implemented, by you or by a gate that was ended: "
-            f"{some(sorted(paths))}: left so; as it was: git checkout {ref} -- PATH"
+            f"{some(sorted(paths))}: left as it is; as it was: git checkout {ref} -- PATH"
         )
 
 

@@ -139,7 +139,7 @@ def reopen(text: str, spec: Spec, wanted: str) -> Edited:
     task = spec.tasks[index]
     if task.marker is Marker.PENDING:
         return Edited(text, f"open already: {_shown(spec, index)}")
-    kept = "; the next kern keeps what was half done" if task.marker is Marker.ACTIVE else ""
+    kept = "; the next kern saves its unfinished work" if task.marker is Marker.ACTIVE else ""
     return Edited(reopened(text, spec, task), f"reopened {_shown(spec, index)}{kept}")
 
 
@@ -281,7 +281,7 @@ def _refuse_active(spec: Spec, index: int) -> None:
     if spec.tasks[index].marker is Marker.ACTIVE:
         raise UsageError(
             f"kern has it in progress: {_shown(spec, index)}",
-            hint=f"kern stop ends a run that is on, kern reopen {index + 1} then gives the task "
+            hint=f"kern stop ends a run in progress, kern reopen {index + 1} then gives the task "
             "back; or run kern: it goes on with it",
         )
 

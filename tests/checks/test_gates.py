@@ -424,7 +424,7 @@ def test_what_a_gate_changes_goes_back_or_is_named(
     assert "gate fmt, or you, changed n since the task was implemented: restored" in ran.said
     assert "gate fmt made junk.txt: left there, never committed" in ran.said
     assert "note: the gates also saw your uncommitted mine.txt" in ran.said
-    assert "changed junk.txt, n before the task began; restored" in ran.said
+    assert "junk.txt, n changed while the gates ran before the task; restored." in ran.said
 
 
 def test_an_agent_cannot_lower_its_own_bar(
@@ -500,10 +500,10 @@ def test_task_after_task_that_comes_to_nothing_ends_the_run(
 
     assert ran.code == 1
     assert fake.stages.count("implement") == 3
-    assert "3 tasks in a row came to nothing" in ran.said
+    assert "3 tasks in a row ended without a result" in ran.said
     (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
     fake.script(implement=[{"result": "SKIPPED: no network here"}])
-    assert "3 times in a row a task came to nothing (2 tasks)" in inline(6).said
+    assert "3 times in a row a task ended without a result (2 tasks)" in inline(6).said
     (repo / "SPEC.md").write_text("".join(f"- [ ] task {n}\n" for n in range(6)))
     toml(repo, git, "max_failures = 0\n")
     assert inline(6).code == 1
@@ -943,7 +943,7 @@ def test_what_a_gate_that_was_stopped_left_is_named_and_what_was_there_is_kept(
     assert again.code == 0, again.err
     assert fake.stages == ["research", "implement", "commit"]
     assert not attempts(repo)
-    assert "by a gate that was ended: a.txt, odd, own.txt: left so" in again.err
+    assert "by a gate that was ended: a.txt, odd, own.txt: left as it is" in again.err
     ref = next(row for row in git("for-each-ref", "--format=%(refname)").split() if "before" in row)
     assert git("show", f"{ref}:own.txt") == "mine, edited"
     assert (repo / "a.txt").read_text() == "edited meanwhile\n"

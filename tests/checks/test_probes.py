@@ -98,7 +98,7 @@ def test_what_no_one_may_do_between_the_stages_a_snapshot_command_may_not_either
     assert git("status", "--porcelain") == ""
     assert not (repo / "stray").exists()
     assert "a probe committed by itself: the commit was undone" in ran.err
-    assert "a probe, or you meanwhile, changed a.txt, own.txt, stray" in ran.err
+    assert "a.txt, own.txt, stray changed while a probe ran; restored. Build output?" in ran.err
     assert "marker [x] that kern did not set" in ran.err
     assert "changed during research" not in ran.err
 

@@ -153,7 +153,7 @@ def test_a_task_that_a_killed_run_left_is_given_back(repo: Path, fake: Fake, ker
 
     ran = kern("reopen", "1")
 
-    assert ran.out == "reopened 1: add a greeting; the next kern keeps what was half done\n"
+    assert ran.out == "reopened 1: add a greeting; the next kern saves its unfinished work\n"
     fake.script(implement=[])
     assert kern("1", "0").code == 0
     assert "half" not in (repo / "a.txt").read_text()

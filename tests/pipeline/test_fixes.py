@@ -279,7 +279,7 @@ def test_what_a_hook_makes_beside_the_task_and_refuses_is_named(
 
     told = inline(1)
 
-    assert "a commit hook, or you meanwhile, made or changed own.txt, report.out: left" in told.err
+    assert "own.txt, report.out changed while a commit hook ran: left as it is" in told.err
     (ref,) = git(
         "for-each-ref", "--format=%(refname)", "refs/kern/attempts/*/1-before-hook"
     ).split()

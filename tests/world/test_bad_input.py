@@ -148,7 +148,7 @@ def test_an_agent_that_rewords_its_task_again_and_again_is_not_paid_for_without_
     fake.script(implement=[{"run": ["sed -i 's/] /] really /' SPEC.md"], "result": "SUCCESS"}])
     ran = inline(1)
     assert ran.code == 1
-    assert "worded anew again and again" in ran.err
+    assert "reworded again and again" in ran.err
     assert fake.stages.count("implement") == MOST_NAMES
 
 
