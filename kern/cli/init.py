@@ -4,7 +4,7 @@ import contextlib
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -181,22 +181,32 @@ def _end(
     if FILE in written and not any(one.gate for one in offered):
         why = "none of these checks passes here" if offered else "no check was found"
         lines.append(f"{why}: name your own under [gates] in {FILE} (kern help checks)")
-    lines.append("next:")
+    steps = [*_steps(found, there, offered, written)]
+    width = max(len(command) for command, what in steps if what)
+    shown = (
+        f"  {command:<{width}}  # {what}" if what else f"  {command}" for command, what in steps
+    )
+    return [*lines, "next:", *shown]
+
+
+def _steps(
+    found: Repo, there: _Files, offered: Sequence[Proposal], written: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Commands to type, each with what it does where it does not say so."""
     if there.misnamed:
-        name = shlex.quote(there.misnamed)
         move = "git mv" if _tracked(found, there.misnamed) else "mv"
-        lines.append(f"  {move} {name} {SPEC}   kern reads {SPEC} alone")
+        yield f"{move} {shlex.quote(there.misnamed)} {SPEC}", f"kern reads {SPEC} alone"
     if there.todo:
-        lines.append(f"  kern add --from {shlex.quote(there.todo)}   takes its tasks into {SPEC}")
+        yield f"kern add --from {shlex.quote(there.todo)}", f"takes its tasks into {SPEC}"
     if there.open_tasks:
-        lines.append(f"  kern status   shows the {plain.count(there.open_tasks, 'open task')}")
+        yield "kern status", f"shows the {plain.count(there.open_tasks, 'open task')}"
     elif not there.misnamed:
-        lines.append(f'  kern add "…"   or kern plan GOAL, or write your tasks into {SPEC}')
-    if new := [name for name in (SPEC, LEARNINGS, FILE) if name in written]:
-        lines.append(f'  git add {" ".join(new)} && git commit -m "Begin with kern"')
+        yield 'kern add "…"', f"or kern plan GOAL, or write your tasks into {SPEC}"
     if there.settings or any(one.ended is None for one in offered):
-        lines.append("  kern check   runs the gates now")
-    return [*lines, "  kern -n   shows what a run would do"]
+        yield "kern check", "runs the gates now"
+    if new := [name for name in (SPEC, LEARNINGS, FILE) if name in written]:
+        yield f'git add {" ".join(new)} && git commit -m "Begin with kern"', ""
+    yield "kern -n", "shows what a run would do"
 
 
 def _would_add(there: _Files, offered: Sequence[Proposal]) -> list[str]:

@@ -65,7 +65,8 @@ class Table:
         name, command = _name(self.working.name), plain.line(self.working.command, 200)
         if self.drawable:
             text = f"{name:<{self.width}}  {progress.clock(seconds)}  {command}"
-            text = plain.line(text, max(shutil.get_terminal_size().columns - 1, 10))
+            if len(text) >= (columns := max(shutil.get_terminal_size().columns, 10)):
+                text = f"{text[: columns - 2]}…"
             if text != self.shown:
                 self.shown = text
                 with contextlib.suppress(OSError, ValueError):

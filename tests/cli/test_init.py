@@ -1,6 +1,8 @@
 """`kern init` as a person types it: what it finds, runs, writes and says; each kind for real."""
 
+import contextlib
 import os
+import pty
 import pwd
 import re
 import shutil
@@ -16,10 +18,12 @@ import pytest
 from kern import config
 from kern.cli import survey
 from kern.git import repository
+from kern.system import lock, workspace
 from tests.conftest import PATIENCE_S, Git, Kern, survivors, wait_for
 from tests.kit.kinds import KINDS, Kind
 
 Background = Callable[..., "subprocess.Popen[str]"]
+TOP = Path(__file__).parent.parent.parent
 BESIDE = Path(sys.executable).parent  # ruff and mypy
 FILES = {"kern.toml", "SPEC.md", "LEARNINGS.md"}
 
@@ -141,6 +145,37 @@ def test_nothing_of_a_repository_is_run_before_a_person_says_so(
     assert (empty / "ran").exists()
 
 
+@pytest.mark.parametrize(
+    ("typed", "runs"), [("\n", 1), ("y\n", 1), ("n\n", 0), ("what\n", 0), ("\x04", 0)]
+)
+def test_a_person_at_a_terminal_is_asked(
+    empty: Path, monkeypatch: pytest.MonkeyPatch, typed: str, runs: int
+) -> None:
+    monkeypatch.delenv("KERN_TRUST")
+    monkeypatch.setenv("PYTHONPATH", str(TOP))
+    write(empty, {"Makefile": "test:\n\ttouch ran; ! test -t 0\n"})
+    ours, theirs = pty.openpty()
+    os.write(ours, typed.encode())
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kern", "init"],
+        cwd=empty,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    said = ""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while data := os.read(ours, 65536):
+            said += data.decode()
+    os.close(ours)
+    assert process.wait(PATIENCE_S) == 0
+    assert "Run each of them once now, to see which pass? [Y/n]" in said
+    assert (empty / "ran").exists() is bool(runs)
+    assert ("none of them was run: you said no" in said) is (not runs)
+    assert gates(empty) == {"test": "make test"}
+
+
 @pytest.mark.parametrize("committed", [True, False])
 def test_what_a_check_changes_is_restored_and_what_it_leaves_is_named(
     empty: Path, git: Git, kern: Kern, committed: bool
@@ -193,6 +228,17 @@ def test_a_check_that_does_not_end_is_ended_and_a_comment(
     assert '# test = "make test"  # stopped: not done after 1 s' in toml(empty)
     assert gates(empty) == {"lint": "make lint"}
     assert survivors(empty.parent / "pids") == []
+
+
+def test_beside_another_kern_nothing_is_run(repo: Path, kern: Kern) -> None:
+    write(repo, {"Makefile": "test:\n\ttouch ran\n"})
+    found = repository.open_at(repo)
+    with lock.hold(workspace.scope(repo, "main"), found.git_dir):
+        ran = kern("init")
+    assert ran.code == 0, ran.said
+    assert "none of them counts as run: another kern is at work in this working tree" in ran.out
+    assert not (repo / "ran").exists()
+    assert gates(repo) == {"test": "make test"}
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
@@ -269,7 +315,7 @@ def test_a_spec_in_lower_case_is_to_be_renamed_and_gets_no_other_beside_it(
     if tracked:
         git("add", "spec.md")
     ran = kern("init")
-    assert f"  {'git mv' if tracked else 'mv'} spec.md SPEC.md " in ran.out
+    assert f"\n  {'git mv' if tracked else 'mv'} spec.md SPEC.md  # kern reads" in ran.out
     assert not (empty / "SPEC.md").exists()
     (empty / "spec.md").write_text("a text without a task\n")
     assert f"written  {empty / 'SPEC.md'}" in kern("init").out
