@@ -60,7 +60,8 @@ def test_it_needs_no_agent_writes_no_journal_and_changes_no_file(
     (repo / "a.txt").write_text("mine\n")
     (repo / "new").write_text("new\n")
     before = git("rev-parse", "HEAD"), git("status", "--porcelain")
-    kern("check")
+    ran = kern("check")
+    assert re.search(r"^a  (green|red)", ran.out, re.M), ran.said
     assert (git("rev-parse", "HEAD"), git("status", "--porcelain")) == before
     assert (repo / "a.txt").read_text() == "mine\n"
     assert (repo / "own.txt").read_text() == "mine\n"
