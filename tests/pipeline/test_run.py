@@ -460,7 +460,7 @@ def test_a_dry_run_writes_not_one_byte_and_foretells_the_run(
     assert re.search(r"^next: +attempt 1 of 3$", plain.out, re.M)
     assert "goes on with" not in plain.out
     assert re.search(r"^gates: ", plain.out, re.M)
-    for number, stage, model in ((1, "research", "opus"), (3, "commit", "haiku")):
+    for number, stage, model in ((1, "research", r"opus \(effort high\)"), (3, "commit", "haiku")):
         assert re.search(rf"^stage {number} {stage}: claude, model {model}, ", plain.out, re.M)
     assert re.search(r"^stage 2 implement: .* at most \d+ tokens", plain.out, re.M)
     assert re.search(r"2\. second\n +3\. third\n", plain.out)
