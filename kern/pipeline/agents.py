@@ -129,9 +129,10 @@ def _works(agent: Agent, caller: Caller) -> None:
     argv = [caller.programs[agent.NAME].command, *agent.TRIAL]
     code, said = process.capture(caller.hold(Kind.READER, argv, os.environ).argv, 30)
     if code:
-        last = plain.line(next(reversed(said.strip().splitlines()), f"exit {code}"), 200)
+        lines = said.strip().splitlines() or [f"exit {code}"]
+        told = next((line for line in lines if "error" in line.lower()), lines[-1])
         raise UsageError(
-            f"{agent.NAME}'s own sandbox does not work here: {last}",
+            f"{agent.NAME}'s own sandbox does not work here: {plain.line(told, 200)}",
             hint=f"see what `{agent.NAME} {' '.join(agent.TRIAL)}` says; {_INSTALL}",
         )
 
