@@ -258,6 +258,15 @@ def report(
 
 
 @command
+def pr(
+    yes: Annotated[bool, typer.Option("--yes", help="Push and open it without asking.")] = False,
+) -> None:
+    from kern.cli.pr import main
+
+    raise typer.Exit(main(Path.cwd(), yes=yes))
+
+
+@command
 def path() -> None:
     from kern.cli import setup
 

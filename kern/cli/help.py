@@ -86,6 +86,11 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, th
             "kern report --since yesterday",
             "kern report --html > report.html",
         ),
+        "pr": (
+            "Print a pull request's text; push and open it after a yes.",
+            "kern pr",
+            "kern pr > body.md",
+        ),
         "graph": ("Draw which task waits for which, for Mermaid in Markdown.", "kern graph"),
         "path": ("Print the folder with the run files.", "ls $(kern path)"),
     },

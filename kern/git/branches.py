@@ -31,3 +31,10 @@ def begin(repo: Repo, name: str) -> None:
         why = (said.strip().splitlines() or ["it does not say why"])[-1].rpartition("': ")[2]
         raise UsageError(f"git begins no branch {name}: {why}", hint="kern --branch OTHER")
     history.switch_back(repo, Head(commit, name))
+
+
+def bases(repo: Repo, remote: str) -> tuple[str, ...]:
+    """The branches that a pull request goes into: the remote's own, where it is known."""
+    code, out, _ = repo.run("symbolic-ref", "--quiet", "--short", f"refs/remotes/{remote}/HEAD")
+    known = out.decode("utf-8", "surrogateescape").strip().removeprefix(f"{remote}/")
+    return (known,) if not code and known else ("main", "master")

@@ -1,7 +1,9 @@
 """`kern report`: what the journal adds up to, in one of its forms."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from kern import plain
 from kern.errors import KernError, UsageError
@@ -41,6 +43,18 @@ def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: b
     if found and not kept:
         return f"nothing in the journal since {plain.line(since)}"
     return folds.text(summed, local, markdown=markdown)
+
+
+def of_branch(project: Repo, branch: str) -> Mapping[str, Any]:
+    """What was done on it, added up."""
+    found = store.load(store.place(project.common_dir), warn)
+    kept = [record for record in found if record.get("branch") == branch]
+    return folds.summary(kept, _now(project) if kept else NOWHERE)
+
+
+def body(summed: Mapping[str, Any]) -> str:
+    """As the text of a pull request."""
+    return folds.text(summed, local, markdown=True)
 
 
 def _now(project: Repo) -> Standing:
