@@ -1,5 +1,5 @@
-"""`kern pr`: the text of a pull request, from the report of this branch; after a yes the push and the
-pull request themselves, by the very commands that it shows.
+"""`kern pr`: the text of a pull request, from the report of this branch; after a yes the push and
+the pull request themselves, by the very commands that it shows.
 """
 
 import os

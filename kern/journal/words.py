@@ -4,7 +4,7 @@ A value of a record can be anything: others write journals as well.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kern import plain
@@ -36,8 +36,7 @@ def said(record: Record) -> list[str]:
         case "stage", "start":
             return [_stage(record)]
         case "stage", "end":
-            refused = record.get("denied")
-            tools = [plain.line(str(one), 160) for one in refused or ()] if _many(refused) else []
+            tools = [plain.line(str(one), 160) for one in _many(record, "denied")]
             return [took(record), *(f"  refused: {tool}" for tool in tools)]
         case "stage", "failed":
             after = f"failed after {_number(record, 'seconds'):.1f} s"
@@ -70,10 +69,9 @@ def _more(record: Record) -> list[str]:
         case "commit":
             return [f"  git show {_text(record, 'commit')[:7]}"]
         case "plan":
-            added = record.get("added")
-            new = [f"new task: {plain.line(str(one), 160)}" for one in added or ()]
+            new = [f"new task: {plain.line(str(one), 160)}" for one in _many(record, "added")]
             none = [f"nothing is missing: {done}"] if (done := _text(record, "done", 400)) else []
-            return (new if _many(added) else []) + none or ["nothing new"]
+            return [*new, *none] or ["nothing new"]
         case "request":
             did = str(record.get("did"))
             return [_ASKED.get(did, plain.line(did, 40))]
@@ -172,5 +170,6 @@ def _span(record: Record) -> str:
     return plain.span(_number(record, "seconds"))
 
 
-def _many(value: object) -> bool:
-    return isinstance(value, list | tuple)
+def _many(record: Record, name: str) -> Sequence[object]:
+    value = record.get(name)
+    return value if isinstance(value, list | tuple) else ()
