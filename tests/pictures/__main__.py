@@ -21,7 +21,7 @@ from kern.cli import demo
 
 TOP = Path(__file__).resolve().parent.parent.parent
 FOLDER = TOP / "kern" / "help"
-COLUMNS, ROWS = 92, 30
+COLUMNS, ROWS = 108, 28
 PATIENCE_S = 120.0
 
 
