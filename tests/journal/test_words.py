@@ -62,7 +62,7 @@ def test_a_record_is_said_as_the_run_said_it(record: dict[str, Any], lines: list
 def test_no_value_of_a_record_stops_it() -> None:
     rng = random.Random(0)
     kinds = ("run", "task", "stage", "retry", "attempt", "gate", "question", "limit", "commit")
-    odd = (
+    odd: tuple[Any, ...] = (
         None,
         1e400,
         float("nan"),
