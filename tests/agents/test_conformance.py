@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from kern.errors import KernError, LimitReached
@@ -281,6 +282,19 @@ def test_a_person_who_interrupts_leaves_nothing_behind(cli: Cli, serve: Serve, r
     assert left_over() == []
 
 
+def test_one_that_is_killed_leaves_nothing_behind(cli: Cli, serve: Serve, repo: Path) -> None:
+    serve(implement=[bash("sleep 301 & echo a > begun; sleep 302"), say("ok")])
+
+    def kill(seconds: float, silent: float) -> None:
+        if (repo / "begun").exists():
+            for one in psutil.Process().children():  # its own process, and none below that
+                one.kill()
+
+    talk = ask(cli, repo, Stage.IMPLEMENT, tick=kill)
+    assert talk.again, talk
+    assert left_over() == []
+
+
 # -------------------------------------------------------------------- texts
 
 
@@ -295,3 +309,11 @@ def test_a_long_prompt_with_any_letters_comes_through(cli: Cli, serve: Serve, re
     assert asked.count("grün 😀") >= 10_000
     assert "/help @a.txt !touch x" in asked
     assert "four" not in asked, "what the prompt names is not read for it"
+
+
+def test_a_command_that_prints_100_mb_is_no_fault(cli: Cli, serve: Serve, repo: Path) -> None:
+    serve(implement=[bash("yes abcdefghi | head -c 100000000"), say("ok")])
+    talk = ask(cli, repo, Stage.IMPLEMENT)
+    assert talk.reply, talk.error
+    assert talk.reply.text == "ok"
+    assert len(talk.transcript) < 20_000_000

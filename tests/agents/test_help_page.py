@@ -69,10 +69,12 @@ CASES: Mapping[str, tuple[str, Callable[[Cli], str]]] = {
         str,
     ),
     "a_person_who_interrupts_leaves_nothing_behind": ("Ctrl-C leaves nothing behind", str),
+    "one_that_is_killed_leaves_nothing_behind": ("a CLI that is killed leaves nothing behind", str),
     "a_long_prompt_with_any_letters_comes_through": (
         "a long prompt with CRLF and emoji comes through, and `/` and `@` do nothing",
         str,
     ),
+    "a_command_that_prints_100_mb_is_no_fault": ("a command that prints 100 MB is no fault", str),
 }
 
 
