@@ -103,7 +103,7 @@ def of_options(
     for given in agents:
         role, equals, name = given.rpartition("=")
         agent = of_agent(name, "--agent")
-        meant = _role(role, "--agent commit=claude") if equals else None
+        meant = _role(role, "--agent commit=NAME") if equals else None
         run_by = {**run_by, meant: agent} if meant else {**dict.fromkeys(ROLES, agent), **run_by}
     found = {
         role: Choice(
@@ -165,7 +165,7 @@ def of_agents(names: Any, origin: str) -> tuple[str, ...]:
     """`agents`: the first runs, the others stand in for it. Raises UsageError."""
     if not isinstance(names, list) or len({*map(str, names)}) < len(names):
         raise UsageError(
-            f'{origin}: agents must be a list of names, each once, like ["claude"]',
+            f'{origin}: agents must be a list of names, each once, like ["NAME"]',
             hint=f"edit {origin}",
         )
     return tuple(of_agent(name, f"{origin}: agents") for name in names)
@@ -192,7 +192,7 @@ def of_agent(name: object, where: str) -> str:
     text = name.strip() if isinstance(name, str) else ""
     if not _AGENT.fullmatch(text):
         shown = plain.line(text, 80)
-        raise UsageError(f"{where}: {shown!r} is no agent's name", hint='say: agent = "claude"')
+        raise UsageError(f"{where}: {shown!r} is no agent's name", hint='say: agent = "NAME"')
     return text
 
 

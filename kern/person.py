@@ -19,7 +19,7 @@ class Mode(StrEnum):
 
     AUTO = "auto"  # the best that works here
     BWRAP = "bwrap"
-    CLAUDE = "claude"  # the agent's own sandbox; the project's commands by what the system has
+    OWN = "claude"  # the agent's, which has one; the project's commands by what the system has
     DOCKER = "docker"
     OFF = "off"
 

@@ -24,7 +24,7 @@ PACKAGE = TOP / "kern"
 PAGES = (TOP / "README.md", *sorted((PACKAGE / "help").glob("*.md")))
 
 # Arrows point down: a module imports from its own layer or from one below.
-WORDS = ("errors", "plain", "model", "models", "events", "config", "person")
+WORDS = ("errors", "plain", "obeyed", "model", "models", "events", "config", "person")
 # Each room, and the rooms that it may import from; all may import the words.
 ROOMS: dict[str, tuple[str, ...]] = {
     "system": (),
@@ -145,6 +145,34 @@ def code_lines(name: str) -> int:
     return len(held)
 
 
+VENDORS = re.compile(r"claude|anthropic|codex|gemini|opencode|(?<![a-z])pi(?![a-z])", re.I)
+# Beside the room of the agents: what they read of a project, the demo's player, what a person
+# reads, and two names that people have typed since the first version.
+NAMING = {
+    *("obeyed", "cli.demo_agent", "cli.help", "cli.options", "cli.installed"),
+    *("person", "system.workspace"),
+}
+
+
+def words_of(tree: ast.AST) -> Iterator[str]:
+    """Names and texts, without docstrings."""
+    told = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=word) | ast.Attribute(attr=word) | ast.arg(arg=word):
+                yield word
+            case ast.FunctionDef(name=word) | ast.ClassDef(name=word) | ast.alias(name=word):
+                yield word
+            case ast.Constant(value=str(word)) if id(node) not in told:
+                yield word
+
+
 # -------------------------------------------------------------------- rooms
 
 
@@ -185,6 +213,16 @@ def test_no_arrow_goes_in_a_circle() -> None:
 @pytest.mark.parametrize("name", ["__init__", *ROOMS])
 def test_a_package_itself_imports_nothing(name: str) -> None:
     assert not list(imported(trees()[name]))
+
+
+def test_no_other_room_names_an_agent() -> None:
+    found = {
+        name: named
+        for name, tree in trees().items()
+        if room(name) != "agents" and name not in NAMING
+        if (named := [word for word in words_of(tree) if VENDORS.search(word)])
+    }
+    assert found == {}
 
 
 @pytest.mark.parametrize("name", PURE)

@@ -14,6 +14,7 @@ from kern.git.copies import LARGE, LINK, ODD, Contents, Copy
 from kern.git.protected_files import How, Layout, Place
 from kern.git.repository import Entry, Repo
 from kern.git.snapshot import Snapshots
+from kern.obeyed import FOLDERS, HOME, SETTINGS
 from kern.system import workspace
 
 _HIDING = "ignore:"
@@ -324,8 +325,8 @@ def obeyed(repo: Repo, change: Mapping[str, Entry | None]) -> list[str]:
         for path, entry in change.items()
         if entry
         and (
-            path in (*protected_files.AGENTS, ".claude")
-            or path.split("/", 1)[0] in protected_files.OTHERS
+            path in (*SETTINGS, HOME)
+            or path.split("/", 1)[0] in FOLDERS
             or (region == "tree" and os.path.dirname(path) in above and _is_hook(path))
         )
     )

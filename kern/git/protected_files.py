@@ -7,6 +7,7 @@ from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 
+from kern import obeyed
 from kern.git.repository import Repo
 
 
@@ -26,20 +27,11 @@ CONFIG: tuple[Place, ...] = (
     ("common:info/exclude", How.FILE),
     ("common:info/attributes", How.FILE),
 )
-AGENTS = (
-    *(".claude/settings.json", ".claude/settings.local.json", ".mcp.json"),
-    *(".codex/config.toml", ".codex/hooks.json"),
-    *(".pi/settings.json", "opencode.json", "opencode.jsonc", ".gemini/settings.json"),
-)
 PROMPTS = ".kern/prompts"  # in no snapshot, so that no task can change them
-_ADVICE = ("CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md")
-_BOOKS = ("agents", "commands", "hooks", "output-styles", "rules", "skills")
-OTHERS = (".pi", ".opencode", ".gemini")  # all that lies there is for those agents
 TREE: tuple[Place, ...] = (
     (f"tree:{PROMPTS}", How.FOLDER),
-    *((f"tree:{name}", How.FILE) for name in (*AGENTS, *_ADVICE)),
-    *((f"tree:.claude/{name}", How.ALL) for name in _BOOKS),
-    *((f"tree:{name}", How.ALL) for name in OTHERS),
+    *((f"tree:{name}", How.FILE) for name in (*obeyed.SETTINGS, *obeyed.MAIN, obeyed.OWN)),
+    *((f"tree:{name}", How.ALL) for name in (*obeyed.BOOKS, *obeyed.FOLDERS)),
 )
 _CACHES = {"__pycache__", "node_modules", ".venv", ".git"}  # change by themselves
 _APPLY = ("applypatch-msg", "pre-applypatch", "post-applypatch")

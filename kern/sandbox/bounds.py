@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from kern import plain
+from kern import obeyed, plain
 from kern.model import Needs
 
 
@@ -56,7 +56,7 @@ _KEPT_IN_GIT = (
     *("hooks", "config", "config.worktree", "info", "kern", "worktrees", "modules"),
     *("info/exclude", "info/attributes", "info/grafts", "info/sparse-checkout"),  # of `saves`
 )
-_OBEYED = {".git", ".claude", ".kern"}
+_OBEYED = {".git", ".kern", obeyed.HOME, *obeyed.FOLDERS}
 _AGENT_SOCKETS = (
     *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS"),
     *("XDG_RUNTIME_DIR", "DOCKER_HOST", "WAYLAND_DISPLAY", "DISPLAY", "TMUX", "GIT_ASKPASS"),

@@ -159,11 +159,11 @@ def chosen(
             return wanted
         case Mode.DOCKER:
             return _docker(wanted, find)
-        case Mode.CLAUDE:
+        case Mode.OWN:
             best, remedy = _best(wanted, find)
             if best.means is Means.NONE:
                 raise UsageError(
-                    f"nothing here can hold the gates beside claude's own sandbox: {best.why}",
+                    f"nothing here can hold the gates beside the agent's own sandbox: {best.why}",
                     hint=remedy,
                 )
             return replace(best, own=True)

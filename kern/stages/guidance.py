@@ -8,13 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kern.git.repository import LINK, SUBMODULE, Repo
+from kern.obeyed import COMMON, MAIN, OWN, RULES
 from kern.plain import decode
 
 BUDGET = 40_000  # characters of all of it
-RULES = ".claude/rules"
-_MAIN = ("CLAUDE.md", ".claude/CLAUDE.md")
-_OWN = "CLAUDE.local.md"
-_OTHERS = "AGENTS.md"
 _DEEPEST = 5  # files, each imported by the one before
 _LINKS = 5  # of a chain
 _CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`", re.S)
@@ -87,14 +84,14 @@ def gathered(
     reads all but AGENTS.md without kern.
     """
     own, skipped = _Gathering(read), _Gathering(read)
-    of_claude = skipped if by_itself else own
+    usual = skipped if by_itself else own
     for folder in _with_parents(folders):
-        names = [posixpath.join(folder, name) for name in (_MAIN if not folder else _MAIN[:1])]
-        if not any([of_claude.take(name) for name in names]):
-            own.take(posixpath.join(folder, _OTHERS))
+        names = [posixpath.join(folder, name) for name in (MAIN if not folder else MAIN[:1])]
+        if not any([usual.take(name) for name in names]):
+            own.take(posixpath.join(folder, COMMON))
         if not folder:
-            for name in (*sorted(rules), _OWN):
-                of_claude.take(name)
+            for name in (*sorted(rules), OWN):
+                usual.take(name)
     text = "\n\n".join(f"From {name}:\n\n{text}" for name, text in own.found.items() if text)
     if len(text) > BUDGET:
         own.notices[f"the project's guidance is cut to {BUDGET:,} of {len(text):,} characters"] = (

@@ -1,0 +1,19 @@
+"""What agent CLIs read or obey of a project by themselves, whichever of them runs."""
+
+# From the top level. They make it start programs.
+SETTINGS = (
+    *(".claude/settings.json", ".claude/settings.local.json", ".mcp.json"),
+    *(".codex/config.toml", ".codex/hooks.json"),
+    *(".pi/settings.json", "opencode.json", "opencode.jsonc", ".gemini/settings.json"),
+)
+# All that lies there is theirs alone.
+FOLDERS = (".pi", ".opencode", ".gemini")
+HOME = ".claude"  # holds the settings and the advice of one of them
+BOOKS = tuple(
+    f"{HOME}/{name}" for name in ("agents", "commands", "hooks", "output-styles", "rules", "skills")
+)
+# Advice of the project: at the top level, in any folder, a person's own, for all agents.
+MAIN = ("CLAUDE.md", f"{HOME}/CLAUDE.md")
+OWN = "CLAUDE.local.md"
+RULES = f"{HOME}/rules"
+COMMON = "AGENTS.md"
