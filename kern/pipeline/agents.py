@@ -1,5 +1,6 @@
 """The agents' programs made sure of, before the first token is spent."""
 
+import contextlib
 import os
 import shutil
 import stat
@@ -9,10 +10,12 @@ from pathlib import Path
 from kern import plain
 from kern.agents import protocol
 from kern.agents.protocol import Agent, Payer, Program
+from kern.config import Settings
 from kern.errors import KernError, UsageError
 from kern.model import Role, Stage
 from kern.pipeline.preflight import Check, demand, tried
 from kern.sandbox.bounds import Kind
+from kern.stages import bundle
 from kern.stages.call import Caller
 from kern.stages.template import Template
 from kern.system import process
@@ -25,6 +28,23 @@ def chosen(templates: Iterable[Template]) -> list[Agent]:
     """All that may have to run, each once. Raises UsageError for one that kern does not know."""
     names = [by.agent for form in templates for by in (form.by, *form.stand_ins)]
     return [protocol.find(name) for name in dict.fromkeys(names)]
+
+
+def foreseen(root: Path, settings: Settings) -> dict[Role, Template]:
+    """The prompts that can be read and carried out by now. A killed agent may have left some that
+    cannot; see `recover.unplant`. Raises UsageError for an agent that kern.toml or the command line
+    names and kern does not know.
+    """
+    named = (*settings.models.values(), *settings.picked.values())
+    for name in filter(None, (*settings.agents, *(one.agent for one in named))):
+        protocol.find(name)
+    found = dict[Role, Template]()
+    for role, name in bundle.PROMPTS.items():
+        with contextlib.suppress(UsageError):
+            form = bundle.form(root, role, name, settings)
+            chosen([form])
+            found[role] = form
+    return found
 
 
 def read_guidance(form: Template) -> bool:

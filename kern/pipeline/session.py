@@ -19,7 +19,6 @@ from kern.pipeline.site import Site
 from kern.pipeline.trust import Consent
 from kern.sandbox.confine import Means
 from kern.spec.checklist import Spec
-from kern.stages import bundle
 from kern.stages.call import Caller
 from kern.system import control, lock, notify, process, workspace
 from kern.system.control import Steering
@@ -53,7 +52,7 @@ def begin(
         folder, empty=empty, bare=not options.leave.project
     )
     settings = _chosen(settings, options)
-    templates = bundle.templates(found.root, settings)
+    templates = agents.foreseen(found.root, settings)
     crew = agents.chosen(templates.values())
     own = isolation.settings(found.root)
     consent = _consent(found, settings, parsed, crew, own, options.leave)
