@@ -11,8 +11,6 @@ from kern.git import index
 from kern.git.faults import GitFailed
 from kern.git.repository import LINK, Entry, Repo
 
-_RULE_FILES = (":(glob).gitignore", ":(glob)**/.gitignore")
-
 
 def ignored(repo: Repo, *paths: str) -> set[str]:
     """Those that git leaves out by the rules on the disk; a tracked one is never ignored."""
@@ -27,8 +25,8 @@ def by_rules(repo: Repo, paths: Collection[str]) -> set[str]:
 
 def untracked(repo: Repo) -> list[str]:
     """All files that git does not track, whatever hides them; no nested repositories."""
-    paths = _listed(repo)
-    return [path for path in paths if not path.endswith("/")]
+    raw = repo.git("ls-files", "-z", "--others")
+    return [path for path in map(os.fsdecode, raw.split(b"\0")) if path and path[-1] != "/"]
 
 
 def visible(repo: Repo, folders: Iterable[str], env: Mapping[str, str]) -> list[str]:
@@ -36,16 +34,6 @@ def visible(repo: Repo, folders: Iterable[str], env: Mapping[str, str]) -> list[
     how = ("--exclude-standard", "--", *(f":(top,literal){folder}/" for folder in folders))
     raw = repo.git("ls-files", "-z", "--others", *how, env=env)
     return [path for path in map(os.fsdecode, raw.split(b"\0")) if path and path[-1] != "/"]
-
-
-def hidden_rule_files(repo: Repo) -> list[str]:
-    """The .gitignore files that are ignored themselves."""
-    return _listed(repo, "--ignored", "--exclude-standard", "--", *_RULE_FILES)
-
-
-def _listed(repo: Repo, *how: str) -> list[str]:
-    raw = repo.git("ls-files", "-z", "--others", *how)
-    return [os.fsdecode(record) for record in raw.split(b"\0") if record]
 
 
 def hidden_by(repo: Repo, rules: Mapping[str, Entry], paths: Collection[str]) -> set[str]:
