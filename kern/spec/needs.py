@@ -62,7 +62,7 @@ def _need(number: int, task: Task, why: str) -> Need | None:
         do = f"{show}, correct its After note in SPEC.md"
     elif skipped := task.of(Kind.SKIPPED):
         why = f"skipped: {skipped[-1].text}"
-        do = f"{show}, edit the task; or leave it: kern tries it again when nothing else is ready"
+        do = f"{show}, edit the task; left alone, it is tried again last"
     else:
         return None
     return Need(number, task.line, task.text, _KEPT.sub("", why.rstrip()), do)

@@ -62,7 +62,7 @@ def following(ended: RunEnded) -> str:
     if free > 0 and not ended.stuck:
         return f"next: kern {free} takes the other open {'task' if free == 1 else 'tasks'}"
     if len(ended.needs) == 1:
-        return f"next: {ended.needs[0].do}, then: kern"
+        return f"next: {ended.needs[0].do.partition(';')[0]}, then: kern"
     if ended.needs:
         rest = len(ended.needs) - 1
         other = "other task that needs" if rest == 1 else f"other {rest} tasks that need"

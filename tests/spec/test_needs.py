@@ -29,7 +29,7 @@ SPEC = """\
 
 def test_each_task_that_needs_a_person_is_told_once_with_what_to_type() -> None:
     found = [(need.number, need.why, need.do) for need in needs.you(parse(SPEC))]
-    again = "edit the task; or leave it: kern tries it again when nothing else is ready"
+    again = "edit the task; left alone, it is tried again last"
     assert found == [
         (4, "skipped: 3 attempts failed", f"kern show 4, {again}"),
         (5, "asks: which?", 'kern answer 5 "…"'),

@@ -185,7 +185,7 @@ def test_ctrl_c_during_the_delay_ends_at_once_with_the_task_done(
     said = "".join(kern.communicate(timeout=PATIENCE_S))
     assert kern.returncode == 130
     assert time.monotonic() - began < 5 * BUSY
-    assert "1 done, 1 open" in said
+    assert "1 done, 1 unverified, 1 open; " in said
     assert git("log", "--format=%s", "-1") == "do the task"
     assert "- [ ] and another" in (repo / "SPEC.md").read_text().splitlines()
     assert fake.stages == ["research", "implement", "commit"]
