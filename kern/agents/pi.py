@@ -6,7 +6,7 @@ Facts measured with 0.74.2 against a scripted API.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kern.agents import faults, pi_extension
+from kern.agents import extension, faults, pi_extension
 from kern.agents import result as results
 from kern.agents.pi_settings import FILES as FILES
 from kern.agents.pi_settings import INSTALL as INSTALL
@@ -47,7 +47,7 @@ def unheld(role: Role) -> str:
 
 
 def files(launch: Launch) -> Mapping[str, str]:
-    return {pi_extension.NAME: pi_extension.source(launch)}
+    return {pi_extension.NAME: extension.source(launch, pi_extension.SOURCE)}
 
 
 def tools(role: Role) -> tuple[str, ...]:
@@ -60,11 +60,11 @@ def argv(launch: Launch) -> list[str]:
     effort = ("--thinking", _EFFORTS.get(launch.effort, launch.effort)) if launch.effort else ()
     told = ("--append-system-prompt", launch.contract)
     said = told if free and launch.contract else () if free else ("--system-prompt", "", *told)
-    extension = ("--extension", f"{launch.folder}/{pi_extension.NAME}")
+    beside = ("--extension", f"{launch.folder}/{pi_extension.NAME}")
     offered = ("--tools", ",".join(tools(launch.role)))
     rules = () if free else _UNTOUCHED
     plain = ("-p", "--mode", "text", "--no-session", "--no-context-files")
-    return [*plain, *model, *effort, *offered, *rules, *extension, *said]
+    return [*plain, *model, *effort, *offered, *rules, *beside, *said]
 
 
 def environment(launch: Launch) -> dict[str, str]:

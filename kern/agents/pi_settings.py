@@ -4,7 +4,6 @@ reach to work at all.
 Facts measured with 0.74.2.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kern.agents import result as results
@@ -59,7 +58,7 @@ def started(found: Mapping[str, bytes]) -> list[str]:
             lines.append(f"{name} is an extension, which pi runs")
             continue
         value = results.parsed(data)
-        lines += [f"{name} {key}: {json.dumps(value[key])}" for key in _PROGRAMS if key in value]
+        lines += [f"{name} {key}: {results.shown(value[key])}" for key in _PROGRAMS if key in value]
         lines += [] if value else [f"{name} cannot be read as JSON; pi may read it otherwise"]
     return lines
 

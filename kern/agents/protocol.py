@@ -76,6 +76,7 @@ class Launch:
     bare: bool = False  # without the project's settings
     confinement: str = ""  # of its own making: what `Agent.confinement` said
     mark: str = ""  # random, another for each process
+    given: Mapping[str, str] = field(default_factory=dict)  # the environment that kern has
     root: str = ""  # the top level, where it is started
     nests: bool = True  # a sandbox that it makes can be: not within every one of kern's
     # Label, command and seconds (0: as long as it takes) of those that send it back where it
@@ -172,6 +173,8 @@ DEFAULT = "claude"
 AGENTS = {  # modules, loaded when they are used
     DEFAULT: "kern.agents.claude",
     "codex": "kern.agents.codex",
+    "gemini": "kern.agents.gemini",
+    "opencode": "kern.agents.opencode",
     "pi": "kern.agents.pi",
 }
 

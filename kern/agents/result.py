@@ -82,6 +82,10 @@ def parts(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
+def shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def number(value: object) -> float:
     """0 where it is none, or of no sane size; JSON as Python reads it has infinities as well."""
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15:

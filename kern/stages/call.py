@@ -247,6 +247,7 @@ class Caller:
                 bare=self.settings.bare,
                 confinement=self.own_sandbox(agent, kind, asked.write),
                 mark=secrets.token_hex(8),
+                given=process.surroundings(),
                 root=str(self.root),
                 nests=self.nests,
                 folder=str(self.contract.parent),
@@ -309,7 +310,7 @@ class Caller:
             *asked.config,
         ]
         given |= environment.added(given, pairs)
-        return {**given, **own, "KERN_ROOT": str(self.root), **asked.env}
+        return {**given, **own, "KERN_ROOT": str(self.root), "PWD": str(self.root), **asked.env}
 
     def _patience(self, stage: Role) -> float:
         """What a command may take: a gate that the agent runs, a commit with its hooks."""

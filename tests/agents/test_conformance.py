@@ -236,7 +236,7 @@ def test_a_full_context_is_no_outage(cli: Cli, serve: Serve, repo: Path) -> None
     said = "This model's maximum context length is 100 tokens, and you sent 200 tokens."
     serve(research=[{"status": 400, "message": said}])
     talk = ask(cli, repo, Stage.RESEARCH)
-    assert "context is full" in talk.fault, talk
+    assert (talk.reply is not None) if cli.compacts else "context is full" in talk.fault, talk
 
 
 @pytest.mark.parametrize("turn", [{"raw": "<html>hello</html>"}, {"drop": "data: {"}])
@@ -250,10 +250,10 @@ def test_an_answer_that_is_none_is_worth_another_try(
 
 
 def test_silence_is_ended_by_kern(cli: Cli, serve: Serve, repo: Path) -> None:
-    serve(research=[{"silent": 120}])
-    talk = ask(cli, repo, Stage.RESEARCH, most=8)
+    serve(research=[{"silent": 300}])
+    talk = ask(cli, repo, Stage.RESEARCH, most=30)
     assert "timed out" in talk.again, talk
-    assert talk.seconds < 40
+    assert talk.seconds < 60
     assert left_over() == []
 
 
@@ -264,7 +264,7 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(
     cli: Cli, serve: Serve, repo: Path
 ) -> None:
     serve(implement=[bash("sleep 301 & echo a > begun; sleep 302"), say("ok")])
-    talk = ask(cli, repo, Stage.IMPLEMENT, most=12)
+    talk = ask(cli, repo, Stage.IMPLEMENT, most=45)
     assert "timed out" in talk.fault, talk
     assert (repo / "begun").exists()
     assert left_over() == []
@@ -308,7 +308,7 @@ def test_a_long_prompt_with_any_letters_comes_through(cli: Cli, serve: Serve, re
     asked = json.dumps(server.requests[0].body, ensure_ascii=False)
     assert asked.count("grün 😀") >= 10_000
     assert "/help @a.txt !touch x" in asked
-    assert "four" not in asked, "what the prompt names is not read for it"
+    assert ("four" in asked) is cli.inlines, "what the prompt names is not read for it"
 
 
 def test_a_command_that_prints_100_mb_is_no_fault(cli: Cli, serve: Serve, repo: Path) -> None:
