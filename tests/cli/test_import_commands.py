@@ -113,11 +113,11 @@ def test_kerns_own_commit_names_the_issue_too(repo: Path, git: Git, kern: Kern, 
     git("commit", "--quiet", "--all", "--message=tasks")
     fake.script(
         implement=[{"run": ["echo x > x.txt"], "result": "Did it.\n\nSUCCESS"}],
-        commit=[{"result": "nothing"}] * 3,
+        # Twice a commit past the hooks: it is taken back, and kern makes its own.
+        commit=[{"run": ["git commit -q --no-verify -m nothing"], "result": "committed"}] * 2,
     )
-    assert kern("1").code in (0, 1)
-    if git("log", "-1", "--format=%s") != "tasks":
-        assert "Refs: o/r#3\nKern-Task: a" in git("log", "-1", "--format=%B")
+    assert kern("1", "0").code == 0
+    assert git("log", "-1", "--format=%B").strip() == "a\n\nRefs: o/r#3\nKern-Task: a"
 
 
 def test_one_issue_of_another_repository(
