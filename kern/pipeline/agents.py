@@ -35,6 +35,7 @@ def foreseen(root: Path, settings: Settings) -> dict[Role, Template]:
     cannot; see `recover.unplant`. Raises UsageError for an agent that kern.toml or the command line
     names and kern does not know.
     """
+    bundle.know_commands(settings)
     named = (*settings.models.values(), *settings.picked.values())
     for name in filter(None, (*settings.agents, *(one.agent for one in named))):
         protocol.find(name)

@@ -55,7 +55,7 @@ def without_example(text: str) -> str:
 
 def templates(root: Path, settings: Settings = _DEFAULTS) -> dict[Role, Template]:
     """With the agents, models and efforts that count. Raises UsageError."""
-    protocol.know({name: Command(name, argv) for name, argv in settings.commands.items()})
+    know_commands(settings)
     found = {role: form(root, role, name, settings) for role, name in PROMPTS.items()}
     commit = found[Stage.COMMIT]
     if any(_unheld(by, Stage.COMMIT) for by in (commit.by, *commit.stand_ins)):
@@ -64,6 +64,11 @@ def templates(root: Path, settings: Settings = _DEFAULTS) -> dict[Role, Template
             words, by=commit.by, stand_ins=commit.stand_ins, only_words=True
         )
     return found
+
+
+def know_commands(settings: Settings) -> None:
+    """As agents, before any is looked up by its name. Raises UsageError."""
+    protocol.know({name: Command(name, argv) for name, argv in settings.commands.items()})
 
 
 def _unheld(by: Choice, role: Role) -> str:

@@ -159,7 +159,9 @@ def _agent(folder: Path, agent: Agent) -> Iterator[Check]:
     yield tried("agent", lambda: _working(agent, there.detail, code, said))
     yield user
     if code == 0:
-        yield agents.login(agent, there.detail)
+        found = agents.login(agent, there.detail)
+        known = agents.payer(agent, folder).who if found.fault else ""
+        yield Check("login", f"not needed: {known}") if known else found
 
 
 def _sandbox(folder: Path) -> Iterator[Check]:

@@ -67,11 +67,10 @@ def describe(
         form = templates[stage]
         prompt, exact = _prompt(repo, papers, form, task, mode, checks, state, at)
         size = f"{prompt.tokens} tokens" if exact else f"at most {_most(form, task)} tokens"
-        agent, command = _by(form)
-        model = plain.line(form.by.said(protocol.DEFAULT), 60)
+        agent, who = _by(form)
         lines += [
             "",
-            f"stage {stage.number} {stage}: {command}, model {model}, prompt of {size}",
+            f"stage {stage.number} {stage}: {who}, prompt of {size}",
             f"  tools: {', '.join(agent.tools(stage))}",
         ]
         if prompts:
@@ -88,8 +87,12 @@ def describe(
 
 
 def _by(form: Template) -> tuple[Agent, str]:
+    """And what is said of it: `codex, its model (effort high)`."""
     agent = protocol.find(form.by.agent)
-    return agent, agents.command(agent)
+    command, said = agents.command(agent), plain.line(form.by.said(form.by.agent), 60)
+    model = f"model {said}" if form.by.model else f"its model {said}".strip()
+    who = command if agent.PROGRAM == agent.NAME else f"{agent.NAME} ({command})"
+    return agent, f"{who}, {model}"
 
 
 _AFTER_ALL = {

@@ -204,3 +204,14 @@ def test_where_its_sandbox_does_not_work_nothing_begins(
     assert ran.code == 2, ran.said
     assert "codex's own sandbox does not work here: bwrap: execvp" in ran.err
     assert server.requests == []
+
+
+def test_the_doctor_asks_for_no_login_where_a_provider_is_named(
+    kern: Kern, repo: Path, git: Git, serve: Serve
+) -> None:
+    serve()
+    (repo / "kern.toml").write_text('agents = ["codex"]\n')
+    said = kern("doctor").out
+    assert "login: not needed: the provider fake of " in said
+    (Path.home() / ".codex/config.toml").write_text("")
+    assert "login: codex is not logged in" in kern("doctor").out
