@@ -7,20 +7,16 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from kern import plain
 from kern.agents import protocol
 from kern.agents.protocol import Agent, Payer, Program
 from kern.config import Settings
 from kern.errors import KernError, UsageError
-from kern.model import Role, Stage
+from kern.model import Role
 from kern.pipeline.preflight import Check, demand, tried
-from kern.sandbox.bounds import Kind
 from kern.stages import bundle
-from kern.stages.call import Caller
 from kern.stages.template import Template
 from kern.system import process
 
-_INSTALL = "it may need bubblewrap, user namespaces, and a home folder outside of /tmp"
 _MOST = 1 << 20  # bytes of a file that are looked at
 
 
@@ -93,13 +89,13 @@ def _missing(agent: Agent) -> str:
     return f"{agent.INSTALL}; then run `{agent.NAME}` once and log in"
 
 
-def _own(agent: Agent) -> bool:
+def own(agent: Agent) -> bool:
     """Whether it is the agent itself, and not a program that a person put in its place."""
     return os.path.basename(command(agent)) == agent.NAME
 
 
 def _user(agent: Agent) -> str:
-    fault = agent.unattended(os.environ, root=os.getuid() == 0) if _own(agent) else None
+    fault = agent.unattended(os.environ, root=os.getuid() == 0) if own(agent) else None
     if fault:
         raise KernError(fault.message, hint=fault.hint)
     return f"{agent.NAME} accepts this user"
@@ -129,52 +125,15 @@ def paid(payers: Mapping[str, Payer]) -> Payer:
 
 
 def payer(agent: Agent, root: Path) -> Payer:
-    if not _own(agent):
+    if not own(agent):
         return Payer("")
     return agent.payer(os.environ, str(root), str(Path.home()), _begin)
-
-
-def held(templates: Mapping[Role, Template], caller: Caller, *, sandboxed: bool) -> None:
-    """Raises UsageError where a role would be run by an agent that nothing holds to it."""
-    _promised(templates, sandboxed=sandboxed)
-    reading = [form for role, form in templates.items() if role is not Stage.IMPLEMENT]
-    for agent in chosen(reading) if caller.nests else ():
-        if agent.TRIAL and _own(agent):
-            _works(agent, caller)
-
-
-def _works(agent: Agent, caller: Caller) -> None:
-    """Its own sandbox, within kern's. Where it does not, commands fail, and most models answer all
-    the same.
-    """
-    argv = [caller.programs[agent.NAME].command, *agent.TRIAL]
-    code, said = process.capture(caller.hold(Kind.READER, argv, os.environ).argv, 30)
-    if code:
-        lines = said.strip().splitlines() or [f"exit {code}"]
-        told = next((line for line in lines if "error" in line.lower()), lines[-1])
-        raise UsageError(
-            f"{agent.NAME}'s own sandbox does not work here: {plain.line(told, 200)}",
-            hint=f"see what `{agent.NAME} {' '.join(agent.TRIAL)}` says; {_INSTALL}",
-        )
-
-
-def _promised(templates: Mapping[Role, Template], *, sandboxed: bool) -> None:
-    for role, form in templates.items():
-        if sandboxed or role is Stage.COMMIT:  # there kern commits, see `Agent.unheld`
-            continue
-        for by in (form.by, *form.stand_ins):
-            if why := protocol.find(by.agent).unheld(role):
-                raise UsageError(
-                    f"{by.agent} cannot be held to what {role} may do: {why}",
-                    hint=f"choose another agent for it (--agent {role}={protocol.DEFAULT}), or "
-                    "let a sandbox hold it: kern help safety",
-                )
 
 
 def login(agent: Agent, program: str) -> Check:
     """By what the agent says of itself."""
     how = None
-    if _own(agent) and agent.STATUS:
+    if own(agent) and agent.STATUS:
         # Not in the project: its settings name programs that the agent would ask.
         how = agent.login(*process.capture([program, *agent.STATUS], 30, cwd="/"))
     if how == "":

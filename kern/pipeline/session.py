@@ -13,7 +13,7 @@ from kern.git import branches, rescue
 from kern.git.repository import Repo
 from kern.journal import store
 from kern.person import Person, Trust
-from kern.pipeline import agents, isolation, landing, preflight, recover, site, trust
+from kern.pipeline import agents, isolation, landing, preflight, promises, recover, site, trust
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.site import Site
 from kern.pipeline.trust import Consent
@@ -83,7 +83,7 @@ def begin(
         contextlib.closing(found.store),
     ):
         isolation.apply(held, caller)
-        agents.held(templates if paid else {}, caller, sandboxed=held.means is not Means.NONE)
+        promises.held(templates if paid else {}, caller, sandboxed=held.means is not Means.NONE)
         if name != before:
             branches.begin(found, name)
         here = site.prepared(found, caller)
