@@ -25,7 +25,7 @@ from kern.git.store import FOLDER
 from kern.system import process
 
 OWN = ("SPEC.md", "LEARNINGS.md")
-_MOMENT_S = 2.0
+_MOMENT_S = 0.2  # no longer: what a person saves meanwhile would count as the agent's
 _RACY_NS = 50_000_000  # a file written this recently may change again within its time stamp
 
 _Stamp = tuple[int, int, int, int, int]

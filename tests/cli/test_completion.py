@@ -105,7 +105,7 @@ def test_another_shell_is_told_which_ones_there_are(kern: Kern, repo: Path) -> N
 
 TYPED = [
     ("kern sta", ["kern", "status"]),
-    ("kern run --until", ["kern", "run", "--until-done"]),
+    ("kern run --until-", ["kern", "run", "--until-done"]),
     ("kern show sto", ["kern", "show", "Store the users' names"]),
     ("kern show names", ["kern", "show", "Store the users' names"]),
     ('kern show "document the', ["kern", "show", 'Document the flag: all of "it" again']),
