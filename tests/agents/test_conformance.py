@@ -263,7 +263,8 @@ def test_silence_is_ended_by_kern(cli: Cli, serve: Serve, repo: Path) -> None:
 def test_a_command_that_hangs_is_ended_with_all_that_it_started(
     cli: Cli, serve: Serve, repo: Path
 ) -> None:
-    serve(implement=[bash("sleep 301 & echo a > begun; sleep 302"), say("ok")])
+    hangs = bash("sleep 301 & echo a > begun; sleep 302")
+    serve(implement=[hangs, bash("sleep 303"), say("ok")])  # one may go on beside a command
     talk = ask(cli, repo, Stage.IMPLEMENT, most=45)
     assert "timed out" in talk.fault, talk
     assert (repo / "begun").exists()
