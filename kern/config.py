@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kern import models, plain
+from kern import endpoint, models, plain
+from kern.endpoint import Endpoint
 from kern.errors import UsageError
 from kern.model import OnRed, Output, Role
 from kern.models import Choices
@@ -160,6 +161,7 @@ class Settings:
     bare: bool = False  # of the command line: nothing that the project would have started counts
     large_file: float = 50  # MiB; an untracked file that is larger is not stored; 0: none is
     printed: Output | None = None  # None: as kern chooses
+    endpoint: Endpoint | None = None  # of the `http` agent
     models: Choices = field(default_factory=dict)
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # argv of agents, by name
     agents: tuple[str, ...] = ()  # the first runs, the others stand in for it
@@ -231,6 +233,7 @@ def parse(data: bytes | str) -> Settings:
         holding(given.get("sandbox", {}), FILE),
         large_file=_amount(given.get("large_file", Settings().large_file), "large_file"),
         printed=_printed(_table(given, "agent")),
+        endpoint=endpoint.parse(_table(given, "agent").get("http"), FILE, theirs=True),
         models=models.of_settings(given, FILE),
         agents=models.of_agents(given.get("agents", []), FILE),
         commands=models.of_commands(_table(given, "commands"), FILE),
@@ -240,7 +243,7 @@ def parse(data: bytes | str) -> Settings:
 
 
 def _printed(table: Mapping[str, Any]) -> Output | None:
-    _known(table, ("output",), "agent.")
+    _known(table, ("output", "http"), "agent.")
     value = table.get("output", "auto")
     if value not in ("auto", *Output):
         raise _wrong("agent.output", '"auto", "json" or "stream-json"')

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
-from kern import config
+from kern import config, endpoint
 from kern.config import Holding
+from kern.endpoint import Endpoint
 from kern.errors import UsageError
 
 FILE = "~/.config/kern/config.toml"
+_KNOWN = ("sandbox", "trust", "agent")
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -37,15 +39,19 @@ class Person:
     image: str = ""  # of docker
     trust: Trust = Trust.ONCE
     holding: Holding = field(default_factory=Holding)
+    endpoint: Endpoint | None = None  # of the `http` agent, where a repository names none
 
 
 def parse(data: bytes | str, origin: str = FILE) -> Person:
     """`sandbox` is a mode, or a table with one. Raises UsageError."""
     given = config.loaded(data, origin)
-    if strange := sorted(given.keys() - {"sandbox", "trust"}):
+    if strange := sorted(given.keys() - {*_KNOWN}):
         raise UsageError(
-            f"{origin}: unknown setting {strange[0]}", hint="known there: sandbox, trust"
+            f"{origin}: unknown setting {strange[0]}", hint=f"known there: {', '.join(_KNOWN)}"
         )
+    agent = given.get("agent", {})
+    if not isinstance(agent, dict) or agent.keys() - {"http"}:
+        raise UsageError(f"{origin}: agent knows the table http alone", hint=f"edit {origin}")
     table = given.get("sandbox", {})
     table = {"mode": table} if isinstance(table, str) else table
     if not isinstance(table, dict):
@@ -59,6 +65,7 @@ def parse(data: bytes | str, origin: str = FILE) -> Person:
         image,
         _one_of(Trust, given.get("trust", "once"), f"{origin}: trust"),
         config.holding(rest, origin),
+        endpoint.parse(agent.get("http"), origin, theirs=False),
     )
 
 

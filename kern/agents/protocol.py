@@ -88,7 +88,7 @@ class Agent(Protocol):
     """One agent CLI. The prompt goes to its stdin; all it decides, it decides on values."""
 
     NAME: str
-    PROGRAM: str  # what is started: a name on PATH, or a path
+    PROGRAM: str  # what is started: a name on PATH, or a path; empty: the Python that runs kern
     VARIABLE: str  # of the environment: names the program to start in its place
     INSTALL: str  # what a person types
     LOGIN: str  # what a person does who is not logged in
@@ -174,6 +174,7 @@ AGENTS = {  # modules, loaded when they are used
     DEFAULT: "kern.agents.claude",
     "codex": "kern.agents.codex",
     "gemini": "kern.agents.gemini",
+    "http": "kern.agents.http",
     "opencode": "kern.agents.opencode",
     "pi": "kern.agents.pi",
 }
@@ -181,9 +182,9 @@ AGENTS = {  # modules, loaded when they are used
 OWN: dict[str, Agent] = {}  # those that the settings of this run name
 
 
-def know(commands: Mapping[str, Agent]) -> None:
-    """From now on `find` knows these, too, and no others of a person's or project's own. Raises
-    UsageError for a name that is taken.
+def know(commands: Mapping[str, Agent], *settled: Agent) -> None:
+    """From now on `find` knows these, too, and no others of a person's or project's own. `settled`:
+    those of kern's own that have settings. Raises UsageError for a name that is taken.
     """
     if taken := sorted(commands.keys() & AGENTS.keys()):
         raise UsageError(
@@ -192,6 +193,7 @@ def know(commands: Mapping[str, Agent]) -> None:
         )
     OWN.clear()
     OWN.update(commands)
+    OWN.update({agent.NAME: agent for agent in settled})
 
 
 def find(name: str) -> Agent:
@@ -199,9 +201,10 @@ def find(name: str) -> Agent:
     if name in OWN:
         return OWN[name]
     if name not in AGENTS:
-        known = ", ".join((*AGENTS, *OWN))
+        known = ", ".join(dict.fromkeys((*AGENTS, *OWN)))
         raise UsageError(f"kern knows no agent {name!r}", hint=f"one of {known}")
-    return cast(Agent, importlib.import_module(AGENTS[name]))
+    module = importlib.import_module(AGENTS[name])
+    return cast(Agent, getattr(module, "AGENT", module))
 
 
 def version(text: str) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def read_guidance(form: Template) -> bool:
 
 def command(agent: Agent) -> str:
     """Its program, the usual one unless a person names another."""
-    return os.environ.get(agent.VARIABLE) or agent.PROGRAM
+    return os.environ.get(agent.VARIABLE) or agent.PROGRAM or sys.executable
 
 
 def checks(agent: Agent, root: Path | None) -> Iterator[Check]:
@@ -75,7 +76,8 @@ def program(agent: Agent, root: Path | None) -> str:
     inside = root and any(
         Path(one).is_relative_to(root) for one in (place, os.path.realpath(place))
     )
-    if inside and (os.sep not in named or named != os.environ.get(agent.VARIABLE)):
+    ours = not agent.PROGRAM  # kern itself runs by it
+    if inside and not ours and (os.sep not in named or named != os.environ.get(agent.VARIABLE)):
         raise UsageError(
             f"{named} is a file of this repository, which an agent could change: {place}",
             hint=f"take its folder off PATH; or, if it is meant: {agent.VARIABLE}={place}",
@@ -91,6 +93,8 @@ def _missing(agent: Agent) -> str:
 
 def own(agent: Agent) -> bool:
     """Whether it is the agent itself, and not a program that a person put in its place."""
+    if not agent.PROGRAM:
+        return not os.environ.get(agent.VARIABLE)
     return os.path.basename(command(agent)) == agent.NAME
 
 

@@ -29,28 +29,6 @@ from kern.system.workspace import Scope
 VARIABLE = "KERN_SANDBOX"
 
 
-def settings(root: Path) -> Person:
-    """What the person decided; none of it where a repository could have written it. Raises
-    UsageError.
-    """
-    folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    place = Path(folder).expanduser() / "kern" / "config.toml"
-    if Path(os.path.realpath(place)).is_relative_to(root):
-        raise UsageError(
-            f"{place} lies in the repository, which would decide for you",
-            hint="unset XDG_CONFIG_HOME, or name a folder outside",
-        )
-    try:
-        data = place.read_bytes()
-    except FileNotFoundError:
-        return Person()
-    except OSError as exc:
-        raise UsageError(
-            f"{place} cannot be read: {exc.strerror}", hint="make it readable, or remove it"
-        ) from None
-    return person.parse(data, str(place))
-
-
 def mode(option: str, own: Person) -> Mode:
     """The command line's word, the environment's, the person's. Raises UsageError."""
     for value, where in ((option, "--sandbox"), (os.environ.get(VARIABLE), VARIABLE)):

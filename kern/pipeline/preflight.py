@@ -1,14 +1,17 @@
 """What must be right before a run begins; each fault with its remedy."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kern import person
 from kern.config import FILE, Settings
 from kern.errors import KernError, UsageError
 from kern.git import history, ignore, operations, repository
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC
+from kern.person import Person
 from kern.pipeline import place
 from kern.spec import checklist, dependencies, kern_toml
 from kern.spec.checklist import Diagnostic, Spec
@@ -30,14 +33,36 @@ def prepare(
 
 
 def settings(found: Repo, papers: Documents) -> Settings:
-    """kern.toml, sound and seen by git."""
+    """kern.toml, sound and seen by git; what it leaves open is the person's to say."""
     read = kern_toml.read(papers)
     if (read.gates or read.final or read.probes) and ignore.ignored(found, FILE):
         raise UsageError(
             f"git ignores {FILE}: an agent could change unseen what it is measured by and told",
             hint=f"take {FILE} out of .gitignore; it need not be committed",
         )
-    return read
+    return replace(read, endpoint=read.endpoint or person_settings(found.root).endpoint)
+
+
+def person_settings(root: Path) -> Person:
+    """What the person decided; none of it where a repository could have written it. Raises
+    UsageError.
+    """
+    folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    file = Path(folder).expanduser() / "kern" / "config.toml"
+    if Path(os.path.realpath(file)).is_relative_to(root):
+        raise UsageError(
+            f"{file} lies in the repository, which would decide for you",
+            hint="unset XDG_CONFIG_HOME, or name a folder outside",
+        )
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        return Person()
+    except OSError as exc:
+        raise UsageError(
+            f"{file} cannot be read: {exc.strerror}", hint="make it readable, or remove it"
+        ) from None
+    return person.parse(data, str(file))
 
 
 def tasks(found: Repo, papers: Documents, *, empty: bool = False) -> Spec:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kern.agents.protocol import Agent, Payer
-from kern.config import Settings
+from kern.config import FILE, Settings
+from kern.errors import UsageError
 from kern.events import Sink, Warned
 from kern.git import branches, rescue
 from kern.git.repository import Repo
@@ -54,7 +55,7 @@ def begin(
     settings = _chosen(settings, options)
     templates = agents.foreseen(found.root, settings)
     crew = agents.chosen(templates.values())
-    own = isolation.settings(found.root)
+    own = preflight.person_settings(found.root)
     consent = _consent(found, settings, parsed, crew, own, options.leave)
     preflight.demand(preflight.of_repository(found, commits=commits))
     programs, payer = agents.ready(crew, found.root) if paid else ({}, Payer(""))
@@ -114,14 +115,21 @@ def _consent(
     own: Person,
     leave: Leave,
 ) -> Consent:
-    return trust.settle(
+    endpoint = settings.endpoint.asks if settings.endpoint else ()
+    found_out = trust.settle(
         found,
         () if settings.bare else trust.started(found, settings, parsed, crew),
         leave.ask,
-        asks=settings.holding.asks,
+        asks=(*settings.holding.asks, *endpoint),
         every=own.trust is Trust.CONTENT,
         now=leave.trusted,
     )
+    for line in endpoint:
+        if line in found_out.refused:
+            raise UsageError(
+                f"{FILE} chooses an endpoint that you have not agreed to: {line}", hint=trust.HINT
+            )
+    return found_out
 
 
 def _settle_in(found: Repo, sink: Sink, notices: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from kern.git import checkout, index
 from kern.git.repository import Repo
 from kern.git.snapshot import Snapshots
 from kern.model import Result
-from kern.pipeline import isolation
+from kern.pipeline import isolation, preflight
 from kern.sandbox.confine import Means, unheld
 from kern.system import control, lock, process, workspace
 
@@ -29,7 +29,7 @@ def run(
     """How each ended. `sandbox`: see `isolation.mode`. Raises KernError, and Interrupted, with the
     tree as it was.
     """
-    own = isolation.settings(found.root)
+    own = preflight.person_settings(found.root)
     branch = found.branch() or found.head().name  # no commit is needed
     scope = workspace.scope(found.root, branch)
     run_id = secrets.token_hex(8)

@@ -8,6 +8,7 @@ from pathlib import Path
 from kern import models
 from kern.agents import protocol
 from kern.agents.command import Command
+from kern.agents.http import Http
 from kern.config import Settings
 from kern.errors import UsageError
 from kern.model import Aide, Role, Stage
@@ -67,8 +68,9 @@ def templates(root: Path, settings: Settings = _DEFAULTS) -> dict[Role, Template
 
 
 def know_commands(settings: Settings) -> None:
-    """As agents, before any is looked up by its name. Raises UsageError."""
-    protocol.know({name: Command(name, argv) for name, argv in settings.commands.items()})
+    """As agents, and the endpoint, before any is looked up by its name. Raises UsageError."""
+    commands = {name: Command(name, argv) for name, argv in settings.commands.items()}
+    protocol.know(commands, *([Http(settings.endpoint)] if settings.endpoint else ()))
 
 
 def _unheld(by: Choice, role: Role) -> str:

@@ -232,8 +232,8 @@ class Caller:
         idle = self.settings.idle(output)
         checking = sum(gate.timeout or _FOR_EVER for gate in asked.gates)  # seconds
         agent = self._program(prompt).agent
-        unheld = agent.unheld(stage)  # then it is to read, and kern does the rest
-        kind = Kind.READER if unheld else _KINDS.get(stage, Kind.READER)
+        # One that nothing holds to its role is to read, and kern does the rest.
+        kind = Kind.READER if agent.unheld(stage) else _KINDS.get(stage, Kind.READER)
         launch = self._laid(
             agent,
             Launch(
@@ -257,7 +257,8 @@ class Caller:
         argv = (self._program(prompt).command, *agent.argv(launch))
         env = self._environment(asked, agent.environment(launch))
         held = self.hold(kind, argv, env, write=asked.write)
-        return process.run(
+        watch = Watch(agent, stage, place, self.sink, self.tick)
+        ran = process.run(
             held.argv,
             cwd=self.root,
             env=held.env,
@@ -266,10 +267,12 @@ class Caller:
             stdin=_text(agent, prompt),
             stdout=place,
             mark=self.mark,
-            tick=Watch(agent, stage, place, self.sink, self.tick),
+            tick=watch,
             total=self.settings.total(stage),
             idle=idle and max(idle, checking),
         )
+        watch.rest()
+        return ran
 
     def _contract(self, prompt: Prompt) -> str:
         """The file that holds it, empty where there is none. The folder of the stage files is
@@ -314,13 +317,10 @@ class Caller:
 
     def _patience(self, stage: Role) -> float:
         """What a command may take: a gate that the agent runs, a commit with its hooks."""
-        whole = self.settings.total(stage)
-        match stage:
-            case Stage.IMPLEMENT:
-                return self.settings.patience or whole or _FOR_EVER
-            case Stage.COMMIT:
-                return whole or _FOR_EVER
-        return 0.0
+        whole = self.settings.total(stage) or _FOR_EVER
+        longest: dict[Role, float] = {Stage.COMMIT: whole}
+        longest[Stage.IMPLEMENT] = self.settings.patience or whole
+        return longest.get(stage, 0.0)
 
     def _count(self, reply: Reply | None, task: str) -> None:
         price = reply.cost_usd if reply else None

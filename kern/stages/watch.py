@@ -39,9 +39,17 @@ class Watch:
             for line in self.output.lines():
                 if fault := self.agent.refused(line):
                     raise Refused(fault)
-                if act := self.agent.act(line):
-                    self.sink(Acted(self.stage, act))
+                self._tell(line)
         self.tick(seconds, silent)
+
+    def rest(self) -> None:
+        """What it did since the last look; it has ended."""
+        for line in self.output.lines():
+            self._tell(line)
+
+    def _tell(self, line: bytes) -> None:
+        if act := self.agent.act(line):
+            self.sink(Acted(self.stage, act))
 
 
 class Growing:

@@ -126,7 +126,7 @@ def _gates(found: Repo, papers: Documents) -> tuple[str, str]:
 
 
 def _prompts(found: Repo, papers: Documents) -> str:
-    forms = bundle.templates(found.root, kern_toml.read(papers))
+    forms = bundle.templates(found.root, preflight.settings(found, papers))
     return models.told({role: form.by.said(protocol.DEFAULT) for role, form in forms.items()})
 
 
@@ -142,7 +142,7 @@ def _crew(folder: Path) -> list[Agent]:
     """The agents that a run would start here."""
     with contextlib.suppress(KernError):  # told by an earlier check
         found = repository.open_at(folder)
-        settings = kern_toml.read(place.documents(found))
+        settings = preflight.settings(found, place.documents(found))
         return agents.chosen(bundle.templates(found.root, settings).values())
     return [protocol.find(protocol.DEFAULT)]
 
@@ -171,14 +171,17 @@ def _sandbox(folder: Path) -> Iterator[Check]:
     with contextlib.suppress(KernError):  # told by an earlier check
         found = repository.open_at(folder)
         papers = place.documents(found)
-        settings, parsed = kern_toml.read(papers), checklist.parse(papers.read(SPEC) or "")
+        settings, parsed = (
+            preflight.settings(found, papers),
+            checklist.parse(papers.read(SPEC) or ""),
+        )
         lines = trust.started(found, settings, parsed, crew)
     if found is None:
         return
 
     def means() -> tuple[str, str]:
         programs = [Program(agent, agents.command(agent)) for agent in crew]
-        own = isolation.settings(found.root)
+        own = preflight.person_settings(found.root)
         scope = workspace.scope(found.root, found.head().name, create=False)
         wanted = isolation.wanted(found, scope, programs, own)
         held = confine.chosen(isolation.mode("", own), wanted)

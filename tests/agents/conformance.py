@@ -6,14 +6,17 @@ A CLI is known by its row in `CLIS`; the cases are in `test_conformance.py`.
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kern.agents import protocol
+from kern.agents.http import Http
 from kern.agents.protocol import Agent, Program, Reply
 from kern.config import Settings, Timeouts
+from kern.endpoint import Endpoint
 from kern.errors import KernError
 from kern.events import Acted, StageRetried
 from kern.model import Role
@@ -44,11 +47,13 @@ class Cli:
     limit: Turn = field(default_factory=lambda: _LIMIT)  # an answer that says: not for hours
     inlines: bool = False  # it reads `@FILE` of the working tree for its prompt
     compacts: bool = False  # where its context is full, it sums up and goes on
+    obeys: bool = True  # in implement the project's own settings count
     keeps: bool = True  # it can be kept from SPEC.md, and from git's commit and push
 
     @property
     def binary(self) -> str:
-        return os.environ.get(f"KERN_TEST_{self.name.upper()}", "")
+        own = "" if self.agent.PROGRAM else sys.executable
+        return os.environ.get(f"KERN_TEST_{self.name.upper()}", own)
 
     @property
     def agent(self) -> Agent:
@@ -101,6 +106,19 @@ def _codex_planted(root: Path, command: str) -> None:
     hook = {"hooks": [{"type": "command", "command": command}]}
     (root / ".codex/hooks.json").write_text(json.dumps({"hooks": {"SessionStart": [hook]}}))
     (root / "AGENTS.md").write_text("TRAPPED\n")
+
+
+def _http(home: Path, url: str) -> Mapping[str, str]:
+    protocol.know({}, Http(Endpoint(f"{url}/http/v1", key="FAKE_KEY")))
+    return {"FAKE_KEY": "dummy"}
+
+
+def _http_planted(root: Path, command: str) -> None:
+    """It obeys nothing of a project; Python would import what lies where it is started."""
+    run = f"import os; os.system({command!r})\n"
+    for name in ("httpx.py", "json.py", "sitecustomize.py", "kern/__init__.py"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(run)
 
 
 _CODEX_LIMIT: Turn = {
@@ -180,6 +198,7 @@ CLIS: Mapping[str, Cli] = {
         turns=False,
         inlines=True,
     ),
+    "http": Cli("http", "small", _http, _http_planted, wire="chat", obeys=False),
     "opencode": Cli(
         *("opencode", "fake/small", _opencode, _opencode_planted),
         wire="chat",

@@ -52,7 +52,7 @@ CASES: Mapping[str, tuple[str, Callable[[Cli], str]]] = {
     ),
     "a_repository_runs_nothing_where_limits_are_promised": (
         "a repository's own configuration of the CLI counts in implement alone",
-        str,
+        lambda cli: "" if cli.obeys else "it has none",
     ),
     "a_key_that_is_refused_says_how_to_log_in": ("a key that is refused: how to log in", str),
     "a_model_that_is_not_there_is_named": ("a model that is not there is named", str),

@@ -24,6 +24,23 @@ OWN: Mapping[str, Mapping[str, Callable[[Given], Call]]] = {
         "Write": lambda given: Call("apply_patch", {"input": _added(given)}),
         "Edit": lambda given: Call("apply_patch", {"input": _edited(given)}),
     },
+    "http": {
+        "Bash": lambda given: Call("run", given),
+        "Read": lambda given: Call("read", {"path": given["file_path"]}),
+        "Write": lambda given: Call(
+            "write", {"path": given["file_path"], "content": given["content"]}
+        ),
+        "Edit": lambda given: Call(
+            "edit",
+            {
+                "path": given["file_path"],
+                "old": given["old_string"],
+                "new": given["new_string"],
+            },
+        ),
+        "Grep": lambda given: Call("search", given),
+        "Glob": lambda given: Call("list", given),
+    },
     "pi": {
         "Bash": lambda given: Call("bash", given),
         "Read": lambda given: Call("read", {"path": given["file_path"]}),

@@ -11,7 +11,7 @@ from kern.config import Holding
 from kern.errors import UsageError
 from kern.git.repository import open_at
 from kern.person import Mode, Person
-from kern.pipeline import isolation
+from kern.pipeline import isolation, preflight
 from kern.sandbox.bounds import Wishes
 from kern.system import workspace
 
@@ -107,11 +107,11 @@ def test_a_file_in_the_repository_decides_nothing(
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "project"))
     with pytest.raises(UsageError, match="which would decide for you"):
-        isolation.settings(tmp_path / "project")
+        preflight.person_settings(tmp_path / "project")
     (tmp_path / "kern").mkdir()
     (tmp_path / "kern" / "config.toml").write_text('sandbox = "off"\n')
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    assert isolation.settings(tmp_path / "project").mode is Mode.OFF
+    assert preflight.person_settings(tmp_path / "project").mode is Mode.OFF
 
 
 def test_hooks_save_edits_where_their_framework_does(

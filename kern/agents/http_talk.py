@@ -1,0 +1,351 @@
+"""What is said to an endpoint and what it answers: tools, messages, a stream put together, and the
+bounds of a talk. Values alone.
+
+The wire is OpenAI's Chat Completions as its many copies speak it: a call may come without an index,
+its arguments as an object, the whole answer in one piece although a stream was asked for.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kern.agents import result as results
+from kern.model import Role, Stage
+
+READING = ("read", "list", "search")
+WORKING = (*READING, "edit", "write", "run")
+MOST_CALLS = 32  # in one answer
+LONGEST_ANSWER = 400_000  # characters, arguments of calls included
+MOST_RESULT = 30_000  # characters of a tool's
+_SAME, _SAME_END = 4, 8  # the same call so often in a row: refused, the end
+_WRONG_END = 10  # calls in a row that are none
+_KEPT = 4  # of the newest results of tools, where the context is full
+_SHORT = 400  # characters; a shorter result makes no room
+_LEFT_OUT = "[left out to make room; call the tool again if you need it]"
+# What kern does, and nobody else.
+_GIT = re.compile(r"(^|[\s;&|({/])git(\s+-\S+(\s+[^-\s]\S*)?)*\s+(commit|push)\b", re.M)
+_THOUGHTS = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.S)
+
+_PATH = "from the top of the working tree"
+_STRING, _NUMBER, _FLAG = "string", "integer", "boolean"
+# Name: what it does; its parameters, the required ones first, and how many these are.
+_TOOLS: Mapping[str, tuple[str, Mapping[str, tuple[str, str]], int]] = {
+    "read": (
+        "Read a text file. Each line comes with its number and a tab before it.",
+        {
+            "path": (_STRING, f"The file, {_PATH}."),
+            "first": (_NUMBER, "The line to begin with; 1 where it is left out."),
+            "lines": (_NUMBER, "How many lines at most; 1000 where it is left out."),
+        },
+        1,
+    ),
+    "list": (
+        "List a folder; with a pattern, the files at any depth below it that match.",
+        {
+            "path": (_STRING, f"The folder, {_PATH}; the top itself where it is left out."),
+            "pattern": (_STRING, "Of file names, like *.py or src/**/test_*.py."),
+        },
+        0,
+    ),
+    "search": (
+        "Search the contents of files with a regular expression, as Python knows them. Prints "
+        "path:line: text for each line that matches.",
+        {
+            "pattern": (_STRING, "The regular expression."),
+            "path": (_STRING, f"The file or folder to search, {_PATH}; all where it is left out."),
+            "files": (_STRING, "Only files whose names match this, like *.py."),
+        },
+        1,
+    ),
+    "edit": (
+        "Replace a text in a file by another. The old text must be in the file exactly once, with "
+        "all of its spaces and line breaks and without line numbers.",
+        {
+            "path": (_STRING, f"The file, {_PATH}."),
+            "old": (_STRING, "The text to replace, with enough around it to be unique."),
+            "new": (_STRING, "The text to put in its place."),
+            "all": (_FLAG, "Replace each of its occurrences."),
+        },
+        3,
+    ),
+    "write": (
+        "Write a whole file, new or in place of the one that is there, with the folders above it.",
+        {
+            "path": (_STRING, f"The file, {_PATH}."),
+            "content": (_STRING, "All that is to be in it."),
+        },
+        2,
+    ),
+    "run": (
+        "Run a shell command at the top of the working tree and see its output and exit code. "
+        "Nobody can answer its questions, and what it leaves running is ended with it.",
+        {
+            "command": (_STRING, "For the shell."),
+            "seconds": (_NUMBER, "How long it may take at most."),
+        },
+        1,
+    ),
+}
+_KINDS: Mapping[str, tuple[type, str]] = {
+    _STRING: (str, "a text"),
+    _NUMBER: (int, "a whole number"),
+    _FLAG: (bool, "true or false"),
+}
+
+
+def offered(role: Role) -> tuple[str, ...]:
+    return WORKING if role is Stage.IMPLEMENT else READING
+
+
+def told(role: Role, contract: str) -> str:
+    """The system prompt; `contract`: what kern's own has of it."""
+    may = (
+        "change files and run commands"
+        if role is Stage.IMPLEMENT
+        else "look at files and change nothing"
+    )
+    return (
+        f"{contract.rstrip()}\n\nYou work in a repository by tools: you can {may}. Paths are from "
+        "the top of the working tree; nothing outside of it can be reached. Call tools until you "
+        "know what you need and all is done, several at once where they do not depend on each "
+        "other. Nobody answers questions. Your first message without a tool call is your answer "
+        "and ends the talk."
+    ).lstrip()
+
+
+def request(
+    model: str, effort: str, messages: Sequence[Mapping[str, Any]], role: Role
+) -> dict[str, Any]:
+    level = {"xhigh": "high", "max": "high"}.get(effort, effort)
+    return {
+        "model": model,
+        "messages": [*messages],
+        "tools": [_schema(name) for name in offered(role)],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        **({"reasoning_effort": level} if level else {}),
+    }
+
+
+def _schema(name: str) -> dict[str, Any]:
+    about, parameters, required = _TOOLS[name]
+    known = {one: {"type": kind, "description": said} for one, (kind, said) in parameters.items()}
+    wanted = {"type": "object", "properties": known, "required": [*parameters][:required]}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": about, "parameters": wanted},
+    }
+
+
+# -------------------------------------------------------------------- what it answers
+
+
+@dataclass(slots=True)
+class Call:
+    id: str = ""
+    name: str = ""
+    arguments: str = ""  # JSON, as the model wrote it
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        return results.parsed(self.arguments.encode("utf-8", "surrogatepass")) or {}
+
+
+@dataclass(slots=True)
+class Answer:
+    """One turn of the model, as far as its stream has come."""
+
+    text: str = ""
+    calls: list[Call] = field(default_factory=list)
+    finish: str = ""  # why it ended; empty while it has not
+    usage: dict[str, Any] = field(default_factory=dict)
+    model: str = ""
+    size: int = 0  # characters
+    known: bool = False  # something of it was what kern knows
+    _at: dict[object, int] = field(default_factory=dict)  # of the endpoint's numbers, in `calls`
+
+    def take(self, chunk: Mapping[str, Any]) -> None:
+        """A piece of a stream, or the whole in one."""
+        choices = results.parts(chunk, "choices")
+        usage = results.part(chunk, "usage")
+        self.known = self.known or bool(choices or usage)
+        self.usage = usage or self.usage
+        self.model = str(chunk.get("model") or self.model)
+        for choice in choices[:1]:
+            said = results.part(choice, "delta") or results.part(choice, "message")
+            self.text += (piece := _text(said.get("content")))
+            self.size += len(piece) + len(_text(said.get("reasoning_content")))
+            for call in results.parts(said, "tool_calls"):
+                self._call(call)
+            self.finish = str(choice.get("finish_reason") or self.finish)
+
+    def _call(self, piece: Mapping[str, Any]) -> None:
+        named = str(piece.get("id") or "")
+        at = piece.get("index")
+        place = self._at.get(at if isinstance(at, int) else named or None)
+        # Some number all of their calls 0: then another id is another call.
+        if place is None or (named and self.calls[place].id not in ("", named)):
+            place = len(self.calls)
+            self.calls.append(Call())
+        self._at[at if isinstance(at, int) else named or None] = place
+        call, function = self.calls[place], results.part(piece, "function")
+        given = function.get("arguments")
+        more = given if isinstance(given, str) else json.dumps(given) if given else ""
+        call.id = call.id or named
+        call.name = call.name or str(function.get("name") or "")
+        call.arguments += more
+        self.size += len(more)
+
+    def message(self, turn: int) -> dict[str, Any]:
+        """As it is said back to the endpoint."""
+        for at, call in enumerate(self.calls):
+            call.id = call.id or f"call_{turn}_{at}"
+        text = self.text.encode("utf-8", "replace").decode()  # half a pair is refused by many
+        if not self.calls:
+            return {"role": "assistant", "content": text}
+        asked = [
+            {
+                **{"id": call.id, "type": "function"},
+                # Some endpoints read it, and fail where it is no object.
+                "function": {"name": call.name, "arguments": json.dumps(call.given)},
+            }
+            for call in self.calls
+        ]
+        return {"role": "assistant", "content": text or None, "tool_calls": asked}
+
+    @property
+    def said(self) -> str:
+        """The text without what a model thinks aloud before it."""
+        return _THOUGHTS.sub("", self.text)
+
+    @property
+    def tokens(self) -> dict[str, int]:
+        """By kind, none counted twice: what came from the cache stands in the request's as well."""
+        if not self.usage:
+            return {}
+        asked, answered = (
+            results.whole(self.usage.get(f"{name}_tokens")) for name in ("prompt", "completion")
+        )
+        about = results.part(self.usage, "prompt_tokens_details")
+        cached = min(results.whole(about.get("cached_tokens")), asked)
+        counts = {"input": asked - cached, "output": answered, "cache_read_input": cached}
+        return dict.fromkeys(results.KINDS, 0) | counts
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars, where the endpoint tells them as OpenRouter does."""
+        cost = self.usage.get("cost")
+        known = isinstance(cost, int | float) and not isinstance(cost, bool)
+        return results.number(cost) if known else None
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "".join(str(one.get("text") or "") for one in parts if isinstance(one, dict))
+
+
+def complaint(body: str) -> str:
+    """What an error says, in the shapes that endpoints have for it."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return " ".join(re.sub(r"<[^>]*>", " ", body[:4000]).split())[:300]
+    value = value[0] if isinstance(value, list) and value else value
+    for name in ("error", "detail", "message", "msg"):
+        if isinstance(value, dict) and value.get(name):
+            value = value[name]
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)[:1000]
+
+
+# -------------------------------------------------------------------- bounds
+
+
+def read(call: Call, role: Role) -> tuple[dict[str, Any], str]:
+    """What a call gives to its tool, or why it is none."""
+    if call.name not in offered(role):
+        return {}, f"there is no tool {call.name!r} here; there are {', '.join(offered(role))}"
+    try:
+        given = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError) as exc:
+        return {}, f"the arguments of {call.name} are no JSON: {exc}"
+    if not isinstance(given, dict):
+        return {}, f"the arguments of {call.name} are no JSON object"
+    _, parameters, required = _TOOLS[call.name]
+    for at, (name, (kind, _)) in enumerate(parameters.items()):
+        if given.get(name) is None:
+            if at < required:
+                return {}, f"{call.name} needs {name!r}"
+            given.pop(name, None)
+            continue
+        wanted, words = _KINDS[kind]
+        value = given[name]
+        if wanted is int and isinstance(value, float | str) and _is_whole(value):
+            given[name] = value = int(float(value))
+        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+            return {}, f"{name!r} of {call.name} must be {words}"
+    if call.name == "run" and _GIT.search(given["command"]):
+        return {}, "kern commits, and nothing is pushed: run everything else, and leave the tree"
+    return given, ""
+
+
+def _is_whole(value: float | str) -> bool:
+    return bool(re.fullmatch(r"\d{1,9}(\.0+)?", str(value)))
+
+
+@dataclass(slots=True)
+class Bounds:
+    """What a talk may come to."""
+
+    turns: int
+    begun: int = 0
+    last: tuple[str, str] = ("", "")
+    same: int = 0  # calls like the last, in a row
+    wrong: int = 0  # calls that were none, in a row
+
+    def turn(self) -> str:
+        """Why there is no other one; empty where there is."""
+        self.begun += 1
+        return f"it did not come to an end in {self.turns} turns" * (self.begun > self.turns)
+
+    def call(self, call: Call) -> str:
+        """Why it is not carried out; empty where it is."""
+        now = call.name, call.arguments
+        self.same = self.same + 1 if now == self.last else 1
+        self.last = now
+        if self.same < _SAME:
+            return ""
+        return "this very call was made just before, and its result is above: do something else"
+
+    def called(self, *, sound: bool) -> None:
+        self.wrong = 0 if sound else self.wrong + 1
+
+    @property
+    def end(self) -> str:
+        """Why the talk ends here; empty where it does not."""
+        if self.same >= _SAME_END:
+            return f"it goes in a circle: {self.same} times the same call of {self.last[0]}"
+        if self.wrong >= _WRONG_END:
+            return f"{self.wrong} calls of tools in a row could not be carried out"
+        return ""
+
+
+def clipped(text: str) -> str:
+    """A tool's result, without its middle where it is too long."""
+    if len(text) <= MOST_RESULT:
+        return text
+    first = MOST_RESULT // 3
+    left = len(text) - MOST_RESULT
+    return f"{text[:first]}\n[{left} characters left out here]\n{text[first + left :]}"
+
+
+def make_room(messages: list[dict[str, Any]]) -> bool:
+    """Take old results of tools out where the model's context is full; whether that helps."""
+    found = [one for one in messages if one["role"] == "tool"]
+    old = [one for one in found[:-_KEPT] if len(one["content"]) > _SHORT]
+    for one in old:
+        one["content"] = _LEFT_OUT
+    return bool(old)
