@@ -42,12 +42,13 @@ const barred = (tool, path, command, top) => {
 """
 
 
-def source(launch: Launch, own: str) -> str:
-    """`own`: the CLI's part, which calls `say` and `barred`."""
+def source(launch: Launch, own: str, **more: str) -> str:
+    """`own`: the CLI's part, which calls `say` and `barred`. `more`: texts that it knows."""
     known = {
         "MARK": launch.mark,
         "READS": launch.role is not Stage.IMPLEMENT,
         "KEPT": ["SPEC.md", "LEARNINGS.md"],
+        **more,
     }
     values = [f"const {name} = {json.dumps(value)};\n" for name, value in known.items()]
     return "".join(values) + _COMMON + own

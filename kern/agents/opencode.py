@@ -56,7 +56,9 @@ def unheld(role: Role) -> str:
 
 
 def files(launch: Launch) -> Mapping[str, str]:
-    return {opencode_plugin.NAME: extension.source(launch, opencode_plugin.SOURCE)}
+    given = launch.given.get(opencode_plugin.OFFLINE, "")
+    source = extension.source(launch, opencode_plugin.SOURCE, GIVEN=given)
+    return {opencode_plugin.NAME: source}
 
 
 def tools(role: Role) -> tuple[str, ...]:
@@ -89,6 +91,7 @@ def environment(launch: Launch) -> dict[str, str]:
         **{f"OPENCODE_DISABLE_{what}": "1" for what in _OFF},
         **sealed,
         **(patient if launch.patience else {}),
+        opencode_plugin.OFFLINE: "true",
         "OPENCODE_CONFIG_CONTENT": json.dumps(theirs | config),
     }
 

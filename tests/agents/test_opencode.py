@@ -154,6 +154,13 @@ def test_a_persons_own_configuration_stays() -> None:
     assert "bash" not in config["permission"]
 
 
+def test_it_fetches_nothing_when_it_starts_and_its_shell_may() -> None:
+    launch = Launch(Stage.IMPLEMENT, "x", given={"npm_config_offline": "false"})
+    assert opencode.environment(launch)["npm_config_offline"] == "true"
+    (source,) = opencode.files(launch).values()
+    assert 'const GIVEN = "false";' in source
+
+
 def test_whether_it_is_logged_in_and_who_pays() -> None:
     assert opencode.login(0, "0 credentials") == ""
     assert (
