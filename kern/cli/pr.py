@@ -53,25 +53,26 @@ def title(summed: Mapping[str, Any]) -> str:
 
 
 def commands(found: Repo, branch: str, named: str) -> list[list[str]]:
-    """What pushes the branch, where it follows nothing yet or is ahead, and opens the request; the
-    body comes from standard input.
+    """What pushes the branch under its own name, whatever it follows: that may be what the request
+    goes into. And what opens the request; the body comes from standard input.
     """
-    follows = branches.upstream(found, branch)
-    remote, _, there = follows.partition("/")
-    push = ["git", "push", "--set-upstream", remote or _remote(found), f"HEAD:{there or branch}"]
+    push = ["git", "push", "--set-upstream", _remote(found, branch), f"HEAD:{branch}"]
     return [push, ["gh", "pr", "create", "--title", named, "--body-file", "-"]]
 
 
-def _remote(found: Repo) -> str:
-    names = found.text("remote").split()
-    return "origin" if "origin" in names or not names else names[0]
+def _remote(found: Repo, branch: str) -> str:
+    """Where git itself would push it."""
+    names = found.text("remote").splitlines()
+    told = branches.pushed_to(found, branch)
+    first = "origin" if "origin" in names or not names else names[0]
+    return told if told in names else first
 
 
 def _lacking(found: Repo, branch: str) -> str:
     """Why it cannot be opened here; empty where it can."""
     if not found.text("remote").split():
         return "there is no remote to open a pull request at; with one:"
-    if branch in branches.bases(found, _remote(found)):
+    if branch in branches.bases(found, _remote(found, branch)):
         return f"{branch} is what a pull request would go into; on a branch of its own:"
     if not shutil.which("gh"):
         return "gh, GitHub's command, is not installed; push, then open it with this text:"

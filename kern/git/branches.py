@@ -22,6 +22,11 @@ def upstream(repo: Repo, name: str) -> str:
     return repo.text("for-each-ref", "--format=%(upstream:short)", f"refs/heads/{name}").strip()
 
 
+def pushed_to(repo: Repo, name: str) -> str:
+    """The remote that git pushes it to, `.` for this repository; empty where nothing says so."""
+    return repo.text("for-each-ref", "--format=%(push:remotename)", f"refs/heads/{name}").strip()
+
+
 def begin(repo: Repo, name: str) -> None:
     """A new branch at HEAD, and HEAD on it; index and files stay as they are."""
     commit = repo.head().commit

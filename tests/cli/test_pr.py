@@ -57,6 +57,21 @@ def test_a_yes_pushes_and_opens_it(
     assert git("rev-parse", "--abbrev-ref", "@{upstream}") == "origin/kern/tonight"
 
 
+@pytest.mark.parametrize("follows", ["origin/main", "main", "team/fork/main"])
+def test_it_is_never_pushed_onto_the_branch_that_it_follows(
+    repo: Path, git: Git, fake: Fake, kern: Kern, remote: Path, follows: str
+) -> None:
+    git("remote", "add", "team/fork", "../remote.git")
+    git("fetch", "--quiet", "--all")
+    git("branch", "--quiet", f"--set-upstream-to={follows}")
+    ran = kern("pr", "--yes")
+    assert ran.code == 0, ran.err
+    assert pushed(git, remote) == ["kern/tonight", "main"]
+    assert git("rev-parse", "main") == git("--git-dir", str(remote), "rev-parse", "main")
+    to = "team/fork" if follows.startswith("team/fork") else "origin"
+    assert git("rev-parse", "--abbrev-ref", "@{upstream}") == f"{to}/kern/tonight"
+
+
 @pytest.mark.parametrize(("answer", "there"), [("y", ["kern/tonight", "main"]), ("", ["main"])])
 def test_a_person_is_asked_with_the_very_commands(
     repo: Path, git: Git, fake: Fake, remote: Path, answer: str, there: list[str]
