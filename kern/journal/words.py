@@ -103,7 +103,8 @@ def _stage(record: Record) -> str:
     attempt = f", attempt {_text(record, 'attempt', 20)}" if again else ""
     mode = ", to split the task" if record.get("mode") == "decompose" else ""
     named = stage(_text(record, "stage", 40))
-    return f"{named} ({_text(record, 'model', 40)}{attempt}){mode}"
+    who = _text(record, "model", 40) or _text(record, "agent", 40)  # with its own model
+    return f"{named} ({who}{attempt}){mode}"
 
 
 def stage(name: str) -> str:

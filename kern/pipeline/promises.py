@@ -33,7 +33,8 @@ def _works(agent: Agent, caller: Caller) -> None:
     argv = [caller.programs[agent.NAME].command, *agent.TRIAL]
     code, said = process.capture(caller.hold(Kind.READER, argv, os.environ).argv, 30)
     if code:
-        lines = said.strip().splitlines() or [f"exit {code}"]
+        lines = [line for line in said.splitlines() if line.strip()] or [f"exit {code}"]
+        lines = [line for line in lines if not line.startswith("note:")] or lines
         told = next((line for line in lines if "error" in line.lower()), lines[-1])
         raise UsageError(
             f"{agent.NAME}'s own sandbox does not work here: {plain.line(told, 200)}",

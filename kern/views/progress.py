@@ -63,7 +63,7 @@ def after(so_far: Progress, event: Event) -> Progress:
             return replace(so_far, task=event.task, number=event.iteration)
         case events.StageStarted():
             again = f", attempt {event.attempt}" if event.attempt > 1 else ""
-            model = plain.line(event.model, 40)
+            model = plain.line(event.model or event.agent, 40)
             begun = replace(so_far, task=event.task)
             return _begun(begun, words.stage(event.stage), f" ({model}{again})")
         case events.GateStarted() | events.ProbeStarted():

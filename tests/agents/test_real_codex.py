@@ -19,7 +19,7 @@ from kern.agents import codex
 from kern.agents.protocol import Launch
 from kern.model import Aide, Role, Stage
 from tests.agents.conformance import CLIS
-from tests.conftest import PATIENCE_S, Git, Kern
+from tests.conftest import PATIENCE_S, Fake, Git, Kern
 from tests.kit.scripted_server import ScriptedServer, Turn
 from tests.sandbox.test_confine import needs_bwrap
 
@@ -193,6 +193,26 @@ def test_an_interrupt_ends_a_whole_run_at_once(
     assert time.monotonic() - began < 8
     assert process.returncode == 130, err
     assert not subprocess.run(["pgrep", "-f", "sleep 61.5"], capture_output=True).stdout
+
+
+def test_at_its_limit_another_agent_takes_over(
+    kern: Kern, repo: Path, git: Git, serve: Serve, fake: Fake
+) -> None:
+    (repo / "kern.toml").write_text('agents = ["codex", "claude"]\n')
+    git("add", "--all")
+    git("commit", "--quiet", "--message=settings")
+    server = serve(
+        research=[READY],
+        implement=[bash("echo half > half.txt"), CLIS["codex"].limit],
+    )
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.said
+    assert "claude takes the implement stage over from codex: usage limit: " in ran.said
+    assert "hit your usage limit" in ran.said
+    assert "stage 2/3 implement (codex)" in ran.said
+    assert begun(server) == ["research", "implement"]
+    assert fake.stages == ["implement", "commit"]
+    assert not (repo / "half.txt").exists()
 
 
 def test_where_its_sandbox_does_not_work_nothing_begins(
