@@ -19,7 +19,7 @@ from kern.errors import Interrupted, KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Marker, Result
-from kern.pipeline import trial, trust
+from kern.pipeline import agents, trial, trust
 from kern.pipeline.options import Leave
 from kern.spec import checklist
 from kern.spec.documents import Documents
@@ -29,6 +29,7 @@ from kern.views import checks
 
 LIMIT_S = 180.0  # for one check
 _QUESTION = "Run each of them once now, to see which pass? [Y/n] "
+_AGENTS = 'agents = ["{}"]  # is installed here; kern help agents\n\n'
 _TODO = ("todo.md", "todo.txt", "todo")
 
 
@@ -137,7 +138,8 @@ def _refused(found: Repo, gates: Sequence[Gate], leave: Leave) -> str:
 def _write(found: Repo, there: _Files, offered: Sequence[Proposal]) -> list[str]:
     """The names of the files that were not there."""
     example = Path(proposals.__file__).with_name("proposed.toml").read_text("utf-8")
-    text = proposals.text(example, offered)
+    agent = _agent()
+    text = _AGENTS.format(agent) * bool(agent) + proposals.text(example, offered)
     files = {
         f"{name}.md": bundle.path(f"{name}.example.md").read_bytes()
         for name in ("SPEC", "LEARNINGS")
@@ -157,17 +159,25 @@ def _write(found: Repo, there: _Files, offered: Sequence[Proposal]) -> list[str]
             written.append(name)
     if FILE in written:
         settings = config.parse(text)
+        for name in settings.agents:
+            print(f"         agent {name}, which is installed here")
         for gate in settings.gates:
             print(f"         gate {plain.line(gate.shown)}")
         _trust(found, settings)
     return written
 
 
+def _agent() -> str:
+    """One that is here, where the usual one is not."""
+    here = agents.installed()
+    return "" if protocol.DEFAULT in here else next(iter(here), "")
+
+
 def _trust(found: Repo, settings: Settings) -> None:
     """What kern itself has just proposed, where nothing else would be started."""
     with contextlib.suppress(KernError):  # what is wrong here is the next run's to say
         text = bundle.without_example(Documents(found.root).read(SPEC) or "")
-        crew = [protocol.find(protocol.DEFAULT)]
+        crew = agents.chosen(agents.foreseen(found.root, settings).values())
         lines = trust.started(found, settings, checklist.parse(text), crew)
         if lines and set(lines) <= {f"gate {gate.shown}" for gate in settings.gates}:
             trust.remember(found, trust.place(found), lines)

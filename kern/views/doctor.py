@@ -45,6 +45,7 @@ def examine(folder: Path) -> list[Row]:
         *(check for agent in _crew(folder) for check in _agent(folder, agent)),
         *_sandbox(folder),
         _payer(folder),
+        *_others(folder),
         _jq(),
     ]
     return [
@@ -162,6 +163,13 @@ def _agent(folder: Path, agent: Agent) -> Iterator[Check]:
         found = agents.login(agent, there.detail)
         known = agents.payer(agent, folder).who if found.fault else ""
         yield Check("login", f"not needed: {known}") if known else found
+
+
+def _others(folder: Path) -> Iterator[Check]:
+    """Other agents that could run here, or stand in."""
+    if found := agents.installed(_crew(folder)):
+        named = ", ".join(f"{name} (login: {how})" for name, how in found.items())
+        yield Check("other agents", f"{named}; kern --agent NAME, kern help agents")
 
 
 def _sandbox(folder: Path) -> Iterator[Check]:

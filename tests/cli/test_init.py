@@ -390,3 +390,31 @@ def test_outside_of_a_repository_it_says_so(tmp_path: Path, kern: Kern) -> None:
     assert ran.code == 2
     assert "not a git repository" in ran.err
     assert not FILES & {*os.listdir(tmp_path)}
+
+
+# -------------------------------------------------------------------- who runs the stages
+
+
+@pytest.fixture
+def codex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A `codex` that says that it is logged in, on a PATH without any other agent."""
+    folder = tmp_path / "agents"
+    folder.mkdir()
+    (folder / "codex").write_text("#!/bin/sh\necho 'Logged in using an API key'\n")
+    (folder / "codex").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    return folder
+
+
+def test_another_agent_is_proposed_where_the_usual_one_is_not(
+    empty: Path, codex: Path, kern: Kern
+) -> None:
+    said = kern("init", "--no-run").out
+    assert "agent codex, which is installed here" in said
+    assert config.parse((empty / "kern.toml").read_bytes()).agents == ("codex",)
+
+
+def test_the_usual_agent_needs_no_line(empty: Path, codex: Path, kern: Kern) -> None:
+    (codex / "claude").symlink_to("/bin/true")
+    assert "agent codex" not in kern("init", "--no-run").out
+    assert config.parse((empty / "kern.toml").read_bytes()).agents == ()

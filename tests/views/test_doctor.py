@@ -68,3 +68,15 @@ def test_a_problem_ends_with_2(repo: Path, kern: Kern) -> None:
     found = rows(kern)
     assert "no gates: but for tasks with gates of their own" in found["kern.toml"]["detail"]
     assert found["kern.toml"]["mark"] == "warning"
+
+
+def test_other_agents_that_are_here_are_named(
+    repo: Path, fake: Fake, kern: Kern, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fake.folder / "bin"
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    assert "other agents" not in kern("doctor").out
+    (folder / "codex").write_text("#!/bin/sh\necho 'Not logged in'; exit 1\n")
+    (folder / "codex").chmod(0o755)
+    said = "other agents: codex (login: not logged in); kern --agent NAME"
+    assert said in kern("doctor").out
