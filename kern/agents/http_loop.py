@@ -34,7 +34,6 @@ _WAITS = (2.0, 10.0, 30.0)  # seconds before another try, where there is work to
 _LIFE_S = 10.0  # between two signs of life while an answer comes
 _LONGEST_LINE = 8_000_000  # bytes, of a stream
 _LONGEST_BODY = 64_000_000  # bytes, of one answer
-_BEGINNING = 2000  # characters of a body that is none
 
 
 def say(kind: str, **more: object) -> None:
@@ -80,7 +79,7 @@ class Asked:
             body, ended = b"\n".join(whole), True
             self._take(answer, body)
         if not answer.known:
-            raise Trouble(Kind.GARBAGE, talk.complaint(body.decode("utf-8", "replace")))
+            raise Trouble(Kind.GARBAGE, _said(body))
         if not ended and not answer.finish:
             raise Trouble(Kind.BROKEN, "the answer broke off in its middle")
         return answer
@@ -89,16 +88,16 @@ class Asked:
         try:
             value = json.loads(data)
         except (ValueError, RecursionError):
-            raise Trouble(Kind.GARBAGE, data[:_BEGINNING].decode("utf-8", "replace")) from None
+            raise Trouble(Kind.GARBAGE, _said(data)) from None
         if isinstance(value, dict) and value.get("error"):
             code = results.part(value, "error").get("code")
             known = code if isinstance(code, int) and 400 <= code < 600 else None
-            raise Trouble(Kind.STATUS, talk.complaint(data.decode("utf-8", "replace")), known)
+            raise Trouble(Kind.STATUS, _said(data), known)
         if isinstance(value, dict):
             answer.take(value)
 
     def _status(self, came: httpx.Response) -> Trouble:
-        said = talk.complaint(b"\n".join(_lines(came)).decode("utf-8", "replace"))
+        said = _said(b"\n".join(_lines(came)))
         to = came.headers.get("location", "")
         after = _after(came.headers.get("retry-after", ""))
         return Trouble(Kind.STATUS, f"{said} {to}".strip(), came.status_code, after)
@@ -128,6 +127,10 @@ def _lines(came: httpx.Response) -> Iterator[bytes]:
         if size > _LONGEST_BODY or len(rest) > _LONGEST_LINE:
             raise Trouble(Kind.LONG, f"more than {size // 1_000_000} MB")
     yield rest
+
+
+def _said(body: bytes) -> str:
+    return talk.complaint(body.decode("utf-8", "replace"))
 
 
 def _trouble(exc: httpx.HTTPError, url: str) -> Trouble:

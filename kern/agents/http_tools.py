@@ -35,7 +35,8 @@ class Tools:
     def __init__(self, tree: Tree, *, patience: float, secret: str) -> None:
         self._tree = tree
         self._patience = patience
-        self._env = {name: value for name, value in os.environ.items() if name != secret}
+        hidden = (secret,) if secret else ()  # by the names' beginnings, as a sandbox lets through
+        self._env = {name: one for name, one in os.environ.items() if not name.startswith(hidden)}
         self._tools: Mapping[str, Callable[[Given], str]] = {
             "read": self._read,
             "list": self._list,

@@ -16,6 +16,7 @@ KERNS = ("spec.md", "learnings.md", "kern.toml", ".kern")  # at the top, whateve
 _SKIPPED = {"node_modules", "__pycache__"}
 _SIGNS = {"CACHEDIR.TAG", "pyvenv.cfg"}  # of a folder that a tool fills for itself
 LARGEST = 8_000_000  # bytes of a file that is read
+_LONGEST = 1000  # bytes of a path
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not be waited for
 
@@ -103,6 +104,8 @@ class Tree:
     def _parts(self, path: str, *, writing: bool = False) -> tuple[str, ...]:
         """The names that lead from the top to where the path really ends."""
         try:
+            if len(os.fsencode(path)) > _LONGEST:
+                raise ValueError
             real = os.path.realpath(os.path.join(self.root, path))
         except (OSError, ValueError):  # a name with a zero byte
             raise Refused(f"{plain.line(path, 200)} is no path") from None
