@@ -10,6 +10,7 @@ from kern.errors import UsageError
 from kern.model import Role, Stage
 from kern.pipeline import agents
 from kern.sandbox.bounds import Kind
+from kern.sandbox.confine import Means, Sandbox
 from kern.stages.call import Caller
 from kern.stages.template import Template
 from kern.system import process
@@ -17,13 +18,25 @@ from kern.system import process
 _INSTALL = "it may need bubblewrap, user namespaces, and a home folder outside of /tmp"
 
 
-def held(templates: Mapping[Role, Template], caller: Caller, *, sandboxed: bool) -> None:
+def held(templates: Mapping[Role, Template], caller: Caller, sandbox: Sandbox) -> None:
     """Raises UsageError where a role would be run by an agent that nothing holds to it."""
-    _promised(templates, sandboxed=sandboxed)
+    if sandbox.own:
+        _hold_themselves(templates)
+    _promised(templates, sandboxed=sandbox.means is not Means.NONE)
     reading = [form for role, form in templates.items() if role is not Stage.IMPLEMENT]
     for agent in agents.chosen(reading) if caller.nests else ():
         if agent.TRIAL and agents.own(agent):
             _works(agent, caller)
+
+
+def _hold_themselves(templates: Mapping[Role, Template]) -> None:
+    """Nothing of kern's is around them."""
+    for agent in agents.chosen(templates.values()):
+        if not agent.confinement((), (), (), None):
+            raise UsageError(
+                f"{agent.NAME} has no sandbox of its own, so nothing would hold it",
+                hint="kern --sandbox bwrap has kern hold it; kern help agents names others",
+            )
 
 
 def _works(agent: Agent, caller: Caller) -> None:

@@ -18,7 +18,6 @@ from kern.pipeline import agents, isolation, landing, preflight, promises, recov
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.site import Site
 from kern.pipeline.trust import Consent
-from kern.sandbox.confine import Means
 from kern.spec.checklist import Spec
 from kern.stages.call import Caller
 from kern.system import control, lock, notify, process, workspace
@@ -84,7 +83,7 @@ def begin(
         contextlib.closing(found.store),
     ):
         isolation.apply(held, caller)
-        promises.held(templates if paid else {}, caller, sandboxed=held.means is not Means.NONE)
+        promises.held(templates if paid else {}, caller, held)
         if name != before:
             branches.begin(found, name)
         here = site.prepared(found, caller)
