@@ -77,13 +77,15 @@ _ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[.?\]\s+)?(\S.*)")
 
 
 def message(text: str) -> str:
-    """The commit message that an answer is: without a fence around it and without trailers that
-    name a task; empty where it says nothing.
+    """The commit message that an answer is: without a fence around it and what announces that, and
+    without trailers that name a task; empty where it says nothing. A fence further down is its own.
     """
     lines = text.strip().splitlines()
     fenced = [at for at, line in enumerate(lines) if _FENCE.match(line)]
-    if len(fenced) == 2:
-        lines = lines[fenced[0] + 1 : fenced[1]]
+    whole = fenced[:1] == [0] and fenced[-1:] == [len(lines) - 1]
+    announced = lines[0].rstrip()[-1:] in (*".:!",) if lines else False  # which no subject is
+    if (whole and len(fenced) > 1) or (len(fenced) == 2 and (announced or not fenced[0])):
+        lines = lines[fenced[0] + 1 : fenced[-1]]
     kept = [line.rstrip() for line in lines if not line.startswith("Kern-Task:")]
     return "\n".join(kept).strip()
 
