@@ -31,10 +31,10 @@ def unattended(env: Mapping[str, str], *, root: bool) -> Fault | None:
 
 
 def login(code: int, said: str) -> str | None:
+    """A key in its configuration is not among them, and some models need none."""
     counts = re.findall(r"(\d+) (?:credential|environment variable)", said)
-    if code or not counts:
-        return None
-    return f"opencode's own word: {max(counts, key=int)} logins" if any(map(int, counts)) else ""
+    known = sum(map(int, counts))
+    return f"opencode's own word: {known} logins" if known and code == 0 else None
 
 
 def payer(env: Mapping[str, str], root: str, home: str, text: Callable[[str], str]) -> Payer:

@@ -162,7 +162,7 @@ def test_it_fetches_nothing_when_it_starts_and_its_shell_may() -> None:
 
 
 def test_whether_it_is_logged_in_and_who_pays() -> None:
-    assert opencode.login(0, "0 credentials") == ""
+    assert opencode.login(0, "0 credentials") is None, "a key in its configuration would do"
     assert (
         opencode.login(0, "0 credentials\n1 environment variable")
         == "opencode's own word: 1 logins"
