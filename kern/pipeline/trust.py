@@ -45,6 +45,12 @@ def _shown(line: str) -> str:
     return plain.data(line, indent=None)[1:-1].replace('\\"', '"').replace("\\\\", "\\")
 
 
+def unseen(repo: Repo, agent: Agent) -> list[str]:
+    """What its settings have the agent do, and the person has not seen. Raises UsageError."""
+    seen = known(place(repo)) or ()
+    return [line for line in map(_shown, agent.started({})) if line not in seen]
+
+
 def _prompts(root: Path) -> list[str]:
     """By their contents: a prompt is what an agent is told to do."""
     found = []

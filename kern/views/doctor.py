@@ -149,20 +149,31 @@ def _crew(folder: Path) -> list[Agent]:
 
 
 def _agent(folder: Path, agent: Agent) -> Iterator[Check]:
-    root = None
+    found = None
     with contextlib.suppress(KernError):  # told by an earlier check
-        root = repository.open_at(folder).root
-    there, user = agents.checks(agent, root)
+        found = repository.open_at(folder)
+    there, user = agents.checks(agent, found.root if found else None)
     if there.fault or not agent.OLDEST:  # who knows what a command does that is asked for a version
         yield there
         return
-    code, said = process.capture([there.detail, "--version"], 30)
+    code, said = process.capture([there.detail, "--version"], 30, cwd="/")  # see `agents.login`
     yield tried("agent", lambda: _working(agent, there.detail, code, said))
     yield user
     if code == 0:
-        found = agents.login(agent, there.detail)
-        known = agents.payer(agent, folder).who if found.fault else ""
-        yield Check("login", f"not needed: {known}") if known else found
+        yield _login(folder, found, agent, there.detail)
+
+
+def _login(folder: Path, found: Repo | None, agent: Agent, program: str) -> Check:
+    """A repository may have named who is asked: not before the person has seen whom."""
+    try:
+        new = trust.unseen(found, agent) if found else []
+    except KernError as exc:
+        return Check("login", str(exc), exc)
+    if new:
+        return Check("login", f"not looked at before you agree: {new[0]}", advice="kern trust")
+    said = agents.login(agent, program)
+    payer = agents.payer(agent, folder).who if said.fault else ""
+    return Check("login", f"not needed: {payer}") if payer else said
 
 
 def _others(folder: Path) -> Iterator[Check]:

@@ -5,7 +5,9 @@ API. What each agent has to pass is in `test_conformance.py`, its bad days in `t
 import contextlib
 import io
 import json
+import threading
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -345,10 +347,34 @@ def test_nobody_there_is_an_outage_that_another_agent_stands_in_for(
     assert fake.stages == ["research", "implement", "commit"]
 
 
-def test_the_doctor_says_what_the_endpoint_has(
+class _Models(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        SEEN.append(str(self.headers.get("Authorization")))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"data": [{"id": "small"}]}')
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+SEEN: list[str] = []  # keys that came
+
+
+def test_the_doctor_sends_no_key_to_where_only_the_repository_wants_it(
     repo: Path, git: Git, kern: Kern, serve: Serve
 ) -> None:
-    toml(repo, git, f'agents = ["http"]\n{table(serve().url)}')
-    ran = kern("doctor")
-    assert "agent: " in ran.out
-    assert ", Python 3." in ran.out
+    SEEN.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Models) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        toml(repo, git, f'agents = ["http"]\n{table(url)}')
+        ran = kern("doctor")
+        assert ", Python 3." in ran.out
+        asks = f"agent http: sends what it reads to {url}/v1, with the key in GW_KEY"
+        assert f"login: not looked at before you agree: {asks}\n         fix: kern trust" in ran.out
+        assert SEEN == []
+        assert kern("trust", "--yes").code == 0
+        assert f"login: by {url}/v1, which has small" in kern("doctor").out
+        assert SEEN == ["Bearer k3y-for-the-gateway"]
+        server.shutdown()
