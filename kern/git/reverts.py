@@ -30,13 +30,21 @@ def later(repo: Repo, commit: Commit, paths: Collection[str]) -> list[str]:
 
 
 def changed(repo: Repo, paths: Collection[str]) -> list[str]:
-    """Those that a person has changed, staged or put there and not committed, ignored or not."""
+    """Those that a person has changed, staged or put there and not committed: ignored or not, and
+    marked in the index as unchanged or not.
+    """
     argv = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored")
     found: list[str] = []
     names = sorted(paths)
-    for at in range(0, len(names), 500):
-        raw = repo.git(*argv, "--", *names[at : at + 500], env=_LITERAL)
-        found += [os.fsdecode(row[3:]) for row in raw.split(b"\0") if row]
+    with index.private(repo, copy=True) as env:
+        if marked := [
+            path for path, letters in index.flagged(repo, names).items() if "h" in letters
+        ]:
+            given = os.fsencode("\0".join([*marked, ""]))
+            repo.git("update-index", "-z", "--no-assume-unchanged", "--stdin", given=given, env=env)
+        for at in range(0, len(names), 500):
+            raw = repo.git(*argv, "--", *names[at : at + 500], env={**env, **_LITERAL})
+            found += [os.fsdecode(row[3:]) for row in raw.split(b"\0") if row]
     return found
 
 

@@ -113,6 +113,20 @@ def test_an_untracked_file_in_the_way_is_not_overwritten(
     assert (repo / "gone.txt").read_text() == "mine\n" and git("rev-parse", "HEAD") == head
 
 
+def test_a_file_marked_as_unchanged_in_the_index_is_not_overwritten(
+    repo: Path, git: Git, kern: Kern, done: str
+) -> None:
+    git("update-index", "--assume-unchanged", "a.txt", "new/a.txt")
+    (repo / "a.txt").write_text("local\n")
+    (repo / "new/a.txt").write_text("local\n")
+    before = git("rev-parse", "HEAD")
+    ran = kern("undo", "1")
+    assert ran.code == 2 and "not committed: a.txt, new/a.txt" in ran.err
+    assert (repo / "a.txt").read_text() == (repo / "new/a.txt").read_text() == "local\n"
+    assert git("rev-parse", "HEAD") == before
+    assert git("ls-files", "-v", "a.txt") == "h a.txt"
+
+
 def test_what_later_commits_build_on_is_refused_and_nothing_changes(
     repo: Path, git: Git, kern: Kern, done: str
 ) -> None:
