@@ -3,6 +3,7 @@ itself, and a word against what a role may not do where the CLI has no rule for 
 """
 
 import json
+from urllib.parse import quote
 
 from kern.agents.protocol import Launch
 from kern.model import Stage
@@ -40,6 +41,11 @@ const barred = (tool, path, command, top) => {
   return "";
 };
 """
+
+
+def url(launch: Launch, name: str) -> str:
+    """Where it lies; in a path node would take a space for an end, and an escape for a letter."""
+    return f"file://{quote(launch.folder, errors='surrogateescape')}/{name}"
 
 
 def source(launch: Launch, own: str, **more: str) -> str:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kern.agents import gemini_preload
+from kern.agents import extension, gemini_preload
 from kern.agents.gemini_settings import FILES as FILES
 from kern.agents.gemini_settings import INSTALL as INSTALL
 from kern.agents.gemini_settings import LOGIN as LOGIN
@@ -105,12 +105,12 @@ def environment(launch: Launch) -> dict[str, str]:
     """
     free = launch.role is Stage.IMPLEMENT and not launch.bare
     closed = {} if free else {name: launch.given.get(name, own) for name, own in _CLOSED.items()}
-    options = f"{launch.given.get('NODE_OPTIONS', '')} --import={launch.folder}/"
+    beside = extension.url(launch, gemini_preload.NAME)
     return {
         **closed,
         "GEMINI_CLI_TRUST_WORKSPACE": "true" if free else "false",
         "GEMINI_CLI_NO_RELAUNCH": "true",
-        "NODE_OPTIONS": f"{options}{gemini_preload.NAME}".strip(),
+        "NODE_OPTIONS": f"{launch.given.get('NODE_OPTIONS', '')} --import={beside}".strip(),
     }
 
 

@@ -80,7 +80,7 @@ def environment(launch: Launch) -> dict[str, str]:
     rules = _RULES_OF_IMPLEMENT if implements else offered
     config = {
         **{"snapshot": False, "share": "disabled", "autoupdate": False, "permission": rules},
-        "plugin": [f"file://{launch.folder}/{opencode_plugin.NAME}"],
+        "plugin": [extension.url(launch, opencode_plugin.NAME)],
         "instructions": [launch.contract] if launch.contract else [],
         "agent": {_AGENT: {"mode": "primary", "description": "kern", "permission": rules}},
     }

@@ -135,9 +135,11 @@ def test_policies_bind_each_role(role: Role) -> None:
 
 def test_a_persons_own_variables_stay() -> None:
     given = {"GOOGLE_GEMINI_BASE_URL": "http://mine", "NODE_OPTIONS": "--max-old-space-size=4096"}
-    env = gemini.environment(Launch(Stage.RESEARCH, "m", folder="/f", given=given))
+    env = gemini.environment(Launch(Stage.RESEARCH, "m", folder="/a b%", given=given))
     assert env["GOOGLE_GEMINI_BASE_URL"] == "http://mine"
-    assert env["NODE_OPTIONS"] == "--max-old-space-size=4096 --import=/f/gemini-preload.mjs"
+    assert env["NODE_OPTIONS"] == (
+        "--max-old-space-size=4096 --import=file:///a%20b%25/gemini-preload.mjs"
+    ), "at a space node takes it apart"
     (source,) = [
         text
         for name, text in gemini.files(Launch(Stage.RESEARCH, "m", given=given)).items()

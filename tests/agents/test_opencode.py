@@ -148,9 +148,10 @@ def test_rules_bind_whichever_role_of_its_own_it_takes(role: Role) -> None:
 
 def test_a_persons_own_configuration_stays() -> None:
     own = json.dumps({"provider": {"mine": {}}, "permission": {"bash": "allow"}})
-    launch = Launch(Stage.RESEARCH, "x", given={"OPENCODE_CONFIG_CONTENT": own})
+    launch = Launch(Stage.RESEARCH, "x", folder="/a b%", given={"OPENCODE_CONFIG_CONTENT": own})
     config = json.loads(opencode.environment(launch)["OPENCODE_CONFIG_CONTENT"])
     assert config["provider"] == {"mine": {}}
+    assert config["plugin"] == ["file:///a%20b%25/opencode-plugin.js"]
     assert "bash" not in config["permission"]
 
 
