@@ -94,7 +94,7 @@ def of_options(
     for given in models:
         role, equals, name = given.partition("=")
         meant = _role(role, "--model commit=haiku") if equals else None
-        model = _model(name if equals else given, "--model", "kern --model opus")
+        model = of_model(name if equals else given, "--model", "kern --model opus")
         # What is said of one role counts, wherever it stands.
         named = {**named, meant: model} if meant else {**dict.fromkeys(THINKING, model), **named}
     if effort is not None:
@@ -139,7 +139,7 @@ def of_table(table: Any, name: str, origin: str) -> Choices:
             )
         hint = f'{key} = {{ model = "opus", effort = "high" }}'
         found[_role(key, "")] = Choice(
-            _model(given["model"], place, hint) if "model" in given else "",
+            of_model(given["model"], place, hint) if "model" in given else "",
             _effort(given["effort"], place, hint) if "effort" in given else "",
             of_agent(given["agent"], place) if "agent" in given else "",
         )
@@ -207,7 +207,8 @@ def _role(word: str, example: str) -> Role:
     )
 
 
-def _model(name: object, where: str, hint: str) -> str:
+def of_model(name: object, where: str, hint: str) -> str:
+    """Raises UsageError for what can be no name, such as an option of a CLI."""
     text = name.strip() if isinstance(name, str) else ""
     if not text:
         raise UsageError(f"{where} must name a model, and it is empty", hint=hint)

@@ -79,6 +79,8 @@ def _settings(front: str, origin: str) -> dict[str, str]:
             f"{origin}: unknown setting in the front matter: {', '.join(sorted(unknown))}",
             hint="the front matter takes `model:`, `effort:` and `agent:`",
         )
+    if settings.get("model"):
+        models.of_model(settings["model"], origin, "model: opus")
     if "agent" in settings:
         models.of_agent(settings["agent"], origin)
     if settings.get("effort") and settings["effort"] not in EFFORTS:

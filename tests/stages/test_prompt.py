@@ -168,6 +168,13 @@ def test_a_prompt_without_a_model_is_refused(front: str) -> None:
     assert "model: opus" in caught.value.hint
 
 
+@pytest.mark.parametrize("model", ["--approval-mode=yolo", "-c", "a model"])
+def test_an_option_of_a_cli_is_no_models_name(model: str) -> None:
+    front = f"---\nmodel: {model}\n---\n"
+    with pytest.raises(UsageError, match="is no model's name"):
+        forms.template(Stage.RESEARCH, source(Stage.RESEARCH, front=front), "p.md")
+
+
 def test_unknown_front_matter_is_refused_by_name() -> None:
     front = "---\nmodel: opus\ntemperature: 1\n---\n"
     with pytest.raises(UsageError, match="temperature"):
