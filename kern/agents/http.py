@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 from kern.agents import http_faults
 from kern.agents import http_talk as talk
 from kern.agents import result as results
-from kern.agents.http_faults import EDIT, EXTRA, NAME, Kind
+from kern.agents.http_faults import EDIT, EXTRA, Kind
+from kern.agents.http_faults import NAME as NAME
 from kern.agents.protocol import Ended, Fault, Grade, Launch, Payer, Reply
 from kern.agents.transcript import objects
 from kern.endpoint import Endpoint
@@ -53,9 +54,10 @@ class Http:
         if url:
             self.STATUS = (*_BEGIN, *self._where, "--models")
         self.LOGIN = (
-            f"set {key} to a key that {url} takes"
+            f"see that {url} answers, and set {key} to a key that it takes"
             if key
-            else f'if {url} wants a key, name its variable: key = "…" below [agent.http]'
+            else f"see that {url} answers; if it wants a key, name the key's variable: "
+            'key = "OPENAI_API_KEY" below [agent.http]'
         )
 
     @property

@@ -5,6 +5,7 @@ The exit code is 0 where there is an answer.
 """
 
 import argparse
+import contextlib
 import email.utils
 import json
 import os
@@ -108,11 +109,15 @@ class Asked:
             say("progress")
 
     def models(self) -> list[str]:
-        """Those that it says it has; none where it does not say."""
+        """Those that it says it has; none where it does not say. Raises Trouble."""
         try:
             came = self.client.get(f"{self.url}/models", timeout=_LOOK_S)
-            known = results.parts(came.json(), "data") if came.status_code == 200 else []
-        except (httpx.HTTPError, ValueError, RecursionError, AttributeError):
+            if came.status_code in (401, 403):
+                raise Trouble(Kind.STATUS, _said(came.content), came.status_code)
+            known = results.parts(came.json(), "data")
+        except httpx.HTTPError as exc:
+            raise _trouble(exc, self.url) from None
+        except (ValueError, RecursionError, AttributeError):
             return []
         return [str(one.get("id")) for one in known]
 
@@ -261,10 +266,14 @@ def main() -> int:
     timeout = httpx.Timeout(given.quiet, connect=_CONNECT_S)
     with httpx.Client(headers=headers, timeout=timeout) as client:
         asked = Asked(given.url, given.model, client)
-        if given.models:
+        if not given.models:
+            return _talked(asked, given)
+        try:
             print(*asked.models(), sep="\n")
-            return 0
-        return _talked(asked, given)
+        except Trouble as trouble:
+            print(trouble.said)
+            return 1
+        return 0
 
 
 def _talked(asked: Asked, given: argparse.Namespace) -> int:
@@ -292,8 +301,9 @@ def _talked(asked: Asked, given: argparse.Namespace) -> int:
         text = held.held()
     except Trouble as exc:
         trouble = exc
-        if trouble.of_model and (known := asked.models()):
-            trouble = faults.with_models(trouble, known)
+        with contextlib.suppress(Trouble):
+            if trouble.of_model and (known := asked.models()):
+                trouble = faults.with_models(trouble, known)
     print(json.dumps(held.result(text, trouble)), flush=True)
     return 1 if trouble else 0
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from kern import models
-from kern.agents import protocol
+from kern.agents import http, protocol
 from kern.agents.command import Command
-from kern.agents.http import Http
 from kern.config import Settings
 from kern.errors import UsageError
 from kern.model import Aide, Role, Stage
@@ -70,7 +69,7 @@ def templates(root: Path, settings: Settings = _DEFAULTS) -> dict[Role, Template
 def know_commands(settings: Settings) -> None:
     """As agents, and the endpoint, before any is looked up by its name. Raises UsageError."""
     commands = {name: Command(name, argv) for name, argv in settings.commands.items()}
-    protocol.know(commands, *([Http(settings.endpoint)] if settings.endpoint else ()))
+    protocol.know(commands, *([http.Http(settings.endpoint)] if settings.endpoint else ()))
 
 
 def _unheld(by: Choice, role: Role) -> str:
@@ -102,4 +101,11 @@ def form(root: Path, stage: Role, name: str, settings: Settings = _DEFAULTS) -> 
     )
     others = [name for name in settings.agents if name != by.agent and not by.alone]
     stand_ins = (front if name == front.agent else Choice(agent=name) for name in others)
-    return replace(read, by=by, stand_ins=tuple(stand_ins))
+    by, *spare = (_named(one, settings) for one in (by, *stand_ins))
+    return replace(read, by=by, stand_ins=tuple(spare))
+
+
+def _named(by: Choice, settings: Settings) -> Choice:
+    """An endpoint has no model of its own: by that of its table where none is named."""
+    asked = settings.endpoint if by.agent == http.NAME else None
+    return replace(by, model=by.model or asked.model) if asked else by

@@ -172,7 +172,8 @@ def _login(folder: Path, found: Repo | None, agent: Agent, program: str) -> Chec
     if new:
         return Check("login", f"not looked at before you agree: {new[0]}", advice="kern trust")
     said = agents.login(agent, program)
-    payer = agents.payer(agent, folder).who if said.fault else ""
+    # Where there is no CLI that has a login of its own, the endpoint itself was asked.
+    payer = agents.payer(agent, folder).who if said.fault and agent.PROGRAM else ""
     return Check("login", f"not needed: {payer}") if payer else said
 
 

@@ -5,6 +5,7 @@ API. What each agent has to pass is in `test_conformance.py`, its bad days in `t
 import contextlib
 import io
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -271,9 +272,11 @@ def test_a_task_from_research_to_commit(
     """Also where the endpoint's host is the only one that a sandbox lets through."""
     server = whole(serve)
     toml(repo, git, f'agents = ["http"]\n{table(server.url)}{hosts}')
+    assert re.search(r"research: .*small", kern("-n").out)
     ran = kern("1", "0", "--sandbox", sandbox)
     assert ran.code == 0, ran.said
     done(git)
+    assert re.search(r"stage 1/3 research \(.*small", ran.said)
     assert [one.stage for one in server.requests if not one.said] == [*map(str, Stage)]
     first = server.requests[0]
     assert [one["role"] for one in first.body["messages"]] == ["system", "user"]
@@ -378,3 +381,16 @@ def test_the_doctor_sends_no_key_to_where_only_the_repository_wants_it(
         assert f"login: by {url}/v1, which has small" in kern("doctor").out
         assert SEEN == ["Bearer k3y-for-the-gateway"]
         server.shutdown()
+
+
+def test_the_doctor_says_whether_the_endpoint_answers(
+    repo: Path, git: Git, kern: Kern, serve: Serve
+) -> None:
+    toml(repo, git, f'agents = ["http"]\n{table(serve().url)}')
+    assert kern("trust", "--yes").code == 0
+    assert "login: unknown" in kern("doctor").out, "this endpoint lists no models"
+    toml(repo, git, f'agents = ["http"]\n{table("http://127.0.0.1:9")}')
+    assert kern("trust", "--yes").code == 0
+    said = kern("doctor").out
+    assert "login: http is not logged in" in said
+    assert "see that http://127.0.0.1:9/v1 answers, and set GW_KEY to a key" in said
