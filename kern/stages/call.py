@@ -137,6 +137,8 @@ class Caller:
                 self.sink(self.rota.rest(by, after, exc, prompt.stage, time.time()))
                 if not again():
                     return None
+                self._afford(task)
+                self.heed()
         raise AssertionError("the last one returns or raises")
 
     def _tried(

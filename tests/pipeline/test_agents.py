@@ -94,6 +94,19 @@ def test_another_stands_in_at_a_limit_and_the_first_is_asked_after_its_reset(
     assert [call["stage"] for call in fake.calls] == ["research", "implement", "commit"]
 
 
+def test_a_stop_counts_before_another_takes_over(
+    repo: Path, fake: Fake, pal: Path, inline: Inline, git: Git
+) -> None:
+    toml(repo, git, 'agents = ["pal", "claude"]\n')
+    stop = f'PYTHONPATH="{HERE}" "{sys.executable}" -m kern stop >&2'
+    (pal / "pal-research.sh").write_text(f"{stop}; echo 'limit: {int(time.time()) + 3600}'")
+    heard = inline(1)
+    assert heard.code == 0, heard.said
+    assert "stopped, as asked" in heard.said
+    assert len(ran(pal)) == 1
+    assert fake.calls == []
+
+
 def test_where_all_are_at_their_limits_the_soonest_reset_counts(
     repo: Path, fake: Fake, pal: Path, inline: Inline, git: Git
 ) -> None:
