@@ -1,5 +1,7 @@
 """What agent CLIs read or obey of a project by themselves, whichever of them runs."""
 
+import hashlib
+
 # From the top level. They make it start programs.
 SETTINGS = (
     *(".claude/settings.json", ".claude/settings.local.json", ".mcp.json"),
@@ -17,3 +19,8 @@ MAIN = ("CLAUDE.md", f"{HOME}/CLAUDE.md")
 OWN = "CLAUDE.local.md"
 RULES = f"{HOME}/rules"
 COMMON = "AGENTS.md"
+
+
+def digest(data: bytes) -> str:
+    """Tells the contents that a person has seen from others."""
+    return hashlib.sha256(data).hexdigest()[:12]

@@ -11,6 +11,7 @@ from kern.agents import result as results
 from kern.agents import vendors
 from kern.agents.protocol import SUBSCRIPTION, Fault, Payer
 from kern.model import Needs
+from kern.obeyed import digest
 
 INSTALL = "npm install -g opencode-ai"
 LOGIN = "run `opencode auth login`, or set a provider's key; then run kern again"
@@ -60,7 +61,7 @@ def started(found: Mapping[str, bytes]) -> list[str]:
     lines = []
     for name, data in sorted(found.items()):
         if _CODE.match(name):
-            lines.append(f"{name} is code, which opencode runs")
+            lines.append(f"{name} is code, which opencode runs ({digest(data)})")
         elif name.endswith((".json", ".jsonc")):
             value = results.parsed(data)
             keys = [key for key in _PROGRAMS if key in value]

@@ -10,6 +10,7 @@ from kern.agents import result as results
 from kern.agents import vendors
 from kern.agents.protocol import SUBSCRIPTION, Fault, Payer
 from kern.model import Needs
+from kern.obeyed import digest
 
 INSTALL = "npm install -g @earendil-works/pi-coding-agent"
 LOGIN = "run `pi` by hand and type /login, or set a provider's key; then run kern again"
@@ -55,7 +56,7 @@ def started(found: Mapping[str, bytes]) -> list[str]:
     lines = []
     for name, data in sorted(found.items()):
         if not name.endswith("settings.json"):
-            lines.append(f"{name} is an extension, which pi runs")
+            lines.append(f"{name} is an extension, which pi runs ({digest(data)})")
             continue
         value = results.parsed(data)
         lines += [f"{name} {key}: {results.shown(value[key])}" for key in _PROGRAMS if key in value]

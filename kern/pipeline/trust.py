@@ -16,6 +16,7 @@ from kern.errors import KernError, UsageError
 from kern.git import protected_files
 from kern.git.protected_files import PROMPTS
 from kern.git.repository import Repo
+from kern.obeyed import digest
 from kern.spec import required
 from kern.spec.checklist import Spec
 from kern.system import workspace
@@ -55,8 +56,8 @@ def _prompts(root: Path) -> list[str]:
     """By their contents: a prompt is what an agent is told to do."""
     found = []
     for path in sorted((root / PROMPTS).glob("*.md")):
-        digest = _digest(workspace.read(path) or b"")
-        found.append(f"prompt of the project: {PROMPTS}/{path.name} ({digest})")
+        contents = digest(workspace.read(path) or b"")
+        found.append(f"prompt of the project: {PROMPTS}/{path.name} ({contents})")
     return found
 
 
@@ -70,10 +71,14 @@ def _files(agent: Agent, root: Path) -> dict[str, bytes]:
 
 
 def _those(named: str, root: Path) -> list[str]:
-    """The file, or those below the folder that ends in a slash."""
+    """The file, or those below the folder that ends in a slash. What is installed there counts by
+    the file that asks for it.
+    """
     if not named.endswith("/"):
         return [named]
-    return sorted(str(one.relative_to(root)) for one in (root / named).rglob("*") if one.is_file())
+    below = (root / named).rglob("*")
+    files = (one.relative_to(root) for one in below if one.is_file())
+    return sorted(str(one) for one in files if "node_modules" not in one.parts)
 
 
 def _hooks(repo: Repo) -> list[str]:
@@ -85,13 +90,9 @@ def _hooks(repo: Repo) -> list[str]:
     with contextlib.suppress(OSError):
         for path in sorted(folder.iterdir()):
             if path.is_file() and os.access(path, os.X_OK):
-                digest = _digest(path.read_bytes())
-                found.append(f"git hook {path.relative_to(repo.root)} ({digest})")
+                contents = digest(path.read_bytes())
+                found.append(f"git hook {path.relative_to(repo.root)} ({contents})")
     return found
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:12]
 
 
 # ---------------------------------------------------------------- the record

@@ -184,7 +184,7 @@ def test_what_a_project_makes_it_start_is_told() -> None:
         "opencode.jsonc": b"// a remark\n{}",
     }
     assert opencode.started(files) == [
-        ".opencode/plugin/a.js is code, which opencode runs",
+        ".opencode/plugin/a.js is code, which opencode runs (2d711642b726)",
         'opencode.json mcp: {"x": {"command": ["sh"]}}',
         "opencode.jsonc cannot be read as JSON; opencode may read it otherwise",
     ]

@@ -194,7 +194,7 @@ def test_what_a_project_makes_it_start_is_told() -> None:
     settings = {"npmCommand": ["sh", "-c", "x"], "theme": "dark"}
     found = {".pi/settings.json": json.dumps(settings).encode(), ".pi/extensions/a.ts": b"x"}
     assert pi.started(found) == [
-        ".pi/extensions/a.ts is an extension, which pi runs",
+        ".pi/extensions/a.ts is an extension, which pi runs (2d711642b726)",
         '.pi/settings.json npmCommand: ["sh", "-c", "x"]',
     ]
     assert "cannot be read" in pi.started({".pi/settings.json": b"{"})[0]

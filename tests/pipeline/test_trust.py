@@ -65,6 +65,22 @@ def test_a_plain_repository_starts_nothing_of_its_own(repo: Path) -> None:
     assert trust.started(found, config.Settings(), checklist.parse("- [ ] a\n"), [AGENT]) == ()
 
 
+def test_code_of_another_agent_is_told_again_when_it_changes(repo: Path) -> None:
+    code, installed = repo / ".opencode/plugin/a.js", repo / ".opencode/node_modules/b/package.json"
+    for file in (code, installed):
+        file.parent.mkdir(parents=True)
+        file.write_text("{ // a remark\n}")
+    found, nothing = repository.open_at(repo), checklist.parse("- [ ] a\n")
+
+    def told() -> tuple[str, ...]:
+        return trust.started(found, config.Settings(), nothing, [protocol.find("opencode")])
+
+    (before,) = told()
+    assert before.startswith(".opencode/plugin/a.js is code, which opencode runs (")
+    code.write_text("steal()")
+    assert told() != (before,)
+
+
 def never(new: Sequence[str], first: bool) -> bool:
     raise AssertionError("nobody is to be asked")
 
