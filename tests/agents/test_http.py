@@ -22,6 +22,7 @@ from kern.agents.protocol import Agent, Ended, Fault, Grade, Launch, Reply
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
 from kern.model import Needs, Stage
+from tests.agents.test_http_loop import raw
 from tests.checks.test_gates import toml
 from tests.conftest import Fake, Git, Kern
 from tests.kit.scripted_server import ScriptedServer, Turn
@@ -285,6 +286,22 @@ def test_a_task_from_research_to_commit(
     assert "GW_KEY" not in asked, "no command sees it"
     assert "k3y-for-the-gateway" not in asked + ran.said
     assert "the key in GW_KEY" in ran.said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sandbox", ["off", pytest.param("bwrap", marks=needs_bwrap)])
+def test_the_key_comes_to_the_endpoint_and_a_refused_one_is_said(
+    repo: Path, git: Git, kern: Kern, sandbox: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GW_KEY", "k3y-for-the-gateway")
+    server = raw(b'{"error": {"message": "Invalid API key"}}', 401)
+    with server as url:
+        toml(repo, git, f'agents = ["http"]\n{table(url.removesuffix("/v1"))}')
+        ran = kern("1", "0", "--sandbox", sandbox)
+    assert ran.code == 1
+    assert "http is not logged in: Invalid API key" in ran.err
+    assert f"see that {url} answers, and set GW_KEY to a key that it takes" in ran.err
+    assert [b"Bearer k3y-for-the-gateway" in head for head in server.heads] == [True]
 
 
 @pytest.mark.slow
