@@ -174,11 +174,14 @@ class Keeper:
     def unnamed(self, transcript: Path, paths: Collection[str]) -> str:
         """Of the paths that changed while an agent worked those that its transcript never names, in
         words; empty where there is none, or no transcript: an agent that is ended leaves an empty
-        one where it prints all at its end.
+        one where it prints all at its end, a command that is no CLI for agents its answer alone.
         """
         if not paths or not transcript.is_file() or not transcript.stat().st_size:
             return ""
         with transcript.open(encoding="utf-8", errors="replace") as file:
+            if file.read(1) not in "{[":  # no objects that tell what it did
+                return ""
+            file.seek(0)
             pieces = iter(lambda: file.read(_PIECE), "")
             return some(mentions.unnamed(paths, pieces))
 
