@@ -197,8 +197,8 @@ class Talk:
                 raise Trouble(Kind.BUDGET, f"${sum(self.costs):.2f} is used up")
 
     def _answered(self) -> Answer:
-        """Where nothing is done yet, another try is kern's."""
-        waits = iter(_WAITS if self.counts else ())
+        """Where nothing is done yet, another try is kern's, unless the endpoint names a wait."""
+        waits = iter(_WAITS)
         while True:
             body = talk.request(self.asked.model, self.effort, self.messages, self.role)
             try:
@@ -206,11 +206,12 @@ class Talk:
             except Trouble as trouble:
                 if trouble.is_full and talk.make_room(self.messages):
                     continue
-                wait = next(waits, None)
+                wait = next(waits, None) if self.counts or trouble.after else None
                 if wait is None or not trouble.passes:
                     raise
-                say("retry", reason=trouble.said, seconds=max(wait, trouble.after))
-                time.sleep(max(wait, trouble.after))
+                seconds = trouble.after or wait
+                say("retry", reason=trouble.said, seconds=seconds)
+                time.sleep(seconds)
 
     def _count(self, answer: Answer, message: dict[str, Any]) -> None:
         self.counts.append(answer.tokens)

@@ -362,7 +362,7 @@ def test_a_redirect_is_not_followed_with_the_key(
     [
         (429, "Retry-After: 7200", Grade.LIMIT, 7200),
         (503, "Retry-After: Fri, 01 Jan 2100 00:00:00 GMT", Grade.LIMIT, 10**9),
-        (429, "Retry-After: 5", Grade.TRANSIENT, 0),
+        (429, "Retry-After: 1", Grade.TRANSIENT, 0),
         (500, "Retry-After: soon", Grade.TRANSIENT, 0),
         (502, "X: y", Grade.TRANSIENT, 0),
         (403, "X: y", Grade.PERMANENT, 0),
@@ -374,6 +374,8 @@ def test_a_status_has_its_class(
     with raw(b'{"error": {"message": "no"}}', status, header) as url:
         ran = ask(url, repo)
     assert ran.fault and ran.fault.grade is grade, ran.fault
+    waited = [one["seconds"] for one in ran.lines if one["type"] == "retry"]
+    assert waited == ([1.0] * 3 if header == "Retry-After: 1" else [])
     if grade is Grade.LIMIT:
         assert ran.fault.resets_at and ran.fault.resets_at >= time.time() + wait - 60
 
