@@ -80,7 +80,9 @@ def follow(repo: Repo, old: str, new: str, keep: Collection[str]) -> list[str]:
 
 def _unlike(repo: Repo, commit: str, changes: Mapping[str, Entry | None]) -> set[str]:
     """The paths that stand otherwise on the disk than in the commit."""
-    raw = repo.git("diff-index", "--name-only", "-z", "--no-renames", commit)
+    with index.private(repo, copy=True) as env:  # what was not looked at would count as changed
+        repo.run("update-index", "-q", "--really-refresh", env=env)
+        raw = repo.git("diff-index", "--name-only", "-z", "--no-renames", commit, env=env)
     return {os.fsdecode(name) for name in raw.split(b"\0") if name} & changes.keys()
 
 

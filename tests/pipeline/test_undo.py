@@ -114,6 +114,16 @@ def test_an_untracked_file_in_the_way_is_not_overwritten(
     assert (repo / "gone.txt").read_text() == "mine\n" and git("rev-parse", "HEAD") == head
 
 
+def test_a_file_whose_times_alone_differ_is_taken_back(
+    repo: Path, git: Git, kern: Kern, done: str
+) -> None:
+    for name in ("a.txt", "new/a.txt"):
+        os.utime(repo / name, (1, 1))
+    ran = kern("undo", "1")
+    assert ran.code == 0 and "changed meanwhile" not in ran.out
+    assert git("status", "--porcelain") == ""
+
+
 def test_a_file_marked_as_unchanged_in_the_index_is_not_overwritten(
     repo: Path, git: Git, kern: Kern, done: str
 ) -> None:
