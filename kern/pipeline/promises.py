@@ -18,6 +18,13 @@ from kern.system import process
 _INSTALL = "it may need bubblewrap, user namespaces, and a home folder outside of /tmp"
 
 
+def of(agent: Agent, role: Role) -> str:
+    """What the agent may do in the role, for a person."""
+    if not agent.unheld(role):
+        return ", ".join(agent.tools(role))
+    return "words the message; kern commits" if role is Stage.COMMIT else "only in a sandbox"
+
+
 def held(templates: Mapping[Role, Template], caller: Caller, sandbox: Sandbox) -> None:
     """Raises UsageError where a role would be run by an agent that nothing holds to it."""
     if sandbox.own:

@@ -17,7 +17,7 @@ from kern.errors import KernError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC
-from kern.pipeline import agents, isolation, place, preflight, trust
+from kern.pipeline import agents, isolation, place, preflight, promises, trust
 from kern.pipeline.preflight import Check, tried
 from kern.sandbox import confine
 from kern.spec import checklist, kern_toml, required
@@ -43,6 +43,7 @@ def examine(folder: Path) -> list[Row]:
         _kern(),
         *_git(folder),
         *(check for agent in _crew(folder) for check in _agent(folder, agent)),
+        *map(_limits, _crew(folder)),
         *_sandbox(folder),
         _payer(folder),
         *_others(folder),
@@ -175,6 +176,15 @@ def _login(folder: Path, found: Repo | None, agent: Agent, program: str) -> Chec
     # Where there is no CLI that has a login of its own, the endpoint itself was asked.
     payer = agents.payer(agent, folder).who if said.fault and agent.PROGRAM else ""
     return Check("login", f"not needed: {payer}") if payer else said
+
+
+def _limits(agent: Agent) -> Check:
+    """What it may do in each role."""
+    roles: dict[str, list[str]] = {}
+    for role in models.ROLES:
+        roles.setdefault(promises.of(agent, role), []).append(role)
+    lines = [f"{', '.join(named)}: {what}" for what, named in roles.items()]
+    return Check("limits", "\n".join([f"{agent.NAME}, by role", *lines]))
 
 
 def _others(folder: Path) -> Iterator[Check]:

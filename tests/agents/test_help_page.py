@@ -8,11 +8,11 @@ from pathlib import Path
 
 from kern.agents import protocol
 from kern.model import Aide, Role, Stage
+from kern.pipeline.promises import of
 from tests.agents.conformance import CLIS, Cli
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "kern/help/agents.md"
-KERN_COMMITS = "words the message; kern commits"
 
 
 def row(cells: Sequence[str]) -> str:
@@ -23,15 +23,11 @@ def promises() -> str:
     """What each role is held to, by each agent that kern brings."""
     roles: Sequence[Role] = (Stage.RESEARCH, Stage.IMPLEMENT, Stage.COMMIT, Aide.JUDGE)
     head = row(["agent", "research, planner", "implement", "commit", "judge"])
-    rows = [[f"`{name}`", *(_promise(name, role) for role in roles)] for name in protocol.AGENTS]
+    rows = [
+        [f"`{name}`", *(of(protocol.find(name), role) for role in roles)]
+        for name in protocol.AGENTS
+    ]
     return "".join([head, row(["---"] * 5), *map(row, rows)])
-
-
-def _promise(name: str, role: Role) -> str:
-    agent = protocol.find(name)
-    if agent.unheld(role):
-        return KERN_COMMITS if role is Stage.COMMIT else "only in a sandbox"
-    return ", ".join(agent.tools(role))
 
 
 # Each case of the suite as a sentence, and where a CLI does something else, what.
