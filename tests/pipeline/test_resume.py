@@ -963,7 +963,7 @@ def test_edits_after_the_kill_are_kept_with_the_agents(bench: Bench) -> None:
     bench.killed(implement=[HALFWAY, WORKS])
     bench.write("notes.txt", "mine\n")
     ran = bench.resumed()
-    assert "what you changed since are kept" in ran.err
+    assert "what you changed since are saved" in ran.err
     assert bench.kept("1-killed", "notes.txt") == "mine"
     is_done_once(bench)
 
