@@ -67,7 +67,6 @@ def follow(repo: Repo, old: str, new: str, keep: Collection[str]) -> list[str]:
     changes = {p: now for p, (_, now) in repo.changed(old, new).items() if p not in keep}
     if not changes:
         return []
-    repo.run("update-index", "-q", "--refresh")  # what was only touched since is like it
     behind, ahead = _unlike(repo, new, changes), _unlike(repo, old, changes)
     due = sorted(behind - ahead)
     _with_paths(repo, [p for p in due if changes[p]], "checkout", new)
