@@ -15,9 +15,10 @@ from kern.events import GateEnded, GateStarted, Sink, Warned
 from kern.git import checkout, index
 from kern.git.repository import Repo
 from kern.git.snapshot import Snapshots
-from kern.model import Result
-from kern.pipeline import isolation, preflight
+from kern.model import LEARNINGS, SPEC, Result
+from kern.pipeline import isolation, place, preflight
 from kern.sandbox.confine import Means, unheld
+from kern.spec.documents import Documents
 from kern.system import control, lock, process, workspace
 
 _LARGE = Settings().large_file * (1 << 20)
@@ -58,6 +59,9 @@ def _unchanged(found: Repo, sink: Sink) -> Iterator[None]:
     """What was there is again afterwards; what is new stays, and is named."""
     snapshots = Snapshots(found) if _committed(found) else None
     before = snapshots.take() if snapshots else _unborn(found)
+    papers = place.documents(found)
+    texts = {name: papers.read(name) for name in (SPEC, LEARNINGS)} if snapshots else {}
+    stood, staged = _stands(found), workspace.read(found.git_dir / "index")
     try:
         yield
     finally:
@@ -65,8 +69,10 @@ def _unchanged(found: Repo, sink: Sink) -> Iterator[None]:
         changed = found.changed(before, after)
         back = {path: old for path, (old, _) in changed.items() if old}
         checkout.put_back(found, back)
-        if back:
-            sink(Warned(f"restored, since a check changed it: {plain.some(sorted(back))}"))
+        written = [name for name, text in texts.items() if _rewritten(papers, name, text)]
+        if restored := sorted([*back, *written]):
+            sink(Warned(f"restored, since a check changed it: {plain.some(restored)}"))
+        _heads(found, stood, staged, sink)
         made = [path for path, (old, _) in changed.items() if not old]
         if made := _folded(made, _folders_of(found, before) if made else ()):
             sink(
@@ -75,6 +81,41 @@ def _unchanged(found: Repo, sink: Sink) -> Iterator[None]:
                     "committed"
                 )
             )
+
+
+def _rewritten(papers: Documents, name: str, text: str | None) -> bool:
+    """Whether one of the two documents, which no snapshot holds, had to be restored."""
+    if text is None or papers.read(name) == text:
+        return False
+    papers.write(name, text)
+    return True
+
+
+def _stands(found: Repo) -> tuple[str, str, str]:
+    """What HEAD names, the commit there, and the index as a tree, where it can be one."""
+    name = found.run("symbolic-ref", "--quiet", "HEAD")[1].decode("utf-8", "replace").strip()
+    commit = found.run("rev-parse", "--quiet", "--verify", "HEAD")[1].decode().strip()
+    with index.private(found, copy=True) as env:
+        tree = found.run("write-tree", "--missing-ok", env=env)[1].decode().strip()
+    return name.removeprefix("refs/heads/"), commit, tree
+
+
+def _heads(found: Repo, stood: tuple[str, str, str], staged: bytes | None, sink: Sink) -> None:
+    """The index goes back; commits and branches stay as a check left them, and that is said."""
+    now = _stands(found)
+    if now[:2] != stood[:2]:
+        was, is_ = (
+            f"{name or 'detached'} at {commit[:7] or 'no commit'}"
+            for name, commit, _ in (stood, now)
+        )
+        sink(Warned(f"a check moved HEAD, which stays so: it was {was}, and is {is_}"))
+    elif now[2] != stood[2]:
+        if staged is None:
+            (found.git_dir / "index").unlink(missing_ok=True)
+        else:
+            workspace.replace(found.git_dir / "index", staged, mode=0o644)
+        found.run("update-index", "-q", "--refresh")
+        sink(Warned("a check staged or unstaged something: the index is as it was"))
 
 
 def _unborn(found: Repo) -> str:

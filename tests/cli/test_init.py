@@ -211,6 +211,30 @@ def test_what_a_check_changes_is_restored_and_what_it_leaves_is_named(
     assert git("diff", "--cached", "--name-only") == ""
 
 
+def test_spec_and_index_are_restored_too_and_a_moved_head_is_named(
+    repo: Path, git: Git, kern: Kern
+) -> None:
+    (repo / "LEARNINGS.md").write_text("mine\n")
+    write(repo, {"Makefile": "test:\n\techo x >> SPEC.md; rm LEARNINGS.md; git add -A\n"})
+    (repo / "own.txt").write_text("staged\n")
+    git("add", "own.txt")
+    before = git("status", "--porcelain")
+    spec = (repo / "SPEC.md").read_bytes()
+    ran = kern("init")
+    assert ran.code == 0, ran.said
+    assert (repo / "SPEC.md").read_bytes() == spec
+    assert (repo / "LEARNINGS.md").read_text() == "mine\n"
+    assert "restored, since a check changed it: LEARNINGS.md, SPEC.md" in ran.err
+    assert "a check staged or unstaged something: the index is as it was" in ran.err
+    assert git("diff", "--cached", "--name-only") == "own.txt"
+    (repo / "kern.toml").unlink()
+    assert git("status", "--porcelain") == before
+    write(repo, {"Makefile": "test:\n\tgit switch -qc other\n"})
+    ran = kern("init")
+    head = git("rev-parse", "--short=7", "HEAD")
+    assert f"which stays so: it was main at {head}, and is other at {head}" in ran.err
+
+
 def test_a_check_that_asks_gets_no_answer_and_what_it_starts_is_ended(
     empty: Path, kern: Kern
 ) -> None:
