@@ -188,6 +188,7 @@ def record(
             spool=printed,
         )
     told = printed.read_text("utf-8", "replace") if printed.exists() else err
+    printed.unlink(missing_ok=True)
     return code, plain.masked(told.strip(), plain.secrets(os.environ))
 
 

@@ -146,8 +146,9 @@ def _leaving(caller: Caller) -> Iterator[None]:
         yield
     finally:
         process.sweep(caller.mark)
-        with contextlib.suppress(OSError):
-            caller.contract.unlink()
+        for place in caller.laid:
+            with contextlib.suppress(OSError):
+                place.unlink()
 
 
 def _ticking(tick: process.Tick, steered: Steering) -> process.Tick:

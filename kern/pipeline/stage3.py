@@ -143,10 +143,11 @@ def commit_self(site: Site, at: Situation, whole: str, of: tuple[str, str], word
     except TimeoutError:
         process.sweep(site.caller.mark)
         return Try(Tried.SPOILT, f"a commit hook was not done after {plain.span(timeout)}")
+    events = _told(traced)
     if code == 0:
         tried = acceptance.check(site, at, of)
         return replace(tried, why=f"a hook changed the commit: {tried.why}" if tried.why else "")
-    refused = trace.read(_told(traced)).refused
+    refused = trace.read(events).refused
     if code == 1 and refused:
         last = plain.line(" ".join(told.splitlines()[-3:]), 160)
         words = f'"{last}"' if last else "it said nothing"

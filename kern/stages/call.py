@@ -88,6 +88,7 @@ class Caller:
     # The agent's, as its settings name it; of what its kind may not write it may these.
     rota: Rota = field(default_factory=Rota)
     own_sandbox: Callable[[Agent, Kind, Sequence[Path]], str] = lambda agent, kind, write: ""
+    laid: set[Path] = field(default_factory=set)  # what was put there for agents
     _tasks: dict[str, float] = field(default_factory=dict)  # what each cost in this one
     _began: float = field(default_factory=time.monotonic)
 
@@ -282,7 +283,7 @@ class Caller:
         """
         if not prompt.contract:
             return ""
-        _lay(self.contract, prompt.contract)
+        self._lay(self.contract, prompt.contract)
         return str(self.contract)
 
     def _program(self, prompt: Prompt) -> Program:
@@ -300,8 +301,12 @@ class Caller:
     def _laid(self, agent: Agent, launch: Launch) -> Launch:
         """With the files that the agent wants beside it."""
         for name, text in agent.files(launch).items():
-            _lay(self.contract.with_name(name), text)
+            self._lay(self.contract.with_name(name), text)
         return launch
+
+    def _lay(self, place: Path, text: str) -> None:
+        self.laid.add(place)
+        workspace.lay(place, plain.encode(text))
 
     def _environment(self, asked: _Asked, own: Mapping[str, str]) -> dict[str, str]:
         """`own`: the agent's."""
@@ -352,11 +357,3 @@ def _text(agent: Agent, prompt: Prompt) -> str:
 def _reply(agent: Agent, place: Path, stage: Role) -> Reply | None:
     with place.open("rb") as file:
         return agent.read(agent.objects(file), stage)
-
-
-def _lay(place: Path, text: str) -> None:
-    with workspace.reported(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.unlink(missing_ok=True)  # a hook can have put a link there
-        with place.open("xb") as file:
-            file.write(plain.encode(text))

@@ -225,6 +225,15 @@ def replace(path: Path, data: bytes, *, mode: int = 0o600, scratch: Path | None 
             raise
 
 
+def lay(path: Path, data: bytes) -> None:
+    """Write a file anew, with its folder, where others can have put a link."""
+    with reported(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        with path.open("xb") as file:
+            file.write(data)
+
+
 def empty(folder: Path) -> None:
     """Make the folder, or clear it of what a killed kern left there."""
     with reported(folder):

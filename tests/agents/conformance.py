@@ -45,6 +45,7 @@ class Cli:
     cost: bool = False  # it tells what a call costs
     reads_outside: bool = False  # where it may only read, it may everywhere
     limit: Turn = field(default_factory=lambda: _LIMIT)  # an answer that says: not for hours
+    full: str = "This model's maximum context length is 100 tokens, and you sent 200 tokens."
     inlines: bool = False  # it reads `@FILE` of the working tree for its prompt
     compacts: bool = False  # where its context is full, it sums up and goes on
     obeys: bool = True  # in implement the project's own settings count
@@ -58,6 +59,28 @@ class Cli:
     @property
     def agent(self) -> Agent:
         return protocol.find(self.name)
+
+
+def _claude(home: Path, url: str) -> Mapping[str, str]:
+    """With a login's token, for with a key a usage limit is any other 429."""
+    return {
+        **{"ANTHROPIC_BASE_URL": f"{url}/claude", "CLAUDE_CODE_OAUTH_TOKEN": "dummy"},
+        **{"CLAUDE_CODE_MAX_RETRIES": "0", "DISABLE_AUTOUPDATER": "1"},
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    }
+
+
+def _claude_planted(root: Path, command: str) -> None:
+    (root / ".claude").mkdir()
+    hook = {"hooks": [{"type": "command", "command": command}]}
+    moments = ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop")
+    settings = {"hooks": {moment: [hook] for moment in moments}, "apiKeyHelper": command}
+    (root / ".claude" / "settings.json").write_text(json.dumps(settings))
+    server = {"command": "sh", "args": ["-c", command]}
+    (root / ".mcp.json").write_text(json.dumps({"mcpServers": {"trap": server}}))
+    style = root / ".claude" / "output-styles"
+    style.mkdir()
+    (style / "trap.md").write_text("---\nname: trap\n---\nTRAPPED\n")
 
 
 def _pi(home: Path, url: str) -> Mapping[str, str]:
@@ -121,6 +144,15 @@ def _http_planted(root: Path, command: str) -> None:
         (root / name).write_text(run)
 
 
+_CLAUDE_LIMIT: Turn = {
+    "status": 429,
+    "body": {"type": "error", "error": {"type": "rate_limit_error", "message": "limited"}},
+    "headers": {
+        "anthropic-ratelimit-unified-status": "rejected",
+        "anthropic-ratelimit-unified-reset": str(int(time.time()) + 12_000),
+        "anthropic-ratelimit-unified-representative-claim": "five_hour",
+    },
+}
 _CODEX_LIMIT: Turn = {
     "status": 429,
     "body": {
@@ -184,6 +216,12 @@ def _gemini_planted(root: Path, command: str) -> None:
 
 
 CLIS: Mapping[str, Cli] = {
+    "claude": Cli(
+        *("claude", "sonnet", _claude, _claude_planted),
+        cost=True,
+        limit=_CLAUDE_LIMIT,
+        full="prompt is too long: 200 tokens > 100 maximum",
+    ),
     "codex": Cli(
         *("codex", "gpt-5.5", _codex, _codex_planted),
         wire="responses",

@@ -99,6 +99,7 @@ def test_implement_changes_files_and_runs_commands(
     serve(
         implement=[
             use("Write", file_path=str(repo / "new.txt"), content="new\n"),
+            use("Read", file_path=str(repo / "a.txt")),  # before it edits, claude wants it read
             use("Edit", file_path=str(repo / "a.txt"), old_string="two", new_string="2"),
             bash("printf made > made.txt && git status --short"),
             say("Did it.\n\nSUCCESS"),
@@ -234,8 +235,7 @@ def test_a_server_that_fails_is_worth_another_try(
 
 
 def test_a_full_context_is_no_outage(cli: Cli, serve: Serve, repo: Path) -> None:
-    said = "This model's maximum context length is 100 tokens, and you sent 200 tokens."
-    serve(research=[{"status": 400, "message": said}])
+    serve(research=[{"status": 400, "message": cli.full}])
     talk = ask(cli, repo, Stage.RESEARCH)
     assert (talk.reply is not None) if cli.compacts else "context is full" in talk.fault, talk
 
