@@ -149,6 +149,9 @@ def bounds(
     tree = repository
     places = dict.fromkeys(map(Path, _PRIVATE), Access.PRIVATE)
     secrets = [home / name for name in SECRETS]
+    theirs = [Path(one) for one in needs.write]  # of the agents of this run
+    logins = [home / name for name in obeyed.LOGINS]
+    secrets += [one for one in logins if not any(map(one.is_relative_to, theirs))]
     places |= dict.fromkeys((*secrets, *wishes.hide, *hidden), Access.HIDDEN)
     out_of_sight = Bounds(places)
     for path in (home, *programs):
