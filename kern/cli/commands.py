@@ -60,7 +60,7 @@ def run(
         bool, typer.Option("--allow-red", help="Do not hold red gates against the tasks.")
     ] = False,
     until: Until = None,
-    branch: Branch = "",
+    branch: Branch = None,
     quiet: Quiet = False,
     model: Model = None,
     effort: Effort = None,

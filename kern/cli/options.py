@@ -43,7 +43,7 @@ Until = Annotated[
     str | None, typer.Option(metavar="TIME", help="Begin nothing after this time of day: 07:00.")
 ]
 Branch = Annotated[
-    str, typer.Option(metavar="NAME", help="Begin this branch here; its commits go there.")
+    str | None, typer.Option(metavar="NAME", help="Begin this branch here; its commits go there.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Only the summary and errors.")]
 Trusted = Annotated[bool, typer.Option("--trust", help="Run the repository's commands this time.")]

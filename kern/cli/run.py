@@ -38,10 +38,13 @@ def run(
     task: str | None = None,
     quiet: bool = False,
     until: str | None = None,
-    branch: str = "",
+    branch: str | None = None,
 ) -> int:
     """The exit code of the run, or of the dry run."""
     end = 0.0 if until is None else _until(until, time.time())
+    if branch is not None and not branch.strip():
+        raise UsageError("--branch names no branch", hint="kern --branch kern/tonight")
+    branch = branch or ""
     on_red = _on_red(repair=repair, allow_red=allow_red)
     if task is not None:
         iterations = _alone(task, iterations, until_done=until_done)

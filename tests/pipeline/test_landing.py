@@ -76,6 +76,7 @@ def test_kern_toml_names_a_branch_for_each_day(
     [
         ("there", "the branch there is there already", "git switch there, then kern"),
         ("a b", "'a b' is no name for a branch", "kern --branch kern/tonight"),
+        ("", "--branch names no branch", "kern --branch kern/tonight"),
         ("-x", "'-x' is no name for a branch", "kern --branch kern/tonight"),
         ("a..b", "'a..b' is no name for a branch", "kern --branch kern/tonight"),
         ("there/x", "git begins no branch there/x: ", "kern --branch OTHER"),
