@@ -215,8 +215,20 @@ def _steps(
     if there.settings or any(one.ended is None for one in offered):
         yield "kern check", "runs the gates now"
     if new := [name for name in (SPEC, LEARNINGS, FILE) if name in written]:
-        yield f'git add {" ".join(new)} && git commit -m "Begin with kern"', ""
+        add, what = _adding(found, new)
+        yield f'git add {add} && git commit -m "Begin with kern"', what
     yield "kern -n", "shows what a run would do"
+
+
+def _adding(found: Repo, new: Sequence[str]) -> tuple[str, str]:
+    """What `git add` is given, and why it is more than the new files: what git does not have stays
+    the person's, and no task that changes it can be committed.
+    """
+    how = "--exclude-standard", "--directory", "--no-empty-directory"
+    raw = found.run("ls-files", "-z", "--others", *how)[1]
+    if beside := [name for name in map(os.fsdecode, raw.split(b"\0")) if name and name not in new]:
+        return "--all", f"not in git yet: {plain.some(beside)}"
+    return "--all" if found.run("rev-parse", "--verify", "-q", "HEAD")[0] else " ".join(new), ""
 
 
 def _would_add(there: _Files, offered: Sequence[Proposal]) -> list[str]:

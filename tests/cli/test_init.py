@@ -326,7 +326,7 @@ def test_it_ends_with_what_fits_what_it_found(empty: Path, git: Git, kern: Kern)
     assert "no checks found" in ran.out
     assert "name your own under [gates] in kern.toml" in ran.out
     assert 'kern add "…"' in ran.out
-    assert "git add SPEC.md LEARNINGS.md kern.toml && git commit" in ran.out
+    assert 'git add --all && git commit -m "Begin with kern"\n' in ran.out
     for name in FILES:
         (empty / name).unlink()
 
@@ -336,7 +336,21 @@ def test_it_ends_with_what_fits_what_it_found(empty: Path, git: Git, kern: Kern)
     assert "shows the 2 open tasks" in ran.out
     assert "kern add --from todo.md" in ran.out
     assert 'kern add "…"' not in ran.out
-    assert "git add LEARNINGS.md kern.toml &&" in ran.out
+    assert "git add --all && git commit" in ran.out
+
+
+def test_what_git_does_not_have_yet_is_named_and_added(empty: Path, git: Git, kern: Kern) -> None:
+    write(empty, {"a.txt": "a\n", ".gitignore": "out/\n", "out/x": "x\n"})
+    git("add", "--all")
+    git("commit", "-qm", "start")
+    assert '  git add SPEC.md LEARNINGS.md kern.toml && git commit -m "' in kern("init").out
+    for name in FILES:
+        (empty / name).unlink()
+
+    write(empty, {"wordkit/count.py": "", "tests/test_count.py": "", "SPEC.md": "- [ ] one\n"})
+    said = kern("init").out
+    assert "git add --all && git commit" in said
+    assert "  # not in git yet: SPEC.md, tests/, wordkit/\n" in said
 
 
 @pytest.mark.parametrize("tracked", [True, False])
