@@ -41,7 +41,7 @@ class Command:
 
     def __post_init__(self) -> None:
         self.PROGRAM = self.template[0]
-        self.VARIABLE = f"KERN_{_NOT_IN_A_VARIABLE.sub('_', self.NAME).upper()}"
+        self.VARIABLE = f"KERN_AGENT_{_NOT_IN_A_VARIABLE.sub('_', self.NAME).upper()}"
         self.LOGIN = f"run {shlex.join(self.template)} by hand to see what it needs"
 
     def unheld(self, role: Role) -> str:

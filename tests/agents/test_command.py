@@ -31,8 +31,8 @@ def test_the_template_is_filled_with_the_launch() -> None:
     argv = AGENT.argv(Launch(Stage.RESEARCH, "gpt {role}", effort="high"))
     assert argv == ["-m", "gpt {role}", "research:high", "{}{other}"]
     assert AGENT.argv(Launch(Aide.JUDGE, ""))[:3] == ["-m", "", "judge:"]
-    assert (AGENT.PROGRAM, AGENT.VARIABLE) == ("llm", "KERN_LLM")
-    assert Command("my-llm.2", ("x",)).VARIABLE == "KERN_MY_LLM_2"
+    assert (AGENT.PROGRAM, AGENT.VARIABLE) == ("llm", "KERN_AGENT_LLM")
+    assert Command("my-llm.2", ("x",)).VARIABLE == "KERN_AGENT_MY_LLM_2"
 
 
 USAGE = b'{"usage": {"input_tokens": 7, "output_tokens": 2}, "total_cost_usd": 0.5}\n'
@@ -193,6 +193,15 @@ def test_it_is_shown_before_it_runs(
     assert fake.calls == []
 
 
+def test_no_variable_of_kern_s_own_names_its_program(
+    repo: Path, git: Git, fake: Fake, kern: Kern, script: Path
+) -> None:
+    text = setting(script).replace("mine = ", "dir = ")
+    toml(repo, git, text + '[stages.implement]\nagent = "dir"\n')
+    ran = kern("1", "0", env={"KERN_DIR": str(repo.parent / "run-files")})
+    assert ran.code == 0, ran.said
+
+
 def test_its_program_is_no_file_of_the_repository(
     repo: Path, git: Git, fake: Fake, kern: Kern, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,7 +211,7 @@ def test_its_program_is_no_file_of_the_repository(
     ran = kern("1", "0")
     assert ran.code == 2
     assert "./agent.sh is a file of this repository, which an agent could change" in ran.err
-    monkeypatch.setenv("KERN_MINE", "./agent.sh")
+    monkeypatch.setenv("KERN_AGENT_MINE", "./agent.sh")
     assert kern("1", "0").code == 0
 
 
