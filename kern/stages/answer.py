@@ -80,7 +80,7 @@ def message(text: str) -> str:
     """The commit message that an answer is: without a fence around it and what announces that, and
     without trailers that name a task; empty where it says nothing. A fence further down is its own.
     """
-    lines = text.strip().splitlines()
+    lines = plain.block(text).strip().splitlines()
     fenced = [at for at, line in enumerate(lines) if _FENCE.match(line)]
     whole = fenced[:1] == [0] and fenced[-1:] == [len(lines) - 1]
     announced = lines[0].rstrip()[-1:] in (*".:!",) if lines else False  # which no subject is

@@ -377,6 +377,8 @@ def test_a_long_answer_takes_no_time(piece: str) -> None:
         ("Add b\n\n```\na\n```\n\n```\nb\n```", "Add b\n\n```\na\n```\n\n```\nb\n```"),
         ("", ""),
         ("```\n```", ""),
+        ("\x00\x1b[31m\u200b", ""),
+        ("\x1b[1mAdd b\x1b[0m", "Add b"),
     ],
 )
 def test_the_commit_message_that_an_answer_is(text: str, expected: str) -> None:
