@@ -72,7 +72,7 @@ def _mark(verb: str) -> None:
         tasks.mark(Path.cwd(), task, verb)
 
 
-for _verb in ("done", "reopen", "unblock", "unhold", "retry"):
+for _verb in ("done", "reopen", "unblock", "retry"):
     _mark(_verb)
 
 
@@ -84,6 +84,13 @@ def hold(task: Task, reason: Reason = "") -> None:
     from kern.cli import tasks
 
     tasks.hold(Path.cwd(), task, reason)
+
+
+@command
+def unhold(task: Task) -> None:
+    from kern.cli import tasks
+
+    tasks.unhold(Path.cwd(), task)
 
 
 @command

@@ -59,7 +59,7 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, th
             "Keep a task from being taken until kern unhold (safe during a run).",
             'kern hold 3 "waits for the release"',
         ),
-        "unhold": ("Let a held task be taken again.", "kern unhold 3"),
+        "unhold": ("Let a held task be taken again (safe during a run).", "kern unhold 3"),
         "defer": (
             "Let the other tasks come first (safe during a run).",
             'kern defer 3 "the docs are being moved"',

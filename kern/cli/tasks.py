@@ -26,7 +26,6 @@ _VERBS = {
     "done": commands.done,
     "reopen": commands.reopen,
     "unblock": commands.unblock,
-    "unhold": commands.unhold,
     "retry": commands.retry,
 }
 
@@ -70,6 +69,11 @@ def defer(folder: Path, wanted: str, reason: str) -> None:
 def hold(folder: Path, wanted: str, reason: str) -> None:
     _, papers = _opened(folder)
     _edit(papers, lambda text, parsed: commands.hold(text, parsed, wanted, reason))
+
+
+def unhold(folder: Path, wanted: str) -> None:
+    _, papers = _opened(folder)
+    _edit(papers, lambda text, parsed: commands.unhold(text, parsed, wanted))
 
 
 def mark(folder: Path, wanted: str, verb: str) -> None:

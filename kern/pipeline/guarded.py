@@ -51,7 +51,8 @@ def _settle_papers(site: Site, before: Papers, *, trusted: bool) -> None:
     with site.papers.alone():
         text = site.papers.read(SPEC)
         if trusted or text is None:
-            fixed, told = reconcile.spec(spec, text, trusted=trusted)
+            known = reconcile.released(spec, site.papers.trusted())
+            fixed, told = reconcile.spec(known, text, trusted=trusted)
         else:
             fixed, told = _strangers_out(site, spec, text)
         if fixed != text:
@@ -103,7 +104,7 @@ def _strangers_out(site: Site, spec: str, text: str) -> tuple[str, list[str]]:
     """What an agent may have brought in is nobody's order; the text as it was left is kept."""
     persons = site.papers.trusted()
     left, taken = reconcile.take_out(spec, text, persons)
-    fixed, told = reconcile.spec(spec, left, trusted=False)
+    fixed, told = reconcile.spec(reconcile.released(spec, persons), left, trusted=False)
     fixed, more = reconcile.take_out(spec, fixed, persons)  # what came to light by that
     told += _some([*taken, *more])
     told += _some(reconcile.let_in(spec, fixed, persons))

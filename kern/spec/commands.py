@@ -30,6 +30,7 @@ Verb = Callable[[str, Spec, str], Edited]
 # Notes that say what is to be done, and what is not.
 DIRECT = (Kind.GATE, Kind.JUDGE, Kind.AFTER, Kind.ANSWER, Kind.HELD)
 Directive = tuple[str, ...]
+_ENDED = "no longer"
 
 
 def directives(text: str) -> set[Directive]:
@@ -50,7 +51,12 @@ def taken_back(before: str, after: str) -> set[Directive]:
 
 
 def unheld(hold: Directive) -> Directive:
-    return ("no longer", *hold)
+    return (_ENDED, *hold)
+
+
+def opposite(one: Directive) -> Directive:
+    """Of a hold its end, and the other way round."""
+    return one[1:] if one[0] == _ENDED else unheld(one)
 
 
 def added_again(task: Task) -> str:
@@ -170,8 +176,12 @@ def hold(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
     if task.marker is Marker.DONE:
         return Edited(text, f"done already: {_shown(spec, index)}")
     _refuse_active(spec, index)
-    if task.of(Kind.HELD):
-        return Edited(text, f"held already: {_shown(spec, index)}")
+    if noted := task.of(Kind.HELD):
+        if not (why := plain.line(reason, edit.NOTE_LIMIT)) or why == noted[-1].text:
+            return Edited(text, f"held already: {_shown(spec, index)}")
+        again = edit.without(text, task, Kind.HELD)
+        text = edit.annotate(again, parse(again).tasks[index], [edit.note(Kind.HELD, why)])
+        return Edited(text, f"held already, now for another reason: {_shown(spec, index)}")
     for at, below in enumerate(spec.tasks):
         if below.marker is Marker.ACTIVE and _is_below(spec, at, index):
             _refuse_active(spec, at)

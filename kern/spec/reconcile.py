@@ -343,12 +343,17 @@ def recovered(before: str, text: str, trusted: Collection[Directive]) -> tuple[s
     fixed, more = strike_notes(before, old, fixed)
     told += more
     checks = (Kind.GATE, Kind.JUDGE, Kind.AFTER, Kind.HELD)
+    left = released(before, trusted)
+    fixed, more = restore_notes(left, parse(left), fixed, checks)
+    return fixed, [*told, *more, *said]
+
+
+def released(before: str, trusted: Collection[Directive]) -> str:
+    """Without the holds that a person's command ended: those are not restored."""
     ended = {
         note.line
-        for task in old.tasks
+        for task in parse(before).tasks
         for note in task.of(Kind.HELD)
         if unheld(directive(task, note)) in trusted
     }
-    left = edit.strike(before, ended)
-    fixed, more = restore_notes(left, parse(left), fixed, checks)
-    return fixed, [*told, *more, *said]
+    return edit.strike(before, ended) if ended else before

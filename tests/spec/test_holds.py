@@ -9,6 +9,7 @@ import pytest
 from kern.errors import UsageError
 from kern.spec import commands, dependencies, edit, reconcile, wanted
 from kern.spec.checklist import Spec, parse
+from kern.spec.documents import Documents
 from tests.conftest import Fake, Git, Kern, wait_for
 
 Background = Callable[..., "subprocess.Popen[str]"]
@@ -51,6 +52,10 @@ def test_a_held_task_is_not_taken_until_it_is_no_longer_held() -> None:
     assert ready(now.text) == ["b"]
     assert dependencies.ahead(parse(now.text)) == 2  # what waits may become ready meanwhile
     assert held(now.text, "a").said == "held already: 1: a"
+    assert held(now.text, "a", "the release") == (now.text, "held already: 1: a")
+    later = held(now.text, "a", "until Friday")
+    assert later.said == "held already, now for another reason: 1: a"
+    assert later.text == now.text.replace("the release", "until Friday")
     back = commands.unhold(now.text, parse(now.text), "1")
     assert back == (text, "no longer held: 1: a")
     assert commands.unhold(text, parse(text), "1") == (text, "not held: 1: a")
@@ -118,6 +123,17 @@ def test_an_agent_neither_holds_a_task_nor_ends_a_hold() -> None:
     assert "Held under c: mine" in reconcile.let_in(HELD, planted, by_command)[0]
 
 
+def test_a_hold_that_came_again_after_its_end_is_not_the_agents_to_end(tmp_path: Path) -> None:
+    papers = Documents(tmp_path, tmp_path / "scratch" / "run")
+    ended = commands.taken_back(
+        HELD, gone := HELD.replace("  > **Held:** waits for the release\n", "")
+    )
+    papers.trust(ended, lambda *_: False)
+    assert reconcile.released(HELD, papers.trusted()) == gone
+    papers.trust(commands.directives(HELD) - commands.directives(gone), lambda *_: False)
+    assert reconcile.released(HELD, papers.trusted()) == HELD
+
+
 def test_after_a_kill_a_hold_comes_back_but_for_one_that_a_command_ended() -> None:
     gone = commands.unhold(HELD, parse(HELD), "a").text
     assert reconcile.recovered(HELD, gone, set())[0] == HELD
@@ -128,31 +144,38 @@ def test_after_a_kill_a_hold_comes_back_but_for_one_that_a_command_ended() -> No
 def test_an_agent_at_work_can_do_neither_and_a_person_can_hold_beside_it(
     repo: Path, git: Git, fake: Fake, kern: Kern, background: Background
 ) -> None:
-    (repo / "SPEC.md").write_text("- [ ] a\n- [ ] b\n  > **Held:** no\n- [ ] c\n- [ ] d\n")
+    (repo / "SPEC.md").write_text(
+        "- [ ] a\n- [ ] b\n  > **Held:** no\n- [ ] c\n- [ ] d\n- [ ] e\n  > **Held:** wait\n"
+        "- [ ] f\n  > **Held:** wait too\n"
+    )
     git("commit", "--quiet", "--all", "--message=tasks")
     does = [
         "echo work >> work.txt",
-        "sed -i -e '/Held/d' -e 's/^- \\[ \\] c/&\\n  > **Held:** x/' SPEC.md",
+        "sed -i -e '/Held:.. no/d' -e 's/^- \\[ \\] c/&\\n  > **Held:** x/' SPEC.md",
         'while [ ! -e "$FAKE_CLAUDE/go" ]; do sleep 0.05; done',
     ]
     good = {"run": ["echo more >> work.txt"], "result": "Wrote it.\n\nSUCCESS"}
-    fake.script(implement=[{**good, "run": does}, good, good])
+    fake.script(implement=[{**good, "run": does}, good, good, good])
     run = background("5", "0")
     wait_for(lambda: "**Held:** x" in (repo / "SPEC.md").read_text())
     assert kern("hold", "d", "not today").out == "held 4: d\n"
-    refused = kern("unhold", "b")
-    assert refused.code == 1 and 'kern unhold "b"' in refused.err
+    assert kern("unhold", "e").out == "no longer held: 5: e\n"
+    assert kern("unhold", "f").out == "no longer held: 6: f\n"
+    assert kern("hold", "f", "wait too").out == "held 6: f\n"
     (fake.folder / "go").touch()
     out, err = run.communicate(timeout=120)
 
     assert run.returncode == 1, err
     text = (repo / "SPEC.md").read_text()
-    assert [line for line in text.split("\n") if line.startswith("- [x]")] == ["- [x] a", "- [x] c"]
+    assert [line for line in text.split("\n") if line.startswith("- [x]")] == [
+        *("- [x] a", "- [x] c", "- [x] e")
+    ]
     assert "- [ ] b\n  > **Held:** no\n" in text
     assert "- [ ] d\n  > **Held:** not today\n" in text
+    assert "- [ ] f\n  > **Held:** wait too\n" in text
     assert "**Held:** x" not in text
     assert "   2  b\n      held: no\n      kern unhold 2\n" in out
-    assert "next: kern unhold 2, then the other task that needs you, then: kern" in out
+    assert "next: kern unhold 2, then the other 2 tasks that need you, then: kern" in out
 
 
 def test_what_is_held_is_told_wherever_tasks_are_shown(
