@@ -45,6 +45,7 @@ def main() -> int:
     agent = _agent(folder)
     sample(root)
     _say(f"A sample repository: {root}\nIts SPEC.md:\n\n{SPEC}\nIts kern.toml:\n\n{SETTINGS}")
+    _at_home_in(folder / "home")
     _say("kern carries the tasks out with an agent that plays a script: no account, no network.\n")
     os.environ["KERN_DIR"] = str(folder / "kern")
     os.environ[protocol.find(protocol.DEFAULT).VARIABLE] = str(agent)
@@ -69,6 +70,17 @@ def main() -> int:
         f"  KERN_DIR={folder / 'kern'} {own_command()} show 2"
     )
     return code
+
+
+def _at_home_in(home: Path) -> None:
+    """The sandbox makes the files that it keeps read-only where they are missing, and caches for
+    the gates: not in the person's own home folder, of which this agent needs nothing.
+    """
+    home.mkdir()
+    os.environ.setdefault("XDG_CONFIG_HOME", str(Path.home() / ".config"))  # the person's settings
+    for name in ("CLAUDE_CONFIG_DIR", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        os.environ.pop(name, None)
+    os.environ["HOME"] = str(home)
 
 
 def own_command() -> str:

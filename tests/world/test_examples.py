@@ -235,6 +235,23 @@ def test_the_demo_prints_the_screen_that_the_readme_shows(
         assert line in printed, f"not there, or not in this order: {line}"  # it reads on from there
 
 
+@pytest.mark.slow
+def test_the_demo_leaves_the_home_folder_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    there = [*Path.home().rglob("*")]
+    done = subprocess.run(
+        [sys.executable, "-m", "kern", "demo"],
+        env={**os.environ, "PYTHONPATH": str(TOP), "KERN_SANDBOX": "auto"},
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [*Path.home().rglob("*")] == there
+
+
 # -------------------------------------------------------------------- kern.toml and SPEC.md
 
 
