@@ -11,8 +11,9 @@ from kern.errors import Held, KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC, Question
-from kern.pipeline import place
+from kern.pipeline import facts, place
 from kern.pipeline import undo as reverting
+from kern.pipeline.place import Place
 from kern.spec import commands, dependencies, edit, questions
 from kern.spec.checklist import Spec, Task, parse
 from kern.spec.commands import Edited, New
@@ -79,8 +80,20 @@ def unhold(folder: Path, wanted: str) -> None:
 def mark(folder: Path, wanted: str, verb: str) -> None:
     """A marker, or a note that goes."""
     found, papers = _opened(folder)
-    with _alone(found, f'{verb} "{wanted}"'):
+    with _alone(found, f'{verb} "{wanted}"') as scope:
+        half = _half_done(place.of(found, scope, papers)) if verb == "reopen" else ()
         _edit(papers, lambda text, parsed: _VERBS[verb](text, parsed, wanted))
+        if half and not papers.spec()[1].active:
+            print(f"  it is in your working tree, do not commit it: {plain.some(half)}")
+
+
+def _half_done(here: Place) -> Sequence[str]:
+    """The files that an interrupted run left changed, of the task in progress."""
+    with contextlib.suppress(KernError):  # what is wrong is the next run's to say
+        at = facts.look(here, reading=True)
+        if at.facts.active and at.start:
+            return sorted(here.repo.changed(at.start.tree, here.snapshots.take()))
+    return ()
 
 
 def undo(folder: Path, wanted: str) -> None:

@@ -20,11 +20,6 @@ from kern.stages.prompt import Prompt
 from kern.stages.record import StageRecord
 from kern.system import workspace
 
-HALF_DONE = (
-    "the agent's unfinished work is in your working tree. The next run saves it to a ref and "
-    "restores the tree, including edits that you make now"
-)
-
 
 class _Order(NamedTuple):
     """What the agent is asked, and the gates that send it back."""
@@ -70,8 +65,7 @@ def implement(site: Site, at: Situation) -> None:
             gates=order.gates,
             again=again,
         )
-    except Interrupted as exc:
-        exc.note = HALF_DONE
+    except Interrupted:
         with contextlib.suppress(KernError):  # then the next run does it, from the start ref
             limits.restore(site, start)
             guarded.settle(site, papers, trusted=False)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from kern import plain
-from kern.errors import Asked, KernError, LimitReached
+from kern.errors import Asked, Interrupted, KernError, LimitReached
 from kern.events import LimitReset, Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
 from kern.git import ignore, objects
 from kern.model import SPEC, Key, Outcome
-from kern.pipeline import baseline, facts, select, session, steps, summary
+from kern.pipeline import baseline, facts, recover, select, session, steps, summary
 from kern.pipeline.options import Options
 from kern.pipeline.review import Reviews
 from kern.pipeline.session import Session
@@ -91,6 +91,8 @@ class Loop:
             stopped = _place(self.due)
         except BaseException as exc:
             error = exc
+            if isinstance(exc, Interrupted):
+                exc.note = recover.left(self.site)
             raise
         finally:
             code = self._end(error, stopped)

@@ -1,16 +1,39 @@
 """What follows a kill, or a person's hand in the middle of a task: nothing is lost."""
 
+import contextlib
+
 from kern.errors import KernError
 from kern.git import backups, history, refs
 from kern.model import SPEC, Marker, Stage
-from kern.pipeline import guarded, limits, tick
+from kern.pipeline import facts, guarded, limits, tick
 from kern.pipeline import undo as reverting
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start
+from kern.pipeline.table import Do, resume
 from kern.plain import some
 from kern.spec import edit
 from kern.stages import record
 from kern.system import workspace
+
+_UNFINISHED = (Do.UNDO, Do.ABANDON, Do.BOOK, Do.RELEASE, Do.ASK)
+_FINISHED = (Do.PROVE, Do.REPROVE, Do.COMMIT)
+
+
+def left(site: Site) -> str:
+    """What a person should know of the tree where the run is interrupted. The facts say it: the
+    signal may come while the agent works, after it, or in its gates.
+    """
+    do = Do.SELECT
+    with contextlib.suppress(KernError):  # what is wrong is the next run's to say
+        do = resume(facts.look(site, reading=True).facts)
+    if do in _UNFINISHED:
+        return (
+            "the agent's unfinished work is in your working tree: do not commit it. The next run "
+            "saves it to a ref and restores the tree, including edits that you make now"
+        )
+    if do in _FINISHED:
+        return "the agent's work is in your working tree: do not commit it. The next run checks it"
+    return ""
 
 
 def unplant(site: Site, *, killed: bool) -> None:

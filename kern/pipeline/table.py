@@ -92,7 +92,10 @@ class Do(StrEnum):
     SELECT = "d: take the next task"
     TAKE_OVER = "e: you ticked it: save the work and go on"
     REMARK = "e: it was ticked before its gates ran: set it back to [~]"
-    ABANDON = "f: the task is gone from SPEC.md: save its work, restore the tree"
+    ABANDON = (
+        "f: the task was opened again, reworded or removed: its unfinished work is saved and the "
+        "tree restored first"
+    )
     BOOK = "g: save the failed attempt, restore the tree, note why"
     RELEASE = "h: split or skip the task"
     ASK = "h: save the work, restore the tree, note the question"

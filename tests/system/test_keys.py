@@ -110,6 +110,36 @@ def test_a_key_ends_it_now(at_work: Terminal, fake: Fake, key: str) -> None:
     assert at_work.said.count("\x1b[?25l") == at_work.said.count("\x1b[?25h")
 
 
+@pytest.mark.parametrize("where", ["while it works", "in its gates", "research"])
+def test_it_says_so_where_an_agents_work_is_left_in_the_tree(
+    repo: Path, fake: Fake, git: Git, tmp_path: Path, where: str
+) -> None:
+    there = tmp_path / "there"
+    told = {"run": ["echo half >> a.txt"], "sleep": 0.0, "result": "did it\n\nSUCCESS"}
+    wait = {"run": [f"touch {there}"], "sleep": PATIENCE_S}
+    if where == "in its gates":
+        gate = f"grep -q half a.txt && touch {there} && sleep {PATIENCE_S:.0f} || true"
+        (repo / "kern.toml").write_text(f"[gates]\ncheck = '{gate}'\n")
+        git("add", "--all")
+        git("commit", "-qm", "gates")
+        fake.script(implement=[told])
+    elif where == "research":
+        fake.script(research=[wait])
+    else:
+        fake.script(implement=[{**wait, "run": [*told["run"], *wait["run"]]}])  # type: ignore[misc]
+    terminal = Terminal(repo, "1", "0")
+    wait_for(lambda: there.exists() and terminal.raw)
+    terminal.type("q")
+    assert terminal.ended() == 130
+    wait_for(lambda: "it goes on from here" in terminal.said)
+    note = "work is in your working tree: do not commit it"
+    if where == "research":
+        assert note not in terminal.said
+    else:
+        wait_for(lambda: note in " ".join(terminal.said.split()))
+        assert "half" in (repo / "a.txt").read_text()
+
+
 def test_a_suspended_run_gives_the_terminal_back_and_takes_it_again(
     at_work: Terminal, fake: Fake
 ) -> None:
