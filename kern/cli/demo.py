@@ -78,8 +78,9 @@ def _at_home_in(home: Path) -> None:
     """
     home.mkdir()
     os.environ.setdefault("XDG_CONFIG_HOME", str(Path.home() / ".config"))  # the person's settings
-    for name in ("CLAUDE_CONFIG_DIR", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
-        os.environ.pop(name, None)
+    for name in [*os.environ]:
+        if name.endswith(("_CONFIG_DIR", "_CACHE_HOME", "_STATE_HOME")):  # an agent's, or anybody's
+            del os.environ[name]
     os.environ["HOME"] = str(home)
 
 
