@@ -57,6 +57,11 @@ class Cli:
         return os.environ.get(f"KERN_TEST_{self.name.upper()}", own)
 
     @property
+    def program(self) -> Path:
+        """Where it lies: npm's is a link; a Python is known by its own name."""
+        return Path(self.binary) if self.binary == sys.executable else Path(self.binary).resolve()
+
+    @property
     def agent(self) -> Agent:
         return protocol.find(self.name)
 
@@ -132,7 +137,12 @@ def _codex_planted(root: Path, command: str) -> None:
 
 
 def _http(home: Path, url: str) -> Mapping[str, str]:
-    protocol.know({}, Http(Endpoint(f"{url}/http/v1", key="FAKE_KEY")))
+    endpoint = Endpoint(f"{url}/http/v1", key="FAKE_KEY")
+    protocol.know({}, Http(endpoint))
+    own = home / ".config" / "kern" / "config.toml"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    with own.open("a") as file:
+        file.write(f'[agent.http]\nurl = "{endpoint.url}"\nkey = "{endpoint.key}"\n')
     return {"FAKE_KEY": "dummy"}
 
 

@@ -124,12 +124,6 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
             for cli in clis:
                 for name, value in cli.ready(tmp_path / "home", server.url).items():
                     monkeypatch.setenv(name, value)
-                if cli.name == "http":
-                    own = tmp_path / "home/.config/kern/config.toml"
-                    own.parent.mkdir(parents=True, exist_ok=True)
-                    with own.open("a") as file:
-                        url = f"{server.url}/http/v1"
-                        file.write(f'[agent.http]\nurl = "{url}"\nkey = "FAKE_KEY"\n')
             return server
 
         yield start

@@ -1,6 +1,5 @@
 """kern against the bare agent processes that a person's own script would run, on a scripted API."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -8,48 +7,85 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kern.agents import claude
-from kern.agents.protocol import Launch
 from kern.model import Stage
+from tests.agents.conformance import CLIS, Cli
 from tests.bench.measuring import Row, environment, interleaved, ratio, row, sample
 from tests.kit.scripted_server import ScriptedServer, Turn
 
 TASKS = ("add a greeting", "add a farewell", "add a question")
 SPEC = "".join(f"- [ ] {task}\n" for task in TASKS)
 PLAIN = ("-p", "--output-format", "json")
+CLAUDE = CLIS[claude.NAME]
+MOST = 1.07  # times as long as the bare processes with the same flags
 
 # Notes down what kern gives the agent, one folder for each call in the order of the prompts: an
-# agent may be started before its own is there.
+# agent may be started before its own is there. What kern only asks the program is no call.
 RECORDER = """#!/bin/sh
+[ -n "$KERN_RUN_ID" ] || exec '{binary}' "$@"
 cat > '{calls}'/.$$
 n=$(ls '{calls}' | wc -l)
 mkdir '{calls}'/$n
 mv '{calls}'/.$$ '{calls}'/$n/prompt
 printf '%s\\0' "$@" > '{calls}'/$n/argv
+env -0 > '{calls}'/$n/env
+pwd > '{calls}'/$n/root
+cp -r .git/kern/scratch '{calls}'/$n/scratch
 exec '{binary}' "$@" < '{calls}'/$n/prompt
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
+    """One process as kern started it."""
+
     stage: Stage
     argv: tuple[str, ...]
+    env: Mapping[str, str]
     prompt: bytes
+    root: str
+    scratch: Path  # a copy of what kern laid there
+
+    def within(self, root: Path) -> tuple[list[str], dict[str, str]]:
+        """Its argv and environment in another project."""
+
+        def moved(text: str) -> str:
+            laid = text.replace(f"{self.root}/.git/kern/scratch", str(self.scratch))
+            return laid.replace(self.root, str(root))
+
+        own = {name: moved(value) for name, value in self.env.items()}
+        return [moved(word) for word in self.argv], own
 
 
 def rows(folder: Path, rounds: int) -> Iterator[Row]:
-    binary = os.environ.get("KERN_TEST_CLAUDE")
-    if not binary:
-        yield Row("kern against bare claude processes", "needs KERN_TEST_CLAUDE")
-        return
-    yield from _compared(folder / "at-once", Path(binary).resolve(), rounds, delay=0.0)
-    yield from _compared(folder / "slowly", Path(binary).resolve(), rounds // 2, delay=0.5)
+    for name, cli in CLIS.items():
+        if not cli.binary:
+            yield Row(f"kern against bare {name} processes", f"needs KERN_TEST_{name.upper()}")
+        elif cli is CLAUDE:
+            yield from _compared(folder / "at-once", rounds, delay=0.0)
+            yield from _compared(folder / "slowly", rounds // 2, delay=0.5)
+        else:
+            yield _alike(folder / name, cli, rounds)
 
 
-def _compared(folder: Path, binary: Path, rounds: int, *, delay: float) -> Iterator[Row]:
+def _alike(folder: Path, cli: Cli, rounds: int) -> Row:
+    """With the same flags alone: what others do by themselves is not one kind of work."""
+    folder.mkdir()
+    with ScriptedServer(_script(cli)) as server:
+        bench = Bench(folder, cli, server)
+        calls = bench.record()
+        acts = {"kern": bench.kern, "flags": lambda: bench.bare(calls, plain=False)}
+        interleaved(acts, 1)
+        taken = interleaved(acts, rounds)
+    label = f"`kern 3 0` against nine bare {cli.name} processes, kern's flags, API answers at once"
+    note = f"rounds {_spread(taken, 'flags')}"
+    return row(label, ratio(taken, "kern", "flags"), "x", most=MOST, note=note)
+
+
+def _compared(folder: Path, rounds: int, *, delay: float) -> Iterator[Row]:
     folder.mkdir()
     asked: dict[str, list[int]] = {}
-    with ScriptedServer(_script(), delay) as server:
-        bench = Bench(folder, binary, server)
+    with ScriptedServer(_script(CLAUDE), delay) as server:
+        bench = Bench(folder, CLAUDE, server)
         calls = bench.record()
         acts = {
             "kern": bench.measured("kern", asked, bench.kern),
@@ -63,7 +99,7 @@ def _compared(folder: Path, binary: Path, rounds: int, *, delay: float) -> Itera
     answers = f"answers after {delay:g} s" if delay else "answers at once"
     for name, what, most in (
         ("default", "claude's default flags", 1.05),
-        ("flags", "kern's flags", None),
+        ("flags", "kern's flags", MOST),
     ):
         note = f"{shares['kern']} against {shares[name]} requests, rounds {_spread(taken, name)}"
         label = f"`kern 3 0` against nine bare claude processes, {what}, API {answers}"
@@ -82,16 +118,22 @@ def _spread(taken: Mapping[str, list[float]], name: str) -> str:
     return f"{found[0]:.2f}-{found[-1]:.2f}"
 
 
-def _script() -> dict[str, list[list[Turn]]]:
-    """Each stage uses one tool and answers."""
-    look: Turn = {"tool": "Grep", "input": {"pattern": "line", "output_mode": "content"}}
+def _script(cli: Cli) -> dict[str, list[list[Turn]]]:
+    """Each stage uses one tool and answers, but for a commit stage that only words the message."""
+    search: Turn = {"tool": "Grep", "input": {"pattern": "line", "output_mode": "content"}}
+    look: Turn = {"tool": "Read", "input": {"file_path": "a.txt"}}
     found: Turn = {"text": "- Files: a.txt:1-3\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY"}
     work: Turn = {"tool": "Bash", "input": {"command": "echo more >> a.txt"}}
     done: Turn = {"text": "Appended to a.txt.\n\n## Learned\n\na.txt grows.\n\nSUCCESS"}
+    words = bool(cli.agent.unheld(Stage.COMMIT))
+    commits: list[list[Turn]] = [
+        [{"text": f"Do it: {task}"}] if words else [_commit(task), {"text": "committed"}]
+        for task in TASKS
+    ]
     return {
-        "research": [[look, found]],
+        "research": [[search if cli is CLAUDE else look, found]],
         "implement": [[work, done]],
-        "commit": [[_commit(task), {"text": "committed"}] for task in TASKS] * 99,
+        "commit": commits * 99,
     }
 
 
@@ -101,20 +143,15 @@ def _commit(task: str) -> Turn:
 
 
 class Bench:
-    def __init__(self, folder: Path, binary: Path, server: ScriptedServer) -> None:
+    def __init__(self, folder: Path, cli: Cli, server: ScriptedServer) -> None:
         self.folder = folder
-        self.binary = binary
+        self.cli = cli
+        self.binary = cli.program
         self.server = server
         self.count = 0
-        self.env = environment(
-            folder / "home",
-            ANTHROPIC_BASE_URL=server.url,
-            ANTHROPIC_API_KEY="dummy",
-            CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
-            CLAUDE_CODE_MAX_RETRIES="0",
-            DISABLE_AUTOUPDATER="1",
-            KERN_CLAUDE=str(binary),
-        )
+        home = folder / "home"
+        self.env = environment(home)
+        self.env |= {**cli.ready(home, server.url), cli.agent.VARIABLE: str(self.binary)}
 
     def measured(
         self, name: str, asked: dict[str, list[int]], act: Callable[[], None]
@@ -139,23 +176,28 @@ class Bench:
         """What kern sends, from a run that is not measured."""
         calls = self.folder / "calls"
         calls.mkdir()
-        recorder = self.folder / "claude"
+        recorder = self.folder / "recorder"
         recorder.write_text(RECORDER.format(calls=calls, binary=self.binary))
         recorder.chmod(0o755)
-        self.kern({"KERN_CLAUDE": str(recorder)})
+        self.kern({self.cli.agent.VARIABLE: str(recorder)})
         found = []
         for number, place in enumerate(sorted(calls.iterdir(), key=lambda path: int(path.name))):
             argv = (place / "argv").read_bytes().decode().split("\0")[:-1]
-            stage = list(Stage)[number % 3]
-            found.append(Call(stage, tuple(argv), (place / "prompt").read_bytes()))
+            pairs = (one.partition("=") for one in (place / "env").read_text().split("\0")[:-1])
+            env = {name: value for name, _, value in pairs if not name.startswith("GIT_")}
+            stage, root = list(Stage)[number % 3], (place / "root").read_text().strip()
+            prompt = (place / "prompt").read_bytes()
+            found.append(Call(stage, tuple(argv), env, prompt, root, place / "scratch"))
         if len(found) != 3 * len(TASKS):
             raise RuntimeError(f"{len(found)} agent processes instead of nine")
         return found
 
     def kern(self, more: Mapping[str, str] | None = None) -> None:
         root = self.project()
+        model = self.cli.model
+        by = ("--agent", self.cli.name, "--model", model, "--model", f"commit={model}")
         done = subprocess.run(
-            [sys.executable, "-m", "kern", str(len(TASKS)), "0"],
+            [sys.executable, "-m", "kern", str(len(TASKS)), "0", *by * (self.cli is not CLAUDE)],
             cwd=root,
             env={**self.env, **(more or {})},
             stdin=subprocess.DEVNULL,
@@ -167,15 +209,21 @@ class Bench:
 
     def bare(self, calls: list[Call], *, plain: bool) -> None:
         root = self.project()
+        words = bool(self.cli.agent.unheld(Stage.COMMIT))
         for call in calls:
             if call.stage is Stage.COMMIT:
-                subprocess.run(["git", "add", "--all"], cwd=root, env=self.env, check=True)
-            lean = {} if plain else claude.environment(Launch(call.stage, ""))
+                self._git(root, "add", "--all")
+            argv, env = call.within(root)
             subprocess.run(
-                [str(self.binary), *(PLAIN if plain else call.argv)],
+                [str(self.binary), *(PLAIN if plain else argv)],
                 cwd=root,
-                env={**self.env, **lean},
+                env=self.env if plain else env | {"GIT_CONFIG_NOSYSTEM": "1"},
                 input=call.prompt,
                 capture_output=True,
                 check=True,
             )
+            if call.stage is Stage.COMMIT and words:
+                self._git(root, "commit", "--quiet", "--message=done")
+
+    def _git(self, root: Path, *argv: str) -> None:
+        subprocess.run(["git", *argv], cwd=root, env=self.env, check=True)
