@@ -213,7 +213,10 @@ class Documents:
         return int(os.stat(real(self.root, SPEC)).st_mtime)
 
     def _stamp(self) -> tuple[int, int, int]:
-        found = os.stat(real(self.root, SPEC))
+        try:
+            found = os.stat(real(self.root, SPEC))
+        except FileNotFoundError:  # which whoever reads it says
+            return 0, 0, 0
         return found.st_mtime_ns, found.st_size, found.st_ino
 
 

@@ -21,6 +21,14 @@ def spec(repo: Path) -> str:
     return (repo / "SPEC.md").read_bytes().decode("utf-8", "surrogateescape")
 
 
+@pytest.mark.parametrize("command", ["hold", "done", "defer", "retry"])
+def test_without_a_spec_it_is_said_what_makes_one(repo: Path, kern: Kern, command: str) -> None:
+    (repo / "SPEC.md").unlink()
+    ran = kern(command, "1")
+    assert ran.code == 2 and "there is no SPEC.md in " in ran.err
+    assert "kern init writes one" in ran.err
+
+
 @pytest.mark.slow
 def test_each_command_says_in_one_line_what_it_did_from_any_folder(repo: Path, kern: Kern) -> None:
     write(repo, LIST)
