@@ -34,6 +34,7 @@ TREE: tuple[Place, ...] = (
     *((f"tree:{name}", How.ALL) for name in (*obeyed.BOOKS, *obeyed.FOLDERS)),
 )
 _CACHES = {"__pycache__", "node_modules", ".venv", ".git"}  # change by themselves
+_HARMLESS = (".sample", ".log", ".gitignore")  # opencode makes the last, unasked
 _APPLY = ("applypatch-msg", "pre-applypatch", "post-applypatch")
 _COMMIT = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "pre-merge-commit")
 _MOVE = ("pre-rebase", "post-checkout", "post-merge", "post-rewrite", "reference-transaction")
@@ -203,7 +204,7 @@ def _all(folder: Path) -> Iterator[str]:
             for entry in sorted(os.scandir(inner), key=lambda entry: entry.name):
                 if entry.is_dir(follow_symlinks=False):
                     folders += [Path(entry.path)] if entry.name not in _CACHES else []
-                elif not entry.name.endswith((".sample", ".log")) and count < _MOST_BELOW:
+                elif not entry.name.endswith(_HARMLESS) and count < _MOST_BELOW:
                     count += 1
                     yield os.path.relpath(entry.path, folder)
         if count >= _MOST_BELOW:

@@ -94,6 +94,20 @@ def test_another_stands_in_at_a_limit_and_the_first_is_asked_after_its_reset(
     assert [call["stage"] for call in fake.calls] == ["research", "implement", "commit"]
 
 
+def test_what_an_agent_s_cli_ignores_for_itself_breaks_no_limit(
+    repo: Path, fake: Fake, inline: Inline, git: Git
+) -> None:
+    (repo / ".opencode/agent").mkdir(parents=True)
+    (repo / ".opencode/agent/a.md").write_text("x\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=more")
+    own = "printf 'node_modules\\n.gitignore\\n' > .opencode/.gitignore"
+    fake.script(implement=[{"run": [own, "echo hi > hi.txt"], "result": "Did it.\n\nSUCCESS"}])
+    heard = inline(1)
+    assert heard.code == 0, heard.said
+    assert "broke its limits" not in heard.err
+
+
 def test_a_stop_counts_before_another_takes_over(
     repo: Path, fake: Fake, pal: Path, inline: Inline, git: Git
 ) -> None:
