@@ -22,6 +22,7 @@ class RunStarted:
     until: float = 0.0  # epoch seconds from which nothing is begun; 0: no bound
     lands: str = ""  # where its commits go, in words
     models: Mapping[Role, str] = field(default_factory=dict)  # each with its effort
+    yours: str = ""  # what a person has not committed, in words
 
 
 @dataclass(frozen=True, slots=True)

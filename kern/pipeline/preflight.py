@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kern import person
+from kern import person, plain
 from kern.config import FILE, Settings
 from kern.errors import KernError, UsageError
-from kern.git import history, ignore, operations, repository
+from kern.git import history, ignore, operations, refs, repository
 from kern.git.repository import Repo
+from kern.git.snapshot import left_out
 from kern.model import LEARNINGS, SPEC
 from kern.person import Person
 from kern.pipeline import place
@@ -133,6 +134,27 @@ def tried(name: str, attempt: Callable[[], str]) -> Check:
         return Check(name, attempt())
     except KernError as exc:
         return Check(name, str(exc), exc)
+
+
+def yours(found: Repo) -> str:
+    """What a person should know of their uncommitted changes; empty where there are none, or where
+    an interrupted task's stand among them.
+    """
+    if found.head().name in dict(refs.starts(found)):
+        return ""
+    how = "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty"
+    # Beside a run too, and where nothing may be written: the index is not refreshed.
+    argv = ("--no-optional-locks", "status", "--porcelain", "-z", *how)
+    rows = found.run(*argv)[1].split(b"\0")
+    paths = [path for row in rows if row and not left_out(path := os.fsdecode(row[3:]))]
+    if not paths:
+        return ""
+    named = ", ".join([*(plain.line(path, 60) for path in paths[:2]), *["…"] * (len(paths) > 2)])
+    files = plain.count(len(paths), "file") + (" has" if len(paths) == 1 else " have")
+    return (
+        f"{files} uncommitted changes ({named}): they stay yours; a task that changes "
+        "the same lines cannot be committed until you commit or stash them"
+    )
 
 
 def of_repository(found: Repo, *, commits: bool = True) -> Iterator[Check]:

@@ -180,6 +180,8 @@ class Console:
             self._say(f"until: no task and no stage is begun after {until}")
         for command in event.commands:
             self._say(plain.line(command, 160))
+        if event.yours:
+            self._say(event.yours, NOTICE)
 
     def _recorded(self, event: Event, style: str = "") -> None:
         """As `kern log` will say it."""

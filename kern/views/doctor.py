@@ -92,6 +92,8 @@ def _git(folder: Path) -> Iterator[Check]:
         return
     yield Check("repository", str(found.root))
     yield from preflight.of_repository(found)
+    if yours := preflight.yours(found):
+        yield Check("changes", yours, advice="git status shows them; git commit, or git stash")
     papers = place.documents(found)
     yield tried(SPEC, lambda: plain.count(len(preflight.tasks(found, papers).tasks), "task"))
     yield _advised(FILE, lambda: _gates(found, papers))

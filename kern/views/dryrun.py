@@ -42,7 +42,8 @@ def describe(
     key = at.wanted(parsed, wanted) if wanted else None
     task = parsed.find(key) if key else dependencies.select(parsed)
     lines = [f"{repo.root}, branch {repo.head().name}", f"run files: {scope.folder}"]
-    lines += [*landing.foretold(repo, branch or settings.branch, parsed), ""]
+    lines += [*landing.foretold(repo, branch or settings.branch, parsed)]
+    lines += [*filter(None, [preflight.yours(repo)]), ""]
     if refusal := next((one.fault for one in preflight.of_repository(repo) if one.fault), None):
         lines.append(f"a run would refuse to start: {refusal}")
     if task is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kern import __version__
-from tests.conftest import Fake, Git, Kern
+from tests.conftest import Fake, Git, Inline, Kern
 
 
 def rows(kern: Kern) -> dict[str, dict[str, str]]:
@@ -47,6 +47,7 @@ def test_warnings_end_well_and_have_a_fix(repo: Path, fake: Fake, kern: Kern) ->
 def test_with_gates_and_a_payer_all_is_well(repo: Path, git: Git, kern: Kern) -> None:
     (repo / "kern.toml").write_text("[gates]\na = 'true'\n")
     git("add", "--all")
+    git("commit", "-qm", "gates")
     (Path.home() / ".claude.json").write_text('{"oauthAccount": {"emailAddress": "x"}}')
     assert kern("trust", "--yes").code == 0
     found = rows(kern)
@@ -91,3 +92,31 @@ def test_other_agents_that_are_here_are_named(
     (folder / "codex").chmod(0o755)
     said = "other agents: codex (login: not logged in); kern --agent NAME"
     assert said in kern("doctor").out
+
+
+def test_what_is_not_committed_is_a_warning_there_in_a_dry_run_and_as_a_run_begins(
+    repo: Path, fake: Fake, git: Git, kern: Kern, inline: Inline
+) -> None:
+    (repo / "SPEC.md").write_text("- [ ] one\n")
+    assert "changes" not in rows(kern)
+    (repo / "a.txt").write_text("mine\n")
+    (repo / "src").mkdir()
+    for name in ("x", "y"):
+        (repo / "src" / name).touch()
+    (repo / "seen").touch()
+    (repo / ".git/info/exclude").write_text("seen\n")
+    (repo / "b.txt").touch()
+    git("add", "b.txt")
+    said = "4 files have uncommitted changes (a.txt, b.txt, …): they stay yours; a task that"
+    row = rows(kern)["changes"]
+    assert row["mark"] == "warning"
+    assert row["detail"].startswith(said) and "  " not in row["detail"]
+    before = (repo / ".git/index").read_bytes()
+    assert said in kern("-n").out
+    assert (repo / ".git/index").read_bytes() == before
+    fake.script(research=[{"result": "- Why: no\n\nNO_TASK"}])
+    heard = inline(1).said
+    assert heard.index(said) < heard.index("task: one")
+
+    git("stash", "-qu")
+    assert "uncommitted" not in kern("-n").out + inline(1).said
