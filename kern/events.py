@@ -222,6 +222,7 @@ class RunEnded:
     questions: tuple[Question, ...] = ()  # that wait for an answer
     tokens: int = 0  # of all stages
     needs: tuple[Need, ...] = ()  # the tasks that a person can help on, each once
+    held: tuple[Need, ...] = ()  # those that a person holds
 
 
 Event = (

@@ -17,6 +17,7 @@ class Standing:
     """Tasks by their texts."""
 
     needs: tuple[Need, ...] | None = None  # None: SPEC.md was not looked at, or cannot be read
+    held: tuple[Need, ...] = ()  # by a person
     done: frozenset[str] = frozenset()  # that are ticked
     answered: Mapping[str, str] = field(default_factory=dict)  # with the answer
     again: frozenset[str] = frozenset()  # that are not ticked, say after kern undo

@@ -63,6 +63,7 @@ def summary(found: Iterable[Record], now: Standing = NOWHERE) -> dict[str, Any]:
         "tasks": list(tasks.values()),
         "done": done,
         "needs": standing.needs(tasks, now),
+        "held": [need._asdict() for need in now.held],
         **total,
         "cost_per_done_usd": round(usd / done, 6) if done and usd is not None else None,
         "causes": _causes(tasks.values()),
@@ -212,9 +213,10 @@ def text(found: Mapping[str, Any], local: Callable[[str], str], *, markdown: boo
         if rows:
             lines.extend(["", f"## {title}" if markdown else f"{title}:", "", *rows])
 
-    needy = {need["task"] for need in found["needs"]}
-    told = [row for need in found["needs"] for row in _need(need)]
-    section("Needs you", [(bullet if first else inner) + shown(row) for first, row in told])
+    needy = {need["task"] for need in (*found["needs"], *found["held"])}
+    for key, title in (("needs", "Needs you"), ("held", "Held")):
+        told = [row for need in found[key] for row in _need(need)]
+        section(title, [(bullet if first else inner) + shown(row) for first, row in told])
     for title, outcomes in (
         ("Done", ("done",)),
         ("Tried, did not work", ("concluded",)),
@@ -247,6 +249,7 @@ def _headline(found: Mapping[str, Any]) -> str:
     per = found["cost_per_done_usd"]
     each = f", ${per:.2f} per finished task" if per is not None else ""
     needy = f", {len(found['needs'])} need you" if found["needs"] else ""
+    needy += f", {len(found['held'])} held" if found["held"] else ""
     bare = sum(task["outcome"] == "done" and unverified(task["proved"]) for task in found["tasks"])
     unproven = f", {bare} {UNVERIFIED}" if bare else ""
     parents = sum(task["outcome"] == "decomposed" for task in found["tasks"])

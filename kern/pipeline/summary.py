@@ -64,7 +64,8 @@ def of(
     stuck = _stuck(parsed) if parsed and not error and not dependencies.select(parsed) else ()
     failed = 1 if lacking or stuck or asked else 0
     told = needs.you(parsed) if parsed else ()
-    known = {one.task for one in told}
+    held = needs.held(parsed) if parsed else ()
+    known = {one.task for one in (*told, *held)}
     more = [_lost(parsed, key, one) for key, one in lost.items() if one.task not in known]
     committed = [one for one in settled if one.outcome is Outcome.DONE]
     return RunEnded(
@@ -88,6 +89,7 @@ def of(
         until=until,
         commits=tuple(one.commit for one in committed),
         needs=(*told, *more),
+        held=held,
     )
 
 

@@ -50,14 +50,31 @@ def you(spec: Spec) -> tuple[Need, ...]:
     return tuple(need for need in found if need)
 
 
+def held(spec: Spec) -> tuple[Need, ...]:
+    """The tasks that a person holds: a decision, so nothing is asked of anybody."""
+    blocker = dependencies.blockers(spec)
+    rows = ((n, task) for n, task in enumerate(spec.tasks, 1) if task.notes and _is_held(task))
+    return tuple(
+        Need(n, task.line, task.text, blocker(task).partition(": ")[2], f"kern unhold {n}")
+        for n, task in rows
+        if task.marker is Marker.PENDING
+    )
+
+
+def _is_held(task: Task) -> bool:
+    """And nothing else is to be decided before."""
+    asks = task.of(Kind.BLOCKED) or questions.pending(task)
+    return bool(task.of(Kind.HELD)) and not asks
+
+
 def _need(number: int, task: Task, why: str) -> Need | None:
     show = f"kern show {number}"
     if blocked := task.of(Kind.BLOCKED):
         why, do = blocked[-1].text, f"{show}, edit the task, kern unblock {number}"
     elif asked := questions.pending(task):
         why, do = f"asks: {questions.words(asked)}", f'kern answer {number} "…"'
-    elif task.of(Kind.HELD):
-        do = f"kern unhold {number}"
+    elif _is_held(task):
+        return None
     elif why.startswith(dependencies.UNKNOWN):
         do = f"{show}, correct its After note in SPEC.md"
     elif skipped := task.of(Kind.SKIPPED):

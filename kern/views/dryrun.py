@@ -14,7 +14,7 @@ from kern.models import NO_CHOICES, Choices
 from kern.pipeline import agents, landing, preflight
 from kern.pipeline.facts import Situation
 from kern.pipeline.table import ATTEMPTS, Do, resume
-from kern.spec import checklist, dependencies, edit, required
+from kern.spec import checklist, dependencies, edit, needs, required
 from kern.spec.checklist import Spec, Task
 from kern.spec.documents import Documents
 from kern.spec.required import Checks
@@ -151,7 +151,7 @@ def _nothing(parsed: Spec) -> list[str]:
     waiting = [task for task in parsed.tasks if task.marker is not Marker.DONE]
     if not waiting:
         return ["nothing to do: every task is done"]
-    told = ["nothing to run; these tasks need you:"]
+    told = ["nothing to run; these tasks need you:" if needs.you(parsed) else "nothing to run now:"]
     why = dependencies.blockers(parsed)
     return [*told, *(f"  {plain.line(t.text, 100)}: {plain.line(why(t), 160)}" for t in waiting)]
 

@@ -71,7 +71,7 @@ def _now(project: Repo) -> Standing:
         if (noted := task.of(Kind.ANSWER)) and not questions.pending(task)
     }
     again = frozenset(task.text for task in parsed.tasks) - done
-    return Standing(needs.you(parsed), done, answered, again, saved)
+    return Standing(needs.you(parsed), needs.held(parsed), done, answered, again, saved)
 
 
 def _since(text: str, now: datetime) -> str:

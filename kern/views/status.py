@@ -66,6 +66,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
         "run": _run(recent, on=on) if recent else None,
         "resume": str(resume(seen.at.facts)) if parsed.active else None,
         "help": [need._asdict() for need in needs.you(parsed)],
+        "held": [need._asdict() for need in needs.held(parsed)],
         "tasks": [
             _task(parsed, number, task, blocker(task), paid.get(task.text, ()))
             for number, task in shown
@@ -176,12 +177,13 @@ def text(found: Mapping[str, Any]) -> str:
     if found["resume"] and not (holder and holder["alive"]):
         lines.append(f"next: {found['resume'].partition(': ')[2]}")
     lines += ["", *map(_line, found["tasks"]), *_hidden(found["hidden"])]
-    if found["help"]:
-        lines += ["", "needs you:"]
-        for one in found["help"][:_SHOWN]:
+    for key, title in (("help", "needs you:"), ("held", "held:")):
+        if rows := found[key]:
+            lines += ["", title]
+        for one in rows[:_SHOWN]:
             lines.append(f"{one['number']:4}  {plain.line(one['why'], 400)}")
             lines.append(f"      {one['do']}")
-        lines += _more(len(found["help"]) - _SHOWN, "kern status --json | jq .help")
+        lines += _more(len(rows) - _SHOWN, f"kern status --json | jq .{key}")
     lines += [
         f"line {fault['line']}: {plain.line(fault['message'])}" for fault in found["diagnostics"]
     ]
@@ -194,6 +196,7 @@ def _counted(found: Mapping[str, Any]) -> str:
     counts = found["to_do"]
     said = f"{counts['done']} done, {counts['active']} in progress, {counts['pending']} pending"
     needy = f", {len(found['help'])} need you" if found["help"] else ""
+    needy += f", {len(found['held'])} held" if found["held"] else ""
     parents = plain.count(counts["parents"], "parent")
     above = f"; {parents} of subtasks, {counts['parents_done']} done" if counts["parents"] else ""
     return f"{said}{needy}{above}"

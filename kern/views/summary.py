@@ -21,7 +21,8 @@ def lines(ended: RunEnded, attempts: Sequence[AttemptNoted]) -> Iterator[_Row]:
     yield "", ""
     yield headline(ended), HEAD if not worst else f"{HEAD} {NOTICE}"
     yield from _section("Needs you", _needs(ended.needs), "kern status")
-    needy = {need.task for need in ended.needs}
+    yield from _section("Held", _needs(ended.held), "kern status")
+    needy = {need.task for need in (*ended.needs, *ended.held)}
     late = [one for one in ended.stuck if one[0] not in needy]
     rows = [[(f"  {plain.line(task, 100)}: {plain.line(why)}", "")] for task, why in late]
     yield from _section("Open tasks that only wait", rows, "kern status")
@@ -43,6 +44,7 @@ def headline(ended: RunEnded) -> str:
         ended.concluded
     )
     of += [f"{len(ended.needs)} need you"] * bool(ended.needs)
+    of += [f"{len(ended.held)} held"] * bool(ended.held)
     of += [f"{count} {UNVERIFIED}" for count in [_unproven(ended)] if count]
     of += ["SPEC.md unreadable" if ended.open_tasks is None else f"{ended.open_tasks} open"]
     paid = "" if ended.cost.known is None else " (API-equivalent)"
@@ -58,7 +60,7 @@ def following(ended: RunEnded) -> str:
     if ended.interrupted:
         return ""
     left = ended.open_tasks or 0
-    free = left - len(ended.needs)
+    free = left - len(ended.needs) - len(ended.held)
     if free > 0 and not ended.stuck:
         return f"next: kern {free} takes the other open {'task' if free == 1 else 'tasks'}"
     if len(ended.needs) == 1:
@@ -67,6 +69,8 @@ def following(ended: RunEnded) -> str:
         rest = len(ended.needs) - 1
         other = "other task that needs" if rest == 1 else f"other {rest} tasks that need"
         return f"next: {_first(ended)}, then the {other} you, then: kern"
+    if ended.held:
+        return f"next: {ended.held[0].do} lets a held task be taken, then: kern"
     if ended.stuck:
         return "next: kern status shows what the open tasks wait for"
     return "all tasks are done: git log shows them"

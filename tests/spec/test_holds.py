@@ -40,6 +40,10 @@ def ready(text: str) -> list[str]:
     return found
 
 
+def asks(told: str) -> bool:
+    return ", 1 need you" in told or "needs you" in told.casefold()
+
+
 def held(text: str, words: str, reason: str = "") -> commands.Edited:
     return commands.hold(text, parse(text), words, reason)
 
@@ -174,8 +178,11 @@ def test_an_agent_at_work_can_do_neither_and_a_person_can_hold_beside_it(
     assert "- [ ] d\n  > **Held:** not today\n" in text
     assert "- [ ] f\n  > **Held:** wait too\n" in text
     assert "**Held:** x" not in text
-    assert "   2  b\n      held: no\n      kern unhold 2\n" in out
-    assert "next: kern unhold 2, then the other 2 tasks that need you, then: kern" in out
+    assert (
+        "3 done, 3 held, 3 unverified, 3 open; " in out and not asks(out) and " need you" not in out
+    )
+    assert "Held:\n   2  b\n      no\n      kern unhold 2\n" in out
+    assert "next: kern unhold 2 lets a held task be taken, then: kern" in out
 
 
 def test_what_is_held_is_told_wherever_tasks_are_shown(
@@ -187,12 +194,16 @@ def test_what_is_held_is_told_wherever_tasks_are_shown(
     shown = kern("status").out
     assert "[ ] a  (held: not yet)" in shown
     assert "(waits for 1 (a), which is held)" in shown
-    assert "      kern unhold 1\n" in shown
+    assert ", 1 held" in shown and not asks(shown)
+    assert "held:\n   1  not yet\n      kern unhold 1\n" in shown
     dry = kern("-n").out
     assert "a: held: not yet" in dry and "waits for 1 (a), which is held" in dry
     for argv in (("3", "0"), ("--until-done",)):
         ran = kern(*argv)
         assert ran.code in (1, 2) and fake.stages == [], argv
+    for words in ([], ["--html"]):
+        told = kern("report", *words).out
+        assert "1 held" in told and "kern unhold 1" in told and not asks(told)
     asked = kern("--task", "2")
     assert asked.code == 2 and "which is held" in asked.err
     assert "hint: kern unhold 1, then: kern --task 1, then: kern --task 2" in asked.err

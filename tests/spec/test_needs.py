@@ -34,11 +34,13 @@ def test_each_task_that_needs_a_person_is_told_once_with_what_to_type() -> None:
         (4, "skipped: 3 attempts failed", f"kern show 4, {again}"),
         (5, "asks: which?", 'kern answer 5 "…"'),
         (7, "no key", "kern show 7, edit the task, kern unblock 7"),
-        (8, "held: not yet", "kern unhold 8"),
         (
             *(9, "waits for a task that is not in SPEC.md: nobody"),
             "kern show 9, correct its After note in SPEC.md",
         ),
+    ]
+    assert [(one.number, one.why, one.do) for one in needs.held(parse(SPEC))] == [
+        (8, "not yet", "kern unhold 8")
     ]
 
 
