@@ -6,11 +6,16 @@ from dataclasses import dataclass, replace
 from kern import events, plain
 from kern.events import Event
 from kern.journal import words
-from kern.model import Act, Outcome
+from kern.model import Act, Outcome, Request
 
 STOP = "Ctrl-C ends it now, kern stop after this stage; kern goes on from there"
 STOP_PLAN = "Ctrl-C ends it now; SPEC.md stays as it is"
 KEYS = ("p pause · s stop after this stage · q end now · ? keys", "p pause · s stop · q now · ?")
+STOPS = (
+    "stops after this stage · p takes it back · q end now · ? keys",
+    "stops after this stage · p takes it back",
+    "stops after this",
+)
 KEYS_SAID = """\
 p  pause after this stage; again: go on
 s  stop after this stage (p takes it back)
@@ -38,6 +43,7 @@ class Progress:
     cost_usd: float = 0.0  # of the run's finished stages
     max_cost: float = 0.0  # that the run may cost; 0: no bound
     expected: float = 0.0  # seconds that it may take; 0: not known
+    stops: bool = False  # a person asked for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,8 @@ def after(so_far: Progress, event: Event) -> Progress:
                 return replace(so_far, done=so_far.done + 1)
             lost = event.outcome in (Outcome.SKIPPED, Outcome.BLOCKED, Outcome.ASKED)
             return replace(so_far, unsettled=so_far.unsettled + lost)
+        case events.Steered():
+            return replace(so_far, stops=event.asked is Request.STOP and not event.late)
         case _:
             return so_far
 
@@ -158,7 +166,8 @@ def fitting(weighed: Sequence[tuple[int, str]], width: int) -> str:
 
 def _keys(now: Progress, seen: Seen) -> str:
     if seen.keys:
-        return next((one for one in KEYS if len(one) <= seen.width), KEYS[-1])
+        offered = STOPS if now.stops else KEYS
+        return next((one for one in offered if len(one) <= seen.width), offered[-1])
     how = STOP if now.number else STOP_PLAN
     return how if len(how) <= seen.width else how.partition(",")[0].partition(";")[0]
 

@@ -22,15 +22,16 @@ from kern.events import (
     RunStarted,
     StageFinished,
     StageStarted,
+    Steered,
     TaskSettled,
     TaskStarted,
 )
 from kern.journal import words
-from kern.model import Act, Aide, Outcome, Stage
+from kern.model import Act, Aide, Outcome, Request, Stage
 from kern.stages.watch import Growing
 from kern.views import progress
 from kern.views.console import Console
-from kern.views.progress import Progress
+from kern.views.progress import Progress, Seen
 from tests.conftest import PATIENCE_S, Fake, Git, Kern
 
 USAGE = {"input_tokens": 5, "cache_read_input_tokens": 90, "output_tokens": 5}
@@ -405,3 +406,12 @@ def test_a_pipe_gets_a_sign_of_life_each_minute() -> None:
     assert pipe.getvalue().replace("\0", "") == ""
     console.tick(60, 0)
     assert "stage 3/3 commit (haiku): 1:00" in pipe.getvalue()
+
+
+def test_the_keys_say_that_a_stop_was_asked_for_until_it_is_taken_back() -> None:
+    asked = progress.after(Progress(number=1), Steered(Request.STOP, at_once=False))
+    keys = Seen(width=79, keys=True)
+    assert progress.lines(asked, 1, 0, keys)[-1] == progress.STOPS[0]
+    assert progress.lines(asked, 1, 0, Seen(width=40, keys=True))[-1] == progress.STOPS[1]
+    on = progress.after(asked, Steered(Request.RESUME, at_once=False))
+    assert progress.lines(on, 1, 0, keys)[-1] == progress.KEYS[0]
