@@ -179,7 +179,8 @@ def record(
         # git itself waits here: hooks must not run twice because of a lock of another git's.
         code, _, err = repo.run(
             *("-c", f"core.filesRefLockTimeout={repo.patience * 1000:.0f}"),
-            *("commit", "--allow-empty", "--quiet", "--file=-"),
+            # Whatever commit.cleanup says, a subject that begins with `#12` is no comment.
+            *("commit", "--allow-empty", "--quiet", "--cleanup=whitespace", "--file=-"),
             given=message.encode("utf-8", "surrogateescape"),
             env={**env, **marks, **environment.with_hooks(config)},
             timeout=timeout,

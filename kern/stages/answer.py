@@ -12,6 +12,7 @@ from kern.model import Aide, Role, Stage
 
 MOST_SUBTASKS = 20
 NO_REASON = "no reason given"
+_MESSAGE = 10_000  # characters of a commit message
 LAST = 5  # lines that say something, among which the code word stands
 
 
@@ -86,8 +87,8 @@ def message(text: str) -> str:
     announced = lines[0].rstrip()[-1:] in (*".:!",) if lines else False  # which no subject is
     if (whole and len(fenced) > 1) or (len(fenced) == 2 and (announced or not fenced[0])):
         lines = lines[fenced[0] + 1 : fenced[-1]]
-    kept = [line.rstrip() for line in lines if not line.startswith("Kern-Task:")]
-    return "\n".join(kept).strip()
+    kept = [line.rstrip() for line in lines if not line.strip().lower().startswith("kern-task:")]
+    return "\n".join(kept).strip()[:_MESSAGE].rstrip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,16 @@ def test_another_agent_does_all_stages_and_kern_commits_with_its_words(
     assert "pal" in heard.err.partition("task:")[0]
 
 
+def test_a_subject_that_begins_like_a_comment_is_kept(
+    repo: Path, pal: Path, inline: Inline, git: Git
+) -> None:
+    git("config", "commit.cleanup", "strip")
+    (pal / "pal-commit.sh").write_text("echo '#12 Write work.txt'")
+    toml(repo, git, 'agents = ["pal"]\n')
+    assert inline(1).code == 0
+    assert git("log", "-1", "--format=%s") == "#12 Write work.txt"
+
+
 def test_a_stage_has_the_agent_that_is_named_for_it(
     repo: Path, fake: Fake, pal: Path, inline: Inline, git: Git
 ) -> None:

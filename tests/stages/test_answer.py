@@ -374,6 +374,8 @@ def test_a_long_answer_takes_no_time(piece: str) -> None:
         ("Add b\n\n```\na\n```", "Add b\n\n```\na\n```"),
         ("Add b\n\nSo it reads:\n```\na\n```\nWhy.", "Add b\n\nSo it reads:\n```\na\n```\nWhy."),
         ("Add b\n\nKern-Task: something else", "Add b"),
+        ("Add b\n\n  kern-task: something else", "Add b"),
+        (f"Add b\n\n{'x' * 20_000}", f"Add b\n\n{'x' * 9_993}"),
         ("Add b\n\n```\na\n```\n\n```\nb\n```", "Add b\n\n```\na\n```\n\n```\nb\n```"),
         ("", ""),
         ("```\n```", ""),
