@@ -1,6 +1,7 @@
 """`kern --update`, `kern uninstall`: what install.sh put in place, replaced or removed."""
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -16,9 +17,10 @@ _OTHERS = {  # a folder that tells who else put kern there: to update it, to rem
     "pipx/venvs": ("pipx upgrade kern", "pipx uninstall kern"),
 }
 
+_RUN_FILES = shlex.quote(os.environ.get("KERN_DIR") or "/tmp/claude/kern")
 _STAYS = f"""
 These stay on this machine; to remove them as well:
-  rm -r {os.environ.get("KERN_DIR") or "/tmp/claude/kern"} ~/.cache/kern    (run files, caches)
+  rm -r {_RUN_FILES} ~/.cache/kern    (run files, caches)
   rm -r {Path(person.FILE).parent}    (your settings)
   rm -r ~/.local/state/kern    (what you trusted)
 SPEC.md, LEARNINGS.md, kern.toml and the commits stay in your repositories. To remove from one of

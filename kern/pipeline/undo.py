@@ -29,7 +29,7 @@ _OWN = (SPEC, LEARNINGS)  # an edit of the one, and what was learned stays
 def undo(repo: Repo, papers: Documents, scope: Scope, wanted: str) -> list[str]:
     """Under the lock. What was done, in lines. Raises KernError where nothing was."""
     preflight.demand(preflight.of_repository(repo))
-    finish(repo, papers)
+    earlier = finish(repo, papers)
     parsed = papers.spec()[1]
     at = facts.look(place.of(repo, scope, papers), reading=True)
     if resume(at.facts) is not Do.SELECT and at.key:
@@ -47,16 +47,16 @@ def undo(repo: Repo, papers: Documents, scope: Scope, wanted: str) -> list[str]:
     _refuse(repo, commit, number, list(paths))
     key = parsed.tasks[number - 1].key
     whole, shown = _reopened(repo, tree, head, key), f"{number}: {plain.line(key.text, 200)}"
-    said = [f"undone {shown}"]
+    said = [*earlier, f"undone {shown}"]
     if whole == repo.tree(head):
         papers.edit(lambda fresh, now: _open_again(fresh, now, key))
         gone = "" if paths else f": the change of {commit.sha[:7]} is no longer there"
-        return [f"opened again {shown}{gone}", *_told(parsed, number)]
+        return [*earlier, f"opened again {shown}{gone}", *_told(parsed, number)]
     message = f'Revert "{commit.subject}"\n\nThis reverts commit {commit.sha}.\n'
     new = reverts.committed(repo, whole, head, message)
     _note(repo, {"old": head, "new": new, "task": list(key)})
     history.move_head(repo, new, head, f"undo {commit.sha[:7]}")
-    said[0] += f": {new[:7]} takes {commit.sha[:7]} back, in {plain.count(len(paths), 'file')}"
+    said[-1] += f": {new[:7]} takes {commit.sha[:7]} back, in {plain.count(len(paths), 'file')}"
     return [*said, *finish(repo, papers), *_told(parsed, number)]
 
 
