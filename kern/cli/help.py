@@ -1,7 +1,9 @@
 """`kern --help`: one screen on all of kern. `kern help`: the pages in kern/help."""
 
 import os
+import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from kern.errors import UsageError
@@ -221,10 +223,16 @@ def instead(word: str) -> str:
         return MEANT[word.lower()]
     if " " in word:
         return f'kern add "{word[:60]}", or kern plan "{word[:60]}"'
+    return f"kern {name}" if (name := near(word, COMMANDS)) else ""
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """The one that a misspelt word most likely means; empty where none begins like it."""
     import difflib
 
-    near = difflib.get_close_matches(word.lower(), COMMANDS, 3, 0.65)
-    return next((f"kern {name}" for name in near if name[0] == word[0].lower()), "")
+    found = difflib.get_close_matches(word.lower(), list(known), 3, 0.65)
+    start = re.sub(r"(--?.|.).*", r"\1", word.lower())
+    return next((one for one in found if one.startswith(start)), "")
 
 
 def show(topic: str) -> None:
@@ -261,4 +269,6 @@ def meant(word: str) -> str:
     if len(found) == 1:
         return found[0]
     what = f"{word!r} begins more than one help page" if found else f"no help page {word!r}"
-    raise UsageError(f"{what}; the pages are:\n{listing()}", hint="kern --help lists the commands")
+    likely = "" if found else near(word, (*TOPICS, *COMMANDS))
+    hint = f"type kern help {likely}" if likely else "kern --help lists the commands"
+    raise UsageError(f"{what}; the pages are:\n{listing()}", hint=hint)

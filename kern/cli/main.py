@@ -157,12 +157,27 @@ def route(argv: list[str]) -> list[str]:
     ):
         from kern import plain
 
+        if strange := _strange(argv):
+            likely = pages.near(strange, (word for word, _ in _options("run")))
+            raise UsageError(
+                f"no such option: {plain.line(strange, 60)}",
+                hint=f"type {likely}  (kern run -h lists the options)" if likely else "kern run -h",
+            )
         near = pages.instead(words[0])
         raise UsageError(
             f"{plain.line(words[0], 60)!r} is neither a number of iterations nor a command",
             hint=f"type {near}" if near else "kern --help lists the commands",
         )
     return ["run", *argv]
+
+
+def _strange(argv: list[str]) -> str:
+    """An option that no run has, before anything else that nobody knows: what follows it may be its
+    value.
+    """
+    given = (word.partition("=")[0] for word in argv if word.startswith("--"))
+    known = {word for word, _ in _options("run")} | _OF_KERN
+    return next((word for word in given if word not in known), "")
 
 
 def _app(argv: list[str]) -> int:
@@ -174,6 +189,11 @@ def _app(argv: list[str]) -> int:
         if not hasattr(exc, "format_message"):  # typer's own complaints have it, from click or not
             raise
         shown = EXAMPLES.get(argv[0], ["kern -h"])[0]
+        said = exc.format_message()
+        if strange := getattr(exc, "option_name", ""):  # its own guesses come from far off
+            said = f"no such option: {strange}"
+            likely = pages.near(strange, (word for word, _ in _options(argv[0])))
+            shown = f"type {likely}" if likely else shown
         hint = f"{shown}  (kern {argv[0]} -h lists its options)"
-        raise UsageError(exc.format_message(), hint=hint) from None
+        raise UsageError(said, hint=hint) from None
     return int(code or 0)

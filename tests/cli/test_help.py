@@ -147,3 +147,23 @@ def test_a_terminal_gets_the_page_laid_out_and_no_wider_than_is_read_well() -> N
 def test_the_page_on_design_has_the_resume_table_as_it_is() -> None:
     rows = re.findall(r"^\| ([a-n]) \| `(\w+)` \|", pages.page("design"), re.M)
     assert sorted(rows) == sorted((do.value[0], do.name) for do in Do)
+
+
+@pytest.mark.parametrize(
+    ("argv", "said", "hint"),
+    [
+        (("--brnch", "x"), "no such option: --brnch", "type --branch  (kern run -h"),
+        (("--brnch=x",), "no such option: --brnch", "type --branch  (kern run -h"),
+        (("add", "a", "--gates", "x"), "no such option: --gates", "type --gate  (kern add -h"),
+        (("add", "a", "--zzz"), "no such option: --zzz", "kern add "),
+        (("help", "chekcs"), "no help page 'chekcs'", "type kern help check"),
+        (("help", "setings"), "no help page 'setings'", "type kern help settings"),
+    ],
+)
+def test_what_is_misspelt_is_named_with_the_near_one(
+    kern: Kern, argv: tuple[str, ...], said: str, hint: str
+) -> None:
+    ran = kern(*argv)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"kern: {said}") and f"  hint: {hint}" in ran.err
+    assert "--yes" not in ran.err and "--after" not in ran.err.replace("kern add", "")
