@@ -14,11 +14,13 @@ from typing import TextIO, TypeVar
 from kern import plain
 from kern.errors import Asked, Exit, KernError, UsageError
 from kern.events import Event, Planned, Sink, StageFinished
+from kern.git import repository
 from kern.model import SPEC
 from kern.models import NO_CHOICES, Choices
-from kern.pipeline import session
+from kern.pipeline import place, session
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.review import Reviews
+from kern.pipeline.review import goal as goal_of
 from kern.pipeline.session import Session
 from kern.stages import plan as planner
 from kern.stages import proposal
@@ -45,7 +47,10 @@ def main(
     """One planner's run: its tasks are shown as a change of SPEC.md and taken after a yes.
     `words`: None for the goal that SPEC.md states.
     """
-    wanted = "" if words is None else _goal(folder, words)
+    wanted = _goal(folder, words) if words is not None else ""
+    if words is None:  # said before anything else that may be missing
+        repo = repository.open_at(folder)
+        goal_of(repo.root, place.documents(repo).read(SPEC) or "")
     person = None if yes or dry else _person()
     console = Console(out=sys.stderr)  # the change of SPEC.md is what goes to standard output
     options = Options(watched=console.watched, tick=console.tick, models=models)

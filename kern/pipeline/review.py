@@ -1,5 +1,7 @@
 """Whether a goal is reached once its tasks are done, and what would improve what there is."""
 
+from pathlib import Path
+
 from kern.config import Gate
 from kern.errors import KernError, UsageError
 from kern.events import GateEnded, GateStarted, Warned
@@ -15,6 +17,14 @@ BARREN = 2  # reviews in a row that add nothing
 _GOAL = 'kern plan "what you want" writes it into SPEC.md; or put it into specs/*.md'
 
 
+def goal(root: Path, text: str) -> str:
+    """What SPEC.md, that text, states; it may be empty where specifications say it all."""
+    goals = "\n\n".join(proposal.goals(text))
+    if not goals and not any(root.glob("specs/**/*.md")):
+        raise UsageError("there is no goal to hold the work against", hint=_GOAL)
+    return goals
+
+
 class Reviews:
     """Of one run."""
 
@@ -27,11 +37,7 @@ class Reviews:
         self.plan: Plan | None = None  # a review's, whose final gates a pause holds up
 
     def goal(self) -> str:
-        """What SPEC.md states; it may be empty where specifications say it all."""
-        goals = "\n\n".join(proposal.goals(self.site.papers.spec_text()))
-        if not goals and not any(self.site.repo.root.glob("specs/**/*.md")):
-            raise UsageError("there is no goal to hold the work against", hint=_GOAL)
-        return goals
+        return goal(self.site.repo.root, self.site.papers.spec_text())
 
     def more(self) -> bool:
         """One review, where no task is open; False where the goal is reached or tasks wait."""

@@ -68,6 +68,24 @@ def test_a_plan_is_one_process_whose_tasks_go_into_the_spec(
     assert spec(repo).count("hello.txt") == 3
 
 
+def test_a_missing_goal_is_said_before_a_missing_terminal(repo: Path, fake: Fake) -> None:
+    def planned(*argv: str) -> str:
+        ran = subprocess.run(
+            [sys.executable, "-m", "kern", "plan", *argv],
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            cwd=repo,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            start_new_session=True,
+        )
+        assert (ran.returncode, fake.stages) == (2, [])
+        return ran.stderr
+
+    assert planned().startswith("kern: there is no goal")
+    assert planned("two files").startswith("kern: not a terminal")
+
+
 def test_the_example_that_init_wrote_makes_room_for_the_plan(
     repo: Path, git: Git, fake: Fake, kern: Kern
 ) -> None:
