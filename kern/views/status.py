@@ -13,15 +13,17 @@ from kern.errors import KernError
 from kern.git.repository import Repo
 from kern.journal import store, sums, totals
 from kern.journal.record import Record
-from kern.model import SUBSCRIPTION, Cost, Marker, Tier
+from kern.model import SPEC, SUBSCRIPTION, Cost, Marker, Tier
 from kern.pipeline.table import resume
 from kern.spec import dependencies, needs, questions
 from kern.spec.checklist import Kind, Spec, Task
+from kern.stages import bundle
 from kern.system import control, lock
 from kern.system.lock import Holder
 from kern.views import project
 from kern.views.log import local, warn
 
+_FIRST = 'kern add "what is to be done"'
 _SHOWN = 40  # tasks; of a longer SPEC.md those that are open
 
 
@@ -72,6 +74,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
             for number, task in shown
         ],
         "hidden": {"done": 0, "open": 0} if whole else hidden,
+        "example": bundle.is_example(seen.papers.read(SPEC) or ""),
         "diagnostics": [
             {"line": fault.line, "message": fault.message}
             for fault in (*parsed.diagnostics, *dependencies.faults(parsed))
@@ -177,6 +180,10 @@ def text(found: Mapping[str, Any]) -> str:
     if found["resume"] and not (holder and holder["alive"]):
         lines.append(f"next: {found['resume'].partition(': ')[2]}")
     lines += ["", *map(_line, found["tasks"]), *_hidden(found["hidden"])]
+    if found["example"]:
+        lines.append(f"{SPEC} is still the example: {_FIRST} takes its place")
+    elif not sum(found["counts"].values()):
+        lines.append(f"no task in {SPEC} yet: {_FIRST}")
     for key, title in (("help", "needs you:"), ("held", "held:")):
         if rows := found[key]:
             lines += ["", title]
