@@ -163,7 +163,8 @@ def _write(found: Repo, there: _Files, offered: Sequence[Proposal]) -> list[str]
             print(f"         agent {name}, which is installed here")
         for gate in settings.gates:
             print(f"         gate {plain.line(gate.shown)}")
-        _trust(found, settings)
+        if any(one.ended for one in offered):  # the person let them run
+            _trust(found, settings)
     return written
 
 
@@ -180,7 +181,7 @@ def _trust(found: Repo, settings: Settings) -> None:
         crew = agents.chosen(agents.foreseen(found.root, settings).values())
         lines = trust.started(found, settings, checklist.parse(text), crew)
         if lines and set(lines) <= {f"gate {gate.shown}" for gate in settings.gates}:
-            trust.remember(found, trust.place(found), lines)
+            trust.remember(found, lines)
 
 
 def _end(
@@ -191,7 +192,10 @@ def _end(
     if FILE in written and not any(one.gate for one in offered):
         why = "none of these checks passes here" if offered else "no check was found"
         lines.append(f"{why}: name your own under [gates] in {FILE} (kern help checks)")
-    steps = [*_steps(found, there, offered, written)]
+    more = _untracked(found, there, written)
+    if more and written:
+        lines.append(f"not in git yet: {plain.some(more)}")
+    steps = [*_steps(found, there, offered, written, more)]
     width = max(len(command) for command, what in steps if what)
     shown = (
         f"  {command:<{width}}  # {what}" if what else f"  {command}" for command, what in steps
@@ -200,9 +204,13 @@ def _end(
 
 
 def _steps(
-    found: Repo, there: _Files, offered: Sequence[Proposal], written: Sequence[str]
+    found: Repo,
+    there: _Files,
+    offered: Sequence[Proposal],
+    written: Sequence[str],
+    more: Sequence[str],
 ) -> Iterator[tuple[str, str]]:
-    """Commands to type, each with what it does where it does not say so."""
+    """Commands to type, each with what it does where it does not say so; `more`: not in git yet."""
     if there.misnamed:
         move = "git mv" if _tracked(found, there.misnamed) else "mv"
         yield f"{move} {shlex.quote(there.misnamed)} {SPEC}", f"kern reads {SPEC} alone"
@@ -215,20 +223,20 @@ def _steps(
     if there.settings or any(one.ended is None for one in offered):
         yield "kern check", "runs the gates now"
     if new := [name for name in (SPEC, LEARNINGS, FILE) if name in written]:
-        add, what = _adding(found, new)
-        yield f'git add {add} && git commit -m "Begin with kern"', what
+        begun = found.run("rev-parse", "--verify", "--quiet", "HEAD")[0] == 0
+        add = " ".join(new) if begun and not more else "--all"
+        yield f'git add {add} && git commit -m "Begin with kern"', ""
     yield "kern -n", "shows what a run would do"
 
 
-def _adding(found: Repo, new: Sequence[str]) -> tuple[str, str]:
-    """What `git add` is given, and why it is more than the new files: what git does not have stays
-    the person's, and no task that changes it can be committed.
+def _untracked(found: Repo, there: _Files, written: Sequence[str]) -> list[str]:
+    """Beside kern's own files. What git does not have stays the person's, and no task that changes
+    it can be committed.
     """
     how = "--exclude-standard", "--directory", "--no-empty-directory"
     raw = found.run("ls-files", "-z", "--others", *how)[1]
-    if beside := [name for name in map(os.fsdecode, raw.split(b"\0")) if name and name not in new]:
-        return "--all", f"not in git yet: {plain.some(beside)}"
-    return "--all" if found.run("rev-parse", "--verify", "-q", "HEAD")[0] else " ".join(new), ""
+    names = map(os.fsdecode, raw.split(b"\0"))
+    return [name for name in names if name and name not in (*written, there.misnamed)]
 
 
 def _would_add(there: _Files, offered: Sequence[Proposal]) -> list[str]:

@@ -11,7 +11,7 @@ from kern.errors import Held, KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC, Question
-from kern.pipeline import facts, place
+from kern.pipeline import agents, facts, place, preflight, trust
 from kern.pipeline import undo as reverting
 from kern.pipeline.place import Place
 from kern.spec import commands, dependencies, edit, questions
@@ -43,7 +43,7 @@ def add(
     example, it begins one.
     """
     new = New(text, after, gate, judge, under)
-    _, papers = _opened(folder)
+    found, papers = _opened(folder)
     if papers.read(SPEC) is None and papers.form(SPEC) is None:
         commands.add(edit.NO_TASKS, parse(edit.NO_TASKS), new)  # a refusal comes before the file
         papers.write(SPEC, edit.NO_TASKS)
@@ -55,6 +55,12 @@ def add(
         return begun._replace(said=f"{begun.said}, in place of the example")
 
     _edit(papers, change)
+    if gate and sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("KERN_ROOT"):
+        with contextlib.suppress(KernError):  # what is wrong here is the next run's to say
+            settings = preflight.settings(found, papers)
+            crew = agents.chosen(agents.foreseen(found.root, settings).values())
+            lines = trust.started(found, settings, papers.spec()[1], crew)
+            trust.typed(found, lines, (one.strip() for one in gate))
 
 
 def note(folder: Path, wanted: str, words: str) -> None:

@@ -46,6 +46,6 @@ def give(folder: Path, *, yes: bool) -> int:
         return Exit.OK
     if not yes and not ask(new, not before):
         raise UsageError("not trusted", hint="kern trust in a terminal; kern trust --yes")
-    trust.remember(found, record, (*before, *lines))
-    print(f"trusted: {plain.count(len(lines), 'line')} ({record})")
+    trust.remember(found, (*before, *lines))
+    print(f"trusted: {plain.count(len(lines), 'line')} ({trust.place(found)})")
     return Exit.OK

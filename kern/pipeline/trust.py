@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
 import stat
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from kern import plain
 from kern.agents.protocol import Agent
-from kern.config import FILE, Settings
+from kern.config import FILE, Gate, Settings
 from kern.errors import KernError, UsageError
 from kern.git import protected_files
 from kern.git.protected_files import PROMPTS
@@ -23,6 +24,7 @@ from kern.system import workspace
 
 Ask = Callable[[Sequence[str], bool], bool]  # the lines, and whether all of them are new
 _LARGEST = 1 << 20  # bytes of a record
+_MARK = "kern.trust"  # in git's folder
 
 
 def started(
@@ -99,9 +101,10 @@ def _hooks(repo: Repo) -> list[str]:
 
 
 def place(repo: Repo) -> Path:
-    """Worktrees share it; another repository at the same path has another one."""
-    code, roots, _ = repo.run("rev-list", "--max-parents=0", "HEAD")
-    first = b"" if code else roots.split()[-1]
+    """Worktrees share it; another repository at the same path has another one. One that was trusted
+    before its first commit is known by a mark of kern's, which no clone brings along.
+    """
+    first = _mark(repo) or _root(repo)
     key = os.fsencode(os.path.realpath(repo.common_dir)) + b"\0" + first
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     folder = Path(state).expanduser() / "kern" / "trust"
@@ -111,6 +114,17 @@ def place(repo: Repo) -> Path:
             hint="unset it, or name a folder outside",
         )
     return folder / f"{hashlib.sha256(key).hexdigest()[:32]}.json"
+
+
+def _root(repo: Repo) -> bytes:
+    code, roots, _ = repo.run("rev-list", "--max-parents=0", "HEAD")
+    return b"" if code else roots.split()[-1]
+
+
+def _mark(repo: Repo) -> bytes:
+    with contextlib.suppress(KernError):
+        return (workspace.read(repo.common_dir / _MARK) or b"")[:64]
+    return b""
 
 
 def known(record: Path) -> frozenset[str] | None:
@@ -141,13 +155,32 @@ def _damaged(record: Path, why: str) -> UsageError:
     )
 
 
-def remember(repo: Repo, record: Path, lines: Collection[str]) -> None:
+def remember(repo: Repo, lines: Collection[str]) -> None:
+    if not (_mark(repo) or _root(repo)):  # or its first commit would make another place of it
+        workspace.replace(repo.common_dir / _MARK, secrets.token_hex(16).encode())
+    record = place(repo)
     for folder in (record.parent.parent, record.parent):
         with workspace.reported(folder):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         workspace.own_folder(folder)
     value = {"repository": str(repo.common_dir), "trusted": sorted(lines)}
     workspace.replace(record, plain.data(value).encode())
+
+
+def typed(repo: Repo, lines: Collection[str], commands: Iterable[str]) -> None:
+    """A person typed these gates themselves, which is their yes to them; where they were never
+    asked here, only if the repository would start nothing else. `lines`: all that it would start.
+    """
+    own = {_shown(f"gate {Gate('', command, 0).shown}") for command in commands} & {*lines}
+    before = known(place(repo))
+    if own - (before or frozenset()) and (before is not None or own == {*lines}):
+        remember(repo, (*(before or ()), *own))
+
+
+def asks(repo: Repo, lines: Iterable[str], *, every: bool) -> bool:
+    """Whether a run would ask before it starts these; `every`: as for `settle`."""
+    before = known(place(repo))
+    return (before is None or every) and not {*lines} <= (before or frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +220,11 @@ def settle(
     if before is None or every:
         if not ask(new, before is None):
             raise UsageError("nothing was started: this repository is not trusted", hint=HINT)
-        remember(repo, record, (*(before or ()), *new))
+        remember(repo, (*(before or ()), *new))
         return Consent()
     told = tuple(line for line in new if line not in asks)
     if told:
-        remember(repo, record, (*before, *told))
+        remember(repo, (*before, *told))
     return Consent(told, tuple(line for line in new if line in asks))
 
 

@@ -1,17 +1,22 @@
 """What a run would do, in words; reads and computes, writes nothing."""
 
-from collections.abc import Sequence
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from kern import plain
 from kern.agents import protocol
 from kern.agents.protocol import Agent
+from kern.config import Settings
+from kern.errors import KernError
 from kern.git.repository import Repo
 from kern.journal import store
-from kern.model import Marker, OnRed, Stage, Tier
+from kern.model import Marker, OnRed, Role, Stage, Tier
 from kern.models import NO_CHOICES, Choices
-from kern.pipeline import agents, landing, preflight
+from kern.person import Trust
+from kern.pipeline import agents, landing, preflight, trust
 from kern.pipeline.facts import Situation
 from kern.pipeline.table import ATTEMPTS, Do, resume
 from kern.spec import checklist, dependencies, edit, needs, required
@@ -59,7 +64,7 @@ def describe(
     if do is not Do.SELECT:
         lines.append(f"        it goes on with: {str(do).partition(': ')[2]}")
     checks = required.checks(parsed, task, settings)
-    lines += _checks(checks)
+    lines += [*_checks(checks), *_asked(repo, settings, papers, templates)]
     if settings.gates:
         lines.append(f"        [gates] also run before the first task; {_RED[on_red]}")
     state = [f"{probe.shown}\n[run before research and implement]" for probe in settings.probes]
@@ -114,6 +119,21 @@ def _checks(checks: Checks) -> list[str]:
         return ["gates:  none; commits will be unverified"]
     margins = ["gates:  ", *["        "] * (len(shown) - 1)]
     return [margin + plain.line(text, 160) for margin, text in zip(margins, shown, strict=True)]
+
+
+def _asked(
+    repo: Repo, settings: Settings, papers: Documents, templates: Mapping[Role, Template]
+) -> list[str]:
+    """Whether a run would begin with a question."""
+    if os.environ.get("KERN_TRUST") == "1":
+        return []
+    crew = agents.chosen(templates.values())
+    started = trust.started(repo, settings, papers.spec()[1], crew)
+    with contextlib.suppress(KernError):  # the run says what is wrong with the record
+        every = preflight.person_settings(repo.root).trust is Trust.CONTENT
+        if trust.asks(repo, started, every=every):
+            return ["        kern will ask once before it starts these: kern trust"]
+    return []
 
 
 def _prompt(

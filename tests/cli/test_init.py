@@ -159,11 +159,11 @@ def test_nothing_of_a_repository_is_run_before_a_person_says_so(
     ("typed", "runs"), [("\n", 1), ("y\n", 1), ("n\n", 0), ("what\n", 0), ("\x04", 0)]
 )
 def test_a_person_at_a_terminal_is_asked(
-    empty: Path, monkeypatch: pytest.MonkeyPatch, typed: str, runs: int
+    empty: Path, git: Git, kern: Kern, monkeypatch: pytest.MonkeyPatch, typed: str, runs: int
 ) -> None:
     monkeypatch.delenv("KERN_TRUST")
     monkeypatch.setenv("PYTHONPATH", str(TOP))
-    write(empty, {"Makefile": "test:\n\ttouch ran; ! test -t 0\n"})
+    write(empty, {"Makefile": "test:\n\ttouch ran; ! test -t 0\n", ".gitignore": "ran\n"})
     ours, theirs = pty.openpty()
     os.write(ours, typed.encode())
     process = subprocess.Popen(
@@ -184,6 +184,13 @@ def test_a_person_at_a_terminal_is_asked(
     assert (empty / "ran").exists() is bool(runs)
     assert ("none of them was run: you said no" in said) is (not runs)
     assert gates(empty) == {"test": "make test"}
+
+    assert kern("add", "one").code == 0
+    git("add", "--all")
+    git("commit", "-qm", "start")
+    ahead = kern("-n").out
+    assert "gates:  test: make test" in ahead
+    assert ("kern will ask once before it starts these: kern trust" in ahead) is (not runs)
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -350,7 +357,7 @@ def test_what_git_does_not_have_yet_is_named_and_added(empty: Path, git: Git, ke
     write(empty, {"wordkit/count.py": "", "tests/test_count.py": "", "SPEC.md": "- [ ] one\n"})
     said = kern("init").out
     assert "git add --all && git commit" in said
-    assert "  # not in git yet: SPEC.md, tests/, wordkit/\n" in said
+    assert "\nnot in git yet: SPEC.md, tests/, wordkit/\nnext:\n" in said
 
 
 @pytest.mark.parametrize("tracked", [True, False])

@@ -164,3 +164,38 @@ def test_it_lies_where_no_repository_can_write(repo: Path, monkeypatch: pytest.M
     with pytest.raises(UsageError, match="trust itself"):
         trust.place(found)
     assert not os.path.exists(repo / "state")
+
+
+def test_what_a_person_types_themselves_is_their_yes_to_that_line_alone(repo: Path) -> None:
+    found = repository.open_at(repo)
+    lines = ("gate of the task: mine", "gate test: theirs")
+    trust.typed(found, lines, ["mine"])
+    assert trust.known(trust.place(found)) is None
+    assert trust.asks(found, lines, every=False)
+    trust.typed(found, lines[:1], ["mine", "other"])
+    assert trust.known(trust.place(found)) == frozenset(lines[:1])
+    assert not trust.asks(found, lines[:1], every=False)
+    trust.typed(found, (*lines, "gate of the task: more"), ["more"])
+    assert trust.known(trust.place(found)) == frozenset([lines[0], "gate of the task: more"])
+    assert trust.asks(found, lines, every=True)
+
+
+def test_a_yes_before_the_first_commit_outlasts_it_and_holds_for_no_other_repository(
+    tmp_path: Path, git: Git
+) -> None:
+    root = tmp_path / "project"
+
+    def begin() -> Path:
+        root.mkdir()
+        git("init", "-q")
+        return trust.place(repository.open_at(root))
+
+    begin()
+    trust.settle(repository.open_at(root), ("a",), lambda new, first: True)
+    git("commit", "-q", "--allow-empty", "-m", "first")
+    found = repository.open_at(root)
+    assert trust.known(trust.place(found)) == frozenset("a")
+    root.rename(tmp_path / "before")
+    assert trust.known(begin()) is None
+    git("commit", "-q", "--allow-empty", "-m", "first")
+    assert trust.known(trust.place(repository.open_at(root))) is None

@@ -161,6 +161,23 @@ def test_an_agent_that_is_killed_leaves_the_terminal_as_it_was(repo: Path, fake:
     assert terminal.put_back
 
 
+def test_a_gate_that_a_person_types_is_not_asked_about(
+    repo: Path, fake: Fake, git: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KERN_TRUST")
+    assert Terminal(repo, "add", "two", "--gate", "true").ended() == 0
+    git("commit", "-qam", "a task")
+    terminal = Terminal(repo, "1", "0")
+    assert terminal.ended() == 0, terminal.said
+    assert "Run these here?" not in terminal.said
+    (repo / "kern.toml").write_text("[gates]\ncheck = 'true'\n")
+    assert Terminal(repo, "add", "three", "--gate", "false").ended() == 0
+    told = Terminal(repo, "-n")
+    assert told.ended() == 0
+    wait_for(lambda: "then" in told.said)
+    assert "kern will ask" not in told.said
+
+
 def test_the_question_of_trust_has_its_answer_to_itself(
     repo: Path, fake: Fake, git: Git, monkeypatch: pytest.MonkeyPatch
 ) -> None:
