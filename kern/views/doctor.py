@@ -57,8 +57,18 @@ def examine(folder: Path) -> list[Row]:
             "detail": check.detail,
             "fix": check.fault.hint if check.fault else check.advice,
         }
-        for check in checks
+        for check in _each_once(checks)
     ]
+
+
+def _each_once(checks: Sequence[Check]) -> Iterator[Check]:
+    """A fault that several of them met is told by the first."""
+    told: set[str] = set()
+    for check in checks:
+        if not (check.fault and check.detail in told):
+            yield check
+        if check.fault:
+            told.add(check.detail)
 
 
 def text(checks: list[Row]) -> str:
@@ -92,8 +102,9 @@ def _git(folder: Path) -> Iterator[Check]:
         return
     yield Check("repository", str(found.root))
     yield from preflight.of_repository(found)
-    if yours := preflight.yours(found):
-        yield Check("changes", yours, advice="git status shows them; git commit, or git stash")
+    with contextlib.suppress(KernError):  # told by the checks before it
+        if yours := preflight.yours(found):
+            yield Check("changes", yours, advice="git status shows them; git commit, or git stash")
     papers = place.documents(found)
     yield tried(SPEC, lambda: plain.count(len(preflight.tasks(found, papers).tasks), "task"))
     yield _advised(FILE, lambda: _gates(found, papers))

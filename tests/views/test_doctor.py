@@ -3,6 +3,7 @@
 import json
 import platform
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,10 @@ def test_what_is_not_committed_is_a_warning_there_in_a_dry_run_and_as_a_run_begi
 
     git("stash", "-qu")
     assert "uncommitted" not in kern("-n").out + inline(1).said
+
+
+def test_a_repository_without_a_commit_is_one_problem(tmp_path: Path, kern: Kern) -> None:
+    subprocess.run(["git", "init", "--quiet", tmp_path / "new"], check=True)
+    (tmp_path / "new" / "SPEC.md").write_text("- [ ] a\n")
+    ran = kern("doctor", cwd=tmp_path / "new")
+    assert ran.code == 2 and ran.out.count("this repository has no commit yet") == 1
