@@ -97,7 +97,7 @@ class Console:
             case events.GateStarted():
                 self._gate_started(event)
             case events.GateEnded():
-                self._gate(event.result)
+                self._gate(event.result, before=event.before)
             case events.LimitReset():
                 until = time.strftime("%a %H:%M", time.localtime(event.until))
                 self._say(plain.line(event.text), NOTICE)
@@ -206,10 +206,17 @@ class Console:
         shown = "" if event.command in event.name else f": {plain.line(event.command, 120)}"
         self._say(f"{self.progress.work}{when}{shown}", HEAD)
 
-    def _gate(self, result: Result) -> None:
+    def _gate(self, result: Result, *, before: bool) -> None:
+        # A task's own has no name but its command, and the task is there to turn it green.
+        awaited = before and result.name.startswith("gate `") and not result.cannot_run
         colour = (BAD if result.blocks else NOTICE) if result.red else GOOD
         self._say(f"  {words.gate(result)}", colour)
-        if result.red:
+        if result.red and awaited:
+            last = plain.block(result.output).strip().rpartition("\n")[2]
+            kept = f"its output: {_logs(Path(result.log))}" if result.log else last
+            shown = f" ({kept})" if kept else ""
+            self._say(f"    red, as a task's own gate may be before it{shown}")
+        elif result.red:
             for line in plain.block(result.output).strip().splitlines()[-_SHOWN_OF_A_GATE:]:
                 self._say(f"    {line}")
             if result.log:

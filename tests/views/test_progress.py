@@ -18,6 +18,7 @@ from kern.agents import claude
 from kern.events import (
     Acted,
     Event,
+    GateEnded,
     GateStarted,
     RunStarted,
     StageFinished,
@@ -27,7 +28,7 @@ from kern.events import (
     TaskStarted,
 )
 from kern.journal import words
-from kern.model import Act, Aide, Outcome, Request, Stage
+from kern.model import Act, Aide, Outcome, Request, Result, Stage
 from kern.stages.watch import Growing
 from kern.views import progress
 from kern.views.console import Console
@@ -415,3 +416,16 @@ def test_the_keys_say_that_a_stop_was_asked_for_until_it_is_taken_back() -> None
     assert progress.lines(asked, 1, 0, Seen(width=40, keys=True))[-1] == progress.STOPS[1]
     on = progress.after(asked, Steered(Request.RESUME, at_once=False))
     assert progress.lines(on, 1, 0, keys)[-1] == progress.KEYS[0]
+
+
+def test_a_tasks_own_gate_that_is_red_before_it_takes_one_line() -> None:
+    def told(name: str, log: str = "") -> list[str]:
+        out = io.StringIO()
+        result = Result(name, 1, "one\ntwo\nlast", log=log)
+        Console(out=out)(GateEnded(result, before=True))
+        return [line.partition("] ")[2].strip() for line in out.getvalue().splitlines()[1:]]
+
+    said = "red, as a task's own gate may be before it"
+    assert told("gate `make`") == [f"{said} (last)"]
+    assert told("gate `make`", "/kept/log") == [f"{said} (its output: /kept/log)"]
+    assert told("gate check") == ["one", "two", "last"]
