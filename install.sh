@@ -151,8 +151,8 @@ ticking() { # no silence for longer than a few seconds, however slow the network
     stop_ticking
     (
         spent=0
-        while sleep 4 >/dev/null 2>&1; do
-            spent=$((spent + 4))
+        while sleep 3 >/dev/null 2>&1; do
+            spent=$((spent + 3))
             say "  $1: $spent s"
         done
     ) &
