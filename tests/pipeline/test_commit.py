@@ -859,7 +859,7 @@ def test_what_you_stage_meanwhile_is_kept_where_the_attempt_fails(
     (ref,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts/*/1-staged").split()
     assert shown(git, f"{ref}:own.txt") == "v1\n"
     assert (
-        f"own.txt: the index is as before, what was staged is saved: git show {ref[5:]}" in ran.err
+        f"own.txt; the index is as before, what was staged is saved: git show {ref[5:]}" in ran.err
     )
     assert git("diff", "--cached", "--name-only") == ""
     assert (repo / "own.txt").read_text() == "v2\n"

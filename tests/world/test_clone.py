@@ -180,7 +180,7 @@ def test_what_kern_init_proposed_needs_no_question_where_it_is_all(
     (repo / "Makefile").write_text("test:\n\ttrue\n")
     if more:
         (repo / more).write_text('{"mcpServers": {"m": {"command": "x"}}}')
-    assert "gate" in kern("init").out
+    assert "gate" in kern("init", "--trust").out
     git("add", "--all")
     git("commit", "-qm", "settings")
     ran = kern("1", "0")
