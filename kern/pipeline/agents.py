@@ -134,17 +134,12 @@ def payer(agent: Agent, root: Path) -> Payer:
     return agent.payer(os.environ, str(root), str(Path.home()), _begin)
 
 
-def installed(but: Iterable[Agent] = ()) -> dict[str, str]:
-    """Agent CLIs that are here, by name, each with how it is logged in, as far as it says so by
-    itself.
-    """
-    known = {agent.NAME for agent in but}
-    found = dict[str, str]()
+def installed() -> list[Program]:
+    """The agent CLIs that are here."""
+    found = list[Program]()
     for agent in map(protocol.find, protocol.AGENTS):
         place = shutil.which(command(agent)) if agent.PROGRAM else None
-        if place and agent.NAME not in known:
-            how = login(agent, place)
-            found[agent.NAME] = "not logged in" if how.fault else how.detail.partition(":")[0]
+        found += [Program(agent, place)] if place else []
     return found
 
 

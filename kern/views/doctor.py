@@ -200,10 +200,16 @@ def _limits(agent: Agent) -> Check:
     return Check("limits", "\n".join([f"{agent.NAME}, by role", *lines]))
 
 
+def _logged_in(program: Program) -> str:
+    found = agents.login(program.agent, program.command)
+    return "not logged in" if found.fault else found.detail.partition(":")[0]
+
+
 def _others(folder: Path) -> Iterator[Check]:
     """Other agents that could run here, or stand in."""
-    if found := agents.installed(_crew(folder)):
-        named = ", ".join(f"{name} (login: {how})" for name, how in found.items())
+    known = {agent.NAME for agent in _crew(folder)}
+    if others := [one for one in agents.installed() if one.agent.NAME not in known]:
+        named = ", ".join(f"{one.agent.NAME} (login: {_logged_in(one)})" for one in others)
         yield Check("other agents", f"{named}; kern --agent NAME, kern help agents")
 
 
