@@ -62,7 +62,7 @@ PURE = (
     *(
         f"agents.{name}"
         for name in (
-            *("faults", "result", "vendors", "pi", "pi_extension", "pi_settings"),
+            *("absent", "faults", "result", "vendors", "pi", "pi_extension", "pi_settings"),
             *("http", "http_faults", "http_talk"),
         )
     ),

@@ -9,6 +9,7 @@ from typing import Any
 
 from kern.agents import codex_faults
 from kern.agents import result as results
+from kern.agents.absent import unattended as unattended
 from kern.agents.codex_faults import INSTALL as INSTALL
 from kern.agents.codex_faults import LOGIN as LOGIN
 from kern.agents.codex_faults import OLDEST as OLDEST
@@ -175,7 +176,3 @@ def _unwrapped(command: str) -> str:
 
 def refused(line: bytes) -> Fault | None:
     return None  # it gives up by itself, within seconds
-
-
-def unattended(env: Mapping[str, str], *, root: bool) -> Fault | None:
-    return None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from kern.agents import faults
+from kern.agents import absent, faults
 from kern.agents import result as results
 from kern.agents.protocol import Ended, Fault, Launch, Payer, Reply
 from kern.agents.transcript import WHOLE_LIMIT
@@ -95,9 +95,6 @@ class Command:
             return None
         return faults.unanswered(self.NAME, ended, login=self.LOGIN)
 
-    def unattended(self, env: Mapping[str, str], *, root: bool) -> Fault | None:
-        return None
-
     def login(self, code: int, said: str) -> str | None:
         return None
 
@@ -112,14 +109,8 @@ class Command:
     def started(self, files: Mapping[str, bytes]) -> list[str]:
         return [f"agent {self.NAME}: {json.dumps([*self.template], ensure_ascii=False)}"]
 
-    def confinement(
-        self,
-        write: Iterable[str],
-        keep: Iterable[str],
-        hide: Iterable[str],
-        hosts: Sequence[str] | None,
-    ) -> str:
-        return ""
+    confinement = staticmethod(absent.confinement)
+    unattended = staticmethod(absent.unattended)
 
 
 def _filled(word: str, given: Mapping[str, str]) -> str:

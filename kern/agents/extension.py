@@ -8,6 +8,8 @@ from urllib.parse import quote
 from kern.agents.protocol import Launch
 from kern.model import Stage
 
+# A command that does what kern does, and nobody else; a pattern of Python and JavaScript alike.
+PUBLISHES = r"(^|[\s;&|({/])git(\s+-\S+(\s+[^-\s]\S*)?)*\s+(commit|push)\b"
 _COMMON = """
 import { realpathSync, writeSync } from "node:fs";
 import { basename, relative, resolve } from "node:path";
@@ -29,7 +31,7 @@ const outside = (path, top) => {
     return true;
   }
 };
-const GIT = /(^|[\\s;&|({\\/])git(\\s+-\\S+(\\s+[^-\\s]\\S*)?)*\\s+(commit|push)\\b/m;
+const GIT = new RegExp(PUBLISHES, "m");
 
 // Why a call is not carried out; empty where it is.
 const barred = (tool, path, command, top) => {
@@ -54,6 +56,7 @@ def source(launch: Launch, own: str, **more: str) -> str:
         "MARK": launch.mark,
         "READS": launch.role is not Stage.IMPLEMENT,
         "KEPT": ["SPEC.md", "LEARNINGS.md"],
+        "PUBLISHES": PUBLISHES,
         **more,
     }
     values = [f"const {name} = {json.dumps(value)};\n" for name, value in known.items()]

@@ -8,16 +8,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kern.agents import extension, gemini_preload
+from kern.agents.absent import confinement as confinement
+from kern.agents.absent import unattended as unattended
 from kern.agents.gemini_settings import FILES as FILES
 from kern.agents.gemini_settings import INSTALL as INSTALL
 from kern.agents.gemini_settings import LOGIN as LOGIN
 from kern.agents.gemini_settings import STATUS as STATUS
-from kern.agents.gemini_settings import confinement as confinement
 from kern.agents.gemini_settings import login as login
 from kern.agents.gemini_settings import needs as needs
 from kern.agents.gemini_settings import payer as payer
 from kern.agents.gemini_settings import started as started
-from kern.agents.gemini_settings import unattended as unattended
 from kern.agents.gemini_stream import act as act
 from kern.agents.gemini_stream import fault as fault
 from kern.agents.gemini_stream import refused as refused

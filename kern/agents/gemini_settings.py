@@ -5,11 +5,11 @@ Facts measured with 0.61.0.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from kern.agents import result as results
-from kern.agents.protocol import SUBSCRIPTION, Fault, Payer
+from kern.agents.protocol import SUBSCRIPTION, Payer
 from kern.model import Needs
 
 INSTALL = "npm install -g @google/gemini-cli"
@@ -24,10 +24,6 @@ _OBEYED = (
 )
 _PROGRAMS = ("hooks", "mcpServers", "mcp", "tools", "extensions", "env", "security", "advanced")
 _HOSTS = ("*.googleapis.com", "accounts.google.com", "oauth2.googleapis.com", "*.google.com")
-
-
-def unattended(env: Mapping[str, str], *, root: bool) -> Fault | None:
-    return None
 
 
 def login(code: int, said: str) -> str | None:
@@ -63,18 +59,8 @@ def started(found: Mapping[str, bytes]) -> list[str]:
             names = ", ".join(one.decode() for one in set_here)
             lines += [f"{name} sets for gemini: {names}"] if names else []
         elif name.endswith(".json"):
-            value = results.parsed(data)
-            keys = [key for key in _PROGRAMS if key in value]
-            lines += [f"{name} {key}: {results.shown(value[key])}" for key in keys]
-            unread = f"{name} cannot be read as JSON; gemini may read it otherwise"
-            lines += [] if value else [unread]
+            lines += results.programs(name, data, _PROGRAMS, "gemini")
     return lines
-
-
-def confinement(
-    write: Iterable[str], keep: Iterable[str], hide: Iterable[str], hosts: Sequence[str] | None
-) -> str:
-    return ""  # kern's own holds it
 
 
 def _folder(env: Mapping[str, str], home: str) -> str:

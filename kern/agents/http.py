@@ -3,13 +3,13 @@
 There is no CLI: the program is kern's own Python with `http_loop`, a fresh process for each stage.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from kern.agents import http_faults
+from kern.agents import absent, http_faults
 from kern.agents import http_talk as talk
 from kern.agents import result as results
 from kern.agents.http_faults import EDIT, EXTRA, Kind
@@ -178,14 +178,7 @@ class Http:
     def started(self, files: Mapping[str, bytes]) -> list[str]:
         return [*self.endpoint.asks]
 
-    def confinement(
-        self,
-        write: Iterable[str],
-        keep: Iterable[str],
-        hide: Iterable[str],
-        hosts: Sequence[str] | None,
-    ) -> str:
-        return ""  # it has none
+    confinement = staticmethod(absent.confinement)
 
 
 def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kern.agents import result as results
+from kern.agents.extension import PUBLISHES
 from kern.model import Role, Stage
 
 READING = ("read", "list", "search")
@@ -24,8 +25,7 @@ _WRONG_END = 10  # calls in a row that are none
 _KEPT = 4  # of the newest results of tools, where the context is full
 _SHORT = 400  # characters; a shorter result makes no room
 _LEFT_OUT = "[left out to make room; call the tool again if you need it]"
-# What kern does, and nobody else.
-_GIT = re.compile(r"(^|[\s;&|({/])git(\s+-\S+(\s+[^-\s]\S*)?)*\s+(commit|push)\b", re.M)
+_GIT = re.compile(PUBLISHES, re.M)
 _THOUGHTS = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.S)
 
 _PATH = "from the top of the working tree"

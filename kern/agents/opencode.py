@@ -10,16 +10,16 @@ from typing import Any
 
 from kern.agents import extension, opencode_plugin
 from kern.agents import result as results
+from kern.agents.absent import confinement as confinement
+from kern.agents.absent import unattended as unattended
 from kern.agents.opencode_settings import FILES as FILES
 from kern.agents.opencode_settings import INSTALL as INSTALL
 from kern.agents.opencode_settings import LOGIN as LOGIN
 from kern.agents.opencode_settings import STATUS as STATUS
-from kern.agents.opencode_settings import confinement as confinement
 from kern.agents.opencode_settings import login as login
 from kern.agents.opencode_settings import needs as needs
 from kern.agents.opencode_settings import payer as payer
 from kern.agents.opencode_settings import started as started
-from kern.agents.opencode_settings import unattended as unattended
 from kern.agents.opencode_stream import act as act
 from kern.agents.opencode_stream import fault as fault
 from kern.agents.opencode_stream import refused as refused

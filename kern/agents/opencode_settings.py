@@ -5,11 +5,11 @@ Facts measured with 1.18.33.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from kern.agents import result as results
 from kern.agents import vendors
-from kern.agents.protocol import SUBSCRIPTION, Fault, Payer
+from kern.agents.protocol import SUBSCRIPTION, Payer
 from kern.model import Needs
 from kern.obeyed import digest
 
@@ -25,10 +25,6 @@ _OBEYED = (
 )
 _PROGRAMS = ("mcp", "plugin", "formatter", "lsp", "provider", "command", "agent", "permission")
 _CODE = re.compile(r"\.opencode/(?:plugins?|tools?)/|\.opencode/package\.json$")
-
-
-def unattended(env: Mapping[str, str], *, root: bool) -> Fault | None:
-    return None
 
 
 def login(code: int, said: str) -> str | None:
@@ -63,18 +59,8 @@ def started(found: Mapping[str, bytes]) -> list[str]:
         if _CODE.match(name):
             lines.append(f"{name} is code, which opencode runs ({digest(data)})")
         elif name.endswith((".json", ".jsonc")):
-            value = results.parsed(data)
-            keys = [key for key in _PROGRAMS if key in value]
-            lines += [f"{name} {key}: {results.shown(value[key])}" for key in keys]
-            unread = f"{name} cannot be read as JSON; opencode may read it otherwise"
-            lines += [] if value else [unread]
+            lines += results.programs(name, data, _PROGRAMS, "opencode")
     return lines
-
-
-def confinement(
-    write: Iterable[str], keep: Iterable[str], hide: Iterable[str], hosts: Sequence[str] | None
-) -> str:
-    return ""  # it has none
 
 
 def _data(env: Mapping[str, str], home: str) -> str:

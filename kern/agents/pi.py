@@ -8,16 +8,16 @@ from typing import Any
 
 from kern.agents import extension, faults, pi_extension
 from kern.agents import result as results
+from kern.agents.absent import confinement as confinement
+from kern.agents.absent import unattended as unattended
 from kern.agents.pi_settings import FILES as FILES
 from kern.agents.pi_settings import INSTALL as INSTALL
 from kern.agents.pi_settings import LOGIN as LOGIN
 from kern.agents.pi_settings import STATUS as STATUS
-from kern.agents.pi_settings import confinement as confinement
 from kern.agents.pi_settings import login as login
 from kern.agents.pi_settings import needs as needs
 from kern.agents.pi_settings import payer as payer
 from kern.agents.pi_settings import started as started
-from kern.agents.pi_settings import unattended as unattended
 from kern.agents.protocol import Ended, Fault, Grade, Launch, Reply
 from kern.agents.transcript import objects as objects
 from kern.model import Act, Role, Stage

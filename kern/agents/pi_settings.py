@@ -4,11 +4,11 @@ reach to work at all.
 Facts measured with 0.74.2.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from kern.agents import result as results
 from kern.agents import vendors
-from kern.agents.protocol import SUBSCRIPTION, Fault, Payer
+from kern.agents.protocol import SUBSCRIPTION, Payer
 from kern.model import Needs
 from kern.obeyed import digest
 
@@ -22,10 +22,6 @@ _OBEYED = (
     *("AGENTS.md", "CLAUDE.md", "extensions", "skills", "prompts", "themes", "git"),
 )
 _PROGRAMS = ("extensions", "packages", "npmCommand", "shellPath", "shellCommandPrefix")
-
-
-def unattended(env: Mapping[str, str], *, root: bool) -> Fault | None:
-    return None
 
 
 def login(code: int, said: str) -> str | None:
@@ -58,16 +54,8 @@ def started(found: Mapping[str, bytes]) -> list[str]:
         if not name.endswith("settings.json"):
             lines.append(f"{name} is an extension, which pi runs ({digest(data)})")
             continue
-        value = results.parsed(data)
-        lines += [f"{name} {key}: {results.shown(value[key])}" for key in _PROGRAMS if key in value]
-        lines += [] if value else [f"{name} cannot be read as JSON; pi may read it otherwise"]
+        lines += results.programs(name, data, _PROGRAMS, "pi")
     return lines
-
-
-def confinement(
-    write: Iterable[str], keep: Iterable[str], hide: Iterable[str], hosts: Sequence[str] | None
-) -> str:
-    return ""  # it has none
 
 
 def _folder(env: Mapping[str, str], home: str) -> str:

@@ -86,6 +86,14 @@ def shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def programs(name: str, data: bytes, keys: Sequence[str], cli: str) -> list[str]:
+    """Of a project's settings file what can name a program, by those keys; a line each."""
+    value = parsed(data)
+    if not value:
+        return [f"{name} cannot be read as JSON; {cli} may read it otherwise"]
+    return [f"{name} {key}: {shown(value[key])}" for key in keys if key in value]
+
+
 def number(value: object) -> float:
     """0 where it is none, or of no sane size; JSON as Python reads it has infinities as well."""
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15:
