@@ -39,12 +39,16 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "checks": ("sandbox", "system"),
     "stages": ("checks", "sandbox", "spec", "git", "agents", "journal", "system"),
     "pipeline": ("stages", "checks", "sandbox", "spec", "git", "agents", "journal", "system"),
-    "views": (
+    "fleet": (
         *("pipeline", "stages", "checks", "sandbox", "spec", "git", "agents", "journal"),
         "system",
     ),
+    "views": (
+        *("fleet", "pipeline", "stages", "checks", "sandbox", "spec", "git", "agents"),
+        *("journal", "system"),
+    ),
     "cli": (
-        *("views", "pipeline", "stages", "checks", "sandbox", "spec", "git", "agents"),
+        *("views", "fleet", "pipeline", "stages", "checks", "sandbox", "spec", "git", "agents"),
         *("journal", "system"),
     ),
 }
@@ -69,6 +73,7 @@ PURE = (
     *("journal.comparison", "journal.sums"),
     *(f"stages.{name}" for name in ("prompt", "answer", "verdict", "proposal", "judge")),
     "pipeline.table",
+    "fleet.work",
     *(f"checks.{name}" for name in ("detect", "kinds", "proposals")),
     *("views.progress", "views.graph", "views.summary", "spec.needs"),
 )

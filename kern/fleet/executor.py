@@ -1,0 +1,54 @@
+"""What goes to a worker and what comes back, over any `concurrent.futures.Executor`: threads that
+each own a child process, or a cluster's workers. Both values can be pickled, and hold nothing of
+the caller's environment.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from kern.model import Cost, Key
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One task for one ordinary kern."""
+
+    key: Key
+    number: int  # of the task in the SPEC.md that goes along, as `kern --task` takes it
+    base: str  # the commit to begin on
+    branch: str  # the work branch, see `work.branch`
+    worker: int  # 1 and up; KERN_WORKER of agents and gates
+    run: str  # the id of the run that hands it out
+    papers: tuple[tuple[str, str], ...]  # path and text: SPEC.md and what else HEAD has otherwise
+    options: tuple[str, ...] = ()  # of `kern 1 0`, as on a command line
+    setup: str = ""  # for sh, once per worktree; empty: none
+    setup_s: float = 0.0  # its time-out, seconds; 0: none
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of it. Without a `commit` the task is not done."""
+
+    job: Job
+    code: int  # the child's exit code
+    commit: str = ""  # the newest of the work branch, which finishes the task
+    under_way: bool = False  # the task is in progress there: called again, it is resumed
+    papers: tuple[tuple[str, str], ...] = ()  # SPEC.md and LEARNINGS.md as the child left them
+    fault: str = ""  # why the child could not work or ended badly, in its own words
+    hint: str = ""
+    proved: str = ""  # what stands behind the commit, in words
+    cost: Cost = field(default_factory=Cost)
+    journal: tuple[bytes, ...] = ()  # lines that the caller's journal lacks
+    bundle: bytes = b""  # git objects that the caller lacks, with the work branch
+
+    def paper(self, name: str) -> str | None:
+        return dict(self.papers).get(name)
+
+
+Carry = Callable[[Job], Outcome]  # called where the executor calls; it raises nothing of a child's
+
+
+def local(count: int) -> Executor:
+    """Each thread waits for a child process."""
+    return ThreadPoolExecutor(count, thread_name_prefix="kern-worker")
