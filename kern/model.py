@@ -257,11 +257,3 @@ class Needs:
     read: tuple[str, ...] = ()  # within these: what the next session would obey
     variables: tuple[str, ...] = ()  # beginnings of names
     hosts: tuple[str, ...] = ()
-
-    def __or__(self, other: "Needs") -> "Needs":
-        return Needs(
-            self.write + other.write,
-            self.read + other.read,
-            self.variables + other.variables,
-            self.hosts + other.hosts,
-        )

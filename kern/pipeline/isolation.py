@@ -6,8 +6,7 @@ import os
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 from pathlib import Path
 
 from kern import person
@@ -17,7 +16,7 @@ from kern.errors import UsageError
 from kern.events import Sink, Warned
 from kern.git import backups, protected_files
 from kern.git.repository import Repo
-from kern.model import LEARNINGS, SPEC, Needs
+from kern.model import LEARNINGS, SPEC
 from kern.person import Mode, Person
 from kern.sandbox import bounds, confine
 from kern.sandbox.bounds import Access, Kind, Repository, Wishes
@@ -86,7 +85,7 @@ def wanted(
         Repository(repo.root, repo.git_dir, repo.common_dir, guarded, documents, saves),
         home,
         wishes(own.holding, theirs or Holding(), refused, repo.root),
-        reduce(or_, (one.agent.needs(os.environ, str(home)) for one in programs), Needs()),
+        {one.agent.NAME: one.agent.needs(os.environ, str(home)) for one in programs},
         hidden=(scope.base,),
         programs=confine.programs(*(one.command for one in programs)),
         image=own.image,
@@ -127,9 +126,10 @@ def ready(wanted: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
             held = replace(held, caches=_caches(wanted))
         if held.wishes.hosts is not None and held.means is Means.BWRAP:
             held = replace(held, sockets=folder)
-            for kind in (Kind.WORKER, Kind.CHECK):
-                hosts = held.bounds(kind).hosts or ()
-                relay = Relay(str(folder / confine.audience(kind)), hosts, refused)
+            for agent in ("", *held.needs):
+                kind = Kind.WORKER if agent else Kind.CHECK
+                hosts = held.bounds(kind, agent).hosts or ()
+                relay = Relay(str(held.socket(agent)), hosts, refused)
                 open_things.callback(relay.close)
         yield held
 
@@ -154,11 +154,12 @@ def _make(wanted: Sandbox) -> None:
         if (wanted.repository.root / ".pre-commit-config.yaml").exists():
             for folder in wanted.repository.saves:
                 folder.mkdir(parents=True, exist_ok=True)
-        for folder in map(Path, wanted.needs.write):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for path in map(Path, wanted.needs.read):
-                if path.is_relative_to(folder) and not os.path.lexists(path):
-                    _make_one(path)
+        for needs in wanted.needs.values():
+            for folder in map(Path, needs.write):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                for path in map(Path, needs.read):
+                    if path.is_relative_to(folder) and not os.path.lexists(path):
+                        _make_one(path)
 
 
 def _make_one(path: Path) -> None:
@@ -182,7 +183,7 @@ def _own(held: Sandbox, agent: Agent, kind: Kind, extra: Sequence[Path]) -> str:
     """The agent's own, as its settings name it. What is not there it would put a file in place
     of.
     """
-    found = held.bounds(kind).and_write(*extra)
+    found = held.bounds(kind, agent.NAME).and_write(*extra)
     write, keep, hide = (
         [str(path) for path, it in found.ordered() if it is one and os.path.lexists(path)]
         for one in (Access.WRITE, Access.READ, Access.HIDDEN)

@@ -51,7 +51,8 @@ def _works(agent: Agent, caller: Caller) -> None:
     the same.
     """
     argv = [caller.programs[agent.NAME].command, *agent.TRIAL]
-    code, said = process.capture(caller.hold(Kind.READER, argv, os.environ).argv, 30)
+    held = caller.hold(Kind.READER, argv, os.environ, agent=agent.NAME)
+    code, said = process.capture(held.argv, 30)
     if code:
         lines = [line for line in said.splitlines() if line.strip()] or [f"exit {code}"]
         lines = [line for line in lines if not line.startswith("note:")] or lines

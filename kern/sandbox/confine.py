@@ -52,7 +52,9 @@ class Confined:
 
 
 class Hold(Protocol):
-    """Puts before a command what holds it. `write`: what it is handed beside the rest."""
+    """Puts before a command what holds it. `write`: what it is handed beside the rest. `agent`:
+    whose command it is, by its name; empty where it is none's.
+    """
 
     def __call__(
         self,
@@ -61,11 +63,17 @@ class Hold(Protocol):
         env: Mapping[str, str],
         *,
         write: Sequence[Path] = (),
+        agent: str = "",
     ) -> Confined: ...
 
 
 def unheld(
-    kind: Kind, argv: Sequence[str], env: Mapping[str, str], *, write: Sequence[Path] = ()
+    kind: Kind,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    write: Sequence[Path] = (),
+    agent: str = "",
 ) -> Confined:
     """Nothing holds it."""
     return Confined(tuple(argv), env)
@@ -76,29 +84,35 @@ class Sandbox:
     repository: Repository
     home: Path
     wishes: Wishes = field(default_factory=Wishes)
-    needs: Needs = field(default_factory=Needs)
+    needs: Mapping[str, Needs] = field(default_factory=dict)  # of each agent, by its name
     hidden: tuple[Path, ...] = ()
     programs: tuple[Path, ...] = ()
     image: str = ""
     means: Means = Means.NONE
     own: bool = False  # the agent holds itself in
     program: str = ""
-    sockets: Path | None = None  # the folder of the relays', one for agents and one for the rest
+    sockets: Path | None = None  # the folder of the relays', one for each agent, one for the rest
     temp: Path | None = None  # for temporary files, where /tmp cannot be a private one
-    caches: Path | None = None  # a folder for agents and one for the rest, as with `sockets`
+    caches: Path | None = None  # a folder for agents, and one for the rest
     why: str = ""  # it is no better than that, in words
 
-    def bounds(self, kind: Kind) -> Bounds:
+    def bounds(self, kind: Kind, agent: str = "") -> Bounds:
         found = bounds(
             kind,
             self.repository,
             self.home,
             self.wishes,
-            needs=self.needs,
+            needs=self.needs.get(agent, Needs()),
             hidden=self.hidden,
             programs=self.programs,
         )
         return found.and_write(self.caches / audience(kind)) if self.caches else found
+
+    def socket(self, agent: str) -> Path:
+        """Of the relay for that agent, or for what is none's. A name may be no file's."""
+        assert self.sockets is not None
+        known = sorted(self.needs)
+        return self.sockets / (f"agent{known.index(agent)}" if agent in known else "commands")
 
     def confine(
         self,
@@ -107,10 +121,11 @@ class Sandbox:
         env: Mapping[str, str],
         *,
         write: Sequence[Path] = (),
+        agent: str = "",
     ) -> Confined:
         if self.means is Means.NONE:
             return unheld(kind, argv, env)
-        held = self.bounds(kind).and_write(*write).resolved()
+        held = self.bounds(kind, agent).and_write(*write).resolved()
         env = trimmed(env, held.keep)
         if self.caches:
             env |= caches(self.caches / audience(kind), env, self.home, held)
@@ -120,7 +135,7 @@ class Sandbox:
         if held.hosts is not None and self.means is Means.BWRAP:
             assert self.sockets is not None
             held = held.and_read(self.sockets)
-            place = str(self.sockets / audience(kind))
+            place = str(self.socket(agent))
             argv = (sys.executable, "-I", "-S", relay.__file__, place, "--", *argv)
         match self.means:
             case Means.BWRAP:
@@ -144,7 +159,7 @@ class Sandbox:
 
 
 def audience(kind: Kind) -> str:
-    """Who shares a relay and a cache: what an agent leaves in its cache, no gate builds on."""
+    """Who shares a cache: what an agent leaves in its own, no gate builds on."""
     return "agents" if kind in AGENTS else "commands"
 
 

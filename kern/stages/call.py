@@ -259,7 +259,7 @@ class Caller:
         )
         argv = (self._program(prompt).command, *agent.argv(launch))
         env = self._environment(asked, agent.environment(launch))
-        held = self.hold(kind, argv, env, write=asked.write)
+        held = self.hold(kind, argv, env, write=asked.write, agent=agent.NAME)
         watch = Watch(agent, stage, place, self.sink, self.tick)
         ran = process.run(
             held.argv,

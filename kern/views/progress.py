@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kern import events, plain
+from kern.agents import protocol
 from kern.events import Event
 from kern.journal import words
 from kern.model import Act, Outcome, Request
@@ -69,9 +70,8 @@ def after(so_far: Progress, event: Event) -> Progress:
             return replace(so_far, task=event.task, number=event.iteration)
         case events.StageStarted():
             again = f", attempt {event.attempt}" if event.attempt > 1 else ""
-            model = plain.line(event.model or event.agent, 40)
             begun = replace(so_far, task=event.task)
-            return _begun(begun, words.stage(event.stage), f" ({model}{again})")
+            return _begun(begun, words.stage(event.stage), f" ({_who(event)}{again})")
         case events.GateStarted() | events.ProbeStarted():
             return _begun(so_far, plain.line(event.name, 60))
         case events.Acted():
@@ -90,6 +90,12 @@ def after(so_far: Progress, event: Event) -> Progress:
             return replace(so_far, stops=event.asked is Request.STOP and not event.late)
         case _:
             return so_far
+
+
+def _who(event: events.StageStarted) -> str:
+    """The model, and the agent unless it is the usual one."""
+    agent = event.agent if event.agent != protocol.DEFAULT else ""
+    return plain.line(" ".join(filter(None, (agent, event.model))) or event.agent, 40)
 
 
 def _begun(so_far: Progress, work: str, how: str = "") -> Progress:

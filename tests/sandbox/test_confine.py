@@ -27,14 +27,24 @@ needs_bwrap = pytest.mark.skipif(
 )
 
 
+HOME = (
+    *(".ssh/id", ".netrc", "other/x", ".cache/uv/x"),
+    *(".claude/settings.json", ".claude/.credentials.json", ".codex/auth.json"),
+)
+
+
 @dataclass
 class World:
     wanted: Sandbox
     home: Path
     root: Path
 
-    def sh(self, kind: Kind, command: str, held: Sandbox) -> "subprocess.CompletedProcess[str]":
-        confined = held.confine(kind, ["sh", "-c", command], {**os.environ, "A_TOKEN": "t"})
+    def sh(
+        self, kind: Kind, command: str, held: Sandbox, agent: str = "claude"
+    ) -> "subprocess.CompletedProcess[str]":
+        env = {**os.environ, "A_TOKEN": "t", "OPENAI_API_KEY": "o"}
+        agent = "" if kind is Kind.CHECK else agent
+        confined = held.confine(kind, ["sh", "-c", command], env, agent=agent)
         return subprocess.run(
             confined.argv,
             env=dict(confined.env),
@@ -48,7 +58,7 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path, repo: Path, git: Git) -> World:
     home = tmp_path / "home"
-    for name in (".ssh/id", ".netrc", ".claude/settings.json", "other/x", ".cache/uv/x"):
+    for name in HOME:
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text("secret")
     (tmp_path / "temp").mkdir()
@@ -57,7 +67,7 @@ def world(tmp_path: Path, repo: Path, git: Git) -> World:
     wanted = Sandbox(
         tree,
         home,
-        needs=needs,
+        needs={"claude": needs, "codex": Needs((f"{home}/.codex",), (), ("OPENAI_",))},
         hidden=(tmp_path / "kern",),
         programs=confine.programs(sys.executable),
         temp=tmp_path / "temp",
@@ -96,6 +106,21 @@ def test_behind_namespaces(world: World, kind: Kind, command: str, works: bool) 
     held = chosen(Mode.BWRAP, world.wanted)
     done = world.sh(kind, command, held)
     assert (done.returncode == 0) is works, done.stdout + done.stderr
+
+
+@needs_bwrap
+def test_an_agent_is_given_its_own_login_and_no_command_any(world: World) -> None:
+    held = chosen(Mode.BWRAP, world.wanted)
+    theirs = {"claude": '"$HOME/.claude/.credentials.json"', "codex": '"$HOME/.codex/auth.json"'}
+    for agent in theirs:
+        for other, place in theirs.items():
+            done = world.sh(Kind.WORKER, f"cat {place}", held, agent)
+            assert (done.returncode == 0) is (agent == other), (agent, other)
+        key = world.sh(Kind.WORKER, 'test -n "$OPENAI_API_KEY"', held, agent)
+        assert (key.returncode == 0) is (agent == "codex")
+    for kind in (Kind.CHECK, Kind.COMMITTER):  # gates; hooks, where kern itself commits
+        for place in theirs.values():
+            assert world.sh(kind, f"cat {place}", held, agent="").returncode, place
 
 
 @needs_bwrap

@@ -195,6 +195,23 @@ def test_silence_is_said_from_two_minutes_on() -> None:
     assert progress.beat(now, 500, 130).endswith("8:20, no sign of life for 2:10")
 
 
+@pytest.mark.parametrize(
+    ("agent", "model", "who"),
+    [
+        ("claude", "opus", "opus"),
+        ("codex", "gpt-5.5", "codex gpt-5.5"),
+        ("wrapper", "", "wrapper"),
+        ("claude", "", "claude"),
+    ],
+)
+def test_a_stage_names_the_model_and_an_agent_that_is_not_the_usual_one(
+    agent: str, model: str, who: str
+) -> None:
+    begun = StageStarted(Stage.RESEARCH, "add a greeting", model, 1, agent=agent)
+    head = progress.lines(seen(*BEGIN[:-1], begun), 5, 0)[0]
+    assert head == f"stage 1/3 research ({who})  0:05  add a greeting"
+
+
 def test_a_planner_stands_before_any_task() -> None:
     now = seen(RunStarted("r", "/p", "main", "/f", (), "", 0, 5))
     now = seen(StageStarted(Aide.PLANNER, "", "opus", 1), act("Glob *"), start=now)
