@@ -28,29 +28,22 @@ WORDS = (
     *("errors", "plain", "obeyed", "model", "models", "events", "endpoint", "config"),
     "person",
 )
+_KNOWING = ("checks", "sandbox", "spec", "memory", "git", "agents", "journal", "system")
 # Each room, and the rooms that it may import from; all may import the words.
 ROOMS: dict[str, tuple[str, ...]] = {
     "system": (),
     "sandbox": (),
     "spec": ("system",),
+    "memory": ("system",),
     "git": ("system",),
     "agents": (),
     "journal": ("system",),
     "checks": ("sandbox", "system"),
-    "stages": ("checks", "sandbox", "spec", "git", "agents", "journal", "system"),
-    "pipeline": ("stages", "checks", "sandbox", "spec", "git", "agents", "journal", "system"),
-    "fleet": (
-        *("pipeline", "stages", "checks", "sandbox", "spec", "git", "agents", "journal"),
-        "system",
-    ),
-    "views": (
-        *("fleet", "pipeline", "stages", "checks", "sandbox", "spec", "git", "agents"),
-        *("journal", "system"),
-    ),
-    "cli": (
-        *("views", "fleet", "pipeline", "stages", "checks", "sandbox", "spec", "git", "agents"),
-        *("journal", "system"),
-    ),
+    "stages": _KNOWING,
+    "pipeline": ("stages", *_KNOWING),
+    "fleet": ("pipeline", "stages", *_KNOWING),
+    "views": ("fleet", "pipeline", "stages", *_KNOWING),
+    "cli": ("views", "fleet", "pipeline", "stages", *_KNOWING),
 }
 # No file, no clock, no environment, no process.
 PURE = (
@@ -72,7 +65,7 @@ PURE = (
     ),
     *("journal.comparison", "journal.sums"),
     *(f"stages.{name}" for name in ("prompt", "answer", "verdict", "proposal", "judge")),
-    "pipeline.table",
+    *("pipeline.table", "memory.entries"),
     "fleet.work",
     *(f"checks.{name}" for name in ("detect", "kinds", "proposals")),
     *("views.progress", "views.graph", "views.summary", "spec.needs"),

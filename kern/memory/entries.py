@@ -1,0 +1,290 @@
+"""LEARNINGS.md as entries: a heading, a text, and in one comment what kern counted of it. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import pairwise
+
+from kern import plain
+
+PREAMBLE = "kern appends entries; edit them freely"  # in what kern init writes
+HARMFUL_AT = 2  # harmful votes from which a low score counts as proven
+_PROVEN = 0.4  # the score of 1 helpful, 2 harmful
+_LONGEST = 120  # characters of a task's text or a reason in the comment
+_HEADING = re.compile(r"## +(\S.*)")
+_DATED = re.compile(r"(\d{4}-\d\d-\d\d) +[-\u2013\u2014] +(\S.*)")
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
+_NOTE = re.compile(r"\s*<!--\s*kern:\s*(.*?)\s*-->\s*")
+_BEGUN = re.compile(r"\s*<!--\s*kern:")
+_FIELD = re.compile(r'([a-z]+)=(?:"([^"]*)"|([^\s"]+))(?:\s+|$)')
+_ID = re.compile(r"L[1-9]\d{0,8}")
+_COUNT = re.compile(r"\d{1,9}")
+_OURS = ("id", "kind", "helpful", "harmful", "commit", "task", "retired")
+_MARKERS = re.compile(r"(?:<{7}|>{7}|\|{7})(?: .*)?|={7}")
+
+
+class Kind(StrEnum):
+    """What an entry is."""
+
+    DECISION = "decision"  # made once, to be kept
+    PATTERN = "pattern"  # how something is done here
+    INSIGHT = "insight"  # a fact that the code does not show
+    SIGN = "sign"  # what goes wrong, and what helps
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One section. `raw` is its exact text in the file, from the heading to its last line."""
+
+    id: str  # L7; L0 is what stands before the first heading
+    title: str
+    date: str  # 2026-11-22, or empty
+    text: str  # without heading and comment, harmless for a terminal
+    line: int  # 1-based, of its heading
+    raw: str
+    kind: Kind = Kind.INSIGHT
+    helpful: int = 0
+    harmful: int = 0
+    task: str = ""  # that taught it
+    commit: str = ""  # on top of which it was learned
+    retired: str = ""  # why a person took it out of use
+    noted: bool = False  # it has a comment of kern's
+    faults: tuple[str, ...] = ()  # what is wrong with it, in words
+
+    @property
+    def score(self) -> float:
+        return score(self.helpful, self.harmful)
+
+    @property
+    def unwanted(self) -> str:
+        """Why it is never told to an agent, in words; empty for one that may be."""
+        if self.retired:
+            return f"retired: {self.retired}"
+        if self.harmful >= HARMFUL_AT and self.score <= _PROVEN:
+            return f"harmful: {self.votes}"
+        return ""
+
+    @property
+    def votes(self) -> str:
+        return f"{self.helpful} helpful, {self.harmful} harmful"
+
+
+def score(helpful: int, harmful: int) -> float:
+    """The mean of the Beta distribution after these votes: 0.5 where there are none."""
+    return (helpful + 1) / (helpful + harmful + 2)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def parse(text: str) -> list[Entry]:
+    """The entries in the order of the file. Never raises: what is damaged is read as far as it
+    goes, and `faults` says so. Entries without an id of their own get the free numbers in order.
+    """
+    found: list[Entry] = []
+    seen: dict[str, int] = {}  # where in `found` each id stands
+    for entry in _sections(text):
+        twin = found[seen[entry.id]] if entry.id in seen else None
+        if twin is None:
+            seen |= {entry.id: len(found)} if entry.id else {}
+            found.append(entry)
+        elif (twin.title, twin.text) == (entry.title, entry.text):  # a merge kept both sides
+            found[seen[entry.id]] = _joined(twin, entry)
+        else:
+            told = f"line {entry.line}: {entry.id} stands for two entries; this is the later one"
+            found.append(replace(entry, id="", faults=(*entry.faults, told)))
+    free = (f"L{n}" for n in range(1, 2 * len(found) + 1) if f"L{n}" not in seen)
+    return [entry if entry.id else replace(entry, id=next(free)) for entry in found]
+
+
+def faults(entries: Sequence[Entry]) -> list[str]:
+    """What is wrong in the file, each with its line."""
+    return [fault for entry in entries for fault in entry.faults]
+
+
+def _joined(one: Entry, other: Entry) -> Entry:
+    return replace(
+        one,
+        helpful=max(one.helpful, other.helpful),
+        harmful=max(one.harmful, other.harmful),
+        retired=one.retired or other.retired,
+        faults=(*one.faults, f"line {other.line}: {one.id} stands here a second time"),
+    )
+
+
+def _sections(text: str) -> Iterator[Entry]:
+    lines = text.split("\n")
+    starts = [at for at, free in enumerate(_outside(lines)) if free and _HEADING.match(lines[at])]
+    edges = [*starts, len(lines)]
+    if (first := _preamble(lines[: edges[0]])) is not None:
+        yield first
+    for begin, end in pairwise(edges):
+        yield _entry(lines[begin:end], begin + 1)
+
+
+def _outside(lines: Sequence[str]) -> list[bool]:
+    """Which lines stand in no code block and in no comment. What is never closed is no block: one
+    damaged entry does not swallow those below.
+    """
+    bare = [line.strip() for line in lines]
+    closes: dict[str, list[int]] = {"`": [0], "~": [0]}  # the longest fence from here on
+    comments = 0
+    for line in reversed(bare):
+        for mark, longest in closes.items():
+            fence = len(line) if line and not line.strip(mark) else 0
+            longest.append(max(longest[-1], fence))
+    for longest in closes.values():
+        longest.reverse()
+    comments = max((at for at, line in enumerate(lines) if _ends(line)), default=-1)
+    flags: list[bool] = []
+    until = ""
+    for at, line in enumerate(lines):
+        flags.append(not until)
+        if until == "-->":
+            until = "" if _ends(line) else until
+        elif until:
+            until = "" if bare[at].startswith(until) and not bare[at].strip(until[0]) else until
+        elif opening := _FENCE.match(line):
+            until = opening[1] if closes[opening[1][0]][at + 1] >= len(opening[1]) else ""
+        elif bare[at].startswith("<!--") and "-->" not in line and not _BEGUN.match(line):
+            until = "-->" if comments > at else ""
+    return flags
+
+
+def _ends(line: str) -> bool:
+    """Whether a comment of several lines ends here: one that begins here is another."""
+    return "-->" in line and "<!--" not in line
+
+
+def _preamble(lines: Sequence[str]) -> Entry | None:
+    """What stands before the first heading, where a person wrote it."""
+    shown = re.sub(r"<!--.*?-->|^# [^\n]*", "", "\n".join(lines), flags=re.S | re.M).strip()
+    if not shown or (PREAMBLE in shown and len(shown) < 2 * _LONGEST):
+        return None
+    raw = "\n".join(lines).strip()
+    line = next(at for at, one in enumerate(lines, 1) if one.strip())
+    return Entry("L0", "", "", plain.block(raw).strip(), line, raw)
+
+
+def _entry(lines: Sequence[str], at: int) -> Entry:
+    heading = plain.line(lines[0][2:], 10_000)
+    dated = _DATED.fullmatch(heading)
+    date, title = (dated[1], dated[2]) if dated else ("", heading)
+    kept: list[str] = []
+    faults: list[str] = []
+    notes: list[dict[str, str]] = []
+    conflict = False
+    last = max(number for number, line in enumerate(lines, 1) if line.strip())
+    for number, line in enumerate(lines[1:], at + 1):
+        bare = line.rstrip("\r")
+        if _MARKERS.fullmatch(bare) and (conflict or bare[0] != "="):
+            if not conflict:
+                faults.append(f"line {number}: an unfinished merge; both sides count")
+            conflict = True
+        elif _BEGUN.match(bare):
+            fields, whole = _fields(bare)
+            notes.append(fields)
+            if not whole:
+                faults.append(f"line {number}: a damaged comment of kern's, read as far as it goes")
+        else:
+            kept.append(line)
+    entry = Entry(
+        *("", title, date, plain.block("\n".join(kept)).strip(), at),
+        raw="\n".join(lines[:last]).removesuffix("\r"),
+        task=title if any(note.get("commit") for note in notes) else "",
+        faults=tuple(faults),
+    )
+    for note in notes:
+        entry = _with(entry, note)
+    return entry
+
+
+def _fields(line: str) -> tuple[dict[str, str], bool]:
+    """What a comment says, and whether it says nothing else."""
+    whole = _NOTE.fullmatch(line)
+    rest = whole[1] if whole else line[_begin(line) :].partition("-->")[0]
+    fields = {field[1]: field[2] or field[3] or "" for field in _FIELD.finditer(rest)}
+    sound = all(
+        form.fullmatch(fields[name])
+        for name, form in (("id", _ID), ("helpful", _COUNT), ("harmful", _COUNT))
+        if name in fields
+    )
+    sound = sound and fields.get("kind", Kind.INSIGHT) in [*Kind]
+    return fields, bool(whole) and "id" in fields and sound and not _FIELD.sub("", rest).strip()
+
+
+def _begin(line: str) -> int:
+    found = _BEGUN.match(line)
+    return found.end() if found else 0
+
+
+def _with(entry: Entry, note: Mapping[str, str]) -> Entry:
+    """Of two comments, as a merge leaves them, the higher counts hold."""
+
+    def count(name: str, known: int) -> int:
+        value = note.get(name, "")
+        return max(known, int(value)) if _COUNT.fullmatch(value) else known
+
+    own = note.get("id", "")
+    kind = note.get("kind", "")
+    return replace(
+        entry,
+        id=entry.id or (own if _ID.fullmatch(own) else ""),
+        kind=Kind(kind) if kind in [*Kind] else entry.kind,
+        helpful=count("helpful", entry.helpful),
+        harmful=count("harmful", entry.harmful),
+        task=note.get("task", "") or entry.task,
+        commit=note.get("commit", "") or entry.commit,
+        retired=note.get("retired", "") or entry.retired,
+        noted=True,
+    )
+
+
+# ---------------------------------------------------------------- writing
+
+
+def comment(entry: Entry, known: Mapping[str, str] | None = None) -> str:
+    """The one line below an entry that kern writes; `known`: what it says by now."""
+    fields = {"id": entry.id, "kind": str(entry.kind)}
+    fields |= {"helpful": str(entry.helpful), "harmful": str(entry.harmful)}
+    fields |= {"commit": entry.commit} if entry.commit else {}
+    if entry.task and (entry.task != entry.title or not entry.commit):
+        fields["task"] = entry.task
+    fields |= {"retired": entry.retired} if entry.retired else {}
+    fields |= {name: text for name, text in (known or {}).items() if name not in _OURS}
+    return f"<!-- kern: {' '.join(f'{name}={_value(text)}' for name, text in fields.items())} -->"
+
+
+def _value(text: str) -> str:
+    if re.fullmatch(r"[\w.-]+", text):
+        return text
+    safe = plain.line(text, _LONGEST).replace('"', "'").replace("-->", "->").replace("<!--", "<!-")
+    return f'"{safe}"'
+
+
+def renoted(entry: Entry) -> str:
+    """The entry's text in the file with the comment that its values ask for: in the place of the
+    one that it has, else below it. A comment that cannot be read whole stays as it is.
+    """
+    lines = entry.raw.split("\n")
+    end = "\r" if len(lines) > 1 and lines[0].endswith("\r") else ""
+    places = [at for at, line in enumerate(lines) if _BEGUN.match(line)]
+    read = [(at, *_fields(lines[at].rstrip("\r"))) for at in places]
+    if sound := [(at, fields) for at, fields, whole in read if whole]:
+        at, fields = sound[-1]
+        lines[at] = comment(entry, fields) + (end if at < len(lines) - 1 else "")
+        return "\n".join(lines)
+    gap = [] if places and places[-1] == len(lines) - 1 else [end]
+    return "\n".join([*lines[:-1], lines[-1] + end, *gap, comment(entry)])
+
+
+def swapped(text: str, old: str, new: str) -> str:
+    """`text` with one entry, given whole, in another form; unchanged where it does not stand."""
+    at = text.find(old) if old else -1
+    while at >= 0:
+        end = at + len(old)
+        if (at == 0 or text[at - 1] == "\n") and text[end : end + 1] in ("", "\n", "\r"):
+            return text[:at] + new + text[end:]
+        at = text.find(old, at + 1)
+    return text
