@@ -65,7 +65,7 @@ PURE = (
     ),
     *("journal.comparison", "journal.sums"),
     *(f"stages.{name}" for name in ("prompt", "answer", "verdict", "proposal", "judge")),
-    *("pipeline.table", "memory.entries"),
+    *("pipeline.table", "memory.entries", "memory.select"),
     "fleet.work",
     *(f"checks.{name}" for name in ("detect", "kinds", "proposals")),
     *("views.progress", "views.graph", "views.summary", "spec.needs"),
