@@ -1,0 +1,77 @@
+"""The bundled learnings of seven made-up projects, and tasks with what belongs to each of them.
+
+Who belongs to what was decided by reading alone, before anything ranked them: an entry belongs to a
+task where a person who did the task without it would probably get something wrong. So tasks speak
+as SPEC.md does, and seldom in the words of what they need. Whoever changes a ranking leaves these
+files alone; a mistake in them is corrected by its own reading, never by what a ranking finds.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kern.memory import entries
+from kern.memory.entries import Entry, Kind
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """As it stands in SPEC.md; `belong`: the ids of its entries, empty where none belongs."""
+
+    project: str
+    text: str
+    belong: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """One LEARNINGS.md, oldest entry first, and tasks that would be done beside it."""
+
+    name: str
+    learnings: str
+    entries: tuple[Entry, ...]
+    tasks: tuple[Task, ...]
+
+
+def projects() -> list[Bundle]:
+    """Each project with its own LEARNINGS.md."""
+    return [_bundle(read["project"], [read]) for read in _all()]
+
+
+def combined() -> Bundle:
+    """All of them as one repository, with one LEARNINGS.md: the hard case."""
+    return _bundle("combined", _all())
+
+
+def _all() -> list[dict[str, Any]]:
+    return [tomllib.loads(path.read_text("utf-8")) for path in sorted(HERE.glob("*.toml"))]
+
+
+def _bundle(name: str, read: Sequence[Mapping[str, Any]]) -> Bundle:
+    # sorted() keeps the order of the files within a day, as entries of one day have an order.
+    learnings = sorted((one for part in read for one in part["learning"]), key=lambda e: e["date"])
+    ids = {one["id"]: f"L{number}" for number, one in enumerate(learnings, 1)}
+    text = "# Learnings\n" + "".join(_section(one, ids[one["id"]]) for one in learnings)
+    tasks = (_task(part["project"], one, ids) for part in read for one in part["task"])
+    return Bundle(name, text, tuple(entries.parse(text)), tuple(tasks))
+
+
+def _task(project: str, one: Mapping[str, Any], ids: Mapping[str, str]) -> Task:
+    """`also`: what belongs to it beyond its own project, where that is at hand."""
+    beyond: Iterable[str] = (name for name in one.get("also", ()) if name in ids)
+    return Task(project, one["text"], frozenset(ids[name] for name in (*one["belong"], *beyond)))
+
+
+def _section(one: Mapping[str, Any], name: str) -> str:
+    helpful, harmful = one["votes"]
+    entry = Entry(
+        *(name, one["title"], str(one["date"]), one["text"], 1, ""),
+        kind=Kind(one["kind"]),
+        helpful=helpful,
+        harmful=harmful,
+    )
+    return f"\n## {entry.date} - {entry.title}\n\n{entry.text}\n\n{entries.comment(entry)}\n"
