@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kern import endpoint, models, plain
+from kern import endpoint, many, models, plain
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
 from kern.model import OnRed, Output, Role
@@ -19,13 +19,12 @@ FINAL = "final"  # the table below [gates] with those of the whole
 _PROBE_S = 20.0
 _SINGLE = (
     *("max_wait", "max_failures", "max_minutes", "max_rounds", "notify", "large_file", "branch"),
-    "agents",
+    *("agents", many.SINGLE),
 )
 _RENAMED = f"{FILE}: [snapshot] is now called [probes]; rename it, the old name works for now"
 _TABLES = (
     *("gates", "probes", "snapshot", "timeouts", "max_cost", "sandbox", "agent"),
-    "commands",
-    *models.TABLES,
+    *("commands", *models.TABLES, *many.TABLES),
 )
 _IDLE_S = 600.0
 _MOST = 1e9  # of any number
@@ -166,6 +165,7 @@ class Settings:
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # argv of agents, by name
     agents: tuple[str, ...] = ()  # the first runs, the others stand in for it
     branch: str = ""  # that a run begins, {date} in it for the day; empty: the one in use
+    fleet: many.Many = field(default_factory=many.Many)
     remark: str = ""  # of a setting that goes by an old name
     picked: Choices = field(default_factory=dict)  # of the command line: before all others
 
@@ -238,6 +238,7 @@ def parse(data: bytes | str) -> Settings:
         agents=models.of_agents(given.get("agents", []), FILE),
         commands=models.of_commands(_table(given, "commands"), FILE),
         branch=_branch(given.get("branch", "")),
+        fleet=many.of_settings(given, FILE),
         remark=_RENAMED * (place != "probes"),
     )
 

@@ -78,6 +78,16 @@ def of(event: Event) -> list[dict[str, Any]]:
             assert_never(never)
 
 
+def of_worker(event: Event) -> list[dict[str, Any]]:
+    """The same of one of many: its task is done when its commit has landed, which is not its own
+    to say.
+    """
+    rows = of(event)
+    if not isinstance(event, events.TaskSettled) or not event.commit:
+        return rows
+    return [{**rows[0], "kind": "work", "commit": event.commit}]
+
+
 def _begun(event: events.RunStarted) -> dict[str, Any]:
     said = {"root": event.root, "iterations": event.iterations, "open": event.open_tasks}
     return {**said, "payer": event.payer, "models": {str(r): m for r, m in event.models.items()}}
@@ -119,11 +129,19 @@ def line(record: Record) -> bytes:
 
 def ordered(found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each record once, runs by when they began, within a run by sequence: a clock that goes back
-    disturbs nothing. The union of two journals is one.
+    disturbs nothing. The union of two journals is one. Runs that belong together are one story, by
+    the clock.
     """
     known = {record["id"]: record for record in found}
     began: dict[str, str] = {}
+    many = {record["fleet"] for record in known.values() if "fleet" in record}
     for record in known.values():
-        run, time = record["run"], record["time"]
+        run, time = record.get("fleet", record["run"]), record["time"]
         began[run] = min(began.get(run, time), time)
-    return sorted(known.values(), key=lambda one: (began[one["run"]], one["run"], one["seq"]))
+
+    def place(one: Record) -> tuple[str, str, str, str, int]:
+        run = one.get("fleet", one["run"])
+        time = one["time"] if run in many else ""
+        return began[run], run, time, one["run"], one["seq"]
+
+    return sorted(known.values(), key=place)

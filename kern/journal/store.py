@@ -22,7 +22,7 @@ from kern.events import Event, Sink, Warned
 from kern.journal import record as records
 from kern.journal import totals
 from kern.journal.record import Record
-from kern.system import workspace
+from kern.system import process, workspace
 
 FILE = "events.jsonl"
 _EXACT = ("kind", "did", "task", "stage", "root", "commit", "ref")  # by which records are found
@@ -39,7 +39,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("output", "agent", "model", "payer", "mode"), (str,)),
     **dict.fromkeys(("cost_usd", "seconds", "attempt", "code", "exit"), (int, float, type(None))),
     **dict.fromkeys(("until", "wait"), (int, float, type(None))),
-    **{"seq": (int,), "tokens": (dict,), "denied": (list,)},
+    **{"seq": (int,), "worker": (int,), "fleet": (str,), "tokens": (dict,), "denied": (list,)},
 }
 _TELLING = ("error", "learning", "limit", "question")  # kinds that say nothing without a text
 Paid = dict[str, list[float | None]]  # what each call for a task cost; None: it was not named
@@ -60,13 +60,17 @@ class Journal:
     seq: int = 0
     task: str = ""
     secrets: Sequence[str] = field(default_factory=lambda: plain.secrets(os.environ))
+    worker: int = 0  # 1 and up, where it is one of many
+    fleet: str = ""  # the run that these belong to
 
     def __call__(self, event: Event) -> None:
-        for said in records.of(event):
+        for said in records.of_worker(event) if self.worker else records.of(event):
             self.task = str(said.get("task", self.task))  # a planner's is none
             self.seq += 1
             head = {"v": records.VERSION, "id": secrets.token_hex(8), "time": _now()}
             head |= {"run": self.run, "seq": self.seq, "branch": self.branch}
+            if self.fleet:
+                head |= {"fleet": self.fleet, "worker": self.worker}
             told = {
                 key: value if key in _EXACT else plain.masked_data(value, self.secrets)
                 for key, value in said.items()
@@ -97,7 +101,10 @@ class Journal:
 
 def beside(sink: Sink, common_dir: Path, branch: str, run: str) -> Sink:
     """The sink, and the journal after it."""
+    worker, fleet = os.environ.get(process.WORKER, ""), os.environ.get(process.FLEET, "")
+    number = int(worker) if worker.isdecimal() and fleet else 0
     written = Journal(place(common_dir), run, branch, lambda text: sink(Warned(text)))
+    written.worker, written.fleet = number, fleet * bool(number)
 
     def both(event: Event) -> None:
         sink(event)
@@ -151,6 +158,21 @@ def costs(path: Path, warn: Callable[[str], None]) -> Callable[[str], float]:
         return _paid(_told(path, _bytes(path, warn), warn, having=_COST))
 
     return lambda task: sum(cost or 0.0 for cost in known().get(task, ()))
+
+
+def beside_me(path: Path, run: str) -> Callable[[], float]:
+    """What the other runs that this one belongs with have spent so far, US dollars."""
+    fleet = os.environ.get(process.FLEET, "")
+    if not fleet:
+        return lambda: 0.0
+
+    def spent() -> float:
+        having = json.dumps(fleet).encode()
+        found = read((workspace.read(path) or b"").split(b"\n"), having=having)
+        others = (one for one in found if one["run"] != run and one.get("fleet") == fleet)
+        return sum(one.get("cost_usd") or 0.0 for one in others)
+
+    return spent
 
 
 def forecast(path: Path, tasks: int) -> tuple[str, float]:

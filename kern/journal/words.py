@@ -66,6 +66,9 @@ def _more(record: Record) -> list[str]:
         case "limit" | "error" as kind:
             early = "ended early: " if kind == "error" else ""
             return [f"{early}{_text(record, 'text', 600)}"]
+        case "work":
+            commit = _text(record, "commit")[:7]
+            return [f"finished as {commit}; it is done when that has landed"]
         case "commit":
             return [f"  git show {_text(record, 'commit')[:7]}"]
         case "plan":

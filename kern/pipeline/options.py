@@ -41,4 +41,5 @@ class Options:
     clock: Callable[[], float] = time.time
     branch: str = ""  # to begin; empty: what kern.toml says
     until: float = 0.0  # epoch seconds from which nothing is begun; 0: no bound
+    jobs: str = ""  # so many tasks at once, or `auto`; empty: what kern.toml says
     keys: Callable[[], str] = lambda: ""  # what was typed at the run since

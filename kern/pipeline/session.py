@@ -72,7 +72,7 @@ def begin(
         *(found.root, scope, run_id, sink, programs, settings, steered.sleep),
         *(_ticking(options.tick, steered), steered.heed, found.scratch, options.watched),
     )
-    caller.earlier = store.costs(store.place(found.common_dir), lambda text: sink(Warned(text)))
+    _known(caller, found)
     killed = lock.noted(found.git_dir) is not None  # it takes its note away as it ends
     with (
         isolation.ready(wanted, isolation.mode(options.leave.sandbox, own), sink) as held,
@@ -93,6 +93,13 @@ def begin(
         preflight.tasks(found, papers, empty=empty)
         workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
         yield Session(site.with_prompts(here), steered, payer.who, before * (name != before))
+
+
+def _known(caller: Caller, found: Repo) -> None:
+    """What the journal tells of the costs before this run, and beside it."""
+    place, sink = store.place(found.common_dir), caller.sink
+    caller.earlier = store.costs(place, lambda text: sink(Warned(text)))
+    caller.beside = store.beside_me(place, caller.run)
 
 
 def _steering(found: Repo, run_id: str, sink: Sink, options: Options) -> Steering:

@@ -36,6 +36,7 @@ def started(
         *(f"probe {probe.shown}" for probe in settings.probes),
         *([f"notify: {settings.notify}"] if settings.notify else []),
         *settings.holding.asks,
+        *settings.fleet.asks,
         *(f"gate {gate.shown}" for gate in required.open_gates(parsed)),
         *_prompts(repo.root),
         *(line for one in agents for line in one.started(_files(one, repo.root))),

@@ -82,6 +82,7 @@ class Caller:
     cost: Cost = field(default_factory=lambda: Cost(0.0))
     tokens: int = 0
     earlier: Callable[[str], float] = lambda task: 0.0  # what a task cost in earlier runs
+    beside: Callable[[], float] = lambda: 0.0  # what others spent so far of the same budget
     hold: Hold = unheld
     nests: bool = True  # within what holds it, an agent can make a sandbox of its own
     holds_hooks: bool = True  # the agent's own sandbox would not: its hooks run outside of it
@@ -338,7 +339,8 @@ class Caller:
     def _spent(self, task: str) -> Spent:
         before = self.earlier(task) if self.settings.budget.task else 0.0
         of_task = before + self._tasks.get(task, 0.0) if task else 0.0  # a planner has none
-        return Spent(self.cost.usd or 0.0, of_task, time.monotonic() - self._began)
+        run = (self.cost.usd or 0.0) + (self.beside() if self.settings.budget.run else 0.0)
+        return Spent(run, of_task, time.monotonic() - self._began)
 
     def _left(self, task: str) -> float:
         return self.settings.budget.left(self._spent(task))

@@ -324,9 +324,14 @@ def answering(
     return child, ours, complaints
 
 
+WORKER = "KERN_WORKER"  # 1 and up, where kern is one of many: ports and databases can differ by it
+FLEET = "KERN_FLEET"  # the id of the run that started it
+
+
 def surroundings() -> dict[str, str]:
     """kern's environment without what is meant for kern alone."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("KERN_")}
+    given = os.environ.items()
+    return {name: value for name, value in given if name == WORKER or not name.startswith("KERN_")}
 
 
 def capture(argv: Sequence[str], seconds: float, cwd: str | None = None) -> tuple[int, str]:

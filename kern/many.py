@@ -1,0 +1,120 @@
+"""Many at once, as settings: how many tasks, what their worktrees need, which cluster. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kern import plain
+from kern.errors import UsageError
+
+SINGLE, TABLES = "jobs", ("worktree", "fleet")
+AUTO = "auto"
+MOST = 1000
+_EACH_MB = 400  # of memory: a kern and its agent, which takes some 300
+_SETUP_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    jobs: str = ""  # a whole number, or `auto`; empty: one after the other, in the person's tree
+    copy: tuple[str, ...] = ()  # paths of the person's tree
+    link: tuple[str, ...] = ()
+    setup: str = ""  # for sh, once per worktree
+    setup_s: float = _SETUP_S  # its time-out; 0: none
+    scheduler: str = ""  # of a cluster: its address, or a file that names it
+    remote: str = ""  # where a cluster's workers fetch the repository from
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """What it would start, a line each."""
+        return (f"worktree setup: {self.setup}",) if self.setup else ()
+
+
+def of_settings(given: Mapping[str, Any], file: str) -> Many:
+    """Raises UsageError with file and key."""
+    worktree, fleet = (_table(given, name, file) for name in TABLES)
+    _known(worktree, ("copy", "link", "setup"), f"{file}: unknown setting worktree.")
+    _known(fleet, ("scheduler", "remote"), f"{file}: unknown setting fleet.")
+    setup, seconds = _setup(worktree.get("setup", ""), file)
+    jobs = given.get(SINGLE, "")
+    if isinstance(jobs, bool) or not isinstance(jobs, (int, str)) or isinstance(jobs, float):
+        raise wrong(f"{file}: jobs", f"edit {file}")
+    return Many(
+        number(str(jobs), f"{file}: jobs", f"edit {file}") if jobs != "" else "",
+        _paths(worktree, "copy", file),
+        _paths(worktree, "link", file),
+        setup,
+        seconds,
+        _text(fleet, "scheduler", file),
+        _text(fleet, "remote", file),
+    )
+
+
+def number(text: str, what: str, hint: str) -> str:
+    """As a person gives it. Raises UsageError."""
+    sound = text.isascii() and text.isdecimal() and len(text) < 6 and 1 <= int(text) <= MOST
+    if text != AUTO and not sound:
+        raise wrong(what, hint, text)
+    return text
+
+
+def wrong(what: str, hint: str, text: str = "") -> UsageError:
+    given = f": {plain.line(text, 40)!r} is not" if text else ""
+    return UsageError(f"{what} is a whole number from 1 to {MOST}, or auto{given}", hint=hint)
+
+
+def workers(jobs: str, cores: int, memory_mb: float, tasks: int) -> int:
+    """How many: as many as asked for; `auto`: as the machine can bear, an agent mostly waits for
+    its model. Never more than there are tasks to hand out.
+    """
+    wanted = min(4 * cores, int(memory_mb // _EACH_MB)) if jobs == AUTO else int(jobs)
+    return max(1, min(wanted, tasks))
+
+
+def _setup(value: Any, file: str) -> tuple[str, float]:
+    given = {"run": value} if isinstance(value, str) else value
+    hint = 'setup = "uv sync --frozen", or { run = "a command", timeout = "10m" }'
+    if not isinstance(given, dict) or not {*given} <= {"run", "timeout"}:
+        raise UsageError(f"{file}: worktree.setup must be a command", hint=hint)
+    command, timeout = given.get("run", ""), given.get("timeout", _SETUP_S)
+    seconds = timeout if isinstance(timeout, (int, float)) else plain.seconds(str(timeout))
+    if not isinstance(command, str) or "\0" in command or isinstance(timeout, bool):
+        raise UsageError(f"{file}: worktree.setup must be a command", hint=hint)
+    if seconds is None or not 0 <= seconds < 1e9:
+        raise UsageError(f"{file}: worktree.setup.timeout must be a time", hint=hint)
+    return command.strip(), float(seconds)
+
+
+def _paths(table: Mapping[str, Any], key: str, file: str) -> tuple[str, ...]:
+    """Within the working tree: what lies elsewhere is none of a worktree's."""
+    value = table.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+        raise UsageError(f"{file}: worktree.{key} must be a list of paths", hint=f"edit {file}")
+    found = [one.rstrip("/") for one in value]
+    for path in found:
+        parts = path.split("/")
+        if not path or {"", ".", "..", ".git"} & {*parts} or "\0" in path:
+            raise UsageError(
+                f"{file}: worktree.{key} takes paths within the repository: {path!r} is none",
+                hint=f'{key} = [".env", "config/local.yml"]',
+            )
+    return tuple(found)
+
+
+def _text(table: Mapping[str, Any], key: str, file: str) -> str:
+    value = table.get(key, "")
+    if not isinstance(value, str) or "\0" in value:
+        raise UsageError(f"{file}: fleet.{key} must be a text", hint=f"edit {file}")
+    return value.strip()
+
+
+def _table(given: Mapping[str, Any], key: str, file: str) -> Mapping[str, Any]:
+    value = given.get(key, {})
+    if not isinstance(value, dict):
+        raise UsageError(f"{file}: {key} must be a table", hint=f"edit {file}")
+    return value
+
+
+def _known(given: Mapping[str, Any], names: tuple[str, ...], said: str) -> None:
+    if strange := sorted(given.keys() - {*names}):
+        raise UsageError(f"{said}{strange[0]}", hint=f"known there: {', '.join(names)}")

@@ -1,0 +1,62 @@
+"""Settings of many at once."""
+
+import pytest
+
+from kern import config, many
+from kern.errors import UsageError
+from kern.many import Many
+
+
+def test_every_setting_of_many_at_once_is_read() -> None:
+    found = config.parse(
+        'jobs = 4\n[worktree]\ncopy = [".env", "config/local.yml"]\nlink = ["node_modules/"]\n'
+        'setup = { run = " uv sync ", timeout = "2m" }\n'
+        '[fleet]\nscheduler = "tcp://host:8786"\nremote = "git@host:x.git"\n'
+    )
+    paths = (".env", "config/local.yml"), ("node_modules",)
+    assert found.fleet == Many("4", *paths, "uv sync", 120, "tcp://host:8786", "git@host:x.git")
+    assert found.fleet.asks == ("worktree setup: uv sync",)
+    assert config.parse('jobs = "auto"\n[worktree]\nsetup = "make"\n').fleet.setup_s == 600
+    assert Many().asks == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("jobs = 0", "jobs is a whole number from 1 to 1000, or auto: '0' is not"),
+        ("jobs = 1001", "jobs"),
+        ("jobs = 2.5", "jobs"),
+        ("jobs = true", "jobs"),
+        ('jobs = "many"', "'many' is not"),
+        ("[worktree]\ncopies = []", "unknown setting worktree.copies"),
+        ('[worktree]\ncopy = "x"', "worktree.copy must be a list of paths"),
+        ('[worktree]\ncopy = ["../x"]', "worktree.copy takes paths within the repository"),
+        ('[worktree]\nlink = ["/etc"]', "worktree.link takes paths within the repository"),
+        ('[worktree]\nlink = ["a/.git/b"]', "worktree.link"),
+        ("[worktree]\nsetup = 3", "worktree.setup must be a command"),
+        ('[worktree]\nsetup = { run = "x", timeout = "soon" }', "setup.timeout must be a time"),
+        ("worktree = 1", "worktree must be a table"),
+        ("[fleet]\nhost = 1", "unknown setting fleet.host"),
+        ("[fleet]\nremote = 1", "fleet.remote must be a text"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_key(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        config.parse(text)
+    assert said in str(raised.value)
+    assert raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("jobs", "cores", "memory", "tasks", "count"),
+    [
+        ("4", 2, 100, 9, 4),  # asked for is asked for
+        ("4", 2, 100, 2, 2),
+        ("auto", 2, 64_000, 99, 8),
+        ("auto", 64, 4_000, 99, 10),
+        ("auto", 1, 100, 99, 1),
+        ("auto", 8, 64_000, 0, 1),
+    ],
+)
+def test_so_many_work_at_once(jobs: str, cores: int, memory: float, tasks: int, count: int) -> None:
+    assert many.workers(jobs, cores, memory, tasks) == count
