@@ -95,9 +95,11 @@ def _run(run: Run) -> dict[str, Any]:
     axis = timeline.Axis(min([run.began, *(bar.began for bar in run.bars)]), run.ended)
     ticks = axis.ticks()
     form = "%d %b" if axis.step >= timeline.DAY_S else "%H:%M" if axis.step >= 60 else "%H:%M:%S"
+    many = any(bar.worker for bar in run.bars)
     rows: dict[str, list[Box]] = {}
-    for bar in run.bars:
-        rows.setdefault(bar.task or _NO_TASK, []).append(_timed(bar, axis))
+    for bar in sorted(run.bars, key=lambda bar: bar.worker) if many else run.bars:
+        lane = _lane(bar.worker) if many else bar.task or _NO_TASK
+        rows.setdefault(lane, []).append(_timed(bar, axis, many=many))
     return {
         "id": run.name[:8],
         "branch": run.branch,
@@ -107,20 +109,28 @@ def _run(run: Run) -> dict[str, Any]:
         "said": list(dict.fromkeys(run.said)),
         "ticks": [(round(100 * axis.at(tick), 2), _clock(tick, form)) for tick in ticks],
         "rows": rows,
+        "by": "Worker" if many else "Task",
     }
+
+
+def _lane(worker: int) -> str:
+    return f"worker {worker}" if worker else "landing"
 
 
 def _clock(moment: float, form: str = "%H:%M") -> str:
     return time.strftime(form, time.gmtime(moment))
 
 
-def _timed(bar: Bar, axis: timeline.Axis) -> Box:
-    """A bar on the axis, with all that is known of it in words."""
+def _timed(bar: Bar, axis: timeline.Axis, *, many: bool = False) -> Box:
+    """A bar on the axis, with all that is known of it in words; where its row is that of one of
+    many workers, also the task.
+    """
     which = f", attempt {plain.line(bar.attempt, 20)}" if bar.attempt else ""
     model = f", {plain.line(bar.model, 40)}" if bar.model else ""
     paid = "" if bar.cost_usd is None else f", ${bar.cost_usd:.2f}"
     failed = f"; failed: {plain.line(bar.failed, 240)}" if bar.failed else ""
     name = f"{plain.line(bar.name, 60)} {plain.span(bar.ended - bar.began)}"
+    name = f"{plain.line(bar.task, 80)}: {name}" if many and bar.task else name
     more = f" from {_clock(bar.began)}{which}{model}{paid}{failed}"
     began, ended = axis.at(bar.began), axis.at(bar.ended)
     return _box(bar.kind, bool(bar.failed), name, began, ended - began, more)

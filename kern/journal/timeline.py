@@ -33,11 +33,12 @@ class Bar:
     model: str = ""
     cost_usd: float | None = None
     failed: str = ""  # why
+    worker: int = 0  # 1 and up, where it is one of many
 
 
 @dataclass(slots=True)
 class Run:
-    """One call of `kern`, as its records build it up."""
+    """One call of `kern` with all its workers, as their records build it up."""
 
     name: str
     branch: str
@@ -48,7 +49,7 @@ class Run:
     code: int | None = None  # None: no end in the journal
     said: list[str] = field(default_factory=list)  # limits and what ended it early
     bars: list[Bar] = field(default_factory=list)
-    open: Bar | None = None  # a stage that has begun
+    open: dict[int, Bar] = field(default_factory=dict)  # a stage that has begun, by worker
 
 
 def runs(found: Iterable[Record]) -> list[Run]:
@@ -57,7 +58,7 @@ def runs(found: Iterable[Record]) -> list[Run]:
     """
     known: dict[str, Run] = {}
     for record in found:
-        now, name = _moment(record["time"]), record["run"]
+        now, name = _moment(record["time"]), str(record.get("fleet", record["run"]))
         run = known.get(name)
         if run is None:
             branch, day = str(record.get("branch") or ""), record["time"][:10]
@@ -65,18 +66,18 @@ def runs(found: Iterable[Record]) -> list[Run]:
         run.ended = max(run.ended, now)
         _add(run, record)
     for run in known.values():
-        _break_off(run)
+        _break_off(run, *list(run.open))
     return list(known.values())
 
 
 def _add(run: Run, record: Record) -> None:
-    reason = str(record.get("reason") or "")
+    reason, worker = str(record.get("reason") or ""), _worker(record)
     match record["kind"], record.get("did"):
         case "stage", "start":
-            _break_off(run)
-            run.open = _bar(run, record, str(record.get("stage")))
+            _break_off(run, worker)
+            run.open[worker] = _bar(run, record, str(record.get("stage")))
         case "stage", "end" | "failed":
-            run.open = None
+            run.open.pop(worker, None)
             run.bars.append(replace(_bar(run, record, str(record.get("stage"))), failed=reason))
         case "attempt", _:
             _fail(run, Stage.IMPLEMENT, record, reason or "failed")
@@ -89,10 +90,12 @@ def _add(run: Run, record: Record) -> None:
             run.bars.append(replace(bar, name=str(record.get("gate")), failed=red))
         case "limit" | "error", _:
             run.said.append(str(record.get("text") or ""))
-        case "run", "start":
+        case "run", "end" if worker:  # of one task, which is not the end of all
+            _break_off(run, worker)
+        case "run", "start" if not worker:
             run.root = str(record.get("root") or "")
         case "run", "end":
-            _break_off(run)
+            _break_off(run, *list(run.open))
             code = record.get("exit")
             run.code = code if isinstance(code, int) else None
 
@@ -102,13 +105,20 @@ def _bar(run: Run, record: Record, kind: str) -> Bar:
     took = 0.0 if record.get("did") == "start" else max(number(record.get("seconds")), 0.0)
     cost = None if record.get("cost_usd") is None else number(record["cost_usd"])
     task, which, model = (str(record.get(name) or "") for name in ("task", "attempt", "model"))
-    return Bar(kind, kind, task, run.ended - took, run.ended, which, model, cost)
+    bar = Bar(kind, kind, task, run.ended - took, run.ended, which, model, cost)
+    return replace(bar, worker=_worker(record))
+
+
+def _worker(record: Record) -> int:
+    return int(number(record.get("worker")))
 
 
 def _fail(run: Run, kind: str, record: Record, reason: str) -> None:
     """The task's last bar of the kind failed, as is known only now."""
     for at in range(len(run.bars) - 1, -1, -1):
         bar = run.bars[at]
+        if bar.worker != _worker(record):
+            continue
         if bar.task != record.get("task"):
             return
         if bar.kind == kind:
@@ -116,10 +126,10 @@ def _fail(run: Run, kind: str, record: Record, reason: str) -> None:
             return
 
 
-def _break_off(run: Run) -> None:
-    if run.open:
-        run.bars.append(replace(run.open, ended=run.ended, failed=NO_END))
-        run.open = None
+def _break_off(run: Run, *workers: int) -> None:
+    for worker in workers:
+        if begun := run.open.pop(worker, None):
+            run.bars.append(replace(begun, ended=run.ended, failed=NO_END))
 
 
 def number(value: object) -> float:

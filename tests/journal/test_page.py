@@ -184,6 +184,43 @@ def test_a_stage_without_an_end_is_drawn_to_where_the_run_ends(then: str) -> Non
     assert said in words(shown(told.found))
 
 
+def of_many() -> list[dict[str, Any]]:
+    """Two workers at once, and a landing's gate."""
+    parent, one, two = Told("parent"), Told("one"), Told("two")
+    parent("run", did="start", root="/home/me/project")
+    one("run", did="start", root="/tmp/worktree")
+    one.stage("research", "first", 60)
+    two.now += 10
+    two("stage", "second", stage="research", did="start")
+    one("run", did="end", exit=0, after=5)
+    two("stage", "second", after=80, stage="research", did="end", seconds=80)
+    two("stage", "second", stage="implement", did="start")
+    parent("gate", "first", gate="check", seconds=20, red=False, code=0, after=85)
+    parent("run", did="end", exit=0, after=20)
+    for worker, told in enumerate((one, two), 1):
+        told.found = [{**record, "fleet": "parent", "worker": worker} for record in told.found]
+    found = [*parent.found, *one.found, *two.found]
+    return sorted(found, key=lambda record: record["time"])
+
+
+def test_many_at_once_are_one_run_with_a_lane_for_each_worker() -> None:
+    (run,) = timeline.runs(of_many())
+    assert (run.root, run.code) == ("/home/me/project", 0)
+    bars = [(bar.worker, bar.kind, bar.ended - bar.began, bar.failed) for bar in run.bars]
+    assert bars == [
+        (1, "research", 60, ""),
+        (0, "gate", 20, ""),
+        (2, "research", 80, ""),
+        (2, "implement", 15, timeline.NO_END),
+    ]
+    root = shown(of_many())
+    strip = next(table for table in root.iter("table") if table.get("class") == "strip")
+    assert [" ".join(one.itertext()) for one in strip.iter("th")] == [
+        *("Worker", "landing", "worker 1", "worker 2"),
+    ]
+    assert "first: research 1 min from" in "".join(strip.itertext())
+
+
 def test_the_most_expensive_comes_first_and_the_unknown_last() -> None:
     told = Told()
     told.task("cheap", 0.1)
