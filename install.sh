@@ -7,6 +7,7 @@
 #   KERN_SOURCE   what to install instead: a folder, an archive's URL or a git URL
 #   KERN_REPO     the GitHub repository to install from (0xjgv/kern)
 #   KERN_PYTHON   the Python to use (3.11 or newer)
+#   KERN_EXTRAS   what comes with it: http, for instance, or several with a comma; later runs keep it
 #
 # To uninstall: kern uninstall, or rm -r ~/.local/share/kern ~/.local/bin/kern
 #
@@ -28,6 +29,7 @@ usage() {
     say "  KERN_SOURCE=...  a folder, an archive's URL or a git URL to install"
     say "  KERN_REPO=...    a GitHub repository, owner/name"
     say "  KERN_PYTHON=...  the Python to use, 3.11 or newer"
+    say "  KERN_EXTRAS=...  what comes with it, such as http; empty: nothing more"
 }
 
 how_to_get() { # PACKAGE
@@ -109,6 +111,21 @@ find_source() { # SCRIPT; sets `source`, as a person writes it, and `requirement
     esac
     [ -z "$missing" ] || die "no such folder: $missing" \
         "KERN_SOURCE=/path/to/a/clone/of/kern, or a URL; without it $SITE is installed"
+}
+
+add_extras() { # to `requirement`; sets `extras`: those asked for now, or else with the kern in place
+    extras=${KERN_EXTRAS-}
+    if [ -z "${KERN_EXTRAS+given}" ] && [ -f "$data/current/extras" ]; then
+        read -r extras <"$data/current/extras" || : # which says that there is no line's end
+    fi
+    case $extras in
+        "") return ;;
+        *[!a-z,]* | ,* | *,) die "KERN_EXTRAS is no list of names: $extras" "KERN_EXTRAS=http" ;;
+    esac
+    case $requirement in
+        /*) requirement=${requirement}[$extras] ;;
+        *) requirement="kern[$extras] @ $requirement" ;;
+    esac
 }
 
 check_places() { # sets data, bin and new; makes the folders
@@ -238,7 +255,7 @@ install_package() {
 }
 
 switch() { # by the new version's own Python: `mv` cannot replace a link to a folder portably
-    "$new/bin/python" -I - "$data" "$id" "$bin/kern" "$source" <<'PYTHON'
+    "$new/bin/python" -I - "$data" "$id" "$bin/kern" "$source" "$extras" <<'PYTHON'
 import contextlib
 import fcntl
 import os
@@ -249,7 +266,7 @@ import time
 
 import kern
 
-data, version, command, source = pathlib.Path(sys.argv[1]), *sys.argv[2:]
+data, version, command, source, extras = pathlib.Path(sys.argv[1]), *sys.argv[2:]
 versions = data / "versions"
 new = versions / version
 
@@ -289,8 +306,11 @@ try:
         current = data / "current"
         previous = os.path.basename(os.readlink(current)) if current.is_symlink() else ""
         old = next((versions / previous).glob("lib/python*/site-packages/kern"), None)
-        if previous and content(old) == content(pathlib.Path(kern.__file__).parent):
+        had = versions / previous / "extras"
+        alike = extras == (had.read_text() if had.is_file() else "")
+        if previous and alike and content(old) == content(pathlib.Path(kern.__file__).parent):
             (new / "same").touch()
+        (new / "extras").write_text(extras)
         (new / "source").touch(0o600)  # a URL may hold a token
         (new / "source").write_text(source + "\n")
         link(new / "prompts", os.path.relpath(prompts, new))
@@ -350,9 +370,10 @@ main() {
     have git || die "git is not on PATH" "$(how_to_get git)"
     find_source "$0"
     check_places
+    add_extras
     cd "$data" || die "cannot enter $data" "ls -ld $data" # -m would import from a clone
 
-    say "Installing kern from $source (with $python)"
+    say "Installing kern${extras:+ with $extras} from $source (with $python)"
     ticking "making a virtual environment"
     make_venv
     ticking "fetching kern and the libraries that it uses"

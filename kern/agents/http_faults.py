@@ -11,7 +11,7 @@ from kern.agents import result as results
 from kern.agents.protocol import Ended, Fault, Grade, Reply
 
 NAME = "http"
-EXTRA = "pip install 'kern[http]'; kern help agents tells of other ways"
+EXTRA = "KERN_EXTRAS=http kern --update, or pip install 'kern[http]'"
 EDIT = 'correct it: [agent.http] in kern.toml; url = "http://localhost:11434/v1" is Ollama\'s'
 NOT_INSTALLED = Fault(
     Grade.PERMANENT, "the http agent needs the package httpx, which is not installed", EXTRA

@@ -152,6 +152,10 @@ class Bench:
         home = folder / "home"
         self.env = environment(home)
         self.env |= {**cli.ready(home, server.url), cli.agent.VARIABLE: str(self.binary)}
+        self.chosen = {}
+        if cli is not CLAUDE:
+            models = "".join(f'{role} = "{cli.model}"\n' for role in Stage)
+            self.chosen["kern.toml"] = f'agents = ["{cli.name}"]\n[models]\n{models}'
 
     def measured(
         self, name: str, asked: dict[str, list[int]], act: Callable[[], None]
@@ -170,7 +174,7 @@ class Bench:
         self.count += 1
         text = "".join(f"line {number}\n" for number in range(50))
         place = self.folder / f"project{self.count}"
-        return sample(place, self.env, {"SPEC.md": SPEC, "a.txt": text})
+        return sample(place, self.env, {"SPEC.md": SPEC, "a.txt": text, **self.chosen})
 
     def record(self) -> list[Call]:
         """What kern sends, from a run that is not measured."""
@@ -194,10 +198,8 @@ class Bench:
 
     def kern(self, more: Mapping[str, str] | None = None) -> None:
         root = self.project()
-        model = self.cli.model
-        by = ("--agent", self.cli.name, "--model", model, "--model", f"commit={model}")
         done = subprocess.run(
-            [sys.executable, "-m", "kern", str(len(TASKS)), "0", *by * (self.cli is not CLAUDE)],
+            [sys.executable, "-m", "kern", str(len(TASKS)), "0"],
             cwd=root,
             env={**self.env, **(more or {})},
             stdin=subprocess.DEVNULL,

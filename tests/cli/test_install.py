@@ -44,7 +44,8 @@ BACKEND = """
 import pathlib, zipfile
 
 INFO = {{
-    "METADATA": "Metadata-Version: 2.1\\nName: kern\\nVersion: {version}\\n",
+    "METADATA": "Metadata-Version: 2.1\\nName: kern\\nVersion: {version}\\nProvides-Extra: http\\n"
+        "Provides-Extra: more\\nRequires-Dist: nowhere-to-be-had; extra == 'more'\\n",
     "WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
     "entry_points.txt": "[console_scripts]\\nkern = kern.cli:main\\n",
     "RECORD": "",
@@ -289,6 +290,22 @@ def test_a_second_run_updates_and_one_previous_version_stays(fresh: Machine) -> 
     assert fresh.versions() == sorted(seen[1:])
     old = fresh.data / "versions" / seen[1] / "bin" / "kern"
     assert subprocess.run([old], capture_output=True, check=True).stdout == b"kern 2.0\n"
+
+
+def test_extras_come_with_it_and_with_its_updates(fresh: Machine) -> None:
+    source = stand_in(fresh.root / "source")
+    had = fresh.data / "current" / "extras"
+    for given in ("http;", ",http", "../x"):
+        done = fresh.pipe(source, KERN_EXTRAS=given)
+        assert done.returncode == 1 and f"is no list of names: {given}" in done.stderr
+    done = fresh.pipe(source, KERN_EXTRAS="http")
+    assert done.returncode == 0 and "Installing kern with http from" in done.stdout, done.stderr
+    again = fresh.pipe(source)
+    assert "is up to date" in again.stdout and had.read_text() == "http"
+    missing = fresh.pipe(source, KERN_EXTRAS="http,more")  # pip was told of them
+    assert missing.returncode == 1 and "nowhere-to-be-had" in missing.stderr
+    done = fresh.pipe(source, KERN_EXTRAS="")
+    assert "is installed" in done.stdout and had.read_text() == ""
 
 
 def test_what_takes_long_gives_signs_of_life_and_a_second_time_nothing_is_newer(
