@@ -249,22 +249,30 @@ def signed(repo: Repo, made: Commit, timeout: float) -> Commit:
     """HEAD's commit with the person's signature, where they sign and it has none. Raises KernError
     where that fails, and TimeoutError.
     """
-    if not repo.is_set("commit.gpgsign") or repo.head().commit != made.sha:
+    if repo.head().commit != made.sha or (sha := sealed(repo, made.sha, timeout)) == made.sha:
         return made
-    header, _, message = repo.git("cat-file", "commit", made.sha).partition(b"\n\n")
-    fields = dict(line.split(b" ", 1) for line in header.split(b"\n") if b" " in line)
+    repo.git("update-ref", "-m", "kern: signed", "HEAD", sha, made.sha)
+    return commit(repo, sha)
+
+
+def sealed(repo: Repo, sha: str, timeout: float) -> str:
+    """The same of any commit; no ref names the new one yet."""
+    if not repo.is_set("commit.gpgsign"):
+        return sha
+    header, _, message = repo.git("cat-file", "commit", sha).partition(b"\n\n")
+    rows = [line.split(b" ", 1) for line in header.split(b"\n") if b" " in line]
+    fields = {name: value for name, value in rows if name}
     if {b"gpgsig", b"gpgsig-sha256"} & fields.keys():
-        return made
+        return sha
     env = {**_who("AUTHOR", fields[b"author"]), **_who("COMMITTER", fields[b"committer"])}
     encoding = fields.get(b"encoding", b"UTF-8").decode("ascii", "replace")
-    parents = (flag for parent in made.parents for flag in ("-p", parent))
-    argv = ("-c", f"i18n.commitEncoding={encoding}", "commit-tree", "-S", made.tree, *parents)
+    tree = fields[b"tree"].decode()
+    parents = (f for name, value in rows if name == b"parent" for f in ("-p", value.decode()))
+    argv = ("-c", f"i18n.commitEncoding={encoding}", "commit-tree", "-S", tree, *parents)
     code, out, told = repo.run(*argv, given=message, env=env, timeout=timeout)
     if code:
         raise faults.no_commit(told)
-    sha = out.decode().strip()
-    repo.git("update-ref", "-m", "kern: signed", "HEAD", sha, made.sha)
-    return commit(repo, sha)
+    return out.decode().strip()
 
 
 def _who(role: str, line: bytes) -> dict[str, str]:

@@ -229,21 +229,32 @@ def merge(repo: Repo, base: str, ours: str, theirs: str) -> tuple[str, list[str]
     """Three-way merge of trees as plain text: the merged tree, or the paths in conflict. Attributes
     and drivers of the repository's may take both sides where kern must tell them apart.
     """
+    tree, conflicts = merged(repo, base, ours, theirs)
+    return "" if conflicts else tree, conflicts
+
+
+def merged(
+    repo: Repo, base: str, ours: str, theirs: str, names: tuple[str, str] = ("ours", "theirs")
+) -> tuple[str, list[str]]:
+    """The same, with the tree in a conflict too: both sides stand there between markers with their
+    `names`.
+    """
     root = repo.commit_object(base, (), "base\n")
-    left = repo.commit_object(ours, (root,), "ours\n")
-    right = repo.commit_object(theirs, (root,), "theirs\n")
+    sides = [repo.commit_object(tree, (root,), "side\n") for tree in (ours, theirs)]
     with apart(repo) as (folder, env):
+        heads = Path(env["GIT_DIR"], "refs/heads")
+        heads.mkdir()
+        for name, side in zip(names, sides, strict=True):
+            (heads / name).write_text(f"{side}\n")
         code, out, err = repo.run(
-            *("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", left, right),
+            *("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", *names),
             env=env,
             cwd=folder,
         )
     fields = [os.fsdecode(field) for field in out.split(b"\0")]
-    if code == 0:
-        return fields[0], []
-    if code == 1:
-        return "", sorted({field for field in fields[1:] if field})
-    raise GitFailed(("merge-tree",), code, err)
+    if code not in (0, 1):
+        raise GitFailed(("merge-tree",), code, err)
+    return fields[0], sorted({field for field in fields[1:] if field}) if code else []
 
 
 def _scratch(repo: Repo) -> Path:

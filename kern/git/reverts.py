@@ -1,14 +1,15 @@
-"""A commit taken back: its change out of HEAD's tree, then out of files that nobody changed since.
+"""A commit taken back: its change out of HEAD's tree, where nothing uncommitted is in the way.
 
 Nothing here decides whether that is wanted.
 """
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from pathlib import Path
 
 from kern.git import faults, index
 from kern.git.history import Commit
-from kern.git.repository import Entry, Repo
+from kern.git.repository import Repo
 
 _LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
 _MOST = 20  # commits in a message
@@ -34,8 +35,9 @@ def changed(repo: Repo, paths: Collection[str]) -> list[str]:
     marked in the index as unchanged or not.
     """
     argv = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored")
-    found: list[str] = []
-    names = sorted(paths)
+    names, head = sorted(paths), repo.head().commit
+    # git does not look into a folder that is ignored as a whole.
+    found = [p for p in names if _is_file(repo.root / p) and repo.entry(head, p) is None]
     with index.private(repo, copy=True) as env:
         if marked := [
             path for path, letters in index.flagged(repo, names).items() if "h" in letters
@@ -48,6 +50,10 @@ def changed(repo: Repo, paths: Collection[str]) -> list[str]:
     return found
 
 
+def _is_file(place: Path) -> bool:
+    return os.path.lexists(place) and (place.is_symlink() or not place.is_dir())
+
+
 def committed(repo: Repo, tree: str, parent: str, message: str) -> str:
     """A commit of the person's, signed where they sign; no ref names it yet."""
     wants = repo.run("config", "--type=bool", "--get", "commit.gpgSign")[1].strip() == b"true"
@@ -57,36 +63,3 @@ def committed(repo: Repo, tree: str, parent: str, message: str) -> str:
     if code:
         raise faults.no_commit(told)
     return out.decode().strip()
-
-
-def follow(repo: Repo, old: str, new: str, keep: Collection[str]) -> list[str]:
-    """Files and index, as `old` has them, become what `new` has, but for the `keep` files. A second
-    call goes on where a kill ended the first. Returns what a person has changed meanwhile: that
-    stays as it is.
-    """
-    changes = {p: now for p, (_, now) in repo.changed(old, new).items() if p not in keep}
-    if not changes:
-        return []
-    behind, ahead = _unlike(repo, new, changes), _unlike(repo, old, changes)
-    due = sorted(behind - ahead)
-    _with_paths(repo, [p for p in due if changes[p]], "checkout", new)
-    gone = [p for p in due if not changes[p]]
-    _with_paths(repo, gone, "rm", "--quiet", "--force", "--ignore-unmatch")
-    index.update(repo, changes)
-    repo.run("update-index", "-q", "--refresh")
-    return sorted(behind & ahead)
-
-
-def _unlike(repo: Repo, commit: str, changes: Mapping[str, Entry | None]) -> set[str]:
-    """The paths that stand otherwise on the disk than in the commit."""
-    with index.private(repo, copy=True) as env:  # what was not looked at would count as changed
-        repo.run("update-index", "-q", "--really-refresh", env=env)
-        raw = repo.git("diff-index", "--name-only", "-z", "--no-renames", commit, env=env)
-    return {os.fsdecode(name) for name in raw.split(b"\0") if name} & changes.keys()
-
-
-def _with_paths(repo: Repo, paths: Sequence[str], *argv: str) -> None:
-    if paths:
-        given = os.fsencode("\0".join([*paths, ""]))
-        flags = ("--pathspec-from-file=-", "--pathspec-file-nul")
-        repo.git(*argv, *flags, given=given, env=_LITERAL)

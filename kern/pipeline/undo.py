@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kern import plain
 from kern.errors import KernError, UsageError
-from kern.git import history, ignore, index, reverts
+from kern.git import along, history, ignore, index, reverts
 from kern.git.history import Commit
 from kern.git.repository import Entry, Repo
 from kern.model import LEARNINGS, SPEC, Key, Marker
@@ -70,7 +70,7 @@ def finish(repo: Repo, papers: Documents) -> list[str]:
     old, new, key = found
     told = []
     if repo.head().commit == new:
-        if left := reverts.follow(repo, old, new, _OWN):
+        if left := along.follow(repo, old, new, _OWN):
             told.append(f"changed meanwhile, and left as it is: {some(left)}")
         if entry := repo.entry(new, SPEC):
             _stage(repo, old, entry, key)

@@ -1,0 +1,66 @@
+"""A commit made anew: its words and its author stay, the person commits it now."""
+
+import subprocess
+from pathlib import Path
+
+from kern.git import index, repository, transplant
+from tests.conftest import Git
+
+WHEN = "1500000000 +0200"
+
+
+def test_words_author_and_encoding_stay_and_nobody_is_forged(repo: Path, git: Git) -> None:
+    git("config", "i18n.commitEncoding", "ISO-8859-1")
+    message = "Größe\n\n# no comment\n\nKern-Task: Größe\n".encode("latin-1")
+    env = {"GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@x", "GIT_AUTHOR_DATE": WHEN}
+    found = repository.open_at(repo)
+    argv = ("commit-tree", "-p", "HEAD", "HEAD^{tree}")
+    code, out, _ = found.run(*argv, given=message, env=env)
+    assert not code
+    old, head = out.decode().strip(), git("rev-parse", "HEAD")
+    tree = found.tree_with(head, {"own.txt": None})
+    new = transplant.transplanted(found, old, tree, head)
+    raw = subprocess.run(["git", "cat-file", "commit", new], cwd=repo, capture_output=True).stdout
+    lines = raw.partition(b"\n\n")[0].decode().splitlines()
+    assert lines[:3] == [f"tree {tree}", f"parent {head}", f"author Ada <ada@x> {WHEN}"]
+    assert lines[3].startswith("committer t <t@example.com> ") and lines[4] == "encoding ISO-8859-1"
+    assert raw.partition(b"\n\n")[2] == message
+    assert git("fsck", "--strict", "--no-dangling") == ""
+
+
+def test_it_is_signed_as_the_person_signs(repo: Path, git: Git, tmp_path: Path) -> None:
+    signer = tmp_path / "gpg"
+    signer.write_text(
+        "#!/bin/sh\ncat >/dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\n"
+        "printf -- '-----BEGIN PGP SIGNATURE-----\\n\\nmine\\n-----END PGP SIGNATURE-----\\n'\n"
+    )
+    signer.chmod(0o755)
+    git("config", "gpg.program", str(signer))
+    git("commit", "-q", "--allow-empty", "-S", "-m", "work")
+    old, head = git("rev-parse", "HEAD"), git("rev-parse", "HEAD~1")
+    found = repository.open_at(repo)
+    plain = transplant.transplanted(found, old, found.tree(head), head)
+    assert "gpgsig" not in git("cat-file", "commit", plain), "of another tree"
+    git("config", "commit.gpgSign", "true")
+    found = repository.open_at(repo)
+    new = transplant.transplanted(found, old, found.tree(head), head)
+    assert "mine" in git("cat-file", "commit", new)
+    assert git("log", "-1", "--format=%s %an", new) == "work t"
+
+
+def test_a_conflict_can_be_seen_with_both_sides(repo: Path, git: Git) -> None:
+    found = repository.open_at(repo)
+    base = git("rev-parse", "HEAD^{tree}")
+    sides = []
+    for word in ("OURS", "THEIRS"):
+        (repo / "a.txt").write_text(f"{word}\ntwo\n")
+        (repo / f"{word}.txt").write_text(word)
+        git("add", "--all")
+        sides.append(git("write-tree"))
+        git("reset", "-q", "--hard")
+    tree, conflicts = index.merged(found, base, *sides, names=("branch", "task"))
+    assert conflicts == ["a.txt"]
+    assert {"OURS.txt", "THEIRS.txt"} <= found.entries(tree).keys()
+    text = git("show", f"{tree}:a.txt")
+    assert "<<<<<<< branch\nOURS" in text and "THEIRS\n>>>>>>> task\ntwo" in text
+    assert index.merge(found, base, *sides) == ("", ["a.txt"])
