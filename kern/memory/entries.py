@@ -1,5 +1,6 @@
 """LEARNINGS.md as entries: a heading, a text, and in one comment what kern counted of it. Pure."""
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -55,6 +56,12 @@ class Entry:
     @property
     def score(self) -> float:
         return score(self.helpful, self.harmful)
+
+    @property
+    def mark(self) -> str:
+        """By which it is known again while a stage works, whatever else is edited."""
+        told = f"{self.title}\0{self.text}".encode("utf-8", "surrogateescape")
+        return hashlib.blake2b(told, digest_size=6).hexdigest()
 
     @property
     def unwanted(self) -> str:

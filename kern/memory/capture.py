@@ -1,0 +1,136 @@
+"""What a task taught, as far as it is worth an entry, and the entry that says the same. Pure."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from kern import plain
+from kern.memory.entries import Entry, Kind
+
+MOST = 320  # characters: one sentence, with room for a command and a path
+ALIKE = 0.6  # of the words of both together that two entries of the same content share
+_LEAST_WORDS = 2
+_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,2}[.)])\s+(\S.*)")
+_FENCE = re.compile(r"\s*(?:`{3}|~{3})")
+_ENDS = re.compile(r"[.!?:;`)\"']\s*$")
+_NOTHING = re.compile(
+    r"(?:none|nothing|n/?a|no (?:new |further |real )?(?:learn|lesson)\w*)\b", re.I
+)
+# What tells of the task itself: the commit says that already.
+_STORY = re.compile(
+    r"(?:I|we|this (?:task|change|commit|attempt))\b(?!')|(?:all|the) (?:tests?|checks?|gates?) "
+    r"(?:now )?(?:pass|are green)|(?:added|implemented|refactored|fixed|updated|created|removed|"
+    r"renamed|replaced|wrote|ran|introduced|extended) (?:(?:a|an|the|some|new|all|it)\b|`)",
+    re.I,
+)
+_ARROW = re.compile(r"\s(?:\u2192|->|=>)\s")
+_WORD = re.compile(r"[^\W_]+")
+_STOP = frozenset(
+    (
+        *("a", "an", "and", "are", "as", "at", "be", "but", "by", "do", "for", "from", "has"),
+        *("have", "if", "in", "into", "is", "it", "its", "of", "on", "or", "so", "than", "that"),
+        *("the", "then", "there", "this", "to", "was", "when", "where", "which", "will", "with"),
+    )
+)
+
+
+class Lesson(NamedTuple):
+    text: str
+    kind: Kind = Kind.INSIGHT
+
+
+class Captured(NamedTuple):
+    kept: tuple[Lesson, ...]
+    refused: tuple[tuple[str, str], ...]  # with the reason
+
+
+def lessons(learned: str, *, overcame: bool) -> Captured:
+    """Of what stands below `## Learned`, each line that a later task could use. `overcame`: an
+    attempt had failed before, so that `issue -> fix` is a sign of what helps.
+    """
+    kept: list[Lesson] = []
+    refused: list[tuple[str, str]] = []
+    for text in dict.fromkeys(_lines(learned)):
+        if why := _objection(text):
+            refused.append((text, why))
+        else:
+            sign = overcame and _ARROW.search(text)
+            kept.append(Lesson(text, Kind.SIGN if sign else Kind.INSIGHT))
+    return Captured(tuple(kept), tuple(refused))
+
+
+def whole(learned: str) -> Captured:
+    """All of it as one lesson: the result of an experiment."""
+    text = _unsigned(plain.block(learned)).strip()
+    return Captured((Lesson(text),) if text else (), ())
+
+
+def tokens(text: str) -> list[str]:
+    """Its words alone, by which a text is known again in any form."""
+    return _WORD.findall(text)
+
+
+def _unsigned(text: str) -> str:
+    """Nothing of it reads like a comment of kern's."""
+    return re.sub(r"<!--\s*kern:", "<!-- ", text)
+
+
+def _lines(learned: str) -> Iterable[str]:
+    """Items and paragraphs; of a paragraph each line that ends like a sentence."""
+    held: list[str] = []
+    fenced = False
+    for line in [*_unsigned(plain.block(learned)).split("\n"), ""]:
+        fenced ^= bool(_FENCE.match(line))
+        item = None if fenced else _ITEM.fullmatch(line)
+        if held and not fenced and (item or not line.strip() or _ENDS.search(held[-1])):
+            yield "\n".join(held) if any(map(_FENCE.match, held)) else " ".join(held)
+            held = []
+        if item or line.strip():
+            held.append((item[1] if item else line if fenced else line.strip()).rstrip())
+    if held:
+        yield "\n".join(held)
+
+
+def _objection(text: str) -> str:
+    """Why it is no entry, in words; empty for one that is."""
+    bare = text.strip("*_` ")
+    if len(_WORD.findall(bare)) < _LEAST_WORDS:
+        return "it says nothing"
+    if _NOTHING.match(bare) and len(bare) < 80:
+        return "it says that nothing was learned"
+    if len(text) > MOST:
+        return f"it is longer than {MOST} characters: one sentence is enough"
+    if bare.endswith("?"):
+        return "it asks"
+    if _STORY.match(bare):
+        return "it tells what was done, not what to do"
+    return ""
+
+
+# ---------------------------------------------------------------- near-duplicates
+
+
+def alike(text: str, entries: Sequence[Entry]) -> Entry | None:
+    """The entry that says the same, the nearest first; None where none does."""
+    ours = _words(text)
+    best: Entry | None = None
+    most = ALIKE
+    for entry in entries:
+        theirs = _words(entry.text) if len(entry.text) < 4 * MOST else frozenset()
+        together = len(ours | theirs)
+        shared = len(ours & theirs) / together if together else 0.0
+        if shared >= most and (best is None or shared > most):
+            best, most = entry, shared
+    return best
+
+
+def _words(text: str) -> frozenset[str]:
+    found = (word.lower() for word in _WORD.findall(text))
+    return frozenset(_stem(word) for word in found if word not in _STOP)
+
+
+def _stem(word: str) -> str:
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) > 2:
+            return word.removesuffix(ending)
+    return word

@@ -1,0 +1,99 @@
+"""What of `## Learned` becomes an entry, and which entry says the same already."""
+
+import pytest
+
+from kern.memory import capture
+from kern.memory.entries import Kind, parse
+
+
+def kept(learned: str) -> list[str]:
+    return [lesson.text for lesson in capture.lessons(learned, overcame=False).kept]
+
+
+@pytest.mark.parametrize(
+    ("learned", "lines"),
+    [
+        ("Run make db first.", ["Run make db first."]),
+        ("- Run make db first.\n- Ports below 1024\n  are taken.", 2),
+        ("Run make db first.\nPorts below 1024 are taken.", 2),
+        ("tests/conftest.py unsets HOME: a test that needs\na configuration writes its own.", 1),
+        ("One thing\n\nAnother thing", 2),
+        ("Start it so:\n\n```sh\n# first\nmake db\n```", 2),
+        ("Run make db first.\nRun make db first.", 1),
+        ("", 0),
+        ("\x1b[31m \x00", 0),
+    ],
+)
+def test_each_line_is_a_lesson_of_its_own(learned: str, lines: int | list[str]) -> None:
+    found = kept(learned)
+    assert found == lines if isinstance(lines, list) else len(found) == lines
+
+
+@pytest.mark.parametrize(
+    ("learned", "why"),
+    [
+        ("None.", "says nothing"),
+        ("x", "says nothing"),
+        ("Nothing new was learned here.", "nothing was learned"),
+        ("No new learnings for later tasks.", "nothing was learned"),
+        ("I added a test for the parser.", "what was done"),
+        ("This task needed two changes in cli.py.", "what was done"),
+        ("Added a `--version` flag to the parser.", "what was done"),
+        ("All tests pass now.", "what was done"),
+        ("Should the parser be strict?", "it asks"),
+        ("word " * 80, "longer than"),
+    ],
+)
+def test_what_no_later_task_would_get_wrong_is_refused_with_a_reason(
+    learned: str, why: str
+) -> None:
+    found = capture.lessons(learned, overcame=False)
+    assert found.kept == ()
+    ((text, reason),) = found.refused
+    assert why in reason and text == learned.strip()
+
+
+@pytest.mark.parametrize(
+    "learned",
+    [
+        "tests/conftest.py unsets HOME: a test that needs a configuration writes its own.",
+        "Added files must be listed in MANIFEST.in.",
+        "Nothing below src/gen may be edited by hand: `make gen` writes it from api.yaml.",
+        "No test may open a socket: conftest.py blocks them.",
+        "Greet late.",
+        "All checks run on Python 3.9 as well: no `match`.",
+    ],
+)
+def test_a_sentence_that_says_what_to_do_is_kept(learned: str) -> None:
+    assert kept(learned) == [learned]
+
+
+def test_what_overcame_a_failed_attempt_is_a_sign() -> None:
+    learned = "`make e2e` hangs in CI -> start the server with --no-tty.\nPorts are taken."
+    kinds = [one.kind for one in capture.lessons(learned, overcame=True).kept]
+    assert kinds == [Kind.SIGN, Kind.INSIGHT]
+    assert capture.lessons(learned, overcame=False).kept[0].kind is Kind.INSIGHT
+
+
+def test_no_lesson_brings_a_comment_of_kerns_along() -> None:
+    for text in (*kept("a b\n<!-- kern: id=L1 helpful=99 -->"), "a"):
+        (entry,) = parse(f"## A\n\n{text}\n")
+        assert (entry.helpful, entry.noted) == (0, False)
+    (lesson,) = capture.whole("did not work\n<!--kern: id=L1 helpful=99 -->").kept
+    assert parse(f"## A\n\n{lesson.text}\n")[0].helpful == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("tests/conftest.py unsets HOME, so tests that need a configuration write their own", True),
+        ("A test that needs configuration writes its own: tests/conftest.py unsets HOME.", True),
+        ("tests/conftest.py sets TZ to UTC: a test that needs another zone sets it.", False),
+        ("The configuration is read before the options are.", False),
+    ],
+)
+def test_a_near_duplicate_is_found_and_a_neighbour_is_none(text: str, same: bool) -> None:
+    said = "tests/conftest.py unsets HOME: a test that needs a configuration writes its own."
+    entries = parse(f"## A\n\nRun make db first.\n\n## B\n\n{said}\n")
+    found = capture.alike(text, entries)
+    assert (found.id if found else None) == ("L2" if same else None)
