@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kern import plain
+from kern.agents.protocol import AGENTS
 from kern.cli.help import COMMANDS, TASKED, TOPICS
 from kern.errors import UsageError
 from kern.model import SPEC, Marker
@@ -150,8 +151,9 @@ _VALUES: dict[str, Sequence[str] | None] = {  # of an option; None: a task
     "--since": ("today", "yesterday"),
     "--effort": EFFORTS,
     "--model": ("opus", "sonnet", "haiku", *(f"{role}=" for role in ROLES)),
-    **dict.fromkeys(("--gate", "--judge", "--label"), ()),
-    **dict.fromkeys(("--max-cost", "--max-minutes", "--delay", "--older", "--run"), ()),
+    "--agent": (*AGENTS, *(f"{role}=" for role in ROLES)),
+    **dict.fromkeys(("--gate", "--judge", "--label", "--from", "--branch"), ()),
+    **dict.fromkeys(("--max-cost", "--max-minutes", "--delay", "--older", "--run", "--until"), ()),
 }
 
 

@@ -28,6 +28,12 @@ SPEC = """\
 """
 
 
+def test_what_may_follow_each_option_is_known() -> None:
+    every = [one for name in COMMANDS for one in usage.options(usage.params_of(app, name))]
+    valued = {word for one in every if not one.is_flag for word in one.opts if word[:2] == "--"}
+    assert valued and valued <= completion._VALUES.keys()
+
+
 @pytest.fixture
 def listed(repo: Path) -> Path:
     (repo / "SPEC.md").write_text(SPEC)
@@ -51,6 +57,7 @@ def test_commands_options_topics_and_tasks_are_known(listed: Path) -> None:
     assert words("completion", "", folder=listed) == ["bash", "zsh", "fish"]
     assert words("run", "--sandbox", "b", folder=listed) == ["bwrap"]
     assert words("run", "--effort", "m", folder=listed) == ["medium", "max"]
+    assert words("run", "--agent", "c", folder=listed) == ["claude", "codex", "commit="]
     assert words("show", "", folder=listed) == ["1", "2", "3", "4"]
     assert words("show", "document ", folder=listed) == [
         'Document the flag: all of "it" again',
