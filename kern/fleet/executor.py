@@ -5,9 +5,9 @@ the caller's environment.
 
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from kern.model import Cost, Key
+from kern.model import Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,15 @@ class Job:
     run: str  # the id of the run that hands it out
     papers: tuple[tuple[str, str], ...]  # path and text: SPEC.md and what else HEAD has otherwise
     options: tuple[str, ...] = ()  # of `kern 1 0`, as on a command line
+    variables: tuple[tuple[str, str], ...] = ()  # KERN_… that stand for options
     setup: str = ""  # for sh, once per worktree; empty: none
     setup_s: float = 0.0  # its time-out, seconds; 0: none
+    tree: int = 0  # the worktree's number; 0: the worker's
+    again: bool = False  # the task is in progress there: it is resumed
+
+    @property
+    def place(self) -> int:
+        return self.tree or self.worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +38,13 @@ class Outcome:
     """What became of it. Without a `commit` the task is not done."""
 
     job: Job
-    code: int  # the child's exit code
+    code: int  # the child's exit code; negative: the signal that ended it
     commit: str = ""  # the newest of the work branch, which finishes the task
-    under_way: bool = False  # the task is in progress there: called again, it is resumed
+    under_way: bool = False  # the task is in progress there: handed out `again`, it is resumed
     papers: tuple[tuple[str, str], ...] = ()  # SPEC.md and LEARNINGS.md as the child left them
     fault: str = ""  # why the child could not work or ended badly, in its own words
     hint: str = ""
-    proved: str = ""  # what stands behind the commit, in words
-    cost: Cost = field(default_factory=Cost)
+    unfit: bool = False  # the fault is the worktree's or the worker's, none of the task's
     journal: tuple[bytes, ...] = ()  # lines that the caller's journal lacks
     bundle: bytes = b""  # git objects that the caller lacks, with the work branch
 

@@ -83,7 +83,7 @@ def of_worker(event: Event) -> list[dict[str, Any]]:
     to say.
     """
     rows = of(event)
-    if not isinstance(event, events.TaskSettled) or not event.commit:
+    if not isinstance(event, events.TaskSettled):
         return rows
     return [{**rows[0], "kind": "work", "commit": event.commit}]
 

@@ -67,6 +67,8 @@ def _more(record: Record) -> list[str]:
             early = "ended early: " if kind == "error" else ""
             return [f"{early}{_text(record, 'text', 600)}"]
         case "work":
+            if not record.get("commit"):
+                return [settled(str(record.get("did")), _text(record, "detail", 400), "")]
             commit = _text(record, "commit")[:7]
             return [f"finished as {commit}; it is done when that has landed"]
         case "commit":

@@ -6,7 +6,7 @@ import pytest
 
 from kern.fleet import work
 from kern.fleet.executor import Job, Outcome
-from kern.model import Cost, Key
+from kern.model import Key
 
 ONE = Key("", "Add a flag", 1)
 
@@ -33,7 +33,7 @@ def test_any_task_has_a_branch_that_git_takes(text: str, repo: object, git: obje
 
 def test_what_goes_to_a_worker_and_comes_back_can_travel() -> None:
     job = Job(ONE, 1, "b" * 40, work.branch("main", ONE), 2, "run", (("SPEC.md", "- [ ] x\n"),))
-    came = Outcome(job, 0, "c" * 40, papers=(("SPEC.md", "- [x] x\n"),), cost=Cost(0.5))
+    came = Outcome(job, 0, "c" * 40, papers=(("SPEC.md", "- [x] x\n"),))
     assert pickle.loads(pickle.dumps(came)) == came
     assert came.paper("SPEC.md") == "- [x] x\n"
     assert came.paper("LEARNINGS.md") is None

@@ -1,0 +1,156 @@
+"""One task in one worktree: an ordinary kern is started there and waited for, and what it left is
+read. What it has done is told by git and its files, not by its exit code.
+"""
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import kern
+from kern import plain
+from kern.errors import Exit, KernError
+from kern.fleet import outfit, worktrees
+from kern.fleet.executor import Job, Outcome
+from kern.fleet.worktrees import Yard
+from kern.git import refs
+from kern.git.repository import Repo
+from kern.many import Many
+from kern.model import LEARNINGS, SPEC, Marker, Request
+from kern.spec import checklist
+from kern.spec.documents import Documents
+from kern.system import control, lock, process
+
+_BEGIN = "import sys; {path}from kern.{module} import main; main()"
+_SAID = re.compile(r"^kern: (.+(?:\n      .+)*)(?:\n  hint: (.+))?", re.M)
+_NO_FAULT = (Exit.HELP_NEEDED, Exit.LIMIT)  # what it says then is in SPEC.md and the journal
+_FAULTY = "Traceback (most recent call last)"
+_TAIL = 1 << 16  # bytes of what a child printed
+
+
+@dataclass(slots=True)
+class Children:
+    """The kerns that are at work, by their work branches."""
+
+    at_work: dict[str, tuple[process.Popen, Repo]] = field(default_factory=dict)
+    closed: bool = False  # none is to begin any more
+    guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def ask(self, wanted: Request, *, but: str = "") -> None:
+        """All of them, `but` one branch's: heeded before the next stage begins."""
+        for branch, (_, repo) in list(self.at_work.items()):
+            holder = lock.noted(repo.git_dir) if branch != but else None
+            if holder and holder.run:
+                control.ask(repo.git_dir, wanted, holder.run)
+
+    def end(self) -> None:
+        """At once: each leaves its task to be resumed."""
+        with self.guard:
+            self.closed = True
+            found = [child for child, _ in self.at_work.values()]
+        for child in found:
+            if child.poll() is None:
+                child.terminate()
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """Where jobs are carried out. `home`: the person's tree, None where there is none; `repo`: the
+    other worktrees' as well.
+    """
+
+    yard: Yard
+    many: Many
+    home: Repo | None = None
+    children: Children = field(default_factory=Children)
+
+
+def carry(shop: Workshop, job: Job) -> Outcome:
+    """What became of the job; raises nothing that a worktree or a child can be to blame for."""
+    try:
+        made = _made(shop, job)
+        code, said = _run(shop, job, made)
+    except (KernError, OSError) as exc:
+        hint = exc.hint if isinstance(exc, KernError) else "fix it, then run kern again"
+        return Outcome(job, 1, fault=str(exc), hint=hint, unfit=True, under_way=job.again)
+    return read(made, job, code, said)
+
+
+def _made(shop: Workshop, job: Job) -> Repo:
+    if job.again:
+        return worktrees.again(shop.yard, job.place, job.branch)
+    made = worktrees.make(shop.yard, job.place, job.branch, job.base)
+    if shop.home:
+        outfit.equip(made, shop.home, shop.many)
+    papers = Documents(made.root)
+    for name, text in job.papers:
+        (made.root / name).parent.mkdir(parents=True, exist_ok=True)
+        if papers.read(name) != text:
+            papers.write(name, text)
+    return made
+
+
+def _run(shop: Workshop, job: Job, made: Repo) -> tuple[int, str]:
+    """Exit code and what it printed last."""
+    log, place = shop.yard.log(job.worker), made.root
+    before = log.stat().st_size if log.exists() else 0
+    with shop.children.guard:
+        if shop.children.closed:
+            return -2, ""
+        child = process.another(_argv(job, made), place, _environment(job), log)
+        shop.children.at_work[job.branch] = child, made
+    try:
+        code = child.wait()
+    finally:
+        shop.children.at_work.pop(job.branch, None)
+    with log.open("rb") as printed:
+        printed.seek(max(before, log.stat().st_size - _TAIL))
+        return code, printed.read().decode("utf-8", "replace")
+
+
+def _argv(job: Job, made: Repo) -> list[str]:
+    own = _python("cli.main", "1", "0", "--task", str(job.number), *job.options)
+    if outfit.due(made, job.setup):
+        return _python("fleet.outfit", str(job.setup_s), job.setup, *own)
+    return own
+
+
+def _python(module: str, *argv: str) -> list[str]:
+    """This kern, whatever the worktree's folder holds."""
+    ours = str(Path(kern.__file__).resolve().parent.parent)
+    path = f"sys.path.insert(0, {ours!r}); " if ours in sys.path or "" in sys.path else ""
+    return [sys.executable, "-P", "-c", _BEGIN.format(path=path, module=module), *argv]
+
+
+def _environment(job: Job) -> Mapping[str, str]:
+    own = {process.WORKER: str(job.worker), process.FLEET: job.run}
+    return {**os.environ, **own, **dict(job.variables)}
+
+
+def read(made: Repo, job: Job, code: int, said: str = "") -> Outcome:
+    """What the worktree holds after its kern has ended. Its text is a stranger's to the caller."""
+    try:
+        papers = Documents(made.root)
+        found = ((name, papers.read(name)) for name in (SPEC, LEARNINGS))
+        kept = tuple((name, text) for name, text in found if text is not None)
+        begun = any(where == job.branch for where, _ in refs.starts(made))
+        head = made.plain_head()
+    except (KernError, OSError) as exc:
+        return Outcome(job, code, fault=str(exc), hint=getattr(exc, "hint", ""), unfit=True)
+    task = checklist.parse(dict(kept).get(SPEC, "")).find(job.key)
+    marker = task.marker if task else None
+    under_way = begun or marker is Marker.ACTIVE
+    ours = head is not None and head.branch == job.branch and head.commit != job.base
+    commit = head.commit if ours and head and not under_way and marker is Marker.DONE else ""
+    told = list(_SAID.finditer(plain.block(said)))
+    fault = told[-1][1] if told and code else ""
+    if code and not fault:
+        last = ([line for line in said.splitlines() if line.strip()] or [""])[-1]
+        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit {code}: {last}"
+        fault = f"its kern {how}" if code not in _NO_FAULT or _FAULTY in said else ""
+    hint = (told[-1][2] or "") if told and code else ""
+    unfit = bool(fault) and not begun and marker is Marker.PENDING
+    return Outcome(job, code, commit, under_way, kept, fault, hint, unfit)

@@ -1,0 +1,78 @@
+"""Which task is handed out next: in the order of SPEC.md, what was skipped last, the subtasks of
+one task after one another, and of equals first what touches other files than the work under way.
+Pure.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from kern.model import Key, Marker
+from kern.spec import dependencies
+from kern.spec.checklist import Kind, Spec, Task
+
+_FILES = re.compile(r"^\s*>?\s*-?\s*Files:(.*)$", re.M)
+_PATH = re.compile(r"[\w.+@%~/-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    task: Task
+    number: int  # as `kern status` shows it
+    shared: tuple[str, ...] = ()  # files that work under way touches as well
+
+
+def choose(
+    spec: Spec,
+    busy: Mapping[Key, Collection[str]],
+    passed_over: Collection[Key] = (),
+    wanted: Key | None = None,
+) -> Choice | None:
+    """None where nothing is ready. `busy`: the tasks that are under way or wait to land, each with
+    the files that it touches as far as they are known; `wanted`: no other task.
+    """
+    touched = {path for paths in busy.values() for path in paths}
+    best: tuple[tuple[bool, int, bool], Choice] | None = None
+    for index, task in _ready(spec, busy):
+        if wanted is not None and task.key != wanted:
+            continue
+        shared = tuple(sorted(files(task) & touched))
+        skips = len(task.of(Kind.SKIPPED)) if task.notes else 0
+        rank = (task.key in passed_over, skips, bool(shared))
+        if best is None or rank < best[0]:
+            best = rank, Choice(task, index + 1, shared)
+    return best[1] if best else None
+
+
+def _ready(spec: Spec, busy: Collection[Key]) -> Iterable[tuple[int, Task]]:
+    blocker = dependencies.blockers(spec)
+    taken = {_top(spec, index) for index, task in enumerate(spec.tasks) if task.key in busy}
+    for index, task in enumerate(spec.tasks):
+        if task.marker is not Marker.PENDING or task.open_subtasks:
+            continue
+        top = _top(spec, index)
+        if top in taken:
+            continue
+        if (task.notes or task.parent is not None) and blocker(task):
+            continue
+        if top != index:
+            taken.add(top)  # of one task's subtasks the first that is ready
+        yield index, task
+
+
+def _top(spec: Spec, index: int) -> int:
+    """The outermost task above, by index."""
+    while (above := spec.tasks[index].parent) is not None:
+        index = above
+    return index
+
+
+def files(task: Task) -> set[str]:
+    """What research found that the task touches."""
+    found = {
+        word
+        for note in task.of(Kind.RESEARCH)
+        for line in _FILES.findall(note.text)
+        for word in _PATH.findall(re.sub(r":[\d,\s-]+", " ", line))
+    }
+    return {word for word in found if "/" in word or "." in word.strip(".")}

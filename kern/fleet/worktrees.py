@@ -1,0 +1,174 @@
+"""The worktrees of a branch's workers, below the output folder: made, used again, removed. Each is
+on its work branch; git's own files tell all of it.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kern.errors import KernError
+from kern.fleet import work
+from kern.git import refs
+from kern.git.repository import Repo
+from kern.system import workspace
+from kern.system.workspace import Scope
+
+FOLDER = ".fleet"  # below the scope's; no branch has such a name
+_NUMBER = re.compile(r"-(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Yard:
+    """Where they lie. `repo`: whose worktrees they are, the person's tree or a bare repository."""
+
+    repo: Repo
+    folder: Path
+    name: str  # of the project
+    one: threading.Lock = field(default_factory=threading.Lock)  # git adds them one by one
+
+    def place(self, number: int) -> Path:
+        return self.folder / f"{self.name}-{number}"
+
+    def log(self, number: int) -> Path:
+        """What its kern and its setup print."""
+        return self.folder / f"worker-{number}.log"
+
+
+def yard(repo: Repo, scope: Scope) -> Yard:
+    folder = scope.folder / FOLDER
+    name = re.sub(r"[^\w.-]", "_", scope.project)[:100]
+    # GitPython's processes and git's answering one belong to the thread that lands.
+    return Yard(Repo(repo.root, repo.git_dir, repo.common_dir, reading=True), folder, name)
+
+
+def of(here: Yard, number: int) -> Repo | None:
+    """The worktree as a repository; None where it is not there, or no worktree of this one."""
+    place = here.place(number)
+    try:
+        told = (place / ".git").read_text("utf-8", "surrogateescape").strip()
+    except OSError:
+        return None
+    git_dir = Path(told.removeprefix("gitdir: "))
+    ours = git_dir.parent == here.repo.common_dir / "worktrees"
+    if not ours or not (git_dir / "HEAD").is_file():
+        return None
+    return Repo(place, git_dir, here.repo.common_dir, reading=True)
+
+
+def numbers(here: Yard) -> list[int]:
+    """Of those whose folders are there."""
+    with contextlib.suppress(OSError):
+        names = [entry.name for entry in os.scandir(here.folder) if entry.is_dir()]
+        found = [(name, _NUMBER.search(name)) for name in names]
+        mine = [int(at[1]) for name, at in found if at and name == f"{here.name}-{at[1]}"]
+        return sorted(mine)
+    return []
+
+
+def make(here: Yard, number: int, branch: str, base: str) -> Repo:
+    """A worktree on a new branch at `base`. One that is there is used again: what git ignores stays
+    in it. Raises KernError.
+    """
+    if there := of(here, number):
+        fresh = ("checkout", "--quiet", "--force", "--no-track", "-B", branch, base)
+        if not there.run(*fresh)[0] and not there.run("clean", "-ffdq")[0]:
+            _submodules(there)
+            return there
+    remove(here, number)
+    return _add(here, number, base, "-B", branch)
+
+
+def again(here: Yard, number: int, branch: str) -> Repo:
+    """The worktree in which the branch's task is in progress, as it is; made anew where its folder
+    is gone. Raises KernError.
+    """
+    there = of(here, number)
+    if there and (head := there.plain_head()) and head.branch == branch:
+        return there
+    remove(here, number)
+    return _add(here, number, branch)
+
+
+def _add(here: Yard, number: int, commit: str, *new: str) -> Repo:
+    place = here.place(number)
+    for folder in reversed([here.folder, *_missing(here.folder.parent)]):
+        workspace.own_folder(folder)
+    with here.one:
+        argv = ("worktree", "add", "--quiet", "--force", *new, str(place), commit)
+        code, _, said = here.repo.run(*argv)
+    made = of(here, number)
+    if code or made is None:
+        last = (said.strip().splitlines() or ["git does not say why"])[-1]
+        raise KernError(
+            f"git makes no worktree at {place}: {last}",
+            hint="fix it, then run kern again: what was begun is resumed",
+        )
+    _submodules(made)
+    return made
+
+
+def _missing(folder: Path) -> list[Path]:
+    return [] if folder.exists() else [folder, *_missing(folder.parent)]
+
+
+def _submodules(made: Repo) -> None:
+    """As git does: from where .gitmodules says, each at its commit."""
+    if (made.root / ".gitmodules").exists():
+        code, _, said = made.run("submodule", "update", "--init", "--recursive", "--quiet")
+        if code:
+            last = (said.strip().splitlines() or ["git does not say why"])[-1]
+            raise KernError(f"git cannot check out the submodules of a worktree: {last}")
+
+
+def remove(here: Yard, number: int) -> None:
+    """With what kern and git remember of it; the branch stays."""
+    place = here.place(number)
+    with here.one:
+        here.repo.run("worktree", "unlock", str(place))
+        here.repo.run("worktree", "remove", "--force", "--force", str(place))
+        shutil.rmtree(place, ignore_errors=True)
+        here.repo.run("worktree", "prune")
+
+
+def forget_runs(base: Path, root: Path) -> None:
+    """The run files of a worktree that is gone."""
+    for name in (f"{root.name}", *(one.name for one in base.glob(f"{root.name}-??????"))):
+        with contextlib.suppress(OSError):
+            if (base / name / ".root").read_bytes() == os.fsencode(root):
+                shutil.rmtree(base / name, ignore_errors=True)
+
+
+# ---------------------------------------------------------------- branches
+
+
+def branches(repo: Repo) -> dict[str, str]:
+    """The work branches, each with its newest commit."""
+    out = repo.text(
+        "for-each-ref", "--format=%(objectname) %(refname)", f"refs/heads/{work.BRANCHES}"
+    )
+    rows = (line.split(" ", 1) for line in out.splitlines())
+    return {ref.removeprefix("refs/heads/"): commit for commit, ref in rows}
+
+
+def begun(repo: Repo) -> dict[str, str]:
+    """The work branches on which stage 2 of an attempt has begun and not ended, each with its start
+    ref, whatever has become of the worktree.
+    """
+    out = repo.text("for-each-ref", "--format=%(refname)", f"{refs.START}/wt/")
+    found = {}
+    for ref in out.splitlines():
+        _, slash, name = ref.removesuffix("/@").partition(f"/{work.BRANCHES}")
+        if slash:
+            found[f"{work.BRANCHES}{name}"] = ref
+    return found
+
+
+def drop(repo: Repo, branch: str) -> None:
+    """The branch, and what tells that its task was begun; its commits stay where they landed."""
+    start = begun(repo).get(branch)
+    gone = [f"delete refs/heads/{branch}", *([f"delete {start}"] if start else [])]
+    repo.run("update-ref", "--stdin", given="".join(f"{one}\n" for one in gone).encode())

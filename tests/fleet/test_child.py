@@ -1,0 +1,149 @@
+"""One task in one worktree, by an ordinary kern."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kern.fleet import child, work, worktrees
+from kern.fleet.child import Workshop
+from kern.fleet.executor import Job
+from kern.git import repository
+from kern.many import Many
+from kern.model import Key
+from kern.system import workspace
+from tests.conftest import Fake, Git
+
+KEY = Key("", "add a greeting")
+
+
+@pytest.fixture
+def shop(repo: Path) -> Workshop:
+    here = repository.open_at(repo)
+    scope = workspace.scope(repo, "main")
+    return Workshop(worktrees.yard(here, scope), Many(), here)
+
+
+def job(git: Git, repo: Path, **more: object) -> Job:
+    papers = (("SPEC.md", (repo / "SPEC.md").read_text()),)
+    name = work.branch("main", KEY)
+    return Job(KEY, 1, git("rev-parse", "HEAD"), name, 2, "f" * 16, papers, **more)  # type: ignore[arg-type]
+
+
+def test_a_task_is_carried_out_in_a_worktree_and_the_persons_tree_stays(
+    repo: Path, git: Git, fake: Fake, shop: Workshop
+) -> None:
+    (repo / "SPEC.md").write_text("- [ ] add a greeting\n- [ ] another, not committed\n")
+    before = git("status", "--porcelain")
+    came = child.carry(shop, job(git, repo))
+    assert (came.code, came.fault, came.under_way) == (0, "", False)
+    assert came.commit == git("rev-parse", work.branch("main", KEY))
+    assert git("diff", "--name-only", "HEAD", came.commit).split() == ["SPEC.md", "work.txt"]
+    spec = came.paper("SPEC.md") or ""
+    assert spec.startswith("- [x] add a greeting\n")
+    assert spec.endswith("\n- [ ] another, not committed\n")
+    assert came.paper("LEARNINGS.md") is None
+    assert git("status", "--porcelain") == before
+    env = fake.calls[0]["env"]
+    assert env["KERN_WORKER"] == "2"
+    assert "KERN_FLEET" not in env
+
+
+def test_a_worktree_is_used_again_and_what_git_ignores_stays_in_it(
+    repo: Path, git: Git, fake: Fake, shop: Workshop
+) -> None:
+    (repo / ".git/info/exclude").write_text("cache\n")
+    child.carry(shop, job(git, repo))
+    root = shop.yard.place(2)
+    (root / "cache").write_text("kept\n")
+    (root / "left.txt").write_text("a gate's\n")
+    (root / "a.txt").write_text("changed\n")
+    git("branch", "--force", "other", "HEAD")
+    made = worktrees.make(shop.yard, 2, "kern/work/x-123456", git("rev-parse", "HEAD"))
+    assert made.root == root
+    assert (root / "cache").exists() and not (root / "left.txt").exists()
+    assert (root / "a.txt").read_text() == (repo / "a.txt").read_text()
+    assert not (root / "work.txt").exists()
+    assert worktrees.numbers(shop.yard) == [2]
+    worktrees.remove(shop.yard, 2)
+    assert not root.exists()
+    assert len(git("worktree", "list").splitlines()) == 1
+
+
+def test_a_folder_that_is_gone_is_made_anew(repo: Path, git: Git, shop: Workshop) -> None:
+    name, head = work.branch("main", KEY), git("rev-parse", "HEAD")
+    made = worktrees.make(shop.yard, 1, name, head)
+    shutil.rmtree(made.root)
+    assert worktrees.of(shop.yard, 1) is None
+    assert worktrees.again(shop.yard, 1, name).head().branch == name
+    shutil.rmtree(made.root)
+    assert worktrees.make(shop.yard, 1, name, head).head().commit == head
+
+
+def test_a_worktree_gets_what_kern_toml_names(
+    repo: Path, git: Git, fake: Fake, shop: Workshop
+) -> None:
+    (repo / ".git/info/exclude").write_text(".env\nconf/\ndeps\nsecret*\n")
+    (repo / ".env").write_text("A=1\n")
+    (repo / "conf").mkdir()
+    (repo / "conf/local.yml").write_text("x\n")
+    (repo / "deps").mkdir()
+    (repo / "secret1").write_text("s\n")
+    (repo / "secret2").write_text("s\n")
+    (repo / "unignored").write_text("u\n")
+    (repo / ".worktreeinclude").write_text("secret?\n!secret2\nunignored\n")
+    (repo / "kern.toml").write_text(
+        f'[worktree]\nsetup = "echo $KERN_WORKER >> {repo}/../set-up"\n'
+    )
+    many = Many(copy=(".env", "conf"), link=("deps",))
+    shop = replace(shop, many=many)
+    setup = f"echo $KERN_WORKER >> {repo}/../set-up"
+    first = job(git, repo, setup=setup, setup_s=60.0)
+    for _ in range(2):
+        came = child.carry(shop, first)
+        assert (came.code, came.fault) == (0, "")
+        git("update-ref", "-d", f"refs/heads/{first.branch}")
+    root = shop.yard.place(2)
+    assert (root / ".env").read_text() == "A=1\n"
+    assert (root / "conf/local.yml").exists()
+    assert (root / "deps").readlink() == repo / "deps"
+    assert (root / "secret1").exists()
+    assert not (root / "secret2").exists() and not (root / "unignored").exists()
+    assert (repo / "../set-up").read_text() == "2\n"  # once, and the worker is told
+
+
+@pytest.mark.parametrize(
+    ("setup", "seconds", "said"),
+    [("echo no; exit 3", 60.0, "exit 3): no"), ("sleep 60", 0.3, "not done after 0.3 s")],
+)
+def test_a_setup_that_fails_or_hangs_is_told_before_a_token_is_spent(
+    repo: Path, git: Git, fake: Fake, shop: Workshop, setup: str, seconds: float, said: str
+) -> None:
+    came = child.carry(shop, job(git, repo, setup=setup, setup_s=seconds))
+    assert said in came.fault
+    assert came.unfit and not came.under_way and not came.commit
+    assert "worktree.setup in kern.toml" in came.hint
+    assert fake.calls == []
+
+
+def test_what_is_to_be_copied_and_is_not_there_is_named(
+    repo: Path, git: Git, fake: Fake, shop: Workshop
+) -> None:
+    came = child.carry(replace(shop, many=Many(copy=(".env",))), job(git, repo))
+    assert came.fault == ".env is not there, which worktree.copy in kern.toml names"
+    assert came.unfit and fake.calls == []
+
+
+def test_a_killed_child_is_resumed_in_its_worktree(
+    repo: Path, git: Git, fake: Fake, shop: Workshop
+) -> None:
+    fake.script(implement=[{"run": ["echo half > h.txt"], "kill": "parent"}, {"result": "SUCCESS"}])
+    came = child.carry(shop, job(git, repo))
+    assert (came.code, came.under_way, came.commit) == (-9, True, "")
+    assert came.fault == "its kern was ended by signal 9"
+    fake.script(implement=[{"run": ["echo w > w.txt"], "result": "Did it.\n\nSUCCESS"}])
+    came = child.carry(shop, job(git, repo, again=True))
+    assert (came.code, came.fault, came.under_way) == (0, "", False)
+    assert came.commit
+    assert fake.stages == ["research", "implement", "implement", "commit"]

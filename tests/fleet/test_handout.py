@@ -1,0 +1,112 @@
+"""Which task is handed out next."""
+
+import itertools
+from collections.abc import Collection
+
+import pytest
+
+from kern.fleet import handout
+from kern.model import Key, Marker
+from kern.spec import edit
+from kern.spec.checklist import Spec, parse
+
+RESEARCHED = "- [ ] {0}\n  > **Research:**\n  >   - Files: {1}\n  >   - Pattern: x.py:1\n"
+
+
+def key(spec: Spec, text: str) -> Key:
+    return next(task.key for task in spec.tasks if task.text == text)
+
+
+def order(text: str, busy: Collection[str] = (), passed_over: Collection[str] = ()) -> list[str]:
+    """All that can be handed out while nothing ends, in order."""
+    spec = parse(text)
+    taken = {key(spec, one): handout.files(spec.tasks[0]) for one in busy}
+    over = {key(spec, one) for one in passed_over}
+    found = []
+    while choice := handout.choose(spec, taken, over):
+        found.append(choice.task.text)
+        assert spec.tasks[choice.number - 1] == choice.task
+        taken[choice.task.key] = handout.files(choice.task)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "busy", "found"),
+    [
+        ("- [ ] a\n- [ ] b\n- [x] c\n", (), ["a", "b"]),
+        ("- [ ] a\n- [ ] b\n", ("a",), ["b"]),
+        ("- [ ] a\n- [ ] b\n  > **After:** a\n", (), ["a"]),
+        ("- [x] a\n- [ ] b\n  > **After:** a\n", (), ["b"]),
+        ("- [ ] a\n  - [ ] a1\n  - [ ] a2\n- [ ] b\n", (), ["a1", "b"]),
+        ("- [ ] a\n  - [x] a1\n  - [ ] a2\n- [ ] b\n", (), ["a2", "b"]),
+        ("- [ ] a\n  - [ ] a1\n    - [ ] a11\n  - [ ] a2\n", ("a2",), []),
+        ("- [ ] a\n  > **Skipped:** x\n- [ ] b\n", (), ["b", "a"]),
+        ("- [ ] a\n  > **Held:** x\n- [ ] b\n  > **Question:** y?\n- [ ] c\n", (), ["c"]),
+        ("- [~] a\n- [ ] b\n", (), ["b"]),  # in progress in the person's own tree
+        ("", (), []),
+    ],
+)
+def test_in_order_and_what_waits_waits(text: str, busy: Collection[str], found: list[str]) -> None:
+    assert order(text, busy) == found
+
+
+def test_what_this_run_has_passed_over_comes_last() -> None:
+    assert order("- [ ] a\n- [ ] b\n- [ ] c\n", (), ("a", "b")) == ["c", "a", "b"]
+
+
+def test_of_equals_comes_first_what_touches_other_files() -> None:
+    text = RESEARCHED.format("a", "src/a.py:1-20, lib/b.py")
+    text += RESEARCHED.format("b", "tests/x.py, src/a.py:90") + RESEARCHED.format("c", "c.py:1-2")
+    assert order(text) == ["a", "c", "b"]
+    spec = parse(text)
+    choice = handout.choose(spec, {spec.tasks[0].key: {"src/a.py"}, spec.tasks[2].key: set()})
+    assert choice is not None
+    assert (choice.task.text, choice.shared) == ("b", ("src/a.py",))  # never a reason to idle
+
+
+def test_files_are_read_as_research_writes_them() -> None:
+    text = "- [ ] t\n" + "".join(
+        f"  {line}\n"
+        for line in edit.research(
+            [
+                ("Files", "`src/a.py:1-20`, tests/b.py:3, new file c.md (to add)"),
+                ("Pattern", "z.py:1"),
+            ]
+        )
+    )
+    assert handout.files(parse(text).tasks[0]) == {"src/a.py", "tests/b.py", "c.md"}
+
+
+def test_only_the_task_that_is_wanted() -> None:
+    spec = parse("- [ ] a\n- [ ] b\n")
+    choice = handout.choose(spec, {}, (), key(spec, "b"))
+    assert choice is not None and choice.task.text == "b"
+    assert handout.choose(spec, {key(spec, "b"): ()}, (), key(spec, "b")) is None
+
+
+def test_every_order_of_ends_takes_each_task_once_and_never_two_of_one_parent() -> None:
+    """Walked over small documents: whatever is done in whatever order, nothing is taken twice, and
+    what comes after something begins after it.
+    """
+    pieces = ["- [ ] a", "- [ ] b\n  > **After:** a", "- [ ] c\n  - [ ] c1\n  - [ ] c2", "- [ ] d"]
+    for some in itertools.permutations(pieces):
+        text = "\n".join(some) + "\n"
+        for last_first in (False, True):
+            now = text
+            taken: list[str] = []
+            under: list[Key] = []
+            while True:
+                spec = parse(now)
+                while len(under) < 2 and (found := handout.choose(spec, dict.fromkeys(under, ()))):
+                    under.append(found.task.key)
+                    taken.append(found.task.text)
+                    assert not ({"c1", "c2"} <= {one.text for one in under})
+                    if found.task.text == "b":
+                        assert next(t for t in spec.tasks if t.text == "a").marker is Marker.DONE
+                if not under:
+                    break
+                ended = under.pop(-1 if last_first else 0)
+                task = spec.find(ended)
+                assert task is not None
+                now = edit.tick(now, spec, task)
+            assert sorted(taken) == ["a", "b", "c1", "c2", "d"]
