@@ -9,6 +9,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import Popen
 
 import kern
 from kern import plain
@@ -22,7 +23,7 @@ from kern.many import Many
 from kern.model import LEARNINGS, SPEC, Marker, Request
 from kern.spec import checklist
 from kern.spec.documents import Documents
-from kern.system import control, lock, process
+from kern.system import control, descendants, lock, process
 
 _BEGIN = "import sys; {path}from kern.{module} import main; main()"
 _SAID = re.compile(r"^kern: (.+(?:\n      .+)*)(?:\n  hint: (.+))?", re.M)
@@ -35,7 +36,7 @@ _TAIL = 1 << 16  # bytes of what a child printed
 class Children:
     """The kerns that are at work, by their work branches."""
 
-    at_work: dict[str, tuple[process.Popen, Repo]] = field(default_factory=dict)
+    at_work: dict[str, tuple[Popen[bytes], Repo]] = field(default_factory=dict)
     closed: bool = False  # none is to begin any more
     guard: threading.Lock = field(default_factory=threading.Lock)
 
@@ -100,7 +101,7 @@ def _run(shop: Workshop, job: Job, made: Repo) -> tuple[int, str]:
     with shop.children.guard:
         if shop.children.closed:
             return -2, ""
-        child = process.another(_argv(job, made), place, _environment(job), log)
+        child = descendants.another(_argv(job, made), place, _environment(job), log)
         shop.children.at_work[job.branch] = child, made
     try:
         code = child.wait()

@@ -11,9 +11,9 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from subprocess import Popen, TimeoutExpired
+from subprocess import DEVNULL, Popen, TimeoutExpired
 from typing import Any
 from weakref import WeakSet
 
@@ -38,6 +38,24 @@ class _Late:
 
 
 psutil = _Late()
+
+
+def another(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> "Popen[bytes]":
+    """A kern of its own, in a session of its own: what this one ends leaves it alone. What it
+    prints is added to the log.
+    """
+    with log.open("ab") as printed:
+        child = Popen(
+            argv,
+            cwd=cwd,
+            env=dict(env),
+            stdin=DEVNULL,
+            stdout=printed,
+            stderr=printed,
+            start_new_session=True,
+        )
+    LASTING.add(child)
+    return child
 
 
 def sweep(

@@ -31,7 +31,6 @@ _TICK_S = 0.05
 _STDERR_TAIL = 8192  # bytes
 RAN: Counter[str] = Counter()  # by this kern: after each of them the world may be another
 Tick = Callable[[float, float], None]  # seconds at work, seconds without a sign of life
-Popen = subprocess.Popen[bytes]
 
 
 def unwatched(seconds: float, silent: float) -> None:
@@ -300,24 +299,6 @@ def piped(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "subprocess
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-
-
-def another(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> Popen:
-    """A kern of its own, in a session of its own: what this one ends leaves it alone. What it
-    prints is added to the log.
-    """
-    with log.open("ab") as printed:
-        child = subprocess.Popen(
-            argv,
-            cwd=cwd,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=printed,
-            stderr=printed,
-            start_new_session=True,
-        )
-    descendants.LASTING.add(child)
-    return child
 
 
 def answering(
