@@ -141,6 +141,25 @@ def improve(
 
 
 @command
+def reflect(
+    yes: Annotated[bool, typer.Option("--yes", help="Change it without asking.")] = False,
+    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show it.")] = False,
+    model: Model = None,
+    effort: Effort = None,
+    agent: AgentName = None,
+    no_fallback: NoFallback = False,
+    sandbox: Sandbox = "",
+    trusted: Trusted = False,
+) -> None:
+    from kern.cli.reflect import main
+    from kern.cli.trust import leave
+
+    chosen = leave(sandbox, trust=trusted)
+    by = models.of_options(model or (), effort, agent or (), alone=no_fallback)
+    raise typer.Exit(main(Path.cwd(), chosen, by, yes=yes, dry=dry_run))
+
+
+@command
 def trust(
     yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False,
 ) -> None:

@@ -30,6 +30,11 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, th
             "Let an agent propose measurable improvements, and try each.",
             'kern improve 3 "make the tests faster"',
         ),
+        "reflect": (
+            "Let an agent propose what to merge, mend or retire in LEARNINGS.md.",
+            "kern reflect",
+            "kern reflect -n",
+        ),
         "stop": (
             "End the run in progress after its current stage.",
             "kern stop",

@@ -31,6 +31,7 @@ from kern.views.console import Console
 
 T = TypeVar("T")
 LONGEST_GOAL = 100_000  # characters
+_ASKED = "Add these tasks to SPEC.md? [y]es, [n]o, [e]dit:"
 _NO_GOAL = 'type kern plan "what you want", kern plan FILE.md, or kern plan - with it on stdin'
 
 
@@ -51,38 +52,54 @@ def main(
     if words is None:  # said before anything else that may be missing
         repo = repository.open_at(folder)
         goal_of(repo.root, place.documents(repo).read(SPEC) or "")
-    person = None if yes or dry else _person()
-    console = Console(out=sys.stderr)  # the change of SPEC.md is what goes to standard output
+    person = None if yes or dry else someone("kern plan --yes takes the tasks, -n only shows them")
+
+    def ask(begun: Session, console: Console) -> int:
+        reviews = Reviews(begun)
+        goal = wanted or reviews.goal()
+        asked = reviews.planner
+        if wanted and set(proposal.goals(asked.known())) - {wanted}:
+            print(f"{SPEC} also states another goal; reviews will look at both", file=sys.stderr)
+        mode = Mode.REVIEW if review else Mode.PLAN
+        found = heard(begun, console, lambda: asked.ask(mode, goal))
+        console.close()
+        if found.wrong:
+            raise asked.refusal(found)
+        if found.done:
+            red = "" if dry else heard(begun, console, reviews.red_at_the_end)
+            return _nothing(found, red)
+        return _decided(asked, found, wanted, person, yes=yes)
+
+    return consulted(folder, leave, models, SPEC, ask, writes=not dry)
+
+
+def consulted(
+    folder: Path,
+    leave: Leave,
+    models: Choices,
+    name: str,
+    ask: Callable[[Session, Console], int],
+    *,
+    writes: bool,
+) -> int:
+    """A session for one agent that reads, and a person who decides about the file of that name."""
+    console = Console(out=sys.stderr)  # the change of the file is what goes to standard output
     options = Options(watched=console.watched, tick=console.tick, models=models)
     options.leave = leave
     try:
-        with session.begin(folder, options, _brief(console), empty=True, commits=not dry) as begun:
-            reviews = Reviews(begun)
-            goal = wanted or reviews.goal()
-            asked = reviews.planner
-            if wanted and set(proposal.goals(asked.known())) - {wanted}:
-                told = f"{SPEC} also states another goal; reviews will look at both"
-                print(told, file=sys.stderr)
+        with session.begin(folder, options, _brief(console), empty=True, commits=writes) as begun:
             if begun.payer:
                 print(f"billing: {plain.line(begun.payer)}", file=sys.stderr)
-            mode = Mode.REVIEW if review else Mode.PLAN
-            found = _told(begun, console, lambda: asked.ask(mode, goal))
-            console.close()
-            if found.wrong:
-                raise asked.refusal(found)
-            if found.done:
-                red = "" if dry else _told(begun, console, reviews.red_at_the_end)
-                return _nothing(found, red)
-            return _decided(asked, found, wanted, person, yes=yes)
+            return ask(begun, console)
     except Asked:
-        print(f"stopped, as asked: {SPEC} is unchanged", file=sys.stderr)
+        print(f"stopped, as asked: {name} is unchanged", file=sys.stderr)
         return Exit.OK
     finally:
         console.close()
 
 
 def _brief(console: Console) -> Sink:
-    """Without what the change of SPEC.md shows once more."""
+    """Without what the change of the file shows once more."""
 
     def sink(event: Event) -> None:
         if isinstance(event, StageFinished):
@@ -93,7 +110,7 @@ def _brief(console: Console) -> Sink:
     return sink
 
 
-def _told(begun: Session, console: Console, ask: Callable[[], T]) -> T:
+def heard(begun: Session, console: Console, ask: Callable[[], T]) -> T:
     """What is asked for, however long a pause lasts; raises `Asked` where it is to end."""
     told: list[T] = []
     while not told:
@@ -103,14 +120,14 @@ def _told(begun: Session, console: Console, ask: Callable[[], T]) -> T:
     return told[0]
 
 
-def _person() -> TextIO:
-    """The terminal, wherever standard input comes from."""
+def someone(hint: str) -> TextIO:
+    """The person's terminal, wherever standard input comes from."""
     try:
         return open("/dev/tty", encoding="utf-8", errors="replace")
     except OSError:
         raise UsageError(
             "not a terminal, so nobody can say yes",
-            hint="kern plan --yes takes the tasks, -n only shows them",
+            hint=hint,
         ) from None
 
 
@@ -151,7 +168,7 @@ def _decided(asked: Planner, found: Plan, goal: str, person: TextIO | None, *, y
         print(f"already in {SPEC}: {len(found.known)} of its tasks", file=sys.stderr)
     while change := _change(asked, found, goal):
         print(change, flush=True)
-        answer = _answer(person) if person else "y" if yes else "n"
+        answer = answered(person, _ASKED, "yne") if person else "y" if yes else "n"
         if answer == "y":
             asked.take(found, goal)
             print(f"added to {SPEC}; review it, commit it, then: kern -n")
@@ -167,21 +184,24 @@ def _decided(asked: Planner, found: Plan, goal: str, person: TextIO | None, *, y
 def _change(asked: Planner, found: Plan, goal: str) -> str:
     """The difference that it makes to SPEC.md, as `diff -u` shows it."""
     old = asked.papers.spec_text()
-    new = planner.planned(old, found, goal)
+    return difference(SPEC, old, planner.planned(old, found, goal))
+
+
+def difference(name: str, old: str, new: str) -> str:
+    """As `diff -u` shows it, harmless for a terminal; empty where there is none."""
     lines = difflib.unified_diff(
-        old.splitlines(), new.splitlines(), f"a/{SPEC}", f"b/{SPEC}", lineterm=""
+        old.splitlines(), new.splitlines(), f"a/{name}", f"b/{name}", lineterm=""
     )
     return plain.block("\n".join(lines))
 
 
-def _answer(person: TextIO) -> str:
+def answered(person: TextIO, question: str, letters: str) -> str:
+    """One of the letters; `n` where nobody is there any more."""
     while True:
-        print(
-            "Add these tasks to SPEC.md? [y]es, [n]o, [e]dit: ", end="", file=sys.stderr, flush=True
-        )
+        print(question, end=" ", file=sys.stderr, flush=True)
         said = person.readline()
         word = said.strip().lower()[:1] if said else "n"
-        if word and word in "yne":
+        if word and word in letters:
             return word
 
 

@@ -25,6 +25,7 @@ class Code(StrEnum):
     FAILED = "FAILED"
     REJECT = "REJECT"
     TASKS = "TASKS"
+    CHANGES = "CHANGES"
     DONE = "DONE"
     PASS = "PASS"
     FAIL = "FAIL"
@@ -42,7 +43,7 @@ CARE: dict[Role, tuple[Code, ...]] = {
         Code.SUCCESS,
     ),
     Stage.COMMIT: (Code.REJECT,),
-    Aide.PLANNER: (Code.TASKS, Code.DONE),
+    Aide.PLANNER: (Code.TASKS, Code.CHANGES, Code.DONE),
     Aide.JUDGE: (Code.FAIL, Code.PASS),
 }
 _REASONED = {
@@ -99,6 +100,7 @@ class Answer:
     learned: str = ""  # of stage 2
     subtasks: tuple[str, ...] = ()
     tasks: str = ""  # of a planner
+    changes: str = ""  # of LEARNINGS.md, by a planner
     body: str = ""  # the answer without the lines that say its code
     disputed: bool = False  # it says another code as well
 
@@ -139,6 +141,7 @@ def parse(role: Role, text: str) -> Answer:
         learned=_first(parts, "Learned"),
         subtasks=_subtasks(_first(parts, "Subtasks")),
         tasks=_first(parts, "Tasks"),
+        changes=_first(parts, "Changes"),
         body=body,
         disputed=len(codes) > 1,
     )

@@ -26,6 +26,8 @@ PROMPTS: dict[Role, str] = {
 }
 # The commit stage of an agent that cannot be held to git: it words the message, kern commits.
 MESSAGE = "3_message.md"
+REFLECT = "reflect.md"  # of the planner, where it looks after LEARNINGS.md
+_SPARED = {REFLECT: frozenset({"GOAL", "MODE", "RED", "SPECS"})}
 OVERRIDES = Path(".kern") / "prompts"
 _DEFAULTS = Settings()
 
@@ -88,7 +90,8 @@ def form(root: Path, stage: Role, name: str, settings: Settings = _DEFAULTS) -> 
         raise UsageError(f"{own} is a link to nothing", hint="put the file itself there")
     else:
         data = (path("prompts") / name).read_bytes()
-    read = template.template(stage, data.decode("utf-8", "replace"), origin)
+    text = data.decode("utf-8", "replace")
+    read = template.template(stage, text, origin, _SPARED.get(name, frozenset()))
     theirs = origin == str(own)
     # kern's own name models of the usual agent.
     front = read.by if theirs else replace(read.by, agent=protocol.DEFAULT)

@@ -1,25 +1,31 @@
-"""Asks the planner what is to be done, and takes its tasks into SPEC.md."""
+"""Asks the planner what is to be done, and takes its tasks into SPEC.md; or what of LEARNINGS.md
+is to be changed.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 
 from kern.errors import KernError
 from kern.events import Planned
 from kern.git.repository import Repo
 from kern.journal import store, totals
-from kern.model import SPEC, Aide, Marker, Role
+from kern.memory import entries
+from kern.model import LEARNINGS, SPEC, Aide, Marker, Role
 from kern.spec.checklist import Spec
 from kern.spec.documents import Documents
-from kern.stages import briefs, bundle, prompt, proposal
-from kern.stages.call import Caller
+from kern.stages import briefs, bundle, prompt, proposal, reflection
+from kern.stages.call import Caller, Said
 from kern.stages.ending import may_not_write
 from kern.stages.prompt import Prompt
 from kern.stages.proposal import Mode, Plan
+from kern.stages.reflection import Proposed
 from kern.stages.template import Template
 from kern.system import workspace
 
 FILE = "plan.md"  # the raw answer, beside the stage files
+REFLECTED = "reflect.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +37,17 @@ class Planner:
 
     def ask(self, mode: Mode, goal: str, red: Sequence[str] = ()) -> Plan:
         """One process. A refused answer comes back as such, and lies in the stage files' folder."""
-        said = self.caller.call(
-            self._prompt(mode, goal, red),
-            task="",
-            attempt=1,
-            mode=str(mode),
-            settle=may_not_write("planner"),
-        )
-        assert said is not None
-        text = said.reply.text
-        workspace.replace(self.answer, text.encode("utf-8", "surrogateescape"))
-        plan = proposal.read(text, self.known(), mode)
+        said = self._said(self._prompt(mode, goal, red), str(mode), self.answer)
+        plan = proposal.read(said.reply.text, self.known(), mode)
         return Plan(wrong=said.fault) if said.fault else plan
+
+    def _said(self, told: Prompt, mode: str, place: Path) -> Said:
+        """`place`: where the answer is put as it comes."""
+        by = may_not_write("planner")
+        said = self.caller.call(told, task="", attempt=1, mode=mode, settle=by)
+        assert said is not None
+        workspace.replace(place, said.reply.text.encode("utf-8", "surrogateescape"))
+        return said
 
     def _prompt(self, mode: Mode, goal: str, red: Sequence[str]) -> Prompt:
         """`red`: the checks that fail now, with the end of what they printed. Of specifications the
@@ -51,9 +56,6 @@ class Planner:
         text, parsed = self.papers.spec()
         tasks = () if bundle.is_example(text) else parsed.tasks  # the example's are nobody's
         listed = sorted(tasks, key=lambda task: task.marker is not Marker.DONE)  # open: last
-        summed = totals.summary(
-            store.load(store.place(self.repo.common_dir), lambda complaint: None)
-        )
         root = self.repo.root
         known = briefs.known(self.repo, self.papers)
         return prompt.compose(
@@ -67,12 +69,16 @@ class Planner:
                 "RED": red,
                 "SPECS": sorted(str(p.relative_to(root)) for p in root.glob("specs/**/*.md")),
                 "TASKS": [f"[{task.marker}] {task.text}" for task in listed],
-                "HISTORY": proposal.history(summed["tasks"]),
+                "HISTORY": self._history(),
                 "LEARNINGS": known.learnings,
                 "COMMITS": known.commits,
             },
             known.guidance.notices,
         )
+
+    def _history(self) -> list[str]:
+        records = store.load(store.place(self.repo.common_dir), lambda complaint: None)
+        return proposal.history(totals.summary(records)["tasks"])
 
     def known(self) -> str:
         """SPEC.md; the tasks of the example that kern init wrote are nobody's."""
@@ -90,10 +96,50 @@ class Planner:
         taken = self.papers.update(apply)
         self.caller.sink(Planned(taken.titles, plan.done))
 
+    def reflect(self) -> Proposed:
+        """One process, as `ask`; what is refused lies in `reflected`."""
+        own = self.templates[Aide.PLANNER]
+        form = bundle.form(self.repo.root, Aide.PLANNER, bundle.REFLECT, self.caller.settings)
+        there, known = self.learnings(), briefs.known(self.repo, self.papers)
+        told = prompt.compose(
+            replace(form, by=own.by, stand_ins=own.stand_ins),
+            {"GUIDANCE": known.guidance.text},
+            {
+                "LEARNINGS": reflection.listed(entries.parse(there)),
+                "TASKS": reflection.finished(self.papers.spec()[1]),
+                "HISTORY": self._history(),
+                "COMMITS": known.commits,
+            },
+            known.guidance.notices,
+        )
+        said = self._said(told, "reflect", self.reflected)
+        if self.learnings() != there:
+            return Proposed(wrong=f"{LEARNINGS} has changed while the agent read it")
+        found = reflection.read(said.reply.text, there)
+        return Proposed(wrong=said.fault) if said.fault else found
+
+    def learnings(self) -> str:
+        return self.papers.read(LEARNINGS) or ""
+
+    def relearn(self, found: Proposed, seen: str) -> None:
+        """Write what a person was shown, unless LEARNINGS.md has changed since (`seen`)."""
+        with self.papers.alone():
+            if self.learnings() != seen:
+                raise KernError(
+                    f"{LEARNINGS} has changed since it was shown; it is as it was",
+                    hint=f"kern reflect looks at it again; this answer: {self.reflected}",
+                )
+            self.papers.write(LEARNINGS, relearned(seen, found))
+
     @property
     def answer(self) -> Path:
         """Where the last answer lies as it came."""
         return self.caller.scope.folder / FILE
+
+    @property
+    def reflected(self) -> Path:
+        """The same for LEARNINGS.md."""
+        return self.caller.scope.folder / REFLECTED
 
     def refusal(self, plan: Plan) -> KernError:
         return KernError(
@@ -106,3 +152,8 @@ def planned(text: str, plan: Plan, goal: str = "") -> str:
     """SPEC.md with the plan in it."""
     text = proposal.with_goal(bundle.without_example(text), goal)
     return proposal.added(text, plan)
+
+
+def relearned(text: str, found: Proposed) -> str:
+    """LEARNINGS.md with the changes in it, as of today."""
+    return reflection.applied(text, found.changes, date.today().isoformat())

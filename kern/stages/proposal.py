@@ -43,7 +43,7 @@ def read(text: str, there: str, mode: Mode) -> Plan:
     back as `wrong`.
     """
     replied = answer.parse(Aide.PLANNER, text)
-    if replied.code is Code.UNCLEAR:
+    if replied.code in (Code.UNCLEAR, Code.CHANGES):
         return Plan(wrong="it does not end in TASKS or DONE: reason")
     if replied.code is Code.DONE:
         if replied.tasks:

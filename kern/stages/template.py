@@ -49,14 +49,15 @@ class Template:
         return f"{{{name}}}" in self.contract + self.text
 
 
-def template(stage: Role, text: str, origin: str) -> Template:
-    """Read a prompt file. Raises UsageError."""
+def template(stage: Role, text: str, origin: str, spared: frozenset[str] = frozenset()) -> Template:
+    """Read a prompt file. Raises UsageError. `spared`: placeholders that this one need not have."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     front = _FRONT.match(text)
     settings = _settings(front[1] if front else "", origin)
     body = text[front.end() :] if front else text
     above, line, below = body.partition(f"\n{SEPARATOR}\n")
-    _check_placeholders(stage, body, origin, named_modes=bool(line and modes(body)))
+    spared |= {"MODE"} if line and modes(body) else set()
+    _check_placeholders(stage, body, origin, spared)
     if not line:
         above, below = "", body
     by = Choice(settings.get("model", ""), settings.get("effort", ""), settings.get("agent", ""))
@@ -91,7 +92,7 @@ def _settings(front: str, origin: str) -> dict[str, str]:
     return settings
 
 
-def _check_placeholders(stage: Role, body: str, origin: str, *, named_modes: bool) -> None:
+def _check_placeholders(stage: Role, body: str, origin: str, spared: frozenset[str]) -> None:
     known = {*SECTIONS[stage], *_EXTRA[stage]}
     used = set(_PLACEHOLDER.findall(body))
     if strange := sorted(used - known):
@@ -99,7 +100,7 @@ def _check_placeholders(stage: Role, body: str, origin: str, *, named_modes: boo
             f"{origin}: unknown placeholder {{{strange[0]}}}",
             hint="this stage knows " + ", ".join(f"{{{name}}}" for name in sorted(known)),
         )
-    needed = known - _OPTIONAL - ({"MODE"} if named_modes else set())
+    needed = known - _OPTIONAL - spared
     if missing := sorted(needed - used):
         raise UsageError(
             f"{origin} lacks the placeholder {{{missing[0]}}}",

@@ -6,7 +6,7 @@ import pty
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -127,13 +127,24 @@ def test_a_person_edits_the_list_and_what_is_wrong_with_it_is_asked_again(
     assert "hello" not in spec(repo)
 
 
-def on_a_terminal(repo: Path, typed: str, code: int = 0, **env: str) -> str:
-    """`kern plan` with a controlling terminal at which a person types."""
+def on_a_terminal(
+    repo: Path,
+    typed: str,
+    code: int = 0,
+    *,
+    argv: Sequence[str] = ("plan", "two files"),
+    shown: str = "",
+    then: Callable[[], object] = lambda: None,
+    **env: str,
+) -> str:
+    """kern with a controlling terminal at which a person types, and does something before that once
+    a text is shown.
+    """
     ours, theirs = pty.openpty()
     program = (
         "import fcntl, os, sys, termios\n"
         "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
-        "os.execv(sys.executable, [sys.executable, '-m', 'kern', 'plan', 'two files'])"
+        f"os.execv(sys.executable, [sys.executable, '-m', 'kern', *{[*argv]}])"
     )
     child = subprocess.Popen(
         [sys.executable, "-c", program],
@@ -156,6 +167,9 @@ def on_a_terminal(repo: Path, typed: str, code: int = 0, **env: str) -> str:
 
     reader = threading.Thread(target=drain)
     reader.start()
+    if shown:
+        wait_for(lambda: shown.encode() in b"".join(said))
+        then()
     os.write(ours, typed.encode())
     assert child.wait(PATIENCE_S) == code, b"".join(said)
     reader.join()

@@ -64,6 +64,10 @@ def rendered() -> Iterator[tuple[str, Prompt]]:
     goal = {"GOAL": "A command line that explains itself.", "GUIDANCE": GUIDANCE}
     tasks = {"TASKS": ["[x] Add --quiet"], "HISTORY": ["done: Add --quiet"]}
     tasks |= {"SPECS": ["specs/cli.md"]}
+    told = {"LEARNINGS": ["L1 (line 3, pattern, 3 helpful, 1 harmful): Add --quiet"]}
+    told |= {"TASKS": ["- Add --quiet\n  Question: -q as well?\n  Answer: yes, everywhere"]}
+    looking = bundle.form(HERE, Aide.PLANNER, bundle.REFLECT)
+    yield "reflect", compose(looking, {"GUIDANCE": GUIDANCE}, {**SECTIONS, **tasks, **told})
     for planned in ("plan", "review", "improve"):
         red = {"RED": ["check: exit 1"]} if planned == "review" else {}
         yield (

@@ -1,0 +1,128 @@
+"""`kern reflect`: one agent reads, a person is shown what it would change in LEARNINGS.md."""
+
+from pathlib import Path
+
+import pytest
+
+from kern.memory import entries
+from tests.cli.test_plan import on_a_terminal
+from tests.conftest import Fake, Git, Kern
+
+LEARNINGS = """\
+# Learnings
+
+## 2026-01-02 - Add --quiet
+
+The help text is tested word for word.
+
+## 2026-01-09 - Invoices
+
+Build an index on orders concurrently.
+"""
+CHANGES = """I read it.
+
+## Changes
+- RETIRE L1: the test is gone
+- ADD decision (Storage): State is kept in SQLite: users back up one file.
+
+CHANGES"""
+
+
+@pytest.fixture(autouse=True)
+def learned(repo: Path, git: Git) -> None:
+    (repo / "LEARNINGS.md").write_text(LEARNINGS)
+    asked = "  > **Question:** Postgres?\n  > **Answer:** SQLite, as everywhere\n"
+    (repo / "SPEC.md").write_text(f"- [x] Store the users\n{asked}- [ ] Show them\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=learned")
+
+
+def text(repo: Path) -> str:
+    return (repo / "LEARNINGS.md").read_text()
+
+
+def test_what_is_accepted_stands_in_the_file_and_nothing_is_deleted(
+    repo: Path, fake: Fake, kern: Kern
+) -> None:
+    fake.script(planner=[{"result": CHANGES}])
+    ran = kern("reflect", "--yes")
+    assert ran.code == 0, ran.err
+    first, second, new = entries.parse(text(repo))
+    assert (first.unwanted, first.text) == (
+        *("retired: the test is gone",),
+        "The help text is tested word for word.",
+    )
+    assert second.text == "Build an index on orders concurrently."
+    assert (new.id, new.kind, new.title) == ("L3", "decision", "Storage")
+    assert "+State is kept in SQLite: users back up one file." in ran.out
+    assert "--- a/LEARNINGS.md" in ran.out
+    (call,) = fake.calls
+    assert call["argv"][call["argv"].index("--tools") + 1] == "Read,Glob,Grep,Task"
+    assert "L2 (line 7, insight, 0 helpful, 0 harmful): Invoices" in call["prompt"]
+    assert "- Store the users\n  Question: Postgres?\n  Answer: SQLite" in call["prompt"]
+    assert "Show them" not in call["prompt"]
+
+
+def test_a_dry_run_and_a_no_write_nothing(repo: Path, fake: Fake, kern: Kern) -> None:
+    fake.script(planner=[{"result": CHANGES}])
+    ran = kern("reflect", "-n")
+    assert (ran.code, text(repo)) == (0, LEARNINGS)
+    assert "+State is kept in SQLite" in ran.out
+    place = Path(kern("path").out.strip()) / "reflect.md"
+    assert f"LEARNINGS.md is unchanged; the answer: {place}" in ran.out
+    assert place.read_text() == CHANGES
+    said = on_a_terminal(repo, "x\nn\n", argv=("reflect",))
+    assert said.count("Change LEARNINGS.md like this? [y]es, [n]o:") == 2
+    assert text(repo) == LEARNINGS
+    on_a_terminal(repo, "y\n", argv=("reflect",))
+    assert text(repo) != LEARNINGS
+
+
+def test_what_changed_while_it_was_shown_is_not_written_over(repo: Path, fake: Fake) -> None:
+    fake.script(planner=[{"result": CHANGES}])
+    mine = LEARNINGS + "\n## 2026-01-10 - Mine\n\nWritten meanwhile.\n"
+    said = on_a_terminal(
+        *(repo, "y\n", 1),
+        argv=("reflect",),
+        shown="[y]es, [n]o:",
+        then=lambda: (repo / "LEARNINGS.md").write_text(mine),
+    )
+    assert "LEARNINGS.md has changed since it was shown" in said
+    assert text(repo) == mine
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "why"),
+    [
+        ("Sorry, I cannot help.", 1, "CHANGES or DONE"),
+        (CHANGES.replace("L1", "L9"), 1, "there is no entry L9"),
+        ("Each holds.\n\nDONE: each entry holds", 0, "nothing to change in LEARNINGS.md: each"),
+    ],
+)
+def test_a_refused_answer_leaves_the_file_alone_and_is_kept(
+    repo: Path, fake: Fake, kern: Kern, answer: str, code: int, why: str
+) -> None:
+    fake.script(planner=[{"result": answer}])
+    ran = kern("reflect", "--yes")
+    assert (ran.code, text(repo)) == (code, LEARNINGS)
+    assert why in ran.out + ran.err
+    assert (Path(kern("path").out.strip()) / "reflect.md").read_text() == answer
+
+
+@pytest.mark.unheld
+def test_an_answer_about_another_file_than_is_there_is_refused(
+    repo: Path, fake: Fake, kern: Kern
+) -> None:
+    fake.script(planner=[{"run": [f"echo mine >> {repo}/LEARNINGS.md"], "result": CHANGES}])
+    ran = kern("reflect", "--yes")
+    assert ran.code == 1
+    assert "LEARNINGS.md has changed while the agent read it" in ran.err
+    assert text(repo) == LEARNINGS + "mine\n"
+
+
+def test_where_there_is_nothing_no_agent_is_asked(repo: Path, fake: Fake, kern: Kern) -> None:
+    (repo / "LEARNINGS.md").unlink()
+    (repo / "SPEC.md").write_text("- [ ] Show them\n")
+    ran = kern("reflect", "--yes")
+    assert (ran.code, fake.calls) == (0, [])
+    assert "there is nothing to look at" in ran.out
