@@ -139,6 +139,28 @@ class Learned:
 
 
 @dataclass(frozen=True, slots=True)
+class Recalled:
+    """What a stage is told of LEARNINGS.md."""
+
+    stage: Role
+    task: str
+    told: Mapping[str, str]  # by an entry's id why it
+    left: Mapping[str, str]  # entries that would have served, and why they are not told
+    irrelevant: int  # how many the task does not call for
+    size: int  # tokens of what is told
+
+
+@dataclass(frozen=True, slots=True)
+class Voted:
+    """What a task says of an entry of LEARNINGS.md."""
+
+    task: str
+    entry: str  # its id
+    helpful: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Planned:
     """What a planner answered, and kern took into SPEC.md."""
 
@@ -238,6 +260,8 @@ Event = (
     | QuestionNoted
     | TaskSettled
     | Learned
+    | Recalled
+    | Voted
     | Planned
     | GateStarted
     | GateEnded

@@ -63,8 +63,8 @@ def of(event: Event) -> list[dict[str, Any]]:
         case events.Steered(asked, at_once):
             paused = asked is Request.PAUSE and at_once
             return [{"kind": "request", "did": "paused" if paused else str(asked)}]
-        case events.Learned():
-            return [{"kind": "learning", "task": event.task, "text": event.text[:_LONGEST]}]
+        case events.Learned() | events.Recalled() | events.Voted():
+            return [{"task": event.task, **_of_memory(event)}]
         case events.Planned():
             tasks = [text[:_LONGEST] for text in event.tasks]
             return [{"kind": "plan", "added": tasks, "done": event.done[:_LONGEST]}]
@@ -86,6 +86,19 @@ def of_worker(event: Event) -> list[dict[str, Any]]:
     if not isinstance(event, events.TaskSettled):
         return rows
     return [{**rows[0], "kind": "work", "commit": event.commit}]
+
+
+def _of_memory(event: events.Learned | events.Recalled | events.Voted) -> dict[str, Any]:
+    match event:
+        case events.Learned():
+            return {"kind": "learning", "text": event.text[:_LONGEST]}
+        case events.Voted():
+            vote = {"entry": event.entry, "helpful": event.helpful, "reason": event.why}
+            return {"kind": "vote", **vote}
+        case events.Recalled():
+            said = {"told": dict(event.told), "left": dict(event.left)}
+            size = {"irrelevant": event.irrelevant, "size": event.size}
+            return {"kind": "recall", "stage": str(event.stage), **said, **size}
 
 
 def _begun(event: events.RunStarted) -> dict[str, Any]:

@@ -82,12 +82,34 @@ def _more(record: Record) -> list[str]:
             return [_ASKED.get(did, plain.line(did, 40))]
         case "learning":
             return [f"learned: {_text(record, 'text')}"]
+        case "vote":
+            how = "was helpful" if record.get("helpful") else "was harmful"
+            return [f"learning {_text(record, 'entry', 20)} {how}: {_text(record, 'reason')}"]
+        case "recall":
+            return [recalled(record)]
     values = {name: one for name, one in record.items() if name not in _OWN and one}
     told = ", ".join(
         f"{name} {plain.line(one if isinstance(one, str) else json.dumps(one), 120)}"
         for name, one in values.items()
     )
     return [plain.line(f"{record['kind']}: {told}", 600)]
+
+
+def recalled(record: Record) -> str:
+    """Which learnings a stage was told, and why; what was left out."""
+    told, left = record.get("told"), record.get("left")
+    told, left = (one if isinstance(one, dict) else {} for one in (told, left))
+    reasons = dict.fromkeys(str(why) for why in told.values())
+    if len(reasons) == 1:
+        named = f"{', '.join(told)} ({next(iter(reasons))})"
+    else:
+        named = "; ".join(f"{name} ({why})" for name, why in told.items())
+    size = f", {_text(record, 'size', 20)} tokens" if told else ""
+    parts = [f"{plain.count(len(told), 'learning')} told{size}{': ' if told else ''}{named}"]
+    parts += [f"left out {name} ({why})" for name, why in left.items()]
+    if other := record.get("irrelevant"):
+        parts.append(f"{other} not relevant")
+    return plain.line(f"{_text(record, 'stage', 40)}: {'; '.join(parts)}", 2000)
 
 
 def _begun(record: Record) -> str:

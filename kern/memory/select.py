@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kern.memory.entries import Entry
 
 LEAST = 0.3  # relevance below which an entry is not told, measured by tests/bench/memory
+IRRELEVANT = "not relevant"  # begins the reason of what no search found near enough
 TOGETHER = 1.1  # times as useful beside one with which it served before
 _CHARS_PER_TOKEN = 4
 # A path of the repository: folders and a file with an extension, no URL, no pattern.
@@ -33,6 +34,9 @@ class Selection:
     @property
     def texts(self) -> list[str]:
         return [shown(told.entry) for told in self.chosen]
+
+
+NOTHING = Selection()
 
 
 def shown(entry: Entry) -> str:
@@ -92,7 +96,7 @@ def _ranked(
     for at, entry in enumerate(entries):
         found = relevance.get(entry.id, 0.0)
         if found < LEAST:
-            out[entry.id] = "not relevant enough" if found else "not relevant"
+            out[entry.id] = f"{IRRELEVANT} enough" if found else IRRELEVANT
         else:
             worth[entry.id] = (entry.score * found, at)
             known[entry.id] = entry

@@ -75,6 +75,9 @@ _LABELS = ("Files", "Pattern", "Constraint", "Proof")
 _LABEL = re.compile(
     r"[-*_+\s#>]*(Files?|Patterns?|Constraints?|Proofs?)[*_]*\s*(?::[*_]*\s*(?P<text>.*)|$)"
 )
+# What it says of the learnings that it was told: `Used: L7, L12`.
+_NAMED = re.compile(r"[\W_]*(Used|Misled)[*_`]*\s*:(.*)")
+_ENTRY = re.compile(r"\bL[1-9]\d{0,8}\b")
 _ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[.?\]\s+)?(\S.*)")
 
 
@@ -103,6 +106,8 @@ class Answer:
     changes: str = ""  # of LEARNINGS.md, by a planner
     body: str = ""  # the answer without the lines that say its code
     disputed: bool = False  # it says another code as well
+    used: tuple[str, ...] = ()  # of stage 2: the entries of LEARNINGS.md that it went by
+    misled: tuple[str, ...] = ()  # and those that led it astray
 
 
 class _Said(NamedTuple):
@@ -126,7 +131,8 @@ def parse(role: Role, text: str) -> Answer:
     if code in _REASONED and not reason:
         reason = NO_REASON if code in _CLEAR_ALONE else f"the answer says {code} without a reason"
         code = code if code in _CLEAR_ALONE else Code.UNCLEAR
-    parts = _around(lines, set() if code is Code.UNCLEAR else {*said, *below})
+    named = _entries(lines) if role is Stage.IMPLEMENT else {}
+    parts = _around(lines, {*named} if code is Code.UNCLEAR else {*said, *below, *named})
     body = "\n".join(parts).strip()
     if role is Stage.RESEARCH:
         if code is Code.UNCLEAR:  # no code, but findings: they are what was asked for
@@ -144,7 +150,25 @@ def parse(role: Role, text: str) -> Answer:
         changes=_first(parts, "Changes"),
         body=body,
         disputed=len(codes) > 1,
+        used=_ids(named, "Used"),
+        misled=_ids(named, "Misled"),
     )
+
+
+def _entries(lines: Sequence[str]) -> dict[int, tuple[str, str]]:
+    """The lines that name entries, outside code: each with its label and what follows."""
+    fenced = _fenced(lines)
+    found = {at: match for at, line in enumerate(lines) if (match := _NAMED.fullmatch(line))}
+    return {
+        at: (match[1], match[2])
+        for at, match in found.items()
+        if not fenced[at] and _ENTRY.search(match[2])
+    }
+
+
+def _ids(named: Mapping[int, tuple[str, str]], label: str) -> tuple[str, ...]:
+    told = " ".join(rest for which, rest in named.values() if which == label)
+    return tuple(dict.fromkeys(_ENTRY.findall(told)))
 
 
 # ---------------------------------------------------------------- the code

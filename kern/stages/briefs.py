@@ -2,8 +2,10 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple
 
 from kern import plain
@@ -11,16 +13,18 @@ from kern.checks.result import Red
 from kern.checks.weakened import is_test, words
 from kern.git import history, index
 from kern.git.repository import Repo
+from kern.memory.entries import Entry, parse
+from kern.memory.select import Selection
 from kern.model import LEARNINGS, Aide, Key, Stage, Tier
-from kern.spec import edit, imports, questions
+from kern.spec import imports, questions
 from kern.spec.checklist import Kind, Spec, Task, is_experiment
 from kern.spec.documents import Documents
 from kern.spec.required import Checks
-from kern.stages import change, guidance, judge, proposal
+from kern.stages import change, guidance, judge, proposal, recall
 from kern.stages.answer import Answer
 from kern.stages.guidance import Guidance
 from kern.stages.judge import File
-from kern.stages.prompt import BUDGET, CHARS_PER_TOKEN, Prompt, compose
+from kern.stages.prompt import BUDGET, CHARS_PER_TOKEN, Prompt, compose, room
 from kern.stages.template import Template
 
 RECENT_COMMITS = 10
@@ -40,8 +44,9 @@ _ATTRIBUTES = ("linguist-vendored", "linguist-generated")
 class Known(NamedTuple):
     """What the project has learned and done lately, and how it wants to be worked on."""
 
-    learnings: Sequence[str]
+    learnings: Sequence[Entry]
     commits: Sequence[str]
+    recall: Callable[[str, int], Selection]  # those for a query, within so many tokens
     guidance: Guidance = Guidance()
     goal: str = ""
     spec: Spec = Spec((), ())
@@ -66,10 +71,11 @@ class Mending(NamedTuple):
 def known(repo: Repo, papers: Documents, given: Guidance | None = None) -> Known:
     """`given`: the guidance, where it is not that of the whole project alone."""
     commits = history.subjects(repo, RECENT_COMMITS)
-    learnings = edit.learnings(papers.read(LEARNINGS) or "")
+    learnings = parse(papers.read(LEARNINGS) or "")
     text, parsed = papers.spec()
     goal = " ".join(proposal.goals(text))
-    return Known(learnings, commits, given or guidance.on_disk(repo.root), goal, parsed)
+    remembered = partial(recall.told, repo, learnings)
+    return Known(learnings, commits, remembered, given or guidance.on_disk(repo.root), goal, parsed)
 
 
 def for_work(repo: Repo, papers: Documents, researched: Answer | None, *, by_itself: bool) -> Known:
@@ -93,7 +99,20 @@ def research(
         "GUIDANCE": known.guidance.text,
         "NEIGHBOURS": _neighbours(task, known),
     }
-    return compose(form, exempt, _sections(task, known, state), known.guidance.notices)
+    return _remembering(form, exempt, _sections(task, known, state), known, task_text(task))
+
+
+def _remembering(
+    form: Template,
+    exempt: Mapping[str, str],
+    sections: dict[str, list[str]],
+    known: Known,
+    query: str,
+) -> Prompt:
+    """With those learnings that the query calls for, within what the rest leaves."""
+    memory = known.recall(query, room(form, sections, "LEARNINGS"))
+    prompt = compose(form, exempt, sections | {"LEARNINGS": memory.texts}, known.guidance.notices)
+    return replace(prompt, memory=memory)
 
 
 def work(task: Task, due: Tier, mending: Mending | None = None) -> Work:
@@ -135,7 +154,8 @@ def implement(
         "NEIGHBOURS": _neighbours(task, known),
         "MODE": str(work(task, due, mending)),
     }
-    return compose(form, exempt, sections, known.guidance.notices)
+    query = f"{task_text(task)}\n\n{researched}"
+    return _remembering(form, exempt, sections, known, query)
 
 
 def kept(repo: Repo, old: str, new: str) -> str:
@@ -193,7 +213,6 @@ def _sections(task: Task, known: Known, state: Sequence[str]) -> dict[str, list[
             *_attempts(task),
         ],
         "SNAPSHOT": [*state],
-        "LEARNINGS": [*known.learnings],
         "COMMITS": [*known.commits],
     }
 

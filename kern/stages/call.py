@@ -26,7 +26,7 @@ from kern.git import environment
 from kern.model import Cost, Role, Stage
 from kern.sandbox.bounds import Kind
 from kern.sandbox.confine import Hold, unheld
-from kern.stages import ending
+from kern.stages import ending, recall
 from kern.stages.prompt import Prompt
 from kern.stages.rota import Rota
 from kern.stages.watch import Refused, Watch
@@ -122,7 +122,7 @@ class Caller:
         """
         self._afford(task)
         self.heed()
-        self._announce(prompt)
+        self._announce(prompt, task)
         every = (prompt.by, *prompt.stand_ins)
         for by, after in self.rota.order(every, time.time()):
             ours = replace(prompt, by=by)
@@ -174,12 +174,12 @@ class Caller:
                 return once()
         raise AssertionError("tenacity ends by returning or raising")
 
-    def _announce(self, prompt: Prompt) -> None:
+    def _announce(self, prompt: Prompt, task: str) -> None:
         said = f"prompt of {prompt.tokens} tokens, {prompt.injected} of them context"
         for what in (said, *(f"no room for {one}" for one in prompt.left_out)):
             self.sink(Traced(f"{prompt.stage}: {what}"))
-        for notice in prompt.notices:
-            self.sink(Warned(notice))
+        for event in [*recall.events(prompt, task), *map(Warned, prompt.notices)]:
+            self.sink(event)
 
     def _once(self, asked: _Asked) -> Said:
         prompt, task, attempt = asked.prompt, asked.task, asked.attempt

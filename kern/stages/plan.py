@@ -12,6 +12,7 @@ from kern.events import Planned
 from kern.git.repository import Repo
 from kern.journal import store, totals
 from kern.memory import entries
+from kern.memory.select import shown
 from kern.model import LEARNINGS, SPEC, Aide, Marker, Role
 from kern.spec.checklist import Spec
 from kern.spec.documents import Documents
@@ -70,7 +71,7 @@ class Planner:
                 "SPECS": sorted(str(p.relative_to(root)) for p in root.glob("specs/**/*.md")),
                 "TASKS": [f"[{task.marker}] {task.text}" for task in listed],
                 "HISTORY": self._history(),
-                "LEARNINGS": known.learnings,
+                "LEARNINGS": [shown(one) for one in known.learnings if not one.unwanted],
                 "COMMITS": known.commits,
             },
             known.guidance.notices,

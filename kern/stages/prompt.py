@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kern.memory.select import NOTHING, Selection
 from kern.model import Aide, Role, Stage
 from kern.models import Choice
 from kern.stages import template
@@ -36,6 +37,7 @@ class Prompt:
     contract: str = ""  # for the system prompt, which outlives a compaction
     stand_ins: tuple[Choice, ...] = ()  # for `by`, in this order
     notices: tuple[str, ...] = ()  # what a person should know of how it came about
+    memory: Selection = NOTHING  # which learnings it tells, and why those
 
     @property
     def tokens(self) -> int:
@@ -56,7 +58,7 @@ def compose(
     """`exempt` texts neither count nor are cut. A section is a sequence of items in the order in
     which they are shown; where there is no room for all, the last ones stay.
     """
-    given, left_out = _fitted(form, sections)
+    given, left_out, _ = _fitted(form, sections)
     filling = {"CHECKS": "", "GUIDANCE": "", "NEIGHBOURS": "", "MODE": "", **exempt, **given}
     contract, body = _parts(form, filling)
     stage = form.stage
@@ -69,6 +71,18 @@ def compose(
     return Prompt(
         *(stage, form.by, text, tokens("".join(given.values())), left_out),
         *(contract and f"{contract}\n", form.stand_ins, notices),
+    )
+
+
+def room(form: Template, sections: Mapping[str, Sequence[str]], name: str) -> int:
+    """The tokens that a section may take: what those leave that are more needed."""
+    if not form.uses(name):
+        return 0
+    _, _, cost = _fitted(form, sections, before=name)
+    around = _around_tag(name) if form.contract else _around_fence("")
+    return (
+        max(0, BUDGET[form.stage] * CHARS_PER_TOKEN - sum(cost.values()) - around)
+        // CHARS_PER_TOKEN
     )
 
 
@@ -99,14 +113,18 @@ def _parts(form: Template, filling: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _fitted(
-    form: Template, sections: Mapping[str, Sequence[str]]
-) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The sections' texts, and what there was no room for, in words."""
+    form: Template, sections: Mapping[str, Sequence[str]], *, before: str = ""
+) -> tuple[dict[str, str], tuple[str, ...], dict[str, int]]:
+    """The sections' texts, what there was no room for, in words, and the characters that each took.
+    `before`: only the sections that are more needed than that one.
+    """
     room = BUDGET[form.stage] * CHARS_PER_TOKEN
     left_out: dict[str, str] = {}
     given = dict.fromkeys(SECTIONS[form.stage], "")
     cost: dict[str, int] = {}
     for name, most in _order(form.stage):
+        if name == before:
+            break
         wrap = (lambda _, name=name: _around_tag(name)) if form.contract else _around_fence
         items = [item.strip("\n") for item in sections.get(name, ()) if item.strip()]
         if not form.uses(name):
@@ -115,7 +133,7 @@ def _fitted(
         given[name], left_out[name] = _fit(items[-most:], left, wrap)
         cost[name] = len(given[name]) + wrap(given[name]) if given[name] else 0
     told = (f"{name.lower()}: {dropped}" for name, dropped in left_out.items() if dropped)
-    return given, tuple(told)
+    return given, tuple(told), cost
 
 
 def _order(stage: Role) -> list[tuple[str, int]]:

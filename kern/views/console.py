@@ -112,13 +112,12 @@ class Console:
                 self._settled(event)
             case events.Planned():
                 self._recorded(event, GOOD if event.done else "")
-            case events.Learned():
+            case events.Learned() | events.Voted():
                 self._recorded(event)
             case events.Warned():
                 self._tell(f"warning: {plain.line(event.text, 600)}", NOTICE)
-            case events.Traced():
-                if self.verbose:
-                    self._tell(f"debug: {plain.line(event.text, 600)}")
+            case events.Traced() | events.Recalled():
+                self._traced(event)
             case events.Waiting():
                 self._say(f"next task in {event.seconds:g} s (Ctrl-C ends; kern goes on from here)")
             case events.RunEnded():
@@ -190,6 +189,12 @@ class Console:
             self._say(first, style)
             for line in more:
                 self._say(line)
+
+    def _traced(self, event: events.Traced | events.Recalled) -> None:
+        if self.verbose:
+            said = [event.text] if isinstance(event, events.Traced) else []
+            for text in said or map(words.recalled, record.of(event)):
+                self._tell(f"debug: {plain.line(text, 2000)}")
 
     def _finished(self, event: events.StageFinished) -> None:
         (row,) = record.of(event)

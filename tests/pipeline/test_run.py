@@ -241,7 +241,7 @@ def test_answers_of_150_kb_and_a_huge_learnings_file_stay_within_the_budgets(
 ) -> None:
     body = "".join(f"  line {number} of the task\n" for number in range(80))
     write_spec(repo, git, f"- [ ] a long task\n{body}")
-    entries = "".join(f"\n## 2026-01-01 - n{n}\n\n{'word ' * 100}\n" for n in range(400))
+    entries = "".join(f"\n## 2026-01-01 - n{n}\n\n{'task ' * 100}\n" for n in range(400))
     (repo / "LEARNINGS.md").write_text(f"# Learnings\n{entries}")
     long = "x" * 79 + "\n"
     fake.script(
@@ -260,8 +260,8 @@ def test_answers_of_150_kb_and_a_huge_learnings_file_stay_within_the_budgets(
         own = len((templates / name).read_text()) + len(body) + 200
         assert len(call["prompt"]) <= own + budget * 4, name
     assert "line 79 of the task" in fake.calls[0]["prompt"]
-    assert "## 2026-01-01 - n399" in fake.calls[0]["prompt"]
-    assert "debug: research: no room for learnings" in ran.err
+    assert "## L400 - 2026-01-01 - n399" in fake.calls[0]["prompt"]
+    assert "learnings told" in ran.err and "(no room)" in ran.err
     saved = next((repo.parent / "kern/project/main/history").iterdir())
     assert len(load(saved / "stage2.json")["result"]) > 150_000
 
