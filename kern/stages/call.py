@@ -178,7 +178,7 @@ class Caller:
         said = f"prompt of {prompt.tokens} tokens, {prompt.injected} of them context"
         for what in (said, *(f"no room for {one}" for one in prompt.left_out)):
             self.sink(Traced(f"{prompt.stage}: {what}"))
-        for event in [*recall.events(prompt, task), *map(Warned, prompt.notices)]:
+        for event in recall.events(prompt, task):
             self.sink(event)
 
     def _once(self, asked: _Asked) -> Said:

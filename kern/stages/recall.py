@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from kern.errors import KernError
-from kern.events import Recalled
+from kern.events import Event, Recalled, Warned
 from kern.git import ignore
 from kern.git.repository import Repo
 from kern.memory import capture
@@ -68,13 +68,14 @@ def _gone(repo: Repo, entries: Sequence[Entry]) -> dict[str, str]:
     return {name: path for path in lost if path not in ignored for name in lost[path]}
 
 
-def events(prompt: Prompt, task: str) -> list[Recalled]:
-    """What is told of it to a person; nothing where there are no learnings."""
+def events(prompt: Prompt, task: str) -> list[Event]:
+    """What a person is told of a prompt: what it holds of the learnings, and its notices."""
+    notices: list[Event] = [Warned(notice) for notice in prompt.notices]
     memory = prompt.memory
     if not memory.chosen and not memory.left_out:
-        return []
+        return notices
     told = {one.entry.id: one.why for one in memory.chosen}
     named = {one.id: why for one, why in memory.left_out if not why.startswith(IRRELEVANT)}
     irrelevant = len(memory.left_out) - len(named)
     left = dict(list(named.items())[:_MOST_NAMED])
-    return [Recalled(prompt.stage, task, told, left, irrelevant, memory.tokens)]
+    return [Recalled(prompt.stage, task, told, left, irrelevant, memory.tokens), *notices]
