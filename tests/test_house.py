@@ -80,6 +80,7 @@ OWNERS = {
     "psutil": "system",
     "jinja2": "journal",
     "httpx": "agents",
+    "distributed": "fleet",
 }
 OUTSIDE = {
     *("os", "sys", "time", "datetime", "subprocess", "pathlib", "shutil", "socket", "tempfile"),
@@ -87,7 +88,17 @@ OUTSIDE = {
 }
 MOST_LINES = 300  # of code in a module
 MOST_LINES_OF_A_FUNCTION = 60
-HEAVY = {"httpx", "rich", "git", "tenacity", "filelock", "psutil", "jinja2", "pydantic"}
+HEAVY = {
+    "distributed",
+    "httpx",
+    "rich",
+    "git",
+    "tenacity",
+    "filelock",
+    "psutil",
+    "jinja2",
+    "pydantic",
+}
 _NO_CODE = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
     tokenize.ENDMARKER,
@@ -283,7 +294,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None
     text = (TOP / "pyproject.toml").read_text()
     listed = text.partition("\ndependencies = [")[2].partition("]")[0]
     names = set(re.findall(r'"([a-z0-9]+)', listed))
-    extra = set(re.findall(r'^http = \["([a-z0-9]+)', text, re.M))
+    extra = set(re.findall(r'^(?:http|dask) = \["([a-z0-9]+)', text, re.M))
     assert names.isdisjoint(extra)
     assert names | extra == {"gitpython" if name == "git" else name for name in OWNERS}
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from kern import plain
 from kern.agents import protocol
 from kern.agents.protocol import Agent, Payer, Program
 from kern.config import Settings
@@ -83,6 +84,18 @@ def program(agent: Agent, root: Path | None) -> str:
             hint=f"take its folder off PATH; or, if it is meant: {agent.VARIABLE}={place}",
         )
     return place
+
+
+def running(agent: Agent, place: str) -> str:
+    """Where it is and what it says of its version. Raises KernError for one that does not run, or
+    is too old.
+    """
+    code, said = process.capture([place, "--version"], 30, cwd="/")  # see `login`
+    if code or protocol.version(said) < agent.OLDEST:
+        detail = f"{place} does not run: {said}" if code else f"{place}, {plain.line(said, 60)}"
+        oldest = ".".join(map(str, agent.OLDEST))
+        raise KernError(detail, hint=f"kern needs {oldest} or newer: {agent.INSTALL}")
+    return f"{place}, {plain.line(said, 60)}"
 
 
 def _missing(agent: Agent) -> str:

@@ -1,6 +1,7 @@
 """What must be right before a run begins; each fault with its remedy."""
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,18 @@ from kern.spec import checklist, dependencies, kern_toml
 from kern.spec.checklist import Diagnostic, Spec
 from kern.spec.documents import Documents
 from kern.stages import bundle
+from kern.system import process
+
+
+def git_version() -> str:
+    """As git says it. Raises KernError for one that is missing or too old."""
+    code, said = process.capture(["git", "--version"], 10)
+    version = re.search(r"(\d{1,9})\.(\d{1,9})", said)
+    numbers = (int(version[1]), int(version[2])) if version else (0, 0)
+    detail = plain.line(said, 100) if code == 0 else "not installed, or not on PATH"
+    if numbers < repository.OLDEST:
+        raise KernError(detail, hint="install git 2.38 or newer")
+    return detail
 
 
 def prepare(

@@ -2,7 +2,6 @@
 
 import contextlib
 import platform
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,7 @@ from kern.sandbox import confine
 from kern.spec import checklist, kern_toml, required
 from kern.spec.documents import Documents
 from kern.stages import bundle
-from kern.system import process, workspace
+from kern.system import workspace
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 _WIDTH = len(WARNING)
@@ -94,7 +93,7 @@ def _kern() -> Check:
 
 
 def _git(folder: Path) -> Iterator[Check]:
-    yield tried("git", _version)
+    yield tried("git", preflight.git_version)
     try:
         found = repository.open_at(folder)
     except KernError as exc:
@@ -113,16 +112,6 @@ def _git(folder: Path) -> Iterator[Check]:
         yield Check("notify", notify or "nobody: notify in kern.toml names a command")
     yield tried("prompts", lambda: _prompts(found, papers))
     yield _advised("output folder", lambda: _folder(found))
-
-
-def _version() -> str:
-    code, said = process.capture(["git", "--version"], 10)
-    version = re.search(r"(\d{1,9})\.(\d{1,9})", said)
-    numbers = (int(version[1]), int(version[2])) if version else (0, 0)
-    detail = plain.line(said, 100) if code == 0 else "not installed, or not on PATH"
-    if numbers < repository.OLDEST:
-        raise KernError(detail, hint="install git 2.38 or newer")
-    return detail
 
 
 def _gates(found: Repo, papers: Documents) -> tuple[str, str]:
@@ -170,10 +159,10 @@ def _agent(folder: Path, agent: Agent) -> Iterator[Check]:
     if there.fault or not agent.OLDEST:  # who knows what a command does that is asked for a version
         yield there
         return
-    code, said = process.capture([there.detail, "--version"], 30, cwd="/")  # see `agents.login`
-    yield tried("agent", lambda: _working(agent, there.detail, code, said))
+    runs = tried("agent", lambda: agents.running(agent, there.detail))
+    yield runs
     yield user
-    if code == 0:
+    if not runs.fault:
         yield _login(folder, found, agent, there.detail)
 
 
@@ -256,14 +245,6 @@ def _trusted(found: Repo, lines: Sequence[str]) -> tuple[str, str]:
     if new := [line for line in lines if line not in (known or ())]:
         return f"kern will show {plain.count(len(new), 'line')} and ask", "kern trust"
     return "nothing is started that you have not seen", ""
-
-
-def _working(agent: Agent, place: str, code: int, said: str) -> str:
-    if code or protocol.version(said) < agent.OLDEST:
-        detail = f"{place} does not run: {said}" if code else f"{place}, {plain.line(said, 60)}"
-        oldest = ".".join(map(str, agent.OLDEST))
-        raise KernError(detail, hint=f"kern needs {oldest} or newer: {agent.INSTALL}")
-    return f"{place}, {plain.line(said, 60)}"
 
 
 def _jq() -> Check:

@@ -1,0 +1,132 @@
+"""A dask cluster, found by its address or its scheduler file: as an executor, and asked what its
+machines have. Nothing else of kern knows dask. It brings TLS where dask is configured for it.
+"""
+
+import contextlib
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import distributed
+
+from kern import __version__, plain
+from kern.errors import UsageError
+from kern.fleet import fitness, remote
+from kern.fleet.fitness import Finding, Machine
+
+_TIMEOUT_S = 10
+_SAME = f"install the same on all machines: pip install 'kern[dask]=={__version__}'"
+
+
+@dataclass
+class Cluster:
+    where: str  # host:port, an address with its protocol, or the path of a scheduler file
+    _client: Any = None
+    _one: threading.Lock = field(default_factory=threading.Lock)
+
+    def client(self) -> Any:
+        """Connected; a new one where the last has lost its scheduler. Raises UsageError."""
+        with self._one:
+            if self._client is None or self._client.status != "running":
+                self.close()
+                self._client = _connected(self.where)
+            return self._client
+
+    def executor(self) -> Executor:
+        """Each job runs as long as it takes; dask begins one anew whose worker is gone."""
+        found = self.client().get_executor(pure=False)
+        assert isinstance(found, Executor)
+        return found
+
+    def workers(self) -> Mapping[str, Mapping[str, Any]]:
+        """By address, as the scheduler knows them."""
+        found: Mapping[str, Mapping[str, Any]] = self.client().scheduler_info(-1)["workers"]
+        return found
+
+    def slots(self) -> int:
+        """Tasks that its workers take at once."""
+        return sum(int(one["nthreads"]) for one in self.workers().values())
+
+    def machines(self, agents: Sequence[str]) -> dict[str, Machine]:
+        """What the scheduler and each worker have, by address."""
+        client = self.client()
+        found = {self.where: _machine(_tried(client.run_on_scheduler, fitness.version))}
+        told = _tried(client.run, fitness.examine, tuple(agents), on_error="return")
+        asked = told if isinstance(told, dict) else dict.fromkeys(self.workers(), told)
+        return found | {address: _machine(said) for address, said in asked.items()}
+
+    def end(self, run: str) -> None:
+        """What this run has at work there is left to be resumed."""
+        with contextlib.suppress(Exception):  # one that does not answer any more has ended it
+            self.client().run(remote.end, run, on_error="ignore")
+
+    def close(self) -> None:
+        if self._client is not None:
+            with contextlib.suppress(Exception):
+                self._client.close(timeout=2)
+            self._client = None
+
+
+def _connected(where: str) -> Any:
+    """Raises UsageError with what to type next."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost is told by kern
+    how: dict[str, Any] = {"address": where}
+    if _is_file(where):
+        if not Path(where).is_file():
+            raise UsageError(
+                f"there is no scheduler file {where}",
+                hint=f"dask scheduler --scheduler-file {where}, or name its address: host:8786",
+            )
+        how = {"scheduler_file": where}
+    try:
+        of: Any = distributed.Client  # it has no types
+        client = of(**how, timeout=_TIMEOUT_S, set_as_default=False, name=f"kern-{__version__}")
+    except (OSError, TimeoutError, ValueError, TypeError) as exc:
+        said = plain.line(str(exc) or type(exc).__name__, 160)
+        raise UsageError(
+            f"no dask scheduler answers at {where}: {said}",
+            hint="start one (dask scheduler), or correct --scheduler or [fleet] scheduler",
+        ) from None
+    _compare(client, where)
+    return client
+
+
+def _is_file(where: str) -> bool:
+    return "://" not in where and ("/" in where or where.endswith(".json") or ":" not in where)
+
+
+def _compare(client: Any, where: str) -> None:
+    """Two versions of dask do not understand each other for long."""
+    told = client.get_versions(check=False)
+    ours = told["client"]["packages"]["distributed"]
+    theirs = told["scheduler"]["packages"]["distributed"]
+    if ours != theirs:
+        client.close(timeout=2)
+        raise UsageError(
+            f"the scheduler at {where} has distributed {theirs}, this machine has {ours}",
+            hint=f"pip install distributed=={theirs}",
+        )
+
+
+def _tried(ask: Any, *given: Any, **more: Any) -> object:
+    """What is said, or how it failed."""
+    try:
+        return ask(*given, **more)
+    except Exception as exc:
+        return exc
+
+
+def _machine(said: object) -> Machine:
+    """What a worker answers; one that has no kern, or another one, cannot say it itself."""
+    if isinstance(said, Machine) and said.kern == __version__:
+        return said
+    kern = getattr(said, "kern", "")
+    detail = f"has kern {kern}, this machine has {__version__}" if kern else "has no kern"
+    host = getattr(said, "host", "")
+    if not kern and "kern" not in str(said):
+        detail = plain.line(f"{type(said).__name__}: {said}", 160)
+    return Machine(host, kern, "", (Finding("kern", detail, _SAME),))

@@ -1,0 +1,219 @@
+"""A task on another machine: what is sent there, what is answered, and how often it is sent. The
+same over any `concurrent.futures.Executor`; what travels is bytes, so that two versions of kern can
+tell each other that they are two.
+"""
+
+import json
+import pickle
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Executor, Future
+from concurrent.futures import TimeoutError as Late
+from dataclasses import dataclass, field, replace
+
+from kern import __version__, plain
+from kern.errors import KernError
+from kern.fleet import child, slots, worktrees
+from kern.fleet.child import Children, Workshop
+from kern.fleet.executor import Job, Outcome
+from kern.fleet.slots import Slot
+from kern.git import bundles, refs
+from kern.git.repository import Repo
+from kern.journal import record
+from kern.journal import store as journal
+from kern.many import Many
+from kern.system import workspace
+
+_WORK = "refs/heads/work"  # of a bundle: the commit to begin on, or the one that was made
+_TRIES = 8  # of one task, where workers get lost or lack what it builds on
+_LONGEST_S = 60.0
+_LOOK_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """What goes to a worker: no credential, and nothing of the caller's environment."""
+
+    job: Job
+    identity: str  # of the caller's repository, see `slots.identity`
+    folder: str  # the name of its folder
+    remote: str = ""  # where a worker that has nothing of it may fetch from
+    bundle: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The worker cannot do it."""
+
+    text: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lacks:
+    """The worker needs a bundle with the job's base."""
+
+    has: tuple[str, ...]  # commits
+    said: str = ""  # why it could not fetch them itself
+
+
+Answer = Outcome | Refused | Lacks
+
+
+# -------------------------------------------------------------------- on the worker
+
+
+def answer(version: str, data: bytes) -> bytes:
+    """Carry out a parcel; runs on a worker's machine. `data` and what is returned are pickled:
+    nobody looks into them before the versions are known to be the same.
+    """
+    if version != __version__:
+        said = f"the worker has kern {__version__}, the run that sends tasks has {version}"
+        return pickle.dumps(Refused(said, "install the same kern on all machines"))
+    try:
+        return pickle.dumps(_answered(pickle.loads(data)))
+    except (KernError, OSError) as exc:
+        return pickle.dumps(Refused(str(exc), getattr(exc, "hint", "")))
+
+
+def _answered(parcel: Parcel) -> Answer:
+    job = parcel.job
+    folder = slots.place(parcel.identity)
+    try:
+        store, said = slots.stocked(folder, job.base, parcel.bundle, parcel.remote)
+    except bundles.Lacking:
+        store, said = slots.stocked(folder, job.base, b"", parcel.remote)
+    if not bundles.known(store, [job.base]):
+        return Lacks(slots.tips(store), said)
+    here = worktrees.Yard(store, folder, parcel.folder)
+    with slots.hold(here, job) as slot:
+        came = _carried(Workshop(here, Many(), None, _children(job.run)), job, slot)
+        made = {_WORK: came.commit} if came.commit else {}
+        made |= _attempts(store, job)
+        packed = bundles.pack(store, made, [job.base]) if made else b""
+        return replace(came, job=job, journal=_told(store, job), bundle=packed)
+
+
+def _carried(shop: Workshop, job: Job, slot: Slot) -> Outcome:
+    """The variables: the caller's consent came with the task, and a number of this machine's own
+    keeps its ports and databases apart.
+    """
+    marks = (("KERN_TRUST", "1"), (slots.SLOT, str(shop.yard.place(slot.number))))
+    own = replace(job, tree=slot.number, worker=slot.number, again=slot.begun)
+    own = replace(own, variables=(*job.variables, *marks))
+    made = worktrees.of(shop.yard, slot.number) if slot.begun else None
+    if made:  # its answer may have been lost on the way
+        before = child.read(made, own, 0)
+        if before.commit:
+            return before
+    return child.carry(shop, own)
+
+
+def _attempts(store: Repo, job: Job) -> dict[str, str]:
+    """The refs of what was saved of the task's failed attempts."""
+    form = "--format=%(refname) %(objectname)"
+    told = store.text("for-each-ref", form, f"{refs.ATTEMPTS}/{refs.slug(job.key)}")
+    return dict(line.split(" ") for line in told.splitlines())
+
+
+def _told(store: Repo, job: Job) -> tuple[bytes, ...]:
+    """What the journal here says of the task, by the worker's number on the caller's side."""
+    data = workspace.read(journal.place(store.common_dir)) or b""
+    mine = journal.read(data.split(b"\n"), having=json.dumps(job.branch).encode())
+    told = (one for one in mine if one["branch"] == job.branch and one.get("fleet") == job.run)
+    return tuple(record.line({**one, "worker": job.worker}) for one in told)
+
+
+_AT_WORK: dict[str, Children] = {}  # on this worker, by the run that sent the tasks
+
+
+def _children(run: str) -> Children:
+    return _AT_WORK.setdefault(run, Children())
+
+
+def end(run: str) -> None:
+    """Called on each worker when the run that sent tasks is to end: what is at work is left to be
+    resumed.
+    """
+    _children(run).end()
+
+
+# -------------------------------------------------------------------- on the caller's side
+
+
+@dataclass
+class Carrier:
+    """Carries jobs to workers and their outcomes back, called by a thread for each: the same shape
+    as work on this machine has. `executors` gives the one to use, a new one where the last is lost.
+    """
+
+    repo: Repo
+    executors: Callable[[], Executor]
+    remote: str = ""
+    warn: Callable[[str], None] = lambda text: None
+    pause: float = 1.0  # seconds before a lost task is sent again, doubled each time
+    patience: float = 0.0  # seconds after which a task that nobody answers is sent anew; 0: none
+    stopped: threading.Event = field(default_factory=threading.Event)
+    has: frozenset[str] = frozenset()  # commits that the worker that answered last had
+    _asked: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, job: Job) -> Outcome:
+        bundle, lost = b"", ""
+        for turn in range(_TRIES):
+            if self.stopped.is_set():
+                break
+            try:
+                came = self._sent(job, bundle)
+                if isinstance(came, Outcome):
+                    return self._taken(came)
+            except Exception as exc:  # of whatever kind the executor knows
+                lost = plain.line(f"{type(exc).__name__}: {exc}".rstrip(": "), 200)
+                self.stopped.wait(min(self.pause * 2**turn, _LONGEST_S))
+                continue
+            if isinstance(came, Lacks):
+                if came.said:
+                    self.warn(f"a worker could not fetch from {self.remote}: {came.said}")
+                bundle = self._bundle(job, came.has)
+            else:
+                return Outcome(job, 2, fault=came.text, hint=came.hint)
+        if self.stopped.is_set():
+            return Outcome(job, 130, fault="stopped")
+        said = f"sent {_TRIES} times to the cluster's workers and never answered: {lost}"
+        return Outcome(job, 1, fault=said, hint="kern doctor --scheduler says what is missing")
+
+    def _sent(self, job: Job, bundle: bytes) -> Answer:
+        """Raises what the executor does where the worker or the scheduler is lost."""
+        where = slots.identity(self.repo), self.repo.root.name
+        parcel = Parcel(job, *where, self.remote, bundle)
+        future: Future[bytes] = self.executors().submit(answer, __version__, pickle.dumps(parcel))
+        given = time.monotonic()
+        while True:
+            try:
+                came = pickle.loads(future.result(_LOOK_S))
+            except Late:
+                late = self.patience and time.monotonic() - given > self.patience
+                if future.done():
+                    raise  # the executor's own
+                if late or self.stopped.is_set():
+                    future.cancel()
+                    raise CancelledError("it took too long") from None
+                continue
+            assert isinstance(came, Outcome | Refused | Lacks)
+            return came
+
+    def _bundle(self, job: Job, has: tuple[str, ...]) -> bytes:
+        with self._asked:  # git packs once at a time
+            return bundles.pack(self.repo, {_WORK: job.base}, has)
+
+    def _taken(self, came: Outcome) -> Outcome:
+        """With its commits in this repository: the work under its branch, attempts where their
+        notes say. Raises KernError where it arrived torn: the worker still has it.
+        """
+        if came.bundle:
+            there, _ = bundles.head(came.bundle)
+            named = {_WORK: f"refs/heads/{came.job.branch}"} if _WORK in there else {}
+            tried = [name for name in there if name.startswith(f"{refs.ATTEMPTS}/")]
+            named |= {name: name for name in tried if self.repo.run("rev-parse", "-q", name)[0]}
+            bundles.unpack(self.repo, came.bundle, named)
+        return replace(came, bundle=b"")
