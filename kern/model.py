@@ -65,6 +65,7 @@ class Cause(StrEnum):
     HOOK = "hook"  # of git's commit
     COMMIT = "commit"  # that stage rejected the change
     TIME = "time"
+    COLLISION = "collision"  # it was finished, and what it changed was changed meanwhile
     LIMIT = "limit"  # it did what its stage must not do
     OWN = "own word"  # the agent says that it failed
     OTHER = "other"

@@ -67,7 +67,7 @@ PURE = (
     *(f"stages.{name}" for name in ("prompt", "answer", "verdict", "proposal", "judge")),
     "pipeline.table",
     *(f"memory.{name}" for name in ("entries", "select", "capture", "changes")),
-    "fleet.work",
+    *("fleet.work", "fleet.trains", "fleet.papers"),
     *(f"checks.{name}" for name in ("detect", "kinds", "proposals")),
     *("views.progress", "views.graph", "views.summary", "spec.needs"),
 )

@@ -62,9 +62,21 @@ class Waiting:
 
     work: Work
     paths: tuple[str, ...]
+    why: str = ""  # where it is something else: a merge that is under way, say
 
 
-Landing = Landed | Collided | Red | Waiting
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """It does not land, and is not done anew: it has landed before, or a person has ticked,
+    reworded or removed the task meanwhile.
+    """
+
+    work: Work
+    why: str
+    ref: str = ""  # what it changed is kept there, unless it has landed
+
+
+Landing = Landed | Collided | Red | Waiting | Dropped
 
 
 def branch(onto: str, key: Key) -> str:

@@ -18,7 +18,7 @@ _AT_ONCE = 500  # paths in a command line
 def blocked(repo: Repo, old: str, new: str, keep: Collection[str]) -> list[str]:
     """The paths in which something uncommitted lies in the way; nothing is written."""
     changes = {path: both for path, both in repo.changed(old, new).items() if path not in keep}
-    way = _in_the_way(repo, changes)
+    way = _in_the_way(repo, changes) | _deleted(repo, changes)
     if not way and _read(repo, old, new, keep, "--dry-run"):
         return []
     return sorted({*way, *reverts.changed(repo, changes)})
@@ -30,7 +30,7 @@ def follow(repo: Repo, old: str, new: str, keep: Collection[str]) -> list[str]:
     """
     changes = {path: both for path, both in repo.changed(old, new).items() if path not in keep}
     way = _in_the_way(repo, changes)
-    if not changes or (not way and _read(repo, old, new, keep)):
+    if not changes or (not (way or _deleted(repo, changes)) and _read(repo, old, new, keep)):
         return []
     before = {path: was for path, (was, _) in changes.items()}
     after = {path: now for path, (_, now) in changes.items()}
@@ -66,6 +66,15 @@ def _in_the_way(repo: Repo, changes: Mapping[str, Change]) -> set[str]:
         if above or kept or _is_file(place):
             way.add(path)
     return way
+
+
+def _deleted(repo: Repo, changes: Mapping[str, Change]) -> set[str]:
+    """Files that are gone from the disk: git itself would bring them back. A sparse checkout leaves
+    some out.
+    """
+    held = {path for path, (was, now) in changes.items() if was and now and was.mode != SUBMODULE}
+    gone = {path for path in held if not os.path.lexists(repo.root / path)}
+    return gone - index.flagged(repo, gone).keys() if gone else gone
 
 
 def _is_file(place: Path) -> bool:

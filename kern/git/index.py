@@ -93,6 +93,13 @@ def known(repo: Repo) -> str:
     return told
 
 
+def entry(repo: Repo, path: str) -> Entry | None:
+    """Of one file, by a git that has not read the index before: it may have changed since."""
+    argv = ("ls-files", "--stage", "-z", "--", f":(top,literal){path}")
+    told = os.fsdecode(repo.git(*argv)).partition("\t")[0].split(" ")
+    return Entry(told[0], told[1]) if len(told) > 1 else None
+
+
 def know(repo: Repo, stamp: Hashable, tree: str) -> None:
     """That the index with the stamp is this tree."""
     repo.once("index", stamp, lambda: tree)

@@ -63,12 +63,13 @@ class Keeper:
                 "large_file"
             )
 
-    def keep(self, key: Key, name: str, tree: str, parent: str) -> str:
+    def keep(self, key: Key, name: str, tree: str, parent: str, more: str = "") -> str:
         """A commit of the whole tree under the task's attempts; its short ref name. With what was
         there before as its parent, `git show` shows what the attempt changed and nothing else.
+        `more`: lines for its message.
         """
         text = plain.line(key.text)
-        message = f"kern attempt {name}: {plain.line(text, 60)}\n\nKern-Task: {text}\n"
+        message = f"kern attempt {name}: {plain.line(text, 60)}\n\nKern-Task: {text}\n{more}"
         losses = self.repo.losses
 
         def write() -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """The second attempt mends the first where that went the right way: its change is in the tree
-again, and what failed is told. After that, an attempt begins anew, and so does research.
+again, and what failed is told. After that, an attempt begins anew, and so does research. What was
+finished and collided with what others did is mended each time.
 """
 
 from kern.git import objects
@@ -20,7 +21,8 @@ def mending(site: Site, at: Situation, last: StageRecord | None, start: StartRef
     """Of the attempt before, where it can be mended: once, and only while nobody has changed the
     files that it changed.
     """
-    if last is None or last.cause not in _RIGHT_WAY or not is_second(at):
+    collided = last is not None and last.cause is Cause.COLLISION and at.due is Tier.IMPLEMENT
+    if last is None or not (collided or (last.cause in _RIGHT_WAY and is_second(at))):
         return None
     if last.index:  # what it did to the index alone is in no tree
         return None

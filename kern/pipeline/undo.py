@@ -182,12 +182,11 @@ def _reopened(repo: Repo, tree: str, head: str, key: Key) -> str:
 
 def _stage(repo: Repo, old: str, entry: Entry, key: Key) -> None:
     """What a person has staged of SPEC.md stays staged, with the task open."""
-    # Not by a git that has read the index before: it may have changed in this very process.
-    staged = repo.git("ls-files", "--stage", "-z", "--", SPEC).decode().split()
+    staged = index.entry(repo, SPEC)
     if not staged or entry == repo.entry(old, SPEC):
         return
-    if Entry(staged[0], staged[1]) != repo.entry(old, SPEC):
-        text = plain.decode(repo.data(staged[1]))
+    if staged != repo.entry(old, SPEC):
+        text = plain.decode(repo.data(staged.blob))
         new = _open_again(text, parse(text), key)
         if new == text:
             return

@@ -228,21 +228,26 @@ def replayed(path: str, text: str, came: str, key: Key) -> str:
     return _ticked(text, came, key) if path == SPEC else _learned(text, came)
 
 
+def noted(text: str, task: Task, came: str, theirs: Task) -> str:
+    """With the notes that the task has in another text."""
+    lines = came.split("\n")
+    known = {(note.kind, note.number, note.text) for note in task.notes}
+    new = [
+        line.strip()
+        for note in theirs.notes
+        if (note.kind, note.number, note.text) not in known
+        for line in lines[note.line - 1 : note.end]
+    ]
+    return annotate(text, task, new)
+
+
 def _ticked(text: str, came: str, key: Key) -> str:
     """SPEC.md with the task's notes, and ticked as far up as the commit has it."""
     new = parse(came)
     there, done = parse(text).find(key), new.find(key)
     if there is None or done is None:
         return text
-    lines = came.split("\n")
-    known = {(note.kind, note.number, note.text) for note in there.notes}
-    notes = [
-        line.strip()
-        for note in done.notes
-        if (note.kind, note.number, note.text) not in known
-        for line in lines[note.line - 1 : note.end]
-    ]
-    text = annotate(text, there, notes)
+    text = noted(text, there, came, done)
     parsed = parse(text)
     chain = [task for task in parsed.tasks if task.key == key]
     while chain[-1].parent is not None:

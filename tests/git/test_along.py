@@ -78,6 +78,7 @@ def test_files_modes_links_and_folders_become_what_the_commit_has(
         ("echo *.o > .git/info/exclude; mkdir folder/own; echo my > folder/own/x.o", ["folder"]),
         ("rm gone.txt; mkdir gone.txt; echo mine > gone.txt/mine", ["gone.txt"]),
         ("ln -sf SPEC.md link", ["link"]),
+        ("rm a.txt", ["a.txt"]),
         ("git update-index --assume-unchanged a.txt; echo mine >> a.txt", ["a.txt"]),
     ],
 )
@@ -144,11 +145,12 @@ def test_what_a_person_changed_since_the_kill_is_named_and_stays(
     (repo / "a.txt").write_text("mine\n")
     (repo / "run.sh").write_text("staged\n")
     git("add", "run.sh")
-    assert along.follow(found, old, new, KEEP) == ["a.txt", "run.sh"]
+    (repo / "link").unlink()
+    assert along.follow(found, old, new, KEEP) == ["a.txt", "link", "run.sh"]
     assert (repo / "a.txt").read_text() == "mine\n"
     assert (repo / "run.sh").read_text() == git("show", ":run.sh") + "\n" == "staged\n"
-    assert git("diff", "--name-only", "HEAD", "--", "deep", "file", "folder", "link") == ""
-    assert git("show", ":a.txt") == "ONE"
+    assert git("diff", "--name-only", "HEAD", "--", "deep", "file", "folder") == ""
+    assert git("show", ":a.txt") == "ONE" and not (repo / "link").exists()
 
 
 def test_line_ends_and_submodules_are_as_git_would_have_them(

@@ -58,9 +58,9 @@ def test_a_conflict_can_be_seen_with_both_sides(repo: Path, git: Git) -> None:
         git("add", "--all")
         sides.append(git("write-tree"))
         git("reset", "-q", "--hard")
-    tree, conflicts = index.merged(found, base, *sides, names=("branch", "task"))
+    tree, conflicts = index.merged(found, base, sides[0], sides[1], names=("branch", "task"))
     assert conflicts == ["a.txt"]
     assert {"OURS.txt", "THEIRS.txt"} <= found.entries(tree).keys()
     text = git("show", f"{tree}:a.txt")
     assert "<<<<<<< branch\nOURS" in text and "THEIRS\n>>>>>>> task\ntwo" in text
-    assert index.merge(found, base, *sides) == ("", ["a.txt"])
+    assert index.merge(found, base, sides[0], sides[1]) == ("", ["a.txt"])

@@ -1,0 +1,120 @@
+"""A finished task that cannot land goes back: its work is kept, a note says what it collided with,
+and the next attempt begins with that work merged onto the branch.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from kern import plain
+from kern.checks import result
+from kern.checks.result import Red
+from kern.events import AttemptNoted
+from kern.fleet import merging, papers
+from kern.fleet.work import Work
+from kern.git import history, refs
+from kern.git.repository import Repo
+from kern.model import Cause, Marker, Result, Saved, Stage
+from kern.pipeline.site import Site
+from kern.plain import some
+from kern.spec import edit
+from kern.spec.checklist import Kind, Spec, Task, parse
+from kern.stages import record
+
+_MOST = 3  # commits that a note names
+_KEPT = re.compile(r"kept: kern/(attempts/\S+)\)$")
+
+
+def collided(site: Site, work: Work, head: str, tree: str, other: str, paths: Sequence[str]) -> str:
+    """`tree`: as merged onto `head`, with both sides between markers; the ref that keeps it."""
+    subject = plain.line(history.commit(site.repo, other).subject, 60)
+    reason = f"it collides with {other[:7]} ({subject}) in {some(sorted(paths))}"
+    ours, theirs = merging.NAMES
+    told = (
+        f"{reason}. The task was finished on an older commit, and its change is merged into the "
+        f"tree; where both changed the same lines, both stand there: <<<<<<< {ours} is what the "
+        f"branch has by now, >>>>>>> {theirs} what the task made of it. Make one of them, so that "
+        "both intents hold, and leave no such marker"
+    )
+    return _send(site, work, (head, tree), reason, told, None)
+
+
+def red(site: Site, work: Work, head: str, tree: str, ended: Result) -> str:
+    """`tree`: as merged onto `head`; the ref that keeps it."""
+    since = history.since(site.repo, work.base, head) or (history.commit(site.repo, head),)
+    names = [f"{one.sha[:7]} ({plain.line(one.subject, 40)})" for one in since[-_MOST:]]
+    reason = f"{result.objection(ended)}; it was green without {', '.join(names)}"
+    told = (
+        f"{reason}. The task was finished on an older commit, its gates were green there, and its "
+        "change is merged into the tree; with what has landed since, this gate is red"
+    )
+    return _send(site, work, (head, tree), reason, told, result.evidence(ended))
+
+
+def keep(
+    site: Site, work: Work, head: str, tree: str, name: str = "finished", more: str = ""
+) -> str:
+    """Once for each work, however often it is asked for; the ref."""
+    said = f"Kern-Work: {work.commit}\n"
+    for ref, _ in refs.kept(site.repo, refs.slug(work.key)):
+        if said in _message(site.repo, ref):
+            return ref.removeprefix("refs/")
+    return site.keeper.keep(work.key, name, tree, head, said + more)
+
+
+def _send(
+    site: Site, work: Work, made: tuple[str, str], reason: str, told: str, shown: Red | None
+) -> str:
+    """The ref first, then one write of SPEC.md: the worker's notes, the attempt, `[ ]`."""
+    task = papers.found(parse(papers.noted(site.papers.spec_text(), work.key, work.spec)), work.key)
+    number = task.attempts + 1 if task else 1
+    facts = {"told": told, "reason": reason, "red": asdict(shown) if shown else None}
+    more = f"Kern-Attempt: {number}\nKern-Failure: {json.dumps(facts)}\n"
+    ref = keep(site, work, *made, str(number), more)
+    tail = f" (kept: {ref})"
+    line = plain.line(reason, edit.NOTE_LIMIT - len(tail)) + tail
+
+    def apply(text: str, _: Spec) -> tuple[str, bool]:
+        text = papers.noted(text, work.key, work.spec)
+        found = papers.found(parse(text), work.key)
+        if found is None or any(tail in note.text for note in found.of(Kind.ATTEMPT)):
+            return text, False
+        if found.marker is Marker.ACTIVE:
+            text = edit.mark(text, found, Marker.PENDING)
+        return edit.annotate(text, found, [edit.note(Kind.ATTEMPT, line, number)]), True
+
+    if site.papers.update(apply):
+        site.sink(AttemptNoted(work.text, number, reason, ref, str(Cause.COLLISION)))
+    return ref
+
+
+def mended(repo: Repo, task: Task) -> dict[str, Any] | None:
+    """What the next attempt needs to go on with it: a stage file of the last attempt, as the kern
+    that carries it out reads it. None where the last attempt was another one.
+    """
+    last = task.of(Kind.ATTEMPT)[-1:]
+    kept = _KEPT.search(last[0].text) if last else None
+    message = _message(repo, f"refs/kern/{kept[1]}") if kept else ""
+    found = re.search(r"^Kern-Failure: (.*)$", message, re.M)
+    if not (kept and found):
+        return None
+    made = history.commit(repo, f"refs/kern/{kept[1]}")
+    facts = json.loads(found[1])
+    key, head = task.key, made.parents[0]
+    return {
+        "result": "",
+        "kern": {
+            **{"task": key.text, "parent": key.parent, "nth": key.nth},
+            **{"stage": str(Stage.IMPLEMENT), "attempt": last[0].number, "time": record.now()},
+            **{"base": head, "start": repo.tree(head), "tree": made.tree},
+            **{"outcome": f"{Saved.FAILED}: {facts['told']}", "cause": str(Cause.COLLISION)},
+            "red": facts["red"],
+        },
+    }
+
+
+def _message(repo: Repo, ref: str) -> str:
+    raw = repo.store.read(repo.store.id(ref), "commit") if repo.store.id(ref) else None
+    return plain.decode((raw or b"").partition(b"\n\n")[2])

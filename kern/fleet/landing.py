@@ -1,0 +1,297 @@
+"""The landing queue: finished tasks become commits of the branch, one after the other, and nothing
+that was not proven on the tree on which it lands. Many that are finished at once are checked once.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kern import plain
+from kern.config import Gate, Settings
+from kern.errors import KernError
+from kern.events import Traced
+from kern.fleet import back, landed, merging, papers, trains
+from kern.fleet.landed import Arrival, Move, Moved
+from kern.fleet.trains import Blame, Check, Land
+from kern.fleet.work import Collided, Dropped, Landed, Landing, Red, Waiting, Work
+from kern.git import along, history, ignore, index, operations, transplant
+from kern.git.repository import Entry
+from kern.git.snapshot import OWN
+from kern.model import LEARNINGS, SPEC, Marker, Result
+from kern.pipeline import baseline
+from kern.pipeline.site import Site
+from kern.spec import kern_toml
+from kern.spec.checklist import Spec, parse
+
+MOST_ROUNDS = 8  # after as many moves of the branch, what is left waits for another call
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """How gates ended on a merged tree."""
+
+    red: Result | None = None  # the one that stands in the way
+    proved: str = ""  # what stands behind the tree, in words
+
+
+# A tree, the commit that it is to come upon, and the gates that must pass there.
+Checks = Callable[[str, str, Sequence[Gate]], Checked]
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """Works merged onto HEAD one after the other, as their commits will be."""
+
+    head: str
+    works: tuple[Work, ...] = ()
+    trees: tuple[str, ...] = ()  # each with the two documents
+    arrivals: tuple[Arrival, ...] = ()  # their commits are still to be made
+    gates: tuple[Gate, ...] = ()
+    clash: tuple[Work, str, Sequence[str]] | None = None  # the first with HEAD itself
+    later: tuple[Work, ...] = ()  # in conflict with others of these
+
+    @property
+    def tip(self) -> str:
+        return self.trees[-1]
+
+
+def land(site: Site, train: Sequence[Work], check: Checks) -> Iterator[Landing]:
+    """What becomes of each, as soon as that is durable. What has no end stays in the queue. Raises
+    KernError where a person is needed, and what `check` raises: then the others are in the queue.
+    """
+    for line in landed.finish(site):
+        site.warn(line)
+    left = list(train)
+    for number in range(MOST_ROUNDS):
+        if not left:
+            return
+        try:
+            # The branch moves under it: one at a time is sooner done.
+            for end in _Round(site, check).run(left if number < 2 else left[:1]):
+                left.remove(end.work)
+                yield end
+        except Moved as exc:
+            site.sink(Traced(f"the branch moved while tasks were landing: {exc}"))
+
+
+class _Round:
+    """One train, on one HEAD and what lands on it."""
+
+    def __init__(self, site: Site, check: Checks) -> None:
+        self.site = site
+        self.repo = site.repo
+        self.check = check
+        self.branch = site.scope.branch
+        self.known: dict[str, Checked] = {}  # by the tree without the documents
+        self.built = _Built("")
+
+    def run(self, works: Sequence[Work]) -> Iterator[Landing]:
+        if why := operations.under_way(self.repo):
+            yield from (Waiting(work, (), why) for work in works)
+            return
+        ready = list[Work]()
+        for work in works:
+            if end := self._settled(work):
+                yield end
+            else:
+                ready.append(work)
+        built = self._build(ready)
+        while built.clash or (lying := self._in_the_way(built)):
+            if built.clash:
+                yield self._collide(*built.clash)
+                out = {built.clash[0]}
+            else:
+                yield from (Waiting(work, tuple(paths)) for work, paths in lying.items())
+                out = {*lying}
+            ready = [work for work in ready if work not in out]
+            built = self._build(ready)
+        steps = trains.sift(built.works)
+        answer: bool | None = None
+        while True:
+            try:
+                step = next(steps) if answer is None else steps.send(answer)
+            except StopIteration:
+                return
+            answer = False
+            match step:
+                case Check(part):
+                    self.built = self._whole(part)
+                    answer = self._checked(self.built).red is None
+                case Land():
+                    yield from self._land(self.built)
+                case Blame(one):
+                    yield self._blame(one)
+
+    def _head(self) -> str:
+        head = self.repo.head()
+        if head.branch != self.branch:
+            raise KernError(
+                f"the branch was switched under the run: {self.branch} to {head.name}",
+                hint=f"git switch {self.branch}, then run kern again: finished tasks land then",
+            )
+        return head.commit
+
+    # ------------------------------------------------------------ before any gate
+
+    def _settled(self, work: Work) -> Dropped | None:
+        """What is not to land, whatever it holds."""
+        head = self._head()
+        if commit := landed.already(self.repo, work, head):
+            return Dropped(work, f"it has landed as {commit[:7]}")
+        task = papers.found(self.site.papers.spec()[1], work.key)
+        if task and task.marker is not Marker.DONE:
+            return None
+        ref = back.keep(self.site, work, head, self.repo.tree(work.commit))
+        why = "you ticked it yourself" if task else f"it is no longer in {SPEC}"
+        self.site.warn(f"{why}: {plain.line(work.text, 200)}: what was finished is saved as {ref}")
+        return Dropped(work, why, ref)
+
+    def _build(self, works: Sequence[Work]) -> _Built:
+        site, head = self.site, self._head()
+        text, parsed = site.papers.spec()
+        documents = _Documents(site, text)
+        settings = kern_toml.read(site.papers)
+        tree, gates = self.repo.tree(head), dict[Gate, None]()
+        taken, later = list[tuple[Work, str, Arrival]](), list[Work]()
+        for work in works:
+            merged, conflicts = merging.merged(self.repo, work, tree)
+            if conflicts and not taken:
+                clash = work, merged, conflicts
+                return _Built(head, clash=clash)
+            if conflicts:
+                later.append(work)
+                continue
+            arrival = documents.take(work)
+            tree = documents.into(merged)
+            gates |= dict.fromkeys(_gates(site, parsed, work, settings))
+            taken.append((work, tree, arrival))
+        done, trees, arrivals = zip(*taken, strict=True) if taken else ((), (), ())
+        return _Built(head, done, trees, arrivals, tuple(gates), None, tuple(later))
+
+    def _whole(self, part: Sequence[Work]) -> _Built:
+        """Raises Moved where they no longer go together: the next round tells why."""
+        built = self._build(part)
+        if built.works != tuple(part):
+            raise Moved("some are in conflict by now")
+        return built
+
+    def _in_the_way(self, built: _Built) -> Mapping[Work, list[str]]:
+        """A person's uncommitted edits, by the work that would change the same files."""
+        if not built.works:
+            return {}
+        mine = along.blocked(self.repo, built.head, built.tip, OWN)
+        found = {work: _within(mine, merging.change(self.repo, work)) for work in built.works}
+        lying = {work: paths for work, paths in found.items() if paths}
+        return lying or (dict.fromkeys(built.works, mine) if mine else {})
+
+    # ------------------------------------------------------------ what was checked
+
+    def _checked(self, built: _Built) -> Checked:
+        """One that changes nothing but what its worker has proven is proven."""
+        bare = merging.bare(self.repo, built.tip)
+        if bare not in self.known:
+            self.known[bare] = self._found(built, bare)
+        return self.known[bare]
+
+    def _found(self, built: _Built, bare: str) -> Checked:
+        first, *others = built.works
+        if not others and bare == merging.bare(self.repo, first.commit):
+            return Checked(proved=first.proved)
+        if not built.gates:
+            return Checked(proved=first.proved if not others else "")
+        names = plain.some([plain.line(work.text, 60) for work in built.works])
+        self.site.sink(Traced(f"checking on {built.head[:7]}: {names}"))
+        return self.check(built.tip, built.head, built.gates)
+
+    def _land(self, built: _Built) -> Iterator[Landing]:
+        tip, made = built.head, list[str]()
+        timeout = self.site.caller.settings.timeouts.commit
+        for work, tree in zip(built.works, built.trees, strict=True):
+            own = history.commit(self.repo, work.commit)
+            if (own.tree, own.parents) == (tree, (tip,)):
+                tip = own.sha  # nothing has moved: it stays the very commit
+            else:
+                tip = transplant.transplanted(self.repo, own.sha, tree, tip, timeout)
+            made.append(tip)
+        if self._head() != built.head or self._in_the_way(built):
+            raise Moved("something was changed meanwhile")
+        arrivals = [
+            Arrival(one.key, one.ref, commit, one.spec, one.learned)
+            for one, commit in zip(built.arrivals, made, strict=True)
+        ]
+        landed.move(self.repo, self.branch, Move(built.head, tip, tuple(arrivals)))
+        for line in landed.finish(self.site):
+            self.site.warn(line)
+        proved = self._checked(built).proved
+        for work, commit in zip(built.works, made, strict=True):
+            yield Landed(work, commit, proved or work.proved)
+
+    # ------------------------------------------------------------ what goes back
+
+    def _collide(self, work: Work, tree: str, paths: Sequence[str]) -> Collided:
+        head = self._head()
+        other = merging.other(self.repo, work, head, paths)
+        back.collided(self.site, work, head, tree, other, paths)
+        return Collided(work, other, tuple(paths))
+
+    def _blame(self, work: Work) -> Red:
+        built = self._whole([work])
+        red = self._checked(built).red
+        if red is None:  # it is green by itself now
+            raise Moved("a gate was red and is green")
+        head = built.head
+        merged, _ = merging.merged(self.repo, work, head)
+        back.red(self.site, work, head, merged, red)
+        return Red(work, red.name, plain.line(red.how, 200))
+
+
+class _Documents:
+    """SPEC.md and LEARNINGS.md as they stand on the disk, with what the works do to them."""
+
+    def __init__(self, site: Site, text: str) -> None:
+        self.repo = site.repo
+        self.ignored = ignore.ignored(site.repo, SPEC, LEARNINGS)
+        self.spec = text
+        self.lessons = site.papers.read(LEARNINGS) or ""
+        self.modes = {name: site.repo.entry("HEAD", name) for name in OWN}
+
+    def take(self, work: Work) -> Arrival:
+        spec = work.spec or self._of(work.commit, SPEC)
+        came = self._of(work.commit, LEARNINGS) if work.learnings is None else work.learnings
+        new = papers.learned(self._of(work.base, LEARNINGS), came)
+        task = papers.found(parse(self.spec), work.key)
+        self.spec = papers.ticked(self.spec, work.key, spec)
+        self.lessons = papers.taught(self.lessons, new)
+        key = task.key if task else work.key
+        return Arrival(key, landed.ref(work), "", spec, "\n\n".join(new))
+
+    def into(self, tree: str) -> str:
+        """As a commit holds them, where git does not ignore them."""
+        texts = {SPEC: papers.committed(self.spec), LEARNINGS: self.lessons}
+        held = {name: text for name, text in texts.items() if text and name not in self.ignored}
+        return index.tree_with(
+            self.repo, tree, {name: self._entry(name, text) for name, text in held.items()}
+        )
+
+    def _entry(self, name: str, text: str) -> Entry:
+        known = self.modes[name]
+        mode = known.mode if known else "100644"
+        return Entry(mode, self.repo.blob(plain.encode(text), path=name))
+
+    def _of(self, revision: str, name: str) -> str:
+        return plain.decode(self.repo.content(revision, name) or b"")
+
+
+def _gates(site: Site, parsed: Spec, work: Work, settings: Settings) -> Sequence[Gate]:
+    task = papers.found(parsed, work.key)
+    return baseline.checks(site, task, settings).gates if task else ()
+
+
+def _within(mine: Sequence[str], paths: Mapping[str, object]) -> list[str]:
+    """Those in the same files, or in a folder where the other needs a file."""
+    return [
+        path
+        for path in mine
+        if any(
+            one == path or one.startswith(f"{path}/") or path.startswith(f"{one}/") for one in paths
+        )
+    ]

@@ -1,0 +1,53 @@
+"""What a task changed, merged three-way onto another commit. SPEC.md and LEARNINGS.md are not
+merged: they stay as that commit has them.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import PurePath
+
+from kern.fleet.work import Work
+from kern.git import index
+from kern.git.repository import Change, Repo
+from kern.git.snapshot import OWN
+
+NAMES = ("branch", "task")  # of the two sides, where they are in conflict
+_LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
+
+
+def change(repo: Repo, work: Work) -> dict[str, Change]:
+    return _changed(repo, work.base, work.commit)
+
+
+def merged(repo: Repo, work: Work, onto: str) -> tuple[str, list[str]]:
+    """The tree, and the paths in conflict: there both sides stand between markers. `onto`: a commit
+    or a tree.
+    """
+    head = repo.tree(onto)
+    ours, theirs = _changed(repo, work.base, head), change(repo, work)
+    if not (ours.keys() & theirs.keys() or _nested(ours, theirs) or _nested(theirs, ours)):
+        return index.tree_with(repo, head, {path: new for path, (_, new) in theirs.items()}), []
+    papers = {path: repo.entry(head, path) for path in OWN}
+    base = index.tree_with(repo, repo.tree(work.base), papers)
+    task = index.tree_with(repo, repo.tree(work.commit), papers)
+    return index.merged(repo, base, head, task, NAMES)
+
+
+def bare(repo: Repo, tree: str) -> str:
+    """The same without the two documents, which no gate is about."""
+    return index.tree_with(repo, repo.tree(tree), dict.fromkeys(OWN))
+
+
+def other(repo: Repo, work: Work, head: str, paths: Iterable[str]) -> str:
+    """The newest commit since the task was begun that touches the paths; else the newest."""
+    argv = ("log", "-1", "--no-show-signature", "--format=%H", f"{work.base}..{head}", "--")
+    _, out, _ = repo.run(*argv, *list(paths)[:20], env=_LITERAL)
+    return out.decode().strip() or head
+
+
+def _changed(repo: Repo, old: str, new: str) -> dict[str, Change]:
+    return {path: both for path, both in repo.changed(old, new).items() if path not in OWN}
+
+
+def _nested(one: Mapping[str, Change], other: Mapping[str, Change]) -> bool:
+    """Whether one has a file where the other needs a folder."""
+    return any(str(above) in one for path in other for above in PurePath(path).parents)

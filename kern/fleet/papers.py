@@ -1,0 +1,54 @@
+"""SPEC.md and LEARNINGS.md written anew for what lands: kern is their only writer, so nothing of
+them is merged. Text in, text out. Pure.
+"""
+
+from collections.abc import Sequence
+
+from kern import plain
+from kern.model import SPEC, Key, Marker
+from kern.spec import edit
+from kern.spec.checklist import Spec, Task, parse
+
+
+def found(parsed: Spec, key: Key) -> Task | None:
+    """The task; under a parent that was reworded meanwhile, where its text tells."""
+    same = [task for task in parsed.tasks if task.text == key.text]
+    return parsed.find(key) or (same[0] if len(same) == 1 else None)
+
+
+def ticked(text: str, key: Key, came: str) -> str:
+    """With the task done and what `came`, the worker's SPEC.md, notes under it. A parent of which
+    it was the last open subtask is done with it, unless it has checks that the worker did not see.
+    """
+    task = found(parse(text), key)
+    if task is None:
+        return text
+    text = edit.replayed(SPEC, noted(text, key, came), came, task.key)
+    parsed = parse(text)
+    again = parsed.find(task.key)
+    return edit.tick(text, parsed, again, proved=False) if again else text
+
+
+def noted(text: str, key: Key, came: str) -> str:
+    """With what `came` notes under the task, each once."""
+    task, theirs = found(parse(text), key), parse(came).find(key)
+    if task is None or theirs is None:
+        return text
+    return edit.noted(text, task, came, theirs)
+
+
+def committed(text: str) -> str:
+    """As a commit holds it: which tasks are under way is nothing for history."""
+    return edit.mark_all(text, [(task, Marker.PENDING) for task in parse(text).active])
+
+
+def learned(before: str, came: str) -> list[str]:
+    """The entries that the worker added to the LEARNINGS.md of its base."""
+    known = {*edit.learnings(plain.lf(before))}
+    return [entry for entry in edit.learnings(plain.lf(came)) if entry not in known]
+
+
+def taught(text: str, entries: Sequence[str]) -> str:
+    """With those that are not there yet."""
+    known = {*edit.learnings(plain.lf(text))}
+    return text + edit.appended(text, [entry for entry in entries if entry not in known])

@@ -1,0 +1,75 @@
+"""SPEC.md and LEARNINGS.md written anew: what a worker says of its task, in the person's text."""
+
+from kern.fleet import papers
+from kern.model import Key
+from kern.spec.checklist import parse
+
+SPEC = """# Mine
+- [~] one
+  > **Gate:** `true`
+- [ ] all
+  > **Judge:** is it whole?
+  - [x] first
+  - [~] last
+- [ ] sum
+  - [ ] part
+"""
+KEY = Key("", "one")
+
+
+def came(text: str, key: Key, *notes: str, parent: bool = False) -> str:
+    """A worker's SPEC.md: the task is done, with notes below it."""
+    out = []
+    for line in text.replace("[~]", "[ ]").split("\n"):
+        done = line.strip() == f"- [ ] {key.text}" or (parent and line == f"- [ ] {key.parent}")
+        out.append(line.replace("[ ]", "[x]") if done else line)
+        if line.strip() == f"- [ ] {key.text}":
+            margin = line[: len(line) - len(line.lstrip())] + "  "
+            out += [f"{margin}> {note}" for note in notes]
+    return "\n".join(out)
+
+
+def test_the_task_is_ticked_with_the_workers_notes_and_all_else_is_the_persons() -> None:
+    notes = "**Research:**", "  - Files: a.py:1-2", "**Attempt 1:** no (kept: kern/attempts/x/1)"
+    theirs = came("# Old\n" + SPEC.partition("\n")[2], KEY, *notes)
+    text = papers.ticked(SPEC + "- [ ] added meanwhile\n", KEY, theirs)
+    own = "".join(f"  > {note}\n" for note in notes)
+    head = f"# Mine\n- [x] one\n  > **Gate:** `true`\n{own}- [ ] all\n"
+    assert text.startswith(head) and text.endswith("- [ ] added meanwhile\n")
+    assert papers.ticked(text, KEY, theirs) == text, "a second time changes nothing"
+
+
+def test_a_parent_is_done_with_its_last_subtask_unless_nobody_checked_it() -> None:
+    part, last = Key("sum", "part"), Key("all", "last")
+    assert "- [x] sum" in papers.ticked(SPEC, part, came(SPEC, part))
+    assert "- [ ] all" in papers.ticked(SPEC, last, came(SPEC, last)), "its judge was not asked"
+    assert "- [x] all" in papers.ticked(SPEC, last, came(SPEC, last, parent=True))
+
+
+def test_a_task_is_found_again_under_a_reworded_parent_and_not_once_it_is_gone() -> None:
+    part = Key("sum", "part")
+    reworded = SPEC.replace("- [ ] sum", "- [ ] the sum")
+    text = papers.ticked(reworded, part, came(SPEC, part, "**Attempt 1:** no"))
+    assert "- [x] the sum\n  - [x] part\n    > **Attempt 1:** no\n" in text
+    gone = SPEC.replace("  - [ ] part\n", "")
+    assert papers.ticked(gone, part, came(SPEC, part)) == gone
+    twice = reworded + "- [ ] more\n  - [ ] part\n"
+    assert papers.ticked(twice, part, came(SPEC, part)) == twice, "it may be either"
+
+
+def test_what_is_under_way_is_nothing_for_history() -> None:
+    text = papers.committed(SPEC)
+    assert "[~]" not in text and parse(text).active == ()
+    assert text.replace("[ ]", "[~]", 1) != SPEC and len(text) == len(SPEC)
+
+
+def test_entries_that_the_worker_wrote_are_added_once_with_the_files_line_ends() -> None:
+    before = "## 2026-01-01 - a\n\nOld.\n"
+    theirs = before + "\n## 2026-01-02 - b\n\nNew.\n"
+    new = papers.learned(before, theirs)
+    assert new == ["## 2026-01-02 - b\n\nNew."]
+    mine = "## 2026-01-03 - mine\r\n\r\nMy own.\r\n"
+    text = papers.taught(mine, new)
+    assert text == mine + "\r\n## 2026-01-02 - b\r\n\r\nNew.\r\n"
+    assert papers.taught(text, new) == text
+    assert papers.taught("", new) == "## 2026-01-02 - b\n\nNew.\n"
