@@ -181,11 +181,12 @@ def on_a_terminal(
     ("answer", "why"),
     [
         ("Sorry, I cannot help.", "TASKS or DONE"),
+        ("## Changes\n- RETIRE L1: old\n\nCHANGES", "TASKS or DONE"),
         ("## Tasks\n\nTASKS", "no task"),
         ("## Tasks\n" + "\n".join(f"- [ ] t{n}" for n in range(500)) + "\n\nTASKS", "500 tasks"),
         ("## Tasks\n- [ ] a\n- [ ] a\n\nTASKS", "twice"),
     ],
-    ids=["prose", "none", "500", "twice"],
+    ids=["prose", "other", "none", "500", "twice"],
 )
 def test_a_refused_answer_leaves_the_spec_alone_and_is_kept(
     repo: Path, fake: Fake, kern: Kern, answer: str, why: str

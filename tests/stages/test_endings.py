@@ -141,6 +141,7 @@ ALONE: list[tuple[Role, Code]] = [
     (Stage.IMPLEMENT, Code.FAILED),
     (Stage.COMMIT, Code.REJECT),
     (Aide.PLANNER, Code.TASKS),
+    (Aide.PLANNER, Code.CHANGES),
     (Aide.JUDGE, Code.PASS),
     (Aide.JUDGE, Code.FAIL),
 ]

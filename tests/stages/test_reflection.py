@@ -115,6 +115,15 @@ def test_what_is_new_stands_at_the_end_and_not_twice() -> None:
     assert known == Proposed()
 
 
+def test_what_a_later_kern_noted_of_an_entry_stays() -> None:
+    newer = FILE.replace("commit=1a2b3c4 -->", "commit=1a2b3c4 seen=yesterday -->")
+    found = reflection.read(answered("REWRITE L7: New."), newer)
+    note = "<!-- kern: id=L7 kind=sign helpful=2 harmful=0 commit=1a2b3c4 seen=yesterday -->"
+    assert f"## 2026-02-01 - Orders\n\nNew.\n\n{note}\n" in reflection.applied(
+        newer, found.changes, DAY
+    )
+
+
 def test_nothing_else_is_touched() -> None:
     for ends, tail in product(("\n", "\r\n"), ("", "\n")):
         there = (FILE.rstrip() + tail).replace("\n", ends)
