@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, BinaryIO, Protocol, cast
 
+from kern.endpoint import Endpoint
 from kern.errors import UsageError
 from kern.model import SUBSCRIPTION as SUBSCRIPTION
 from kern.model import Act, Needs, Output, Role
@@ -170,11 +171,12 @@ class Program:
 
 
 DEFAULT = "claude"
+ENDPOINT = "http"  # by an endpoint of the settings
 AGENTS = {  # modules, loaded when they are used
     DEFAULT: "kern.agents.claude",
     "codex": "kern.agents.codex",
     "gemini": "kern.agents.gemini",
-    "http": "kern.agents.http",
+    ENDPOINT: "kern.agents.http",
     "opencode": "kern.agents.opencode",
     "pi": "kern.agents.pi",
 }
@@ -182,9 +184,9 @@ AGENTS = {  # modules, loaded when they are used
 OWN: dict[str, Agent] = {}  # those that the settings of this run name
 
 
-def know(commands: Mapping[str, Agent], *settled: Agent) -> None:
-    """From now on `find` knows these, too, and no others of a person's or project's own. `settled`:
-    those of kern's own that have settings. Raises UsageError for a name that is taken.
+def know(commands: Mapping[str, Agent], endpoint: Endpoint | None) -> None:
+    """From now on `find` knows these, too, and no others of a person's or project's own. Raises
+    UsageError for a name that is taken.
     """
     if taken := sorted(commands.keys() & AGENTS.keys()):
         raise UsageError(
@@ -193,7 +195,8 @@ def know(commands: Mapping[str, Agent], *settled: Agent) -> None:
         )
     OWN.clear()
     OWN.update(commands)
-    OWN.update({agent.NAME: agent for agent in settled})
+    if endpoint:
+        OWN[ENDPOINT] = importlib.import_module(AGENTS[ENDPOINT]).Http(endpoint)
 
 
 def find(name: str) -> Agent:

@@ -1,31 +1,25 @@
-"""The journal on disk: a sink that appends one line per record, and reading it back as records.
+"""The journal on disk, read back as records.
 
 One file per clone, shared by its worktrees, never committed; it survives a reboot.
 """
 
-import errno
 import json
 import os
-import secrets
 import stat
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kern import plain
 from kern.errors import KernError
-from kern.events import Event, Sink, Warned
 from kern.journal import record as records
 from kern.journal import totals
 from kern.journal.record import Record
 from kern.system import process, workspace
 
 FILE = "events.jsonl"
-_EXACT = ("kind", "did", "task", "stage", "root", "commit", "ref")  # by which records are found
 TAIL = 1 << 18  # bytes at the end: some 70 tasks
 
 _DECODER = json.JSONDecoder(parse_constant=int)  # refuses NaN and the like
@@ -47,70 +41,6 @@ Paid = dict[str, list[float | None]]  # what each call for a task cost; None: it
 
 def place(common_dir: Path) -> Path:
     return common_dir / "kern" / FILE
-
-
-@dataclass
-class Journal:
-    """Never a reason to stop paid work: a journal that cannot be written is told of once."""
-
-    path: Path
-    run: str
-    branch: str
-    warn: Callable[[str], None]
-    seq: int = 0
-    task: str = ""
-    secrets: Sequence[str] = field(default_factory=lambda: plain.secrets(os.environ))
-    worker: int = 0  # 1 and up, where it is one of many
-    fleet: str = ""  # the run that these belong to
-
-    def __call__(self, event: Event) -> None:
-        for said in records.of_worker(event) if self.worker else records.of(event):
-            self.task = str(said.get("task", self.task))  # a planner's is none
-            self.seq += 1
-            head = {"v": records.VERSION, "id": secrets.token_hex(8), "time": _now()}
-            head |= {"run": self.run, "seq": self.seq, "branch": self.branch}
-            if self.fleet:
-                head |= {"fleet": self.fleet, "worker": self.worker}
-            told = {
-                key: value if key in _EXACT else plain.masked_data(value, self.secrets)
-                for key, value in said.items()
-            }
-            self._append({**head, "task": self.task if said["kind"] != "run" else "", **told})
-
-    def _append(self, record: dict[str, Any]) -> None:
-        """One write to the file's end, so that two worktrees' lines never mix."""
-        try:
-            self.path.parent.mkdir(exist_ok=True)
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
-            descriptor = os.open(self.path, flags | os.O_NONBLOCK, 0o600)
-            try:
-                found = os.fstat(descriptor)
-                if not stat.S_ISREG(found.st_mode):
-                    raise OSError(errno.EINVAL, "it is not a file")
-                size = found.st_size
-                torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-                line = b"\n" * torn + records.line(record)  # a torn line costs itself alone
-                if os.write(descriptor, line) < len(line):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            finally:
-                os.close(descriptor)
-        except OSError as exc:
-            self._append = lambda record: None  # type: ignore[method-assign]
-            self.warn(f"the journal {self.path} cannot be written: {exc.strerror}")
-
-
-def beside(sink: Sink, common_dir: Path, branch: str, run: str) -> Sink:
-    """The sink, and the journal after it."""
-    worker, fleet = os.environ.get(process.WORKER, ""), os.environ.get(process.FLEET, "")
-    number = int(worker) if worker.isdecimal() and fleet else 0
-    written = Journal(place(common_dir), run, branch, lambda text: sink(Warned(text)))
-    written.worker, written.fleet = number, fleet * bool(number)
-
-    def both(event: Event) -> None:
-        sink(event)
-        written(event)
-
-    return both
 
 
 def size(path: Path) -> int:
@@ -274,8 +204,3 @@ def _sound(value: Record) -> bool:
         if type(count) is not int or not -_MOST < count < _MOST:
             return False
     return not any(type(one) is not str for one in value.get("denied") or ())
-
-
-def _now() -> str:
-    now = time.time()
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"

@@ -12,7 +12,7 @@ from kern.errors import UsageError
 from kern.events import Sink, Warned
 from kern.git import branches, rescue
 from kern.git.repository import Repo
-from kern.journal import store
+from kern.journal import store, writer
 from kern.person import Person, Trust
 from kern.pipeline import agents, isolation, landing, preflight, promises, recover, site, trust
 from kern.pipeline.options import Leave, Options
@@ -20,8 +20,8 @@ from kern.pipeline.site import Site
 from kern.pipeline.trust import Consent
 from kern.spec.checklist import Spec
 from kern.stages.call import Caller
-from kern.system import control, lock, notify, process, workspace
-from kern.system.control import Steering
+from kern.system import lock, notify, process, steering, workspace
+from kern.system.steering import Steering
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def begin(
     wanted = isolation.wanted(found, scope, *asked)
     where = found.root, name, scope, run_id
     if paid:
-        sink = store.beside(sink, found.common_dir, name, run_id)
+        sink = writer.beside(sink, found.common_dir, name, run_id)
         sink = notify.beside(sink, settings.notify, *where, wanted.wishes.env)
     steered = _steering(found, run_id, sink, options)
     caller = Caller(
@@ -76,7 +76,7 @@ def begin(
     killed = lock.noted(found.git_dir) is not None  # it takes its note away as it ends
     with (
         isolation.ready(wanted, isolation.mode(options.leave.sandbox, own), sink) as held,
-        control.signals(),
+        steering.signals(),
         lock.hold(scope, found.git_dir, run_id),
         _leaving(caller),
         contextlib.closing(steered),

@@ -19,7 +19,7 @@ from kern.model import LEARNINGS, SPEC, Result
 from kern.pipeline import isolation, place, preflight
 from kern.sandbox.confine import Means, unheld
 from kern.spec.documents import Documents
-from kern.system import control, lock, process, workspace
+from kern.system import lock, process, steering, workspace
 
 _LARGE = Settings().large_file * (1 << 20)
 
@@ -38,7 +38,7 @@ def run(
     results: list[Result] = []
     with (
         isolation.ready(wanted, isolation.mode(sandbox, own), sink) as held,
-        control.signals(),
+        steering.signals(),
         lock.hold(scope, found.git_dir),
         contextlib.closing(found.store),
         _unchanged(found, sink),

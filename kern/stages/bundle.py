@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kern import models
-from kern.agents import http, protocol
+from kern.agents import protocol
 from kern.agents.command import Command
 from kern.config import Settings
 from kern.errors import UsageError
@@ -71,7 +71,7 @@ def templates(root: Path, settings: Settings = _DEFAULTS) -> dict[Role, Template
 def know_commands(settings: Settings) -> None:
     """As agents, and the endpoint, before any is looked up by its name. Raises UsageError."""
     commands = {name: Command(name, argv) for name, argv in settings.commands.items()}
-    protocol.know(commands, *([http.Http(settings.endpoint)] if settings.endpoint else ()))
+    protocol.know(commands, settings.endpoint)
 
 
 def _unheld(by: Choice, role: Role) -> str:
@@ -110,5 +110,5 @@ def form(root: Path, stage: Role, name: str, settings: Settings = _DEFAULTS) -> 
 
 def _named(by: Choice, settings: Settings) -> Choice:
     """An endpoint has no model of its own: by that of its table where none is named."""
-    asked = settings.endpoint if by.agent == http.NAME else None
+    asked = settings.endpoint if by.agent == protocol.ENDPOINT else None
     return replace(by, model=by.model or asked.model) if asked else by

@@ -11,7 +11,7 @@ from typing import TextIO, assert_never
 
 from kern import events, models, plain
 from kern.events import Event
-from kern.journal import record, words
+from kern.journal import words, writer
 from kern.model import Outcome, Result, unverified
 from kern.system import control
 from kern.views import progress, summary
@@ -184,7 +184,7 @@ class Console:
 
     def _recorded(self, event: Event, style: str = "") -> None:
         """As `kern log` will say it."""
-        for row in record.of(event):
+        for row in writer.of(event):
             first, *more = words.said(row)
             self._say(first, style)
             for line in more:
@@ -193,11 +193,11 @@ class Console:
     def _traced(self, event: events.Traced | events.Recalled) -> None:
         if self.verbose:
             said = [event.text] if isinstance(event, events.Traced) else []
-            for text in said or map(words.recalled, record.of(event)):
+            for text in said or map(words.recalled, writer.of(event)):
                 self._tell(f"debug: {plain.line(text, 2000)}")
 
     def _finished(self, event: events.StageFinished) -> None:
-        (row,) = record.of(event)
+        (row,) = writer.of(event)
         first, *refused = words.said(row)
         self._say(first)
         for line in plain.block(event.text).strip().splitlines():

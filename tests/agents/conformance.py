@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kern.agents import protocol
-from kern.agents.http import Http
 from kern.agents.protocol import Agent, Program, Reply
 from kern.config import Settings, Timeouts
 from kern.endpoint import Endpoint
@@ -138,7 +137,7 @@ def _codex_planted(root: Path, command: str) -> None:
 
 def _http(home: Path, url: str) -> Mapping[str, str]:
     endpoint = Endpoint(f"{url}/http/v1", key="FAKE_KEY")
-    protocol.know({}, Http(endpoint))
+    protocol.know({}, endpoint)
     own = home / ".config" / "kern" / "config.toml"
     own.parent.mkdir(parents=True, exist_ok=True)
     with own.open("a") as file:

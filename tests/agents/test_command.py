@@ -98,7 +98,7 @@ def test_nothing_is_promised_of_a_command() -> None:
 
 def test_a_name_of_kern_s_own_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match=r"commands\.claude has the name of an agent"):
-        protocol.know({"claude": AGENT})
+        protocol.know({"claude": AGENT}, None)
 
 
 # -------------------------------------------------------------------- by kern

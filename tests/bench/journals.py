@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from kern.events import Learned
-from kern.journal import record, store
+from kern.journal import record, store, writer
 from kern.spec import checklist, dependencies
 from tests.bench.measuring import Row, best_ms, environment, interleaved, ratio, row, sample
 from tests.bench.texts import document
@@ -41,7 +41,7 @@ def rows(folder: Path) -> Iterator[Row]:
     parsed = checklist.parse(document(10_000))
     took = best_ms(lambda: store.forecast(place, min(5, dependencies.ahead(parsed))))
     yield row("forecast at the start, from a journal of 100,000 events", took, "ms", most=20)
-    written = store.Journal(place, "r", "main", print)
+    written = writer.Journal(place, "r", "main", print)
 
     def write_a_thousand() -> None:
         for _ in range(1000):
