@@ -1,0 +1,61 @@
+"""What is searched, as sources of chunks; and the one question that a stage asks: which entries of
+LEARNINGS.md belong to this text?
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kern import plain
+from kern.memory import chunks, entries, search, vectors
+from kern.memory.chunks import Chunk, Source
+from kern.memory.entries import Kind
+from kern.memory.index import Index, using
+from kern.model import LEARNINGS
+
+KINDS = tuple(str(kind) for kind in Kind)  # of entries
+
+
+@dataclass(frozen=True, slots=True)
+class Relevance:
+    """Of the entries of LEARNINGS.md to one text."""
+
+    by_id: dict[str, float] = field(default_factory=dict)  # 0 to 1; 0 where it is not named
+    least: float = 0.0  # what less says nothing
+    remark: str = ""  # why the index on the disk was not used
+
+
+def learnings(data: bytes) -> Source:
+    """Each entry on its own, under its id."""
+
+    def pieces() -> Iterator[Chunk]:
+        for entry in entries.parse(plain.decode(data)):
+            last = entry.line + entry.raw.count("\n")
+            dated = f"{entry.date} - " if entry.date else ""
+            whole = Chunk(
+                *(LEARNINGS, str(entry.kind), dated + entry.title, entry.text, entry.line, last),
+                entry.id,
+            )
+            found = [replace(one, first=entry.line, last=last) for one in chunks.cut(whole)]
+            yield from found or ([whole] if entry.title else [])  # a heading says something too
+
+    return Source(LEARNINGS, data, pieces)
+
+
+def file(path: str, data: bytes) -> Source:
+    """A text file of the project."""
+    return Source(path, data, lambda: chunks.document(path, "file", plain.decode(data)))
+
+
+def relevance(folder: Path | None, data: bytes, query: str) -> Relevance:
+    """How relevant each entry is to the query. `data`: LEARNINGS.md; `folder`: of the index, None
+    where nothing may be written.
+    """
+    model = vectors.load()
+
+    def asked(index: Index) -> dict[str, float]:
+        index.refresh([learnings(data)], all_of_them=False)
+        return search.relevance(index, query, model, KINDS)
+
+    found, remark = using(folder, asked)
+    return Relevance(found, search.least(model), remark)

@@ -1,0 +1,101 @@
+"""Queries: words and meaning, fused by rank, with a relevance from 0 to 1."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kern.memory import search, vectors
+from kern.memory.chunks import Chunk, Source
+from kern.memory.index import Index, using
+from kern.memory.search import Mode, fused, ranked, words
+from kern.memory.vectors import Model
+
+TEXTS = {
+    "L1": "Retry an upload three times; the server drops connections",
+    "L2": "Times are kept in UTC and shown in the reader's zone",
+    "L3": "The cache is emptied when the configuration changes",
+    "L4": "An invoice is never altered once it was sent",
+}
+
+
+def learned(**texts: str) -> Source:
+    def pieces() -> Iterator[Chunk]:
+        for line, (key, text) in enumerate(texts.items(), 1):
+            yield Chunk("LEARNINGS.md", "sign", key, text, line, line, key)
+
+    return Source("LEARNINGS.md", repr(texts).encode(), pieces)
+
+
+def found(
+    query: str, model: Model | None = None, mode: Mode = Mode.HYBRID, **more: str
+) -> list[str]:
+    def look(base: Index) -> list[str]:
+        base.refresh([learned(**TEXTS, **more)], all_of_them=True)
+        hits = search.search(base, query, model, mode=mode, limit=3)
+        assert all(0 <= hit.relevance <= 1 for hit in hits)
+        return [hit.chunk.key for hit in hits]
+
+    return using(None, look)[0]
+
+
+def test_who_is_well_placed_in_both_lists_comes_first() -> None:
+    assert fused([[1, 2, 3], [3, 2, 4]]) == [3, 2, 1, 4]
+    assert fused([[1], []]) == [1]
+    assert fused([]) == []
+    assert ranked({3: 1.0, 2: 1.0, 1: 0.5}) == [2, 3, 1]
+
+
+def test_the_words_of_a_query_are_those_that_say_something() -> None:
+    assert words('The cache_key of "Foo"-bar AND NEAR(x, 2)*') == (
+        ["cache", "key", "foo", "bar", "near", "x", "2"]
+    )
+    assert words("to be or not to be") == ["to", "be", "or", "not"]
+    assert words("?! \0") == []
+    assert len(words(" ".join(f"w{n}" for n in range(1000)))) == 64
+
+
+def test_words_find_what_has_them_and_without_a_model_nothing_else() -> None:
+    for mode in (Mode.FTS, Mode.HYBRID):
+        assert found("uploads that were retried", mode=mode) == ["L1"]
+        assert found("invoices", mode=mode) == ["L4"]
+        assert found("", mode=mode) == found("%&/(", mode=mode) == []
+    assert found("invoice", mode=Mode.SEMANTIC) == []
+
+
+def test_meaning_finds_more_and_both_agree_on_the_best() -> None:
+    model = vectors.load()
+    if model is None:
+        pytest.skip("needs kern[semantic]")
+    assert found("bill for a customer", model) == found("bill for a customer", model, Mode.SEMANTIC)
+    assert found("bill for a customer", model)[0] == "L4"
+    assert found("bill for a customer", model, Mode.FTS) == []
+    assert found("invalidate the cache", model)[0] == "L3"
+
+
+def relevance(query: str, model: Model | None) -> dict[str, float]:
+    def look(base: Index) -> dict[str, float]:
+        long = "\n\n".join(f"Paragraph {n}. " + "filler words stand here " * 40 for n in range(5))
+        base.refresh([learned(**TEXTS, L5=long + "\n\nzebra")], all_of_them=True)
+        return search.relevance(base, query, model, ("sign",))
+
+    return using(None, look)[0]
+
+
+def test_an_entry_that_has_every_word_is_more_relevant_than_one_that_has_some() -> None:
+    told = relevance("upload retry server", None)
+    assert told.keys() == {"L1"} and 0.3 < told["L1"] <= 1
+    assert relevance("upload zebra giraffe", None)["L1"] < told["L1"]
+    assert relevance("retry the upload of the invoice", None).keys() == {"L1", "L4"}
+
+
+def test_an_entry_in_several_chunks_is_as_relevant_as_its_best() -> None:
+    assert relevance("zebra", None)["L5"] > 0.15
+
+
+def test_with_a_model_far_entries_have_little() -> None:
+    model = vectors.load()
+    if model is None:
+        pytest.skip("needs kern[semantic]")
+    told = relevance("bill for a customer", model)
+    assert max(told, key=lambda name: told[name]) == "L4"
+    assert told["L4"] > 1.5 * told.get("L3", 0.0)
