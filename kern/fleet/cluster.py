@@ -2,7 +2,9 @@
 machines have. Nothing else of kern knows dask. It brings TLS where dask is configured for it.
 """
 
+import asyncio
 import contextlib
+import json
 import logging
 import threading
 from collections.abc import Mapping, Sequence
@@ -12,19 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import distributed
+from distributed.core import connect
 
 from kern import __version__, plain
 from kern.errors import UsageError
 from kern.fleet import fitness, remote
 from kern.fleet.fitness import Finding, Machine
 
-_TIMEOUT_S = 10
 _SAME = f"install the same on all machines: pip install 'kern[dask]=={__version__}'"
 
 
 @dataclass
 class Cluster:
     where: str  # host:port, an address with its protocol, or the path of a scheduler file
+    patience: float = 10.0  # seconds, for its first answer
     _client: Any = None
     _one: threading.Lock = field(default_factory=threading.Lock)
 
@@ -33,7 +36,7 @@ class Cluster:
         with self._one:
             if self._client is None or self._client.status != "running":
                 self.close()
-                self._client = _connected(self.where)
+                self._client = _connected(self.where, self.patience)
             return self._client
 
     def executor(self) -> Executor:
@@ -71,21 +74,17 @@ class Cluster:
             self._client = None
 
 
-def _connected(where: str) -> Any:
+def _connected(where: str, patience: float) -> Any:
     """Raises UsageError with what to type next."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost is told by kern
-    how: dict[str, Any] = {"address": where}
-    if _is_file(where):
-        if not Path(where).is_file():
-            raise UsageError(
-                f"there is no scheduler file {where}",
-                hint=f"dask scheduler --scheduler-file {where}, or name its address: host:8786",
-            )
-        how = {"scheduler_file": where}
+    of: Any = distributed.Client  # it has no types
     try:
-        of: Any = distributed.Client  # it has no types
-        client = of(**how, timeout=_TIMEOUT_S, set_as_default=False, name=f"kern-{__version__}")
-    except (OSError, TimeoutError, ValueError, TypeError) as exc:
+        address = _address(where)
+        asyncio.run(_greeted(address, patience))  # a client that fails complains as it goes
+        client = of(address, timeout=patience, set_as_default=False, name=f"kern-{__version__}")
+    except UsageError:
+        raise
+    except Exception as exc:  # dask knows many ways to fail
         said = plain.line(str(exc) or type(exc).__name__, 160)
         raise UsageError(
             f"no dask scheduler answers at {where}: {said}",
@@ -93,6 +92,30 @@ def _connected(where: str) -> Any:
         ) from None
     _compare(client, where)
     return client
+
+
+def _address(where: str) -> str:
+    """Of a scheduler, where it is named by its file."""
+    if not _is_file(where):
+        return where
+    try:
+        found = json.loads(Path(where).read_text("utf-8"))["address"]
+    except FileNotFoundError:
+        why = f"there is no scheduler file {where}"
+    except (OSError, ValueError, KeyError, TypeError):
+        why = f"{where} is no scheduler file of dask's"
+    else:
+        return str(found)
+    hint = f"dask scheduler --scheduler-file {where}, or name its address: host:8786"
+    raise UsageError(why, hint=hint)
+
+
+async def _greeted(address: str, patience: float) -> None:
+    """Raises what dask does where nobody, or something else, answers."""
+    by: Any = distributed.Security()
+    call: Any = connect
+    comm = await call(address, timeout=patience, **by.get_connection_args("client"))
+    await comm.close()
 
 
 def _is_file(where: str) -> bool:

@@ -1,0 +1,134 @@
+"""A dask cluster of real processes: workers and the scheduler are lost in the middle of tasks, and
+each task comes back once.
+"""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from kern import __version__
+from kern.errors import UsageError
+from kern.fleet import work
+from kern.fleet.executor import Job
+from kern.fleet.remote import Carrier
+from kern.git.repository import open_at
+from kern.model import Key
+from tests.conftest import PATIENCE_S, Fake, Git
+from tests.kit.cluster import LocalCluster
+
+cluster = pytest.importorskip("kern.fleet.cluster")
+pytestmark = pytest.mark.slow
+SOURCE = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def dask(tmp_path: Path) -> Iterator[LocalCluster]:
+    own = {"KERN_DIR": str(tmp_path / "workers"), "PYTHONPATH": str(SOURCE)}
+    with LocalCluster(tmp_path / "dask", own, workers=2) as made:
+        yield made
+
+
+def jobs(repo: Path, git: Git, count: int) -> list[Job]:
+    """With the tasks in SPEC.md."""
+    names = [f"task {number}" for number in range(1, count + 1)]
+    (repo / "SPEC.md").write_text("".join(f"- [ ] {name}\n" for name in names))
+    git("commit", "--quiet", "--all", "--message=tasks")
+    papers, head = (("SPEC.md", (repo / "SPEC.md").read_text()),), git("rev-parse", "HEAD")
+    return [
+        Job(key := Key("", name), at, head, work.branch("main", key), at, "run1", papers)
+        for at, name in enumerate(names, 1)
+    ]
+
+
+def test_workers_and_the_scheduler_are_lost_and_each_task_comes_back_once(
+    repo: Path, git: Git, fake: Fake, dask: LocalCluster
+) -> None:
+    fake.script(research=[{"sleep": 0.5, "result": "- Files: a.txt:1-1\n\nREADY"}])
+    asked = jobs(repo, git, 5)
+    found = cluster.Cluster(str(dask.file))
+    carry = Carrier(open_at(repo), found.executor, pause=0.2)
+    try:
+        with ThreadPoolExecutor(5) as pool:
+            futures = [pool.submit(carry, job) for job in asked]
+            deadline = time.monotonic() + PATIENCE_S
+            while len(fake.calls) < 2 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            dask.kill_worker(0)
+            dask.begin_worker()
+            while len(fake.calls) < 6 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert dask.scheduler
+            dask.scheduler.kill()
+            dask.scheduler.wait()
+            for at in (1, 0):
+                dask.kill_worker(at)
+            dask.begin_scheduler()
+            dask.begin_worker()
+            dask.begin_worker()
+            came = [future.result(PATIENCE_S) for future in futures]
+    finally:
+        found.close()
+    assert [one.fault for one in came] == [""] * 5
+    for job, one in zip(asked, came, strict=True):
+        assert one.commit == git("rev-parse", f"refs/heads/{job.branch}"), dask.said()
+        assert git("rev-list", "--count", f"{job.base}..{one.commit}") == "1"
+
+
+def test_it_says_what_each_machine_has(
+    repo: Path, git: Git, fake: Fake, dask: LocalCluster, tmp_path: Path
+) -> None:
+    bare = tmp_path / "bare" / "kern"
+    bare.mkdir(parents=True)
+    (bare / "__init__.py").write_text('"""Another."""\n')
+    dask.env["PYTHONPATH"] = str(bare.parent)
+    dask.begin_worker()
+    found = cluster.Cluster(str(dask.file))
+    try:
+        found.client().wait_for_workers(3, timeout=PATIENCE_S)
+        assert found.slots() == 3
+        told = list(found.machines(["claude"]).values())
+    finally:
+        found.close()
+    assert len(told) == 4
+    ours = [one for one in told if one.kern == __version__ and one.findings]
+    assert len(ours) == 2
+    for one in ours:
+        assert {row.name for row in one.findings} == {"git", "disk", "claude", "user"}
+        lacking = [row for row in one.findings if row.fix]
+        assert [row.name for row in lacking] == ["claude"], "the stand-in tells no version"
+    (other,) = [one for one in told if one.kern != __version__]
+    assert other.findings[0].name == "kern" and "pip install" in other.findings[0].fix
+
+
+def test_a_scheduler_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no scheduler file") as told:
+        cluster.Cluster(str(tmp_path / "none.json")).client()
+    assert "dask scheduler" in told.value.hint
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        where = f"127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(UsageError, match=f"no dask scheduler answers at {where}"):
+        cluster.Cluster(where, patience=0.5).client()
+
+
+def test_what_speaks_something_else_is_no_scheduler() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+
+        def answer() -> None:
+            caller, _ = server.accept()
+            with caller:
+                caller.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        where = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(UsageError, match="no dask scheduler answers"):
+            cluster.Cluster(where, patience=1).client()
+        thread.join()
