@@ -64,7 +64,10 @@ PURE = (
         )
     ),
     *("journal.comparison", "journal.sums"),
-    *(f"stages.{name}" for name in ("prompt", "answer", "verdict", "proposal", "judge")),
+    *(
+        f"stages.{name}"
+        for name in ("prompt", "answer", "verdict", "proposal", "judge", "reflection")
+    ),
     "pipeline.table",
     *(f"memory.{name}" for name in ("chunks", "entries", "select", "capture", "changes")),
     *("fleet.work", "fleet.trains", "fleet.papers"),

@@ -10,7 +10,7 @@ from kern.errors import UsageError
 
 FOLDER = Path(__file__).resolve().parent.parent / "help"
 TOPICS = (  # in the order in which a new user needs them
-    *("commands", "spec", "checks", "settings", "planning", "failures", "safety"),
+    *("commands", "spec", "checks", "settings", "planning", "memory", "failures", "safety"),
     *("journal", "prompts", "agents", "guarantees", "design"),
 )
 
