@@ -13,7 +13,7 @@ from subprocess import Popen
 
 import kern
 from kern import plain
-from kern.errors import Exit, KernError
+from kern.errors import Exit, KernError, UsageError
 from kern.fleet import outfit, worktrees
 from kern.fleet.executor import Job, Outcome
 from kern.fleet.worktrees import Yard
@@ -117,6 +117,20 @@ def _argv(job: Job, made: Repo) -> list[str]:
     if outfit.due(made, job.setup):
         return _python("fleet.outfit", str(job.setup_s), job.setup, *own)
     return own
+
+
+def set_up(here: Yard, made: Repo, many: Many) -> None:
+    """A worktree in which no kern is to work. Raises UsageError where its setup fails."""
+    if not outfit.due(made, many.setup):
+        return
+    log = here.log(0)
+    log.unlink(missing_ok=True)
+    argv = _python("fleet.outfit", str(many.setup_s), many.setup, sys.executable, "-c", "")
+    code = descendants.another(argv, made.root, os.environ, log).wait()
+    if code:
+        told = list(_SAID.finditer(plain.block(log.read_text("utf-8", "replace"))))
+        said = told[-1][1] if told else f"the worktree's setup failed: exit {code}"
+        raise UsageError(said, hint=(told[-1][2] if told else "") or f"cat {log}")
 
 
 def _python(module: str, *argv: str) -> list[str]:

@@ -93,6 +93,19 @@ def again(here: Yard, number: int, branch: str) -> Repo:
     return _add(here, number, branch)
 
 
+def at(here: Yard, number: int, commit: str) -> Repo:
+    """A worktree on no branch, with the files of the commit. One that is there goes on to it: what
+    git ignores stays. Raises KernError.
+    """
+    if there := of(here, number):
+        moved = not there.run("checkout", "--quiet", "--force", "--detach", commit)[0]
+        if moved and not there.run("clean", "-ffdq")[0]:
+            _submodules(there)
+            return there
+    remove(here, number)
+    return _add(here, number, commit, "--detach")
+
+
 def _add(here: Yard, number: int, commit: str, *new: str) -> Repo:
     place = here.place(number)
     for folder in reversed([here.folder, *_missing(here.folder.parent)]):

@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,8 +19,12 @@ _STEP_S = 0.5  # of a wait: so late a request is seen at most
 @contextlib.contextmanager
 def signals() -> Iterator[None]:
     """SIGINT, SIGTERM and SIGHUP (unless ignored at the start: nohup) end the block as
-    `Interrupted`; once that is under way further ones are ignored.
+    `Interrupted`; once that is under way further ones are ignored. Python tells its main thread
+    alone of them: in another one nothing changes.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {signum: signal.getsignal(signum) for signum in wanted}
 
