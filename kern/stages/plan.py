@@ -27,6 +27,7 @@ from kern.system import workspace
 
 FILE = "plan.md"  # the raw answer, beside the stage files
 REFLECTED = "reflect.md"
+_MOST_TOLD = 3000  # characters of finished tasks, and of their history
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +103,14 @@ class Planner:
         own = self.templates[Aide.PLANNER]
         form = bundle.form(self.repo.root, Aide.PLANNER, bundle.REFLECT, self.caller.settings)
         there, known = self.learnings(), briefs.known(self.repo, self.papers)
+        done = reflection.finished(self.papers.spec()[1])
         told = prompt.compose(
             replace(form, by=own.by, stand_ins=own.stand_ins),
             {"GUIDANCE": known.guidance.text},
             {
                 "LEARNINGS": reflection.listed(entries.parse(there)),
-                "TASKS": reflection.finished(self.papers.spec()[1]),
-                "HISTORY": self._history(),
+                "TASKS": reflection.newest(done, _MOST_TOLD),
+                "HISTORY": reflection.newest(self._history(), _MOST_TOLD),
                 "COMMITS": known.commits,
             },
             known.guidance.notices,

@@ -1,9 +1,11 @@
 """What is proposed for LEARNINGS.md: read, refused where it cannot be trusted, applied. Pure."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import accumulate
 
 from kern import plain
 from kern.memory import capture, entries
@@ -20,7 +22,6 @@ from kern.stages.answer import Code
 MOST = 30  # changes at a time: a person reads them
 LONGEST = 600  # characters of an entry
 _LONGEST_WHY = 100
-_MOST_TASKS = 60  # the last ones
 _VERBS = r"\**(MERGE|REWRITE|RETIRE|ADD)\**"
 _ITEM = re.compile(rf"[-*+]\s+{_VERBS}\s+([^:]+?)\**:\**\s*(.*)")
 _BULLET = re.compile(r"[-*+]\s")
@@ -59,11 +60,13 @@ class Proposed:
 
 
 def listed(found: Sequence[Entry]) -> list[str]:
-    """The entries in a line each: the agent reads their texts in the file."""
+    """The entries in a line each: the agent reads their texts in the file. Where there is no room
+    for all, the last ones are told: those whose number does not stand in the file.
+    """
+    ours = sorted(filter(usable, found), key=lambda one: not one.noted)
     return [
         plain.line(f"{one.id} (line {one.line}, {one.kind}, {one.votes}): {one.title}", 160)
-        for one in found
-        if usable(one)
+        for one in ours
     ]
 
 
@@ -73,9 +76,15 @@ def usable(entry: Entry) -> bool:
 
 
 def finished(spec: Spec) -> list[str]:
-    """The last tasks that are done, with what was asked about them and answered."""
-    done = [task for task in spec.tasks if task.marker is Marker.DONE][-_MOST_TASKS:]
+    """The tasks that are done, with what was asked about them and answered."""
+    done = [task for task in spec.tasks if task.marker is Marker.DONE]
     return ["\n".join([f"- {plain.line(task.text, 300)}", *_decided(task)]) for task in done]
+
+
+def newest(items: Sequence[str], most: int) -> list[str]:
+    """The last ones that fit into so many characters: the entries need the room."""
+    sizes = [*accumulate(len(item) + 1 for item in reversed(items))]
+    return [*items[len(items) - bisect_right(sizes, most) :]]
 
 
 def _decided(task: Task) -> list[str]:

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from kern.memory import entries
+from kern.model import Aide
+from kern.stages.prompt import BUDGET, CHARS_PER_TOKEN
 from tests.cli.test_plan import on_a_terminal
 from tests.conftest import Fake, Git, Kern
 
@@ -126,3 +128,17 @@ def test_where_there_is_nothing_no_agent_is_asked(repo: Path, fake: Fake, kern: 
     ran = kern("reflect", "--yes")
     assert (ran.code, fake.calls) == (0, [])
     assert "there is nothing to look at" in ran.out
+
+
+def test_however_many_entries_and_tasks_there_are_both_are_told_within_the_budget(
+    repo: Path, fake: Fake, kern: Kern
+) -> None:
+    entry = "## 2026-01-02 - Topic {0}\n\nText.\n\n<!-- kern: id=L{0} kind=sign -->\n\n"
+    (repo / "LEARNINGS.md").write_text("".join(map(entry.format, range(1, 500))) + LEARNINGS)
+    (repo / "SPEC.md").write_text("".join(f"- [x] task {n} that was done\n" for n in range(5000)))
+    fake.script(planner=[{"result": "DONE: each holds"}])
+    assert kern("reflect", "-n").code == 0
+    (call,) = fake.calls
+    assert len(call["prompt"]) <= (BUDGET[Aide.PLANNER] + 100) * CHARS_PER_TOKEN
+    assert "L500 (line" in call["prompt"] and "- task 4999 that" in call["prompt"]
+    assert call["prompt"].count("Topic") > 50

@@ -208,8 +208,8 @@ def test_done_says_why() -> None:
 def test_entries_in_use_are_listed_in_a_line_each() -> None:
     assert reflection.listed(entries.parse(FILE)) == [
         "L1 (line 5, pattern, 3 helpful, 1 harmful): Add --quiet",
-        "L2 (line 11, insight, 0 helpful, 0 harmful): Invoices",
         "L7 (line 15, sign, 2 helpful, 0 harmful): Orders",
+        "L2 (line 11, insight, 0 helpful, 0 harmful): Invoices",
     ]
 
 
@@ -222,5 +222,12 @@ def test_of_finished_tasks_it_is_told_what_a_person_decided() -> None:
         "- Store the users\n  Question: Postgres or SQLite?\n  Answer: SQLite",
         "- Write it down",
     ]
-    many = checklist.parse("".join(f"- [x] t{n}\n" for n in range(100)))
-    assert reflection.finished(many)[0] == "- t40"
+
+
+def test_the_newest_are_told_within_their_room() -> None:
+    items = [str(n) * n for n in range(10)]
+    for most in range(60):
+        kept = reflection.newest(items, most)
+        assert kept == items[10 - len(kept) :]
+        assert sum(len(one) + 1 for one in kept) <= most
+        assert len(kept) == 10 or sum(len(one) + 1 for one in items[9 - len(kept) :]) > most
