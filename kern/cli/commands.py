@@ -24,6 +24,7 @@ from kern.cli.options import (
     NoWait,
     Quiet,
     Sandbox,
+    Scheduler,
     Task,
     Trusted,
     Until,
@@ -293,10 +294,19 @@ def path() -> None:
 
 
 @command
-def doctor(as_json: AsJson = False) -> None:
+def doctor(
+    as_json: AsJson = False,
+    scheduler: Scheduler = "",
+) -> None:
     from kern.views.doctor import examine, text
 
-    found = examine(Path.cwd())
+    if scheduler:
+        with launch.needing_dask():
+            from kern.cli import cluster
+
+        found = cluster.examine(Path.cwd(), scheduler)
+    else:
+        found = examine(Path.cwd())
     print(plain.data(found) if as_json else text(found))
     raise typer.Exit(0 if all(check["ok"] for check in found) else Exit.USAGE)
 

@@ -112,7 +112,11 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, th
             "kern check",
             "kern check lint",
         ),
-        "doctor": ("Check what a run needs, and name a fix for each problem.", "kern doctor"),
+        "doctor": (
+            "Check what a run needs, and name a fix for each problem.",
+            "kern doctor",
+            "kern doctor --scheduler host:8786",
+        ),
         "trust": ("Show what this repository would have started, and take your yes.", "kern trust"),
         "clean": (
             "Delete old task records and saved attempts of finished tasks.",

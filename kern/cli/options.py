@@ -46,6 +46,9 @@ Branch = Annotated[
     str | None, typer.Option(metavar="NAME", help="Begin this branch here; its commits go there.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Only the summary and errors.")]
+Scheduler = Annotated[
+    str, typer.Option(metavar="WHERE", help="A dask cluster: host:8786, or its scheduler file.")
+]
 Trusted = Annotated[bool, typer.Option("--trust", help="Run the repository's commands this time.")]
 Bare = Annotated[
     bool,

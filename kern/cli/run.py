@@ -2,8 +2,10 @@
 what it takes to parse options.
 """
 
+import contextlib
 import re
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -94,6 +96,20 @@ def improve(
         trust=trust,
         models=models,
     )
+
+
+@contextlib.contextmanager
+def needing_dask() -> Iterator[None]:
+    """Around the import of what needs it. Raises UsageError."""
+    try:
+        yield
+    except ModuleNotFoundError as exc:
+        if str(exc.name).startswith("kern"):
+            raise
+        raise UsageError(
+            f"a cluster needs dask, and Python finds no module {exc.name}",
+            hint="pip install 'kern[dask]', on each of its machines",
+        ) from None
 
 
 def _on_red(*, repair: bool, allow_red: bool) -> OnRed:

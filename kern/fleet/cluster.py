@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import distributed
-from distributed.core import connect
 
 from kern import __version__, plain
 from kern.errors import UsageError
@@ -22,6 +21,8 @@ from kern.fleet import fitness, remote
 from kern.fleet.fitness import Finding, Machine
 
 _SAME = f"install the same on all machines: pip install 'kern[dask]=={__version__}'"
+
+_DASK: Any = distributed  # it has no types
 
 
 @dataclass
@@ -77,11 +78,12 @@ class Cluster:
 def _connected(where: str, patience: float) -> Any:
     """Raises UsageError with what to type next."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost is told by kern
-    of: Any = distributed.Client  # it has no types
     try:
         address = _address(where)
         asyncio.run(_greeted(address, patience))  # a client that fails complains as it goes
-        client = of(address, timeout=patience, set_as_default=False, name=f"kern-{__version__}")
+        client = _DASK.Client(
+            address, timeout=patience, set_as_default=False, name=f"kern-{__version__}"
+        )
     except UsageError:
         raise
     except Exception as exc:  # dask knows many ways to fail
@@ -112,9 +114,8 @@ def _address(where: str) -> str:
 
 async def _greeted(address: str, patience: float) -> None:
     """Raises what dask does where nobody, or something else, answers."""
-    by: Any = distributed.Security()
-    call: Any = connect
-    comm = await call(address, timeout=patience, **by.get_connection_args("client"))
+    how = _DASK.Security().get_connection_args("client")
+    comm = await _DASK.core.connect(address, timeout=patience, **how)
     await comm.close()
 
 

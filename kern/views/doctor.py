@@ -41,8 +41,8 @@ def examine(folder: Path) -> list[Row]:
     checks = [
         _kern(),
         *_git(folder),
-        *(check for agent in _crew(folder) for check in _agent(folder, agent)),
-        *map(_limits, _crew(folder)),
+        *(check for agent in needed(folder) for check in _agent(folder, agent)),
+        *map(_limits, needed(folder)),
         *_sandbox(folder),
         _payer(folder),
         *_others(folder),
@@ -142,7 +142,7 @@ def _folder(found: Repo) -> tuple[str, str]:
     return f"{scope.folder} ({scope.notice})", advice
 
 
-def _crew(folder: Path) -> list[Agent]:
+def needed(folder: Path) -> list[Agent]:
     """The agents that a run would start here."""
     with contextlib.suppress(KernError):  # told by an earlier check
         found = repository.open_at(folder)
@@ -196,7 +196,7 @@ def _logged_in(program: Program) -> str:
 
 def _others(folder: Path) -> Iterator[Check]:
     """Other agents that could run here, or stand in."""
-    known = {agent.NAME for agent in _crew(folder)}
+    known = {agent.NAME for agent in needed(folder)}
     if others := [one for one in agents.installed() if one.agent.NAME not in known]:
         named = ", ".join(f"{one.agent.NAME} (login: {_logged_in(one)})" for one in others)
         yield Check("other agents", f"{named}; kern --agent NAME, kern help agents")
@@ -204,7 +204,7 @@ def _others(folder: Path) -> Iterator[Check]:
 
 def _sandbox(folder: Path) -> Iterator[Check]:
     """What holds agents and gates here, and whether this repository's may start."""
-    crew = _crew(folder)
+    crew = needed(folder)
     found, lines = None, None
     with contextlib.suppress(KernError):  # told by an earlier check
         found = repository.open_at(folder)
@@ -254,7 +254,7 @@ def _jq() -> Check:
 
 def _payer(folder: Path) -> Check:
     """A warning is no fault: the person may mean it."""
-    crew = _crew(folder)
+    crew = needed(folder)
     found = agents.paid({agent.NAME: agents.payer(agent, folder) for agent in crew})
     said = "\n".join(filter(None, (found.who, found.warning)))
     if not found.who:

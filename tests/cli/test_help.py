@@ -88,7 +88,19 @@ def test_the_man_page_has_every_command_and_is_sound_roff(kern: Kern, tmp_path: 
 
 
 METAVARS = {
-    *("TASK", "FILE", "NAME", "TIME", "WORDS", "COMMAND", "GOAL", "COUNT", "DOLLARS", "MODE"),
+    *(
+        "TASK",
+        "FILE",
+        "NAME",
+        "TIME",
+        "WORDS",
+        "COMMAND",
+        "GOAL",
+        "WHERE",
+        "COUNT",
+        "DOLLARS",
+        "MODE",
+    ),
     *("TOPIC", "SHELL", "ITERATIONS", "DELAY", "LEVEL"),
 }
 

@@ -18,7 +18,7 @@ from kern.fleet.executor import Job
 from kern.fleet.remote import Carrier
 from kern.git.repository import open_at
 from kern.model import Key
-from tests.conftest import PATIENCE_S, Fake, Git
+from tests.conftest import PATIENCE_S, Fake, Git, Kern
 from tests.kit.cluster import LocalCluster
 
 cluster = pytest.importorskip("kern.fleet.cluster")
@@ -132,3 +132,15 @@ def test_what_speaks_something_else_is_no_scheduler() -> None:
         with pytest.raises(UsageError, match="no dask scheduler answers"):
             cluster.Cluster(where, patience=1).client()
         thread.join()
+
+
+def test_the_doctor_names_each_machine_and_a_fix(
+    repo: Path, kern: Kern, fake: Fake, dask: LocalCluster
+) -> None:
+    ran = kern("doctor", "--scheduler", str(dask.file))
+    assert ran.code == 2
+    assert ran.out.count("problem  tcp://127.0.0.1:") == 2
+    assert ran.out.count("fix: kern needs") == 2
+    ran = kern("doctor", "--scheduler", str(dask.folder / "none.json"))
+    assert ran.code == 2
+    assert "there is no scheduler file" in ran.err
