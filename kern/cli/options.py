@@ -45,6 +45,10 @@ Until = Annotated[
 Branch = Annotated[
     str | None, typer.Option(metavar="NAME", help="Begin this branch here; its commits go there.")
 ]
+Jobs = Annotated[
+    str | None,
+    typer.Option("-j", "--jobs", metavar="N", help="So many tasks at once, in worktrees; auto."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Only the summary and errors.")]
 Scheduler = Annotated[
     str, typer.Option(metavar="WHERE", help="A dask cluster: host:8786, or its scheduler file.")

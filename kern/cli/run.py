@@ -3,13 +3,15 @@ what it takes to parse options.
 """
 
 import contextlib
+import os
 import re
 import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from kern import plain
+from kern import many, plain
 from kern.errors import Exit, UsageError
 from kern.model import OnRed
 from kern.models import NO_CHOICES, Choices
@@ -41,12 +43,19 @@ def run(
     quiet: bool = False,
     until: str | None = None,
     branch: str | None = None,
+    jobs: str | None = None,
 ) -> int:
     """The exit code of the run, or of the dry run."""
     end = 0.0 if until is None else _until(until, time.time())
     if branch is not None and not branch.strip():
         raise UsageError("--branch names no branch", hint="kern --branch kern/tonight")
     branch = branch or ""
+    jobs = many.number(jobs, "-j", "kern -j 4; kern -j auto") if jobs is not None else ""
+    if jobs and until_done:
+        raise UsageError(
+            "--until-done takes one task after the other: leave out -j",
+            hint="kern -j 4 carries out what SPEC.md has; then kern --until-done",
+        )
     on_red = _on_red(repair=repair, allow_red=allow_red)
     if task is not None:
         iterations = _alone(task, iterations, until_done=until_done)
@@ -68,7 +77,33 @@ def run(
     allowed = leave(sandbox, trust=trust, bare=bare)
     asked = until_done, improve, goal, on_red, wanted, models, allowed
     options = Options(*(count, pause, wait, cost, minutes, *asked), branch=branch, until=end)
-    return screen.run(options, verbose=verbose, quiet=quiet)
+    options.jobs = jobs
+    return screen.run(options, verbose=verbose, quiet=quiet, instead=_many)
+
+
+def _many(begun: Any, options: Any, console: Any) -> int | None:
+    """A session, its options, its console. Where several tasks are to be carried out at once: the
+    exit code. What an earlier such run has left is settled first by a run that goes on by itself.
+    """
+    jobs = options.jobs or begun.site.caller.settings.fleet.jobs
+    alone = options.improve or options.until_done or not jobs
+    if os.environ.get("KERN_FLEET") or (alone and not _left(begun.site.repo.common_dir)):
+        return None  # it is one of many itself
+    from kern.fleet import start
+
+    if alone:
+        start.settle(begun, options)
+        return None
+    return start.run(begun, options, jobs, console.lanes, console.of_worker)
+
+
+def _left(common_dir: Path) -> bool:
+    """Whether a work branch is there, without asking git."""
+    with contextlib.suppress(OSError):
+        if b" refs/heads/kern/work/" in (common_dir / "packed-refs").read_bytes():
+            return True
+    below = os.walk(common_dir / "refs/heads/kern/work")
+    return any(files for _, _, files in below) or (common_dir / "reftable").exists()
 
 
 def improve(

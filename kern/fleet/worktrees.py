@@ -147,6 +147,25 @@ def remove(here: Yard, number: int) -> None:
         here.repo.run("worktree", "prune")
 
 
+def keep_runs(here: Yard, number: int, branch: str, onto: Scope) -> None:
+    """What a worker's kern wrote down of its task goes to what is known of the branch's tasks."""
+    root = here.place(number)
+    with contextlib.suppress(OSError):
+        there = workspace.scope(root, branch, create=False).folder / "history"
+        target = onto.folder / "history"
+        for entry in sorted(there.iterdir()):
+            target.mkdir(mode=0o700, exist_ok=True)
+            if not (target / entry.name).exists():
+                os.replace(entry, target / entry.name)
+
+
+def close(here: Yard, *, keep: bool) -> None:
+    """Nothing is left of the folder, unless something went wrong there."""
+    if keep:
+        return
+    shutil.rmtree(here.folder, ignore_errors=True)
+
+
 def forget_runs(base: Path, root: Path) -> None:
     """The run files of a worktree that is gone."""
     for name in (f"{root.name}", *(one.name for one in base.glob(f"{root.name}-??????"))):

@@ -52,25 +52,29 @@ class Journal:
             self._append({**head, "task": self.task if said["kind"] != "run" else "", **told})
 
     def _append(self, kept: dict[str, Any]) -> None:
-        """One write to the file's end, so that two worktrees' lines never mix."""
         try:
-            self.path.parent.mkdir(exist_ok=True)
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
-            descriptor = os.open(self.path, flags | os.O_NONBLOCK, 0o600)
-            try:
-                found = os.fstat(descriptor)
-                if not stat.S_ISREG(found.st_mode):
-                    raise OSError(errno.EINVAL, "it is not a file")
-                size = found.st_size
-                torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-                line = b"\n" * torn + record.line(kept)  # a torn line costs itself alone
-                if os.write(descriptor, line) < len(line):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            finally:
-                os.close(descriptor)
+            append(self.path, record.line(kept))
         except OSError as exc:
             self._append = lambda kept: None  # type: ignore[method-assign]
             self.warn(f"the journal {self.path} cannot be written: {exc.strerror}")
+
+
+def append(path: Path, line: bytes) -> None:
+    """One write to the file's end, so that two worktrees' lines never mix."""
+    path.parent.mkdir(exist_ok=True)
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o600)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not a file")
+        size = found.st_size
+        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        whole = b"\n" * torn + line  # a torn line costs itself alone
+        if os.write(descriptor, whole) < len(whole):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(descriptor)
 
 
 def beside(sink: Sink, common_dir: Path, branch: str, run: str) -> Sink:

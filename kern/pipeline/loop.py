@@ -3,7 +3,7 @@ sinks.
 """
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,8 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
     """One run of kern; the exit code. Raises KernError for what a person must settle."""
     empty = options.until_done or options.improve
     with session.begin(folder, options, sink, empty=empty, lands=True) as begun:
+        if (code := options.instead(begun)) is not None:
+            return code
         loop = Loop(begun, options)
         if options.task:
             at = facts.look(begun.site)
@@ -84,7 +86,8 @@ class Loop:
                 if self._iterate(number):
                     number += 1
                     self.loose = objects.tidy(self.site.repo, self.loose)
-                    self._give_up()
+                    if fault := fruitless(self.settled, self.site.caller.settings.max_failures):
+                        raise fault
                 elif not self._more():
                     break
         except Asked:
@@ -98,30 +101,18 @@ class Loop:
             code = self._end(error, stopped)
         return code
 
-    def _give_up(self) -> None:
-        """Stop where task after task comes to nothing: the fault is hardly theirs."""
-        most = self.site.caller.settings.max_failures
-        last = self.settled[-most:] if most else []
-        if len(last) < most or not all(one.outcome in _NOTHING for one in last) or not last:
-            return
-        tasks = len({one.key for one in last})
-        what = (
-            f"{most} tasks in a row ended without a result"
-            if tasks == most
-            else f"{most} times in a row a task ended without a result "
-            f"({plain.count(tasks, 'task')})"
-        )
-        raise KernError(
-            f"{what}: stopped, before more is spent",
-            hint="read their notes in SPEC.md; max_failures in kern.toml sets the bound",
-        )
-
     def _ignored(self) -> str:
         if ignore.ignored(self.site.repo, SPEC):
             return (
                 f"git ignores {SPEC}: commits leave it out and name the task in a Kern-Task trailer"
             )
         return ""
+
+    def finish(self) -> list[Settled]:
+        """Carry the task in progress to its outcome, where one is."""
+        while resume(select.look(self.site).facts) is not Do.SELECT:
+            self._iterate(1)
+        return self.settled
 
     def _delay(self) -> None:
         _, parsed = self.site.papers.spec()
@@ -298,6 +289,23 @@ class Loop:
         )
         self.sink(ended)
         return ended.exit_code
+
+
+def fruitless(settled: Sequence[Settled], most: int) -> KernError | None:
+    """To stop where task after task comes to nothing: the fault is hardly theirs."""
+    last = settled[-most:] if most else []
+    if len(last) < most or not all(one.outcome in _NOTHING for one in last) or not last:
+        return None
+    tasks = len({one.key for one in last})
+    what = (
+        f"{most} tasks in a row ended without a result"
+        if tasks == most
+        else f"{most} times in a row a task ended without a result ({plain.count(tasks, 'task')})"
+    )
+    return KernError(
+        f"{what}: stopped, before more is spent",
+        hint="read their notes in SPEC.md; max_failures in kern.toml sets the bound",
+    )
 
 
 def _place(due: Do) -> str:

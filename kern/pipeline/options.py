@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from kern.model import OnRed
 from kern.models import Choices
@@ -42,4 +43,6 @@ class Options:
     branch: str = ""  # to begin; empty: what kern.toml says
     until: float = 0.0  # epoch seconds from which nothing is begun; 0: no bound
     jobs: str = ""  # so many tasks at once, or `auto`; empty: what kern.toml says
+    # Another way to carry out the tasks, once all is made sure of: its exit code; None: this one.
+    instead: Callable[[Any], int | None] = lambda begun: None
     keys: Callable[[], str] = lambda: ""  # what was typed at the run since

@@ -211,6 +211,11 @@ def kill_group(leader: "Popen[bytes]") -> None:
 # ---------------------------------------------------------------- who is meant
 
 
+def machine() -> tuple[int, float]:
+    """Cores, and MiB of memory that are free."""
+    return os.cpu_count() or 1, psutil.virtual_memory().available / (1 << 20)
+
+
 def marked(mark: Mark, among: Collection[int] | None = None) -> list[Process]:
     """The live processes, or those of them with these ids, that carry the variable; those of other
     users cannot be read and do not count.

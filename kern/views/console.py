@@ -11,10 +11,12 @@ from typing import TextIO, assert_never
 
 from kern import events, models, plain
 from kern.events import Event
+from kern.fleet.lanes import Picture
 from kern.journal import words, writer
+from kern.journal.record import Record
 from kern.model import Outcome, Result, unverified
 from kern.system import control
-from kern.views import progress, summary
+from kern.views import lanes, progress, summary
 from kern.views.colours import BAD, GOOD, HEAD, NOTICE
 from kern.views.live import Live
 from kern.views.progress import Progress, Seen
@@ -59,6 +61,7 @@ class Console:
         self.progress = Progress()
         self.attempts: list[events.AttemptNoted] = []  # of this run
         self.beat = 0.0
+        self.many = False  # tasks are under way at once: what ends is named
 
     @property
     def watched(self) -> bool:
@@ -152,6 +155,27 @@ class Console:
             self.beat = seconds // _LIMIT_HEARTBEAT_S
             self._say(f"paused for {plain.span(seconds)}")
 
+    def lanes(self, now: Picture) -> None:
+        """Of many at once, again and again."""
+        self.many, before = True, self.many
+        if self.live:
+            ran, at = time.monotonic() - self.began, time.strftime("%H:%M")
+            seen = Seen(self.live.width, ran, at, self.keys)
+            self.live.show(lanes.lines(now, seen, time.time()))
+        elif not before:
+            self.beat = time.monotonic()
+        elif time.monotonic() - self.beat >= _HEARTBEAT_S:
+            self.beat = time.monotonic()
+            for line in lanes.lines(now, Seen(_WIDEST), time.time())[:-1]:
+                self._say(line)
+
+    def of_worker(self, record: Record) -> None:
+        """As it comes."""
+        for line in lanes.told(record):
+            if self.live:
+                self.live.hide()
+            self._say(line, HEAD if record["kind"] == "task" else "")
+
     def explain(self) -> None:
         """The keys."""
         for line in progress.KEYS_SAID.splitlines():
@@ -231,7 +255,8 @@ class Console:
         """Green only with something behind it."""
         unproven = event.outcome is Outcome.DONE and unverified(event.proved)
         style = NOTICE if unproven else _STYLES[event.outcome]
-        self._say(words.settled(event.outcome, event.detail, event.proved), style)
+        task = f"  ({plain.line(event.task, 60)})" if self.many else ""
+        self._say(f"{words.settled(event.outcome, event.detail, event.proved)}{task}", style)
 
     def _summary(self, event: events.RunEnded) -> None:
         for text, style in summary.lines(event, self.attempts):

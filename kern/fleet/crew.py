@@ -1,0 +1,174 @@
+"""The workers of a run: what each has in hand, and what has come home. It decides nothing but which
+worker is free.
+"""
+
+import os
+from collections.abc import Collection, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field, replace
+
+from kern.config import FILE
+from kern.fleet import executor, handout, work
+from kern.fleet.child import Workshop
+from kern.fleet.executor import Carry, Job, Outcome
+from kern.fleet.leftovers import OF, Left
+from kern.git.protected_files import PROMPTS
+from kern.model import LEARNINGS, SPEC, Key, Marker
+from kern.models import Choices
+from kern.pipeline.options import Options
+from kern.pipeline.site import Site
+from kern.spec import checklist, edit
+from kern.spec.checklist import Spec
+
+
+@dataclass(slots=True)
+class Crew:
+    site: Site
+    shop: Workshop
+    carry: Carry
+    count: int
+    onto: str  # the branch
+    options: Options
+    busy: dict[Future[Outcome], Job] = field(default_factory=dict)
+    again: list[Job] = field(default_factory=list)  # that are to be resumed
+    taken: set[Key] = field(default_factory=set)  # handed out, and not settled yet
+    retired: dict[int, Outcome] = field(default_factory=dict)  # workers that cannot work, with why
+    handed: int = 0
+    _pool: Executor | None = None
+    trees: dict[str, int] = field(default_factory=dict)  # those in use, by the work branch
+    _files: dict[str, tuple[int, set[str]]] = field(default_factory=dict)
+
+    def free(self) -> list[int]:
+        taken = {job.worker for job in self.busy.values()} | self.retired.keys()
+        return [worker for worker in range(1, self.count + 1) if worker not in taken]
+
+    def start(self, job: Job) -> None:
+        self._pool = self._pool or executor.local(self.count)
+        self.taken.add(job.key)
+        self.trees[job.branch] = job.place
+        self.handed += 1
+        self.busy[self._pool.submit(self.carry, job)] = job
+
+    def resumed(self, worker: int) -> Job | None:
+        """The next one that is to be resumed, by this worker, in its own worktree."""
+        if not self.again:
+            return None
+        job = self.again.pop(0)
+        return replace(job, worker=worker, tree=job.place, again=True)
+
+    def takes_up(self, left: Left) -> None:
+        """What an earlier run left half done is handed out first."""
+        tree = left.tree or self.free_tree()
+        fleet = self.site.caller.settings.fleet
+        self.trees[left.branch] = tree
+        self.taken.add(left.key)
+        self.again.append(
+            Job(
+                *(left.key, left.number, left.base, left.branch, tree, self.site.caller.run, ()),
+                argv(self.options),
+                variables(self.options, str(self.site.repo.root)),
+                fleet.setup,
+                fleet.setup_s,
+                tree,
+                again=True,
+            )
+        )
+
+    def job(self, worker: int, choice: handout.Choice, text: str, parsed: Spec) -> Job:
+        tree = worker if worker not in self.trees.values() else self.free_tree()
+        fleet = self.site.caller.settings.fleet
+        return Job(
+            choice.task.key,
+            choice.number,
+            self.site.repo.head().commit,
+            work.branch(self.onto, choice.task.key),
+            worker,
+            self.site.caller.run,
+            self._papers(text, parsed),
+            argv(self.options),
+            variables(self.options, str(self.site.repo.root)),
+            fleet.setup,
+            fleet.setup_s,
+            tree,
+        )
+
+    def free_tree(self) -> int:
+        used = {*self.trees.values()}
+        return next(number for number in range(1, 10_000) if number not in used)
+
+    def released(self, key: Key, branch: str) -> None:
+        """The task is settled, or goes back; what its worktree holds is no longer needed."""
+        self.taken.discard(key)
+        self._files.pop(branch, None)
+        self.trees.pop(branch, None)
+
+    def _papers(self, text: str, parsed: Spec) -> tuple[tuple[str, str], ...]:
+        """What a worktree has as the person's tree has it now. What is in progress there is nothing
+        that a worker would go on with.
+        """
+        spec = edit.mark_all(text, [(task, Marker.PENDING) for task in parsed.active])
+        root, papers = self.site.repo.root, self.site.papers
+        prompts = root / PROMPTS
+        below = sorted(os.listdir(prompts)) if prompts.is_dir() else []
+        names = [f"{PROMPTS}/{name}" for name in below if (prompts / name).is_file()]
+        texts = ((name, papers.read(name)) for name in (LEARNINGS, FILE, *names))
+        return ((SPEC, spec), *((name, text) for name, text in texts if text is not None))
+
+    def touched(self) -> dict[Key, Collection[str]]:
+        """The files of the tasks that are under way, as far as their research is known here."""
+        found: dict[Key, Collection[str]] = dict.fromkeys(self.taken, ())
+        for job in self.busy.values():
+            place = self.shop.yard.place(job.place) / SPEC
+            try:
+                written = place.stat().st_mtime_ns
+                if self._files.get(job.branch, (0,))[0] != written:
+                    task = checklist.parse(place.read_text("utf-8", "replace")).find(job.key)
+                    self._files[job.branch] = written, handout.files(task) if task else set()
+            except OSError:
+                continue
+            found[job.key] = self._files[job.branch][1]
+        return found
+
+    def home(self) -> list[Outcome]:
+        """What has come since, in the order of finishing as far as that is known."""
+        done = [future for future in self.busy if future.done()]
+        for future in done:
+            self.busy.pop(future)
+        return [future.result() for future in done]
+
+    def dismiss(self) -> list[Outcome]:
+        """All are ended at once; what they leave."""
+        self.shop.children.end()
+        if self._pool:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+        left = [future for future in self.busy if not future.cancelled()]
+        self.busy.clear()
+        return [future.result() for future in left]
+
+
+def argv(options: Options) -> tuple[str, ...]:
+    """What a worker's kern is called with, beside its task."""
+    words = [] if options.wait else ["--no-wait"]
+    words += {"repair": ["--repair"], "allow": ["--allow-red"]}.get(options.on_red, [])
+    words += [] if options.leave.project else ["--no-project-settings"]
+    if options.max_cost:
+        words += ["--max-cost", f"{options.max_cost:g}"]
+    return (*words, *_choices(options.models))
+
+
+def _choices(models: Choices) -> Sequence[str]:
+    words: list[str] = []
+    for role, choice in models.items():
+        words += ["--model", f"{role}={choice.model}"] if choice.model else []
+        words += ["--agent", f"{role}={choice.agent}"] if choice.agent else []
+    efforts = {choice.effort for choice in models.values()} - {""}
+    words += ["--effort", *efforts] if efforts else []
+    return [*words, *(["--no-fallback"] if any(one.alone for one in models.values()) else [])]
+
+
+def variables(options: Options, root: str) -> tuple[tuple[str, str], ...]:
+    """What the person has allowed for this run. `root`: of whose workers they are."""
+    found = [(OF, root)]
+    found += [("KERN_TRUST", "1")] if options.leave.trusted else []
+    found += [("KERN_SANDBOX", options.leave.sandbox)] if options.leave.sandbox else []
+    return tuple(found)

@@ -1,0 +1,48 @@
+"""How a run of many at once begins and ends: what an earlier one has left is taken up, and nothing
+is left over but what is to go on.
+"""
+
+from kern.fleet import leftovers, worktrees
+from kern.fleet.crew import Crew
+from kern.fleet.work import Work
+
+
+def take_up(crew: Crew, *, resume: bool = True) -> list[Work]:
+    """Orphans are ended; finished work, which is to land. Half-done work is handed out first, or
+    where it is not to be resumed saved as a ref.
+    """
+    site, yard = crew.site, crew.shop.yard
+    if ended := leftovers.end_orphans(site.repo, yard):
+        site.warn(f"ended {ended} process(es) that an earlier run left behind")
+    found = []
+    for left in leftovers.look(yard, crew.onto, site.papers.spec()[1]):
+        if work := leftovers.finished(site, yard, left):
+            found.append(work)
+            crew.taken.add(work.key)
+            crew.trees[left.branch] = left.tree
+        elif resume and left.under_way and left.known and left.number:
+            crew.takes_up(left)
+        else:
+            if ref := leftovers.keep(site, yard, left):
+                what = "half done by an earlier run" if left.known else "no longer in SPEC.md"
+                site.warn(f"{what}: {left.key.text}: its work is saved as {ref}")
+            worktrees.drop(site.repo, left.branch)
+    return found
+
+
+def tidy(crew: Crew) -> list[str]:
+    """The work branches that stay: of what is finished, or in progress in its worktree."""
+    site, yard = crew.site, crew.shop.yard
+    stays = {
+        left.branch: left.tree
+        for left in leftovers.look(yard, crew.onto, site.papers.spec()[1])
+        if left.under_way or leftovers.finished(site, yard, left)
+    }
+    for number in worktrees.numbers(yard):
+        if number not in stays.values():
+            worktrees.remove(yard, number)
+            worktrees.forget_runs(site.scope.base, yard.place(number))
+    for branch in {*crew.trees} - {*stays}:
+        worktrees.drop(site.repo, branch)
+    worktrees.close(yard, keep=bool(stays or crew.retired))
+    return [*stays]

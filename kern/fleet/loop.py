@@ -1,0 +1,358 @@
+"""The loop of many at once: hand out what is ready, take in what came, land it, one at a time. It
+alone writes the branch, the person's working tree, SPEC.md and LEARNINGS.md.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, wait
+from dataclasses import replace
+from typing import Any
+
+from kern import plain
+from kern.errors import Asked, BudgetReached, Exit, Interrupted, KernError, LimitReached
+from kern.events import LimitReset, TaskSettled, Traced
+from kern.fleet import ends, handout, landing, lanes, notes, purse, worktrees
+from kern.fleet.child import Workshop
+from kern.fleet.crew import Crew
+from kern.fleet.executor import Carry, Job, Outcome
+from kern.fleet.lanes import Picture
+from kern.fleet.proving import Proving
+from kern.fleet.purse import Hold, Limit
+from kern.fleet.tail import Tail
+from kern.fleet.work import Collided, Dropped, Landed, Landing, Red, Waiting, Work
+from kern.journal import store
+from kern.model import SPEC, Key
+from kern.model import Outcome as End
+from kern.pipeline import loop as single
+from kern.pipeline import summary
+from kern.pipeline.options import Options
+from kern.pipeline.session import Session
+from kern.pipeline.table import Settled
+
+_TURN_S = 0.2  # between two looks, where nothing ends
+_AGAIN_S = 2.0  # between two tries at what a person's edits keep from landing
+_MOST_TRIES = 3  # of one task whose kern was ended by something else
+_RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run kern: it resumes"
+Show = Callable[[Picture], None]
+Tell = Callable[[Mapping[str, Any]], None]  # a worker's record, as it comes
+
+
+class Many:
+    """One run of many at once."""
+
+    def __init__(
+        self, begun: Session, options: Options, shop: Workshop, carry: Carry, count: int
+    ) -> None:
+        """`carry`: what each of so many workers is called with."""
+        self.site, self.options, self.steered = begun.site, options, begun.steered
+        self.sink, self.caller = begun.site.sink, begun.site.caller
+        self.repo, self.onto = begun.site.repo, begun.site.repo.head().branch
+        self.shop = shop
+        self.crew = Crew(begun.site, shop, carry, count, self.onto, options)
+        self.tail = Tail(store.place(self.repo.common_dir), self.caller.run)
+        asked = (shop.yard, self.repo, shop.many, options, self.sink)
+        self.check = Proving(*asked)
+        self.show: Show = lambda picture: None
+        self.tell: Tell = lambda record: None
+        self.queue: list[Work] = []
+        self.lying: dict[str, Waiting] = {}  # by the work branch
+        self.tried = 0.0  # when landing was, for what a person's edits keep from it
+        self.came: list[Outcome] = []
+        self.said: dict[str, Mapping[str, Any]] = {}  # how a worker's kern said that it ended
+        self.settled: list[Settled] = []
+        self.passed_over: set[Key] = set()
+        self.tries: dict[Key, int] = {}
+        self.wanted: Key | None = None
+        self.limit, self.held = Limit(), Hold.NO
+        self.fault: KernError | None = None  # that ends the run, when all have come home
+        self.began = time.monotonic()
+        self.picture = Picture()
+
+    def run(self) -> int:
+        """The exit code. Raises what ended the run early."""
+        error: BaseException | None = None
+        stopped = ""
+        self.options.tick = self.caller.tick = self.site.gates.tick = self._tick
+        try:
+            self.queue += ends.take_up(self.crew)
+            while self._turn():
+                self._wait()
+            self._leave()
+        except Asked:
+            stopped = "the next task"
+        except BaseException as exc:
+            error = exc
+            raise
+        finally:
+            code = self._end(error, stopped)
+        return code
+
+    def settle(self) -> None:
+        """Nothing new begins: what is finished lands, half-done work is saved as a ref."""
+        try:
+            self.queue += ends.take_up(self.crew, resume=False)
+            if self.queue:
+                self._land()
+        finally:
+            self.check.close()
+            ends.tidy(self.crew)
+
+    # ------------------------------------------------------------ one turn
+
+    def _turn(self) -> bool:
+        """Whether anything is left to wait for."""
+        self._take_in()
+        self._undisturbed()
+        self._heed()
+        came, self.came = self.came, []
+        for outcome in came:
+            self._settle(outcome)
+        if self.queue and self._may_land():
+            self._land()
+        self._hand_out()
+        self._draw()
+        return bool(self.crew.busy or self.came or self._may_land() or self._waits())
+
+    def _waits(self) -> bool:
+        """For a person, or for a limit's reset: there is more to do."""
+        return self.held in (Hold.PAUSE, Hold.LIMIT) and not self.fault
+
+    def _wait(self) -> None:
+        if self.crew.busy:
+            wait(self.crew.busy, _TURN_S, FIRST_COMPLETED)
+        else:
+            self.options.sleep(_TURN_S)
+
+    def _tick(self, seconds: float, silent: float) -> None:
+        """While the gates of what lands are at work: the workers go on."""
+        self._take_in()
+        self._heed()
+        self._hand_out()
+        self._draw()
+
+    def _take_in(self) -> None:
+        home = self.crew.home()
+        for outcome in home:
+            self.tail.add(outcome.journal)
+        now = time.time()
+        for record in self.tail.new():
+            self.picture = lanes.after(self.picture, record, now)
+            if record["kind"] == "work":
+                self.said[str(record.get("branch"))] = record
+            elif record["kind"] == "limit" and (until := record.get("until")):
+                self._limited(record, float(until))
+            self.tell(record)
+        self.came += home
+        for outcome in home:
+            self.picture = self.picture.having(lanes.Lane(outcome.job.worker))
+
+    def _limited(self, record: Mapping[str, Any], until: float) -> None:
+        """All wait once."""
+        before = self.limit
+        self.limit = before.later(until + single.RESET_MARGIN_S, str(record.get("branch")))
+        if self.limit is not before and self.options.wait:
+            seconds = max(until - time.time(), 0.0)
+            self.sink(LimitReset(str(record.get("text")), seconds, until))
+
+    def _undisturbed(self) -> None:
+        head = self.repo.head()
+        if head.branch != self.onto:
+            raise KernError(
+                f"the branch was switched under the run: {self.onto} to {head.name}",
+                hint=f"git switch {self.onto}, then run kern again: it resumes",
+            )
+
+    def _heed(self) -> None:
+        """What holds for all: a request, the budget, a limit."""
+        self.steered.look()
+        asked = self.steered.asked()
+        spent = replace(self.picture, cost=self.picture.cost + self.caller.cost)
+        ran = time.monotonic() - self.began
+        budget = self.caller.settings.budget
+        held, why = purse.hold(asked, self.limit, budget, spent, self.options.clock(), ran)
+        if held is Hold.BUDGET and not self.fault:
+            self.fault = BudgetReached(why, hint=_RAISE)
+        if self.fault:
+            held = Hold.BUDGET
+        if held or self.held:
+            but = self.limit.branch if held is Hold.LIMIT else ""
+            self.shop.children.ask(purse.relayed(held), but=but)
+        self.held = held
+
+    # ------------------------------------------------------------ handing out
+
+    def _hand_out(self) -> None:
+        if self.held or self.fault:
+            return
+        text, parsed = self.site.papers.spec()
+        for worker in self.crew.free():
+            if self.crew.handed >= self.options.iterations:
+                return
+            job = self.crew.resumed(worker)
+            if job is None:
+                touched = self.crew.touched()
+                found = handout.choose(parsed, touched, self.passed_over, self.wanted)
+                if found is None:
+                    return
+                if found.shared:
+                    self.sink(Traced(f"shares {plain.some(found.shared)}: {found.task.text}"))
+                job = self.crew.job(worker, found, text, parsed)
+            self.crew.start(job)
+            lane = lanes.Lane(worker, job.key.text, lanes.BEGINS, time.time())
+            self.picture = self.picture.having(lane)
+
+    # ------------------------------------------------------------ what came home
+
+    def _settle(self, came: Outcome) -> None:
+        job = came.job
+        if came.commit:
+            said = self.said.get(job.branch, {})
+            papers = came.paper(SPEC) or "", came.paper("LEARNINGS.md")
+            proved = str(said.get("proved") or "")
+            whole = (job.key, job.branch, job.base, came.commit, job.worker, *papers, proved)
+            self.queue.append(Work(*whole))
+        elif came.under_way:
+            self._interrupted(came)
+        elif came.fault and came.unfit:
+            self._unfit(came)
+        else:
+            self._nothing(came)
+
+    def _interrupted(self, came: Outcome) -> None:
+        """The task is in progress in its worktree: resumed at once, or by the next run."""
+        job = came.job
+        tries = self.tries[job.key] = self.tries.get(job.key, 0) + 1
+        if self.held in (Hold.STOP, Hold.BUDGET) or self.fault:
+            return
+        if came.code == Exit.LIMIT:
+            kind = LimitReached if self.limit.until else BudgetReached
+            self.fault = kind(came.fault or "a usage limit was reached", hint=came.hint)
+        elif came.fault and tries < _MOST_TRIES:
+            what = f"worker {job.worker}: {came.fault}"
+            self.site.warn(f"{what}; its task is resumed: {plain.line(job.key.text, 160)}")
+            self.crew.handed -= 1
+            self.crew.again.append(replace(job, tree=job.place, again=True))
+        else:
+            why = came.fault or "it was asked to stop"
+            self.site.warn(f"left for the next run: {plain.line(job.key.text, 160)}: {why}")
+
+    def _unfit(self, came: Outcome) -> None:
+        """The worker cannot work: the others go on."""
+        job = came.job
+        self.site.warn(f"worker {job.worker} is out of work: {came.fault}")
+        self.crew.retired[job.worker] = came
+        self.crew.handed -= 1
+        self._release(job)
+        if len(self.crew.retired) == self.crew.count:
+            self.fault = KernError(came.fault, hint=came.hint)
+
+    def _nothing(self, came: Outcome) -> None:
+        """Split, skipped, asked: what it noted is all that came of it."""
+        job, said = came.job, self.said.get(came.job.branch, {})
+        before, after = dict(job.papers).get(SPEC, ""), came.paper(SPEC) or ""
+        self.site.papers.edit(lambda text, _: notes.carried(text, job.key, before, after))
+        self._release(job)
+        end = next((one for one in End if one == said.get("did")), End.SKIPPED)
+        detail = str(said.get("detail") or came.fault or "its kern told nothing of it")
+        self._settled(Settled(job.key.text, end, detail, job.key))
+
+    def _settled(self, one: Settled) -> None:
+        self.settled.append(one)
+        if one.outcome not in (End.DONE, End.ASKED):
+            self.passed_over.add(one.key)
+        self.sink(TaskSettled(one.task, one.outcome, one.detail, one.commit, one.proved))
+        if why := single.fruitless(self.settled, self.caller.settings.max_failures):
+            self.fault = self.fault or why
+
+    def _release(self, job: Job | Work) -> None:
+        """The task may be handed out again, and its worktree used for another."""
+        tree = self.crew.trees.get(job.branch, 0)
+        worktrees.keep_runs(self.shop.yard, tree, job.branch, self.site.scope)
+        worktrees.drop(self.repo, job.branch)
+        self.crew.released(job.key, job.branch)
+
+    # ------------------------------------------------------------ landing
+
+    def _may_land(self) -> bool:
+        """Whether it is worth a try."""
+        fresh = any(work.branch not in self.lying for work in self.queue)
+        late = time.monotonic() - self.tried > _AGAIN_S
+        return fresh or (bool(self.queue) and late and bool(self.crew.busy))
+
+    def _land(self) -> None:
+        self.tried = time.monotonic()
+        self.picture = replace(self.picture, landing=self.queue[0].text, since=time.time())
+        try:
+            for end in landing.land(self.site, list(self.queue), self.check):
+                self._landed(end)
+        finally:
+            self.picture = replace(self.picture, landing="")
+
+    def _landed(self, end: Landing) -> None:
+        work = end.work
+        if isinstance(end, Waiting):
+            if work.branch not in self.lying:
+                why = end.why or f"you have uncommitted changes in {plain.some(end.paths)}"
+                self.site.warn(f"finished, and waits to land: {plain.line(work.text)}: {why}")
+            self.lying[work.branch] = end
+            return
+        self.queue.remove(work)
+        self.lying.pop(work.branch, None)
+        self._release(work)
+        match end:
+            case Landed(_, commit, proved):
+                detail = f"{commit[:7]} {self._subject(commit)}"
+                one = Settled(work.text, End.DONE, detail, work.key, proved, commit)
+                self.picture = replace(self.picture, done=self.picture.done + 1)
+                self._settled(one)
+            case Collided() | Red() | Dropped():
+                self.sink(Traced(f"sent back: {work.text}"))
+
+    # ------------------------------------------------------------ the end
+
+    def _leave(self) -> None:
+        """All has come home. What could not land says so."""
+        if self.fault:
+            raise self.fault
+        if self.queue:
+            paths = sorted({path for one in self.lying.values() for path in one.paths})
+            tasks = plain.count(len(self.queue), "finished task")
+            wait = "waits" if len(self.queue) == 1 else "wait"
+            raise KernError(
+                f"{tasks} {wait} to land beside your uncommitted changes: {plain.some(paths)}",
+                hint="commit or stash them, then run kern again: it lands then",
+            )
+        if self.held is Hold.STOP:
+            raise Asked("a person asked for it")
+
+    def _end(self, error: BaseException | None, stopped: str) -> int:
+        """No child, no worktree and no branch is left but those of tasks that are to be resumed."""
+        for came in self.crew.dismiss():
+            self.tail.add(came.journal)
+        self._take_in()
+        self.check.close()
+        held = ends.tidy(self.crew)
+        if isinstance(error, Interrupted) and held:
+            error.note = f"{plain.count(len(held), 'task')} in progress: resumed by the next run"
+        try:
+            parsed = self.site.papers.spec()[1]
+        except KernError:
+            parsed = None
+        ended = summary.of(
+            *(self.settled, parsed, error),
+            seconds=time.monotonic() - self.began,
+            cost=self.picture.cost + self.caller.cost,
+            tokens=self.picture.tokens + self.caller.tokens,
+            stopped=stopped,
+            until=bool(stopped) and self.steered.late,
+        )
+        self.sink(ended)
+        return ended.exit_code
+
+    def _draw(self) -> None:
+        waiting = tuple(work.text for work in self.queue)
+        self.picture = replace(self.picture, queue=waiting, held=str(self.held))
+        self.show(self.picture)
+
+    def _subject(self, commit: str) -> str:
+        return self.repo.text("log", "-1", "--format=%s", commit)

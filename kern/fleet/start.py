@@ -1,0 +1,71 @@
+"""Many at once, from what an ordinary run begins with: how many workers, where, and what a person
+should know first.
+"""
+
+from functools import partial
+
+from kern import many, plain
+from kern.config import FILE
+from kern.fleet import child, worktrees
+from kern.fleet.child import Workshop
+from kern.fleet.lanes import Picture
+from kern.fleet.loop import Many, Show, Tell
+from kern.git.snapshot import left_out
+from kern.pipeline import facts, loop, summary
+from kern.pipeline.options import Options
+from kern.pipeline.session import Session
+from kern.spec import dependencies
+from kern.system import descendants
+
+
+def run(begun: Session, options: Options, jobs: str, show: Show, tell: Tell) -> int:
+    """The exit code."""
+    wanted = None
+    at = facts.look(begun.site)
+    if options.task:
+        wanted = at.wanted(at.meant(*begun.site.papers.spec()), options.task)
+    settled = loop.Loop(begun, options).finish()  # what is in progress in the person's own tree
+    _, parsed = begun.site.papers.spec()
+    tasks = min(dependencies.ahead(parsed), options.iterations) or 1
+    count = many.workers(jobs, *descendants.machine(), tasks)
+    shop = shop_of(begun)
+    crew = Many(begun, options, shop, partial(child.carry, shop), count)
+    crew.show, crew.tell, crew.wanted, crew.settled = show, tell, wanted, settled
+    first = summary.begun(begun, options)
+    begun.site.sink(first)
+    if lacking := _lacking(begun):
+        begun.site.warn(lacking)
+    crew.picture = Picture(
+        tasks=min(first.iterations, first.open_tasks),
+        max_cost=first.max_cost,
+        expected=first.expected,
+    )
+    return crew.run()
+
+
+def shop_of(begun: Session) -> Workshop:
+    site = begun.site
+    yard = worktrees.yard(site.repo, site.scope)
+    return Workshop(yard, site.caller.settings.fleet, yard.repo)
+
+
+def settle(begun: Session, options: Options) -> None:
+    """For a run that goes on by itself: finished work of an earlier one lands, half-done work is
+    saved as a ref.
+    """
+    shop = shop_of(begun)
+    Many(begun, options, shop, partial(child.carry, shop), 1).settle()
+
+
+def _lacking(begun: Session) -> str:
+    """What a worker will not see of the person's tree, in words."""
+    repo = begun.site.repo
+    argv = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+    rows = [row.decode("utf-8", "surrogateescape") for row in repo.git(*argv).split(b"\0") if row]
+    paths = [row[3:] for row in rows if not left_out(row[3:]) and row[3:] != FILE]
+    if not paths:
+        return ""
+    return (
+        f"workers begin with {repo.head().commit[:7]} and do not see what you have not committed: "
+        f"{plain.some(paths)}; commit what a task needs"
+    )
