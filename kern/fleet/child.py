@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import Popen
@@ -39,9 +39,12 @@ class Children:
     at_work: dict[str, tuple[Popen[bytes], Repo]] = field(default_factory=dict)
     closed: bool = False  # none is to begin any more
     guard: threading.Lock = field(default_factory=threading.Lock)
+    # Those on other machines are asked the same; None: to end.
+    elsewhere: Callable[[Request | None, str], None] = lambda wanted, but: None
 
     def ask(self, wanted: Request, *, but: str = "") -> None:
         """All of them, `but` one branch's: heeded before the next stage begins."""
+        self.elsewhere(wanted, but)
         for branch, (_, repo) in list(self.at_work.items()):
             holder = lock.noted(repo.git_dir) if branch != but else None
             if holder and holder.run:
@@ -52,6 +55,7 @@ class Children:
         with self.guard:
             self.closed = True
             found = [child for child, _ in self.at_work.values()]
+        self.elsewhere(None, "")
         for child in found:
             if child.poll() is None:
                 child.terminate()

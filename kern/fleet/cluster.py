@@ -7,7 +7,7 @@ import contextlib
 import json
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,11 @@ import distributed
 from kern import __version__, plain
 from kern.errors import UsageError
 from kern.fleet import fitness, remote
+from kern.fleet.child import Workshop
+from kern.fleet.executor import Outcome
 from kern.fleet.fitness import Finding, Machine
+from kern.fleet.remote import Carrier, Where
+from kern.model import Request
 
 _SAME = f"install the same on all machines: pip install 'kern[dask]=={__version__}'"
 
@@ -30,6 +34,7 @@ class Cluster:
     where: str  # host:port, an address with its protocol, or the path of a scheduler file
     patience: float = 10.0  # seconds, for its first answer
     _client: Any = None
+    _unfit: set[str] = field(default_factory=set)
     _one: threading.Lock = field(default_factory=threading.Lock)
 
     def client(self) -> Any:
@@ -42,9 +47,43 @@ class Cluster:
 
     def executor(self) -> Executor:
         """Each job runs as long as it takes; dask begins one anew whose worker is gone."""
-        found = self.client().get_executor(pure=False)
+        client = self.client()
+        fit = {"workers": sorted({*self.workers()} - self._unfit)} if self._unfit else {}
+        found = client.get_executor(pure=False, **fit)
         assert isinstance(found, Executor)
         return found
+
+    def carrier(self, shop: Workshop, run: str, warn: Callable[[str], None]) -> Carrier:
+        """As `child.carry` does for work on this machine; what its kerns are asked, those there
+        are asked as well.
+        """
+
+        def avoid(where: Where, came: Outcome) -> bool:
+            return self._avoid(where, came, warn)
+
+        many, asked = shop.many, list[tuple[Request | None, str]]()
+        carrier = Carrier(shop.yard.repo, self.executor, many.remote, warn, avoid)
+
+        def elsewhere(wanted: Request | None, but: str) -> None:
+            if wanted is None:
+                carrier.stopped.set()
+            if asked[-1:] != [(wanted, but)]:
+                asked.append((wanted, but))
+                with contextlib.suppress(Exception):  # who does not answer has ended it
+                    self.client().run(remote.ask, run, wanted, but, on_error="ignore")
+
+        shop.children.elsewhere = elsewhere
+        return carrier
+
+    def _avoid(self, where: Where, came: Outcome, warn: Callable[[str], None]) -> bool:
+        told = _tried(self.client().run, remote.whoami, on_error="ignore")
+        rows = told.items() if isinstance(told, dict) else ()
+        found = {one for one, named in rows if named == where}
+        for one in found - self._unfit:
+            hint = f"; {came.hint}" if came.hint else ""
+            warn(f"worker {one} ({where[0]}) gets no more tasks: {came.fault}{hint}")
+        self._unfit |= found
+        return bool({*self.workers()} - self._unfit)
 
     def workers(self) -> Mapping[str, Mapping[str, Any]]:
         """By address, as the scheduler knows them."""
@@ -62,11 +101,6 @@ class Cluster:
         told = _tried(client.run, fitness.examine, tuple(agents), on_error="return")
         asked = told if isinstance(told, dict) else dict.fromkeys(self.workers(), told)
         return found | {address: _machine(said) for address, said in asked.items()}
-
-    def end(self, run: str) -> None:
-        """What this run has at work there is left to be resumed."""
-        with contextlib.suppress(Exception):  # one that does not answer any more has ended it
-            self.client().run(remote.end, run, on_error="ignore")
 
     def close(self) -> None:
         if self._client is not None:

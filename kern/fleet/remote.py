@@ -4,7 +4,9 @@ tell each other that they are two.
 """
 
 import json
+import os
 import pickle
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -23,11 +25,13 @@ from kern.git.repository import Repo
 from kern.journal import record
 from kern.journal import store as journal
 from kern.many import Many
+from kern.model import Request
 from kern.system import workspace
 
 _WORK = "refs/heads/work"  # of a bundle: the commit to begin on, or the one that was made
 _TRIES = 8  # of one task, where workers get lost or lack what it builds on
 _LONGEST_S = 60.0
+_TOLD = ("KERN_SANDBOX",)  # of a job's variables: no other may travel
 _LOOK_S = 0.5
 
 
@@ -59,6 +63,7 @@ class Lacks:
 
 
 Answer = Outcome | Refused | Lacks
+Where = tuple[str, int]  # a worker: its host and process
 
 
 # -------------------------------------------------------------------- on the worker
@@ -68,13 +73,19 @@ def answer(version: str, data: bytes) -> bytes:
     """Carry out a parcel; runs on a worker's machine. `data` and what is returned are pickled:
     nobody looks into them before the versions are known to be the same.
     """
+    where = whoami()
     if version != __version__:
-        said = f"the worker has kern {__version__}, the run that sends tasks has {version}"
-        return pickle.dumps(Refused(said, "install the same kern on all machines"))
+        said = f"it has kern {__version__}, this machine has {version}"
+        refused = Refused(said, "install the same kern on all machines")
+        return pickle.dumps((where, refused))
     try:
-        return pickle.dumps(_answered(pickle.loads(data)))
+        return pickle.dumps((where, _answered(pickle.loads(data))))
     except (KernError, OSError) as exc:
-        return pickle.dumps(Refused(str(exc), getattr(exc, "hint", "")))
+        return pickle.dumps((where, Refused(str(exc), getattr(exc, "hint", ""))))
+
+
+def whoami() -> Where:
+    return socket.gethostname(), os.getpid()
 
 
 def _answered(parcel: Parcel) -> Answer:
@@ -132,11 +143,15 @@ def _children(run: str) -> Children:
     return _AT_WORK.setdefault(run, Children())
 
 
-def end(run: str) -> None:
-    """Called on each worker when the run that sent tasks is to end: what is at work is left to be
-    resumed.
+def ask(run: str, wanted: Request | None, but: str) -> None:
+    """Called on each worker: what the run that sent tasks asks of all its kerns, see `Children`.
+    None: it ends.
     """
-    _children(run).end()
+    children = _children(run)
+    if wanted is None:
+        children.end()
+    else:
+        children.ask(wanted, but=but)
 
 
 # -------------------------------------------------------------------- on the caller's side
@@ -152,45 +167,49 @@ class Carrier:
     executors: Callable[[], Executor]
     remote: str = ""
     warn: Callable[[str], None] = lambda text: None
+    # Of a worker that cannot work, and why: whether there are others, who are asked from now on.
+    avoid: Callable[[Where, Outcome], bool] = lambda where, came: False
     pause: float = 1.0  # seconds before a lost task is sent again, doubled each time
     patience: float = 0.0  # seconds after which a task that nobody answers is sent anew; 0: none
     stopped: threading.Event = field(default_factory=threading.Event)
-    has: frozenset[str] = frozenset()  # commits that the worker that answered last had
     _asked: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, job: Job) -> Outcome:
-        bundle, lost = b"", ""
-        for turn in range(_TRIES):
-            if self.stopped.is_set():
-                break
+        bundle, lost, turn = b"", "", 0
+        while turn < _TRIES and not self.stopped.is_set():
             try:
-                came = self._sent(job, bundle)
+                where, came = self._sent(job, bundle)
                 if isinstance(came, Outcome):
-                    return self._taken(came)
+                    came = replace(self._taken(came), job=job)
             except Exception as exc:  # of whatever kind the executor knows
                 lost = plain.line(f"{type(exc).__name__}: {exc}".rstrip(": "), 200)
                 self.stopped.wait(min(self.pause * 2**turn, _LONGEST_S))
+                turn += 1
                 continue
             if isinstance(came, Lacks):
                 if came.said:
                     self.warn(f"a worker could not fetch from {self.remote}: {came.said}")
-                bundle = self._bundle(job, came.has)
-            else:
-                return Outcome(job, 2, fault=came.text, hint=came.hint)
+                bundle, turn = self._bundle(job, came.has), turn + 1
+                continue
+            if isinstance(came, Refused):
+                came = Outcome(job, 2, fault=came.text, hint=came.hint, unfit=True)
+            if not came.unfit or not self.avoid(where, came):
+                return came
         if self.stopped.is_set():
-            return Outcome(job, 130, fault="stopped")
-        said = f"sent {_TRIES} times to the cluster's workers and never answered: {lost}"
-        return Outcome(job, 1, fault=said, hint="kern doctor --scheduler says what is missing")
+            return Outcome(job, 130, fault="the run was ended")
+        said = f"no worker of the cluster has answered: {lost}"
+        return Outcome(job, 1, fault=said, hint="kern doctor --scheduler WHERE", unfit=True)
 
-    def _sent(self, job: Job, bundle: bytes) -> Answer:
+    def _sent(self, job: Job, bundle: bytes) -> tuple[Where, Answer]:
         """Raises what the executor does where the worker or the scheduler is lost."""
         where = slots.identity(self.repo), self.repo.root.name
-        parcel = Parcel(job, *where, self.remote, bundle)
+        told = tuple(one for one in job.variables if one[0] in _TOLD)
+        parcel = Parcel(replace(job, variables=told), *where, self.remote, bundle)
         future: Future[bytes] = self.executors().submit(answer, __version__, pickle.dumps(parcel))
         given = time.monotonic()
         while True:
             try:
-                came = pickle.loads(future.result(_LOOK_S))
+                where, came = pickle.loads(future.result(_LOOK_S))
             except Late:
                 late = self.patience and time.monotonic() - given > self.patience
                 if future.done():
@@ -200,7 +219,7 @@ class Carrier:
                     raise CancelledError("it took too long") from None
                 continue
             assert isinstance(came, Outcome | Refused | Lacks)
-            return came
+            return where, came
 
     def _bundle(self, job: Job, has: tuple[str, ...]) -> bytes:
         with self._asked:  # git packs once at a time

@@ -38,7 +38,7 @@ class Watched(Executor):
 
         def act() -> bytes:
             data: bytes = fn(*args, **more)
-            self.came.append(pickle.loads(data))
+            self.came.append(pickle.loads(data)[1])
             return self.spoil(data)
 
         return self.pool.submit(act)
@@ -113,9 +113,9 @@ def test_a_torn_bundle_is_refused_on_either_side_and_sent_again(
     repo: Path, git: Git, fake: Fake, watched: Watched
 ) -> None:
     def torn(data: bytes) -> bytes:
-        came = pickle.loads(data)
+        where, came = pickle.loads(data)
         if isinstance(came, Outcome) and len(watched.sent) == 2:
-            return pickle.dumps(replace(came, bundle=came.bundle[:-30]))
+            return pickle.dumps((where, replace(came, bundle=came.bundle[:-30])))
         return data
 
     watched.spoil = torn
@@ -123,7 +123,7 @@ def test_a_torn_bundle_is_refused_on_either_side_and_sent_again(
     assert came.commit and len(watched.sent) == 3
     good = watched.sent[1]
     sent = pickle.dumps(replace(good, identity="other", bundle=good.bundle[:-30]))
-    said = pickle.loads(remote.answer(__version__, sent))
+    _, said = pickle.loads(remote.answer(__version__, sent))
     assert isinstance(said, Refused) and "torn" in said.text
     assert len(fake.stages) == 3
 
@@ -131,7 +131,7 @@ def test_a_torn_bundle_is_refused_on_either_side_and_sent_again(
 def test_a_worker_with_another_kern_says_so_and_looks_at_nothing(
     repo: Path, git: Git, watched: Watched
 ) -> None:
-    said = pickle.loads(remote.answer("9.9.9", b"no pickle at all"))
+    _, said = pickle.loads(remote.answer("9.9.9", b"no pickle at all"))
     assert isinstance(said, Refused)
     assert "9.9.9" in said.text and __version__ in said.text
     assert not (repo.parent / "kern").exists()
@@ -239,8 +239,9 @@ def test_what_travels_names_neither_a_path_nor_a_variable(
     repo: Path, git: Git, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-not-to-travel")
-    watched = Watched(lambda data: pickle.dumps(Refused("no")))
-    carrier(repo, watched)(job(repo, git))
+    watched = Watched(lambda data: pickle.dumps((("host", 1), Refused("no"))))
+    root = (("KERN_OF", str(repo)), ("KERN_SANDBOX", "off"))
+    carrier(repo, watched)(job(repo, git, variables=root))
     watched.pool.shutdown()
     sent = pickle.dumps(watched.sent[0])
     for secret in (b"sk-not", str(repo).encode(), b"HOME", b"PATH"):
@@ -252,3 +253,28 @@ def test_the_identity_tells_two_repositories_apart(repo: Path, tmp_path: Path) -
     one = slots.identity(open_at(repo))
     assert one == slots.identity(open_at(repo)) and one.startswith("project-")
     assert one != slots.identity(Repo(repo, tmp_path / "b", tmp_path / "b"))
+
+
+def test_a_worker_that_cannot_work_is_told_and_the_task_goes_to_another(
+    repo: Path, git: Git, fake: Fake, watched: Watched
+) -> None:
+    def unfit(data: bytes) -> bytes:
+        if len(watched.sent) == 1:
+            return pickle.dumps((("host", 1), Refused("no claude here", "install it")))
+        return data
+
+    watched.spoil = unfit
+    said: list[object] = []
+
+    def avoid(where: object, came: Outcome) -> bool:
+        said.append((where, came.fault))
+        return True
+
+    came = carrier(repo, watched, avoid=avoid)(job(repo, git))
+    assert came.commit
+    assert said == [(("host", 1), "no claude here")]
+    watched.spoil = lambda data: pickle.dumps((("host", 2), Refused("nor here", "buy one")))
+    (repo / "a.txt").write_text("x\n")
+    git("commit", "--quiet", "--all", "--message=moved")
+    came = carrier(repo, watched)(job(repo, git))
+    assert (came.fault, came.hint, came.unfit) == ("nor here", "buy one", True)
