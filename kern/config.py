@@ -19,7 +19,7 @@ FINAL = "final"  # the table below [gates] with those of the whole
 _PROBE_S = 20.0
 _SINGLE = (
     *("max_wait", "max_failures", "max_minutes", "max_rounds", "notify", "large_file", "branch"),
-    *("agents", many.SINGLE),
+    *("agents", "search", many.SINGLE),
 )
 _RENAMED = f"{FILE}: [snapshot] is now called [probes]; rename it, the old name works for now"
 _TABLES = (
@@ -164,6 +164,7 @@ class Settings:
     models: Choices = field(default_factory=dict)
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # argv of agents, by name
     agents: tuple[str, ...] = ()  # the first runs, the others stand in for it
+    search: tuple[str, ...] = ()  # patterns of further files that kern search reads
     branch: str = ""  # that a run begins, {date} in it for the day; empty: the one in use
     fleet: many.Many = field(default_factory=many.Many)
     remark: str = ""  # of a setting that goes by an old name
@@ -201,9 +202,7 @@ def parse(data: bytes | str) -> Settings:
     _known(costs, ("run", "task", "stage"), "max_cost.")
     times = _table(given, "timeouts")
     _known(times, Timeouts.__slots__, "timeouts.")
-    timeouts = Timeouts(
-        **{name: _seconds(value, f"timeouts.{name}") for name, value in times.items()}
-    )
+    timeouts = Timeouts(**{key: _seconds(one, f"timeouts.{key}") for key, one in times.items()})
     gates = dict(_table(given, "gates"))
     final = gates.get(FINAL)
     nested = isinstance(final, dict) and "run" not in final  # else it is a gate of that name
@@ -213,9 +212,7 @@ def parse(data: bytes | str) -> Settings:
         raise UsageError(f"{FILE}: [snapshot] is the old name of [probes]", hint="keep [probes]")
     probes = _table(given, place)
     return Settings(
-        tuple(
-            _gate("gates", name, value, timeouts.gate, "known_red") for name, value in gates.items()
-        ),
+        tuple(_gate("gates", *one, timeouts.gate, "known_red") for one in gates.items()),
         timeouts,
         _seconds(given.get("max_wait", Settings().max_wait), "max_wait"),
         _count(given, "max_failures", 0),
@@ -226,10 +223,7 @@ def parse(data: bytes | str) -> Settings:
         _notify(given.get("notify", "")),
         tuple(_gate(f"gates.{FINAL}", name, value, timeouts.gate) for name, value in last.items()),
         _count(given, "max_rounds", 1),
-        tuple(
-            Probe(name, *_command(place, name, value, _PROBE_S)[:2])
-            for name, value in probes.items()
-        ),
+        tuple(Probe(key, *_command(place, key, one, _PROBE_S)[:2]) for key, one in probes.items()),
         holding(given.get("sandbox", {}), FILE),
         large_file=_amount(given.get("large_file", Settings().large_file), "large_file"),
         printed=_printed(_table(given, "agent")),
@@ -237,6 +231,7 @@ def parse(data: bytes | str) -> Settings:
         models=models.of_settings(given, FILE),
         agents=models.of_agents(given.get("agents", []), FILE),
         commands=models.of_commands(_table(given, "commands"), FILE),
+        search=_patterns(given.get("search", [])),
         branch=_branch(given.get("branch", "")),
         fleet=many.of_settings(given, FILE),
         remark=_RENAMED * (place != "probes"),
@@ -347,6 +342,12 @@ def _branch(value: object) -> str:
     if not isinstance(value, str):
         raise _wrong("branch", 'the name of a branch, such as "kern/{date}"; "" for the one in use')
     return value.strip()
+
+
+def _patterns(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(map(_is_word, value)):
+        raise _wrong("search", 'a list of patterns, such as ["docs/**/*.md"]')
+    return tuple(value)
 
 
 def _notify(value: object) -> str:

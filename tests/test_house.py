@@ -277,7 +277,7 @@ def test_only_the_command_line_and_what_draws_import_late() -> None:
         if isinstance(node, ast.FunctionDef)
         for target in imported(node)
     }
-    commands = {"cli.main", "cli.commands", "cli.edits", "cli.run", "cli.help"}
+    commands = {"cli.main", "cli.commands", "cli.edits", "cli.learned", "cli.run", "cli.help"}
     drawing = {("views.console", "rich"), ("views.live", "rich"), ("journal.html", "jinja2")}
     working = {("git.environment", "git"), ("system.lock", "filelock")}
     working |= {("system.descendants", "psutil")}  # a look needs none of them

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-import kern.cli.edits  # noqa: F401 - its commands are known by that
+import kern.cli.edits
+import kern.cli.learned  # noqa: F401 - the commands of both are known by that
 from kern import models, plain
 from kern.cli import run as launch
 from kern.cli.help import COMMANDS

@@ -150,6 +150,8 @@ _VALUES: dict[str, Sequence[str] | None] = {  # of an option; None: a task
     "--sandbox": tuple(Mode),
     "--since": ("today", "yesterday"),
     "--effort": EFFORTS,
+    "--kind": ("decision", "pattern", "insight", "sign", "research", "attempt", "spec", "file"),
+    "--limit": (),
     "--model": ("opus", "sonnet", "haiku", *(f"{role}=" for role in ROLES)),
     "--agent": (*AGENTS, *(f"{role}=" for role in ROLES)),
     **dict.fromkeys(("--gate", "--judge", "--label", "--from", "--branch"), ()),

@@ -88,6 +88,11 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, th
             "kern log -f",
             'kern log --task "version flag"',
         ),
+        "search": (
+            "Search learnings, tasks and what was tried, and your documents.",
+            'kern search "retry of uploads"',
+            'kern search "who may delete an account" --kind decision --json',
+        ),
         "report": (
             "Add up what was done, what it cost and what to review.",
             "kern report --since yesterday",

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kern import plain
@@ -62,6 +62,11 @@ def cut(whole: Chunk) -> Iterator[Chunk]:
             text = "\n".join(line for _, line in shown)
             first, last = shown[0][0], min(shown[-1][0], whole.last)
             yield Chunk(whole.path, whole.kind, whole.heading, text, first, last, whole.key)
+
+
+def parts(whole: Chunk) -> Iterator[Chunk]:
+    """The same of a text that does not stand in the file as it is: each has the lines of all."""
+    return (replace(one, first=whole.first, last=whole.last) for one in cut(whole))
 
 
 def _sections(lines: Sequence[str]) -> Iterator[tuple[str, int, list[str]]]:

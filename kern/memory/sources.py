@@ -3,7 +3,7 @@ LEARNINGS.md belong to this text?
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kern import plain
@@ -36,8 +36,9 @@ def learnings(data: bytes) -> Source:
                 *(LEARNINGS, str(entry.kind), dated + entry.title, entry.text, entry.line, last),
                 entry.id,
             )
-            found = [replace(one, first=entry.line, last=last) for one in chunks.cut(whole)]
-            yield from found or ([whole] if entry.title else [])  # a heading says something too
+            yield from list(chunks.parts(whole)) or (
+                [whole] if entry.title else []
+            )  # a heading says something too
 
     return Source(LEARNINGS, data, pieces)
 

@@ -50,6 +50,13 @@ def test_every_setting_is_read() -> None:
     )
 
 
+def test_patterns_of_what_is_searched_are_a_list() -> None:
+    assert config.parse('search = ["docs/**/*.md"]').search == ("docs/**/*.md",)
+    for wrong in ('"docs"', "[1]", '[""]', "{}"):
+        with pytest.raises(UsageError, match="search must be a list of patterns"):
+            config.parse(f"search = {wrong}")
+
+
 def test_snapshot_commands_are_read_like_gates() -> None:
     found = config.parse(
         "[probes]\nport = ' echo 8080 '\nrows = { run = 'wc -l db', timeout = '1m' }\n"

@@ -172,7 +172,7 @@ def test_a_read_only_one_is_still_of_use(tmp_path: Path) -> None:
     code = """
 import sys
 from pathlib import Path
-from tests.memory.test_index import filled, hits, source, using
+from tests.memory.test_search_index import filled, hits, source, using
 
 print(using(Path(sys.argv[1]), filled))
 print(using(Path(sys.argv[1]), lambda b: b.refresh([source("b", "c")], all_of_them=True)))
