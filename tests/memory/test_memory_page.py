@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from kern.memory import capture, entries, select
+from kern.memory import capture, chunks, entries, index, select
 from kern.memory.entries import Kind
 from kern.stages import reflection
 
@@ -29,6 +29,9 @@ def test_the_scores_are_the_ones_that_count() -> None:
 
 def test_the_bounds_are_the_ones_that_count() -> None:
     assert f"longer than {capture.MOST} characters" in WORDS
+    assert f"of more than {chunks.MOST} tokens is cut" in WORDS
+    assert f"repeats some {chunks.OVERLAP} tokens" in WORDS
+    assert f"The index is `kern/{index.FILE}`" in WORDS
     assert select.TOGETHER == 1.1 and "a tenth more" in WORDS
     text = "## T\n\nx\n\n<!-- kern: id=L1 kind=sign helpful={} harmful={} -->\n"
     (at,) = entries.parse(text.format(1, entries.HARMFUL_AT))
