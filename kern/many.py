@@ -26,8 +26,10 @@ class Many:
 
     @property
     def asks(self) -> tuple[str, ...]:
-        """What it would start, a line each."""
-        return (f"worktree setup: {self.setup}",) if self.setup else ()
+        """What it would start, and where it would send the project, a line each."""
+        cluster = ("cluster", self.scheduler), ("cluster's remote", self.remote)
+        given = (("worktree setup", self.setup), *cluster)
+        return tuple(f"{what}: {named}" for what, named in given if named)
 
 
 def of_settings(given: Mapping[str, Any], file: str) -> Many:

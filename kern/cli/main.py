@@ -17,7 +17,7 @@ from kern.system import streams
 _VALUED = frozenset(
     (
         *("--max-cost", "--max-minutes", "--until", "--sandbox"),
-        *("--model", "--effort", "--task", "--agent", "--branch", "-j", "--jobs"),
+        *("--model", "--effort", "--task", "--agent", "--branch", "-j", "--jobs", "--scheduler"),
     )
 )  # of a run: a value of theirs follows
 _HELP, _VERSION = frozenset(("-h", "--help")), frozenset(("-V", "--version"))

@@ -44,18 +44,14 @@ def run(
     until: str | None = None,
     branch: str | None = None,
     jobs: str | None = None,
+    scheduler: str = "",
 ) -> int:
     """The exit code of the run, or of the dry run."""
     end = 0.0 if until is None else _until(until, time.time())
     if branch is not None and not branch.strip():
         raise UsageError("--branch names no branch", hint="kern --branch kern/tonight")
     branch = branch or ""
-    jobs = many.number(jobs, "-j", "kern -j 4; kern -j auto") if jobs is not None else ""
-    if jobs and until_done:
-        raise UsageError(
-            "--until-done takes one task after the other: leave out -j",
-            hint="kern -j 4 carries out what SPEC.md has; then kern --until-done",
-        )
+    jobs = _jobs(jobs, scheduler, until_done=until_done)
     on_red = _on_red(repair=repair, allow_red=allow_red)
     if task is not None:
         iterations = _alone(task, iterations, until_done=until_done)
@@ -77,15 +73,28 @@ def run(
     allowed = leave(sandbox, trust=trust, bare=bare)
     asked = until_done, improve, goal, on_red, wanted, models, allowed
     options = Options(*(count, pause, wait, cost, minutes, *asked), branch=branch, until=end)
-    options.jobs = jobs
+    options.jobs, options.scheduler = jobs, scheduler
     return screen.run(options, verbose=verbose, quiet=quiet, instead=_many)
+
+
+def _jobs(jobs: str | None, scheduler: str, *, until_done: bool) -> str:
+    """So many at once as were asked for; empty where nothing was."""
+    if until_done and (jobs or scheduler):
+        option = "-j" if jobs else "--scheduler"
+        raise UsageError(
+            f"--until-done takes one task after the other: leave out {option}",
+            hint="kern -j 4 carries out what SPEC.md has; then kern --until-done",
+        )
+    return "" if jobs is None else many.number(jobs, "-j", "kern -j 4; kern -j auto")
 
 
 def _many(begun: Any, options: Any, console: Any) -> int | None:
     """A session, its options, its console. Where several tasks are to be carried out at once: the
     exit code. What an earlier such run has left is settled first by a run that goes on by itself.
     """
-    jobs = options.jobs or begun.site.caller.settings.fleet.jobs
+    fleet = begun.site.caller.settings.fleet
+    where = options.scheduler or fleet.scheduler
+    jobs = options.jobs or fleet.jobs or many.AUTO * bool(where)
     alone = options.improve or options.until_done or not jobs
     if os.environ.get("KERN_FLEET") or (alone and not _left(begun.site.repo.common_dir)):
         return None  # it is one of many itself
@@ -94,7 +103,14 @@ def _many(begun: Any, options: Any, console: Any) -> int | None:
     if alone:
         start.settle(begun, options)
         return None
-    return start.run(begun, options, jobs, console.lanes, console.of_worker)
+    shown = console.lanes, console.of_worker
+    if not where:
+        return start.run(begun, options, jobs, *shown)
+    with needing_dask():
+        from kern.fleet.cluster import Cluster
+    with contextlib.closing(Cluster(where, warn=begun.site.warn)) as cluster:
+        cluster.client()  # or its fault is told before anything begins
+        return start.run(begun, options, jobs, *shown, cluster.hire)
 
 
 def _left(common_dir: Path) -> bool:

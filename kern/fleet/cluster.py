@@ -15,7 +15,7 @@ from typing import Any
 
 import distributed
 
-from kern import __version__, plain
+from kern import __version__, many, plain
 from kern.errors import UsageError
 from kern.fleet import fitness, remote
 from kern.fleet.child import Workshop
@@ -33,6 +33,7 @@ _DASK: Any = distributed  # it has no types
 class Cluster:
     where: str  # host:port, an address with its protocol, or the path of a scheduler file
     patience: float = 10.0  # seconds, for its first answer
+    warn: Callable[[str], None] = lambda text: None
     _client: Any = None
     _unfit: set[str] = field(default_factory=set)
     _one: threading.Lock = field(default_factory=threading.Lock)
@@ -53,16 +54,18 @@ class Cluster:
         assert isinstance(found, Executor)
         return found
 
-    def carrier(self, shop: Workshop, run: str, warn: Callable[[str], None]) -> Carrier:
-        """As `child.carry` does for work on this machine; what its kerns are asked, those there
-        are asked as well.
+    def hire(self, shop: Workshop, jobs: str, tasks: int) -> tuple[int, Carrier]:
+        """As `start.here` does on this machine; what its kerns are asked, those there are asked as
+        well. Raises UsageError where nobody is there.
         """
-
-        def avoid(where: Where, came: Outcome) -> bool:
-            return self._avoid(where, came, warn)
-
-        many, asked = shop.many, list[tuple[Request | None, str]]()
-        carrier = Carrier(shop.yard.repo, self.executor, many.remote, warn, avoid)
+        slots = self.slots()
+        if not slots:
+            raise UsageError(
+                f"the scheduler at {self.where} has no workers", hint=f"dask worker {self.where}"
+            )
+        count = min(slots if jobs == many.AUTO else int(jobs), tasks)
+        carrier = Carrier(shop.yard.repo, self.executor, shop.many.remote, self.warn, self._avoid)
+        asked: list[tuple[Request | None, str]] = []
 
         def elsewhere(wanted: Request | None, but: str) -> None:
             if wanted is None:
@@ -70,18 +73,19 @@ class Cluster:
             if asked[-1:] != [(wanted, but)]:
                 asked.append((wanted, but))
                 with contextlib.suppress(Exception):  # who does not answer has ended it
-                    self.client().run(remote.ask, run, wanted, but, on_error="ignore")
+                    self.client().run(remote.ask, carrier.run, wanted, but, on_error="ignore")
 
         shop.children.elsewhere = elsewhere
-        return carrier
+        return count, carrier
 
-    def _avoid(self, where: Where, came: Outcome, warn: Callable[[str], None]) -> bool:
+    def _avoid(self, where: Where, came: Outcome) -> bool:
+        """See `Carrier.avoid`."""
         told = _tried(self.client().run, remote.whoami, on_error="ignore")
         rows = told.items() if isinstance(told, dict) else ()
         found = {one for one, named in rows if named == where}
         for one in found - self._unfit:
             hint = f"; {came.hint}" if came.hint else ""
-            warn(f"worker {one} ({where[0]}) gets no more tasks: {came.fault}{hint}")
+            self.warn(f"worker {one} ({where[0]}) gets no more tasks: {came.fault}{hint}")
         self._unfit |= found
         return bool({*self.workers()} - self._unfit)
 

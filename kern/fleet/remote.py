@@ -171,10 +171,12 @@ class Carrier:
     avoid: Callable[[Where, Outcome], bool] = lambda where, came: False
     pause: float = 1.0  # seconds before a lost task is sent again, doubled each time
     patience: float = 0.0  # seconds after which a task that nobody answers is sent anew; 0: none
+    run: str = ""  # whose tasks these are, as they say
     stopped: threading.Event = field(default_factory=threading.Event)
     _asked: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, job: Job) -> Outcome:
+        self.run = job.run
         bundle, lost, turn = b"", "", 0
         while turn < _TRIES and not self.stopped.is_set():
             try:

@@ -2,12 +2,14 @@
 should know first.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 from kern import many, plain
 from kern.config import FILE
 from kern.fleet import child, worktrees
 from kern.fleet.child import Workshop
+from kern.fleet.executor import Carry
 from kern.fleet.lanes import Picture
 from kern.fleet.loop import Many, Show, Tell
 from kern.git.snapshot import left_out
@@ -17,8 +19,19 @@ from kern.pipeline.session import Session
 from kern.spec import dependencies
 from kern.system import descendants
 
+# How many workers for the jobs that were asked for and the tasks that are there, and what each is
+# called with.
+Hire = Callable[[Workshop, str, int], tuple[int, Carry]]
 
-def run(begun: Session, options: Options, jobs: str, show: Show, tell: Tell) -> int:
+
+def here(shop: Workshop, jobs: str, tasks: int) -> tuple[int, Carry]:
+    """Kerns on this machine."""
+    return many.workers(jobs, *descendants.machine(), tasks), partial(child.carry, shop)
+
+
+def run(
+    begun: Session, options: Options, jobs: str, show: Show, tell: Tell, hire: Hire = here
+) -> int:
     """The exit code."""
     wanted = None
     at = facts.look(begun.site)
@@ -27,9 +40,9 @@ def run(begun: Session, options: Options, jobs: str, show: Show, tell: Tell) -> 
     settled = loop.Loop(begun, options).finish()  # what is in progress in the person's own tree
     _, parsed = begun.site.papers.spec()
     tasks = min(dependencies.ahead(parsed), options.iterations) or 1
-    count = many.workers(jobs, *descendants.machine(), tasks)
     shop = shop_of(begun)
-    crew = Many(begun, options, shop, partial(child.carry, shop), count)
+    count, carry = hire(shop, jobs, tasks)
+    crew = Many(begun, options, shop, carry, count)
     crew.show, crew.tell, crew.wanted, crew.settled = show, tell, wanted, settled
     first = summary.begun(begun, options)
     begun.site.sink(first)

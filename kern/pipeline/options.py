@@ -45,4 +45,5 @@ class Options:
     jobs: str = ""  # so many tasks at once, or `auto`; empty: what kern.toml says
     # Another way to carry out the tasks, once all is made sure of: its exit code; None: this one.
     instead: Callable[[Any], int | None] = lambda begun: None
+    scheduler: str = ""  # of the cluster that works for it; empty: what kern.toml says
     keys: Callable[[], str] = lambda: ""  # what was typed at the run since

@@ -98,6 +98,7 @@ METAVARS = {
         "GOAL",
         "WHERE",
         "COUNT",
+        "N",
         "DOLLARS",
         "MODE",
     ),
