@@ -2,7 +2,7 @@
 is left over but what is to go on.
 """
 
-from kern.fleet import leftovers, worktrees
+from kern.fleet import landed, leftovers, worktrees
 from kern.fleet.crew import Crew
 from kern.fleet.work import Work
 
@@ -45,4 +45,6 @@ def tidy(crew: Crew) -> list[str]:
     for branch in {*crew.trees} - {*stays}:
         worktrees.drop(site.repo, branch)
     worktrees.close(yard, keep=bool(stays or crew.retired))
+    if not stays:
+        landed.forget(site.repo)
     return [*stays]

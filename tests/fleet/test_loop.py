@@ -1,12 +1,23 @@
 """Many at once, from end to end: a small repository, the stand-in agent, real worktrees."""
 
+import itertools
+import signal
+import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
-from tests.conftest import Fake, Git, Kern
+from kern.journal import store
+from kern.model import Marker
+from kern.spec.checklist import parse
+from tests.conftest import PATIENCE_S, Fake, Git, Kern, agents, wait_for
 
-# Each task writes a file of its own, named by the branch that it is on.
+Background = Callable[..., "subprocess.Popen[str]"]
+RESEARCH = {"result": "- Files: a.txt:1-1\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY"}
+
+# Each writes a file of its own.
 IMPLEMENT = {
-    "run": ["git rev-parse --abbrev-ref HEAD | sed s,kern/work/,, | xargs -I{} touch made-{}"],
+    "run": ["touch made-$$"],
     "result": "Wrote it.\n\nSUCCESS",
 }
 
@@ -14,6 +25,11 @@ IMPLEMENT = {
 def spec(repo: Path, git: Git, *tasks: str, more: str = "") -> None:
     (repo / "SPEC.md").write_text("".join(f"- [ ] {task}\n" for task in tasks) + more)
     git("commit", "--quiet", "--all", "--message=tasks")
+
+
+def journal(repo: Path) -> str:
+    path = store.place(repo / ".git")
+    return path.read_text() if path.exists() else ""
 
 
 def left_over(git: Git) -> list[str]:
@@ -38,3 +54,168 @@ def test_tasks_are_carried_out_at_once_and_land_one_at_a_time(
     assert {call["env"]["KERN_WORKER"] for call in fake.calls} == {"1", "2", "3", "4"}
     assert all(call["cwd"] != str(repo) for call in fake.calls)
     assert "5 done, 5 unverified, 0 open" in ran.out
+
+
+def test_killed_at_any_moment_the_next_run_lands_and_resumes(
+    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background, tmp_path: Path
+) -> None:
+    """Work that was finished lands, half-done work goes on in its worktree, nothing is done twice;
+    the workers' kerns of the run that was killed are ended.
+    """
+    spec(repo, git, "one", "two", "three")
+    slow = {**IMPLEMENT, "sleep": 60}
+    fake.script(implement=[IMPLEMENT, slow, slow, IMPLEMENT])
+    first = background("-j", "3")
+    wait_for(lambda: fake.stages.count("commit") == 1 and fake.stages.count("implement") == 3)
+    wait_for(lambda: git("log", "--all", "--format=%s").count("do the task"))
+    first.kill()
+    first.wait()
+    ran = kern("-j", "3")
+    assert ran.code == 0, ran.said
+    assert "that an earlier run left behind" in ran.said
+    assert left_over(git) == []
+    assert (repo / "SPEC.md").read_text().count("- [x] ") == 3
+    assert git("log", "--format=%s").splitlines().count("do the task") == 3
+    assert fake.stages.count("research") == 3  # what was saved is not paid for again
+    assert git("status", "--porcelain") == ""
+
+
+def test_plain_kern_settles_what_many_at_once_have_left(
+    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background
+) -> None:
+    spec(repo, git, "one", "two", "three")
+    slow = {**IMPLEMENT, "sleep": 60}
+    fake.script(implement=[IMPLEMENT, slow, IMPLEMENT])
+    first = background("-j", "2", "2")
+    wait_for(lambda: fake.stages.count("commit") == 1 and fake.stages.count("implement") == 2)
+    first.kill()
+    first.wait()
+    ran = kern("5", "0")
+    assert ran.code == 0, ran.said
+    assert left_over(git) == []
+    assert "half done by an earlier run: " in ran.err
+    assert git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").endswith("/unfinished")
+    assert git("log", "--format=%s").splitlines().count("do the task") == 3
+
+
+def test_ctrl_c_ends_all_at_once_and_the_next_run_goes_on(
+    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background
+) -> None:
+    spec(repo, git, "one", "two")
+    fake.script(implement=[{**IMPLEMENT, "sleep": 60}, {**IMPLEMENT, "sleep": 60}, IMPLEMENT])
+    first = background("-j", "2")
+    wait_for(lambda: fake.stages.count("implement") == 2)
+    began = time.monotonic()
+    first.send_signal(signal.SIGINT)
+    _, err = first.communicate(timeout=60)
+    assert first.returncode == 130
+    assert "2 tasks in progress: resumed by the next run" in err
+    assert time.monotonic() - began < 30
+    assert agents() == []
+    assert len(left_over(git)) >= 4  # they wait to be resumed
+    ran = kern("-j", "2")
+    assert ran.code == 0, ran.said
+    assert left_over(git) == []
+    assert fake.stages.count("research") == 2
+
+
+def test_stop_lets_stages_end_and_lands_what_is_finished(
+    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background
+) -> None:
+    spec(repo, git, "one", "two", "three")
+    fake.script(implement=[{**IMPLEMENT, "sleep": 3}])
+    first = background("-j", "2")
+    wait_for(lambda: fake.stages.count("implement") == 2)
+    assert kern("stop").code == 0
+    out, err = first.communicate(timeout=60)
+    assert first.returncode == 0, out + err
+    assert fake.stages.count("commit") == 0
+    assert fake.stages.count("implement") == 2
+    assert "asked to stop" in out
+    ran = kern("-j", "2")
+    assert ran.code == 0, ran.said
+    assert (fake.stages.count("research"), fake.stages.count("implement")) == (3, 3)
+    assert left_over(git) == []
+
+
+def test_pause_holds_all_and_resume_goes_on(
+    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background
+) -> None:
+    spec(repo, git, "one", "two", "three")
+    fake.script(research=[{**RESEARCH, "sleep": 2}], implement=[IMPLEMENT])
+    first = background("-j", "2")
+    wait_for(lambda: fake.stages.count("research") == 2)
+    assert kern("pause").code == 0
+    wait_for(lambda: journal(repo).count('"did": "end"') == 2)
+    time.sleep(1.5)
+    assert fake.stages == ["research"] * 2
+    assert kern("resume").code == 0
+    out, err = first.communicate(timeout=PATIENCE_S)
+    assert first.returncode == 0, out + err
+    assert git("log", "--format=%s").splitlines().count("do the task") == 3
+
+
+def test_the_budget_holds_for_all_workers_together(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    spec(repo, git, "one", "two", "three", "four")
+    paid = {"fields": {"total_cost_usd": 1.0}, "sleep": 0.5}
+    fake.script(research=[{**RESEARCH, **paid}], implement=[{**IMPLEMENT, **paid}])
+    ran = kern("-j", "2", "--max-cost", "2")
+    assert ran.code == 3, ran.said
+    assert "the run's budget is used up: $" in ran.said
+    assert len(fake.stages) <= 3  # what began before the second dollar was spent
+    ran = kern("-j", "2", "--max-cost", "50")
+    assert ran.code == 0, ran.said
+    assert fake.stages.count("research") == 4
+    assert left_over(git) == []
+
+
+def test_a_limit_makes_all_wait_once(repo: Path, git: Git, fake: Fake, kern: Kern) -> None:
+    spec(repo, git, "one", "two", "three")
+    told = {"status": "rejected", "rateLimitType": "five_hour", "resetsAt": int(time.time()) + 12}
+    limit = {
+        "events": [{"type": "rate_limit_event", "rate_limit_info": told}],
+        "result": "You've hit your session limit",
+        "fields": {"is_error": True, "api_error_status": 429},
+        "exit": 1,
+    }
+    slow = {**RESEARCH, "sleep": 4}
+    fake.script(research=[limit, slow, RESEARCH], implement=[IMPLEMENT])
+    ran = kern("-j", "2")
+    assert ran.code == 0, ran.said
+    assert left_over(git) == []
+    assert fake.stages.count("research") == 4
+    assert ran.out.count("waiting until") == 1
+    times = [call["began"] / 1e9 for call in fake.calls]
+    assert max(b - a for a, b in itertools.pairwise(times)) > 3  # nothing was begun meanwhile
+
+
+def test_what_comes_to_nothing_is_noted_and_the_others_go_on(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    spec(repo, git, "one", "two", "three")
+    no = {"result": "SKIPPED: it needs a server"}
+    fake.script(implement=[no, IMPLEMENT, IMPLEMENT])
+    (repo / "SPEC.md").write_text((repo / "SPEC.md").read_text() + "- [ ] typed meanwhile\n")
+    ran = kern("-j", "3", "3")
+    assert ran.code == 1, ran.said
+    text = (repo / "SPEC.md").read_text()
+    assert text.count("> **Skipped:** it needs a server") == 1
+    assert text.endswith("- [ ] typed meanwhile\n")
+    assert git("log", "--format=%s").splitlines().count("do the task") == 2
+    assert left_over(git) == []
+
+
+def test_a_task_is_split_and_its_subtasks_are_done_one_after_the_other(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    spec(repo, git, "one", "two")
+    split = {"result": "## Subtasks\n- [ ] first half\n- [ ] second half\n\nDECOMPOSED"}
+    fake.script(implement=[split, IMPLEMENT])
+    ran = kern("-j", "3", "9")
+    assert ran.code == 0, ran.said
+    tasks = parse((repo / "SPEC.md").read_text()).tasks
+    assert {task.text for task in tasks} == {"one", "two", "first half", "second half"}
+    assert all(task.marker is Marker.DONE for task in tasks)
+    assert left_over(git) == []
