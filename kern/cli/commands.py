@@ -24,6 +24,7 @@ from kern.cli.options import (
     Model,
     NoFallback,
     NoWait,
+    Only,
     Quiet,
     Sandbox,
     Scheduler,
@@ -50,9 +51,7 @@ def run(
     no_wait: NoWait = False,
     max_cost: MaxCost = "0",
     max_minutes: MaxMinutes = "0",
-    task: Annotated[
-        str | None, typer.Option(metavar="TASK", help="Only this: its number, or part of its text.")
-    ] = None,
+    task: Only = None,
     until_done: Annotated[
         bool, typer.Option("--until-done", help="Then review, add what is missing, go on.")
     ] = False,

@@ -49,6 +49,9 @@ Jobs = Annotated[
     str | None,
     typer.Option("-j", "--jobs", metavar="N", help="So many tasks at once, in worktrees; auto."),
 ]
+Only = Annotated[
+    str | None, typer.Option(metavar="TASK", help="Only this: its number, or part of its text.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Only the summary and errors.")]
 Scheduler = Annotated[
     str, typer.Option(metavar="WHERE", help="A dask cluster: host:8786, or its scheduler file.")
