@@ -31,6 +31,7 @@ from kern.cli.options import (
     Task,
     Trusted,
     Until,
+    UntilDone,
     Verbose,
 )
 from kern.cli.usage import Command, command
@@ -52,9 +53,7 @@ def run(
     max_cost: MaxCost = "0",
     max_minutes: MaxMinutes = "0",
     task: Only = None,
-    until_done: Annotated[
-        bool, typer.Option("--until-done", help="Then review, add what is missing, go on.")
-    ] = False,
+    until_done: UntilDone = False,
     repair: Annotated[
         bool, typer.Option("--repair", help="The next task turns the red gates green.")
     ] = False,

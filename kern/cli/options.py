@@ -39,6 +39,9 @@ AgentName = Annotated[
 NoFallback = Annotated[
     bool, typer.Option("--no-fallback", help="No other agent stands in for one at its limit.")
 ]
+UntilDone = Annotated[
+    bool, typer.Option("--until-done", help="Then review, add what is missing, go on.")
+]
 Until = Annotated[
     str | None, typer.Option(metavar="TIME", help="Begin nothing after this time of day: 07:00.")
 ]
