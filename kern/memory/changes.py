@@ -9,6 +9,7 @@ from kern import plain
 from kern.memory import capture
 from kern.memory.entries import Entry, comment, parse, renoted, swapped
 
+_PERSON = "Learning"
 _HIGHEST = 10**8  # of the numbers that ids are given from
 Swap = tuple[str, str]  # an entry as it stands in the file, and as it is to stand there
 
@@ -92,6 +93,16 @@ def applied(text: str, swaps: Iterable[Swap]) -> str:
     return text
 
 
+def person(swap: Swap) -> tuple[str, ...]:
+    """How a person's edit of an entry is remembered while a run lasts."""
+    return (_PERSON, *swap)
+
+
+def persons(known: Iterable[tuple[str, ...]]) -> list[Swap]:
+    """Those edits among all that is remembered."""
+    return [(row[1], row[2]) for row in known if row[0] == _PERSON and len(row) == 3]
+
+
 def undone(text: str, swaps: Iterable[Swap]) -> str:
     for old, new in swaps:
         text = swapped(text, new, old)
@@ -100,7 +111,8 @@ def undone(text: str, swaps: Iterable[Swap]) -> str:
 
 def merged(old: str, text: str, new: str) -> tuple[str, list[str]]:
     """`text` with the votes that `new` has and `old` has not, and the entries that are to be
-    appended: those that only `new` has. Line ends are those of `text`.
+    appended: those that only `new` has. Line ends are those of `text`. Where nothing is known of
+    before, `old` is empty, and the higher counts hold.
     """
     before, there = _by_words(old), _by_words(text)
     appended: list[str] = []
@@ -109,7 +121,11 @@ def merged(old: str, text: str, new: str) -> tuple[str, list[str]]:
         raw = plain.lf(entry.raw)
         if known is None:
             appended += [] if was else [raw]
-        elif was and plain.lf(known.raw) == plain.lf(was.raw) != raw:
+        elif (
+            plain.lf(known.raw) == plain.lf(was.raw) != raw
+            if was
+            else not old and (entry.helpful, entry.harmful) > (known.helpful, known.harmful)
+        ):
             ends = "\r\n" if "\r\n" in known.raw else "\n"
             text = swapped(text, known.raw, raw.replace("\n", ends))
     return text, appended

@@ -78,5 +78,5 @@ def unrecorded(place: Place, key: Key) -> EarlyTick:
     there = edit.learnings(known_text)
     new = [e for e in edit.learnings(plain.lf(text)) if heading.match(e) and e not in there]
     crlf = "\r\n" if "\r\n" in text else "\n"
-    added = edit.appended(known_text, new[-1:]).replace("\n", crlf)
+    added = edit.appended(known_text, new).replace("\n", crlf)
     return EarlyTick("", ticked, added, new=before is None)

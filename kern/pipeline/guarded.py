@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kern.memory import changes
 from kern.model import LEARNINGS, SPEC
 from kern.pipeline.site import Site
 from kern.plain import decode
@@ -61,9 +62,11 @@ def _settle_papers(site: Site, before: Papers, *, trusted: bool) -> None:
         for line in [*told, *reconcile.new_faults(spec, fixed)]:
             site.warn(line)
     there = site.papers.read(LEARNINGS)
+    learnings = changes.applied(learnings, changes.persons(site.papers.trusted()))
     formed = trusted and _words(there or "") == _words(learnings)  # by a formatter
     if (there or "") != learnings and not formed:
         fixed, told = reconcile.learnings(learnings, there)
+        fixed = fixed if trusted else changes.untampered(learnings, fixed)
         if fixed != (there or ""):
             site.papers.write(LEARNINGS, fixed)
         for line in told:

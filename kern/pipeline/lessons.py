@@ -1,32 +1,44 @@
 """What a task teaches, and LEARNINGS.md on the disk."""
 
 import time
+from collections.abc import Sequence
 
 from kern import plain
+from kern.events import Learned, Voted, Warned
 from kern.git.history import Commit
-from kern.model import LEARNINGS, UNVERIFIED, Key, Stage, Tier
+from kern.memory import capture, changes
+from kern.memory.changes import Change, Taught
+from kern.memory.entries import parse
+from kern.model import LEARNINGS, UNVERIFIED, Cause, Key, Stage, Tier
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
 from kern.plain import decode
 from kern.spec import edit
 from kern.spec.checklist import Kind, is_experiment
-from kern.stages import record
-from kern.stages.record import StageRecord
+from kern.stages import record, verdict
+from kern.stages.record import EarlyTick, StageRecord
+
+# What an attempt can fail over by the fault of what it went by.
+_TELLING = (Cause.GATE, Cause.JUDGE, Cause.COMMIT, Cause.OWN)
 
 
-def of(second: StageRecord) -> str:
+def of(second: StageRecord) -> Taught:
     """What a task that is done has LEARNINGS.md say."""
-    replied = second.answer
-    if replied.learned or not is_experiment(second.key.text):
-        return replied.learned
-    # The agent named nothing to learn: its own account, and what stands behind it.
-    return f"Worked ({second.proof or UNVERIFIED}). {plain.line(replied.body)}".rstrip()
+    replied, experiment = second.answer, is_experiment(second.key.text)
+    learned = replied.learned
+    if experiment and not learned:
+        # The agent named nothing to learn: its own account, and what stands behind it.
+        learned = f"Worked ({second.proof or UNVERIFIED}). {plain.line(replied.body)}".rstrip()
+    return Taught(
+        *(learned, experiment, second.attempt > 1, second.told),
+        *(replied.used, replied.misled, second.bound_to),
+    )
 
 
-def taught(site: Site, at: Situation) -> str:
+def taught(site: Site, at: Situation) -> Taught:
     """What the task has LEARNINGS.md say, as far as it is known."""
     if at.due is not Tier.CONCLUDE:
-        return of(at.second) if Stage.IMPLEMENT in at.files else ""
+        return of(at.second) if Stage.IMPLEMENT in at.files else Taught()
     key, task = at.opened
     tried = task.of(Kind.ATTEMPT)
     numbers = (*(note.number for note in tried), 0)  # the last one's is still stage2.json
@@ -34,25 +46,96 @@ def taught(site: Site, at: Situation) -> str:
     learned = dict.fromkeys(one.answer.learned for one in found if one and one.key == key)
     why = [f"- attempt {note.number}: {plain.line(note.text)}" for note in tried]
     said = (part for one in learned if one for part in ("", one))
-    return "\n".join(("Did not work:", "", *why, *said))
+    text = "\n".join(("Did not work:", "", *why, *said))
+    return Taught(text, whole=True, commit=at.head.commit)
 
 
-def learn(site: Site, key: Key, commit: Commit, learned: str) -> None:
+def written(text: str, date: str, key: Key, said: Taught) -> tuple[str, Change]:
+    """What is to be appended to LEARNINGS.md, and what else changes in it."""
+    change = changes.succeeded(text, said, edit.topic(key.text))
+    there, added = changes.applied(text, change.swaps), ""
+    for body in change.bodies:
+        added += edit.learning(there + added, date, key.text, body)
+    return added, change
+
+
+def learn(site: Site, key: Key, commit: Commit, said: Taught) -> None:
     """What the commit adds to LEARNINGS.md stands on the disk as well, with its line ends."""
     new = site.repo.content(commit.sha, LEARNINGS)
-    text = site.papers.read(LEARNINGS) or ""
     if new is None:  # git ignores it: it is on the disk alone
-        if learned:
-            date = time.strftime("%Y-%m-%d", time.gmtime(commit.seconds))  # also tomorrow
-            site.papers.write(LEARNINGS, text + edit.learning(text, date, key.text, learned))
+        _on_disk(site, key, time.strftime("%Y-%m-%d", time.gmtime(commit.seconds)), said)
         return
     old = site.repo.content(commit.parents[0], LEARNINGS) if commit.parents else None
     if new == old:
         return
-    if text == decode(old or b""):
-        site.papers.write(LEARNINGS, decode(new))
+    with site.papers.alone():
+        text = site.papers.read(LEARNINGS) or ""
+        if text == decode(old or b""):
+            site.papers.write(LEARNINGS, decode(new))
+            return
+        merged, added = changes.merged(decode(old or b""), text, decode(new))
+        if added or merged != text:
+            site.papers.write(LEARNINGS, merged + edit.appended(merged, added))
+
+
+def _on_disk(site: Site, key: Key, date: str, said: Taught) -> None:
+    """The date is the commit's: also tomorrow."""
+    with site.papers.alone():
+        text = site.papers.read(LEARNINGS) or ""
+        added, change = written(text, date, key, said)
+        second = record.read(site.scope, Stage.IMPLEMENT)
+        fresh = second is None or second.swaps is None
+        new = changes.applied(text, _settled(site, second, change)) + added
+        if new != text:
+            site.papers.write(LEARNINGS, new)
+    for vote in change.votes if fresh else ():
+        site.sink(Voted(key.text, *vote))
+
+
+def blame(site: Site, at: Situation) -> None:
+    """What a failed attempt went by was harmful. An experiment that came to a result did not fail,
+    and one that ran out of time says nothing of what it was told.
+    """
+    second = at.second
+    said = of(second)
+    result = at.facts.experiment and verdict.is_result(second.answer, second.decision)
+    if result or second.cause not in _TELLING:
+        said = Taught(told=said.told, misled=said.misled)
+    if not said.told or not (said.used or said.misled):
         return
-    known = {*edit.learnings(plain.lf(decode(old or b""))), *edit.learnings(plain.lf(text))}
-    added = [entry for entry in edit.learnings(plain.lf(decode(new))) if entry not in known]
-    if added:
-        site.papers.write(LEARNINGS, text + edit.appended(text, added))
+    with site.papers.alone():
+        text = site.papers.read(LEARNINGS) or ""
+        change = changes.failed(text, said)
+        fresh = second.swaps is None
+        new = changes.applied(text, _settled(site, second, change))
+        if new != text:
+            site.papers.write(LEARNINGS, new)
+    for vote in change.votes if fresh else ():
+        site.sink(Voted(second.key.text, *vote))
+
+
+def _settled(site: Site, second: StageRecord | None, change: Change) -> Sequence[changes.Swap]:
+    """The votes as they were first decided. Noted before they are written, they count once,
+    whatever happens in between.
+    """
+    if second is None or not change.swaps:
+        return change.swaps if second is None else second.swaps or ()
+    if second.swaps is None:
+        record.save(site.scope, second.noting(swaps=[*map(list, change.swaps)]))
+        return change.swaps
+    return second.swaps
+
+
+def tell(site: Site, key: Key, early: EarlyTick | None, said: Taught) -> None:
+    """What became of it, once it is done."""
+    found = capture.whole(said.learned) if said.whole else None
+    found = found or capture.lessons(said.learned, overcame=said.overcame)
+    texts = [lesson.text for lesson in found.kept]
+    if early and not said.whole and (early.learned or early.votes):
+        texts = [entry.text for entry in parse(early.learned)]
+    if texts:
+        site.sink(Learned(key.text, "\n".join(texts)))
+    for text, why in found.refused:
+        site.sink(Warned(f"not kept in {LEARNINGS}, {why}: {plain.line(text, 160)}"))
+    for vote in early.votes if early else ():
+        site.sink(Voted(key.text, *vote))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kern import plain
-from kern.events import AttemptNoted, Learned, QuestionNoted
+from kern.events import AttemptNoted, QuestionNoted
 from kern.git import history, refs
 from kern.model import Marker, Outcome, Saved, Stage, Tier
 from kern.pipeline import lessons, mend
@@ -24,10 +24,10 @@ def finish(site: Site, at: Situation) -> Settled:
     done = history.signed(site.repo, at.done, timeout)
     at = replace(at, done=done)
     concluded = at.due is Tier.CONCLUDE
-    learned = lessons.taught(site, at)
+    said, second = lessons.taught(site, at), at.files.get(Stage.IMPLEMENT)
     site.keeper.index_forward(done, key)
     _name_yours(site, at)
-    lessons.learn(site, key, done, learned)
+    lessons.learn(site, key, done, said)
 
     def apply(text: str, parsed: Spec) -> str:
         task = parsed.find(key)
@@ -36,9 +36,7 @@ def finish(site: Site, at: Situation) -> Settled:
     site.papers.edit(apply)
     drop_start(site, at)
     record.sweep(site.scope)
-    if learned:
-        site.sink(Learned(key.text, learned))
-    second = at.files.get(Stage.IMPLEMENT)
+    lessons.tell(site, key, second.early if second else None, said)
     proved = second.proof if second and not concluded else ""
     outcome = Outcome.CONCLUDED if concluded else Outcome.DONE
     detail = f"{done.sha[:7]} {done.subject}"
@@ -81,6 +79,7 @@ def book(site: Site, at: Situation) -> None:
 
     if mend.is_second(at) and why != STUCK:  # first: without it the note comes all the same
         workspace.forget(site.scope, Stage.RESEARCH)
+    lessons.blame(site, at)
     site.papers.edit_task(key, apply)
     site.sink(AttemptNoted(key.text, at.attempt, reason, ref, str(second.cause)))
 

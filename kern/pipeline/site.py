@@ -11,7 +11,8 @@ from kern.events import Sink
 from kern.git import refs
 from kern.git.repository import Entry, Repo
 from kern.git.restore import Keeper
-from kern.model import Key, Role, Stage
+from kern.memory import changes
+from kern.model import LEARNINGS, Key, Role, Stage
 from kern.pipeline import place
 from kern.pipeline.facts import Situation
 from kern.pipeline.place import Place
@@ -65,12 +66,20 @@ def prepared(repo: Repo, caller: Caller) -> Site:
         *(here.repo, here.scope, here.papers, here.snapshots, here.witness),
         caller,
         caller.sink,
-        Keeper(repo, here.snapshots, caller.sink, edit.replayed),
+        Keeper(repo, here.snapshots, caller.sink, _replayed),
         Gates(repo.root, caller.scope, caller.run, caller.mark, caller.tick, caller.hold),
         {},
         Path(os.devnull) if caller.settings.bare else repo.hooks_folder(),
         Memory(("", caller.settings)),
     )
+
+
+def _replayed(path: str, text: str, came: str, key: Key) -> str:
+    """What a commit says of the task once more, in what a person has staged of the same file."""
+    if path != LEARNINGS:
+        return edit.replayed(path, text, came, key)
+    voted, added = changes.merged("", text, came)
+    return voted + edit.appended(voted, added)
 
 
 def with_prompts(site: Site) -> Site:

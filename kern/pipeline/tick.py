@@ -11,8 +11,10 @@ from kern import plain
 from kern.errors import KernError
 from kern.git import history, ignore, index
 from kern.git.repository import Entry
+from kern.memory import changes
+from kern.memory.changes import Change, Taught
 from kern.model import LEARNINGS, SPEC, Key
-from kern.pipeline import guarded
+from kern.pipeline import guarded, lessons
 from kern.pipeline.site import Site
 from kern.plain import decode, encode
 from kern.spec import edit, reconcile
@@ -24,14 +26,14 @@ from kern.system.workspace import Scope
 
 @contextlib.contextmanager
 def at_work(
-    site: Site, key: Key, change: tuple[str, str], learned: str, date: str, *, proved: bool = True
+    site: Site, key: Key, change: tuple[str, str], said: Taught, date: str, *, proved: bool = True
 ) -> Iterator[Callable[[str], str]]:
     """The two files as the commit is to hold them stand on the disk until it came or did not;
     what puts them into a tree.
     """
     base = site.repo.head().commit
     try:
-        papers = _write(site, key, learned, date, proved=proved)
+        papers = _write(site, key, said, date, proved=proved)
         with guarded.while_hooks_run(site):
             yield lambda tree: index.tree_with(site.repo, tree, papers)
     finally:
@@ -46,21 +48,24 @@ def _came(site: Site, base: str, key: Key, change: tuple[str, str]) -> bool:
 
 
 def _write(
-    site: Site, key: Key, learned: str, date: str, *, proved: bool
+    site: Site, key: Key, said: Taught, date: str, *, proved: bool
 ) -> dict[str, Entry | None]:
     """The record, SPEC.md, then LEARNINGS.md. What git ignores stays as it is, and all of it
     where no stage2.json is left for the record.
     """
-    lessons = site.papers.read(LEARNINGS)
-    asked = (SPEC, LEARNINGS) if learned or lessons is not None else (SPEC,)
+    before = site.papers.read(LEARNINGS)
+    asked = (SPEC, LEARNINGS) if said.learned or before is not None else (SPEC,)
     ignored = ignore.ignored(site.repo, *asked)
     entries: dict[str, Entry | None] = {}
-    added = ""
-    if learned and LEARNINGS not in ignored:
-        added = edit.learning(lessons or "", date, key.text, learned)
+    added, change = "", Change()
+    if LEARNINGS not in ignored:
+        added, change = lessons.written(before or "", date, key, said)
 
     def note(ticked: int) -> None:
-        made = EarlyTick(site.caller.run, ticked, added, new=bool(added) and lessons is None)
+        whole = bool(added) and before is None
+        made = EarlyTick(
+            site.caller.run, ticked, added, new=whole, swaps=change.swaps, votes=change.votes
+        )
         site.memory.standing = made if record.note_early(site.scope, key, made) else None
 
     def apply(text: str, parsed: Spec) -> tuple[str, Entry]:
@@ -77,8 +82,9 @@ def _write(
         entries[SPEC] = site.papers.update(apply)
     if LEARNINGS not in ignored:
         text = site.papers.read(LEARNINGS) or ""
-        if added:
-            text += edit.learning(text, date, key.text, learned)
+        if added or change.swaps:
+            voted = changes.applied(text, change.swaps)
+            text = voted + edit.appended(voted, edit.learnings(plain.lf(added)))
             if site.memory.standing:
                 site.papers.write(LEARNINGS, text)
         if text:
@@ -138,12 +144,14 @@ def take_back(site: Site, scope: Scope, key: Key, made: EarlyTick) -> None:
 
 def _unlearn(site: Site, made: EarlyTick) -> None:
     text = site.papers.read(LEARNINGS)
-    if not made.learned or text is None:
+    if not (made.learned or made.swaps) or text is None:
         return
     known = decode(site.repo.content(site.repo.head().commit, LEARNINGS) or b"")
-    if plain.lf(made.learned).strip() in edit.learnings(plain.lf(known)):
-        return  # a person committed it
-    left = edit.unlearn(text, made.learned)
+    committed = edit.learnings(plain.lf(known))
+    theirs = [pair for pair in made.swaps if plain.lf(pair[1]) in committed]
+    left = changes.undone(text, [pair for pair in made.swaps if pair not in theirs])
+    if any(entry not in committed for entry in edit.learnings(plain.lf(made.learned))):
+        left = edit.unlearn(left, made.learned)  # else a person committed it
     if made.new and not left:
         site.papers.remove(LEARNINGS)
     elif left != text:

@@ -175,9 +175,14 @@ def _insert(lines: list[str], after: int, new: Sequence[str]) -> None:
 _HEADING = re.compile(r"^## (.+?)\r?$", re.M)
 
 
-def learning(text: str, date: str, topic: str, body: str) -> str:
-    """What is to be appended for `## <date> - <topic>` and its body: nothing if it is there."""
-    heading = f"## {date} - {plain.line(topic, 120)}"
+def topic(task: str) -> str:
+    """A task's text as the heading of what it taught."""
+    return plain.line(task, 120)
+
+
+def learning(text: str, date: str, about: str, body: str) -> str:
+    """What is to be appended for `## <date> - <about>` and its body: nothing if it is there."""
+    heading = f"## {date} - {topic(about)}"
     more = appended(text, [f"{heading}\n\n{_shield(plain.block(body).strip())}"])
     return "" if more.strip() in learnings(text) else more
 
@@ -196,12 +201,13 @@ def unlearn(text: str, added: str) -> str:
     at = text.rfind(added)
     if at >= 0:
         return text[:at] + text[at + len(added) :]
-    words = re.findall(r"\w+", added)
-    for entry in learnings(text):
-        if re.findall(r"\w+", entry) == words:
-            before, _, after = text.rpartition(entry)
-            parts = [part for part in (before.strip("\r\n"), after.strip("\r\n")) if part]
-            return "\n\n".join(parts) + "\n" if parts else ""
+    for words in (re.findall(r"\w+", one) for one in learnings(added)):
+        for entry in learnings(text):
+            if re.findall(r"\w+", entry) == words:
+                before, _, after = text.rpartition(entry)
+                parts = [part for part in (before.strip("\r\n"), after.strip("\r\n")) if part]
+                text = "\n\n".join(parts) + "\n" if parts else ""
+                break
     return text
 
 

@@ -15,6 +15,7 @@ from kern.errors import KernError
 from kern.git import staging
 from kern.git.refs import StartRef
 from kern.git.staging import Staged
+from kern.memory.changes import Swap, Vote
 from kern.model import Cause, Decision, Key, Saved, Stage
 from kern.stages import answer
 from kern.stages.answer import Answer, Code
@@ -33,6 +34,8 @@ class EarlyTick:
     ticked: int = 0  # the task, and of the parents above it those that are done with it
     learned: str = ""  # what was added to LEARNINGS.md
     new: bool = False  # it is the whole of that file
+    swaps: tuple[Swap, ...] = ()  # entries of that file before and after their votes
+    votes: tuple[Vote, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,18 @@ class StageRecord:
                 f"stage2.json holds an unknown outcome: {word}",
                 hint='rm "$(kern path)/stage2.json", then run kern again',
             ) from None
+
+    @property
+    def told(self) -> dict[str, str]:
+        """The entries of LEARNINGS.md that the stage was told: their marks by their ids."""
+        told = self.raw["kern"].get("told")
+        return {str(id): str(mark) for id, mark in told.items()} if isinstance(told, dict) else {}
+
+    @property
+    def swaps(self) -> tuple[Swap, ...] | None:
+        """What its votes change in LEARNINGS.md, once that is settled."""
+        found = self.raw["kern"].get("swaps")
+        return None if found is None else _swaps(found)
 
     @cached_property
     def answer(self) -> Answer:
@@ -156,7 +171,22 @@ def _early(value: object) -> EarlyTick | None:
     run, ticked, learned = value.get("run"), value.get("ticked"), value.get("learned")
     if not (isinstance(run, str) and isinstance(ticked, int) and isinstance(learned, str)):
         return None
-    return EarlyTick(run, ticked, learned, value.get("new") is True)
+    swaps, votes = _swaps(value.get("swaps")), _votes(value.get("votes"))
+    return EarlyTick(run, ticked, learned, value.get("new") is True, swaps, votes)
+
+
+def _swaps(value: object) -> tuple[Swap, ...]:
+    rows = value if isinstance(value, list) else []
+    return tuple((str(row[0]), str(row[1])) for row in rows if _many(row, 2))
+
+
+def _votes(value: object) -> tuple[Vote, ...]:
+    rows = value if isinstance(value, list) else []
+    return tuple(Vote(str(row[0]), row[1] is True, str(row[2])) for row in rows if _many(row, 3))
+
+
+def _many(row: object, count: int) -> bool:
+    return isinstance(row, list) and len(row) == count
 
 
 # ---------------------------------------------------------------- on the disk

@@ -236,7 +236,7 @@ class Place:
         return {
             "history": told("log", "--format=%s|%(trailers)"),
             "tree": [line for line in tree if not line.endswith(papers)],
-            "learnings": re.sub(r"\d{4}-\d\d-\d\d", "DATE", text),
+            "learnings": re.sub(r"\d{4}-\d\d-\d\d|(?<=commit=)\w+", "DATE", text),
             "learned": self.git("show", "HEAD:LEARNINGS.md") == text.rstrip() if in_head else "",
             "spec": self.spec.replace(*UNSEEN),
             "ticked": self.git("show", "HEAD:SPEC.md").replace(*UNSEEN),

@@ -331,7 +331,9 @@ def test_what_was_learned_is_an_entry_in_the_tasks_own_commit(
 
     text = (repo / "LEARNINGS.md").read_text()
     assert text.startswith("# Learnings\n\n## 2025-12-31 - old\n\nkeep me\n\n## 20")
-    assert re.search(r"\n## \d{4}-\d\d-\d\d - first\n\nMake & \\1 \{TASK\}\n$", text)
+    assert re.search(
+        r"\n## \d{4}-\d\d-\d\d - first\n\nMake & \\1 \{TASK\}\n\n<!-- kern: id=L2 .*>\n$", text
+    )
     assert set(paths_of(git, "HEAD~1")) == {"LEARNINGS.md", "SPEC.md", "n"}
     assert set(paths_of(git)) == {"SPEC.md", "n"}
     assert r"Make & \1 {TASK}" in fake.calls[3]["prompt"]

@@ -38,8 +38,9 @@ def hook(repo: Path, script: str) -> None:
 
 
 def learnings(repo: Path) -> str:
-    """LEARNINGS.md with its dates made equal."""
-    return re.sub(r"^## \d{4}-\d\d-\d\d - ", "## DATE - ", (repo / "LEARNINGS.md").read_text())
+    """LEARNINGS.md with its dates made equal, without what kern counted."""
+    text = re.sub(r"\n<!-- kern: .* -->\n", "", (repo / "LEARNINGS.md").read_text())
+    return re.sub(r"^## \d{4}-\d\d-\d\d - ", "## DATE - ", text)
 
 
 def paths(git: Git, commit: str = "HEAD") -> set[str]:

