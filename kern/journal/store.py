@@ -109,15 +109,20 @@ def forecast(path: Path, tasks: int) -> tuple[str, float]:
     """What so many of them may cost and take, in words, and the seconds; empty and 0 where too
     little is known. It is made from the journal's end, and is worth no complaint.
     """
+    found = records.ordered(tail(path))
+    return totals.forecast(found, tasks), totals.expected(found, tasks)
+
+
+def tail(path: Path, having: bytes = b"") -> list[dict[str, Any]]:
+    """The records at the journal's end, or those of them that are `having` these bytes."""
     try:
         if not (there := size(path)):
-            return "", 0.0
+            return []
         with path.open("rb") as file:
             file.seek(max(0, there - TAIL))
-            found = records.ordered(read(file.read().split(b"\n")))
+            return list(read(file.read().split(b"\n"), having=having))
     except OSError:
-        return "", 0.0
-    return totals.forecast(found, tasks), totals.expected(found, tasks)
+        return []
 
 
 def _bytes(path: Path, warn: Callable[[str], None]) -> bytes:

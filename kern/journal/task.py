@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kern import plain
-from kern.journal import sums, totals
+from kern.journal import remembered, sums, totals
 from kern.journal.record import Record
 from kern.model import SAID
 
@@ -32,6 +32,7 @@ def of(found: Iterable[Record], task: str) -> dict[str, Any]:
         "retried": [
             _taken(record, "time", "stage", "reason") for record in own if record["kind"] == "retry"
         ],
+        "memory": {**summed["memory"], "rows": remembered.rows(own)},
         "review": summed["review"],
     }
 
@@ -68,6 +69,7 @@ def text(found: Mapping[str, Any], local: Callable[[str], str]) -> str:
     lines += _section(
         "Tried again", [f"{one['stage']}: {one['reason']}" for one in found["retried"]]
     )
+    lines += _section("Learnings", found["memory"]["rows"])
     lines += _section("Learned", found["learned"])
     there = found["commit"] and found["files"] is not None
     commit = [f"git show {found['commit']}"] if there else []

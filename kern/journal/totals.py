@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kern import plain
-from kern.journal import comparison, standing
+from kern.journal import comparison, remembered, standing
 from kern.journal.record import Record
 from kern.journal.standing import NOTHING, NOWHERE, Standing
 from kern.journal.sums import account, pay, spent
@@ -68,6 +68,7 @@ def summary(found: Iterable[Record], now: Standing = NOWHERE) -> dict[str, Any]:
         "cost_per_done_usd": round(usd / done, 6) if done and usd is not None else None,
         "causes": _causes(tasks.values()),
         "agents": comparison.by_agent(found),
+        "memory": remembered.figures(found),
         "errors": errors,
         "review": [one for task in tasks.values() for one in _review(task)],
     }
@@ -238,6 +239,7 @@ def text(found: Mapping[str, Any], local: Callable[[str], str], *, markdown: boo
         prefix = "" if one["what"] == "attempt" else f"{one['what']}: "
         reviewed.append(inner + shown(f"{prefix}{plain.line(one['text'])}{where}"))
     section("To review", reviewed)
+    section("Learnings", [bullet + row] if (row := remembered.line(found["memory"])) else [])
     section("By agent", [bullet + shown(row) for row in comparison.lines(found["agents"])])
     ended = [f"{local(error['time'])}  {plain.line(error['text'])}" for error in found["errors"]]
     section("Runs that ended early", [bullet + shown(one) for one in ended])

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from kern.memory.entries import Entry
 
-LEAST = 0.3  # relevance below which an entry is not told, measured by tests/bench/memory
 IRRELEVANT = "not relevant"  # begins the reason of what no search found near enough
 TOGETHER = 1.1  # times as useful beside one with which it served before
 _CHARS_PER_TOKEN = 4
@@ -30,6 +29,7 @@ class Selection:
     chosen: tuple[Told, ...] = ()  # the most useful first; in the file's order where all fit
     left_out: tuple[tuple[Entry, str], ...] = ()  # with the reason, in the file's order
     tokens: int = 0  # of what is chosen
+    remark: str = ""  # what hindered the search
 
     @property
     def texts(self) -> list[str]:
@@ -57,13 +57,15 @@ def select(
     relevance: Mapping[str, float] | None,
     budget: int,
     *,
+    least: float = 0.0,
     gone: Mapping[str, str] | None = None,
     together: Collection[Pair] = (),
 ) -> Selection:
     """`relevance`: 0 to 1 by id, as a search for the task found it; None where nobody searched,
     which is enough where all entries fit into `budget` tokens: then all are told, in the file's
-    order. `gone`: by id, the file that an entry names and the repository lost. `together`: entries
-    that were told together in a task that succeeded.
+    order. `least`: the relevance below which an entry says nothing about the task. `gone`: by id,
+    the file that an entry names and the repository lost. `together`: entries that helped the same
+    task.
     """
     gone = gone or {}
     out = {entry.id: entry.unwanted for entry in entries}
@@ -73,7 +75,7 @@ def select(
     if sum(map(cost, fit)) <= budget:
         chosen = [Told(entry, 0.0, "all fit") for entry in fit]
     else:
-        chosen = _ranked(fit, relevance or {}, budget, together, out)
+        chosen = _ranked(fit, relevance or {}, budget, least, together, out)
     left = tuple((entry, out[entry.id]) for entry in entries if out[entry.id])
     return Selection(tuple(chosen), left, sum(cost(told.entry) for told in chosen))
 
@@ -87,6 +89,7 @@ def _ranked(
     entries: Sequence[Entry],
     relevance: Mapping[str, float],
     budget: int,
+    least: float,
     together: Collection[Pair],
     out: dict[str, str],
 ) -> list[Told]:
@@ -95,7 +98,7 @@ def _ranked(
     known: dict[str, Entry] = {}
     for at, entry in enumerate(entries):
         found = relevance.get(entry.id, 0.0)
-        if found < LEAST:
+        if not found or found < least:
             out[entry.id] = f"{IRRELEVANT} enough" if found else IRRELEVANT
         else:
             worth[entry.id] = (entry.score * found, at)

@@ -13,7 +13,7 @@ from kern.checks.result import Red
 from kern.checks.weakened import is_test, words
 from kern.git import history, index
 from kern.git.repository import Repo
-from kern.memory.entries import Entry, parse
+from kern.memory.entries import Entry, faults, parse
 from kern.memory.select import Selection
 from kern.model import LEARNINGS, Aide, Key, Stage, Tier
 from kern.spec import imports, questions
@@ -32,6 +32,7 @@ _MESSAGES = 5  # whole ones, to write another like them
 _MOST_KEPT = 4096  # characters of a patch
 _MOST_OF_A_NEIGHBOUR = 200  # characters: with the goal, six lines of about 300 tokens in all
 _LONGEST_MESSAGE = 240  # characters
+_MOST_FAULTS = 5  # of LEARNINGS.md, said at a time
 _TRAILER = "Kern-Task: "
 # What a person's configuration would change in what a judge sees.
 _DIFF = (
@@ -68,13 +69,18 @@ class Mending(NamedTuple):
     kept: str  # the change: statistics and patch
 
 
-def known(repo: Repo, papers: Documents, given: Guidance | None = None) -> Known:
-    """`given`: the guidance, where it is not that of the whole project alone."""
+def known(
+    repo: Repo, papers: Documents, given: Guidance | None = None, *, reading: bool = False
+) -> Known:
+    """`given`: the guidance, where it is not that of the whole project alone. `reading`: nothing
+    is written.
+    """
     commits = history.subjects(repo, RECENT_COMMITS)
-    learnings = parse(papers.read(LEARNINGS) or "")
+    data = papers.read(LEARNINGS) or ""
+    learnings = parse(data)
     text, parsed = papers.spec()
     goal = " ".join(proposal.goals(text))
-    remembered = partial(recall.told, repo, learnings)
+    remembered = partial(recall.told, repo, learnings, plain.encode(data), reading=reading)
     return Known(learnings, commits, remembered, given or guidance.on_disk(repo.root), goal, parsed)
 
 
@@ -99,7 +105,9 @@ def research(
         "GUIDANCE": known.guidance.text,
         "NEIGHBOURS": _neighbours(task, known),
     }
-    return _remembering(form, exempt, _sections(task, known, state), known, task_text(task))
+    prompt = _remembering(form, exempt, _sections(task, known, state), known, task_text(task))
+    damage = tuple(f"{LEARNINGS}: {fault}" for fault in faults(known.learnings)[:_MOST_FAULTS])
+    return replace(prompt, notices=(*prompt.notices, *damage))
 
 
 def _remembering(

@@ -1,20 +1,21 @@
 """Which entries of LEARNINGS.md a stage is told."""
 
 import contextlib
+import itertools
 import os
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from kern.errors import KernError
 from kern.events import Event, Recalled, Warned
 from kern.git import ignore
 from kern.git.repository import Repo
-from kern.memory import capture
+from kern.journal import store
 from kern.memory.entries import Entry
 from kern.memory.select import (
     IRRELEVANT,
-    LEAST,
     NOTHING,
+    Pair,
     Selection,
     Told,
     fits,
@@ -26,8 +27,18 @@ from kern.stages.prompt import Prompt
 _MOST_NAMED = 20  # of the entries that are left out
 
 
-def told(repo: Repo, entries: Sequence[Entry], query: str, budget: int) -> Selection:
-    """Within `budget` tokens. Where all entries fit, nobody searches."""
+def told(
+    repo: Repo,
+    entries: Sequence[Entry],
+    data: bytes,
+    query: str,
+    budget: int,
+    *,
+    reading: bool = False,
+) -> Selection:
+    """Within `budget` tokens. Where all entries fit, nobody searches. `data`: LEARNINGS.md.
+    `reading`: nothing is written, no index either.
+    """
     if not entries or not budget:
         return NOTHING
     if fits(entries, budget):
@@ -35,19 +46,30 @@ def told(repo: Repo, entries: Sequence[Entry], query: str, budget: int) -> Selec
     wanted = [entry for entry in entries if not entry.unwanted]
     if len(wanted) == 1:  # a file without headings, say: its beginning is better than nothing
         return Selection((Told(wanted[0], 0.0, "the only one, cut"),), (), budget)
-    found = relevance(repo, entries, query)
-    near = [entry for entry in wanted if found.get(entry.id, 0.0) >= LEAST]
-    return select(entries, found, budget, gone=_gone(repo, near))
+    from kern.memory import sources  # with SQLite: most runs need none
+
+    folder = None if reading else repo.common_dir / "kern"
+    found = sources.relevance(folder, data, query)
+    near = [entry for entry in wanted if found.by_id.get(entry.id, 0.0) >= found.least]
+    chosen = select(
+        entries,
+        found.by_id,
+        budget,
+        least=found.least,
+        gone=_gone(repo, near),
+        together=_together(repo),
+    )
+    return replace(chosen, remark=found.remark)
 
 
-def relevance(repo: Repo, entries: Sequence[Entry], query: str) -> Mapping[str, float]:
-    """0 to 1 by id."""
-    words = {word.lower() for word in capture.tokens(query)}
-    found = {one.id: {w.lower() for w in capture.tokens(one.text + one.title)} for one in entries}
-    held = Counter(word for those in found.values() for word in those)
-    weigh = {name: sum(1 / held[w] for w in words & those) for name, those in found.items()}
-    most = max(weigh.values(), default=0.0) or 1.0
-    return {name: weight / most for name, weight in weigh.items()}
+def _together(repo: Repo) -> set[Pair]:
+    """The entries that helped the same task, by the votes at the journal's end."""
+    voted: dict[tuple[str, str], set[str]] = {}
+    for record in store.tail(store.place(repo.common_dir), having=b'"kind": "vote"'):
+        if record["kind"] == "vote" and record.get("helpful") is True:
+            task = record["run"], record.get("task", "")
+            voted.setdefault(task, set()).add(str(record.get("entry")))
+    return {pair for ids in voted.values() for pair in itertools.combinations(sorted(ids), 2)}
 
 
 def _gone(repo: Repo, entries: Sequence[Entry]) -> dict[str, str]:
@@ -72,6 +94,8 @@ def events(prompt: Prompt, task: str) -> list[Event]:
     """What a person is told of a prompt: what it holds of the learnings, and its notices."""
     notices: list[Event] = [Warned(notice) for notice in prompt.notices]
     memory = prompt.memory
+    if memory.remark:
+        notices.append(Warned(memory.remark))
     if not memory.chosen and not memory.left_out:
         return notices
     told = {one.entry.id: one.why for one in memory.chosen}

@@ -147,7 +147,7 @@ def _prompt(
     at: Situation,
 ) -> tuple[Prompt, bool]:
     """The prompt as far as it is known now, and whether that is all of it."""
-    known = briefs.known(repo, papers)
+    known = briefs.known(repo, papers, reading=True)
     first, second = at.files.get(Stage.RESEARCH), at.files.get(Stage.IMPLEMENT)
     if form.stage is Stage.RESEARCH:
         return briefs.research(form, task, known, state, checks), not state

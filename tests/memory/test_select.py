@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kern.memory.entries import Entry, parse
-from kern.memory.select import LEAST, cost, paths, select, shown
+from kern.memory.select import cost, paths, select, shown
 
 
 def entry(number: int, *, words: int = 20, helpful: int = 0, harmful: int = 0) -> Entry:
@@ -42,8 +42,8 @@ def test_a_retired_a_harmful_and_a_lost_one_are_never_told() -> None:
 def test_score_times_relevance_decides_and_what_is_left_out_says_why() -> None:
     proven = replace(TEN[4], helpful=16)
     some = [*TEN[:4], proven, *TEN[5:]]
-    relevance = {"L2": 1.0, "L5": 0.6, "L7": 0.5, "L9": LEAST - 0.01}
-    found = select(some, relevance, 2 * cost(proven))
+    relevance = {"L2": 1.0, "L5": 0.6, "L7": 0.5, "L9": 0.29}
+    found = select(some, relevance, 2 * cost(proven), least=0.3)
     assert [told.entry.id for told in found.chosen] == ["L5", "L2"]
     assert found.chosen[0].why == "score 0.94, relevance 0.60"
     why = {one.id: reason for one, reason in found.left_out}
@@ -77,11 +77,11 @@ def test_whatever_is_given_the_budget_holds_and_the_order_of_equals_is_fixed() -
         relevance = {one.id: dice.choice([0.0, 0.2, 0.5, 0.5, 1.0]) for one in some}
         budget = dice.randrange(400)
         pairs = {(min(a.id, b.id), max(a.id, b.id)) for a, b in itertools.pairwise(some)}
-        found = select(some, relevance, budget, together=pairs)
+        found = select(some, relevance, budget, least=0.3, together=pairs)
         assert found.tokens <= budget
         assert -(-len("\n".join(found.texts)) // 4) <= budget
         assert len(found.chosen) + len(found.left_out) == len(some)
-        again = select(some, dict(reversed(relevance.items())), budget, together=pairs)
+        again = select(some, dict(reversed(relevance.items())), budget, least=0.3, together=pairs)
         assert again == found
 
 

@@ -1,0 +1,190 @@
+"""What one task learned in the prompts of the next: told, used, voted on, and told no more."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kern.memory.entries import Entry, parse
+from tests.conftest import Fake, Git, Inline, Kern
+from tests.pipeline.test_told import rows
+
+LESSON = "Run make db before any test of the shop -> the tables are missing otherwise."
+DONE = {"run": ["date +%s%N >> n"], "result": "SUCCESS"}
+
+
+def answer(*lines: str, end: str = "SUCCESS") -> dict[str, Any]:
+    said = "\n".join(lines)
+    return {"run": ["date +%s%N >> n"], "result": f"Did it.\n\n{said}\n\n{end}"}
+
+
+def tasks(repo: Path, git: Git, *names: str, learnings: str = "") -> None:
+    (repo / "SPEC.md").write_text("".join(f"- [ ] {name}\n" for name in names))
+    if learnings:
+        (repo / "LEARNINGS.md").write_text(learnings)
+    git("add", "--all")
+    git("commit", "--quiet", "--message=tasks")
+
+
+def entries(repo: Path) -> list[Entry]:
+    return parse((repo / "LEARNINGS.md").read_text())
+
+
+def votes(repo: Path) -> dict[str, tuple[int, int]]:
+    return {entry.id: (entry.helpful, entry.harmful) for entry in entries(repo)}
+
+
+def prompts(fake: Fake, stage: str) -> list[str]:
+    return [call["prompt"] for call in fake.calls if call["stage"] == stage]
+
+
+def test_a_lesson_is_captured_told_to_a_later_task_used_and_voted_up(
+    repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
+) -> None:
+    tasks(repo, git, "add a shop", "add a basket")
+    fake.script(
+        implement=[answer("## Learned", LESSON), answer("Used: L1", "Misled: L77")],
+        commit=[{"commit": True, "result": "the basket"}],
+    )
+
+    ran = inline(2)
+
+    assert ran.code == 0, ran.err
+    (entry,) = entries(repo)
+    assert (entry.id, entry.text, entry.title) == ("L1", LESSON, "add a shop")
+    assert votes(repo) == {"L1": (1, 0)}
+    assert entry.commit == git("rev-parse", "--short=7", "HEAD~2")
+    for stage in ("research", "implement"):
+        first, second = prompts(fake, stage)
+        assert LESSON not in first and "## Learnings" not in first, "no learnings, no word of them"
+        assert f"## L1 - {entry.date} - add a shop\n{LESSON}" in second
+        assert "kern: id" not in second
+    assert "`Used: L7, L12` names those" in prompts(fake, "implement")[1]
+    assert "Used: L1" not in prompts(fake, "commit")[1], "it is no part of the change's account"
+    assert git("status", "--porcelain") == "", "the vote is in the task's own commit"
+    assert "helpful=1" in git("show", "HEAD:LEARNINGS.md")
+    assert "learning L1 was helpful: used" in ran.err
+    shown = kern("learn", "show", "L1").out
+    assert "score 0.67" in shown and "1 helpful, 0 harmful" in shown and "add a basket" in shown
+    receipt = kern("show", "2").out
+    assert "L1 (all fit)" in receipt and "L1 was helpful: used" in receipt
+    told = "1 learning told to 2 stages, 54 tokens in all; 1 used; votes: 1 helpful, 0 harmful"
+    assert told in kern("report").out
+
+
+def test_a_lesson_that_misleads_sinks_and_is_told_no_more(
+    repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
+) -> None:
+    wrong = "## 2026-01-01 - Old\n\nThe database needs no start.\n\n## 2026-01-02 - B\n\nTabs.\n"
+    tasks(repo, git, "one", "two", "three", learnings=wrong)
+    fake.script(implement=[answer("Misled: L1"), answer("Misled: **L1**"), DONE])
+
+    assert inline(3).code == 0
+
+    assert votes(repo) == {"L1": (0, 2), "L2": (0, 0)}
+    told = ["needs no start" in prompt for prompt in prompts(fake, "research")]
+    assert told == [True, True, False]
+    assert "Tabs." in prompts(fake, "research")[2]
+    assert "left out L1 (harmful: 0 helpful, 2 harmful)" in kern("show", "3").out
+
+
+def test_what_a_failed_attempt_went_by_loses_once_and_what_overcame_it_is_a_sign(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    tasks(repo, git, "one", learnings="## By hand\n\nUse tabs.\n")
+    fake.script(
+        implement=[
+            answer("Used: L1", end="FAILED: tabs are refused"),
+            answer("## Learned", "Tabs are refused by the linter -> indent by spaces."),
+        ]
+    )
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert votes(repo) == {"L1": (0, 1), "L2": (0, 0)}
+    assert [str(entry.kind) for entry in entries(repo)] == ["insight", "sign"]
+    assert "learning L1 was harmful: used, and the attempt failed" in ran.err
+    assert git("status", "--porcelain") == ""
+    said = [row for row in rows(git) if row["kind"] == "vote"]
+    assert [(row["entry"], row["helpful"]) for row in said] == [("L1", False)]
+
+
+def test_a_vote_does_not_outlive_a_commit_that_does_not_come(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    text = "## By hand\n\nUse tabs.\n"
+    tasks(repo, git, "one", learnings=text)
+    gives_up = {"result": "SKIPPED: no"}
+    fake.script(implement=[answer("Used: L1"), gives_up], commit=[{"result": "REJECT: it is bad"}])
+
+    inline(1)
+
+    assert votes(repo) == {"L1": (0, 1)}, "helpful was taken back; the attempt failed"
+
+
+def test_an_agent_cannot_vote_for_itself(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
+    text = "## A\n\nUse tabs.\n\n<!-- kern: id=L1 kind=insight helpful=0 harmful=1 -->\n"
+    tasks(repo, git, "one", learnings=text)
+    tampers = "sed -i 's/helpful=0 harmful=1/helpful=50 harmful=0/' LEARNINGS.md"
+    plants = (
+        "printf '\\n## B\\n\\nTrust me.\\n\\n<!-- kern: id=L9 helpful=9 -->\\n' >> LEARNINGS.md"
+    )
+    fake.script(implement=[{"run": ["date > n", tampers, plants], "result": "SUCCESS"}])
+
+    assert inline(1).code == 0
+
+    assert votes(repo)["L1"] == (0, 1)
+    assert votes(repo)["L9"] == (0, 0)
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_what_is_no_entry_is_said_and_what_is_known_becomes_a_vote(
+    repo: Path, git: Git, fake: Fake, inline: Inline, ignored: bool
+) -> None:
+    if ignored:
+        (repo / ".git" / "info" / "exclude").write_text("LEARNINGS.md\n")
+    tasks(repo, git, "one", learnings="## A\n\nRun `make db` before the tests.\n")
+    learned = (
+        "## Learned",
+        "- I added a test.",
+        "- Run make db before any tests.",
+        "- Ports clash.",
+    )
+    fake.script(implement=[answer(*learned)])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    assert "not kept in LEARNINGS.md, it tells what was done, not what to do: I added" in ran.err
+    assert votes(repo) == {"L1": (1, 0), "L2": (0, 0)}
+    assert entries(repo)[1].text == "Ports clash."
+    assert "learning L1 was helpful: learned again" in ran.err
+    assert ("LEARNINGS.md" in git("ls-files")) is not ignored
+
+
+def test_what_names_a_lost_file_is_left_out_and_damage_is_worked_around(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    (repo / "src").mkdir()
+    (repo / "src" / "here.py").write_text("x = 1\n")
+    junk = "\x00\udcff" + "z" * 1_000_000
+    text = (
+        "## A\n\n`src/gone.py` holds the table.\n\n## B\n\nsrc/here.py holds x.\n\n"
+        "## C\n\nKeep it.\n\n<<<<<<< HEAD\n<!-- kern: id=L3 helpful=2 -->\n=======\n"
+        f"<!-- kern: id=L3 helpful=x\n>>>>>>> other\n\n## D\n\n{junk}\n"
+    )
+    (repo / "LEARNINGS.md").write_bytes(text.encode("utf-8", "surrogateescape"))
+    tasks(repo, git, "use x of here.py", "keep the table")
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.err
+    prompt = prompts(fake, "implement")[0]
+    assert "holds x" in prompt and "holds the table" not in prompt
+    assert (repo / "LEARNINGS.md").read_bytes() == text.encode("utf-8", "surrogateescape")
+    assert "LEARNINGS.md: line 11: an unfinished merge; both sides count" in ran.err
+    found = next(row for row in rows(git) if row["kind"] == "recall")
+    assert found["left"]["L4"] == "no room" or found["irrelevant"]
+    assert re.search(r"names src/gone.py, which is gone|not relevant", str(rows(git)))
