@@ -42,6 +42,7 @@ class _Built:
     """Works merged onto HEAD one after the other, as their commits will be."""
 
     head: str
+    text: str = ""  # of SPEC.md on the disk
     works: tuple[Work, ...] = ()
     trees: tuple[str, ...] = ()  # each with the two documents
     arrivals: tuple[Arrival, ...] = ()  # their commits are still to be made
@@ -83,9 +84,10 @@ class _Round:
         self.branch = site.scope.branch
         self.known: dict[str, Checked] = {}  # by the tree without the documents
         self.built = _Built("")
+        self.clear = ""  # the tree that nothing uncommitted was in the way of, a moment ago
 
     def run(self, works: Sequence[Work]) -> Iterator[Landing]:
-        if why := operations.under_way(self.repo):
+        if why := operations.begun(self.repo):
             yield from (Waiting(work, (), why) for work in works)
             return
         ready = list[Work]()
@@ -104,7 +106,7 @@ class _Round:
                 out = {*lying}
             ready = [work for work in ready if work not in out]
             built = self._build(ready)
-        steps = trains.sift(built.works)
+        self.built, steps = built, trains.sift(built.works)
         answer: bool | None = None
         while True:
             try:
@@ -156,7 +158,7 @@ class _Round:
             merged, conflicts = merging.merged(self.repo, work, tree)
             if conflicts and not taken:
                 clash = work, merged, conflicts
-                return _Built(head, clash=clash)
+                return _Built(head, text, clash=clash)
             if conflicts:
                 later.append(work)
                 continue
@@ -165,10 +167,13 @@ class _Round:
             gates |= dict.fromkeys(_gates(site, parsed, work, settings))
             taken.append((work, tree, arrival))
         done, trees, arrivals = zip(*taken, strict=True) if taken else ((), (), ())
-        return _Built(head, done, trees, arrivals, tuple(gates), None, tuple(later))
+        return _Built(head, text, done, trees, arrivals, tuple(gates), None, tuple(later))
 
     def _whole(self, part: Sequence[Work]) -> _Built:
         """Raises Moved where they no longer go together: the next round tells why."""
+        same = self.built.works == tuple(part) and self.built.head == self._head()
+        if same and self.built.text == self.site.papers.spec_text():
+            return self.built
         built = self._build(part)
         if built.works != tuple(part):
             raise Moved("some are in conflict by now")
@@ -179,6 +184,7 @@ class _Round:
         if not built.works:
             return {}
         mine = along.blocked(self.repo, built.head, built.tip, OWN)
+        self.clear = "" if mine else built.tip
         found = {work: _within(mine, merging.change(self.repo, work)) for work in built.works}
         lying = {work: paths for work, paths in found.items() if paths}
         return lying or (dict.fromkeys(built.works, mine) if mine else {})
@@ -199,6 +205,7 @@ class _Round:
         if not built.gates:
             return Checked(proved=first.proved if not others else "")
         names = plain.some([plain.line(work.text, 60) for work in built.works])
+        self.clear = ""
         self.site.sink(Traced(f"checking on {built.head[:7]}: {names}"))
         return self.check(built.tip, built.head, built.gates)
 
@@ -212,7 +219,7 @@ class _Round:
             else:
                 tip = transplant.transplanted(self.repo, own.sha, tree, tip, timeout)
             made.append(tip)
-        if self._head() != built.head or self._in_the_way(built):
+        if self._head() != built.head or (self.clear != built.tip and self._in_the_way(built)):
             raise Moved("something was changed meanwhile")
         arrivals = [
             Arrival(one.key, one.ref, commit, one.spec, one.learned)

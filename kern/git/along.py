@@ -18,10 +18,7 @@ _AT_ONCE = 500  # paths in a command line
 def blocked(repo: Repo, old: str, new: str, keep: Collection[str]) -> list[str]:
     """The paths in which something uncommitted lies in the way; nothing is written."""
     changes = {path: both for path, both in repo.changed(old, new).items() if path not in keep}
-    way = _in_the_way(repo, changes) | _deleted(repo, changes)
-    if not way and _read(repo, old, new, keep, "--dry-run"):
-        return []
-    return sorted({*way, *reverts.changed(repo, changes)})
+    return sorted({*_in_the_way(repo, changes), *reverts.changed(repo, changes)})
 
 
 def follow(repo: Repo, old: str, new: str, keep: Collection[str]) -> list[str]:
@@ -81,12 +78,12 @@ def _is_file(place: Path) -> bool:
     return os.path.lexists(place) and (place.is_symlink() or not place.is_dir())
 
 
-def _read(repo: Repo, old: str, new: str, keep: Collection[str], *how: str) -> bool:
+def _read(repo: Repo, old: str, new: str, keep: Collection[str]) -> bool:
     """git's own way to go from one commit to another: all of it, or nothing where a file that it
     would write is not as the index has it. It is looked at again where only its times differ.
     """
     shown = repo.tree_with(new, {path: repo.entry(old, path) for path in keep})
-    argv = ("read-tree", "-m", "-u", *how, old, shown)
+    argv = ("read-tree", "-m", "-u", old, shown)
     if not repo.run(*argv)[0]:
         return True
     repo.run("update-index", "-q", "--refresh")

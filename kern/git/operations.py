@@ -17,11 +17,16 @@ _OPERATIONS = {
 }
 
 
+def begun(repo: Repo) -> str:
+    """What git itself says is under way."""
+    marks = (what for mark, what in _OPERATIONS.items() if (repo.git_dir / mark).exists())
+    return next((f"{what} is under way" for what in marks), "")
+
+
 def under_way(repo: Repo) -> str:
     """What kern may not work in the middle of; empty when there is nothing."""
-    for mark, what in _OPERATIONS.items():
-        if (repo.git_dir / mark).exists():
-            return f"{what} is under way"
+    if what := begun(repo):
+        return what
     if index.unmerged(repo):
         return "the index holds unmerged paths"
     return ""
