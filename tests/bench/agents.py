@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from tests.bench.measuring import Row, environment, interleaved, ratio, row, sam
 from tests.kit.scripted_server import ScriptedServer, Turn
 
 TASKS = ("add a greeting", "add a farewell", "add a question")
-SPEC = "".join(f"- [ ] {task}\n" for task in TASKS)
 PLAIN = ("-p", "--output-format", "json")
 CLAUDE = CLIS[claude.NAME]
 MOST = 1.07  # times as long as the bare processes with the same flags
@@ -143,8 +142,11 @@ def _commit(task: str) -> Turn:
 
 
 class Bench:
-    def __init__(self, folder: Path, cli: Cli, server: ScriptedServer) -> None:
+    def __init__(
+        self, folder: Path, cli: Cli, server: ScriptedServer, tasks: Sequence[str] = TASKS
+    ) -> None:
         self.folder = folder
+        self.tasks = tasks
         self.cli = cli
         self.binary = cli.program
         self.server = server
@@ -170,11 +172,12 @@ class Bench:
 
         return run
 
-    def project(self) -> Path:
+    def project(self, tasks: Sequence[str] = ()) -> Path:
         self.count += 1
+        spec = "".join(f"- [ ] {task}\n" for task in tasks or self.tasks)
         text = "".join(f"line {number}\n" for number in range(50))
         place = self.folder / f"project{self.count}"
-        return sample(place, self.env, {"SPEC.md": SPEC, "a.txt": text, **self.chosen})
+        return sample(place, self.env, {"SPEC.md": spec, "a.txt": text, **self.chosen})
 
     def record(self) -> list[Call]:
         """What kern sends, from a run that is not measured."""
@@ -192,25 +195,29 @@ class Bench:
             stage, root = list(Stage)[number % 3], (place / "root").read_text().strip()
             prompt = (place / "prompt").read_bytes()
             found.append(Call(stage, tuple(argv), env, prompt, root, place / "scratch"))
-        if len(found) != 3 * len(TASKS):
-            raise RuntimeError(f"{len(found)} agent processes instead of nine")
+        if len(found) != 3 * len(self.tasks):
+            raise RuntimeError(f"{len(found)} agent processes instead of three for each task")
         return found
 
-    def kern(self, more: Mapping[str, str] | None = None) -> None:
-        root = self.project()
+    def kern(
+        self, more: Mapping[str, str] | None = None, root: Path | None = None, *options: str
+    ) -> None:
+        """In a new project, or in that one."""
+        root = root or self.project()
+        count = (root / "SPEC.md").read_text().count("- [ ]")
         done = subprocess.run(
-            [sys.executable, "-m", "kern", str(len(TASKS)), "0"],
+            [sys.executable, "-m", "kern", str(count), "0", *options],
             cwd=root,
             env={**self.env, **(more or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
         )
-        if done.returncode or (root / "SPEC.md").read_text().count("- [x]") != len(TASKS):
+        if done.returncode or (root / "SPEC.md").read_text().count("- [x]") != count:
             raise RuntimeError(f"kern did not finish the tasks:\n{done.stderr[-3000:]}")
 
-    def bare(self, calls: list[Call], *, plain: bool) -> None:
-        root = self.project()
+    def bare(self, calls: list[Call], *, plain: bool, root: Path | None = None) -> None:
+        root = root or self.project()
         words = bool(self.cli.agent.unheld(Stage.COMMIT))
         for call in calls:
             if call.stage is Stage.COMMIT:
