@@ -61,6 +61,7 @@ class Many:
         self.said: dict[str, Mapping[str, Any]] = {}  # how a worker's kern said that it ended
         self.settled: list[Settled] = []
         self.passed_over: set[Key] = set()
+        self.failed: dict[int, int] = {}  # how often a worker could not begin
         self.tries: dict[Key, int] = {}
         self.wanted: Key | None = None
         self.limit, self.held = Limit(), Hold.NO
@@ -237,10 +238,12 @@ class Many:
             self.site.warn(f"left for the next run: {plain.line(job.key.text, 160)}: {why}")
 
     def _unfit(self, came: Outcome) -> None:
-        """The worker cannot work: the others go on."""
+        """The worker cannot work: it may try once more, and the others go on."""
         job = came.job
-        self.site.warn(f"worker {job.worker} is out of work: {came.fault}")
-        self.crew.retired[job.worker] = came
+        failed = self.failed[job.worker] = self.failed.get(job.worker, 0) + 1
+        self.site.warn(f"worker {job.worker} could not begin: {came.fault}")
+        if failed > 1 or came.code == Exit.USAGE:
+            self.crew.retired[job.worker] = came
         self.crew.handed -= 1
         self._release(job)
         if len(self.crew.retired) == self.crew.count:
@@ -301,7 +304,7 @@ class Many:
         self._release(work)
         match end:
             case Landed(_, commit, proved):
-                detail = f"{commit[:7]} {self._subject(commit)}"
+                detail = f"{commit[:7]} {self.repo.text('log', '-1', '--format=%s', commit)}"
                 one = Settled(work.text, End.DONE, detail, work.key, proved, commit)
                 self.picture = replace(self.picture, done=self.picture.done + 1)
                 self._settled(one)
@@ -353,6 +356,3 @@ class Many:
         waiting = tuple(work.text for work in self.queue)
         self.picture = replace(self.picture, queue=waiting, held=str(self.held))
         self.show(self.picture)
-
-    def _subject(self, commit: str) -> str:
-        return self.repo.text("log", "-1", "--format=%s", commit)

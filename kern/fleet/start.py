@@ -3,6 +3,7 @@ should know first.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from kern import many, plain
@@ -45,6 +46,7 @@ def run(
     crew = Many(begun, options, shop, carry, count)
     crew.show, crew.tell, crew.wanted, crew.settled = show, tell, wanted, settled
     first = summary.begun(begun, options)
+    first = replace(first, commands=(*shop.many.asks, *first.commands))
     begun.site.sink(first)
     if lacking := _lacking(begun):
         begun.site.warn(lacking)

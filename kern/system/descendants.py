@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -40,11 +41,16 @@ class _Late:
 psutil = _Late()
 
 
+# Held while a thread begins a process and enters it in LASTING, and while a sweep looks up who is
+# meant: what another thread waits for is never met in between.
+BEGINNING = threading.RLock()
+
+
 def another(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> "Popen[bytes]":
     """A kern of its own, in a session of its own: what this one ends leaves it alone. What it
     prints is added to the log.
     """
-    with log.open("ab") as printed:
+    with log.open("ab") as printed, BEGINNING:
         child = Popen(
             argv,
             cwd=cwd,
@@ -54,7 +60,7 @@ def another(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -
             stderr=printed,
             start_new_session=True,
         )
-    LASTING.add(child)
+        LASTING.add(child)
     return child
 
 
@@ -253,6 +259,13 @@ def _found(
     """kern and its ancestors are never meant. Where orphans are adopted, whatever a child has
     started is below kern, and no environment needs to be read.
     """
+    with BEGINNING:
+        return _looked_up(mark, spare, among)
+
+
+def _looked_up(
+    mark: Mark, spare: Collection[int] | None, among: Collection[int] | None
+) -> list[Process]:
     meant = {}
     if spare is None or not _adopts_orphans():
         meant = {process.pid: process for process in marked(mark, among)}
@@ -272,8 +285,10 @@ def children() -> set[int]:
     """Those of kern that live. Orphans that have ended are buried: bubblewrap leaves one behind
     each time.
     """
-    awaited = {child.pid for child in (*AWAITED, *LASTING)}
-    return {pid for pid in _by_parent().get(os.getpid(), ()) if pid in awaited or not _buried(pid)}
+    with BEGINNING:
+        awaited = {child.pid for child in (*AWAITED, *LASTING)}
+        own = _by_parent().get(os.getpid(), ())
+        return {pid for pid in own if pid in awaited or not _buried(pid)}
 
 
 def _buried(pid: int) -> bool:

@@ -289,16 +289,15 @@ _PLAIN = {"LANGUAGE": "C", "LC_ALL": "C"}
 
 
 def piped(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-    """A process in a session of its own, `env` over kern's environment."""
-    return subprocess.Popen(
-        argv,
-        cwd=cwd,
-        env={**os.environ, **_PLAIN, **env},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+    """A process in a session of its own, `env` over kern's environment. A thread may start it."""
+    pipe = subprocess.PIPE
+    given = {**os.environ, **_PLAIN, **env}
+    with descendants.BEGINNING:
+        child = subprocess.Popen(
+            argv, cwd=cwd, env=given, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+        )
+        descendants.LASTING.add(child)
+    return child
 
 
 def answering(
@@ -310,7 +309,7 @@ def answering(
     """
     complaints = _temporary()
     ours, theirs = socket.socketpair()
-    with theirs:
+    with theirs, descendants.BEGINNING:
         child = subprocess.Popen(
             argv,
             cwd=cwd,
@@ -320,7 +319,7 @@ def answering(
             stderr=complaints,
             start_new_session=True,
         )
-    descendants.LASTING.add(child)
+        descendants.LASTING.add(child)
     return child, ours, complaints
 
 

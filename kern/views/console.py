@@ -61,7 +61,7 @@ class Console:
         self.progress = Progress()
         self.attempts: list[events.AttemptNoted] = []  # of this run
         self.beat = 0.0
-        self.many = False  # tasks are under way at once: what ends is named
+        self.many = 0.0  # when the lanes of many at once were shown; 0: there are none
 
     @property
     def watched(self) -> bool:
@@ -157,15 +157,13 @@ class Console:
 
     def lanes(self, now: Picture) -> None:
         """Of many at once, again and again."""
-        self.many, before = True, self.many
+        self.many = self.many or time.monotonic()
         if self.live:
             ran, at = time.monotonic() - self.began, time.strftime("%H:%M")
             seen = Seen(self.live.width, ran, at, self.keys)
             self.live.show(lanes.lines(now, seen, time.time()))
-        elif not before:
-            self.beat = time.monotonic()
-        elif time.monotonic() - self.beat >= _HEARTBEAT_S:
-            self.beat = time.monotonic()
+        elif time.monotonic() - self.many >= _HEARTBEAT_S:
+            self.many = time.monotonic()
             for line in lanes.lines(now, Seen(_WIDEST), time.time())[:-1]:
                 self._say(line)
 
