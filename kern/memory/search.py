@@ -14,12 +14,12 @@ LIMIT = 10  # results, unless told
 _K = 60  # of reciprocal rank fusion
 _WIDER = 2  # times the limit: the candidates of each list
 _MOST_WORDS = 64  # of a query, looked up
-_RAREST = 24  # of them, searched
+_RAREST = 16  # of them that chunks have, where a query is longer
 _AMONG = 200  # chunks that words find, and that meaning finds, for a relevance
 _WORD_SHARE = 0.5  # what words weigh beside meaning
 # Below these nothing is told: measured by `python -m tests.bench learnings`.
-_LEAST_BY_BOTH = 0.15
-_LEAST_BY_WORDS = 0.1
+_LEAST_BY_BOTH = 0.23
+_LEAST_BY_WORDS = 0.15
 _SATURATED = 2.2  # times its weight: what bm25 gives a word at most (k1 = 1.2)
 _WORD = re.compile(r"[^\W_]{1,64}")
 _COMMON = frozenset(
@@ -113,10 +113,13 @@ def _by_words(index: Index, query: str, kinds: Sequence[str], limit: int) -> dic
     that most chunks have say nothing; of a long query the rarest count.
     """
     size, _ = index.extent()
-    weights = {word: _weight(size, index.holding(word)) for word in words(query)}
-    kept = sorted(weights, key=lambda word: -weights[word])[:_RAREST]
-    most = _SATURATED * sum(weights[word] for word in kept)
-    found = index.matches(kept, kinds, limit)
+    held = {word: index.holding(word) for word in words(query)}
+    if len(held) > _RAREST:
+        there = sorted((word for word in held if held[word]), key=lambda word: held[word])
+        held = {word: held[word] for word in there[:_RAREST]}
+    weights = {word: _weight(size, count) for word, count in held.items()}
+    most = _SATURATED * sum(weights.values())
+    found = index.matches([*weights], kinds, limit)
     return {id: min(fit / most, 1.0) for id, fit in found} if most else {}
 
 

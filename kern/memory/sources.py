@@ -36,9 +36,8 @@ def learnings(data: bytes) -> Source:
                 *(LEARNINGS, str(entry.kind), dated + entry.title, entry.text, entry.line, last),
                 entry.id,
             )
-            yield from list(chunks.parts(whole)) or (
-                [whole] if entry.title else []
-            )  # a heading says something too
+            # A heading alone says something too.
+            yield from list(chunks.parts(whole)) or ([whole] if entry.title else [])
 
     return Source(LEARNINGS, data, pieces)
 

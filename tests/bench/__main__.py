@@ -1,7 +1,8 @@
 """One table of what kern costs:  python -m tests.bench [PART...]
 
 Run it in the source tree with an interpreter that has kern's dependencies; nothing else is needed.
-Parts: startup, texts, journals, space, repository, large, live, agents (all unless named).
+Parts: startup, texts, journals, space, repository, large, live, agents, learnings (all unless
+named).
 `agents` compares kern with bare agent processes and needs real binaries, no account:
 KERN_TEST_CLAUDE=/path/to/claude, KERN_TEST_CODEX and so on. Their API is scripted: it answers at
 once, so that every millisecond of kern's own shows; claude's once more as fast as a very fast
@@ -17,7 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tests.bench import agents, journals, live, repository, space, startup, texts
+from tests.bench import agents, journals, learnings, live, repository, space, startup, texts
 from tests.bench.measuring import Row
 
 PARTS: dict[str, Callable[[Path], Iterable[Row]]] = {
@@ -29,6 +30,7 @@ PARTS: dict[str, Callable[[Path], Iterable[Row]]] = {
     "large": repository.large_files,
     "live": lambda folder: live.rows(folder, rounds=3),
     "agents": lambda folder: agents.rows(folder, rounds=5),
+    "learnings": learnings.rows,
 }
 
 
