@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from kern import plain
 from kern.checks import result
@@ -22,6 +21,7 @@ from kern.plain import some
 from kern.spec import edit
 from kern.spec.checklist import Kind, Spec, Task, parse
 from kern.stages import record
+from kern.system import workspace
 
 _MOST = 3  # commits that a note names
 _KEPT = re.compile(r"kept: kern/(attempts/\S+)\)$")
@@ -43,9 +43,10 @@ def collided(site: Site, work: Work, head: str, tree: str, other: str, paths: Se
 
 def red(site: Site, work: Work, head: str, tree: str, ended: Result) -> str:
     """`tree`: as merged onto `head`; the ref that keeps it."""
-    since = history.since(site.repo, work.base, head) or (history.commit(site.repo, head),)
+    since = history.since(site.repo, work.base, head) or ()
     names = [f"{one.sha[:7]} ({plain.line(one.subject, 40)})" for one in since[-_MOST:]]
-    reason = f"{result.objection(ended)}; it was green without {', '.join(names)}"
+    without = f"; it was green without {', '.join(names)}" if names else ""
+    reason = f"{result.objection(ended)}{without}"
     told = (
         f"{reason}. The task was finished on an older commit, its gates were green there, and its "
         "change is merged into the tree; with what has landed since, this gate is red"
@@ -70,7 +71,8 @@ def _send(
     """The ref first, then one write of SPEC.md: the worker's notes, the attempt, `[ ]`."""
     task = papers.found(parse(papers.noted(site.papers.spec_text(), work.key, work.spec)), work.key)
     number = task.attempts + 1 if task else 1
-    facts = {"told": told, "reason": reason, "red": asdict(shown) if shown else None}
+    said = history.commit(site.repo, work.commit).subject
+    facts = {"told": told, "said": said, "red": asdict(shown) if shown else None}
     more = f"Kern-Attempt: {number}\nKern-Failure: {json.dumps(facts)}\n"
     ref = keep(site, work, *made, str(number), more)
     tail = f" (kept: {ref})"
@@ -90,29 +92,33 @@ def _send(
     return ref
 
 
-def mended(repo: Repo, task: Task) -> dict[str, Any] | None:
-    """What the next attempt needs to go on with it: a stage file of the last attempt, as the kern
-    that carries it out reads it. None where the last attempt was another one.
+def mended(repo: Repo, task: Task) -> str:
+    """What the next attempt needs to go on with it: the run file of the last attempt. Empty where
+    that was none of these, or has become something else by now.
     """
     last = task.of(Kind.ATTEMPT)[-1:]
     kept = _KEPT.search(last[0].text) if last else None
     message = _message(repo, f"refs/kern/{kept[1]}") if kept else ""
     found = re.search(r"^Kern-Failure: (.*)$", message, re.M)
     if not (kept and found):
-        return None
+        return ""
     made = history.commit(repo, f"refs/kern/{kept[1]}")
     facts = json.loads(found[1])
-    key, head = task.key, made.parents[0]
-    return {
-        "result": "",
-        "kern": {
-            **{"task": key.text, "parent": key.parent, "nth": key.nth},
-            **{"stage": str(Stage.IMPLEMENT), "attempt": last[0].number, "time": record.now()},
-            **{"base": head, "start": repo.tree(head), "tree": made.tree},
-            **{"outcome": f"{Saved.FAILED}: {facts['told']}", "cause": str(Cause.COLLISION)},
-            "red": facts["red"],
-        },
-    }
+    head = made.parents[0]
+    trees = {"base": head, "start": repo.tree(head), "tree": made.tree}
+    outcome = f"{Saved.FAILED}: {facts['told']}"
+    why = {"outcome": outcome, "cause": str(Cause.COLLISION), "red": facts["red"]}
+    one = record.new(
+        Stage.IMPLEMENT, {"result": facts["said"]}, task.key, last[0].number, **trees, **why
+    )
+    return one.written
+
+
+def lay(made: Repo, before: str) -> None:
+    """Into the run files of a worktree, whose kern then finds it."""
+    scope = workspace.scope(made.root, made.head().name)
+    number = json.loads(before)["kern"]["attempt"]
+    workspace.replace(scope.stage_file(Stage.IMPLEMENT, number), before.encode())
 
 
 def _message(repo: Repo, ref: str) -> str:

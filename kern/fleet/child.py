@@ -14,7 +14,7 @@ from subprocess import Popen
 import kern
 from kern import plain
 from kern.errors import Exit, KernError, UsageError
-from kern.fleet import outfit, worktrees
+from kern.fleet import back, outfit, worktrees
 from kern.fleet.executor import Job, Outcome
 from kern.fleet.worktrees import Yard
 from kern.git import refs
@@ -95,6 +95,8 @@ def _made(shop: Workshop, job: Job) -> Repo:
         (made.root / name).parent.mkdir(parents=True, exist_ok=True)
         if papers.read(name) != text:
             papers.write(name, text)
+    if job.before:
+        back.lay(made, job.before)
     return made
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 
 from kern.config import FILE
-from kern.fleet import executor, handout, work
+from kern.fleet import back, executor, handout, work
 from kern.fleet.child import Workshop
 from kern.fleet.executor import Carry, Job, Outcome
 from kern.fleet.leftovers import OF, Left
@@ -18,7 +18,7 @@ from kern.models import Choices
 from kern.pipeline.options import Options
 from kern.pipeline.site import Site
 from kern.spec import checklist, edit
-from kern.spec.checklist import Spec
+from kern.spec.checklist import Spec, Task
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class Crew:
 
     def job(self, worker: int, choice: handout.Choice, text: str, parsed: Spec) -> Job:
         tree = worker if worker not in self.trees.values() else self.free_tree()
-        fleet = self.site.caller.settings.fleet
+        fleet, before = self.site.caller.settings.fleet, back.mended(self.site.repo, choice.task)
         return Job(
             choice.task.key,
             choice.number,
@@ -84,12 +84,13 @@ class Crew:
             work.branch(self.onto, choice.task.key),
             worker,
             self.site.caller.run,
-            self._papers(text, parsed),
+            self._papers(text, parsed, choice.task if before else None),
             argv(self.options),
             variables(self.options, str(self.site.repo.root)),
             fleet.setup,
             fleet.setup_s,
             tree,
+            before=before,
         )
 
     def free_tree(self) -> int:
@@ -102,11 +103,12 @@ class Crew:
         self._files.pop(branch, None)
         self.trees.pop(branch, None)
 
-    def _papers(self, text: str, parsed: Spec) -> tuple[tuple[str, str], ...]:
+    def _papers(self, text: str, parsed: Spec, mended: Task | None) -> tuple[tuple[str, str], ...]:
         """What a worktree has as the person's tree has it now. What is in progress there is nothing
-        that a worker would go on with.
+        that a worker would go on with, but for a task that was sent back.
         """
         spec = edit.mark_all(text, [(task, Marker.PENDING) for task in parsed.active])
+        spec = edit.mark(spec, mended, Marker.ACTIVE) if mended else spec
         root, papers = self.site.repo.root, self.site.papers
         prompts = root / PROMPTS
         below = sorted(os.listdir(prompts)) if prompts.is_dir() else []

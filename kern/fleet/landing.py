@@ -192,7 +192,7 @@ class _Round:
     # ------------------------------------------------------------ what was checked
 
     def _checked(self, built: _Built) -> Checked:
-        """One that changes nothing but what its worker has proven is proven."""
+        """What its worker has proven in this run, and nothing has moved since, is proven."""
         bare = merging.bare(self.repo, built.tip)
         if bare not in self.known:
             self.known[bare] = self._found(built, bare)
@@ -200,10 +200,9 @@ class _Round:
 
     def _found(self, built: _Built, bare: str) -> Checked:
         first, *others = built.works
-        if not others and bare == merging.bare(self.repo, first.commit):
-            return Checked(proved=first.proved)
-        if not built.gates:
-            return Checked(proved=first.proved if not others else "")
+        same = not others and bare == merging.bare(self.repo, first.commit)
+        if not built.gates or (same and first.proved):
+            return Checked(proved=first.proved if same else "")
         names = plain.some([plain.line(work.text, 60) for work in built.works])
         self.clear = ""
         self.site.sink(Traced(f"checking on {built.head[:7]}: {names}"))

@@ -1,0 +1,54 @@
+"""A finished task that cannot land is done anew, beginning with what it had."""
+
+import json
+from pathlib import Path
+
+from kern.fleet import back, landing, papers
+from kern.fleet.work import Collided
+from kern.spec.checklist import parse
+from tests.conftest import Fake, Git, Kern
+from tests.fleet.landings import Yard
+
+BOTH = {"run": ["sed -i s/four/$KERN_WORKER/ a.txt", "sleep 1"], "result": "Did.\n\nSUCCESS"}
+MENDS = {
+    "run": ["cp a.txt $FAKE_CLAUDE/seen", "grep -v '^[<=>|]' a.txt > b", "mv b a.txt"],
+    "result": "Both stand there.\n\nSUCCESS",
+}
+
+
+def test_what_collided_is_mended_on_top_of_what_it_collided_with(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
+    git("commit", "-qam", "tasks")
+    fake.script(implement=[BOTH, BOTH, MENDS])
+    ran = kern("-j", "2")
+    assert ran.code == 0, ran.said
+    lines = (repo / "a.txt").read_text().splitlines()
+    assert sorted(lines[3:5]) == ["1", "2"], "both intents"
+    seen = (fake.folder / "seen").read_text()
+    assert "<<<<<<< branch\n" in seen and ">>>>>>> task\n" in seen
+    assert fake.stages.count("implement") == 3
+    asked = fake.calls[-2]["prompt"] if "prompt" in fake.calls[-2] else json.dumps(fake.calls[-2])
+    assert "it collides with" in asked and "leave no such marker" in asked
+    text = (repo / "SPEC.md").read_text()
+    assert text.count("- [x]") == 2 and text.count("**Attempt 1:** it collides with") == 1
+    assert git("status", "--porcelain") == ""
+    assert git("for-each-ref", "refs/heads/kern", "refs/kern/landed", "refs/kern/landing") == ""
+
+
+def test_attempts_of_the_worker_count_and_come_along(repo: Path) -> None:
+    yard = Yard(repo)
+    yard.spec("one", "two")
+    one, two = (yard.work(name, f"sed -i s/four/{name}/ a.txt") for name in ("one", "two"))
+    failed = two.spec.replace("two\n", "two\n  > **Attempt 1:** no (kept: kern/attempts/x/1)\n")
+    two = type(two)(two.key, two.branch, two.base, two.commit, 2, failed)
+    site = yard.site()
+    ends = list(landing.land(site, [one, two], lambda *_: landing.Checked()))
+    assert isinstance(ends[1], Collided)
+    task = papers.found(parse((repo / "SPEC.md").read_text()), two.key)
+    assert task and [note.number for note in task.notes] == [1, 2]
+    told = json.loads(back.mended(site.repo, task))
+    assert told["kern"]["attempt"] == 2 and told["result"] == "Do it: two"
+    older = parse((repo / "SPEC.md").read_text().rpartition("  > **Attempt 2")[0]).tasks[1]
+    assert back.mended(site.repo, older) == "", "an attempt of its own"
