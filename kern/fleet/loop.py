@@ -263,6 +263,10 @@ class Many:
         self.settled.append(one)
         if one.outcome not in (End.DONE, End.ASKED):
             self.passed_over.add(one.key)
+        lost = one.outcome in (End.SKIPPED, End.BLOCKED, End.ASKED)
+        done = one.outcome is End.DONE
+        now = self.picture
+        self.picture = replace(now, needs=now.needs + lost, done=now.done + done)
         self.sink(TaskSettled(one.task, one.outcome, one.detail, one.commit, one.proved))
         if why := single.fruitless(self.settled, self.caller.settings.max_failures):
             self.fault = self.fault or why
@@ -306,7 +310,6 @@ class Many:
             case Landed(_, commit, proved):
                 detail = f"{commit[:7]} {self.repo.text('log', '-1', '--format=%s', commit)}"
                 one = Settled(work.text, End.DONE, detail, work.key, proved, commit)
-                self.picture = replace(self.picture, done=self.picture.done + 1)
                 self._settled(one)
             case Collided() | Red() | Dropped():
                 self.sink(Traced(f"sent back: {work.text}"))

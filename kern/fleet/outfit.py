@@ -106,9 +106,11 @@ def _set_up(root: Path, command: str, seconds: float) -> None:
         ended = gates.run(Gate("setup", command, seconds), "")
     if ended.red:
         last = (ended.output.strip().splitlines() or ["it printed nothing"])[-1]
+        kept = root.parent / f"{root.name}-setup.log"  # beside the worktree, which goes
+        shutil.copyfile(ended.log, kept)
         raise UsageError(
             f"the worktree's setup `{command}` failed ({ended.how}): {last}",
-            hint=f"cat {ended.log}; worktree.setup in kern.toml",
+            hint=f"cat {kept}; worktree.setup in kern.toml",
         )
     workspace.replace(made.git_dir / _DONE, command.encode())
 

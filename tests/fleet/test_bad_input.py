@@ -1,0 +1,99 @@
+"""What many at once say to what they cannot work with, and that nothing is lost by it."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Fake, Git, Kern, wait_for
+from tests.fleet.test_loop import IMPLEMENT, Background, left_over, spec
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "2.5", "many", "1001", ""])
+def test_a_number_of_workers_is_a_whole_one(repo: Path, kern: Kern, jobs: str) -> None:
+    ran = kern(f"--jobs={jobs}")
+    assert ran.code == 2
+    assert "-j is a whole number from 1 to 1000, or auto" in ran.err
+    assert "hint: kern -j 4; kern -j auto" in ran.err
+
+
+def test_what_takes_one_task_after_the_other_says_so(repo: Path, kern: Kern) -> None:
+    ran = kern("-j", "2", "--until-done")
+    assert ran.code == 2
+    assert "--until-done takes one task after the other: leave out -j" in ran.err
+
+
+def test_a_dry_run_says_how_many_at_once_and_writes_nothing(
+    repo: Path, git: Git, kern: Kern
+) -> None:
+    ran = kern("-n", "-j", "3")
+    assert ran.code == 0
+    assert "3 tasks at once, each in a git worktree of its own" in ran.out
+    assert left_over(git) == []
+
+
+def test_on_no_branch_nothing_begins(repo: Path, git: Git, fake: Fake, kern: Kern) -> None:
+    git("switch", "--quiet", "--detach")
+    ran = kern("-j", "2")
+    assert ran.code == 2
+    assert "HEAD is detached" in ran.err
+    assert fake.calls == [] and left_over(git) == []
+
+
+def test_what_workers_do_not_see_is_said_before_they_begin(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    (repo / "data.csv").write_text("1,2\n")
+    ran = kern("-j", "1", "1")
+    assert ran.code == 0, ran.said
+    assert "do not see what you have not committed: data.csv; commit what a task needs" in ran.err
+    assert git("status", "--porcelain") == "?? data.csv"
+
+
+def test_a_setup_that_fails_ends_the_run_before_a_token_is_spent(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    (repo / "kern.toml").write_text('jobs = 2\n[worktree]\nsetup = "echo no lock file; exit 4"\n')
+    spec(repo, git, "one", "two")
+    ran = kern()
+    assert ran.code == 1
+    assert (
+        "the worktree's setup `echo no lock file; exit 4` failed (exit 4): no lock file" in ran.err
+    )
+    assert "hint: cat " in ran.err
+    assert fake.calls == [] and left_over(git) == []
+    log = Path(ran.err.partition("hint: cat ")[2].partition(";")[0])
+    assert log.read_text() == "no lock file\n"  # its output is kept
+
+
+def test_a_worktree_that_is_deleted_under_a_worker_is_made_anew(
+    repo: Path, git: Git, fake: Fake, background: Background, tmp_path: Path
+) -> None:
+    spec(repo, git, "one", "two")
+    fake.script(implement=[{**IMPLEMENT, "sleep": 3}, IMPLEMENT])
+    run = background("-j", "2", "2")
+    wait_for(lambda: fake.stages.count("implement") == 2)
+    first = next(call["cwd"] for call in fake.calls if call["stage"] == "implement")
+    shutil.rmtree(first, ignore_errors=True)
+    out, err = run.communicate(timeout=120)
+    assert run.returncode == 0, out + err
+    assert (repo / "SPEC.md").read_text().count("- [x] ") == 2
+    assert git("log", "--format=%s").splitlines().count("do the task") == 2
+    assert left_over(git) == []
+
+
+def test_a_branch_switched_under_the_run_ends_it_and_nothing_is_lost(
+    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background
+) -> None:
+    spec(repo, git, "one")
+    fake.script(implement=[{**IMPLEMENT, "sleep": 3}])
+    run = background("-j", "2")
+    wait_for(lambda: fake.stages.count("implement") == 1)
+    git("switch", "--quiet", "--create", "other")
+    out, err = run.communicate(timeout=120)
+    assert run.returncode == 1, out + err
+    assert "the branch was switched under the run: main to other" in err
+    git("switch", "--quiet", "main")
+    assert kern("-j", "2").code == 0
+    assert git("log", "--format=%s", "main").splitlines().count("do the task") == 1
+    assert left_over(git) == []
