@@ -88,6 +88,18 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, th
             "kern log -f",
             'kern log --task "version flag"',
         ),
+        "recall": (
+            "Show the learnings that a task would call for.",
+            'kern recall "make the upload retry"',
+        ),
+        "learn": (
+            "Write a learning; list, show, vote on or retire those there are.",
+            'kern learn "Run make db before the tests."',
+            "kern learn list",
+            "kern learn show L7",
+            'kern learn vote L7 --harmful --why "the table is gone"',
+            'kern learn retire L7 --why "we left make"',
+        ),
         "search": (
             "Search learnings, tasks and what was tried, and your documents.",
             'kern search "retry of uploads"',

@@ -21,7 +21,7 @@ _BEGUN = re.compile(r"\s*<!--\s*kern:")
 _FIELD = re.compile(r'([a-z]+)=(?:"([^"]*)"|([^\s"]+))(?:\s+|$)')
 _ID = re.compile(r"L[1-9]\d{0,8}")
 _COUNT = re.compile(r"\d{1,9}")
-_OURS = ("id", "kind", "helpful", "harmful", "commit", "task", "retired")
+_OURS = ("id", "kind", "helpful", "harmful", "commit", "task", "retired", "why")
 _MARKERS = re.compile(r"(?:<{7}|>{7}|\|{7})(?: .*)?|={7}")
 
 
@@ -50,6 +50,7 @@ class Entry:
     task: str = ""  # that taught it
     commit: str = ""  # on top of which it was learned
     retired: str = ""  # why a person took it out of use
+    why: str = ""  # what a person said of it last
     noted: bool = False  # it has a comment of kern's
     faults: tuple[str, ...] = ()  # what is wrong with it, in words
 
@@ -244,6 +245,7 @@ def _with(entry: Entry, note: Mapping[str, str]) -> Entry:
         task=note.get("task", "") or entry.task,
         commit=note.get("commit", "") or entry.commit,
         retired=note.get("retired", "") or entry.retired,
+        why=note.get("why", "") or entry.why,
         noted=True,
     )
 
@@ -259,6 +261,7 @@ def comment(entry: Entry, known: Mapping[str, str] | None = None) -> str:
     if entry.task and (entry.task != entry.title or not entry.commit):
         fields["task"] = entry.task
     fields |= {"retired": entry.retired} if entry.retired else {}
+    fields |= {"why": entry.why} if entry.why else {}
     fields |= {name: text for name, text in (known or {}).items() if name not in _OURS}
     return f"<!-- kern: {' '.join(f'{name}={_value(text)}' for name, text in fields.items())} -->"
 

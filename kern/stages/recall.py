@@ -42,7 +42,7 @@ def told(
     if not entries or not budget:
         return NOTHING
     if fits(entries, budget):
-        return select(entries, None, budget, gone=_gone(repo, entries))
+        return select(entries, None, budget, gone=gone(repo, entries))
     wanted = [entry for entry in entries if not entry.unwanted]
     if len(wanted) == 1:  # a file without headings, say: its beginning is better than nothing
         return Selection((Told(wanted[0], 0.0, "the only one, cut"),), (), budget)
@@ -56,7 +56,7 @@ def told(
         found.by_id,
         budget,
         least=found.least,
-        gone=_gone(repo, near),
+        gone=gone(repo, near),
         together=_together(repo),
     )
     return replace(chosen, remark=found.remark)
@@ -72,7 +72,7 @@ def _together(repo: Repo) -> set[Pair]:
     return {pair for ids in voted.values() for pair in itertools.combinations(sorted(ids), 2)}
 
 
-def _gone(repo: Repo, entries: Sequence[Entry]) -> dict[str, str]:
+def gone(repo: Repo, entries: Sequence[Entry]) -> dict[str, str]:
     """Of the entries that name files of the repository those of which one is not there any more,
     by id. One that git ignores may be made by a command; one below a folder that is not there
     is somebody else's.
