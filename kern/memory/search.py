@@ -18,7 +18,7 @@ _RAREST = 16  # of them that chunks have, where a query is longer
 _AMONG = 200  # chunks that words find, and that meaning finds, for a relevance
 _WORD_SHARE = 0.5  # what words weigh beside meaning
 # Below these nothing is told: measured by `python -m tests.bench learnings`.
-_LEAST_BY_BOTH = 0.23
+_LEAST_BY_BOTH = 0.24
 _LEAST_BY_WORDS = 0.15
 _SATURATED = 2.2  # times its weight: what bm25 gives a word at most (k1 = 1.2)
 _WORD = re.compile(r"[^\W_]{1,64}")

