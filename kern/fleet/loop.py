@@ -21,7 +21,7 @@ from kern.fleet.purse import Hold, Limit
 from kern.fleet.tail import Tail
 from kern.fleet.work import Collided, Dropped, Landed, Landing, Red, Waiting, Work
 from kern.journal import store
-from kern.model import SPEC, Key
+from kern.model import LEARNINGS, SPEC, Key
 from kern.model import Outcome as End
 from kern.pipeline import loop as single
 from kern.pipeline import summary
@@ -33,6 +33,7 @@ _TURN_S = 0.2  # between two looks, where nothing ends
 _AGAIN_S = 2.0  # between two tries at what a person's edits keep from landing
 _MOST_TRIES = 3  # of one task whose kern was ended by something else
 _RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run kern: it resumes"
+_FOR_YOU = (End.SKIPPED, End.BLOCKED, End.ASKED)
 Show = Callable[[Picture], None]
 Tell = Callable[[Mapping[str, Any]], None]  # a worker's record, as it comes
 
@@ -50,8 +51,7 @@ class Many:
         self.shop = shop
         self.crew = Crew(begun.site, shop, carry, count, self.onto, options)
         self.tail = Tail(store.place(self.repo.common_dir), self.caller.run)
-        asked = (shop.yard, self.repo, shop.many, options, self.sink)
-        self.check = Proving(*asked)
+        self.check = Proving(shop.yard, self.repo, shop.many, options, self.sink)
         self.show: Show = lambda picture: None
         self.tell: Tell = lambda record: None
         self.queue: list[Work] = []
@@ -65,7 +65,7 @@ class Many:
         self.tries: dict[Key, int] = {}
         self.wanted: Key | None = None
         self.limit, self.held = Limit(), Hold.NO
-        self.fault: KernError | None = None  # that ends the run, when all have come home
+        self.fault: KernError | None = None  # ends the run, when all have come home
         self.began = time.monotonic()
         self.picture = Picture()
 
@@ -158,10 +158,7 @@ class Many:
     def _undisturbed(self) -> None:
         head = self.repo.head()
         if head.branch != self.onto:
-            raise KernError(
-                f"the branch was switched under the run: {self.onto} to {head.name}",
-                hint=f"git switch {self.onto}, then run kern again: it resumes",
-            )
+            raise single.switched(self.onto, head.name)
 
     def _heed(self) -> None:
         """What holds for all: a request, the budget, a limit."""
@@ -207,9 +204,8 @@ class Many:
     def _settle(self, came: Outcome) -> None:
         job = came.job
         if came.commit:
-            said = self.said.get(job.branch, {})
-            papers = came.paper(SPEC) or "", came.paper("LEARNINGS.md")
-            proved = str(said.get("proved") or "")
+            papers = came.paper(SPEC) or "", came.paper(LEARNINGS)
+            proved = str(self.said.get(job.branch, {}).get("proved") or "")
             whole = (job.key, job.branch, job.base, came.commit, job.worker, *papers, proved)
             self.queue.append(Work(*whole))
         elif came.under_way:
@@ -229,8 +225,8 @@ class Many:
             kind = LimitReached if self.limit.until else BudgetReached
             self.fault = kind(came.fault or "a usage limit was reached", hint=came.hint)
         elif came.fault and tries < _MOST_TRIES:
-            what = f"worker {job.worker}: {came.fault}"
-            self.site.warn(f"{what}; its task is resumed: {plain.line(job.key.text, 160)}")
+            task = plain.line(job.key.text, 160)
+            self.site.warn(f"worker {job.worker}: {came.fault}; its task is resumed: {task}")
             self.crew.handed -= 1
             self.crew.again.append(replace(job, tree=job.place, again=True))
         else:
@@ -263,10 +259,9 @@ class Many:
         self.settled.append(one)
         if one.outcome not in (End.DONE, End.ASKED):
             self.passed_over.add(one.key)
-        lost = one.outcome in (End.SKIPPED, End.BLOCKED, End.ASKED)
-        done = one.outcome is End.DONE
-        now = self.picture
-        self.picture = replace(now, needs=now.needs + lost, done=now.done + done)
+        needs = self.picture.needs + (one.outcome in _FOR_YOU)
+        done = self.picture.done + (one.outcome is End.DONE)
+        self.picture = replace(self.picture, needs=needs, done=done)
         self.sink(TaskSettled(one.task, one.outcome, one.detail, one.commit, one.proved))
         if why := single.fruitless(self.settled, self.caller.settings.max_failures):
             self.fault = self.fault or why

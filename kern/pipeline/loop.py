@@ -194,10 +194,7 @@ class Loop:
         in this iteration. A task with another text is begun anew, which costs.
         """
         if branch != self.branch:
-            raise KernError(
-                f"the branch was switched under the run: {self.branch} to {name}",
-                hint=f"git switch {self.branch}, then run kern again: it resumes",
-            )
+            raise switched(self.branch, name)
         if len(names) > MOST_NAMES:
             raise KernError(
                 "the task in progress is reworded again and again, by an agent or a program",
@@ -289,6 +286,13 @@ class Loop:
         )
         self.sink(ended)
         return ended.exit_code
+
+
+def switched(before: str, now: str) -> KernError:
+    return KernError(
+        f"the branch was switched under the run: {before} to {now}",
+        hint=f"git switch {before}, then run kern again: it resumes",
+    )
 
 
 def fruitless(settled: Sequence[Settled], most: int) -> KernError | None:
