@@ -1,11 +1,13 @@
 """`kern help memory` against the code: its example is read, its numbers are the ones that count."""
 
 import re
+import shlex
 from pathlib import Path
 
 from kern.memory import capture, chunks, entries, index, select
 from kern.memory.entries import Kind
 from kern.stages import reflection
+from tests.conftest import Fake, Kern
 
 PAGE = (Path(__file__).parents[2] / "kern/help/memory.md").read_text()
 WORDS = " ".join(PAGE.split())
@@ -25,6 +27,21 @@ def test_the_scores_are_the_ones_that_count() -> None:
     rows = re.findall(r"^\| (\d+) \| (\d+) \| (\d\.\d\d) \|$", PAGE, re.M)
     assert [f"{entries.score(int(h), int(m)):.2f}" for h, m, _ in rows] == [s for *_, s in rows]
     assert len(rows) >= 5
+
+
+def test_each_command_can_be_typed_as_it_stands_there(repo: Path, fake: Fake, kern: Kern) -> None:
+    entry = "## 2026-01-0{0} - T\n\nText {0}.\n\n<!-- kern: id=L{0} kind=sign -->\n\n"
+    (repo / "LEARNINGS.md").write_text("".join(map(entry.format, range(1, 9))))
+    fake.script(planner=[{"result": "I read it.\n\nDONE: each holds"}])
+    typed = re.findall(r"^kern (\w+.*?)(?: {2,}#.*)?$", PAGE, re.M)
+    assert {one.split()[0] for one in typed} == {"recall", "learn", "search", "reflect"}
+    for one in typed:
+        dry = [] if one != "reflect" else ["--yes"]
+        ran = kern(*shlex.split(one), *dry)
+        assert (ran.code, ran.err.count("hint:")) == (0, 0), (one, ran.err)
+    found = {one.id: one for one in entries.parse((repo / "LEARNINGS.md").read_text())}
+    assert (found["L7"].harmful, found["L7"].unwanted) == (1, "retired: we left make")
+    assert found["L9"].text == "Run make db before the tests."
 
 
 def test_the_bounds_are_the_ones_that_count() -> None:
