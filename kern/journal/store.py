@@ -59,7 +59,12 @@ def load(path: Path, warn: Callable[[str], None]) -> list[dict[str, Any]]:
 
 def of_run(common_dir: Path, run: str) -> list[dict[str, Any]]:
     found = load(place(common_dir), lambda complaint: None)
-    return [record for record in found if record["run"] == run]
+    return [record for record in found if _belongs(record, run)]
+
+
+def _belongs(record: Record, run: str) -> bool:
+    """Whether the run itself wrote it, or one of its workers."""
+    return run in (record["run"], record.get("fleet"))
 
 
 def last_run(
@@ -76,7 +81,7 @@ def last_run(
         for begun in read([data[start:] if end < 0 else data[start:end]]):
             if begun.get("branch") == branch:
                 held = read(data[start:].split(b"\n"), having=json.dumps(begun["run"]).encode())
-                own = [record for record in held if record["run"] == begun["run"]]
+                own = [record for record in held if _belongs(record, begun["run"])]
     return records.ordered(own), _paid(_told(path, data, warn, having=_COST))
 
 

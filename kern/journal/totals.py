@@ -39,9 +39,10 @@ def summary(found: Iterable[Record], now: Standing = NOWHERE) -> dict[str, Any]:
     errors: list[dict[str, Any]] = []
     total = account()
     for record in found:
-        run = runs.setdefault(record["run"], _run(record))
+        run = runs.setdefault(record.get("fleet", record["run"]), _run(record))
         run["ended"] = record["time"]
-        match record["kind"], record.get("did"):
+        of_worker = record["kind"] == "run" and "worker" in record  # one of many: its run is none
+        match "" if of_worker else record["kind"], record.get("did"):
             case "run", "start":
                 run["payer"] = record.get("payer", "")
             case "run", "end":

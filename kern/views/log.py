@@ -34,7 +34,11 @@ def show(folder: Path, task: str, run: str, *, follow: bool, as_json: bool) -> N
     place = store.place(repository.open_at(folder, reading=True).common_dir)
     found = False
     for record in _records(place, follow=follow):
-        if task.casefold() in record.get("task", "").casefold() and record["run"].startswith(run):
+        if record["kind"] == "run" and "worker" in record and not as_json:
+            continue  # of one of many, which begins and ends with its task
+        runs = record["run"], record.get("fleet", "")
+        named = any(one.startswith(run) for one in runs)
+        if task.casefold() in record.get("task", "").casefold() and named:
             shown = plain.data(record, None) if as_json else line(record)
             print(shown, flush=follow)
             found = True
@@ -53,7 +57,8 @@ def show(folder: Path, task: str, run: str, *, follow: bool, as_json: bool) -> N
 def line(record: Record) -> str:
     """One record for a person: when, in which run, and what the run said of it."""
     when = local(record["time"], "%Y-%m-%d %H:%M:%S")
-    head = f"{when}  {record['run'][:_ID]:{_ID}}  "
+    run, worker = record.get("fleet", record["run"]), record.get("worker")
+    head = f"{when}  {run[:_ID]:{_ID}}  " + (f"{worker}  " if worker else "")
     return plain.block("\n".join(f"{head}{said}" for said in words.said(record)))
 
 
