@@ -115,13 +115,17 @@ def _many(begun: Any, options: Any, console: Any) -> int | None:
         return start.run(begun, options, jobs, *shown, cluster.hire)
 
 
+_LEFT = ("refs/heads/kern/work", "refs/kern/landing", "refs/kern/landed")
+
+
 def _left(common_dir: Path) -> bool:
-    """Whether a work branch is there, without asking git."""
+    """Whether a run of many at once has left a ref, without asking git."""
     with contextlib.suppress(OSError):
-        if b" refs/heads/kern/work/" in (common_dir / "packed-refs").read_bytes():
+        packed = (common_dir / "packed-refs").read_bytes()
+        if any(f" {name}/".encode() in packed for name in _LEFT):
             return True
-    below = os.walk(common_dir / "refs/heads/kern/work")
-    return any(files for _, _, files in below) or (common_dir / "reftable").exists()
+    below = (files for name in _LEFT for _, _, files in os.walk(common_dir / name))
+    return any(below) or (common_dir / "reftable").exists()
 
 
 def improve(

@@ -14,6 +14,8 @@ def take_up(crew: Crew, *, resume: bool = True) -> list[Work]:
     site, yard = crew.site, crew.shop.yard
     if ended := leftovers.end_orphans(site.repo, yard):
         site.warn(f"ended {ended} process(es) that an earlier run left behind")
+    for line in landed.finish(site):
+        site.warn(line)
     found = []
     for left in leftovers.look(yard, crew.onto, site.papers.spec()[1]):
         if work := leftovers.finished(site, yard, left):

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kern.fleet.work import branch
+from kern.model import Key
 from tests.conftest import HERE, SANDBOX, STRIPPED, open_to_tests
 from tests.kit import frameworks
 from tests.matrix.stories import Step, Story
@@ -95,6 +97,8 @@ class Place:
         self.git("init", "--quiet", "--template=")
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message=start")
+        for task_done in story.finished:
+            self._finish(task_done)
         (self.root / "a.txt").write_text("one (mine)\ntwo\nthree\nfour\nfive\nsix\nseven\n")
         for name, text in PERSONS.items():
             (self.root / name).write_text(text)
@@ -109,6 +113,19 @@ class Place:
             task.chmod(0o755)
             frameworks.install(story.framework, self.root, task, self.env)
         self.script(story.agent)
+
+    def _finish(self, task: str) -> None:
+        """A work branch of which nothing but its newest commit is left."""
+        there, here = self.folder / "worker", ("-C", str(self.folder / "worker"))
+        self.git("worktree", "add", "--quiet", "--detach", str(there))
+        spec = (there / "SPEC.md").read_text()
+        (there / "SPEC.md").write_text(spec.replace(f"[ ] {task}", f"[x] {task}"))
+        (there / "made.txt").write_text(f"{task}\n")
+        (there / "LEARNINGS.md").write_text(f"## 2026-01-01 - {task}\n\nIt can be done.\n")
+        self.git(*here, "add", "--all")
+        self.git(*here, "commit", "--quiet", "-m", f"Do it\n\nKern-Task: {task}")
+        self.git(*here, "branch", branch("main", Key("", task)))
+        self.git("worktree", "remove", "--force", str(there))
 
     def _seal(self) -> None:
         """A home without a person's settings, and the scripted agent on PATH."""
@@ -238,10 +255,10 @@ class Place:
             "tree": [line for line in tree if not line.endswith(papers)],
             "learnings": re.sub(r"\d{4}-\d\d-\d\d|(?<=commit=)\w+", "DATE", text),
             "learned": self.git("show", "HEAD:LEARNINGS.md") == text.rstrip() if in_head else "",
-            "spec": self.spec.replace(*UNSEEN),
-            "ticked": self.git("show", "HEAD:SPEC.md").replace(*UNSEEN),
+            "spec": _dateless(self.spec),
+            "ticked": _dateless(self.git("show", "HEAD:SPEC.md")),
             "status": told("status", "--porcelain"),
-            "unstaged": told("diff"),
+            "unstaged": [_dateless(line) for line in told("diff") if not line.startswith("index ")],
             "staged": told("diff", "--cached"),
             "persons": [self.read(name) for name in PERSONS],
             "refs": [
@@ -256,6 +273,11 @@ class Place:
             ),
             "locks": [path.name for path in self.folder.glob("kern/*.lock.d")],
         }
+
+
+def _dateless(spec: str) -> str:
+    """Without what each telling has otherwise."""
+    return re.sub(r"collides with \w{7}", "collides with a commit", spec.replace(*UNSEEN))
 
 
 def copy(source: Path, target: Path) -> None:

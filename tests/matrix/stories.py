@@ -56,6 +56,7 @@ class Story:
     framework: str = ""  # whose hook it is instead
     hooked: str = ""  # the write or call in the midst of which, in that hook, it happens as well
     settings: str = ""  # its kern.toml
+    finished: tuple[str, ...] = ()  # tasks that workers of an earlier run have finished
     own: tuple[str, ...] = ()  # the steps that no earlier story has
     spared: tuple[str, ...] = ()  # the steps at which nothing happens
 
@@ -189,6 +190,16 @@ STORIES = {
         {"implement": [WORKS]}, framework="lint-staged", hooked="transcript3.json"
     ),
 }
+# One lands, the other collides with it and goes back.
+STORIES["lands"] = Story(
+    {"research": [THERE, NEXT]},
+    "research research",
+    commits="Do it",
+    ends="**Skipped:** the next one",
+    spec=f"{TASK}- [ ] the next\n- [ ] the last\n",
+    finished=("add a greeting", "the next"),
+    own=("START",),
+)
 MAIN = ("learns", "fails once")
 
 
