@@ -7,7 +7,7 @@ import typer
 
 import kern.cli.edits
 import kern.cli.learned  # noqa: F401 - the commands of both are known by that
-from kern import models, plain
+from kern import models
 from kern.cli import run as launch
 from kern.cli.help import COMMANDS
 from kern.cli.help import show as page
@@ -36,7 +36,6 @@ from kern.cli.options import (
 )
 from kern.cli.usage import Command, command
 from kern.cli.usage import app as app
-from kern.errors import Exit
 
 
 @command
@@ -252,6 +251,13 @@ def graph() -> None:
 
 
 @command
+def fleet(as_json: AsJson = False) -> None:
+    from kern.views.fleet import shown
+
+    print(shown(Path.cwd(), as_json=as_json))
+
+
+@command
 def log(
     task: Annotated[
         str, typer.Option(metavar="TASK", help="Only tasks with this in their text.")
@@ -298,21 +304,8 @@ def path() -> None:
 
 
 @command
-def doctor(
-    as_json: AsJson = False,
-    scheduler: Scheduler = "",
-) -> None:
-    from kern.views.doctor import examine, text
-
-    if scheduler:
-        with launch.needing_dask():
-            from kern.cli import cluster
-
-        found = cluster.examine(Path.cwd(), scheduler)
-    else:
-        found = examine(Path.cwd())
-    print(plain.data(found) if as_json else text(found))
-    raise typer.Exit(0 if all(check["ok"] for check in found) else Exit.USAGE)
+def doctor(as_json: AsJson = False, scheduler: Scheduler = "") -> None:
+    raise typer.Exit(launch.doctor(Path.cwd(), scheduler, as_json=as_json))
 
 
 @command

@@ -10,7 +10,17 @@ from kern.errors import UsageError
 
 FOLDER = Path(__file__).resolve().parent.parent / "help"
 TOPICS = (  # in the order in which a new user needs them
-    *("commands", "spec", "checks", "settings", "planning", "memory", "failures", "safety"),
+    *(
+        "commands",
+        "spec",
+        "checks",
+        "settings",
+        "planning",
+        "memory",
+        "fleet",
+        "failures",
+        "safety",
+    ),
     *("journal", "prompts", "agents", "guarantees", "design"),
 )
 
@@ -83,6 +93,7 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, th
             "kern show 3",
             'kern show "version flag"',
         ),
+        "fleet": ("Show who does what where several tasks are under way.", "kern fleet"),
         "log": (
             "Show what happened, from the journal.",
             "kern log -f",

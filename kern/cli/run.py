@@ -155,6 +155,21 @@ def improve(
     )
 
 
+def doctor(folder: Path, scheduler: str, *, as_json: bool) -> int:
+    """The exit code. `scheduler`: of the cluster that is asked instead of this machine."""
+    from kern.views.doctor import examine, text
+
+    if scheduler:
+        with needing_dask():
+            from kern.cli import cluster
+
+        found = cluster.examine(folder, scheduler)
+    else:
+        found = examine(folder)
+    print(plain.data(found) if as_json else text(found))
+    return Exit.OK if all(check["ok"] for check in found) else Exit.USAGE
+
+
 @contextlib.contextmanager
 def needing_dask() -> Iterator[None]:
     """Around the import of what needs it. Raises UsageError."""

@@ -58,7 +58,7 @@ def runs(found: Iterable[Record]) -> list[Run]:
     """
     known: dict[str, Run] = {}
     for record in found:
-        now, name = _moment(record["time"]), str(record.get("fleet", record["run"]))
+        now, name = moment(record["time"]), str(record.get("fleet", record["run"]))
         run = known.get(name)
         if run is None:
             branch, day = str(record.get("branch") or ""), record["time"][:10]
@@ -137,7 +137,7 @@ def number(value: object) -> float:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
 
 
-def _moment(text: str) -> float:
+def moment(text: str) -> float:
     """Epoch seconds; 0 for what is no time."""
     match = _TIME.fullmatch(text)
     if not match or not 1 <= int(match[2]) <= 12:

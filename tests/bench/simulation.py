@@ -1,18 +1,22 @@
 """How far one landing queue goes: discrete events, so many workers, tasks and collisions.
 
 No process and no clock: workers finish tasks, a queue checks them one train at a time, and what
-collides is done anew. `python -m tests.bench fleet` prints its table, and `kern help fleet`
+collides is done anew. `python -m tests.bench fleet` prints its table, and `kern help parallel`
 shows it.
 """
 
+import contextlib
 import heapq
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from kern.fleet import trains
+from kern.fleet.trains import Check
+
 WORKERS = (1, 10, 20, 50, 100, 200, 500)
-TRAIN = 16
+ANY = 1_000_000  # as long as what is finished, which is how kern makes its trains
 SATURATED = 0.9  # of the speed that so many workers would have if landing took no time
 
 
@@ -44,21 +48,19 @@ class Course:
 
 
 def checks(red: Sequence[bool]) -> int:
-    """So often the gates run until each that makes a train red is found. A half that must hold the
-    culprit, since the other is green, is not checked as a whole again.
+    """So often the gates run, in the landing queue's own order, until each that makes a train red
+    is found.
     """
-
-    def of(part: Sequence[bool], *, known: bool) -> int:
-        if len(part) == 1 and known:
-            return 0
-        own = 0 if known else 1
-        if not any(part) or len(part) == 1:
-            return own
-        half = len(part) // 2
-        first, second = part[:half], part[half:]
-        return own + of(first, known=False) + of(second, known=not any(first))
-
-    return of(red, known=False) if red else 0
+    steps, count = trains.sift(range(len(red))), 0
+    with contextlib.suppress(StopIteration):
+        step = next(steps)
+        while True:
+            if isinstance(step, Check):
+                count += 1
+                step = steps.send(not any(red[one] for one in step.part))
+            else:
+                step = next(steps)
+    return count
 
 
 def run(world: World) -> Course:
@@ -72,7 +74,7 @@ def run(world: World) -> Course:
     working: list[tuple[float, float]] = []
     queue: list[tuple[float, float]] = []
     waits: list[float] = []
-    trains: list[int] = []
+    sizes: list[int] = []
     moved = -1.0  # when the last task landed
     while landed < world.tasks:
         for _ in range(begun := min(idle, todo)):
@@ -89,7 +91,7 @@ def run(world: World) -> Course:
                 idle += 1
         train, queue = queue[: world.train], queue[world.train :]
         waits += [now - came for came, _ in train]
-        trains.append(len(train))
+        sizes.append(len(train))
         odds = [luck.random() for _ in train]
         merged = [odd for odd in odds if odd >= world.collides * world.conflicts]
         red = [odd < world.collides for odd in merged]
@@ -104,7 +106,7 @@ def run(world: World) -> Course:
         ran, landed = ran + count, landed + good
         redone += len(train) - good
         todo += len(train) - good
-    return Course(now, ran / landed, median(waits), redone, sum(trains) / len(trains))
+    return Course(now, ran / landed, median(waits), redone, sum(sizes) / len(sizes))
 
 
 def saturates(world: World) -> int:
@@ -112,31 +114,37 @@ def saturates(world: World) -> int:
     fits, most = 1, world.workers
     while fits < most:
         tried = (fits + most + 1) // 2
-        asked = replace(world, workers=tried)
-        free = run(replace(asked, gates=0.0, landing=0.0, collides=0.0))
-        if free.took >= SATURATED * run(asked).took:
-            fits = tried
-        else:
-            most = tried - 1
+        fits, most = (tried, most) if keeps_up(world, tried) else (fits, tried - 1)
     return fits
 
 
-def table(worlds: Sequence[World], counts: Sequence[int] = WORKERS) -> Iterator[str]:
-    """A row for each number of workers, three columns for each world: hours for all tasks, runs of
-    the gates for each landed task, and the median of the minutes that a finished task waits.
+def keeps_up(world: World, workers: int) -> bool:
+    """Whether the queue is no bound for so many."""
+    asked = replace(world, workers=workers)
+    free = run(replace(asked, gates=0.0, landing=0.0, collides=0.0))
+    return free.took >= SATURATED * run(asked).took
+
+
+def table(counts: Sequence[int] = WORKERS) -> Iterator[str]:
+    """As the help page has it: hours for all tasks, runs of the gates for each landed one, minutes
+    that a finished one waits (the median), for each number of workers; one by one and in trains.
     """
-    heads = "".join(f" {_trains(world)}: hours | gates | waits |" for world in worlds)
-    yield f"| workers |{heads}"
-    yield f"| ---: |{' ---: |' * 3 * len(worlds)}"
+    alone, trained = World(), World(train=ANY)
+    yield "| workers | one by one | gates each | waits | in trains | gates each | waits |"
+    yield f"|{' ---: |' * 7}"
     for count in counts:
-        courses = [run(replace(world, workers=count)) for world in worlds]
-        yield f"| {count} |" + "".join(
-            f" {one.took / 3600:,.0f} | {one.gates:.2f} | {one.waited / 60:,.0f} min |"
+        courses = [run(replace(world, workers=count)) for world in (alone, trained)]
+        cells = (
+            f"{one.took / 3600:,.0f} h | {one.gates:.2f} | {one.waited / 60:,.0f} min"
             for one in courses
         )
-    limits = "".join(f" {saturates(world)} workers | | |" for world in worlds)
-    yield f"| saturated beyond |{limits}"
+        yield f"| {count} | {' | '.join(cells)} |"
 
 
-def _trains(world: World) -> str:
-    return f"trains of up to {world.train}" if world.train > 1 else "one by one"
+# Of which the help page says how many workers the queue keeps up with.
+WORLDS = {
+    "one by one": World(),
+    "in trains": World(train=ANY),
+    "in trains, git sees each collision": World(train=ANY, conflicts=1.0),
+    "in trains, gates alone see them": World(train=ANY, conflicts=0.0),
+}
