@@ -10,18 +10,8 @@ from kern.errors import UsageError
 
 FOLDER = Path(__file__).resolve().parent.parent / "help"
 TOPICS = (  # in the order in which a new user needs them
-    *(
-        "commands",
-        "spec",
-        "checks",
-        "settings",
-        "planning",
-        "memory",
-        "fleet",
-        "failures",
-        "safety",
-    ),
-    *("journal", "prompts", "agents", "guarantees", "design"),
+    *("commands", "spec", "checks", "settings", "planning", "memory", "parallel", "failures"),
+    *("safety", "journal", "prompts", "agents", "guarantees", "design"),
 )
 
 GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, then its examples
