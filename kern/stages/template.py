@@ -29,7 +29,7 @@ _EXTRA: dict[Role, tuple[str, ...]] = {
     Aide.JUDGE: ("TASK", "CRITERION", "GUIDANCE"),
     Aide.PLANNER: ("GOAL", "MODE", "GUIDANCE"),
 }
-_OPTIONAL = {"CHECKS", "GUIDANCE", "NEIGHBOURS", "FAILURE", "KEPT"}
+_OPTIONAL = {"CHECKS", "GUIDANCE", "NEIGHBOURS", "FAILURE", "KEPT", "LEARNINGS"}
 _FALL_BACK = "implement"
 _PLACEHOLDER = re.compile(r"\{([A-Z][A-Z_]*)\}")
 _FRONT = re.compile(r"---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?", re.S | re.M)

@@ -10,8 +10,9 @@ each attempt that kern discarded: work that was right and thrown away is *wasted
 that kern ticks while its hidden tests fail is *false done*. Each cell adds a line of JSON to the
 rows; a cell that has its line is not played again, so that a run which was stopped goes on.
 
-An arm is a folder of prompt files as in .kern/prompts/, `prompts` (kern's own), or `no-research`:
-stage 1 is then a small model that is told to answer at once and to look at nothing.
+An arm is a folder of prompt files as in .kern/prompts/, `prompts` (kern's own), `no-research`
+(stage 1 is then a small model that is told to answer at once and to look at nothing) or `no-memory`
+(no stage is told what is in LEARNINGS.md).
 
 A suite is `micro` (24 tasks of our own over eight small repositories, each aimed at one failure; a
 third of them is played with --held-out alone), `aider=FOLDER` or `impossible=FOLDER` (local copies,
@@ -58,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(required=True, metavar="run | report")
     run = commands.add_parser("run", help="play the cells that have no row yet")
     run.add_argument("--suite", default="micro", help="micro, aider=FOLDER or impossible=FOLDER")
-    run.add_argument("--arm", action="append", help="prompts, no-research or a folder; repeatable")
+    run.add_argument("--arm", action="append", help="prompts, no-research, no-memory or a folder")
     run.add_argument("-k", type=int, default=1, metavar="SEEDS", help="repetitions of each cell")
     run.add_argument("--only", action="append", default=[], metavar="TASK", help="a part of a name")
     run.add_argument(

@@ -1,4 +1,6 @@
-"""What is compared: kern's own prompts, a folder of others, or no look around before the work."""
+"""What is compared: kern's own prompts, a folder of others, no look around before the work, or no
+word of what earlier tasks learned.
+"""
 
 import hashlib
 import re
@@ -12,6 +14,7 @@ SOURCE = Path(__file__).resolve().parents[2]
 PROMPTS = SOURCE / "prompts"
 OWN = "prompts"
 NO_RESEARCH = "no-research"
+NO_MEMORY = "no-memory"
 _RESEARCH = "1_research.md"
 _AT_ONCE = """\
 ---
@@ -46,6 +49,8 @@ def arm(name: str) -> Arm:
         return Arm(name, {})
     if name == NO_RESEARCH:
         return Arm(name, {_RESEARCH: without_research()})
+    if name == NO_MEMORY:
+        return Arm(name, without_learnings())
     if not (files := read(Path(name))):
         raise ValueError(f"{name} holds no prompts: {', '.join(sorted(read(PROMPTS)))}")
     if strange := sorted(files.keys() - read(PROMPTS).keys()):
@@ -63,6 +68,17 @@ def without_research() -> str:
     """
     names = re.findall(r"\{[A-Z][A-Z_]*\}", (PROMPTS / _RESEARCH).read_text(encoding="utf-8"))
     return _AT_ONCE + "\n\n".join(_once(names)) + "\n"
+
+
+def without_learnings() -> Files:
+    """kern's own prompts without the section that tells learnings: so none is told, and none is
+    voted on. What a task learns is written down all the same.
+    """
+    kept = {
+        name: re.sub(r"^## [^\n]*\n\n\{LEARNINGS\}\n.*?(?=^## |\Z)", "", text, flags=re.S | re.M)
+        for name, text in read(PROMPTS).items()
+    }
+    return {name: text for name, text in kept.items() if text != read(PROMPTS)[name]}
 
 
 def _once(names: Iterable[str]) -> list[str]:

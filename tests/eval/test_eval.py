@@ -110,3 +110,15 @@ def test_the_help_names_each_command_and_the_report_needs_rows(
     assert "run | report" in capsys.readouterr().out
     assert main(["report", str(tmp_path / "none.jsonl")]) == 1
     assert "holds no rows" in capsys.readouterr().err
+
+
+def test_an_arm_tells_no_learnings_and_asks_for_no_votes() -> None:
+    files = arms.arm(arms.NO_MEMORY).files
+    assert set(files) >= {"1_research.md", "2_implement.md"}
+    for name, text in files.items():
+        own = (arms.PROMPTS / name).read_text()
+        assert "{LEARNINGS}" in own and "{LEARNINGS}" not in text
+        assert "Used: L7" not in text
+        assert "## Recent commits\n\n{COMMITS}" in text, "only that section is gone"
+        assert len(own) - len(text) < 400
+    assert arms.arm(arms.NO_MEMORY).hash != arms.arm(arms.OWN).hash

@@ -91,6 +91,8 @@ class Place:
         (self.root / "own.txt").write_text("mine\n")
         if story.settings:
             (self.root / "kern.toml").write_text(story.settings)
+        if story.learnings:
+            (self.root / "LEARNINGS.md").write_text(story.learnings)
         task = self.fake / "task"
         for file, text in frameworks.files(story.framework, task).items():
             (self.root / file).write_text(text)

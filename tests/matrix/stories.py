@@ -13,6 +13,9 @@ WORK = ["sed -i s/seven/SEVEN/ a.txt", "echo work >> work.txt"]
 DONE = "Wrote it.\n\nSUCCESS"
 WORKS = {"run": WORK, "result": DONE}
 OTHER = {"run": ["rm -f work.txt", "echo other >> other.txt"], "result": DONE}
+KNOWN = "## Greetings\n\nNobody greets twice.\n"  # what it learned before
+USES_AND_LEARNS = {"run": WORK, "result": "## Learned\nGreet late.\n\nUsed: L1\n\nSUCCESS"}
+MISUSES = {"run": WORK, "result": "Used: L1\n\nFAILED: it does not link"}
 LEARNS = {"run": WORK, "result": "Wrote it.\n\n## Learned\nGreet late.\n\nSUCCESS"}
 FAILS = {"run": WORK, "result": "FAILED: it does not link"}
 # Each leaves another tree: the same one twice would be no progress.
@@ -57,6 +60,7 @@ class Story:
     hooked: str = ""  # the write or call in the midst of which, in that hook, it happens as well
     settings: str = ""  # its kern.toml
     finished: tuple[str, ...] = ()  # tasks that workers of an earlier run have finished
+    learnings: str = ""  # its LEARNINGS.md
     own: tuple[str, ...] = ()  # the steps that no earlier story has
     spared: tuple[str, ...] = ()  # the steps at which nothing happens
 
@@ -65,9 +69,12 @@ class Story:
 
 
 STORIES = {
-    "learns": Story({"implement": [LEARNS]}),
+    "learns": Story({"implement": [USES_AND_LEARNS]}, learnings=KNOWN),
     "fails once": Story(
-        {"implement": [FAILS, WORKS]}, "research implement implement commit", own=("BOOK",)
+        {"implement": [MISUSES, WORKS]},
+        "research implement implement commit",
+        learnings=KNOWN,
+        own=("BOOK",),
     ),
     "succeeds": Story({"implement": [WORKS]}),
     "decomposed": Story(

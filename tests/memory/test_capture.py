@@ -90,6 +90,8 @@ def test_no_lesson_brings_a_comment_of_kerns_along() -> None:
         ("A test that needs configuration writes its own: tests/conftest.py unsets HOME.", True),
         ("tests/conftest.py sets TZ to UTC: a test that needs another zone sets it.", False),
         ("The configuration is read before the options are.", False),
+        ("tests/conftest.py never unsets HOME: a test that needs one writes its own.", False),
+        ("tests/setup.py unsets HOME: a test that needs a configuration writes its own.", False),
     ],
 )
 def test_a_near_duplicate_is_found_and_a_neighbour_is_none(text: str, same: bool) -> None:

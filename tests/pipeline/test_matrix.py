@@ -19,7 +19,9 @@ pytestmark = pytest.mark.crash
 RESEARCHED = ["SPEC.md", "stage1.json", "SPEC.md"]
 # The start ref; that stage 2 has ended; the answer; its tree is held by the ref; the outcome.
 ATTEMPTED = ["update-ref", "update-ref", "stage2.json", "update-ref", "stage2.json"]
-BOOKED = ["update-ref", "put-back", "put-back", "SPEC.md", "attempt1.json"]  # kept, back, noted
+# Kept, put back; the votes, first as they are to be; noted.
+VOTED = ["stage2.json", "LEARNINGS.md"]
+BOOKED = ["update-ref", "put-back", "put-back", *VOTED, "SPEC.md", "attempt1.json"]
 EARLY = ["stage2.json", "SPEC.md"]  # the record, and what the commit is to hold
 HELD = ["update-ref"]  # the tree to be committed, by the start ref
 FINISHED = [*EARLY, *HELD, "stage3.json", "delete-ref"]

@@ -37,7 +37,7 @@ GIVEN: dict[Role, set[str]] = {
         *("GOAL", "MODE", "RED", "SPECS", "TASKS", "HISTORY", "LEARNINGS", "COMMITS"),
     },
 }
-OPTIONAL = {"FAILURE", "KEPT"}
+OPTIONAL = {"FAILURE", "KEPT", "LEARNINGS"}
 MODE = {"MODE": "implement"}
 MODELS: dict[Role, str] = {
     Aide.JUDGE: "haiku",
