@@ -98,7 +98,7 @@ def test_finished_tasks_that_spec_md_lost_are_still_found(
 
 def test_what_is_no_text_is_said_and_left_out(project: Path, kern: Kern, tmp_path: Path) -> None:
     (project / "kern.toml").write_text('search = ["docs/*"]\n')
-    (project / "docs/logo.png").write_bytes(b"\x89PNG\0upload" * 100)
+    (project / "docs/logo.png").write_bytes(b"\x89PNG\0 upload " * 100)
     (tmp_path / "secret").write_text("upload elsewhere")
     (project / "docs/link.md").symlink_to(tmp_path / "secret")
     (project / "LEARNINGS.md").write_bytes(b"\0\xff\xfe upload\n\n## A\n\n" + b"upload " * 150_000)
