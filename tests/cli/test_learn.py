@@ -1,11 +1,13 @@
 """`kern learn` and `kern recall`: what a person reads and writes of the learnings."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Fake, Git, Inline, Kern
+from tests.test_house import TOP
 
 TEXT = """# Learnings
 
@@ -103,15 +105,12 @@ def test_recall_shows_what_a_task_calls_for(learned: Path, kern: Kern) -> None:
     assert "src/gone.py" not in kern("recall", "the table of names").out
 
 
-def test_a_persons_vote_during_a_run_stays(
-    repo: Path, learned: Path, fake: Fake, inline: Inline, monkeypatch: pytest.MonkeyPatch
+def test_a_vote_by_what_an_agent_starts_is_no_persons(
+    repo: Path, learned: Path, fake: Fake, inline: Inline
 ) -> None:
-    """By a person in another terminal; not by what the agent itself starts."""
-    import sys
-
-    person = f"env -i HOME=$HOME PATH=$PATH KERN_DIR={repo.parent}/kern {sys.executable} -m kern"
-    votes = f"PYTHONPATH={Path(__file__).parents[2]} {person} learn vote L1 --helpful"
-    step = {"run": ["date > n", votes], "result": "SUCCESS"}
-    fake.script(implement=[step])
+    own = f"HOME=$HOME PATH=$PATH KERN_DIR={repo.parent}/kern PYTHONPATH={TOP}"
+    votes = f"env -i {own} {sys.executable} -m kern learn vote L1 --helpful > ../said 2>&1"
+    fake.script(implement=[{"run": ["date > n", votes], "result": "SUCCESS"}])
     assert inline(1).code == 0
-    assert "id=L1" not in learned.read_text(), "the agent voted"
+    assert (repo.parent / "said").read_text().startswith("L1: 1 helpful")
+    assert "id=L1 kind=insight helpful=1" not in learned.read_text()

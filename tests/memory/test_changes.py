@@ -6,7 +6,7 @@ import pytest
 
 from kern.memory import changes
 from kern.memory.changes import Taught, Vote
-from kern.memory.entries import Kind, parse
+from kern.memory.entries import Kind, parse, renoted
 
 TEXT = """# Learnings
 
@@ -132,3 +132,14 @@ def test_an_entry_is_found_by_its_number_as_people_write_it() -> None:
     assert changes.entry_of(TEXT, "L4") is None
     first = parse(TEXT)[0]
     assert changes.noted(TEXT, first, replace(first, helpful=3)).count("helpful=3") == 1
+
+
+def test_a_persons_vote_beside_an_agent_stays() -> None:
+    first = parse(TEXT)[0]
+    swap = first.raw, renoted(changes.voted(first, helpful=True))
+    known = {("Gate", "a task", "true"), ("no longer", "Held"), changes.person(swap)}
+    assert changes.persons(known) == [swap]
+    after_agent = changes.applied(TEXT, [swap]).replace("id=L9 kind=insight", "id=L9 kind=sign")
+    before = changes.applied(TEXT, changes.persons(known))
+    assert counts(changes.untampered(before, after_agent))["L3"] == (3, 0)
+    assert counts(changes.untampered(TEXT, after_agent))["L3"] == (2, 0)
