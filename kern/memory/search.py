@@ -64,7 +64,7 @@ def search(
     lists = [ranked(by_words)]
     worth = by_words
     if model and mode is not Mode.FTS:
-        near = model.nearest(index, query, kinds, wide, by_words)
+        near = model.nearest(index, about(query), kinds, wide, by_words)
         lists.append(ranked(near)[:wide])
         worth = near if mode is Mode.SEMANTIC else _joined(by_words, near)
     return [Found(id, index.chunk(id), round(worth[id], 4)) for id in fused(lists)[:limit]]
@@ -74,16 +74,23 @@ def relevance(
     index: Index, query: str, model: Model | None, kinds: Sequence[str]
 ) -> dict[str, float]:
     """How relevant the entries of these kinds are, by their ids: 0 to 1. One that is not named is
-    far from it.
+    far from it. Of a long query the first paragraph is meant; what follows adds words.
     """
     worth = by_words = _by_words(index, query, kinds, _AMONG)
     if model:
-        worth = _joined(by_words, model.nearest(index, query, kinds, _AMONG, by_words))
+        worth = _joined(by_words, model.nearest(index, about(query), kinds, _AMONG, by_words))
     found: dict[str, float] = {}
     for id, value in worth.items():
         entry = index.entry(id)
         found[entry] = max(found.get(entry, 0.0), value)
     return found
+
+
+def about(query: str) -> str:
+    """What is compared by meaning: the first paragraph. Beside a task's findings, which read alike
+    in every task, its own words would count for nothing.
+    """
+    return query.strip().partition("\n\n")[0]
 
 
 def fused(lists: Iterable[Sequence[int]]) -> list[int]:

@@ -99,3 +99,14 @@ def test_with_a_model_far_entries_have_little() -> None:
     told = relevance("bill for a customer", model)
     assert max(told, key=lambda name: told[name]) == "L4"
     assert told["L4"] > 1.5 * told.get("L3", 0.0)
+
+
+def test_what_follows_the_first_paragraph_adds_words_and_no_meaning() -> None:
+    model = vectors.load()
+    if model is None:
+        pytest.skip("needs kern[semantic]")
+    findings = "\n\n- Files: src/main.py\n- Pattern: settings of the cache are read, then checked"
+    alone, more = (relevance(f"bill for a customer{rest}", model) for rest in ("", findings))
+    assert max(more, key=lambda name: more[name]) == "L4"
+    assert more["L4"] == pytest.approx(alone["L4"])
+    assert alone.get("L3", 0.0) < more["L3"], "cache is a word of it"
