@@ -105,6 +105,8 @@ def _many(begun: Any, options: Any, console: Any) -> int | None:
     if alone:
         start.settle(begun, options)
         return None
+    if options.delay == float(DELAY):  # of one task after the other, where nobody named one
+        options.delay = 0.0
     shown = console.lanes, console.of_worker
     if not where:
         return start.run(begun, options, jobs, *shown)

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ import kern
 from kern import plain
 from kern.errors import Exit, KernError, UsageError
 from kern.fleet import back, outfit, worktrees
-from kern.fleet.executor import Job, Outcome
+from kern.fleet.executor import Carry, Job, Outcome
 from kern.fleet.worktrees import Yard
 from kern.git import refs
 from kern.git.repository import Repo
@@ -29,6 +30,7 @@ _BEGIN = "import sys; {path}from kern.{module} import main; main()"
 _SAID = re.compile(r"^kern: (.+(?:\n      .+)*)(?:\n  hint: (.+))?", re.M)
 _NO_FAULT = (Exit.HELP_NEEDED, Exit.LIMIT)  # what it says then is in SPEC.md and the journal
 _FAULTY = "Traceback (most recent call last)"
+_STEP_S = 0.2
 _TAIL = 1 << 16  # bytes of what a child printed
 
 
@@ -47,7 +49,8 @@ class Children:
         self.elsewhere(wanted, but)
         for branch, (_, repo) in list(self.at_work.items()):
             holder = lock.noted(repo.git_dir) if branch != but else None
-            if holder and holder.run:
+            standing = None if wanted is Request.RESUME else wanted
+            if holder and holder.run and control.asked(repo.git_dir, holder.run) is not standing:
                 control.ask(repo.git_dir, wanted, holder.run)
 
     def end(self) -> None:
@@ -71,6 +74,24 @@ class Workshop:
     many: Many
     home: Repo | None = None
     children: Children = field(default_factory=Children)
+
+
+class Unhurried:
+    """Between two tasks of a worker so many seconds pass."""
+
+    def __init__(self, carry: Carry, seconds: float, children: Children) -> None:
+        self.carry = carry
+        self.seconds = seconds
+        self.children = children
+        self.known: set[int] = set()  # workers that had a task
+
+    def __call__(self, job: Job) -> Outcome:
+        left = self.seconds if job.worker in self.known else 0.0
+        self.known.add(job.worker)
+        while left > 0 and not self.children.closed:
+            time.sleep(min(left, _STEP_S))
+            left -= _STEP_S
+        return self.carry(job)
 
 
 def carry(shop: Workshop, job: Job) -> Outcome:

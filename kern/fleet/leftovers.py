@@ -4,13 +4,14 @@ lands, half-done work is resumed, the rest goes.
 
 from dataclasses import dataclass
 
+from kern.config import FILE
 from kern.errors import KernError
 from kern.fleet import work, worktrees
 from kern.fleet.work import Work
 from kern.fleet.worktrees import Yard
 from kern.git import history, refs
 from kern.git.repository import Repo
-from kern.git.snapshot import Snapshots
+from kern.git.snapshot import Snapshots, left_out
 from kern.model import LEARNINGS, SPEC, Key, Marker
 from kern.pipeline.site import Site
 from kern.plain import decode
@@ -106,7 +107,8 @@ def keep(site: Site, yard: Yard, left: Left) -> str:
     if made is None:
         return ""
     tree = Snapshots(made).take(left.tip)
-    if tree == site.repo.text("rev-parse", f"{left.tip}^{{tree}}"):
+    changed = site.repo.changed(site.repo.tree(left.tip), tree)
+    if all(left_out(path) or path == FILE for path in changed):
         return ""
     message = f"{left.key.text}\n\nunfinished\n"
     return refs.keep(site.repo, refs.slug(left.key), "unfinished", tree, message, left.tip)

@@ -43,6 +43,8 @@ def run(
     tasks = min(dependencies.ahead(parsed), options.iterations) or 1
     shop = shop_of(begun)
     count, carry = hire(shop, jobs, tasks)
+    if options.delay:
+        carry = child.Unhurried(carry, options.delay, shop.children)
     crew = Many(begun, options, shop, carry, count)
     crew.show, crew.tell, crew.wanted, crew.settled = show, tell, wanted, settled
     first = summary.begun(begun, options)

@@ -1,6 +1,7 @@
 """One task in one worktree, by an ordinary kern."""
 
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from kern.fleet import child, work, worktrees
 from kern.fleet.child import Workshop
-from kern.fleet.executor import Job
+from kern.fleet.executor import Job, Outcome
 from kern.git import repository
 from kern.many import Many
 from kern.model import Key
@@ -147,3 +148,20 @@ def test_a_killed_child_is_resumed_in_its_worktree(
     assert (came.code, came.fault, came.under_way) == (0, "", False)
     assert came.commit
     assert fake.stages == ["research", "implement", "implement", "commit"]
+
+
+def test_a_worker_waits_between_two_tasks_if_it_is_to(repo: Path, git: Git, shop: Workshop) -> None:
+    begun: list[float] = []
+
+    def carry(job: Job) -> Outcome:
+        begun.append(time.monotonic())
+        return Outcome(job, 0)
+
+    one = job(git, repo)
+    unhurried = child.Unhurried(carry, 0.5, shop.children)
+    for each in (one, replace(one, worker=3), one):
+        unhurried(each)
+    assert begun[1] - begun[0] < 0.4 < begun[2] - begun[1]
+    shop.children.end()
+    unhurried(one)  # the run ends: nothing is waited for
+    assert begun[3] - begun[2] < 0.4
