@@ -43,11 +43,10 @@ elif prompt.startswith("kern stage 3"):
 print(json.dumps({{"type": "result", "subtype": "success", "is_error": False, "num_turns": 1,
                    "result": said}}))
 """
-TASKS = "".join(f"- [ ] task {number}\n" for number in range(8))
 
 
 def rows(folder: Path, sizes: tuple[int, ...] = (100_000, 500_000)) -> Iterator[Row]:
-    root, env = _made(folder / "small", 20)
+    root, env = made(folder / "small", 20)
     _run(root, env, 1)
     counts, own = [], []
     for tasks in (1, 3):
@@ -59,7 +58,7 @@ def rows(folder: Path, sizes: tuple[int, ...] = (100_000, 500_000)) -> Iterator[
     yield row("git processes, each further task", (counts[1] - counts[0]) / 2, "", most=30)
     yield row("kern's own time, each further task", (own[1] - own[0]) / 2, "s", most=0.15)
     for size in sizes:
-        root, env = _made(folder / f"{size}", size)
+        root, env = made(folder / f"{size}", size)
         status = best_ms(lambda: _git(root, env, "status"), 3) / 1000  # noqa: B023
         peak, took, _ = _run(root, env, 1)
         note = f"{took:.1f} s"
@@ -68,7 +67,7 @@ def rows(folder: Path, sizes: tuple[int, ...] = (100_000, 500_000)) -> Iterator[
 
 
 def large_files(folder: Path) -> Iterator[Row]:
-    root, env = _made(folder / "beside", 20)
+    root, env = made(folder / "beside", 20)
     _run(root, env, 1)
     _, bare, _ = _run(root, env, 1)
     before = _stored(root)
@@ -77,7 +76,7 @@ def large_files(folder: Path) -> Iterator[Row]:
     _, took, _ = _run(root, env, 1)
     yield row("time that 1 GiB beside a task adds", took - bare, "s", most=2)
     yield row("what .git grows by", (_stored(root) - before) / (1 << 20), "MiB", most=1)
-    root, env = _made(folder / "many", 20)
+    root, env = made(folder / "many", 20)
     for number in range(120):
         (root / f"{number}.bin").write_bytes(os.urandom(1 << 10) * (20 << 10))
     _git(root, env, "add", "--all")
@@ -92,12 +91,13 @@ def _stored(root: Path) -> int:
     return sum(place.stat().st_size for place in (root / ".git").rglob("*") if place.is_file())
 
 
-def _made(place: Path, size: int) -> tuple[Path, dict[str, str]]:
+def made(place: Path, size: int, tasks: int = 8) -> tuple[Path, dict[str, str]]:
     env = environment(place / "home", KERN_CLAUDE=str(place / "agent"))
     agent = place / "agent"
     agent.write_text(AGENT.format(python=sys.executable))
     agent.chmod(0o755)
-    root = sample(place / "project", env, {"SPEC.md": TASKS})
+    spec = "".join(f"- [ ] task {number}\n" for number in range(tasks))
+    root = sample(place / "project", env, {"SPEC.md": spec})
     for number in range(size):
         above = root / f"d{number // 10_000}" / f"e{number // 100 % 100}"
         if number % 100 == 0:

@@ -1,0 +1,134 @@
+"""Many at once: how fast finished tasks land, what each landed task costs beyond one worker's, the
+speed-up with real agents, and how far one landing queue would go.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tests.bench import chaos, lanes, simulation
+from tests.bench.measuring import SOURCE, Row, row
+from tests.bench.repository import made as of_size
+
+TASKS = 64
+WORKTREES = (1, 4, 16, 64)
+MOST_S = 0.3  # of processor time, for each landed task, beyond that of one worker
+TRAIN = 16
+
+# In a process of its own: finished tasks without an agent, and the seconds until they have landed.
+LAND = """
+import sys, time
+from pathlib import Path
+from kern.fleet import landing, work
+from kern.fleet.landing import Checked
+from kern.git import repository
+from kern.model import Key
+from kern.pipeline import site
+from kern.stages.call import Caller
+from kern.system import workspace
+
+root, count, size = Path.cwd(), int(sys.argv[1]), int(sys.argv[2])
+found = repository.open_at(root)
+base, spec = found.head().commit, (root / "SPEC.md").read_text()
+works = []
+for number in range(count):
+    text = f"task {number}"
+    ticked = spec.replace(f"- [ ] {text}\\n", f"- [x] {text}\\n")
+    changes = {f"new-{number}.txt": b"work\\n", "SPEC.md": ticked.encode()}
+    entries = {name: repository.Entry("100644", found.blob(data)) for name, data in changes.items()}
+    tree = found.tree_with(base, entries)
+    commit = found.text("commit-tree", tree, "-p", base, "-m", f"Do it\\n\\nKern-Task: {text}")
+    name = work.branch("main", Key("", text, 1))
+    found.git("branch", "--force", name, commit)
+    works.append(work.Work(Key("", text, 1), name, base, commit, 1, spec=ticked))
+scope = workspace.scope(root, "main")
+here = site.prepared(repository.open_at(root), Caller(root, scope, "0" * 16, lambda event: None))
+check = lambda tree, head, gates: Checked(proved="measured")
+began = time.perf_counter()
+ends = []
+while works:
+    train, works = works[:size], works[size:]
+    ends += landing.land(here, train, check)
+took = time.perf_counter() - began
+assert [type(end).__name__ for end in ends] == ["Landed"] * count, ends
+print("took", took)
+"""
+
+
+def rows(folder: Path, large: int = 100_000) -> Iterator[Row]:
+    yield from _landing(folder / "landing", large)
+    yield from _worktrees(folder / "worktrees")
+    yield from lanes.rows(folder / "lanes")
+    yield from _far()
+
+
+def _landing(folder: Path, large: int) -> Iterator[Row]:
+    for size, least, trains in ((20, 10, (1, TRAIN)), (large, 1, (TRAIN,))):
+        for train in trains:
+            count = 4 * TRAIN if size == 20 else TRAIN
+            root, env = of_size(folder / f"{size}-{train}", size, count)
+            done = subprocess.run(
+                [sys.executable, "-c", LAND, str(count), str(train)],
+                cwd=root,
+                env={**env, "PYTHONPATH": str(SOURCE)},
+                capture_output=True,
+                text=True,
+            )
+            found = re.search(r"^took ([\d.]+)$", done.stdout, re.M)
+            if not found:
+                raise RuntimeError(done.stderr)
+            each = count / float(found[1])
+            how = "one by one" if train == 1 else f"in trains of {train}"
+            name = f"landings a second, {how}, no gates, {size:,} files"
+            least_of = least if train > 1 else 0
+            bound = f"≥ {least}" if least_of else ""
+            yield Row(name, f"{each:.1f}", bound, each >= least_of if least_of else None)
+
+
+def _worktrees(folder: Path) -> Iterator[Row]:
+    alone = 0.0
+    for count in WORKTREES:
+        root, env = chaos.made(folder / str(count), TASKS)
+        used, took = _used(root, env, count)
+        each = used / TASKS
+        alone = alone or each
+        name = f"processor time for each landed task, `kern -j {count}`, stand-in agent"
+        note = f"{each:.2f} s each with its agents, {took:.0f} s for {TASKS} tasks"
+        yield row(f"{name}, beyond that of `-j 1`", each - alone, "s", most=MOST_S, note=note)
+
+
+def _used(root: Path, env: Mapping[str, str], count: int) -> tuple[float, float]:
+    """Processor time of kern and all that it started, and the seconds that it took."""
+    code = (
+        "import json, resource, subprocess, sys, time\n"
+        "began = time.perf_counter()\n"
+        "code = subprocess.call(sys.argv[1:], stdout=sys.stderr)\n"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+        "took = time.perf_counter() - began\n"
+        "print(json.dumps([code, used.ru_utime + used.ru_stime, took]))\n"
+    )
+    argv = [sys.executable, "-m", "kern", str(TASKS), "0", "-j", str(count)]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *argv],
+        cwd=root,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    ended, used, took = json.loads(done.stdout)
+    if ended or (root / "SPEC.md").read_text().count("- [x]") != TASKS:
+        raise RuntimeError(f"not what was to be measured:\n{done.stderr[-2000:]}")
+    return used, took
+
+
+def _far() -> Iterator[Row]:
+    world = simulation.World()
+    for name, one in simulation.WORLDS.items():
+        course = simulation.run(one)
+        shown = f"{course.took / 3600:,.0f} h, {course.gates:.2f} runs of the gates each"
+        limit = f"keeps up with {simulation.saturates(one)}"
+        yield Row(f"{world.tasks:,} tasks, {world.workers} workers, {name}", f"{shown}; {limit}")

@@ -1,0 +1,56 @@
+"""A small dask cluster whose workers run the real claude on a scripted API: tasks go out, commits
+come back and land.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.bench.agents import CLAUDE
+from tests.bench.lanes import Named, names, script
+from tests.bench.measuring import environment, sample
+from tests.conftest import PATIENCE_S
+from tests.kit.cluster import LocalCluster
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(not CLAUDE.binary, reason="KERN_TEST_CLAUDE names no claude binary"),
+]
+
+
+def test_real_agents_on_a_cluster_land_each_task_once(tmp_path: Path) -> None:
+    tasks = names(3)
+    with Named(script()) as server:
+        home = tmp_path / "home"
+        env = environment(home)
+        env |= {**CLAUDE.ready(home, server.url), CLAUDE.agent.VARIABLE: str(CLAUDE.program)}
+        files = {"SPEC.md": "".join(f"- [ ] {task}\n" for task in tasks), "a.txt": "line\n"}
+        files["kern.toml"] = "[gates]\nthere = 'test -f a.txt'\n"
+        root = sample(tmp_path / "project", env, files)
+        elsewhere = {**env, "KERN_DIR": str(tmp_path / "workers")}
+        with LocalCluster(tmp_path / "dask", elsewhere, workers=2) as cluster:
+            done = subprocess.run(
+                [sys.executable, "-m", "kern", "3", "0", "--scheduler", str(cluster.file)],
+                cwd=root,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE_S,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr + cluster.said()
+
+    def git(*argv: str) -> str:
+        return subprocess.run(
+            ["git", *argv], cwd=root, env=env, capture_output=True, text=True, check=True
+        ).stdout
+
+    trailers = git("log", "--format=%(trailers:key=Kern-Task,valueonly)").split()
+    assert sorted(trailers) == tasks
+    assert [git("show", f"HEAD:{task}.txt") for task in tasks] == ["more\n"] * 3
+    assert git("branch", "--list", "kern/*") == ""
+    assert git("status", "--porcelain") == ""
+    assert (root / "SPEC.md").read_text().count("- [x]") == 3
+    assert {request.stage for request in server.requests} >= {"research", "implement", "commit"}
