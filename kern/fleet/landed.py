@@ -58,7 +58,7 @@ def already(repo: Repo, work: Work, head: str) -> str:
     the branch is forgotten.
     """
     commit = repo.store.id(ref(work))
-    if commit and history.since(repo, commit, head) is None:
+    if commit and not history.is_within(repo, commit, head):
         refs.delete(repo, ref(work), commit)
         return ""
     return commit
@@ -86,7 +86,7 @@ def finish(here: Place) -> list[str]:
     if left is None:
         return []
     told = []
-    if history.since(repo, left.new, head.commit) is None:  # it did not come about
+    if not history.is_within(repo, left.new, head.commit):  # it did not come about
         for one in left.arrivals:
             if repo.store.id(one.ref) == one.commit:
                 refs.delete(repo, one.ref, one.commit)

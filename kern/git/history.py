@@ -81,9 +81,14 @@ def since(repo: Repo, base: str, head: str) -> tuple[Commit, ...] | None:
     tip = _plain(repo, head)
     if tip and tip.parents == (base,):
         return (tip,)
-    if repo.run("merge-base", "--is-ancestor", base, head)[0]:
+    if not is_within(repo, base, head):
         return None
     return _log(repo, "--reverse", "--topo-order", f"{base}..{head}")
+
+
+def is_within(repo: Repo, base: str, head: str) -> bool:
+    """Whether the commit is of that history."""
+    return base == head or not repo.run("merge-base", "--is-ancestor", base, head)[0]
 
 
 def newest(repo: Repo, base: str, head: str) -> tuple[Commit, ...]:
