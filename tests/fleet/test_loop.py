@@ -219,3 +219,26 @@ def test_a_task_is_split_and_its_subtasks_are_done_one_after_the_other(
     assert {task.text for task in tasks} == {"one", "two", "first half", "second half"}
     assert all(task.marker is Marker.DONE for task in tasks)
     assert left_over(git) == []
+
+
+def test_what_is_in_progress_in_ones_own_tree_is_finished_there_first(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    spec(repo, git, "one", "two")
+    fake.script(implement=[{"kill": "parent"}, IMPLEMENT])
+    assert kern("1").code == -signal.SIGKILL
+    ran = kern("-j", "2")
+    assert ran.code == 0, ran.said
+    places = [call["cwd"] for call in fake.calls]
+    assert places.count(str(repo)) == 4  # with the stage that was killed
+    assert len(set(places)) == 2
+    assert git("log", "--format=%s").splitlines().count("do the task") == 2
+    assert left_over(git) == []
+
+
+def test_only_the_task_that_is_named(repo: Path, git: Git, fake: Fake, kern: Kern) -> None:
+    spec(repo, git, "one", "two", "three")
+    fake.script(implement=[IMPLEMENT])
+    ran = kern("-j", "2", "--task", "2")
+    assert ran.code == 0, ran.said
+    assert [task.marker for task in parse((repo / "SPEC.md").read_text()).tasks] == [" ", "x", " "]
