@@ -191,7 +191,7 @@ def using(folder: Path | None, act: Callable[[Index], T]) -> tuple[T, str]:
             return _on_disk(place, act), ""
         except sqlite3.OperationalError:  # locked, read-only, no room
             raise
-        except sqlite3.DatabaseError:
+        except (sqlite3.DatabaseError, TypeError, ValueError):  # the latter by what it held
             for name in (FILE, f"{FILE}-journal"):
                 (folder / name).unlink(missing_ok=True)
             return _on_disk(place, act), f"{place} was damaged, and was made again"

@@ -88,7 +88,7 @@ def _text(hits: Sequence[dict[str, object]], texts: int) -> str:
 def _rows(hit: dict[str, object], width: int) -> Iterator[str]:
     first, last = hit["first"], hit["last"]
     lines = f":{first}" if first == last else f":{first}-{last}"
-    name = " ".join(str(one) for one in (hit["id"], hit["kind"]) if one)
+    name = plain.line(" ".join(str(one) for one in (hit["id"], hit["kind"]) if one))
     place = plain.line(f"{hit['path']}{lines}", 200)
     yield f"{place}  {name}  {hit['relevance']:.2f}"
     if heading := plain.line(str(hit["heading"])):

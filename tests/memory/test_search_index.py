@@ -137,6 +137,28 @@ def test_a_damaged_one_is_made_again(tmp_path: Path, harm: str) -> None:
     assert using(tmp_path, filled) == (["two pears"], "")
 
 
+@pytest.mark.parametrize(
+    "harm", ["DELETE FROM chunk", "UPDATE chunk SET path = NULL", "UPDATE chunk SET first = x'00'"]
+)
+def test_one_that_holds_nonsense_is_made_again_too(tmp_path: Path, harm: str) -> None:
+    using(tmp_path, filled)
+    with sqlite3.connect(tmp_path / FILE) as base:
+        base.execute("PRAGMA writable_schema = ON")
+        base.execute("UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '')")
+        base.execute("PRAGMA writable_schema = RESET")
+        base.execute(harm)
+    base.close()
+
+    def sound(base: Index) -> list[str]:
+        base.refresh([source("a.md", "one apple", "two pears")], all_of_them=True)
+        return [
+            f"{base.chunk(id).first + 0} {base.chunk(id).path + ''}"
+            for id, _ in base.matches(["pear"], (), 9)
+        ]
+
+    assert using(tmp_path, sound)[0] == ["2 a.md"]
+
+
 def test_an_empty_file_and_a_link_are_no_index(tmp_path: Path) -> None:
     (tmp_path / FILE).touch()
     assert using(tmp_path, filled) == (["two pears"], "")

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +70,17 @@ def test_each_chunk_is_embedded_once(model: Model) -> None:
         assert base.vectors(model.name) == (b"", b"")
 
     using(None, look)
+
+
+def test_vectors_that_are_none_are_made_again(model: Model, tmp_path: Path) -> None:
+    def look(base: Index) -> str:
+        base.refresh([source(*TEXTS)], all_of_them=True)
+        return nearest(base, model, "fruit")
+
+    using(tmp_path, look)
+    for ids, data in ((b"x", b""), (b"", b"x" * 255), (b"x" * 24, b"y" * 768)):
+        using(tmp_path, partial(Index.keep, model=model.name, ids=ids, data=data))
+        assert using(tmp_path, look)[0] == TEXTS[2]
 
 
 def test_a_text_without_words_is_near_to_nothing(model: Model) -> None:
