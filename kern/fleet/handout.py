@@ -50,13 +50,10 @@ def _ready(spec: Spec, busy: Collection[Key]) -> Iterable[tuple[int, Task]]:
     for index, task in enumerate(spec.tasks):
         if task.marker is not Marker.PENDING or task.open_subtasks:
             continue
-        top = _top(spec, index)
-        if top in taken:
+        if _top(spec, index) in taken:
             continue
         if (task.notes or task.parent is not None) and blocker(task):
             continue
-        if top != index:
-            taken.add(top)  # of one task's subtasks the first that is ready
         yield index, task
 
 

@@ -41,6 +41,7 @@ def order(text: str, busy: Collection[str] = (), passed_over: Collection[str] = 
         ("- [ ] a\n  - [x] a1\n  - [ ] a2\n- [ ] b\n", (), ["a2", "b"]),
         ("- [ ] a\n  - [ ] a1\n    - [ ] a11\n  - [ ] a2\n", ("a2",), []),
         ("- [ ] a\n  > **Skipped:** x\n- [ ] b\n", (), ["b", "a"]),
+        ("- [ ] a\n  - [ ] a1\n    > **Skipped:** x\n  - [ ] a2\n", (), ["a2"]),
         ("- [ ] a\n  > **Held:** x\n- [ ] b\n  > **Question:** y?\n- [ ] c\n", (), ["c"]),
         ("- [~] a\n- [ ] b\n", (), ["b"]),  # in progress in the person's own tree
         ("", (), []),
