@@ -195,7 +195,9 @@ class Carrier:
                 continue
             if isinstance(came, Refused):
                 came = Outcome(job, 2, fault=came.text, hint=came.hint, unfit=True)
-            if not came.unfit or not self.avoid(where, came):
+            if came.unfit and came.code < 0 and not self.stopped.is_set():
+                lost, turn = came.fault, turn + 1  # its kern was killed: no fault of the worker's
+            elif not came.unfit or self.stopped.is_set() or not self.avoid(where, came):
                 return came
         if self.stopped.is_set():
             return Outcome(job, 130, fault="the run was ended")

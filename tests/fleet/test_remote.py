@@ -278,3 +278,18 @@ def test_a_worker_that_cannot_work_is_told_and_the_task_goes_to_another(
     git("commit", "--quiet", "--all", "--message=moved")
     came = carrier(repo, watched)(job(repo, git))
     assert (came.fault, came.hint, came.unfit) == ("nor here", "buy one", True)
+
+
+def test_a_kern_that_was_killed_there_is_begun_again_and_blamed_on_nobody(
+    repo: Path, git: Git, fake: Fake, watched: Watched
+) -> None:
+    def killed(data: bytes) -> bytes:
+        where, came = pickle.loads(data)
+        if isinstance(came, Outcome) and len(watched.sent) == 2:
+            ended = Outcome(came.job, -15, fault="its kern was ended by signal 15", unfit=True)
+            return pickle.dumps((where, ended))
+        return data
+
+    watched.spoil = killed
+    assert carrier(repo, watched)(job(repo, git)).commit
+    assert len(watched.sent) == 3
