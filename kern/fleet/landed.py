@@ -14,6 +14,7 @@ from kern.errors import KernError
 from kern.fleet import papers
 from kern.fleet.work import Work
 from kern.git import along, history, index, refs
+from kern.git.faults import GitFailed
 from kern.git.repository import Entry, Repo
 from kern.git.snapshot import OWN
 from kern.model import LEARNINGS, SPEC, Key
@@ -65,16 +66,21 @@ def already(repo: Repo, work: Work, head: str) -> str:
 
 
 def move(repo: Repo, branch: str, wanted: Move) -> None:
-    """All of it or nothing. Raises Moved."""
+    """All of it or nothing. Raises Moved, and GitFailed where nothing has."""
     record = _record(repo, wanted)
     lines = [f"create {_under_way(repo, branch)} {record}"]
     lines += [f"create {one.ref} {one.commit}" for one in wanted.arrivals]
     lines += [f"update refs/heads/{branch} {wanted.new} {wanted.old}"]
     why = f"kern: land {plain.count(len(wanted.arrivals), 'task')}"
     given = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
-    code, _, told = repo.run("update-ref", "-m", why, "--stdin", given=given)
-    if code:
+    argv = ("update-ref", "-m", why, "--stdin")
+    code, _, told = repo.run(*argv, given=given)
+    if not code:
+        return
+    there = (_under_way(repo, branch), *(one.ref for one in wanted.arrivals))
+    if repo.store.id(f"refs/heads/{branch}") != wanted.old or any(map(repo.store.id, there)):
         raise Moved(told.strip())
+    raise GitFailed(argv, code, told)
 
 
 def finish(here: Place) -> list[str]:

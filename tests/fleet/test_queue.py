@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kern.errors import KernError
 from kern.events import AttemptNoted, Warned
 from kern.fleet import landed
 from kern.fleet.work import Collided, Dropped, Landed, Red, Waiting
@@ -266,6 +267,49 @@ def test_a_task_without_gates_lands_unchecked_and_a_tasks_own_gate_counts(
     late = [yard.work(one, f"touch {one}", base="HEAD~1") for one in TASKS[2:]]
     yard.land(*late)
     assert len(yard.checked) == 1
+
+
+def test_a_lock_that_nobody_lets_go_is_named_and_the_next_run_lands(yard: Yard, git: Git) -> None:
+    work = yard.work("one", "touch one.txt")
+    lock = yard.root / ".git/refs/heads/main.lock"
+    lock.touch()
+    site = yard.site()
+    site.repo.patience = 0
+    with pytest.raises(KernError, match=r"another git holds main\.lock"):
+        yard.land(work, at=site)
+    assert subjects(git, 1) == ["tasks"] and refs(git) == []
+    lock.unlink()
+    assert [type(end) for end in yard.land(work)] == [Landed]
+
+
+def test_what_landed_is_brought_along_by_the_next_call(yard: Yard, git: Git) -> None:
+    """As after a kill right behind the transaction, and a person's edit since."""
+    work = yard.work("one", "touch one.txt", "sed -i s/four/4/ a.txt", learned="It can.")
+    yard.land(work)
+    record = git("rev-parse", "HEAD"), git("rev-parse", "HEAD~1")
+    sh(yard.root, "git reset -q --hard HEAD~1", "rm -f one.txt")
+    site = yard.site()
+    arrival = landed.Arrival(
+        work.key, landed.ref(work), work.commit, work.spec, work.learnings or ""
+    )
+    git("update-ref", "-d", landed.ref(work))
+    landed.move(site.repo, "main", landed.Move(record[1], record[0], (arrival,)))
+    (yard.root / "a.txt").write_text("mine\n")
+    said = landed.finish(site)
+    assert said == ["changed while a task landed, and left as it is: a.txt"]
+    assert (yard.root / "one.txt").exists() and (yard.root / "a.txt").read_text() == "mine\n"
+    assert git("status", "--porcelain") == " M a.txt" and refs(git) == [landed.ref(work)]
+    assert landed.finish(site) == []
+
+
+def test_a_transaction_that_did_not_come_about_leaves_nothing(yard: Yard, git: Git) -> None:
+    work = yard.work("one", "touch one.txt")
+    head, site = git("rev-parse", "HEAD"), yard.site()
+    arrival = landed.Arrival(work.key, landed.ref(work), work.commit, work.spec)
+    landed.move(site.repo, "main", landed.Move(head, work.commit, (arrival,)))
+    git("update-ref", "refs/heads/main", head)  # as if it had been cut off before its last ref
+    assert landed.finish(site) == [] and refs(git) == []
+    assert git("status", "--porcelain") == ""
 
 
 def test_modes_links_and_submodules_land(yard: Yard, git: Git) -> None:
