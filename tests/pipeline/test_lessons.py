@@ -177,7 +177,7 @@ def test_what_names_a_lost_file_is_left_out_and_damage_is_worked_around(
         f"<!-- kern: id=L3 helpful=x\n>>>>>>> other\n\n## D\n\n{junk}\n"
     )
     (repo / "LEARNINGS.md").write_bytes(text.encode("utf-8", "surrogateescape"))
-    tasks(repo, git, "use x of here.py", "keep the table")
+    tasks(repo, git, "src/here.py holds x, and nobody reads it", "keep the table")
 
     ran = inline(1)
 
