@@ -16,6 +16,7 @@ from kern.stages import record
 from kern.system import lock
 from kern.views import learnings
 
+_TOPIC = 50  # characters of it as its heading
 _LONGEST = 2000  # characters of an entry: a person may say more than an agent
 
 
@@ -40,8 +41,8 @@ def add(folder: Path, text: str, kind: str) -> None:
             )
         name = next(changes.numbers(known))
         lesson = capture.Lesson(said, Kind(kind or Kind.INSIGHT))
-        body = changes.body(lesson, name, "")
-        papers.write(LEARNINGS, there + edit.learning(there, record.now()[:10], said, body))
+        body, topic = changes.body(lesson, name, ""), plain.line(said, _TOPIC)
+        papers.write(LEARNINGS, there + edit.learning(there, record.now()[:10], topic, body))
     print(f"{name} in {LEARNINGS}; review it and commit it")
 
 

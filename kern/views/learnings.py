@@ -1,7 +1,9 @@
 """`kern recall`, and `kern learn list` and `show`: the entries of LEARNINGS.md as a person asks."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from kern import plain
@@ -17,7 +19,8 @@ from kern.stages import recall
 from kern.views.log import local, warn
 
 LIMIT = 5
-_ROW = 100  # characters of a text in a list
+_WIDEST = 100  # columns
+_BEFORE = 22  # of a row in the list, before its text
 _NONE = f'there is no entry in {LEARNINGS}; kern learn "text" writes one'
 
 
@@ -138,10 +141,15 @@ def _head(row: Mapping[str, Any]) -> str:
 
 
 def _body(row: Mapping[str, Any]) -> str:
-    return plain.block(row["text"])
+    lines = plain.block(row["text"]).split("\n")
+    return "\n".join(part for line in lines for part in wrap(line, _columns()) or [""])
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    said = plain.line(row["text"] or row["title"], _ROW)
-    why = f"  [{plain.line(row['unwanted'], 80)}]" if row["unwanted"] else ""
-    return f"{row['id']:5} {row['score']:.2f}  {row['kind']:8}  {said}{why}"
+    why = f"[{plain.line(row['unwanted'], 60)}] " if row["unwanted"] else ""
+    said = plain.line(f"{why}{row['text'] or row['title']}", max(_columns() - _BEFORE, 20))
+    return f"{row['id']:5} {row['score']:.2f}  {row['kind']:8}  {said}"
+
+
+def _columns() -> int:
+    return min(shutil.get_terminal_size().columns, _WIDEST)

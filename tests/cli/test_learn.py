@@ -41,7 +41,8 @@ def test_entries_are_listed_and_shown(kern: Kern) -> None:
     first, second, third = kern("learn", "list").out.splitlines()
     assert first.split()[:3] == ["L4", "0.86", "pattern"]
     assert second.startswith("L1    0.50  insight   Ports below")
-    assert third.endswith("[names src/gone.py, which is gone]")
+    assert "  [names src/gone.py, which is gone] `src/" in third
+    assert all(len(line) <= 80 for line in (first, second, third))
     shown = kern("learn", "show", "4").out
     assert "pattern, score 0.86 (5 helpful, 0 harmful)" in shown
     found = json.loads(kern("learn", "list", "--json").out)
