@@ -20,6 +20,7 @@ from kern.fleet.proving import Proving
 from kern.fleet.purse import Hold, Limit
 from kern.fleet.tail import Tail
 from kern.fleet.work import Collided, Dropped, Landed, Landing, Red, Waiting, Work
+from kern.git import operations
 from kern.journal import store
 from kern.model import LEARNINGS, SPEC, Key
 from kern.model import Outcome as End
@@ -65,6 +66,7 @@ class Many:
         self.tries: dict[Key, int] = {}
         self.wanted: Key | None = None
         self.limit, self.held = Limit(), Hold.NO
+        self.merging = ""  # what a person is in the middle of
         self.fault: KernError | None = None  # ends the run, when all have come home
         self.began = time.monotonic()
         self.picture = Picture()
@@ -103,8 +105,10 @@ class Many:
     def _turn(self) -> bool:
         """Whether anything is left to wait for."""
         self._take_in()
-        self._undisturbed()
         self._heed()
+        if self._disturbed():
+            self._draw()
+            return bool(self.crew.busy or not (self.fault or self.held is Hold.STOP))
         came, self.came = self.came, []
         for outcome in came:
             self._settle(outcome)
@@ -155,10 +159,17 @@ class Many:
             seconds = max(until - time.time(), 0.0)
             self.sink(LimitReset(str(record.get("text")), seconds, until))
 
-    def _undisturbed(self) -> None:
+    def _disturbed(self) -> bool:
+        """Whether a person is in the middle of a rebase or a merge: it is waited for. Raises
+        KernError where HEAD names another branch.
+        """
+        before, self.merging = self.merging, operations.begun(self.repo)
+        if self.merging and not before:
+            self.site.warn(f"{self.merging}: no task lands or begins until it has ended")
         head = self.repo.head()
-        if head.branch != self.onto:
+        if head.branch != self.onto and not self.merging:
             raise single.switched(self.onto, head.name)
+        return bool(self.merging)
 
     def _heed(self) -> None:
         """What holds for all: a request, the budget, a limit."""
@@ -180,7 +191,7 @@ class Many:
     # ------------------------------------------------------------ handing out
 
     def _hand_out(self) -> None:
-        if self.held or self.fault:
+        if self.held or self.fault or operations.begun(self.repo):
             return
         text, parsed = self.site.papers.spec()
         for worker in self.crew.free():

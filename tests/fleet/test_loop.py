@@ -242,3 +242,32 @@ def test_only_the_task_that_is_named(repo: Path, git: Git, fake: Fake, kern: Ker
     ran = kern("-j", "2", "--task", "2")
     assert ran.code == 0, ran.said
     assert [task.marker for task in parse((repo / "SPEC.md").read_text()).tasks] == [" ", "x", " "]
+
+
+def test_a_rebase_beside_the_run_is_waited_for(
+    repo: Path, git: Git, fake: Fake, background: Background
+) -> None:
+    spec(repo, git, "one", "two")
+    git("switch", "-qc", "side")
+    (repo / "own.txt").write_text("side\n")
+    git("commit", "-qam", "side")
+    git("switch", "-q", "main")
+    (repo / "own.txt").write_text("main\n")
+    git("commit", "-qam", "mine")
+    fake.script(implement=[{**IMPLEMENT, "sleep": 3}])
+    run = background("-j", "2")
+    wait_for(lambda: fake.stages.count("implement") == 2)
+    subprocess.run(["git", "rebase", "-q", "side"], cwd=repo, capture_output=True)
+    wait_for(lambda: git("log", "--all", "--format=%s").count("do the task") == 2)
+    time.sleep(1)
+    assert "do the task" not in git("log", "-3", "--format=%s", "main")
+    (repo / "own.txt").write_text("both\n")
+    git("add", "own.txt")
+    git("-c", "core.editor=true", "rebase", "--continue")
+    out, err = run.communicate(timeout=PATIENCE_S)
+    assert run.returncode == 0, out + err
+    assert "a rebase is under way: no task lands or begins until it has ended" in err
+    subjects = git("log", "--format=%s").splitlines()
+    assert subjects == ["do the task", "do the task", "mine", "side", "tasks", "start"]
+    assert (repo / "own.txt").read_text() == "both\n" and git("status", "--porcelain") == ""
+    assert left_over(git) == []
