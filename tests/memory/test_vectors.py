@@ -1,5 +1,6 @@
 """Vectors with the extra: near in meaning without a word in common, and never from the network."""
 
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from kern.memory.index import Index, using
 from kern.memory.vectors import Model
 from tests.bench.measuring import SOURCE
 
+INSTALLED = importlib.util.find_spec("wordllama") is not None
 TEXTS = (
     "The dog sleeps in its basket",
     "Passwords are hashed before they reach the database",
@@ -31,7 +33,8 @@ def source(*texts: str) -> Source:
 
 @pytest.fixture(scope="module")
 def model() -> Model:
-    pytest.importorskip("wordllama")
+    if not INSTALLED:
+        pytest.skip("needs kern[semantic]")
     found = vectors.load()
     assert found is not None
     return found
@@ -91,8 +94,8 @@ def test_a_text_without_words_is_near_to_nothing(model: Model) -> None:
     using(None, look)
 
 
+@pytest.mark.skipif(not INSTALLED, reason="needs kern[semantic]")
 def test_its_loading_runs_no_code_that_could_download() -> None:
-    pytest.importorskip("wordllama")
     code = """
 import sys, socket
 def refuse(*args): raise AssertionError("the network")
