@@ -2,9 +2,13 @@
 is left over but what is to go on.
 """
 
+from collections.abc import Iterable
+
+from kern import plain
+from kern.errors import KernError
 from kern.fleet import landed, leftovers, worktrees
 from kern.fleet.crew import Crew
-from kern.fleet.work import Work
+from kern.fleet.work import Waiting, Work
 
 
 def take_up(crew: Crew, *, resume: bool = True) -> list[Work]:
@@ -50,3 +54,13 @@ def tidy(crew: Crew) -> list[str]:
     if not stays:
         landed.forget(site.repo)
     return [*stays]
+
+
+def unlanded(count: int, waiting: Iterable[Waiting]) -> KernError:
+    """All has come home, and finished tasks could not land."""
+    paths = sorted({path for one in waiting for path in one.paths})
+    tasks, wait = plain.count(count, "finished task"), "waits" if count == 1 else "wait"
+    return KernError(
+        f"{tasks} {wait} to land beside your uncommitted changes: {plain.some(paths)}",
+        hint="commit or stash them, then run kern again: it lands then",
+    )

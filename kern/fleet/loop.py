@@ -327,13 +327,7 @@ class Many:
         if self.fault:
             raise self.fault
         if self.queue:
-            paths = sorted({path for one in self.lying.values() for path in one.paths})
-            tasks = plain.count(len(self.queue), "finished task")
-            wait = "waits" if len(self.queue) == 1 else "wait"
-            raise KernError(
-                f"{tasks} {wait} to land beside your uncommitted changes: {plain.some(paths)}",
-                hint="commit or stash them, then run kern again: it lands then",
-            )
+            raise ends.unlanded(len(self.queue), self.lying.values())
         if self.held is Hold.STOP:
             raise Asked("a person asked for it")
 
