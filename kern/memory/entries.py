@@ -2,7 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
@@ -125,10 +126,12 @@ def _sections(text: str) -> Iterator[Entry]:
     lines = text.split("\n")
     starts = [at for at, free in enumerate(_outside(lines)) if free and _HEADING.match(lines[at])]
     edges = [*starts, len(lines)]
+    marked = _conflicts(lines)
     if (first := _preamble(lines[: edges[0]])) is not None:
         yield first
     for begin, end in pairwise(edges):
-        yield _entry(lines[begin:end], begin + 1)
+        ours = marked[bisect_left(marked, begin) : bisect_left(marked, end)]
+        yield _entry(lines[begin:end], begin + 1, {at - begin for at in ours})
 
 
 def _outside(lines: Sequence[str]) -> list[bool]:
@@ -175,21 +178,31 @@ def _preamble(lines: Sequence[str]) -> Entry | None:
     return Entry("L0", "", "", plain.block(raw).strip(), line, raw)
 
 
-def _entry(lines: Sequence[str], at: int) -> Entry:
+def _conflicts(lines: Sequence[str]) -> list[int]:
+    """Where an unfinished merge left its marks; `=======` alone may underline a heading."""
+    found: list[int] = []
+    within = False
+    for at, line in enumerate(lines):
+        bare = line.rstrip("\r")
+        if _MARKERS.fullmatch(bare) and (within or bare[0] != "="):
+            found.append(at)
+            within = bare[0] != ">"
+    return found
+
+
+def _entry(lines: Sequence[str], at: int, marked: Collection[int]) -> Entry:
     heading = plain.line(lines[0][2:], 10_000)
     dated = _DATED.fullmatch(heading)
     date, title = (dated[1], dated[2]) if dated else ("", heading)
     kept: list[str] = []
     faults: list[str] = []
     notes: list[dict[str, str]] = []
-    conflict = False
     last = max(number for number, line in enumerate(lines, 1) if line.strip())
     for number, line in enumerate(lines[1:], at + 1):
         bare = line.rstrip("\r")
-        if _MARKERS.fullmatch(bare) and (conflict or bare[0] != "="):
-            if not conflict:
+        if number - at in marked:
+            if not any("unfinished" in fault for fault in faults):
                 faults.append(f"line {number}: an unfinished merge; both sides count")
-            conflict = True
         elif _BEGUN.match(bare):
             fields, whole = _fields(bare)
             notes.append(fields)

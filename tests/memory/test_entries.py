@@ -195,3 +195,18 @@ def test_large_files_and_long_lines_are_read_in_time() -> None:
 
 def test_entry_is_a_value() -> None:
     assert Entry("L1", "a", "", "b", 1, "## a\n\nb") == parse("## a\n\nb")[0]
+
+
+def test_two_branches_that_both_learned_are_read_whole() -> None:
+    """As git leaves a file to whose end both have added."""
+    mine = "## B\n\nb\n\n<!-- kern: id=L2 kind=sign helpful=1 harmful=0 -->"
+    theirs = "## C\n\nc\n\n<!-- kern: id=L2 kind=sign helpful=0 harmful=1 -->"
+    text = f"## A\n\na\n\n<<<<<<< HEAD\n{mine}\n=======\n{theirs}\n>>>>>>> other\n"
+    found = parse(text)
+    assert [(one.id, one.title, one.text) for one in found] == [
+        ("L1", "A", "a"),
+        ("L2", "B", "b"),
+        ("L3", "C", "c"),
+    ]
+    assert (found[1].helpful, found[2].harmful) == (1, 1)
+    assert len(entries.faults(found)) == 4  # three places of the merge, one number for two
