@@ -80,23 +80,26 @@ class Cluster:
 
     def _avoid(self, where: Where, came: Outcome) -> bool:
         """See `Carrier.avoid`."""
-        told = _tried(self.client().run, remote.whoami, on_error="ignore")
-        rows = told.items() if isinstance(told, dict) else ()
-        found = {one for one, named in rows if named == where}
+        try:
+            told = self.client().run(remote.whoami, on_error="ignore")
+            others = {*self.workers()}
+        except Exception:  # the scheduler is lost, which is waited for
+            return True
+        found = {one for one, named in told.items() if named == where}
         for one in found - self._unfit:
             hint = f"; {came.hint}" if came.hint else ""
             self.warn(f"worker {one} ({where[0]}) gets no more tasks: {came.fault}{hint}")
         self._unfit |= found
-        return bool({*self.workers()} - self._unfit)
+        return bool(others - self._unfit)
 
-    def workers(self) -> Mapping[str, Mapping[str, Any]]:
-        """By address, as the scheduler knows them."""
-        found: Mapping[str, Mapping[str, Any]] = self.client().scheduler_info(-1)["workers"]
+    def workers(self) -> Mapping[str, int]:
+        """By address, how many tasks each takes at once."""
+        found: Mapping[str, int] = self.client().nthreads()
         return found
 
     def slots(self) -> int:
         """Tasks that its workers take at once."""
-        return sum(int(one["nthreads"]) for one in self.workers().values())
+        return sum(self.workers().values())
 
     def machines(self, agents: Sequence[str]) -> dict[str, Machine]:
         """What the scheduler and each worker have, by address."""

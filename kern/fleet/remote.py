@@ -177,8 +177,10 @@ class Carrier:
 
     def __call__(self, job: Job) -> Outcome:
         self.run = job.run
-        bundle, lost, turn = b"", "", 0
-        while turn < _TRIES and not self.stopped.is_set():
+        bundle, lost = b"", ""
+        for turn in range(_TRIES):
+            if self.stopped.is_set():
+                break
             try:
                 where, came = self._sent(job, bundle)
                 if isinstance(came, Outcome):
@@ -186,19 +188,20 @@ class Carrier:
             except Exception as exc:  # of whatever kind the executor knows
                 lost = plain.line(f"{type(exc).__name__}: {exc}".rstrip(": "), 200)
                 self.stopped.wait(min(self.pause * 2**turn, _LONGEST_S))
-                turn += 1
                 continue
             if isinstance(came, Lacks):
                 if came.said:
                     self.warn(f"a worker could not fetch from {self.remote}: {came.said}")
-                bundle, turn = self._bundle(job, came.has), turn + 1
+                bundle = self._bundle(job, came.has)
                 continue
             if isinstance(came, Refused):
                 came = Outcome(job, 2, fault=came.text, hint=came.hint, unfit=True)
-            if came.unfit and came.code < 0 and not self.stopped.is_set():
-                lost, turn = came.fault, turn + 1  # its kern was killed: no fault of the worker's
-            elif not came.unfit or self.stopped.is_set() or not self.avoid(where, came):
+            killed = came.code < 0  # its kern was: no fault of the worker's
+            if not came.unfit or self.stopped.is_set():
                 return came
+            if not killed and not self.avoid(where, came):
+                return came
+            lost = came.fault
         if self.stopped.is_set():
             return Outcome(job, 130, fault="the run was ended")
         said = f"no worker of the cluster has answered: {lost}"

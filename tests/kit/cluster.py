@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -32,6 +32,7 @@ class LocalCluster:
         self.begin_scheduler()
         for _ in range(self._wanted):
             self.begin_worker()
+        self._until(lambda: self.said().count("Registered to:") >= self._wanted)
         return self
 
     def __exit__(
@@ -48,8 +49,11 @@ class LocalCluster:
         self.file.unlink(missing_ok=True)
         named = ("--scheduler-file", str(self.file), "--host", "127.0.0.1", "--port", str(port))
         self.scheduler = self._begin("dask_scheduler", *named)
+        self._until(self.file.exists)
+
+    def _until(self, there: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _PATIENCE_S
-        while not self.file.exists():
+        while not there():
             if time.monotonic() > deadline:
                 raise TimeoutError(self.said())
             time.sleep(0.05)
