@@ -29,10 +29,14 @@ class LocalCluster:
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.begin_scheduler()
-        for _ in range(self._wanted):
-            self.begin_worker()
-        self._until(lambda: self.said().count("Registered to:") >= self._wanted)
+        try:
+            self.begin_scheduler()
+            for _ in range(self._wanted):
+                self.begin_worker()
+            self._until(lambda: self.said().count("Registered to:") >= self._wanted)
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(
@@ -41,6 +45,9 @@ class LocalCluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._end()
+
+    def _end(self) -> None:
         for process in filter(None, (*self.workers, self.scheduler)):
             process.kill()
             process.wait()
