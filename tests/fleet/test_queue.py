@@ -312,6 +312,39 @@ def test_a_transaction_that_did_not_come_about_leaves_nothing(yard: Yard, git: G
     assert git("status", "--porcelain") == ""
 
 
+def test_documents_that_git_ignores_are_written_on_the_disk_alone(yard: Yard, git: Git) -> None:
+    (yard.root / ".gitignore").write_text("SPEC.md\nLEARNINGS.md\n")
+    sh(yard.root, "git rm -q --cached SPEC.md", "git add -A", "git commit -qm ignore")
+    (yard.root / "LEARNINGS.md").write_text("## 2025-01-01 - mine\n\nMy own.\n")
+    works = [yard.work(one, f"touch {one}.txt", learned=f"About {one}.") for one in TASKS[:2]]
+    assert [type(end) for end in yard.land(*works)] == [Landed] * 2
+    assert git("show", "--format=", "--name-only", "HEAD") == "two.txt"
+    assert git("log", "-2", "--format=%(trailers:key=Kern-Task,valueonly)").split() == [
+        "two",
+        "one",
+    ]
+    assert (yard.root / "SPEC.md").read_text().count("[x]") == 2
+    learned = (yard.root / "LEARNINGS.md").read_text()
+    assert [learned.count(one) for one in ("My own.", "About one.", "About two.")] == [1, 1, 1]
+
+
+def test_no_hook_runs_where_work_lands(yard: Yard, git: Git) -> None:
+    works = [yard.work(one, f"touch {one}.txt") for one in TASKS[:2]]
+    for name in (
+        "pre-commit",
+        "commit-msg",
+        "post-commit",
+        "post-checkout",
+        "reference-transaction",
+    ):
+        hook = yard.root / ".git/hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch '{yard.root.parent}/ran'\n")
+        hook.chmod(0o755)
+    assert [type(end) for end in yard.land(*works)] == [Landed] * 2
+    assert not (yard.root.parent / "ran").exists()
+
+
 def test_modes_links_and_submodules_land(yard: Yard, git: Git) -> None:
     sh(yard.root.parent, "git init -q lib", "git -C lib commit -q --allow-empty -m lib")
     one = yard.work("one", "touch run.sh", "chmod +x run.sh", "ln -s a.txt link")
