@@ -5,6 +5,7 @@ them is merged. Text in, text out. Pure.
 from collections.abc import Sequence
 
 from kern import plain
+from kern.memory import changes
 from kern.model import SPEC, Key, Marker
 from kern.spec import edit
 from kern.spec.checklist import Spec, Task, parse
@@ -43,12 +44,16 @@ def committed(text: str) -> str:
 
 
 def learned(before: str, came: str) -> list[str]:
-    """The entries that the worker added to the LEARNINGS.md of its base."""
+    """The entries that the worker added to the LEARNINGS.md of its base, or voted on."""
     known = {*edit.learnings(plain.lf(before))}
     return [entry for entry in edit.learnings(plain.lf(came)) if entry not in known]
 
 
 def taught(text: str, entries: Sequence[str]) -> str:
-    """With those that are not there yet."""
-    known = {*edit.learnings(plain.lf(text))}
-    return text + edit.appended(text, [entry for entry in entries if entry not in known])
+    """With those that are not there yet, under numbers that are free here; of one that is there the
+    higher counts hold.
+    """
+    for entry in entries:
+        text, added = changes.merged("", text, entry)
+        text += edit.appended(text, changes.renumbered(text, added))
+    return text

@@ -121,14 +121,28 @@ def merged(old: str, text: str, new: str) -> tuple[str, list[str]]:
         raw = plain.lf(entry.raw)
         if known is None:
             appended += [] if was else [raw]
-        elif (
-            plain.lf(known.raw) == plain.lf(was.raw) != raw
-            if was
-            else not old and (entry.helpful, entry.harmful) > (known.helpful, known.harmful)
-        ):
+        elif not old:
+            helpful, harmful = max(known.helpful, entry.helpful), max(known.harmful, entry.harmful)
+            if (helpful, harmful) != (known.helpful, known.harmful):
+                both = replace(known, helpful=helpful, harmful=harmful)
+                text = swapped(text, known.raw, renoted(both))
+        elif was and plain.lf(known.raw) == plain.lf(was.raw) != raw:
             ends = "\r\n" if "\r\n" in known.raw else "\n"
             text = swapped(text, known.raw, raw.replace("\n", ends))
     return text, appended
+
+
+def renumbered(text: str, added: Iterable[str]) -> list[str]:
+    """Entries from elsewhere, with a number of their own where theirs is taken in `text`."""
+    there = parse(text)
+    taken, free = {entry.id for entry in there}, numbers(there)
+    told: list[str] = []
+    for raw in added:
+        for entry in parse(raw)[:1]:
+            if entry.noted and entry.id in taken:
+                raw = renoted(replace(entry, id=next(free)))
+        told.append(raw)
+    return told
 
 
 def untampered(before: str, after: str) -> str:

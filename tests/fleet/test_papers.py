@@ -1,6 +1,7 @@
 """SPEC.md and LEARNINGS.md written anew: what a worker says of its task, in the person's text."""
 
 from kern.fleet import papers
+from kern.memory import entries
 from kern.model import Key
 from kern.spec.checklist import parse
 
@@ -73,3 +74,22 @@ def test_entries_that_the_worker_wrote_are_added_once_with_the_files_line_ends()
     assert text == mine + "\r\n## 2026-01-02 - b\r\n\r\nNew.\r\n"
     assert papers.taught(text, new) == text
     assert papers.taught("", new) == "## 2026-01-02 - b\n\nNew.\n"
+
+
+def test_votes_of_workers_reach_the_entry_and_equal_numbers_are_told_apart() -> None:
+    def section(title: str, id: int, helpful: int = 0, harmful: int = 0) -> str:
+        votes = f"helpful={helpful} harmful={harmful}"
+        return f"## {title}\n\nabout {title}\n\n<!-- kern: id=L{id} kind=insight {votes} -->\n"
+
+    mine = section("A", 1, 3)
+    used = section("A", 1, 4) + "\n" + section("B", 2)
+    misled = section("A", 1, 3, 1) + "\n" + section("C", 2)
+    text = papers.taught(mine, papers.learned(mine, used))
+    text = papers.taught(text, papers.learned(mine, misled))
+    found = [(one.id, one.title, one.votes, one.faults) for one in entries.parse(text)]
+    assert found == [
+        ("L1", "A", "4 helpful, 1 harmful", ()),
+        ("L2", "B", "0 helpful, 0 harmful", ()),
+        ("L3", "C", "0 helpful, 0 harmful", ()),
+    ]
+    assert papers.taught(text, papers.learned(mine, misled)) == text
