@@ -16,31 +16,34 @@ _ASKED = "a person asked for it"
 _STEP_S = 0.5  # of a wait: so late a request is seen at most
 
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 @contextlib.contextmanager
 def signals() -> Iterator[None]:
     """SIGINT, SIGTERM and SIGHUP (unless ignored at the start: nohup) end the block as
-    `Interrupted`; once that is under way further ones are ignored. Python tells its main thread
-    alone of them: in another one nothing changes.
+    `Interrupted`; once that is under way further ones are ignored. Within such a block, and in
+    another thread than Python's main one, which alone is told of them, nothing changes.
     """
-    if threading.current_thread() is not threading.main_thread():
+    main = threading.current_thread() is threading.main_thread()
+    before = {signum: signal.getsignal(signum) for signum in _SIGNALS}
+    if not main or _interrupt in before.values():
         yield
         return
-    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {signum: signal.getsignal(signum) for signum in wanted}
-
-    def interrupt(signum: int, _: object) -> None:
-        for other in wanted:
-            signal.signal(other, signal.SIG_IGN)
-        raise Interrupted(signum)
-
     for signum, handler in before.items():
         if signum == signal.SIGINT or handler is not signal.SIG_IGN:
-            signal.signal(signum, interrupt)
+            signal.signal(signum, _interrupt)
     try:
         yield
     finally:
         for signum, handler in before.items():
             signal.signal(signum, handler)
+
+
+def _interrupt(signum: int, _: object) -> None:
+    for other in _SIGNALS:
+        signal.signal(other, signal.SIG_IGN)
+    raise Interrupted(signum)
 
 
 class Steering:

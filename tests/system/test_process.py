@@ -361,6 +361,17 @@ def test_a_signal_ends_the_block_once_and_the_handlers_come_back(signum: signal.
     assert signal.getsignal(signum) is before
 
 
+def test_a_session_within_a_session_leaves_the_signals_to_the_outer_one() -> None:
+    with pytest.raises(Interrupted), steering.signals():
+        try:
+            with steering.signals():
+                os.kill(os.getpid(), signal.SIGINT)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)  # the clean-up of both is under way
+            cleaned = True
+    assert cleaned
+
+
 def test_a_hang_up_that_was_ignored_at_the_start_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
