@@ -87,9 +87,9 @@ def unpack(repo: Repo, data: bytes, refs: Mapping[str, str]) -> None:
         raise Lacking(f"{repo.root} lacks {', '.join(sorted(lacked))}", hint=_AGAIN)
     specs = [f"+{name}:{ours}" for name, ours in refs.items()]
     quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--atomic")
-    whole = ("-c", "fetch.fsckObjects=true", "-c", "fetch.recurseSubmodules=false")
+    alone = ("-c", "fetch.recurseSubmodules=false")
     with _spooled(data, repo.common_dir) as place:
-        code, _, said = repo.run(*whole, "fetch", *quiet, str(place), *specs)
+        code, _, said = repo.run(*alone, "fetch", *quiet, str(place), *specs)
     if code:
         raise torn(said)
 
