@@ -108,7 +108,9 @@ def keep(site: Site, yard: Yard, left: Left) -> str:
         return ""
     tree = Snapshots(made).take(left.tip)
     changed = site.repo.changed(site.repo.tree(left.tip), tree)
-    if all(left_out(path) or path == FILE for path in changed):
+    # Where no task had begun, files may lack because git was killed at making the worktree.
+    work = [path for path, (_, new) in changed.items() if new or left.under_way]
+    if all(left_out(path) or path == FILE for path in work):
         return ""
     message = f"{left.key.text}\n\nunfinished\n"
     return refs.keep(site.repo, refs.slug(left.key), "unfinished", tree, message, left.tip)
