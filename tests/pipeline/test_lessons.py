@@ -71,6 +71,7 @@ def test_a_lesson_is_captured_told_to_a_later_task_used_and_voted_up(
     assert "score 0.67 (1 helpful, 0 harmful)" in shown
     assert "told to: add a basket" in shown and "helpful for: add a basket (used)" in shown
     told = "1 learning told to 2 stages, N tokens in all; 1 used; votes: 1 helpful, 0 harmful"
+    assert "Learnings told" in kern("report", "--html").out
     assert told in re.sub(r"\d+ tokens", "N tokens", kern("report").out)
 
 
