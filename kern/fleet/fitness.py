@@ -63,7 +63,9 @@ def _agent(name: str) -> Iterator[Check]:
     if there.fault or not agent.OLDEST:  # who knows what a command does that is asked for a version
         yield there
         return
-    runs = preflight.tried(name, lambda: agents.running(agent, there.detail))
+    runs = preflight.tried(
+        name, lambda: agents.running(agent, there.detail, *agents.version(there.detail))
+    )
     yield from (runs, user)
     if not runs.fault:
         yield agents.login(agent, there.detail)

@@ -86,11 +86,15 @@ def program(agent: Agent, root: Path | None) -> str:
     return place
 
 
-def running(agent: Agent, place: str) -> str:
-    """Where it is and what it says of its version. Raises KernError for one that does not run, or
-    is too old.
+def version(place: str) -> tuple[int, str]:
+    """The exit code and the words of a program that is asked for its version."""
+    return process.capture([place, "--version"], 30, cwd="/")  # see `login`
+
+
+def running(agent: Agent, place: str, code: int, said: str) -> str:
+    """Where it is and what it says of its version, see `version`. Raises KernError for one that
+    does not run, or is too old.
     """
-    code, said = process.capture([place, "--version"], 30, cwd="/")  # see `login`
     if code or protocol.version(said) < agent.OLDEST:
         detail = f"{place} does not run: {said}" if code else f"{place}, {plain.line(said, 60)}"
         oldest = ".".join(map(str, agent.OLDEST))

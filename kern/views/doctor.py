@@ -159,10 +159,10 @@ def _agent(folder: Path, agent: Agent) -> Iterator[Check]:
     if there.fault or not agent.OLDEST:  # who knows what a command does that is asked for a version
         yield there
         return
-    runs = tried("agent", lambda: agents.running(agent, there.detail))
-    yield runs
+    code, said = agents.version(there.detail)
+    yield tried("agent", lambda: agents.running(agent, there.detail, code, said))
     yield user
-    if not runs.fault:
+    if code == 0:
         yield _login(folder, found, agent, there.detail)
 
 
