@@ -2,7 +2,6 @@
 speed-up with real agents, and how far one landing queue would go.
 """
 
-import json
 import re
 import subprocess
 import sys
@@ -91,38 +90,45 @@ def _landing(folder: Path, large: int) -> Iterator[Row]:
 def _worktrees(folder: Path) -> Iterator[Row]:
     alone = 0.0
     for count in WORKTREES:
-        root, env = chaos.made(folder / str(count), TASKS)
-        used, took = _used(root, env, count)
-        each = used / TASKS
+        own, children, took = _used(*chaos.made(folder / str(count), TASKS), count)
+        each = (own + children) / TASKS
         alone = alone or each
         name = f"processor time for each landed task, `kern -j {count}`, stand-in agent"
-        note = f"{each:.2f} s each with its agents, {took:.0f} s for {TASKS} tasks"
+        note = (
+            f"{each:.2f} s with its agents, {own / TASKS:.2f} s of it the run itself; {took:.0f} s"
+        )
         yield row(f"{name}, beyond that of `-j 1`", each - alone, "s", most=MOST_S, note=note)
 
 
-def _used(root: Path, env: Mapping[str, str], count: int) -> tuple[float, float]:
-    """Processor time of kern and all that it started, and the seconds that it took."""
-    code = (
-        "import json, resource, subprocess, sys, time\n"
-        "began = time.perf_counter()\n"
-        "code = subprocess.call(sys.argv[1:], stdout=sys.stderr)\n"
-        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
-        "took = time.perf_counter() - began\n"
-        "print(json.dumps([code, used.ru_utime + used.ru_stime, took]))\n"
-    )
-    argv = [sys.executable, "-m", "kern", str(TASKS), "0", "-j", str(count)]
+RUN = """
+import resource, sys, time
+sys.argv = ["kern", "{tasks}", "0", "-j", "{count}"]
+from kern.cli import main
+began = time.perf_counter()
+try:
+    main.main()
+finally:
+    took = time.perf_counter() - began
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    print("used", *(one.ru_utime + one.ru_stime for one in used), took)
+"""
+
+
+def _used(root: Path, env: Mapping[str, str], count: int) -> tuple[float, float, float]:
+    """Processor time of the run's own process and of all that it started, and seconds in all."""
     done = subprocess.run(
-        [sys.executable, "-c", code, *argv],
+        [sys.executable, "-c", RUN.format(tasks=TASKS, count=count)],
         cwd=root,
         env=dict(env),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
     )
-    ended, used, took = json.loads(done.stdout)
-    if ended or (root / "SPEC.md").read_text().count("- [x]") != TASKS:
+    found = re.search(r"^used (\S+) (\S+) (\S+)$", done.stdout, re.M)
+    if not found or (root / "SPEC.md").read_text().count("- [x]") != TASKS:
         raise RuntimeError(f"not what was to be measured:\n{done.stderr[-2000:]}")
-    return used, took
+    own, children, took = map(float, found.groups())
+    return own, children, took
 
 
 def _far() -> Iterator[Row]:
