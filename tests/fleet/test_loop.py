@@ -268,3 +268,23 @@ def test_a_rebase_beside_the_run_is_waited_for(
     assert subjects == ["do the task", "do the task", "mine", "side", "tasks", "start"]
     assert (repo / "own.txt").read_text() == "both\n" and git("status", "--porcelain") == ""
     assert left_over(git) == []
+
+
+def test_what_a_persons_edits_keep_from_landing_waits_for_them(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    spec(repo, git, "one", "two")
+    (repo / "a.txt").write_text("mine\n")
+    edit = {**IMPLEMENT, "run": ["echo theirs > a.txt"]}
+    fake.script(implement=[edit, IMPLEMENT])
+    ran = kern("-j", "2")
+    assert ran.code == 1, ran.said
+    assert "finished, and waits to land: " in ran.err
+    assert "1 finished task waits to land beside your uncommitted changes: a.txt" in ran.err
+    assert (repo / "a.txt").read_text() == "mine\n"
+    assert (repo / "SPEC.md").read_text().count("- [x] ") == 1
+    git("checkout", "--quiet", "a.txt")
+    assert kern("-j", "2").code == 0
+    assert (repo / "a.txt").read_text() == "theirs\n"
+    assert fake.stages.count("implement") == 2
+    assert left_over(git) == []
