@@ -64,7 +64,9 @@ class Cluster:
                 f"the scheduler at {self.where} has no workers", hint=f"dask worker {self.where}"
             )
         count = min(slots if jobs == many.AUTO else int(jobs), tasks)
-        carrier = Carrier(shop.yard.repo, self.executor, shop.many.remote, self.warn, self._avoid)
+        kept = shop.yard.folder.parent / "history"
+        by = shop.many.remote, kept, self.warn, self._avoid
+        carrier = Carrier(shop.yard.repo, self.executor, *by)
         asked: list[tuple[Request | None, str]] = []
 
         def elsewhere(wanted: Request | None, but: str) -> None:

@@ -47,6 +47,7 @@ class Outcome:
     hint: str = ""
     unfit: bool = False  # the fault is the worktree's or the worker's, none of the task's
     journal: tuple[bytes, ...] = ()  # lines that the caller's journal lacks
+    files: tuple[tuple[str, bytes], ...] = ()  # run files below history/, by path
     bundle: bytes = b""  # git objects that the caller lacks, with the work branch
 
     def paper(self, name: str) -> str | None:

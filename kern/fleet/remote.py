@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, Future
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from kern import __version__, plain
 from kern.errors import KernError
@@ -103,7 +104,8 @@ def _answered(parcel: Parcel) -> Answer:
         made = {_WORK: came.commit} if came.commit else {}
         made |= _attempts(store, job)
         packed = bundles.pack(store, made, [job.base]) if made else b""
-        return replace(came, job=job, journal=_told(store, job), bundle=packed)
+        files = slots.records(here.place(slot.number), job.branch)
+        return replace(came, job=job, journal=_told(store, job), files=files, bundle=packed)
 
 
 def _carried(shop: Workshop, job: Job, slot: Slot) -> Outcome:
@@ -166,6 +168,7 @@ class Carrier:
     repo: Repo
     executors: Callable[[], Executor]
     remote: str = ""
+    history: Path | None = None  # where run files of tasks that have ended are kept
     warn: Callable[[str], None] = lambda text: None
     # Of a worker that cannot work, and why: whether there are others, who are asked from now on.
     avoid: Callable[[Where, Outcome], bool] = lambda where, came: False
@@ -242,4 +245,6 @@ class Carrier:
             tried = [name for name in there if name.startswith(f"{refs.ATTEMPTS}/")]
             named |= {name: name for name in tried if self.repo.run("rev-parse", "-q", name)[0]}
             bundles.unpack(self.repo, came.bundle, named)
-        return replace(came, bundle=b"")
+        if self.history:
+            slots.lay(self.history, came.files)
+        return replace(came, files=(), bundle=b"")

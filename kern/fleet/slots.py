@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,8 @@ _TIPS = "refs/kern/tips"  # in a store: what came in bundles
 _REMOTE = "refs/kern/remote"
 _MOST_TIPS = 50
 _MOST = 1000  # worktrees
+_LARGEST = 4 << 20  # bytes of a run file that travels
+_RECORD = re.compile(r"\w[\w.+-]*/\w[\w.+-]*")
 SLOT = "KERN_SLOT"  # names the worktree to the kern in it
 
 
@@ -138,6 +140,30 @@ def _on(here: Yard, number: int, job: Job) -> bool:
     made = worktrees.of(here, number)
     head = made.plain_head() if made else None
     return head is not None and head.branch == job.branch
+
+
+# -------------------------------------------------------------------- run files
+
+
+def records(root: Path, branch: str) -> tuple[tuple[str, bytes], ...]:
+    """The run files of the task that ended last in a worktree, by their paths below `history`."""
+    history = workspace.scope(root, branch, create=False).folder / "history"
+    try:
+        last = max(history.iterdir(), key=lambda one: one.name)
+        there = (file for file in sorted(last.iterdir()) if file.is_file())
+        small = (file for file in there if file.stat().st_size <= _LARGEST)
+        return tuple((f"{last.name}/{file.name}", file.read_bytes()) for file in small)
+    except (OSError, ValueError):  # none has ended
+        return ()
+
+
+def lay(history: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """What another machine sent, where this one keeps its own; nothing that is there is touched."""
+    for name, data in files:
+        if _RECORD.fullmatch(name) and not (history / name).exists():
+            with workspace.reported(history):
+                (history / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            workspace.replace(history / name, data)
 
 
 @contextlib.contextmanager

@@ -83,6 +83,21 @@ def test_a_task_is_done_elsewhere_and_its_commit_comes_back(
     assert env.get("KERN_WORKER") == "1", "the machine's own number: ports differ by it"
 
 
+def test_run_files_come_back_and_none_lands_elsewhere_or_on_another(
+    repo: Path, git: Git, fake: Fake, watched: Watched, tmp_path: Path
+) -> None:
+    history = tmp_path / "history"
+    carrier(repo, watched, history=history)(job(repo, git))
+    (task,) = history.iterdir()
+    names = {file.name for file in task.iterdir()}
+    assert {"stage1.json", "stage2.json", "stage3.json"} <= names
+    before = (task / "stage1.json").read_bytes()
+    strange = ("../out", "/etc/x", "a/../../out", f"{task.name}/stage1.json", "a/b/c", ".a/b")
+    slots.lay(history, [(name, b"planted") for name in strange])
+    assert (task / "stage1.json").read_bytes() == before
+    assert [*history.iterdir()] == [task] and not (tmp_path / "out").exists()
+
+
 def test_the_store_is_filled_once_and_thin_bundles_follow(
     repo: Path, git: Git, fake: Fake, watched: Watched
 ) -> None:
