@@ -66,11 +66,12 @@ def wrong(what: str, hint: str, text: str = "") -> UsageError:
 
 
 def workers(jobs: str, cores: int, memory_mb: float, tasks: int) -> int:
-    """How many: as many as asked for; `auto`: as the machine can bear, an agent mostly waits for
-    its model. Never more than there are tasks to hand out.
+    """How many: as many as asked for, since tasks may be added meanwhile; `auto`: as the machine
+    can bear, where an agent mostly waits for its model, and never more than there are tasks.
     """
-    wanted = min(4 * cores, int(memory_mb // _EACH_MB)) if jobs == AUTO else int(jobs)
-    return max(1, min(wanted, tasks))
+    if jobs != AUTO:
+        return int(jobs)
+    return max(1, min(4 * cores, int(memory_mb // _EACH_MB), tasks))
 
 
 def _setup(value: Any, file: str) -> tuple[str, float]:

@@ -156,8 +156,7 @@ class Many:
         before = self.limit
         self.limit = before.later(until + single.RESET_MARGIN_S, str(record.get("branch")))
         if self.limit is not before and self.options.wait:
-            seconds = max(until - time.time(), 0.0)
-            self.sink(LimitReset(str(record.get("text")), seconds, until))
+            self.sink(LimitReset(str(record.get("text")), max(until - time.time(), 0.0), until))
 
     def _disturbed(self) -> bool:
         """Whether a person is in the middle of a rebase or a merge: it is waited for. Raises
@@ -249,11 +248,13 @@ class Many:
         job = came.job
         failed = self.failed[job.worker] = self.failed.get(job.worker, 0) + 1
         self.site.warn(f"worker {job.worker} could not begin: {came.fault}")
-        if failed > 1 or came.code == Exit.USAGE:
+        lasting = came.code == Exit.USAGE
+        if failed > 1 or lasting:
             self.crew.retired[job.worker] = came
         self.crew.handed -= 1
         self._release(job)
-        if len(self.crew.retired) == self.crew.count:
+        # Before any has begun, what keeps one from it keeps all: they are much alike.
+        if len(self.crew.retired) == self.crew.count or (lasting and not self.tail.told):
             self.fault = KernError(came.fault, hint=came.hint)
 
     def _nothing(self, came: Outcome) -> None:

@@ -15,6 +15,7 @@ class Tail:
         self.fleet = fleet
         self.read = store.size(path)
         self.torn = b""
+        self.told = False  # whether any worker has written any
 
     def new(self) -> list[dict[str, Any]]:
         """Those since the last call."""
@@ -29,7 +30,9 @@ class Tail:
             return []
         self.read += len(data)
         *whole, self.torn = (self.torn + data).split(b"\n")
-        return [one for one in store.read(whole) if one.get("fleet") == self.fleet]
+        found = [one for one in store.read(whole) if one.get("fleet") == self.fleet]
+        self.told = self.told or bool(found)
+        return found
 
     def add(self, lines: Iterable[bytes]) -> None:
         """What a worker elsewhere wrote into a journal there."""

@@ -54,7 +54,7 @@ def test_what_is_wrong_is_named_with_its_key(text: str, said: str) -> None:
     ("jobs", "cores", "memory", "tasks", "count"),
     [
         ("4", 2, 100, 9, 4),  # asked for is asked for
-        ("4", 2, 100, 2, 2),
+        ("4", 2, 100, 2, 4),
         ("auto", 2, 64_000, 99, 8),
         ("auto", 64, 4_000, 99, 10),
         ("auto", 1, 100, 99, 1),
