@@ -195,7 +195,10 @@ class Carrier:
             if isinstance(came, Lacks):
                 if came.said:
                     self.warn(f"a worker could not fetch from {self.remote}: {came.said}")
-                bundle = self._bundle(job, came.has)
+                try:
+                    bundle = self._bundle(job, came.has)
+                except KernError as exc:
+                    return Outcome(job, 1, fault=str(exc), hint=exc.hint, unfit=True)
                 continue
             if isinstance(came, Refused):
                 came = Outcome(job, 2, fault=came.text, hint=came.hint, unfit=True)

@@ -308,3 +308,14 @@ def test_a_kern_that_was_killed_there_is_begun_again_and_blamed_on_nobody(
     watched.spoil = killed
     assert carrier(repo, watched)(job(repo, git)).commit
     assert len(watched.sent) == 3
+
+
+def test_a_shallow_clone_cannot_be_sent_and_says_so(
+    repo: Path, git: Git, watched: Watched, tmp_path: Path
+) -> None:
+    (repo / "a.txt").write_text("x\n")
+    git("commit", "--quiet", "--all", "--message=second")
+    git("clone", "--quiet", "--depth=1", f"file://{repo}", "shallow", cwd=tmp_path)
+    came = carrier(tmp_path / "shallow", watched)(job(repo, git))
+    assert came.unfit and "shallow" in came.fault
+    assert came.hint == "git fetch --unshallow"
