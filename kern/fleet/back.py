@@ -2,26 +2,29 @@
 and the next attempt begins with that work merged onto the branch.
 """
 
+import contextlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from kern import plain
 from kern.checks import result
 from kern.checks.result import Red
+from kern.errors import KernError
 from kern.events import AttemptNoted
 from kern.fleet import merging, papers
 from kern.fleet.work import Work
 from kern.git import history, refs
 from kern.git.repository import Repo
-from kern.model import Cause, Marker, Result, Saved, Stage
+from kern.model import Cause, Key, Marker, Result, Saved, Stage
 from kern.pipeline.site import Site
 from kern.plain import some
 from kern.spec import edit
 from kern.spec.checklist import Kind, Spec, Task, parse
 from kern.stages import record
 from kern.system import workspace
+from kern.system.workspace import Scope
 
 _MOST = 3  # commits that a note names
 _KEPT = re.compile(r"kept: kern/(attempts/\S+)\)$")
@@ -92,33 +95,44 @@ def _send(
     return ref
 
 
-def mended(repo: Repo, task: Task) -> str:
-    """What the next attempt needs to go on with it: the run file of the last attempt. Empty where
-    that was none of these, or has become something else by now.
+def mended(site: Site, task: Task) -> tuple[str, ...]:
+    """What the next attempt needs to go on with it: the run files of the last attempt and of its
+    research. None where that attempt was another one.
     """
-    last = task.of(Kind.ATTEMPT)[-1:]
+    repo, last = site.repo, task.of(Kind.ATTEMPT)[-1:]
     kept = _KEPT.search(last[0].text) if last else None
     message = _message(repo, f"refs/kern/{kept[1]}") if kept else ""
     found = re.search(r"^Kern-Failure: (.*)$", message, re.M)
     if not (kept and found):
-        return ""
+        return ()
     made = history.commit(repo, f"refs/kern/{kept[1]}")
-    facts = json.loads(found[1])
-    head = made.parents[0]
+    facts, head = json.loads(found[1]), made.parents[0]
     trees = {"base": head, "start": repo.tree(head), "tree": made.tree}
     outcome = f"{Saved.FAILED}: {facts['told']}"
     why = {"outcome": outcome, "cause": str(Cause.COLLISION), "red": facts["red"]}
     one = record.new(
         Stage.IMPLEMENT, {"result": facts["said"]}, task.key, last[0].number, **trees, **why
     )
-    return one.written
+    return (one.written, *_researched(site.scope, task.key))
 
 
-def lay(made: Repo, before: str) -> None:
-    """Into the run files of a worktree, whose kern then finds it."""
-    scope = workspace.scope(made.root, made.head().name)
-    number = json.loads(before)["kern"]["attempt"]
-    workspace.replace(scope.stage_file(Stage.IMPLEMENT, number), before.encode())
+def _researched(scope: Scope, key: Key) -> Iterator[str]:
+    """The newest, among what is known of the branch's tasks. As begun now: it is another walk."""
+    for place in sorted(scope.folder.glob("history/*/stage1.json"), reverse=True):
+        with contextlib.suppress(ValueError, KeyError, KernError):
+            found = record.parse(Stage.RESEARCH, json.loads(workspace.read(place) or b""))
+            if found.key == key:
+                yield found.noting(time=record.now()).written
+                return
+
+
+def lay(made: Repo, before: Sequence[str]) -> None:
+    """Into the run files of a worktree, whose kern then finds them."""
+    for text in before:
+        scope, kern = workspace.scope(made.root, made.head().name), json.loads(text)["kern"]
+        stage = Stage(kern["stage"])
+        attempt = kern["attempt"] if stage is Stage.IMPLEMENT else 0
+        workspace.replace(scope.stage_file(stage, attempt), text.encode())
 
 
 def _message(repo: Repo, ref: str) -> str:

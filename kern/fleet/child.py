@@ -116,8 +116,7 @@ def _made(shop: Workshop, job: Job) -> Repo:
         (made.root / name).parent.mkdir(parents=True, exist_ok=True)
         if papers.read(name) != text:
             papers.write(name, text)
-    if job.before:
-        back.lay(made, job.before)
+    back.lay(made, job.before)
     return made
 
 

@@ -76,7 +76,7 @@ class Crew:
 
     def job(self, worker: int, choice: handout.Choice, text: str, parsed: Spec) -> Job:
         tree = worker if worker not in self.trees.values() else self.free_tree()
-        fleet, before = self.site.caller.settings.fleet, back.mended(self.site.repo, choice.task)
+        fleet, before = self.site.caller.settings.fleet, back.mended(self.site, choice.task)
         return Job(
             choice.task.key,
             choice.number,

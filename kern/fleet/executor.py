@@ -27,7 +27,7 @@ class Job:
     setup_s: float = 0.0  # its time-out, seconds; 0: none
     tree: int = 0  # the worktree's number; 0: the worker's
     again: bool = False  # the task is in progress there: it is resumed
-    before: str = ""  # the run file of the attempt that this one is to mend; empty: none
+    before: tuple[str, ...] = ()  # run files of what this attempt is to mend
 
     @property
     def place(self) -> int:

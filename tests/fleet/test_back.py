@@ -28,7 +28,7 @@ def test_what_collided_is_mended_on_top_of_what_it_collided_with(
     assert sorted(lines[3:5]) == ["1", "2"], "both intents"
     seen = (fake.folder / "seen").read_text()
     assert "<<<<<<< branch\n" in seen and ">>>>>>> task\n" in seen
-    assert fake.stages.count("implement") == 3
+    assert fake.stages.count("implement") == 3 and fake.stages.count("research") == 2
     asked = fake.calls[-2]["prompt"] if "prompt" in fake.calls[-2] else json.dumps(fake.calls[-2])
     assert "it collides with" in asked and "leave no such marker" in asked
     text = (repo / "SPEC.md").read_text()
@@ -48,7 +48,8 @@ def test_attempts_of_the_worker_count_and_come_along(repo: Path) -> None:
     assert isinstance(ends[1], Collided)
     task = papers.found(parse((repo / "SPEC.md").read_text()), two.key)
     assert task and [note.number for note in task.notes] == [1, 2]
-    told = json.loads(back.mended(site.repo, task))
+    (text,) = back.mended(site, task)
+    told = json.loads(text)
     assert told["kern"]["attempt"] == 2 and told["result"] == "Do it: two"
     older = parse((repo / "SPEC.md").read_text().rpartition("  > **Attempt 2")[0]).tasks[1]
-    assert back.mended(site.repo, older) == "", "an attempt of its own"
+    assert back.mended(site, older) == (), "an attempt of its own"
