@@ -5,7 +5,7 @@ them is merged. Text in, text out. Pure.
 from collections.abc import Sequence
 
 from kern import plain
-from kern.memory import changes
+from kern.memory import capture, changes, entries
 from kern.model import SPEC, Key, Marker
 from kern.spec import edit
 from kern.spec.checklist import Spec, Task, parse
@@ -45,15 +45,21 @@ def committed(text: str) -> str:
 
 def learned(before: str, came: str) -> list[str]:
     """The entries that the worker added to the LEARNINGS.md of its base, or voted on."""
-    known = {*edit.learnings(plain.lf(before))}
-    return [entry for entry in edit.learnings(plain.lf(came)) if entry not in known]
+    old, new = (edit.learnings(entries.unmarked(plain.lf(text))) for text in (before, came))
+    return [entry for entry in new if entry not in {*old}]
 
 
-def taught(text: str, entries: Sequence[str]) -> str:
+def taught(text: str, came: Sequence[str]) -> str:
     """With those that are not there yet, under numbers that are free here; of one that is there the
-    higher counts hold.
+    higher counts hold. What another worker learned in the same words is there.
     """
-    for entry in entries:
+    for entry in came:
         text, added = changes.merged("", text, entry)
+        there = [capture.tokens(one.text) for one in entries.parse(text)]
+        added = [raw for raw in added if not _among(there, raw)]
         text += edit.appended(text, changes.renumbered(text, added))
     return text
+
+
+def _among(there: Sequence[Sequence[str]], raw: str) -> bool:
+    return all(capture.tokens(one.text) in there for one in entries.parse(raw))

@@ -170,7 +170,8 @@ def _ends(line: str) -> bool:
 
 def _preamble(lines: Sequence[str]) -> Entry | None:
     """What stands before the first heading, where a person wrote it."""
-    shown = re.sub(r"<!--.*?-->|^# [^\n]*", "", "\n".join(lines), flags=re.S | re.M).strip()
+    own = unmarked("\n".join(lines))
+    shown = re.sub(r"<!--.*?-->|^# [^\n]*", "", own, flags=re.S | re.M).strip()
     if not shown or (PREAMBLE in shown and len(shown) < 2 * _LONGEST):
         return None
     raw = "\n".join(lines).strip()
@@ -188,6 +189,13 @@ def _conflicts(lines: Sequence[str]) -> list[int]:
             found.append(at)
             within = bare[0] != ">"
     return found
+
+
+def unmarked(text: str) -> str:
+    """Both sides of an unfinished merge, without its marks."""
+    lines = text.split("\n")
+    gone = {*_conflicts(lines)}
+    return "\n".join(line for at, line in enumerate(lines) if at not in gone)
 
 
 def _entry(lines: Sequence[str], at: int, marked: Collection[int]) -> Entry:

@@ -93,3 +93,19 @@ def test_votes_of_workers_reach_the_entry_and_equal_numbers_are_told_apart() -> 
         ("L3", "C", "0 helpful, 0 harmful", ()),
     ]
     assert papers.taught(text, papers.learned(mine, misled)) == text
+
+
+def test_an_unfinished_merge_in_the_learnings_is_no_reason_to_tell_its_entries_twice() -> None:
+    noted = "<!-- kern: id=L1 kind=sign helpful=x -->"
+    mine = f"<<<<<<< HEAD\n## A\n\nUse A.\n\n{noted}\n=======\n## B\n\nUse B.\n\n>>>>>>> side\n"
+    misled = mine.replace("x -->", "0 harmful=1 -->")
+    text = papers.taught(mine, papers.learned(mine, misled))
+    assert [(one.title, one.harmful) for one in entries.parse(text)] == [("A", 1), ("B", 0)]
+    assert text.count("<<<<<<<") == text.count("=======") == text.count(">>>>>>>") == 1
+
+
+def test_what_two_workers_learned_in_the_same_words_stands_there_once() -> None:
+    came = [f"## 2026-01-02 - {title}\n\nWarm the cache first.\n" for title in ("one", "two")]
+    text = papers.taught("", came)
+    assert [one.title for one in entries.parse(text)] == ["one"]
+    assert papers.taught(text, came) == text
