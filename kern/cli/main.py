@@ -190,7 +190,10 @@ def _app(argv: list[str]) -> int:
             raise
         shown = EXAMPLES.get(argv[0], ["kern -h"])[0]
         said = exc.format_message()
-        if strange := getattr(exc, "option_name", ""):  # its own guesses come from far off
+        strange = getattr(exc, "option_name", "")
+        if strange and "requires an argument" in said:
+            said = f"{strange} needs a value"
+        elif strange:  # its own guesses come from far off
             said = f"no such option: {strange}"
             likely = pages.near(strange, (word for word, _ in _options(argv[0])))
             shown = f"type {likely}" if likely else shown
