@@ -173,6 +173,9 @@ def _environment(job: Job) -> Mapping[str, str]:
 
 def read(made: Repo, job: Job, code: int, said: str = "") -> Outcome:
     """What the worktree holds after its kern has ended. Its text is a stranger's to the caller."""
+    if not made.root.is_dir():
+        gone = f"its worktree is gone: {made.root}"
+        return Outcome(job, code, fault=gone, hint="run kern again", unfit=True)
     try:
         papers = Documents(made.root)
         found = ((name, papers.read(name)) for name in (SPEC, LEARNINGS))

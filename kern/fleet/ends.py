@@ -5,9 +5,11 @@ is left over but what is to go on.
 from collections.abc import Iterable
 
 from kern import plain
-from kern.errors import KernError
+from kern.errors import BudgetReached, Exit, KernError, LimitReached
 from kern.fleet import landed, leftovers, worktrees
 from kern.fleet.crew import Crew
+from kern.fleet.executor import Outcome
+from kern.fleet.purse import Limit
 from kern.fleet.work import Waiting, Work
 
 
@@ -47,7 +49,8 @@ def tidy(crew: Crew) -> list[str]:
     for number in worktrees.numbers(yard):
         if number not in stays.values():
             worktrees.remove(yard, number)
-            worktrees.forget_runs(site.scope.base, yard.place(number))
+            if not crew.retired:  # else a person was told where all that a gate printed is
+                worktrees.forget_runs(site.scope.base, yard.place(number))
     for branch in {*crew.trees} - {*stays}:
         worktrees.drop(site.repo, branch)
     worktrees.close(yard, keep=bool(stays or crew.retired))
@@ -64,3 +67,11 @@ def unlanded(count: int, waiting: Iterable[Waiting]) -> KernError:
         f"{tasks} {wait} to land beside your uncommitted changes: {plain.some(paths)}",
         hint="commit or stash them, then run kern again: it lands then",
     )
+
+
+def cause(came: Outcome, limit: Limit) -> KernError:
+    """What keeps all from going on."""
+    kind = KernError
+    if came.code == Exit.LIMIT:
+        kind = LimitReached if limit.until else BudgetReached
+    return kind(came.fault or "a usage limit was reached", hint=came.hint)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from kern import plain
-from kern.errors import Asked, BudgetReached, Exit, Interrupted, KernError, LimitReached
+from kern.errors import Asked, BudgetReached, Exit, Interrupted, KernError
 from kern.events import LimitReset, TaskSettled, Traced
 from kern.fleet import ends, handout, landing, lanes, notes, purse, worktrees
 from kern.fleet.child import Workshop
@@ -231,9 +231,9 @@ class Many:
         tries = self.tries[job.key] = self.tries.get(job.key, 0) + 1
         if self.held in (Hold.STOP, Hold.BUDGET) or self.fault:
             return
-        if came.code == Exit.LIMIT:
-            kind = LimitReached if self.limit.until else BudgetReached
-            self.fault = kind(came.fault or "a usage limit was reached", hint=came.hint)
+        # In kern's own words, and the same once more: the others would meet it as well.
+        if came.code == Exit.LIMIT or (came.hint and tries > 1):
+            self.fault = ends.cause(came, self.limit)
         elif came.fault and tries < _MOST_TRIES:
             task = plain.line(job.key.text, 160)
             self.site.warn(f"worker {job.worker}: {came.fault}; its task is resumed: {task}")

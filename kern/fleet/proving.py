@@ -57,6 +57,7 @@ class Proving:
             if ended.red:
                 ended = self._beside(gate, ended, head)
             if ended.blocks:
+                self._blamed = True
                 return Checked(red=ended)
             results.append(ended)
         return Checked(proved=result.proved(results) if results else "")
@@ -65,7 +66,7 @@ class Proving:
         """The worktree goes, too."""
         site, self._site = self._site, None
         self._open.close()
-        if site and not self._blamed:  # else a person is told to look at what it printed
+        if site and not self._blamed:  # else a person was told where all that it printed is
             worktrees.forget_runs(site.scope.base, site.repo.root)
 
     def _run(self, gate: Gate, tree: str, head: str) -> Result:

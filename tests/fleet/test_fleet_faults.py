@@ -97,3 +97,33 @@ def test_a_branch_switched_under_the_run_ends_it_and_nothing_is_lost(
     assert kern("-j", "2").code == 0
     assert git("log", "--format=%s", "main").splitlines().count("do the task") == 1
     assert left_over(git) == []
+
+
+def test_what_every_commit_meets_ends_the_run_and_the_finished_work_waits(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    spec(repo, git, "one", "two", "three")
+    hook = repo / ".git/hooks/commit-msg"
+    hook.write_text("#!/bin/sh\necho no key\nexit 1\n")
+    hook.chmod(0o755)
+    fake.script(implement=[IMPLEMENT])
+    ran = kern("-j", "1", "3")
+    assert ran.code == 1, ran.said
+    assert 'kern: the commit-msg hook refused: "no key"' in ran.err
+    assert fake.stages.count("implement") == 1, "the others would meet it as well"
+    hook.unlink()
+    assert kern("-j", "1", "3").code == 0
+    assert fake.stages.count("implement") == 3
+    assert left_over(git) == []
+
+
+def test_what_a_gate_printed_is_still_where_the_person_is_told_that_it_is(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    (repo / "kern.toml").write_text("[gates]\ncheck = 'echo no database; exit 1'\n")
+    spec(repo, git, "one")
+    ran = kern("-j", "1")
+    assert ran.code == 2 or ran.code == 1, ran.said
+    log = ran.err.rpartition("all that it printed: ")[2].partition("\n")[0]
+    assert "no database" in Path(log).read_text()
+    assert left_over(git) == []
