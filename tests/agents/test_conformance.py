@@ -286,10 +286,12 @@ def test_a_person_who_interrupts_leaves_nothing_behind(cli: Cli, serve: Serve, r
 
 def test_one_that_is_killed_leaves_nothing_behind(cli: Cli, serve: Serve, repo: Path) -> None:
     serve(implement=[bash("sleep 301 & echo a > begun; sleep 302"), say("ok")])
+    before = {*psutil.Process().children()}
 
     def kill(seconds: float, silent: float) -> None:
         if (repo / "begun").exists():
-            for one in psutil.Process().children():  # its own process, and none below that
+            # Its own process, and none below that.
+            for one in {*psutil.Process().children()} - before:
                 one.kill()
 
     talk = ask(cli, repo, Stage.IMPLEMENT, tick=kill)
