@@ -74,6 +74,15 @@ def workers(jobs: str, cores: int, memory_mb: float, tasks: int) -> int:
     return max(1, min(4 * cores, int(memory_mb // _EACH_MB), tasks))
 
 
+def told(jobs: str) -> str:
+    """What a dry run says of it."""
+    if jobs == "1":
+        return "one task at a time, in a git worktree: kern help parallel"
+    so_many = "as many tasks" if jobs == AUTO else f"{jobs} tasks"
+    bound = " as this machine can bear" if jobs == AUTO else ""
+    return f"{so_many} at once{bound}, each in a git worktree of its own: kern help parallel"
+
+
 def _setup(value: Any, file: str) -> tuple[str, float]:
     given = {"run": value} if isinstance(value, str) else value
     hint = 'setup = "uv sync --frozen", or { run = "a command", timeout = "10m" }'

@@ -147,7 +147,7 @@ def improve(
 @command
 def reflect(
     yes: Annotated[bool, typer.Option("--yes", help="Change it without asking.")] = False,
-    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show it.")] = False,
+    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Ask; only show it.")] = False,
     model: Model = None,
     effort: Effort = None,
     agent: AgentName = None,

@@ -203,6 +203,7 @@ Usage: kern [ITERATIONS] [DELAY] [OPTIONS]
 
   kern            5 tasks, 10 s between them
   kern 10 30s     10 tasks, 30 s between them
+  kern -j 4 10    10 tasks, four at once
   kern -n         show what would happen, do nothing
   kern run -h     a run's options: --until-done, --max-cost and others
   kern help       the pages behind this one: SPEC.md, checks, failures and more

@@ -64,7 +64,7 @@ def run(
         ask = partial(describe, Path.cwd(), count, prompts=verbose)
         print(ask(on_red=on_red, models=models, wanted=wanted, branch=branch))
         if jobs:
-            print(f"{jobs} tasks at once, each in a git worktree of its own: kern help parallel")
+            print(many.told(jobs))
         if until_done:
             print("then a review says what is missing: with --until-done it goes on with that")
         return Exit.OK

@@ -8,7 +8,7 @@ from kern.journal import words
 from kern.model import Cost
 
 Record = Mapping[str, Any]
-GATES, BEGINS = "gates", "begins"
+GATES, BEGINS, FAILED = "gates", "begins", "stage failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ def after(so_far: Picture, record: Record, now: float) -> Picture:
             again = f", attempt {attempt}" if attempt > 1 else ""
             new = replace(lane, doing=f"{name}{again}", since=now, waits=False)
             return so_far.having(new)
-        case "stage", "end" | "failed":
+        case "stage", "end" | "failed" as how:
             used = record.get("tokens")
             tokens = sum(used.values()) if isinstance(used, dict) else 0
             paid = so_far.cost + Cost.of([record.get("cost_usd")])
             counted = replace(so_far, cost=paid, tokens=so_far.tokens + tokens)
-            return counted.having(replace(lane, doing=GATES, since=now))
+            return counted.having(replace(lane, doing=GATES if how == "end" else FAILED, since=now))
         case "limit", _:
             return so_far.having(replace(lane, doing="usage limit", since=now, waits=True))
         case _:

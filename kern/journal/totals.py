@@ -243,7 +243,8 @@ def text(found: Mapping[str, Any], local: Callable[[str], str], *, markdown: boo
     section("Learnings", [bullet + row] if (row := remembered.line(found["memory"])) else [])
     section("By agent", [bullet + shown(row) for row in comparison.lines(found["agents"])])
     ended = [f"{local(error['time'])}  {plain.line(error['text'])}" for error in found["errors"]]
-    section("Runs that ended early", [bullet + shown(one) for one in ended])
+    once = dict.fromkeys(ended)  # many at once end for the same reason
+    section("Runs that ended early", [bullet + shown(one) for one in once])
     return plain.block("\n".join(lines))
 
 

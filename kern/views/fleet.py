@@ -77,9 +77,9 @@ def _of_worker(now: Fleet, record: Record) -> None:
         case "stage", "start":
             one.task, one.doing = task, words.stage(str(record.get("stage")))
             one.since = moment
-        case "stage", "end" | "failed":
+        case "stage", "end" | "failed" as how:
             one.cost_usd += timeline.number(record.get("cost_usd"))
-            one.doing, one.since = "gates", moment
+            one.doing, one.since = "gates" if how == "end" else "stage failed", moment
         case "limit", _:
             one.doing, one.since = "waits for a usage limit", moment
         case "work", _:

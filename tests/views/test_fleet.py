@@ -52,6 +52,12 @@ def test_what_landed_or_went_back_waits_no_more() -> None:
         assert fleet.text(now, MOMENT, alive=False).startswith("run parent, ended: 2 workers")
 
 
+def test_a_worker_whose_stage_failed_is_not_at_its_gates() -> None:
+    failed = {**STAGE, "did": "failed", "worker": 2, "task": "two"}
+    now = fleet.of(told(*UNDER_WAY, failed))
+    assert now and now.workers[2].doing == "stage failed"
+
+
 def test_an_earlier_run_is_none_of_it() -> None:
     earlier = [{**one, "run": f"old-{one['run']}"} for one in told(*UNDER_WAY)]
     earlier = [{**one, "fleet": "old"} if "fleet" in one else one for one in earlier]

@@ -451,6 +451,13 @@ def test_a_report_names_the_errors_that_ended_runs(
     assert error["text"][:40] in kern("report").out.partition("Runs that ended early:")[2]
 
 
+def test_a_report_says_the_same_reason_at_the_same_minute_once() -> None:
+    found = totals.summary(made("r", walked("a", 1.0)))
+    error = {"time": "2026-11-06T12:00:00.000Z", "text": "the agent is gone", "run": "r"}
+    found["errors"] = [error, {**error, "run": "s"}]
+    assert totals.text(found, str).count("the agent is gone") == 1
+
+
 def test_a_report_without_any_cost_says_unknown(
     repo: Path, fake: Fake, inline: Inline, kern: Kern
 ) -> None:
