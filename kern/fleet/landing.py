@@ -94,8 +94,8 @@ class _Round:
         for work in works:
             if end := self._settled(work):
                 yield end
-            else:
-                ready.append(work)
+            elif not any(landed.ref(one) == landed.ref(work) for one in ready):
+                ready.append(work)  # its twin waits for what becomes of it
         built = self._build(ready)
         while built.clash or (lying := self._in_the_way(built)):
             if built.clash:
