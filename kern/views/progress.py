@@ -78,7 +78,9 @@ def after(so_far: Progress, event: Event) -> Progress:
             return _acted(so_far, event.act)
         case events.StageFinished() | events.StageFailed():
             cost = so_far.cost_usd + (event.cost_usd or 0)
-            return replace(so_far, work="", cost_usd=cost)
+            return replace(so_far, work="", how="", cost_usd=cost)
+        case events.StageRetried():
+            return _begun(so_far, f"waiting to try {event.stage} again")
         case events.GateEnded():
             return replace(so_far, work="")
         case events.TaskSettled():

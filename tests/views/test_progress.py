@@ -21,7 +21,9 @@ from kern.events import (
     GateEnded,
     GateStarted,
     RunStarted,
+    StageFailed,
     StageFinished,
+    StageRetried,
     StageStarted,
     Steered,
     TaskSettled,
@@ -210,6 +212,12 @@ def test_a_stage_names_the_model_and_an_agent_that_is_not_the_usual_one(
     begun = StageStarted(Stage.RESEARCH, "add a greeting", model, 1, agent=agent)
     head = progress.lines(seen(*BEGIN[:-1], begun), 5, 0)[0]
     assert head == f"stage 1/3 research ({who})  0:05  add a greeting"
+
+
+def test_before_another_try_the_stage_that_failed_is_not_at_work() -> None:
+    fault = StageFailed(Stage.IMPLEMENT, "add a greeting", "overloaded", 2.0, None, 2)
+    now = seen(*BEGIN, fault, StageRetried(Stage.IMPLEMENT, "overloaded", 1, 3.0))
+    assert progress.lines(now, 1, 0)[0] == "waiting to try implement again  0:01  add a greeting"
 
 
 def test_a_planner_stands_before_any_task() -> None:
