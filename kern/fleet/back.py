@@ -95,16 +95,16 @@ def _send(
     return ref
 
 
-def mended(site: Site, task: Task) -> tuple[str, ...]:
+def mended(site: Site, task: Task) -> tuple[tuple[str, ...], str]:
     """What the next attempt needs to go on with it: the run files of the last attempt and of its
-    research. None where that attempt was another one.
+    research, and the commit that keeps its work. Nothing where that attempt was another one.
     """
     repo, last = site.repo, task.of(Kind.ATTEMPT)[-1:]
     kept = _KEPT.search(last[0].text) if last else None
     message = _message(repo, f"refs/kern/{kept[1]}") if kept else ""
     found = re.search(r"^Kern-Failure: (.*)$", message, re.M)
     if not (kept and found):
-        return ()
+        return (), ""
     made = history.commit(repo, f"refs/kern/{kept[1]}")
     facts, head = json.loads(found[1]), made.parents[0]
     trees = {"base": head, "start": repo.tree(head), "tree": made.tree}
@@ -113,7 +113,7 @@ def mended(site: Site, task: Task) -> tuple[str, ...]:
     one = record.new(
         Stage.IMPLEMENT, {"result": facts["said"]}, task.key, last[0].number, **trees, **why
     )
-    return (one.written, *_researched(site.scope, task.key))
+    return (one.written, *_researched(site.scope, task.key)), made.sha
 
 
 def _researched(scope: Scope, key: Key) -> Iterator[str]:

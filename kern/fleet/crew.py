@@ -76,7 +76,8 @@ class Crew:
 
     def job(self, worker: int, choice: handout.Choice, text: str, parsed: Spec) -> Job:
         tree = worker if worker not in self.trees.values() else self.free_tree()
-        fleet, before = self.site.caller.settings.fleet, back.mended(self.site, choice.task)
+        fleet = self.site.caller.settings.fleet
+        before, kept = back.mended(self.site, choice.task)
         return Job(
             choice.task.key,
             choice.number,
@@ -91,6 +92,7 @@ class Crew:
             fleet.setup_s,
             tree,
             before=before,
+            kept=kept,
         )
 
     def free_tree(self) -> int:

@@ -27,7 +27,13 @@ class Job:
     setup_s: float = 0.0  # its time-out, seconds; 0: none
     tree: int = 0  # the worktree's number; 0: the worker's
     again: bool = False  # the task is in progress there: it is resumed
+    kept: str = ""  # the commit with the work that is to be mended; empty: there is none
     before: tuple[str, ...] = ()  # run files of what this attempt is to mend
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The commits that a machine has to have for it."""
+        return (self.base, self.kept) if self.kept else (self.base,)
 
     @property
     def place(self) -> int:

@@ -30,6 +30,7 @@ from kern.model import Request
 from kern.system import workspace
 
 _WORK = "refs/heads/work"  # of a bundle: the commit to begin on, or the one that was made
+_KEPT = "refs/heads/kept"  # the work that is to be mended
 _TRIES = 8  # of one task, where workers get lost or lack what it builds on
 _LONGEST_S = 60.0
 _TOLD = ("KERN_SANDBOX",)  # of a job's variables: no other may travel
@@ -93,10 +94,10 @@ def _answered(parcel: Parcel) -> Answer:
     job = parcel.job
     folder = slots.place(parcel.identity)
     try:
-        store, said = slots.stocked(folder, job.base, parcel.bundle, parcel.remote)
+        store, said = slots.stocked(folder, job.needed, parcel.bundle, parcel.remote)
     except bundles.Lacking:
-        store, said = slots.stocked(folder, job.base, b"", parcel.remote)
-    if not bundles.known(store, [job.base]):
+        store, said = slots.stocked(folder, job.needed, b"", parcel.remote)
+    if not bundles.has(store, job.needed):
         return Lacks(slots.tips(store), said)
     here = worktrees.Yard(store, folder, parcel.folder)
     with slots.hold(here, job) as slot:
@@ -236,7 +237,8 @@ class Carrier:
 
     def _bundle(self, job: Job, has: tuple[str, ...]) -> bytes:
         with self._asked:  # git packs once at a time
-            return bundles.pack(self.repo, {_WORK: job.base}, has)
+            kept = {_KEPT: job.kept} if job.kept else {}
+            return bundles.pack(self.repo, {_WORK: job.base, **kept}, has)
 
     def _taken(self, came: Outcome) -> Outcome:
         """With its commits in this repository: the work under its branch, attempts where their

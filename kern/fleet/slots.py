@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,8 +61,8 @@ def place(name: str) -> Path:
 # -------------------------------------------------------------------- the store
 
 
-def stocked(folder: Path, base: str, bundle: bytes, remote: str) -> tuple[Repo, str]:
-    """The store, with the commit `base` if it can be had; and what went wrong on the way to it. A
+def stocked(folder: Path, needed: Sequence[str], bundle: bytes, remote: str) -> tuple[Repo, str]:
+    """The store, with the commits if they can be had; and what went wrong on the way to them. A
     store that is empty asks the remote first, by this machine's own login.
     """
     place, said = folder / "store.git", ""
@@ -70,7 +70,7 @@ def stocked(folder: Path, base: str, bundle: bytes, remote: str) -> tuple[Repo, 
     with _locked(folder / "store.lock"):
         if not (place / "ready").exists():
             shutil.rmtree(place, ignore_errors=True)
-            sha256 = ("--object-format=sha256",) if len(base) == 64 else ()
+            sha256 = ("--object-format=sha256",) if len(needed[0]) == 64 else ()
             workspace.own_folder(place)
             store.git("init", "--quiet", "--bare", *sha256)
             store.git(
@@ -79,7 +79,7 @@ def stocked(folder: Path, base: str, bundle: bytes, remote: str) -> tuple[Repo, 
             (place / "ready").touch()
         if remote and not tips(store):
             said = _fetched(store, remote)
-        if bundle and not bundles.known(store, [base]):
+        if bundle and not bundles.has(store, needed):
             names, _ = bundles.head(bundle)
             bundles.unpack(store, bundle, {name: f"{_TIPS}/{names[name]}" for name in names})
     return store, said

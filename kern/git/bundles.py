@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kern.errors import KernError
@@ -20,8 +20,8 @@ class Lacking(KernError):
     """A bundle builds on commits that the repository has not."""
 
 
-def pack(repo: Repo, refs: Mapping[str, str], has: Iterable[str] = ()) -> bytes:
-    """A bundle of commits by the names that they are to have, without what is reached from `has`;
+def pack(repo: Repo, refs: Mapping[str, str], there: Iterable[str] = ()) -> bytes:
+    """A bundle of commits by the names that they are to have, without what is reached from `there`;
     what this repository does not know of that is left out. Empty where there is nothing to send.
     Raises KernError in a shallow clone, whose history no other repository could take.
     """
@@ -31,7 +31,7 @@ def pack(repo: Repo, refs: Mapping[str, str], has: Iterable[str] = ()) -> bytes:
             hint="git fetch --unshallow",
         )
     wanted = sorted(set(refs.values()))
-    there = known(repo, has)
+    there = known(repo, there)
     if not repo.text("rev-list", "--max-count=1", *wanted, "--not", *there) and there:
         return b""  # git makes no bundle of nothing; the names are of no use without commits
     limits = "".join(f"{one}\n" for one in (*wanted, *(f"^{one}" for one in there)))
@@ -54,6 +54,11 @@ def known(repo: Repo, commits: Iterable[str]) -> list[str]:
     )
     rows = zip(asked, told.decode().splitlines(), strict=True)
     return [one for one, row in rows if row.split(" ")[1:2] == ["commit"]]
+
+
+def has(repo: Repo, commits: Sequence[str]) -> bool:
+    """Whether the repository has all of them."""
+    return set(known(repo, commits)) == set(commits)
 
 
 def head(data: bytes) -> tuple[dict[str, str], list[str]]:

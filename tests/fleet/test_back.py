@@ -48,8 +48,11 @@ def test_attempts_of_the_worker_count_and_come_along(repo: Path) -> None:
     assert isinstance(ends[1], Collided)
     task = papers.found(parse((repo / "SPEC.md").read_text()), two.key)
     assert task and [note.number for note in task.notes] == [1, 2]
-    (text,) = back.mended(site, task)
+    (text,), kept = back.mended(site, task)
+    assert (repo / ".git/refs/kern").is_dir() and site.repo.tree(kept) == json.loads(text)["kern"][
+        "tree"
+    ]
     told = json.loads(text)
     assert told["kern"]["attempt"] == 2 and told["result"] == "Do it: two"
     older = parse((repo / "SPEC.md").read_text().rpartition("  > **Attempt 2")[0]).tasks[1]
-    assert back.mended(site, older) == (), "an attempt of its own"
+    assert back.mended(site, older) == ((), ""), "an attempt of its own"

@@ -115,6 +115,20 @@ def test_the_store_is_filled_once_and_thin_bundles_follow(
     assert thin < whole / 10
 
 
+def test_work_that_is_to_be_mended_goes_along(
+    repo: Path, git: Git, fake: Fake, watched: Watched
+) -> None:
+    first, second = (git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", n) for n in "ab")
+    asked = job(repo, git, kept=first)
+    assert carrier(repo, watched)(asked).commit
+    identity = slots.identity(open_at(repo))
+    store, _ = slots.stocked(slots.place(identity), asked.needed, b"", "")
+    assert bundles.has(store, [asked.base, first]) and not bundles.has(store, [second])
+    parcel = Parcel(replace(asked, kept=second), identity, "project")
+    _, came = pickle.loads(remote.answer(__version__, pickle.dumps(parcel)))
+    assert isinstance(came, Lacks) and first in came.has
+
+
 def test_work_whose_answer_got_lost_is_not_done_again(
     repo: Path, git: Git, fake: Fake, watched: Watched
 ) -> None:
@@ -215,7 +229,7 @@ def test_two_of_one_task_wait_for_each_other_and_others_do_not(repo: Path, git: 
     asked = job(repo, git)
     folder = slots.place(slots.identity(here))
     whole = bundles.pack(here, {"refs/heads/work": asked.base})
-    store, said = slots.stocked(folder, asked.base, whole, "")
+    store, said = slots.stocked(folder, asked.needed, whole, "")
     assert said == "" and slots.tips(store) == (asked.base,)
     yard = worktrees.Yard(store, folder, "project")
     with slots.hold(yard, asked) as one:
