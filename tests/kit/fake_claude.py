@@ -12,6 +12,7 @@ stage without steps does what a good agent does. `claude auth status` says what 
 folder holds.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -57,6 +58,7 @@ def main() -> None:
     assert heading
     stage = heading[1]
     with open(os.path.join(folder, "calls.jsonl"), "a+") as calls:
+        fcntl.flock(calls, fcntl.LOCK_EX)  # others may be called at the same time
         calls.seek(0)
         before = sum(json.loads(line)["stage"] == stage for line in calls)
         kept = ("KERN_", "GIT_", "CLAUDE_", "DISABLE_", "BASH_")
