@@ -26,8 +26,8 @@ from tests.matrix.stories import MAIN, STORIES
 
 MOST_RUNS = 5
 MOST_DEATHS = 60
-# In writes. The longest is for: SPEC.md, LEARNINGS.md and the record taken back, the verdict, both again, the
-# tree held, stage 3's answer; or for stage 2 from its start ref to its saved answer.
+# In writes. The longest is for: SPEC.md, LEARNINGS.md and the record taken back, the verdict, both
+# again, the tree held, stage 3's answer; or for stage 2 from its start ref to its saved answer.
 LIVES = (1, 2, 1, 3, 1, 2, 3, 9)
 HALF = "half.txt"  # what an agent leaves that never answers
 
