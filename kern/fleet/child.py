@@ -154,9 +154,10 @@ def set_up(here: Yard, made: Repo, many: Many) -> None:
     argv = _python("fleet.outfit", str(many.setup_s), many.setup, sys.executable, "-c", "")
     code = descendants.another(argv, made.root, os.environ, log).wait()
     if code:
-        told = list(_SAID.finditer(plain.block(log.read_text("utf-8", "replace"))))
-        said = told[-1][1] if told else f"the worktree's setup failed: exit {code}"
-        raise UsageError(said, hint=(told[-1][2] if told else "") or f"cat {log}")
+        fault, hint = _told(log.read_text("utf-8", "replace"))
+        raise UsageError(
+            fault or f"the worktree's setup failed: exit {code}", hint=hint or f"cat {log}"
+        )
 
 
 def _python(module: str, *argv: str) -> list[str]:
@@ -169,6 +170,12 @@ def _python(module: str, *argv: str) -> list[str]:
 def _environment(job: Job) -> Mapping[str, str]:
     own = {process.WORKER: str(job.worker), process.FLEET: job.run}
     return {**os.environ, **own, **dict(job.variables)}
+
+
+def _told(said: str) -> tuple[str, str]:
+    """The fault that a kern named last, and its hint; empty where it named none."""
+    found = list(_SAID.finditer(plain.block(said)))
+    return (found[-1][1], found[-1][2] or "") if found else ("", "")
 
 
 def read(made: Repo, job: Job, code: int, said: str = "") -> Outcome:
@@ -189,12 +196,10 @@ def read(made: Repo, job: Job, code: int, said: str = "") -> Outcome:
     under_way = begun or marker is Marker.ACTIVE
     ours = head is not None and head.branch == job.branch and head.commit != job.base
     commit = head.commit if ours and head and not under_way and marker is Marker.DONE else ""
-    told = list(_SAID.finditer(plain.block(said)))
-    fault = told[-1][1] if told and code else ""
+    fault, hint = _told(said) if code else ("", "")
     if code and not fault:
         last = ([line for line in said.splitlines() if line.strip()] or [""])[-1]
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit {code}: {last}"
         fault = f"its kern {how}" if code not in _NO_FAULT or _FAULTY in said else ""
-    hint = (told[-1][2] or "") if told and code else ""
     unfit = bool(fault) and not begun and marker is Marker.PENDING
     return Outcome(job, code, commit, under_way, kept, fault, hint, unfit)

@@ -59,40 +59,29 @@ class Crew:
     def takes_up(self, left: Left) -> None:
         """What an earlier run left half done is handed out first."""
         tree = left.tree or self.free_tree()
-        fleet = self.site.caller.settings.fleet
         self.trees[left.branch] = tree
         self.taken.add(left.key)
-        self.again.append(
-            Job(
-                *(left.key, left.number, left.base, left.branch, tree, self.site.caller.run, ()),
-                argv(self.options),
-                variables(self.options, str(self.site.repo.root)),
-                fleet.setup,
-                fleet.setup_s,
-                tree,
-                again=True,
-            )
-        )
+        what = left.key, left.number, left.base, left.branch
+        self.again.append(replace(self._job(*what, tree, tree), again=True))
 
     def job(self, worker: int, choice: handout.Choice, text: str, parsed: Spec) -> Job:
         tree = worker if worker not in self.trees.values() else self.free_tree()
-        fleet = self.site.caller.settings.fleet
         before, kept = back.mended(self.site, choice.task)
+        key, head = choice.task.key, self.site.repo.head().commit
+        made = self._job(key, choice.number, head, work.branch(self.onto, key), worker, tree)
+        papers = self._papers(text, parsed, choice.task if before else None)
+        return replace(made, papers=papers, before=before, kept=kept)
+
+    def _job(self, key: Key, number: int, base: str, branch: str, worker: int, tree: int) -> Job:
+        """With what is the same for all of this run."""
+        caller = self.site.caller
         return Job(
-            choice.task.key,
-            choice.number,
-            self.site.repo.head().commit,
-            work.branch(self.onto, choice.task.key),
-            worker,
-            self.site.caller.run,
-            self._papers(text, parsed, choice.task if before else None),
+            *(key, number, base, branch, worker, caller.run, ()),
             argv(self.options),
             variables(self.options, str(self.site.repo.root)),
-            fleet.setup,
-            fleet.setup_s,
+            caller.settings.fleet.setup,
+            caller.settings.fleet.setup_s,
             tree,
-            before=before,
-            kept=kept,
         )
 
     def free_tree(self) -> int:

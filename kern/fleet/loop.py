@@ -29,11 +29,11 @@ from kern.pipeline import summary
 from kern.pipeline.options import Options
 from kern.pipeline.session import Session
 from kern.pipeline.table import Settled
+from kern.stages.call import RAISE
 
 _TURN_S = 0.2  # between two looks, where nothing ends
 _AGAIN_S = 2.0  # between two tries at what a person's edits keep from landing
 _MOST_TRIES = 3  # of one task whose kern was ended by something else
-_RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run kern: it resumes"
 _FOR_YOU = (End.SKIPPED, End.BLOCKED, End.ASKED)
 Show = Callable[[Picture], None]
 Tell = Callable[[Mapping[str, Any]], None]  # a worker's record, as it comes
@@ -179,7 +179,7 @@ class Many:
         budget = self.caller.settings.budget
         held, why = purse.hold(asked, self.limit, budget, spent, self.options.clock(), ran)
         if held is Hold.BUDGET and not self.fault:
-            self.fault = BudgetReached(why, hint=_RAISE)
+            self.fault = BudgetReached(why, hint=RAISE)
         if self.fault:
             held = Hold.BUDGET
         if held or self.held:

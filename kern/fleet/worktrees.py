@@ -73,13 +73,7 @@ def make(here: Yard, number: int, branch: str, base: str) -> Repo:
     """A worktree on a new branch at `base`. One that is there is used again: what git ignores stays
     in it. Raises KernError.
     """
-    if there := of(here, number):
-        fresh = ("checkout", "--quiet", "--force", "--no-track", "-B", branch, base)
-        if not there.run(*fresh)[0] and not there.run("clean", "-ffdq")[0]:
-            _submodules(there)
-            return there
-    remove(here, number)
-    return _add(here, number, base, "-B", branch)
+    return _reused(here, number, base, "--no-track", "-B", branch)
 
 
 def again(here: Yard, number: int, branch: str) -> Repo:
@@ -97,13 +91,18 @@ def at(here: Yard, number: int, commit: str) -> Repo:
     """A worktree on no branch, with the files of the commit. One that is there goes on to it: what
     git ignores stays. Raises KernError.
     """
+    return _reused(here, number, commit, "--detach")
+
+
+def _reused(here: Yard, number: int, commit: str, *new: str) -> Repo:
+    """`new`: what HEAD is to be, as git's checkout and worktree take it."""
     if there := of(here, number):
-        moved = not there.run("checkout", "--quiet", "--force", "--detach", commit)[0]
+        moved = not there.run("checkout", "--quiet", "--force", *new, commit)[0]
         if moved and not there.run("clean", "-ffdq")[0]:
             _submodules(there)
             return there
     remove(here, number)
-    return _add(here, number, commit, "--detach")
+    return _add(here, number, commit, *new)
 
 
 def _add(here: Yard, number: int, commit: str, *new: str) -> Repo:

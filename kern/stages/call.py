@@ -35,7 +35,7 @@ from kern.system.workspace import Scope
 
 TRIES = 3
 _KINDS: Mapping[Role, Kind] = {Stage.IMPLEMENT: Kind.WORKER, Stage.COMMIT: Kind.COMMITTER}
-_RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run kern: it resumes"
+RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run kern: it resumes"
 _FOR_EVER = 7 * 24 * 3600.0  # seconds, for who knows no bound
 
 
@@ -210,7 +210,7 @@ class Caller:
             self.sink(StageFailed(stage, task, fault.message, ran.seconds, cost, attempt, *who))
             if broke:
                 said = f"{stage} stage: the agent used up what it may cost: ${cost or 0:.2f}"
-                raise BudgetReached(said, hint=_RAISE)
+                raise BudgetReached(said, hint=RAISE)
             raise ending.error(stage, fault, place)
         if fault:
             advice = f"; {fault.hint}" if fault.hint else ""
@@ -347,7 +347,7 @@ class Caller:
 
     def _afford(self, task: str) -> None:
         if why := self.settings.budget.reached(self._spent(task)):
-            raise BudgetReached(why, hint=_RAISE)
+            raise BudgetReached(why, hint=RAISE)
 
 
 def _text(agent: Agent, prompt: Prompt) -> str:
