@@ -24,6 +24,7 @@ until it is killed; `GET /requests` then lists the stage, size and tools of what
 import contextlib
 import json
 import re
+import socket
 import sys
 import threading
 import time
@@ -49,6 +50,7 @@ _CONTRACT = re.compile(r"^You are the (\w+) stage of", re.MULTILINE)
 _KINDS = ("text", "tool", "tools", "status", "raw", "drop", "silent")
 _SIDE = {"text": "ok"}  # titles, subagents: nothing that a script speaks of
 _SUMMARY = {"text": "<analysis>all of it</analysis>\n<summary>It went well.</summary>"}
+_LINGER_SECONDS = 2.0
 _COMPACTING = "an <analysis> block followed by a <summary> block"
 
 
@@ -164,6 +166,16 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, script: ScriptedServer) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.script = script
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close once the client has: what it still sends would turn the close into a reset, and
+        an answer on its way is lost with that."""
+        with contextlib.suppress(OSError):
+            request.shutdown(socket.SHUT_WR)
+            request.settimeout(_LINGER_SECONDS)
+            while request.recv(1 << 16):
+                pass
+        self.close_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):  # a killed client is no news
