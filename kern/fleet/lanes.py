@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kern.journal import words
-from kern.model import Cost
+from kern.model import Cost, Stage
 
 Record = Mapping[str, Any]
 GATES, BEGINS, FAILED = "gates", "begins", "stage failed"
@@ -59,6 +59,8 @@ def after(so_far: Picture, record: Record, now: float) -> Picture:
             tokens = sum(used.values()) if isinstance(used, dict) else 0
             paid = so_far.cost + Cost.of([record.get("cost_usd")])
             counted = replace(so_far, cost=paid, tokens=so_far.tokens + tokens)
+            if how == "end" and record.get("stage") != Stage.IMPLEMENT:
+                return counted  # what follows at once is the next stage, or its end
             return counted.having(replace(lane, doing=GATES if how == "end" else FAILED, since=now))
         case "limit", _:
             return so_far.having(replace(lane, doing="usage limit", since=now, waits=True))

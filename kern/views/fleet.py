@@ -2,20 +2,29 @@
 cost, and which finished tasks wait to land.
 """
 
+import re
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from kern import plain
 from kern.errors import UsageError
+from kern.fleet import lanes
 from kern.git import repository
 from kern.journal import store, timeline, words
 from kern.journal.record import Record
+from kern.model import Cost, Stage
 from kern.system import lock, workspace
+from kern.views import progress
 from kern.views.log import warn
 
 _START = "kern -j 4 begins one: kern help parallel"
+_STAGE = re.compile(r"^stage \d/\d ")
+_WIDEST = 140  # columns
+_TASK = 20  # columns that a task's text gets before anything beside it
 
 
 @dataclass(slots=True)
@@ -25,7 +34,12 @@ class Worker:
     doing: str = ""
     since: float = 0.0  # epoch seconds
     finished: int = 0  # tasks
-    cost_usd: float = 0.0
+    cost_usd: float | None = None  # None: no stage has named a cost
+    unpriced: int = 0  # stages that named none
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.cost_usd, self.unpriced)
 
 
 @dataclass(slots=True)
@@ -35,6 +49,12 @@ class Fleet:
     queue: list[str] = field(default_factory=list)  # finished tasks that wait to land
     landed: int = 0
     ended: bool = False
+
+    @property
+    def busy(self) -> list[Worker]:
+        """Those that have a task which is not finished."""
+        found = (self.workers[number] for number in sorted(self.workers))
+        return [one for one in found if one.task and one.task not in self.queue]
 
 
 def shown(folder: Path, *, as_json: bool) -> str:
@@ -50,7 +70,8 @@ def shown(folder: Path, *, as_json: bool) -> str:
     if as_json:
         told = {**asdict(now), "workers": [asdict(one) for one in _ordered(now)], "alive": alive}
         return plain.data(told)
-    return text(now, time.time(), alive=alive)
+    width = min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST)
+    return text(now, time.time(), width, alive=alive)
 
 
 def of(found: Sequence[Record]) -> Fleet | None:
@@ -73,15 +94,17 @@ def _of_worker(now: Fleet, record: Record) -> None:
     task, moment = str(record.get("task") or ""), timeline.moment(record["time"])
     match record["kind"], record.get("did"):
         case "task", "start":
-            one.task, one.doing, one.since = task, "begins", moment
+            one.task, one.doing, one.since = task, lanes.BEGINS, moment
         case "stage", "start":
             one.task, one.doing = task, words.stage(str(record.get("stage")))
             one.since = moment
         case "stage", "end" | "failed" as how:
-            one.cost_usd += timeline.number(record.get("cost_usd"))
-            one.doing, one.since = "gates" if how == "end" else "stage failed", moment
+            paid = one.cost + Cost.of([record.get("cost_usd")])
+            one.cost_usd, one.unpriced = paid.usd, paid.unpriced
+            if how == "failed" or record.get("stage") == Stage.IMPLEMENT:
+                one.doing, one.since = lanes.GATES if how == "end" else lanes.FAILED, moment
         case "limit", _:
-            one.doing, one.since = "waits for a usage limit", moment
+            one.doing, one.since = "usage limit", moment
         case "work", _:
             if record.get("commit"):
                 one.finished += 1
@@ -96,32 +119,85 @@ def _of_landing(now: Fleet, record: Record) -> None:
         case "task", did if did != "start":
             now.landed += did == "done"
             now.queue = [one for one in now.queue if one != task]
+            for worker in now.workers.values():
+                if worker.task == task:  # its kern was killed, and said no more
+                    worker.task, worker.doing = "", ""
         case "attempt", _:
             now.queue = [one for one in now.queue if one != task]
         case "run", "end":
             now.ended = True
 
 
-def text(now: Fleet, clock: float, *, alive: bool) -> str:
-    """`alive`: whether the run is in progress."""
+def told(one: Worker) -> dict[str, str]:
+    """What it does, in a word where that is a stage, and since when as the journal says it."""
+    since = datetime.fromtimestamp(one.since, UTC).isoformat(timespec="milliseconds")
+    return {"doing": _STAGE.sub("", one.doing), "since": since.replace("+00:00", "Z")}
+
+
+def text(now: Fleet, clock: float, width: int, *, alive: bool) -> str:
+    """`alive`: whether the run is in progress. Where `width` columns do not hold all, what matters
+    least goes first.
+    """
     workers = _ordered(now)
-    begun = "in progress" if alive else "ended" if now.ended else "interrupted: kern -j resumes it"
-    cost = sum(one.cost_usd for one in workers)
-    count = plain.count(len(workers), "worker")
-    lines = [f"run {now.run[:8]}, {begun}: {count}, {now.landed} landed, ${cost:.2f}"]
-    wide = len(str(len(workers)))
-    for one in workers:
-        tasks = plain.count(one.finished, "task")
-        head = f"{one.number:>{wide}}  ${one.cost_usd:.2f}  {tasks} finished  "
-        if one.task and alive:
-            took = plain.span(max(clock - one.since, 0))
-            lines.append(f"{head}{one.doing}, {took}: {plain.line(one.task, 100)}")
-        else:
-            lines.append(f"{head}{'idle' if alive else ''}".rstrip())
+    begun = "in progress" if alive else "ended"
+    if not (alive or now.ended):
+        begun = f"interrupted: kern -j {len(workers)} resumes it"
+    cost = sum((one.cost for one in workers), Cost(None))
+    told = [
+        (9, f"run {now.run[:8]} {begun}" if width >= _TASK * 2 else begun),
+        (6, plain.count(len(workers), "worker")),
+        (8, f"{now.landed} landed"),
+        *([(7, str(cost))] if cost != Cost() else []),
+    ]
+    lines = [progress.fitting(told, width), *_rows(workers, clock, width, alive=alive)]
     if now.queue:
         lines.append(f"{plain.count(len(now.queue), 'finished task')} to land:")
-        lines += [f"  {plain.line(task, 120)}" for task in now.queue]
+        lines += [f"  {plain.line(task, width - 2)}" for task in now.queue]
     return "\n".join(lines)
+
+
+def _rows(workers: Sequence[Worker], clock: float, width: int, *, alive: bool) -> list[str]:
+    """A line for each, in columns: the number, what it does and since when, what it has cost, how
+    many tasks it has finished, and its task.
+    """
+    idle = "idle" if alive else ""
+    busy = [one.number for one in workers if alive and one.task]
+    doing = [one.doing if one.number in busy else idle for one in workers]
+    took = [progress.clock(max(clock - one.since, 0)) for one in workers]
+    columns = [
+        [f"{one.number:>{len(str(workers[-1].number))}}" for one in workers],
+        doing,
+        [span if one.number in busy else "" for one, span in zip(workers, took, strict=True)],
+        [_cost(one.cost) for one in workers],
+        [f"{one.finished} finished" for one in workers],
+    ]
+    short = [_STAGE.sub("", text) for text in doing]
+    for at, instead in ((4, None), (3, None), (1, short), (2, None)):
+        if _wide(columns) + _TASK * bool(busy) <= width:
+            break
+        columns[at : at + 1] = [] if instead is None else [instead]
+    rows = []
+    for one, *cells in zip(workers, *columns, strict=True):
+        head = "  ".join(
+            f"{cell:{max(map(len, column))}}"
+            for cell, column in zip(cells, columns, strict=True)
+            if any(column)
+        )
+        room = max(width - len(head) - 2, 8)
+        task = plain.line(one.task, room) if one.number in busy else ""
+        rows.append(f"{head}  {task}".rstrip())
+    return rows
+
+
+def _cost(cost: Cost) -> str:
+    """In few columns; nothing before the first stage has ended."""
+    if not cost.unpriced or cost.known is None:
+        return "" if cost == Cost() else str(cost)
+    return f"over ${cost.known:.2f}"
+
+
+def _wide(columns: Sequence[Sequence[str]]) -> int:
+    return sum(max(map(len, column)) + 2 for column in columns if any(column))
 
 
 def _ordered(now: Fleet) -> list[Worker]:

@@ -11,21 +11,24 @@ from kern.errors import UsageError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.journal import store
-from kern.memory import changes, entries, sources
+from kern.memory import changes, entries, select, sources
 from kern.memory.entries import Entry, Kind
-from kern.model import LEARNINGS
+from kern.model import LEARNINGS, Stage
 from kern.spec.documents import Documents
 from kern.stages import recall
+from kern.stages.prompt import BUDGET
 from kern.views.log import local, warn
 
 LIMIT = 5
 _WIDEST = 100  # columns
-_BEFORE = 22  # of a row in the list, before its text
+_NARROW = 60
 _NONE = f'there is no entry in {LEARNINGS}; kern learn "text" writes one'
 
 
 def recalled(folder: Path, query: str, kinds: Sequence[str], limit: int, *, as_json: bool) -> str:
-    """What `kern recall` prints: what may be told, by score times relevance."""
+    """What `kern recall` prints: what comes nearest, by score times relevance, and which of that a
+    stage is told.
+    """
     if not query.strip():
         raise UsageError("nothing to look for", hint='kern recall "how the tests are run"')
     if strange := [kind for kind in kinds if kind not in [*Kind]]:
@@ -33,26 +36,38 @@ def recalled(folder: Path, query: str, kinds: Sequence[str], limit: int, *, as_j
     if limit < 1:
         raise UsageError("--limit must be 1 or more", hint=f"leave it out for {LIMIT}")
     repo, text = _opened(folder)
-    found = sources.relevance(repo.common_dir / "kern", plain.encode(text), query)
+    known, data = entries.parse(text), plain.encode(text)
+    found = sources.relevance(repo.common_dir / "kern", data, query)
     if found.remark:
         warn(found.remark)
-    lost = recall.gone(repo, entries.parse(text))
+    room = BUDGET[Stage.RESEARCH]
+    told = {one.entry.id for one in recall.told(repo, known, data, query, room).chosen}
+    lost = recall.gone(repo, known)
     near = [
-        (entry, found.by_id[entry.id])
-        for entry in entries.parse(text)
-        if found.by_id.get(entry.id, 0.0) >= found.least
+        (entry, value)
+        for entry in known
+        if (value := found.by_id.get(entry.id, 0.0))
         and not (entry.unwanted or entry.id in lost)
         and (not kinds or entry.kind in kinds)
     ]
-    near.sort(key=lambda one: -one[0].score * one[1])
-    rows = [{**_row(entry, {}), "relevance": round(value, 4)} for entry, value in near[:limit]]
-    if as_json:
-        return plain.data(rows)
+    near.sort(key=lambda one: (one[0].id not in told, -one[0].score * one[1]))
+    rows = [
+        {**_row(entry, {}), "relevance": round(value, 4), "told": entry.id in told}
+        for entry, value in near[:limit]
+    ]
+    return plain.data(rows) if as_json else _ranked(rows, whole=select.fits(known, room))
+
+
+def _ranked(rows: Sequence[Mapping[str, Any]], *, whole: bool) -> str:
+    """The most useful first; those that a stage is not told stand below a line that says so."""
     if not rows:
-        return f"nothing in {LEARNINGS} is relevant enough; kern search looks further"
-    return "\n\n".join(
-        f"{_head(row)}, relevance {row['relevance']:.2f}\n{_body(row)}" for row in rows
-    )
+        return f"nothing in {LEARNINGS} comes near it; kern search looks further"
+    parts = [f"{_head(row)}\n{_body(row)}" for row in rows]
+    if below := sum(not row["told"] for row in rows):
+        parts.insert(len(rows) - below, "Below what a stage is told:")
+    if whole:
+        parts.append(_wrapped(f"A stage is told all of {LEARNINGS}, as long as that fits."))
+    return "\n\n".join(parts)
 
 
 def listed(folder: Path, *, as_json: bool) -> str:
@@ -137,19 +152,27 @@ def _row(entry: Entry, lost: Mapping[str, str]) -> dict[str, Any]:
 def _head(row: Mapping[str, Any]) -> str:
     title = plain.line(f"{row['date']} {row['title']}".strip(), 120)
     votes = f"{row['helpful']} helpful, {row['harmful']} harmful"
-    return f"{row['id']}  {title}\n{row['kind']}, score {row['score']:.2f} ({votes})"
+    counted = f"{row['kind']}, score {row['score']:.2f} ({votes})"
+    near = f", relevance {row['relevance']:.2f}" if "relevance" in row else ""
+    return "\n".join(map(_wrapped, (f"{row['id']}  {title}", counted + near)))
 
 
 def _body(row: Mapping[str, Any]) -> str:
-    lines = plain.block(row["text"]).split("\n")
-    return "\n".join(part for line in lines for part in wrap(line, _columns()) or [""])
+    return "\n".join(map(_wrapped, plain.block(row["text"]).split("\n")))
+
+
+def _wrapped(line: str) -> str:
+    return "\n".join(wrap(line, _columns()))
 
 
 def _line(row: Mapping[str, Any]) -> str:
+    """Where columns are few, the kind goes."""
     why = f"[{plain.line(row['unwanted'], 60)}] " if row["unwanted"] else ""
-    said = plain.line(f"{why}{row['text'] or row['title']}", max(_columns() - _BEFORE, 20))
-    return f"{row['id']:5} {row['score']:.2f}  {row['kind']:8}  {said}"
+    kind = f"{row['kind']:8}  " if _columns() >= _NARROW else ""
+    head = f"{row['id']:5} {row['score']:.2f}  {kind}"
+    said = why + (row["text"] or row["title"])
+    return f"{head}{plain.line(said, _columns() - len(head))}"
 
 
 def _columns() -> int:
-    return min(shutil.get_terminal_size().columns, _WIDEST)
+    return max(min(shutil.get_terminal_size().columns, _WIDEST), 20)

@@ -51,6 +51,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
     for task in parsed.tasks:
         counts[task.marker.name.lower()] += 1
     still = [(n, task) for n, task in enumerate(parsed.tasks, 1) if task.marker is not Marker.DONE]
+    workers = _workers(recent) if on else []
     whole = everything or len(parsed.tasks) <= _SHOWN
     shown = list(enumerate(parsed.tasks, 1)) if whole else still[:_SHOWN]
     hidden = {"done": counts["done"], "open": len(still) - len(shown)}
@@ -65,6 +66,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
         "next": next_task.text if next_task else None,
         "last": control.at_work(recent),
         "stage": _stage(recent) if on else None,
+        "workers": workers,
         "run": _run(recent, on=on) if recent else None,
         "resume": str(resume(seen.at.facts)) if parsed.active else None,
         "help": [need._asdict() for need in needs.you(parsed)],
@@ -153,6 +155,25 @@ def _stage(recent: Sequence[Record]) -> dict[str, Any] | None:
     return None
 
 
+def _workers(recent: Sequence[Record]) -> list[dict[str, Any]]:
+    """Of many at once: what each does since when, then the finished tasks that wait to land, which
+    are in no worker's hands. Nothing where one task is carried out after the other.
+    """
+    if not any("fleet" in record for record in recent):
+        return []
+    from kern.views import fleet
+
+    now = fleet.of(recent)
+    busy = now.busy if now else ()
+    return [
+        *({"worker": one.number, "task": one.task, **fleet.told(one)} for one in busy),
+        *(
+            {"worker": None, "task": task, "doing": "finished, waits to land", "since": None}
+            for task in (now.queue if now else ())
+        ),
+    ]
+
+
 def _epoch(moment: str) -> float:
     try:
         return datetime.fromisoformat(moment).timestamp()
@@ -171,7 +192,8 @@ def text(found: Mapping[str, Any]) -> str:
         if holder["alive"]:
             under_way = found["run"] and found["run"]["under_way"]
             busy = "kern is busy, but no run is in progress"
-            held = f"run in progress{_doing(found['stage'])}" if under_way else busy
+            doing = _crew(found["workers"]) or _doing(found["stage"])
+            held = f"run in progress{doing}" if under_way else busy
         lines.append(f"{held}: pid {holder['pid']}")
         if holder["alive"] and found["asked"]:
             lines.append(control.standing(**found["asked"]))
@@ -179,7 +201,8 @@ def text(found: Mapping[str, Any]) -> str:
         lines.append(_spent(found["run"]))
     if found["resume"] and not (holder and holder["alive"]):
         lines.append(f"next: {found['resume'].partition(': ')[2]}")
-    lines += ["", *map(_line, found["tasks"]), *_hidden(found["hidden"])]
+    at_work = {one["task"]: one for one in found["workers"]}
+    lines += ["", *(_line(task, at_work) for task in found["tasks"]), *_hidden(found["hidden"])]
     if found["example"]:
         lines.append(f"{SPEC} is still the example: {_FIRST} takes its place")
     elif not sum(found["counts"].values()):
@@ -200,8 +223,9 @@ def text(found: Mapping[str, Any]) -> str:
 
 def _counted(found: Mapping[str, Any]) -> str:
     """Of the tasks that kern carries out; a parent is ticked with its last subtask."""
-    counts = found["to_do"]
-    said = f"{counts['done']} done, {counts['active']} in progress, {counts['pending']} pending"
+    counts, under_way = found["to_do"], len(found["workers"])
+    active, pending = counts["active"] + under_way, max(counts["pending"] - under_way, 0)
+    said = f"{counts['done']} done, {active} in progress, {pending} pending"
     needy = f", {len(found['help'])} need you" if found["help"] else ""
     needy += f", {len(found['held'])} held" if found["held"] else ""
     parents = plain.count(counts["parents"], "parent")
@@ -215,6 +239,11 @@ def _doing(stage: Mapping[str, Any] | None) -> str:
     task = f" of {plain.line(stage['task'], 60)}" if stage["task"] else ""
     took = plain.span(time.time() - _epoch(stage["since"]))
     return f", {plain.line(stage['stage'], 120)}{task} since {local(stage['since'])} ({took})"
+
+
+def _crew(workers: Sequence[Mapping[str, Any]]) -> str:
+    busy = sum(one["worker"] is not None for one in workers)
+    return f", {plain.count(busy, 'worker')} busy (kern fleet)" if workers else ""
 
 
 def _spent(run: Mapping[str, Any]) -> str:
@@ -237,12 +266,24 @@ def _more(count: int, how: str) -> list[str]:
     return [f"and {count} more: {how}"] if count > 0 else []
 
 
-def _line(task: Mapping[str, Any]) -> str:
+def _line(task: Mapping[str, Any], at_work: dict[str, Mapping[str, Any]]) -> str:
+    """`at_work`: by their texts those that SPEC.md does not tell of; each is told once."""
     notes = [plain.count(task["attempts"], "attempt")] if task["attempts"] else []
     if task["cost_usd"] is not None or task["unpriced"]:
         notes.append(str(sums.cost(task)))
     if task["blocker"] and task["blocker"] != dependencies.OPEN_SUBTASKS:
         notes.append(plain.line(task["blocker"], 120))
+    marker = task["marker"]
+    if marker == Marker.PENDING and (one := at_work.pop(task["text"], None)):
+        marker = str(Marker.ACTIVE)
+        notes.insert(0, _by(one))
     tail = f"  ({'; '.join(notes)})" if notes else ""
     margin = "  " * task["depth"]
-    return f"{task['number']:4}  {margin}[{task['marker']}] {plain.line(task['text'], 140)}{tail}"
+    return f"{task['number']:4}  {margin}[{marker}] {plain.line(task['text'], 140)}{tail}"
+
+
+def _by(one: Mapping[str, Any]) -> str:
+    if one["worker"] is None:
+        return str(one["doing"])
+    took = plain.span(max(time.time() - _epoch(one["since"]), 0))
+    return f"worker {one['worker']}: {plain.line(one['doing'], 60)}, {took}"

@@ -106,6 +106,33 @@ def test_recall_shows_what_a_task_calls_for(learned: Path, kern: Kern) -> None:
     assert "src/gone.py" not in kern("recall", "the table of names").out
 
 
+def test_recall_ranks_what_no_stage_would_be_told_below_what_one_would(
+    learned: Path, kern: Kern
+) -> None:
+    query = "the tests miss every table on the machine that builds ports"
+    assert "A stage is told all of LEARNINGS.md" in kern("recall", query).out
+    many = "".join(f"\n## {n}\n\n{'Say it and say it again. ' * 30}{n}.\n" for n in range(30))
+    learned.write_text(f"{TEXT}{many}\n## Far\n\nOther builds: {'words of it ' * 40}.\n")
+    rows = json.loads(kern("recall", query, "--limit", "9", "--json").out)
+    told = [row["told"] for row in rows]
+    assert told == sorted(told, reverse=True) and {*told} == {True, False}
+    shown = kern("recall", query, "--limit", "9").out
+    above, _, below = shown.partition("\nBelow what a stage is told:\n")
+    assert above.startswith("L4  ") and f"{rows[-1]['id']}  " in below
+    assert "A stage is told all" not in shown
+    assert len(json.loads(kern("recall", query, "--limit", "1", "--json").out)) == 1
+
+
+@pytest.mark.parametrize("columns", [30, 40, 80])
+def test_no_line_is_wider_than_the_terminal(
+    columns: int, kern: Kern, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for argv in (("learn", "list"), ("learn", "show", "L4"), ("recall", "tables of the tests")):
+        lines = kern(*argv).out.splitlines()
+        assert lines and max(map(len, lines)) <= columns, argv
+
+
 def test_a_vote_by_what_an_agent_starts_is_no_persons(
     repo: Path, learned: Path, fake: Fake, inline: Inline
 ) -> None:

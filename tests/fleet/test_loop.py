@@ -1,6 +1,7 @@
 """Many at once, from end to end: a small repository, the stand-in agent, real worktrees."""
 
 import itertools
+import re
 import signal
 import subprocess
 import time
@@ -145,6 +146,9 @@ def test_pause_holds_all_and_resume_goes_on(
     fake.script(research=[{**RESEARCH, "sleep": 2}], implement=[IMPLEMENT])
     first = background("-j", "2")
     wait_for(lambda: fake.stages.count("research") == 2)
+    shown = kern("status").out
+    assert "0 done, 2 in progress, 0 pending" in shown
+    assert re.search(r"   2  \[~\] two  \(worker [12]: research, ", shown), shown
     assert kern("pause").code == 0
     wait_for(lambda: journal(repo).count('"did": "end"') == 2)
     time.sleep(1.5)

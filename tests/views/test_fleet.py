@@ -33,14 +33,41 @@ MOMENT = 1793966407.0  # of the last of these
 def test_each_worker_is_a_line_and_what_waits_to_land_is_listed() -> None:
     now = fleet.of(told(*UNDER_WAY))
     assert now
-    assert fleet.text(now, MOMENT + 60, alive=True).splitlines() == [
-        "run parent, in progress: 2 workers, 0 landed, $0.50",
-        "1  $0.50  1 task finished  idle",
-        "2  $0.00  0 tasks finished  stage 2/3 implement, 1 min: two",
+    assert fleet.text(now, MOMENT + 60, 100, alive=True).splitlines() == [
+        "run parent in progress · 2 workers · 0 landed · $0.50",
+        "1  idle                       $0.50  1 finished",
+        "2  stage 2/3 implement  1:00         0 finished  two",
         "1 finished task to land:",
         "  one",
     ]
-    assert "interrupted: kern -j resumes it" in fleet.text(now, MOMENT, alive=False)
+    assert "interrupted: kern -j 2 resumes it" in fleet.text(now, MOMENT, 100, alive=False)
+
+
+def test_where_columns_are_few_what_matters_least_goes_first() -> None:
+    now = fleet.of(told(*UNDER_WAY))
+    assert now
+    now.workers[2].task = "A long text " * 20
+
+    def row(width: int) -> str:
+        lines = fleet.text(now, MOMENT + 60, width, alive=True).splitlines()
+        assert max(map(len, lines)) <= width
+        return lines[2]
+
+    assert row(69).startswith("2  stage 2/3 implement  1:00         0 finished  A long")
+    assert row(57).startswith("2  stage 2/3 implement  1:00         A long")
+    assert row(50).startswith("2  stage 2/3 implement  1:00  A long")
+    assert row(40).startswith("2  implement  1:00  A long text")
+    assert row(34).startswith("2  implement  A long")
+
+
+def test_a_cost_that_nobody_named_is_not_called_zero() -> None:
+    unnamed = {**STAGE, "did": "end", "worker": 2, "task": "two"}
+    now = fleet.of(told(*UNDER_WAY, unnamed))
+    assert now and "2  gates  0:09  cost unknown  " in fleet.text(now, MOMENT + 10, 90, alive=True)
+    assert "$0.50 and 1 stage of unknown cost" in fleet.text(now, MOMENT, 90, alive=True)
+    priced = {**unnamed, "cost_usd": 1.0}
+    now = fleet.of(told(*UNDER_WAY, unnamed, priced))
+    assert now and "over $1.00" in fleet.text(now, MOMENT, 90, alive=True)
 
 
 def test_what_landed_or_went_back_waits_no_more() -> None:
@@ -49,13 +76,27 @@ def test_what_landed_or_went_back_waits_no_more() -> None:
     for end, count in ((landed, 1), (back, 0)):
         now = fleet.of(told(*UNDER_WAY, end, {"kind": "run", "did": "end"}))
         assert now and (now.queue, now.landed) == ([], count)
-        assert fleet.text(now, MOMENT, alive=False).startswith("run parent, ended: 2 workers")
+        shown = fleet.text(now, MOMENT, 90, alive=False)
+        assert shown.startswith("run parent ended · 2 workers")
 
 
 def test_a_worker_whose_stage_failed_is_not_at_its_gates() -> None:
     failed = {**STAGE, "did": "failed", "worker": 2, "task": "two"}
     now = fleet.of(told(*UNDER_WAY, failed))
     assert now and now.workers[2].doing == "stage failed"
+
+
+def test_a_worker_whose_kern_told_no_end_is_idle_once_its_task_is_settled() -> None:
+    settled = {"kind": "task", "did": "skipped", "task": "two"}
+    now = fleet.of(told(*UNDER_WAY, settled))
+    assert now and not now.busy
+
+
+def test_only_implement_has_gates_after_it() -> None:
+    for stage, doing in (("research", "stage 1/3 research"), ("implement", "gates")):
+        row = {"kind": "stage", "stage": stage, "worker": 2, "task": "two"}
+        now = fleet.of(told(*UNDER_WAY, {**row, "did": "start"}, {**row, "did": "end"}))
+        assert now and now.workers[2].doing == doing
 
 
 def test_an_earlier_run_is_none_of_it() -> None:
