@@ -245,6 +245,7 @@ class RunEnded:
     tokens: int = 0  # of all stages
     needs: tuple[Need, ...] = ()  # the tasks that a person can help on, each once
     held: tuple[Need, ...] = ()  # those that a person holds
+    called: str = "kern"  # what the next run is begun with
 
 
 Event = (

@@ -193,6 +193,18 @@ MEANT = {  # what people type who know another tool, and what does that here
     **dict.fromkeys(("park", "freeze", "lock", "disable"), "kern hold TASK"),
     **dict.fromkeys(("postpone", "later", "snooze"), "kern defer TASK"),
     **dict.fromkeys(("version",), "kern --version"),
+    **dict.fromkeys(("jobs", "many", "worktree", "worktrees", "workers"), "kern help parallel"),
+    **dict.fromkeys(("cluster", "dask", "scheduler", "queue", "land"), "kern help parallel"),
+    **dict.fromkeys(("learnings", "learning", "remember"), "kern help memory"),
+}
+MORE = {  # the page on what a command belongs to
+    **dict.fromkeys(("fleet",), "parallel"),
+    **dict.fromkeys(("recall", "learn", "search", "reflect"), "memory"),
+    **dict.fromkeys(("plan", "improve"), "planning"),
+    **dict.fromkeys(("log", "report", "show"), "journal"),
+    **dict.fromkeys(("check",), "checks"),
+    **dict.fromkeys(("trust",), "safety"),
+    **dict.fromkeys(("unblock", "retry", "undo"), "failures"),
 }
 _HEAD = """\
 Usage: kern [ITERATIONS] [DELAY] [OPTIONS]
@@ -249,6 +261,8 @@ def instead(word: str) -> str:
     """What to type in place of a word that is no command; empty where nothing comes near."""
     if word.lower() in MEANT:
         return MEANT[word.lower()]
+    if word.lower() in TOPICS:
+        return f"kern help {word.lower()}"
     if " " in word:
         return f'kern add "{word[:60]}", or kern plan "{word[:60]}"'
     return f"kern {name}" if (name := near(word, COMMANDS)) else ""
@@ -292,8 +306,9 @@ def listing() -> str:
 
 
 def meant(word: str) -> str:
-    """The only topic that begins with the word."""
-    found = [topic for topic in TOPICS if topic.startswith(word.lower())]
+    """The only topic that begins with the word, or the one that the word is about."""
+    about = MEANT.get(word.lower(), "").removeprefix("kern help ")
+    found = [topic for topic in TOPICS if topic.startswith(word.lower()) or topic == about]
     if len(found) == 1:
         return found[0]
     what = f"{word!r} begins more than one help page" if found else f"no help page {word!r}"

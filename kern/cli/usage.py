@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from kern.cli.help import COMMANDS, EXAMPLES
+from kern.cli.help import COMMANDS, EXAMPLES, MORE
 
 _WIDTH = 79
 
@@ -38,7 +38,9 @@ def text(name: str, params: Sequence[Any]) -> str:
         shown = [(word(one), told(one)) for one in rows]
         if shown:
             lines += ["", f"{title}:", *table(shown)]
-    return "\n".join([*lines, "", "Examples:", *(f"  {line}" for line in EXAMPLES[name])])
+    lines += ["", "Examples:", *(f"  {line}" for line in EXAMPLES[name])]
+    lines += ["", f"More: kern help {MORE[name]}"] if name in MORE else []
+    return "\n".join(lines)
 
 
 def usage(name: str, params: Sequence[Any]) -> str:

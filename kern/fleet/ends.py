@@ -2,15 +2,23 @@
 is left over but what is to go on.
 """
 
-from collections.abc import Iterable
+import signal
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from kern import plain
-from kern.errors import BudgetReached, Exit, KernError, LimitReached
+from kern.errors import BudgetReached, Exit, KernError, LimitReached, UsageError
+from kern.events import RunEnded
 from kern.fleet import landed, leftovers, worktrees
 from kern.fleet.crew import Crew
 from kern.fleet.executor import Outcome
 from kern.fleet.purse import Limit
 from kern.fleet.work import Waiting, Work
+from kern.model import Need
+from kern.pipeline.options import Options
+from kern.spec.checklist import Spec
+
+TRIES = 3  # of one task whose kern was ended by something else
 
 
 def take_up(crew: Crew, *, resume: bool = True) -> list[Work]:
@@ -71,7 +79,34 @@ def unlanded(count: int, waiting: Iterable[Waiting]) -> KernError:
 
 def cause(came: Outcome, limit: Limit) -> KernError:
     """What keeps all from going on."""
-    kind = KernError
+    kind = UsageError if came.code == Exit.USAGE else KernError
     if came.code == Exit.LIMIT:
         kind = LimitReached if limit.until else BudgetReached
     return kind(came.fault or "a usage limit was reached", hint=came.hint)
+
+
+def told(ended: RunEnded, given_up: Sequence[Outcome], parsed: Spec | None, crew: Crew) -> RunEnded:
+    """With what the next run is called with, and the tasks that only the next run resumes."""
+    called = call(crew.options)
+    lost = tuple(_need(came, parsed, crew, called) for came in given_up)
+    code = ended.exit_code or (1 if lost else 0)
+    return replace(ended, called=called, needs=(*ended.needs, *lost), exit_code=code)
+
+
+def _need(came: Outcome, parsed: Spec | None, crew: Crew, called: str) -> Need:
+    key, found = came.job.key, enumerate(parsed.tasks if parsed else (), 1)
+    number, line = next(((at, one.line) for at, one in found if one.key == key), (0, 0))
+    why = f"{came.fault} {plain.count(TRIES, 'time')} in a row"
+    do = f"tail {crew.shop.yard.log(came.job.worker)} shows what it printed; {called} resumes it"
+    if came.code == -signal.SIGKILL:
+        why += " (out of memory?)"
+        fewer = call(replace(crew.options, jobs=str(max(crew.count // 2, 1))))
+        do = f"dmesg | tail tells whether memory ran out; {fewer} resumes it with fewer workers"
+    return Need(number, line, key.text, f"{why}; its work so far is kept", do)
+
+
+def call(options: Options) -> str:
+    """How a person begins the like of this run, but for how many tasks."""
+    words = ["-j", options.jobs] if options.jobs else []
+    words += ["--scheduler", options.scheduler] if options.scheduler else []
+    return " ".join(["kern", *words])

@@ -33,7 +33,6 @@ from kern.stages.call import RAISE
 
 _TURN_S = 0.2  # between two looks, where nothing ends
 _AGAIN_S = 2.0  # between two tries at what a person's edits keep from landing
-_MOST_TRIES = 3  # of one task whose kern was ended by something else
 _FOR_YOU = (End.SKIPPED, End.BLOCKED, End.ASKED)
 Show = Callable[[Picture], None]
 Tell = Callable[[Mapping[str, Any]], None]  # a worker's record, as it comes
@@ -60,10 +59,12 @@ class Many:
         self.tried = 0.0  # when landing was, for what a person's edits keep from it
         self.came: list[Outcome] = []
         self.said: dict[str, Mapping[str, Any]] = {}  # how a worker's kern said that it ended
+        self.begun: set[str] = set()  # work branches whose task has begun
         self.settled: list[Settled] = []
         self.passed_over: set[Key] = set()
         self.failed: dict[int, int] = {}  # how often a worker could not begin
         self.tries: dict[Key, int] = {}
+        self.given_up: list[Outcome] = []  # tasks that only the next run resumes
         self.wanted: Key | None = None
         self.limit, self.held = Limit(), Hold.NO
         self.merging = ""  # what a person is in the middle of
@@ -144,6 +145,8 @@ class Many:
             self.picture = lanes.after(self.picture, record, now)
             if record["kind"] == "work":
                 self.said[str(record.get("branch"))] = record
+            elif record["kind"] == "task":
+                self.begun.add(str(record.get("branch")))
             elif record["kind"] == "limit" and (until := record.get("until")):
                 self._limited(record, float(until))
             self.tell(record)
@@ -234,7 +237,7 @@ class Many:
         # In kern's own words, and the same once more: the others would meet it as well.
         if came.code == Exit.LIMIT or (came.hint and tries > 1):
             self.fault = ends.cause(came, self.limit)
-        elif came.fault and tries < _MOST_TRIES:
+        elif came.fault and tries < ends.TRIES:
             task = plain.line(job.key.text, 160)
             self.site.warn(f"worker {job.worker}: {came.fault}; its task is resumed: {task}")
             self.crew.handed -= 1
@@ -242,12 +245,17 @@ class Many:
         else:
             why = came.fault or "it was asked to stop"
             self.site.warn(f"left for the next run: {plain.line(job.key.text, 160)}: {why}")
+            self.given_up += [came] if came.fault else []
 
     def _unfit(self, came: Outcome) -> None:
         """The worker cannot work: it may try once more, and the others go on."""
         job = came.job
         failed = self.failed[job.worker] = self.failed.get(job.worker, 0) + 1
-        self.site.warn(f"worker {job.worker} could not begin: {came.fault}")
+        how = "could not begin"
+        if job.branch in self.begun:
+            task = plain.line(job.key.text, 160)
+            how = f"had to leave its task, which begins anew ({task})"
+        self.site.warn(f"worker {job.worker} {how}: {came.fault}")
         lasting = came.code == Exit.USAGE
         if failed > 1 or lasting:
             self.crew.retired[job.worker] = came
@@ -284,6 +292,7 @@ class Many:
         worktrees.keep_runs(self.shop.yard, tree, job.branch, self.site.scope)
         worktrees.drop(self.repo, job.branch)
         self.crew.released(job.key, job.branch)
+        self.begun.discard(job.branch)
 
     # ------------------------------------------------------------ landing
 
@@ -353,6 +362,7 @@ class Many:
             stopped=stopped,
             until=bool(stopped) and self.steered.late,
         )
+        ended = ends.told(ended, self.given_up, parsed, self.crew)
         self.sink(ended)
         return ended.exit_code
 

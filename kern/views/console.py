@@ -168,7 +168,16 @@ class Console:
                 self._say(line)
 
     def of_worker(self, record: Record) -> None:
-        """As it comes."""
+        """As it comes. Its failed attempts are this run's."""
+        if record["kind"] == "attempt":
+            self.attempts.append(
+                events.AttemptNoted(
+                    str(record.get("task")),
+                    int(record.get("attempt") or 0),
+                    str(record.get("reason")),
+                    str(record.get("ref")),
+                )
+            )
         for line in lanes.told(record):
             if self.live:
                 self.live.hide()

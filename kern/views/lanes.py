@@ -6,10 +6,11 @@ from typing import Any
 from kern import plain
 from kern.fleet.lanes import Lane, Picture
 from kern.journal import words
+from kern.model import Cost
 from kern.views.progress import KEYS, STOP, Seen, clock, fitting
 
 _MOST = 16  # lanes that are shown
-_TOLD = ("task", "attempt", "question", "limit", "retry", "work")  # kinds of records
+_TOLD = ("task", "attempt", "limit", "retry", "stand-in")  # kinds of records
 
 
 def lines(now: Picture, seen: Seen, time: float) -> Sequence[str]:
@@ -50,12 +51,12 @@ def _queue(now: Picture, width: int, time: float) -> str:
 def _figures(now: Picture, seen: Seen) -> list[tuple[int, str]]:
     """Each with its weight: the lightest goes first."""
     most = f" of ${now.max_cost:.2f}" if now.max_cost else ""
-    cost = now.cost.usd or 0.0
+    cost = "cost unknown" if now.cost.known is None else f"${now.cost.usd or 0:.2f}"
     return [
         *([(9, now.held)] if now.held else []),
         *([(3, seen.clock)] if seen.clock else []),
         *([(7, clock(seen.ran))] if seen.ran else []),
-        *([(8, f"${cost:.2f}{most}")] if cost or now.max_cost else []),
+        *([(8, f"{cost}{most}")] if now.cost != Cost(0.0) or now.max_cost else []),
         (6, f"{now.done} of {max(now.tasks, now.done)} landed"),
         *([(5, f"{now.needs} need you")] if now.needs else []),
         *([(1, f"{words.short(now.tokens)} tokens")] if now.tokens else []),
@@ -69,11 +70,13 @@ def _keys(seen: Seen) -> str:
 
 
 def told(record: Mapping[str, Any]) -> list[str]:
-    """What is said of a worker's record as it comes; nothing of most."""
+    """What is said of a worker's record as it comes; nothing of most. How its task or its kern has
+    ended without a commit, the run itself says.
+    """
     kind, did = record["kind"], record.get("did")
-    stage = kind == "stage" and did in ("end", "failed")
+    ended = (kind == "stage" and did == "end") or (kind == "work" and record.get("commit"))
     red = kind == "gate" and record.get("red") and record.get("task")
-    if not (kind in _TOLD or stage or red) or (kind == "task" and did != "start"):
+    if not (kind in _TOLD or ended or red) or (kind == "task" and did != "start"):
         return []
     first, *_ = words.said(record)
     task = plain.line(str(record.get("task") or ""), 60)

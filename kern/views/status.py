@@ -24,6 +24,8 @@ from kern.views import project
 from kern.views.log import local, warn
 
 _FIRST = 'kern add "what is to be done"'
+_LANDS = "finished, waits to land"
+_LEFT = "in a worktree: the next kern -j goes on with it"
 _SHOWN = 40  # tasks; of a longer SPEC.md those that are open
 
 
@@ -51,7 +53,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
     for task in parsed.tasks:
         counts[task.marker.name.lower()] += 1
     still = [(n, task) for n, task in enumerate(parsed.tasks, 1) if task.marker is not Marker.DONE]
-    workers = _workers(recent) if on else []
+    workers = _workers(seen, recent, on=on)
     whole = everything or len(parsed.tasks) <= _SHOWN
     shown = list(enumerate(parsed.tasks, 1)) if whole else still[:_SHOWN]
     hidden = {"done": counts["done"], "open": len(still) - len(shown)}
@@ -155,23 +157,31 @@ def _stage(recent: Sequence[Record]) -> dict[str, Any] | None:
     return None
 
 
-def _workers(recent: Sequence[Record]) -> list[dict[str, Any]]:
-    """Of many at once: what each does since when, then the finished tasks that wait to land, which
-    are in no worker's hands. Nothing where one task is carried out after the other.
+def _workers(seen: project.Project, recent: Sequence[Record], *, on: bool) -> list[dict[str, Any]]:
+    """Of many at once: what each does since when; then, in no worker's hands, the finished tasks
+    that wait to land, or what a run that has ended left in worktrees. Nothing where one task is
+    carried out after the other.
     """
     if not any("fleet" in record for record in recent):
         return []
+    from kern.fleet import work, worktrees
     from kern.views import fleet
 
+    if not on:
+        there = worktrees.branches(seen.repo)
+        onto = seen.repo.head().branch
+        left = [one for one in seen.parsed.tasks if there and work.branch(onto, one.key) in there]
+        return [_nobodys(one.text, _LEFT) for one in left]
     now = fleet.of(recent)
-    busy = now.busy if now else ()
+    busy, queue = (now.busy, now.queue) if now else ([], [])
     return [
         *({"worker": one.number, "task": one.task, **fleet.told(one)} for one in busy),
-        *(
-            {"worker": None, "task": task, "doing": "finished, waits to land", "since": None}
-            for task in (now.queue if now else ())
-        ),
+        *(_nobodys(task, _LANDS) for task in queue),
     ]
+
+
+def _nobodys(task: str, doing: str) -> dict[str, Any]:
+    return {"worker": None, "task": task, "doing": doing, "since": None}
 
 
 def _epoch(moment: str) -> float:

@@ -3,7 +3,6 @@ what needs you, what was done, what failed, what to type next. Pure.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 
 from kern import plain
 from kern.events import AttemptNoted, RunEnded
@@ -62,15 +61,16 @@ def following(ended: RunEnded) -> str:
     left = ended.open_tasks or 0
     free = left - len(ended.needs) - len(ended.held)
     if free > 0 and not ended.stuck:
-        return f"next: kern {free} takes the other open {'task' if free == 1 else 'tasks'}"
+        tasks = "task" if free == 1 else "tasks"
+        return f"next: {ended.called} {free} takes the other open {tasks}"
     if len(ended.needs) == 1:
-        return f"next: {ended.needs[0].do.partition(';')[0]}, then: kern"
+        return f"next: {ended.needs[0].do.partition(';')[0]}, then: {ended.called}"
     if ended.needs:
         rest = len(ended.needs) - 1
         other = "other task that needs" if rest == 1 else f"other {rest} tasks that need"
-        return f"next: {_first(ended)}, then the {other} you, then: kern"
+        return f"next: {_first(ended)}, then the {other} you, then: {ended.called}"
     if ended.held:
-        return f"next: {ended.held[0].do} lets a held task be taken, then: kern"
+        return f"next: {ended.held[0].do} lets a held task be taken, then: {ended.called}"
     if ended.stuck:
         return "next: kern status shows what the open tasks wait for"
     return "all tasks are done: git log shows them"
@@ -136,7 +136,10 @@ def _how(proved: str) -> str:
 
 
 def _tried(attempts: Sequence[AttemptNoted]) -> Iterator[list[_Row]]:
-    for task, own in groupby(attempts, lambda one: one.task):
+    by_task: dict[str, list[AttemptNoted]] = {}
+    for one in attempts:  # of many at once they come in between each other
+        by_task.setdefault(one.task, []).append(one)
+    for task, own in by_task.items():
         yield [
             (f"  {plain.line(task, 100)}", ""),
             *(

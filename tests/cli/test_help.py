@@ -116,7 +116,7 @@ def test_each_command_is_told_in_the_same_words_with_an_example(name: str, kern:
     shown += re.findall(r"^  ([A-Z]+)  ", said, re.M)
     assert {*shown} - {""} <= METAVARS
     assert not re.search(r"<|\b(INTEGER|TEXT|PATH|FLOAT|BOOLEAN)\b", said)
-    examples = said.partition("\nExamples:\n")[2].splitlines()
+    examples = said.partition("\nExamples:\n")[2].partition("\n\n")[0].splitlines()
     assert examples and all(re.search(rf"\bkern ({name}\b|[\d-])", line) for line in examples)
     assert max(map(len, said.splitlines())) <= 80
 
@@ -127,6 +127,8 @@ def test_what_other_tools_call_it_leads_to_a_command_that_is_there() -> None:
         word = told.removeprefix("kern ").split()[0]
         assert not told.startswith("kern ") or word in pages.COMMANDS or word[0] in "-1", told
     assert pages.instead("statsu") == "kern status"
+    assert pages.instead("dask") == "kern help parallel"
+    assert pages.instead("memory") == "kern help memory"
     assert pages.instead("xyz") == pages.instead("five") == pages.instead("zstatus") == ""
 
 
@@ -181,3 +183,13 @@ def test_what_is_misspelt_is_named_with_the_near_one(
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"kern: {said}") and f"  hint: {hint}" in ran.err
     assert "--yes" not in ran.err and "--after" not in ran.err.replace("kern add", "")
+
+
+def test_a_topic_is_found_by_what_it_is_about(kern: Kern) -> None:
+    for word in ("worktree", "dask", "jobs"):
+        assert pages.meant(word) == "parallel"
+    for pointed in pages.MEANT.values():
+        page = pointed.partition("kern help ")[2]
+        assert not page or pages.meant(page) == page
+    assert kern("fleet", "--help").out.endswith("\n\nMore: kern help parallel\n")
+    assert {*pages.MORE} <= {*pages.COMMANDS} and {*pages.MORE.values()} <= {*pages.TOPICS}

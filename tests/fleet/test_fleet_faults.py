@@ -1,5 +1,7 @@
 """What many at once say to what they cannot work with, and that nothing is lost by it."""
 
+import json
+import re
 import shutil
 from pathlib import Path
 
@@ -77,8 +79,36 @@ def test_a_worktree_that_is_deleted_under_a_worker_is_made_anew(
     shutil.rmtree(first, ignore_errors=True)
     out, err = run.communicate(timeout=120)
     assert run.returncode == 0, out + err
+    assert re.search(
+        r"worker \d had to leave its task, which begins anew \((one|two)\): its work", err
+    )
+    assert "could not begin" not in err
     assert (repo / "SPEC.md").read_text().count("- [x] ") == 2
     assert git("log", "--format=%s").splitlines().count("do the task") == 2
+    assert left_over(git) == []
+
+
+def test_a_task_whose_kern_is_killed_again_and_again_needs_a_person_and_is_resumed(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    spec(repo, git, "one", "two")
+    killed = {"run": ["touch half"], "kill": "parent"}
+    fake.script(implement=[killed, killed, killed, IMPLEMENT])
+    ran = kern("-j", "2", "1")
+    assert ran.code == 1, ran.said
+    needs = ran.out.partition("Needs you:\n")[2]
+    assert needs.startswith(
+        "   1  one\n      its kern was ended by signal 9 3 times in a row (out of"
+    )
+    assert "kern -j 1 resumes it with fewer workers" in needs
+    shown = kern("status").out
+    assert "0 done, 1 in progress, 1 pending" in shown
+    assert "   1  [~] one  (in a worktree: the next kern -j goes on with it" in shown
+    assert [one["task"] for one in json.loads(kern("status", "--json").out)["workers"]] == ["one"]
+    ran = kern("-j", "2", "1")
+    assert ran.code == 0, ran.said
+    assert fake.stages.count("research") == 1
+    assert "next: kern -j 2 1 takes the other open task\n" in ran.out
     assert left_over(git) == []
 
 

@@ -65,6 +65,10 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
         ),
         ({"kind": "gate", "gate": "gate x", "red": False, "task": "t"}, []),
         ({"kind": "run", "did": "end"}, []),
+        # The run says how it ends without a commit, and why a kern ended: once is enough.
+        ({"kind": "work", "did": "skipped", "task": "t", "detail": "no luck", "commit": ""}, []),
+        ({"kind": "stage", "did": "failed", "task": "t", "stage": "research"}, []),
+        ({"kind": "question", "task": "t", "text": "which?"}, []),
     ],
 )
 def test_of_a_workers_records_only_what_tells_is_said(

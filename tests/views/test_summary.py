@@ -95,3 +95,17 @@ def test_of_a_long_section_the_rest_is_counted() -> None:
     told = said(replace(ENDED, needs=many))
     assert "  20  publish\n" in told and "  21  publish\n" not in told
     assert "  and 10 more: kern status\n" in told
+
+
+def test_the_next_run_is_the_like_of_this_one() -> None:
+    many = replace(ENDED, called="kern -j 4")
+    assert summary.following(many) == "next: kern -j 4 3 takes the other open tasks"
+    needy = replace(many, open_tasks=1, needs=(BLOCKED,))
+    assert summary.following(needy).endswith(", then: kern -j 4")
+
+
+def test_attempts_of_many_at_once_stand_by_their_tasks() -> None:
+    one, other = (AttemptNoted(task, 1, "no way", "ref") for task in ("one", "other"))
+    shown = said(ENDED, one, other, replace(one, number=2)).partition("Failed attempts")[2]
+    assert shown.count("  one\n") == 1
+    assert shown.index("      2: no way") < shown.index("  other\n")
