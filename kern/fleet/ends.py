@@ -3,8 +3,9 @@ is left over but what is to go on.
 """
 
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from kern import plain
 from kern.errors import BudgetReached, Exit, KernError, LimitReached, UsageError
@@ -15,7 +16,9 @@ from kern.fleet.executor import Outcome
 from kern.fleet.purse import Limit
 from kern.fleet.work import Waiting, Work
 from kern.model import Need
+from kern.model import Outcome as End
 from kern.pipeline.options import Options
+from kern.pipeline.site import Site
 from kern.spec.checklist import Spec
 
 TRIES = 3  # of one task whose kern was ended by something else
@@ -83,6 +86,28 @@ def cause(came: Outcome, limit: Limit) -> KernError:
     if came.code == Exit.LIMIT:
         kind = LimitReached if limit.until else BudgetReached
     return kind(came.fault or "a usage limit was reached", hint=came.hint)
+
+
+def unfit(came: Outcome, *, begun: bool) -> str:
+    """Of a worker that cannot work, or not go on with the task that it had `begun`."""
+    how = "could not begin"
+    if begun:
+        how = f"had to leave its task, which begins anew ({plain.line(came.job.key.text, 160)})"
+    return f"worker {came.job.worker} {how}: {came.fault}"
+
+
+def came_to(came: Outcome, said: Mapping[str, Any]) -> tuple[End, str]:
+    """How a task ended without a commit, and why. `said`: its kern's own record of that."""
+    end = next((one for one in End if one == said.get("did")), End.SKIPPED)
+    return end, str(said.get("detail") or came.fault or "its kern told nothing of it")
+
+
+def read(site: Site) -> Spec | None:
+    """SPEC.md; None where it cannot be read any more."""
+    try:
+        return site.papers.spec()[1]
+    except KernError:
+        return None
 
 
 def told(ended: RunEnded, given_up: Sequence[Outcome], parsed: Spec | None, crew: Crew) -> RunEnded:

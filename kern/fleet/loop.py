@@ -251,11 +251,7 @@ class Many:
         """The worker cannot work: it may try once more, and the others go on."""
         job = came.job
         failed = self.failed[job.worker] = self.failed.get(job.worker, 0) + 1
-        how = "could not begin"
-        if job.branch in self.begun:
-            task = plain.line(job.key.text, 160)
-            how = f"had to leave its task, which begins anew ({task})"
-        self.site.warn(f"worker {job.worker} {how}: {came.fault}")
+        self.site.warn(ends.unfit(came, begun=job.branch in self.begun))
         lasting = came.code == Exit.USAGE
         if failed > 1 or lasting:
             self.crew.retired[job.worker] = came
@@ -271,9 +267,7 @@ class Many:
         before, after = dict(job.papers).get(SPEC, ""), came.paper(SPEC) or ""
         self.site.papers.edit(lambda text, _: notes.carried(text, job.key, before, after))
         self._release(job)
-        end = next((one for one in End if one == said.get("did")), End.SKIPPED)
-        detail = str(said.get("detail") or came.fault or "its kern told nothing of it")
-        self._settled(Settled(job.key.text, end, detail, job.key))
+        self._settled(Settled(job.key.text, *ends.came_to(came, said), job.key))
 
     def _settled(self, one: Settled) -> None:
         self.settled.append(one)
@@ -350,10 +344,7 @@ class Many:
         held = ends.tidy(self.crew)
         if isinstance(error, Interrupted) and held:
             error.note = f"{plain.count(len(held), 'task')} in progress: resumed by the next run"
-        try:
-            parsed = self.site.papers.spec()[1]
-        except KernError:
-            parsed = None
+        parsed = ends.read(self.site)
         ended = summary.of(
             *(self.settled, parsed, error),
             seconds=time.monotonic() - self.began,
