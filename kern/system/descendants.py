@@ -72,12 +72,14 @@ def sweep(
     """
     ended: set[int] = set()
     looked_at: set[int] = set()
+    below = spare is not None and _all_below()
     for turn in range(20):
-        there = {*psutil.pids()}
-        left = _found(mark, spare, there - looked_at)
+        there = {*psutil.pids()} if not below else set()
+        left = _found(mark, spare, None if below else there - looked_at)
         looked_at = set() if left else looked_at | there
-        # What began during the look may be the child of one that went before it was looked at.
-        if not left and there >= {*psutil.pids()}:
+        # What began during the look may be the child of one that went before it was looked at;
+        # where all is below kern, the one that it hangs below stays until kern buries it.
+        if not left and (below or there >= {*psutil.pids()}):
             break
         ended |= {process.pid for process in left}
         if turn == 0:
@@ -267,9 +269,9 @@ def _looked_up(
     mark: Mark, spare: Collection[int] | None, among: Collection[int] | None
 ) -> list[Process]:
     meant = {}
-    if spare is None or not _adopts_orphans():
+    if spare is None or not _all_below():
         meant = {process.pid: process for process in marked(mark, among)}
-    spared = {os.getpid(), *(one.pid for one in psutil.Process().parents())}
+    spared = {os.getpid(), *(one.pid for one in psutil.Process().parents())} if meant else set()
     if spare is not None:
         own = {*spare, *(child.pid for child in LASTING if child.poll() is None)}
         for child, pid in _families():
@@ -354,6 +356,11 @@ def adopt_orphans() -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def _all_below() -> bool:
+    """Whether what a child of kern starts hangs below kern, be it ended, until kern buries it."""
+    return signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL and _adopts_orphans()
 
 
 def _adopts_orphans() -> bool:

@@ -399,9 +399,11 @@ def test_each_tick_tells_how_long_the_child_has_been_silent(run: Callable[..., R
     assert all(0 < silent < seconds - 0.25 for seconds, silent in after)
 
 
-def test_what_is_started_while_the_sweep_looks_is_ended_as_well() -> None:
+@pytest.mark.parametrize("below", [False, True])
+def test_what_is_started_while_the_sweep_looks_is_ended_as_well(below: bool) -> None:
     """Each starts the next and goes at once: one is not there yet, the one before not any more."""
     process.adopt_orphans()
+    spared = descendants.children() if below else None
     chain = "(sleep 0.004; (sleep 0.004; (sleep 0.004; exec sleep 300) & ) & ) &"
     left = []
     for number in range(24):
@@ -409,7 +411,7 @@ def test_what_is_started_while_the_sweep_looks_is_ended_as_well() -> None:
         environment = {**os.environ, mark[0]: mark[1]}
         subprocess.run(["sh", "-c", chain], env=environment, start_new_session=True, check=True)
         time.sleep(number / 2000)
-        process.sweep(mark)
+        process.sweep(mark, spare=spared)
         time.sleep(0.05)
         left += process.marked(mark)
     for survivor in left:
