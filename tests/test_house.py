@@ -353,9 +353,9 @@ def test_the_version_is_printed_without_loading_anything() -> None:
     assert f'version = "{__version__}"' in (TOP / "pyproject.toml").read_text()
 
 
-@pytest.mark.parametrize("command", ["status", "-n"])
+@pytest.mark.parametrize("command", ["status", "-n", "1 0 --task 1 --max-cost 5 -n --no-wait"])
 def test_a_look_loads_neither_gitpython_nor_locks(command: str, repo: Path) -> None:
-    said, loaded = started(command, cwd=repo)
+    said, loaded = started(*command.split(), cwd=repo)
     assert said
     assert not loaded & {"git", "gitdb", "filelock", "typer", "rich"}
 

@@ -7,6 +7,7 @@ import gc
 import os
 import re
 import sys
+from typing import Any
 
 from kern import __version__
 from kern.cli import help as pages
@@ -22,6 +23,14 @@ _VALUED = frozenset(
 )  # of a run: a value of theirs follows
 _HELP, _VERSION = frozenset(("-h", "--help")), frozenset(("-V", "--version"))
 _OF_KERN = _HELP | _VERSION | {"--update"}
+# Of a run: how its function names the option, and the value; None: it follows.
+_SIMPLE: dict[str, tuple[str, Any]] = {
+    "-n": ("dry", True),
+    "--dry-run": ("dry", True),
+    "--no-wait": ("wait", False),
+    "--max-cost": ("max_cost", None),
+    "--task": ("task", None),
+}
 
 
 def main() -> None:
@@ -87,13 +96,12 @@ def _plainly(argv: list[str]) -> int | None:
     if argv[0] not in COMMANDS:
         return _of_kern(argv)
     if argv[0] == "run":
-        numbers = [word for word in argv[1:] if word not in ("-n", "--dry-run")]
-        dry = len(argv) - 1 - len(numbers)
-        if len(numbers) > 2 or dry > 1 or any(word.startswith("-") for word in numbers):
+        found = _simple(argv[1:])
+        if found is None:
             return None
         from kern.cli import run
 
-        return run.run(*numbers, dry=bool(dry))
+        return run.run(*found[0], **found[1])
     if argv in (["status"], ["status", "--json"]):
         from pathlib import Path
 
@@ -102,6 +110,23 @@ def _plainly(argv: list[str]) -> int | None:
         print(status.shown(Path.cwd(), everything=False, as_json="--json" in argv))
         return Exit.OK
     return None
+
+
+def _simple(words: list[str]) -> tuple[list[str], dict[str, Any]] | None:
+    """A run's numbers, and its options; None where a parser is to say what is meant."""
+    numbers: list[str] = []
+    said: dict[str, Any] = {}
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("-"):
+            numbers.append(word)
+            continue
+        name, value = _SIMPLE.get(word, ("", ""))
+        value = next(rest, "-") if value is None else value
+        if not name or name in said or str(value).startswith("-"):
+            return None
+        said[name] = value
+    return (numbers, said) if len(numbers) <= 2 else None
 
 
 def _of_kern(argv: list[str]) -> int:

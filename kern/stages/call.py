@@ -6,15 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception_type,
-    stop_after_attempt,
-    wait_exponential,
-    wait_random,
-)
+from typing import TYPE_CHECKING
 
 from kern import plain
 from kern.agents import protocol
@@ -32,6 +24,9 @@ from kern.stages.rota import Rota
 from kern.stages.watch import Refused, Watch
 from kern.system import process, workspace
 from kern.system.workspace import Scope
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 TRIES = 3
 _KINDS: Mapping[Role, Kind] = {Stage.IMPLEMENT: Kind.WORKER, Stage.COMMIT: Kind.COMMITTER}
@@ -147,17 +142,39 @@ class Caller:
         self, asked: _Asked, settle: Callable[[Reply], None], again: Callable[[], bool]
     ) -> Said | None:
         """By one agent, again and again while the fault is one that passes."""
-        prompt = asked.prompt
 
         def once() -> Said:
             said = self._once(asked)
             settle(said.reply)
             return said
 
-        def noted(state: RetryCallState) -> None:
+        try:
+            return once()
+        except TransientFault as exc:
+            fault = exc
+        return self._retried(asked.prompt.stage, once, again, fault)
+
+    def _retried(
+        self,
+        stage: Role,
+        once: Callable[[], Said],
+        again: Callable[[], bool],
+        fault: TransientFault,
+    ) -> Said | None:
+        """After a first try that ended with `fault`."""
+        # It loads asyncio and more, which most runs are done without.
+        from tenacity import (
+            Retrying,
+            retry_if_exception_type,
+            stop_after_attempt,
+            wait_exponential,
+            wait_random,
+        )
+
+        def noted(state: "RetryCallState") -> None:
             fault = state.outcome.exception() if state.outcome else None
             wait = state.next_action.sleep if state.next_action else 0.0
-            self.sink(StageRetried(prompt.stage, str(fault), state.attempt_number, wait))
+            self.sink(StageRetried(stage, str(fault), state.attempt_number, wait))
 
         retrying = Retrying(
             retry=retry_if_exception_type(TransientFault),
@@ -169,9 +186,9 @@ class Caller:
         )
         for trial in retrying:
             with trial:
-                if trial.retry_state.attempt_number > 1 and not again():
-                    return None
-                return once()
+                if trial.retry_state.attempt_number == 1:
+                    raise fault
+                return once() if again() else None
         raise AssertionError("tenacity ends by returning or raising")
 
     def _announce(self, prompt: Prompt, task: str) -> None:

@@ -66,3 +66,21 @@ def test_a_task_that_was_interrupted_is_gone_on_with_by_its_name_only(
     assert "another task is in progress: second thing" in other.err
     assert kern("--task", "2").code == 0
     assert done(repo) == ["[x] second thing", "[x] old"]
+
+
+@pytest.mark.parametrize("task", ["3", "second", "7", "", "4"])
+def test_an_option_means_the_same_whoever_reads_it(kern: Kern, task: str) -> None:
+    """The commonest are read without the parser of all of them."""
+    simple = kern("1", "0", "--task", task, "--max-cost", "3", "--no-wait", "-n")
+    parsed = kern("1", "0", f"--task={task}", "--max-cost=3", "--no-wait", "--dry-run")
+    assert (simple.code, simple.out, simple.err) == (parsed.code, parsed.out, parsed.err)
+
+
+@pytest.mark.parametrize(
+    "argv", [("--task",), ("--task", "-n"), ("--max-cost", "-1"), ("1", "0", "--task", "1", "2")]
+)
+def test_an_option_without_its_value_is_a_usage_error(
+    kern: Kern, fake: Fake, argv: tuple[str, ...]
+) -> None:
+    assert kern(*argv).code == 2
+    assert fake.stages == []
