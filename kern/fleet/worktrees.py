@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -83,7 +84,6 @@ def again(here: Yard, number: int, branch: str) -> Repo:
     there = of(here, number)
     if there and (head := there.plain_head()) and head.branch == branch:
         return there
-    remove(here, number)
     return _add(here, number, branch)
 
 
@@ -101,7 +101,6 @@ def _reused(here: Yard, number: int, commit: str, *new: str) -> Repo:
         if moved and not there.run("clean", "-ffdq")[0]:
             _submodules(there)
             return there
-    remove(here, number)
     return _add(here, number, commit, *new)
 
 
@@ -109,9 +108,11 @@ def _add(here: Yard, number: int, commit: str, *new: str) -> Repo:
     place = here.place(number)
     for folder in reversed([here.folder, *_missing(here.folder.parent)]):
         workspace.own_folder(folder)
-    with here.one:
-        argv = ("worktree", "add", "--quiet", "--force", *new, str(place), commit)
-        code, _, said = here.repo.run(*argv)
+    argv = ("worktree", "add", "--quiet", "--force", "--force", *new, str(place), commit)
+    code, said = _one_by_one(here, argv)
+    if code:  # something else lies there, or git still knows of what lay there
+        remove(here, number)
+        code, said = _one_by_one(here, argv)
     made = of(here, number)
     if code or made is None:
         last = (said.strip().splitlines() or ["git does not say why"])[-1]
@@ -121,6 +122,12 @@ def _add(here: Yard, number: int, commit: str, *new: str) -> Repo:
         )
     _submodules(made)
     return made
+
+
+def _one_by_one(here: Yard, argv: Sequence[str]) -> tuple[int, str]:
+    with here.one:
+        code, _, said = here.repo.run(*argv)
+    return code, said
 
 
 def _missing(folder: Path) -> list[Path]:
@@ -140,10 +147,10 @@ def remove(here: Yard, number: int) -> None:
     """With what kern and git remember of it; the branch stays."""
     place = here.place(number)
     with here.one:
-        here.repo.run("worktree", "unlock", str(place))
-        here.repo.run("worktree", "remove", "--force", "--force", str(place))
-        shutil.rmtree(place, ignore_errors=True)
-        here.repo.run("worktree", "prune")
+        if here.repo.run("worktree", "remove", "--force", "--force", str(place))[0]:
+            here.repo.run("worktree", "unlock", str(place))  # else it is not pruned
+            shutil.rmtree(place, ignore_errors=True)
+            here.repo.run("worktree", "prune")
 
 
 def keep_runs(here: Yard, number: int, branch: str, onto: Scope) -> None:
@@ -159,7 +166,10 @@ def keep_runs(here: Yard, number: int, branch: str, onto: Scope) -> None:
 
 
 def close(here: Yard, *, keep: bool) -> None:
-    """Nothing is left of the folder, unless something went wrong there."""
+    """Nothing is left of the folder, unless something went wrong there, and git knows of none that
+    somebody deleted.
+    """
+    here.repo.run("worktree", "prune")
     if keep:
         return
     shutil.rmtree(here.folder, ignore_errors=True)

@@ -78,8 +78,15 @@ def test_a_folder_that_is_gone_is_made_anew(repo: Path, git: Git, shop: Workshop
     shutil.rmtree(made.root)
     assert worktrees.of(shop.yard, 1) is None
     assert worktrees.again(shop.yard, 1, name).head().branch == name
+    git("worktree", "lock", str(made.root))
     shutil.rmtree(made.root)
     assert worktrees.make(shop.yard, 1, name, head).head().commit == head
+    (made.root / ".git").unlink()  # something else lies there
+    assert worktrees.make(shop.yard, 1, name, head).head().commit == head
+    git("worktree", "lock", str(made.root))
+    (made.root / ".git").unlink()
+    worktrees.remove(shop.yard, 1)
+    assert len(git("worktree", "list").splitlines()) == 1
 
 
 def test_a_worktree_gets_what_kern_toml_names(
