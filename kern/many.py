@@ -74,11 +74,14 @@ def workers(jobs: str, cores: int, memory_mb: float, tasks: int) -> int:
     return max(1, min(4 * cores, int(memory_mb // _EACH_MB), tasks))
 
 
-def told(jobs: str) -> str:
-    """What a dry run says of it."""
+def told(jobs: str, scheduler: str = "") -> str:
+    """How many tasks at once, and where. `scheduler`: of the cluster, if there is one."""
+    so_many = "one task" if jobs == "1" else "as many tasks" if jobs == AUTO else f"{jobs} tasks"
+    if scheduler:
+        bound = " as it takes" if jobs == AUTO else ""
+        return f"{so_many} at once{bound} on the cluster at {scheduler}: kern help parallel"
     if jobs == "1":
         return "one task at a time, in a git worktree: kern help parallel"
-    so_many = "as many tasks" if jobs == AUTO else f"{jobs} tasks"
     bound = " as this machine can bear" if jobs == AUTO else ""
     return f"{so_many} at once{bound}, each in a git worktree of its own: kern help parallel"
 

@@ -62,9 +62,8 @@ def run(
         from kern.views.dryrun import describe
 
         ask = partial(describe, Path.cwd(), count, prompts=verbose)
+        ask = partial(ask, jobs=None if until_done or improve else jobs, scheduler=scheduler)
         print(ask(on_red=on_red, models=models, wanted=wanted, branch=branch))
-        if jobs:
-            print(many.told(jobs))
         if until_done:
             print("then a review says what is missing: with --until-done it goes on with that")
         return Exit.OK

@@ -6,15 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from kern import many, plain
-from kern.config import FILE
+from kern import many
 from kern.fleet import child, worktrees
 from kern.fleet.child import Workshop
 from kern.fleet.executor import Carry
 from kern.fleet.lanes import Picture
 from kern.fleet.loop import Many, Show, Tell
-from kern.git.snapshot import left_out
-from kern.pipeline import facts, loop, summary
+from kern.pipeline import facts, loop, preflight, summary
 from kern.pipeline.options import Options
 from kern.pipeline.session import Session
 from kern.spec import dependencies
@@ -48,10 +46,14 @@ def run(
     crew = Many(begun, options, shop, carry, count)
     crew.show, crew.tell, crew.wanted, crew.settled = show, tell, wanted, settled
     first = summary.begun(begun, options)
-    first = replace(first, commands=(*shop.many.asks, *first.commands))
+    told = many.told(str(count), options.scheduler or shop.many.scheduler)
+    first = replace(
+        first,
+        commands=(*shop.many.asks, *first.commands),
+        lands=f"{first.lands}; {told}",
+        yours=preflight.yours(begun.site.repo, shop.many),
+    )
     begun.site.sink(first)
-    if lacking := _lacking(begun):
-        begun.site.warn(lacking)
     crew.picture = Picture(
         tasks=min(first.iterations, first.open_tasks),
         max_cost=first.max_cost,
@@ -72,17 +74,3 @@ def settle(begun: Session, options: Options) -> None:
     """
     shop = shop_of(begun)
     Many(begun, options, shop, partial(child.carry, shop), 1).settle()
-
-
-def _lacking(begun: Session) -> str:
-    """What a worker will not see of the person's tree, in words."""
-    repo = begun.site.repo
-    argv = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
-    rows = [row.decode("utf-8", "surrogateescape") for row in repo.git(*argv).split(b"\0") if row]
-    paths = [row[3:] for row in rows if not left_out(row[3:]) and row[3:] != FILE]
-    if not paths:
-        return ""
-    return (
-        f"workers begin with {repo.head().commit[:7]} and do not see what you have not committed: "
-        f"{plain.some(paths)}; commit what a task needs"
-    )

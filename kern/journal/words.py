@@ -4,6 +4,7 @@ A value of a record can be anything: others write journals as well.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -138,6 +139,11 @@ def stage(name: str) -> str:
     """`stage 2/3 implement`; a judge is none of the three."""
     known = next((one for one in Stage if one == name), None)
     return f"stage {known.number}/3 {known}" if known else name
+
+
+def bare(stage: str) -> str:
+    """The same for few columns: `implement`."""
+    return re.sub(r"^stage \d/\d ", "", stage)
 
 
 def took(record: Record) -> str:

@@ -262,7 +262,7 @@ class Console:
         """Green only with something behind it."""
         unproven = event.outcome is Outcome.DONE and unverified(event.proved)
         style = NOTICE if unproven else _STYLES[event.outcome]
-        task = f"  ({plain.line(event.task, 60)})" if self.many else ""
+        task = f"  ({plain.line(event.task, lanes.NAMED)})" if self.many else ""
         self._say(f"{words.settled(event.outcome, event.detail, event.proved)}{task}", style)
 
     def _summary(self, event: events.RunEnded) -> None:

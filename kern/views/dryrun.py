@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kern import plain
+from kern import many, plain
 from kern.agents import protocol
 from kern.agents.protocol import Agent
 from kern.config import Settings
@@ -39,7 +39,10 @@ def describe(
     models: Choices = NO_CHOICES,
     wanted: str = "",
     branch: str = "",
+    jobs: str | None = "",
+    scheduler: str = "",
 ) -> str:
+    """`jobs`: so many tasks at once; empty: what kern.toml says; None: one after the other."""
     repo, papers, parsed, settings = preflight.prepare(folder, reading=True)
     templates = bundle.templates(repo.root, replace(settings, picked=models))
     seen = project.of(repo, papers)
@@ -48,7 +51,7 @@ def describe(
     task = parsed.find(key) if key else dependencies.select(parsed)
     lines = [f"{repo.root}, branch {repo.head().name}", f"run files: {scope.folder}"]
     lines += [*landing.foretold(repo, branch or settings.branch, parsed)]
-    lines += [*filter(None, [preflight.yours(repo)]), ""]
+    lines += [*_many(repo, settings, jobs, scheduler), ""]
     if refusal := next((one.fault for one in preflight.of_repository(repo) if one.fault), None):
         lines.append(f"a run would refuse to start: {refusal}")
     if task is None:
@@ -165,6 +168,15 @@ def _prompt(
 def _most(form: Template, task: Task) -> int:
     length = len(form.contract + form.text) + 2 * len(briefs.task_text(task))
     return -(-length // context.CHARS_PER_TOKEN) + context.BUDGET[form.stage]
+
+
+def _many(repo: Repo, settings: Settings, jobs: str | None, scheduler: str) -> list[str]:
+    """How many tasks at once, and what a person should know of their uncommitted changes."""
+    fleet, where = settings.fleet, scheduler or settings.fleet.scheduler
+    if jobs is not None:
+        jobs = jobs or fleet.jobs or many.AUTO * bool(where)
+    told = many.told(jobs, where) if jobs else ""
+    return [*filter(None, (told, preflight.yours(repo, fleet if jobs else None)))]
 
 
 def _nothing(parsed: Spec) -> list[str]:

@@ -2,7 +2,6 @@
 cost, and which finished tasks wait to land.
 """
 
-import re
 import shutil
 import time
 from collections.abc import Sequence
@@ -22,7 +21,6 @@ from kern.views import progress
 from kern.views.log import warn
 
 _START = "kern -j 4 begins one: kern help parallel"
-_STAGE = re.compile(r"^stage \d/\d ")
 _WIDEST = 140  # columns
 _TASK = 20  # columns that a task's text gets before anything beside it
 
@@ -131,7 +129,7 @@ def _of_landing(now: Fleet, record: Record) -> None:
 def told(one: Worker) -> dict[str, str]:
     """What it does, in a word where that is a stage, and since when as the journal says it."""
     since = datetime.fromtimestamp(one.since, UTC).isoformat(timespec="milliseconds")
-    return {"doing": _STAGE.sub("", one.doing), "since": since.replace("+00:00", "Z")}
+    return {"doing": words.bare(one.doing), "since": since.replace("+00:00", "Z")}
 
 
 def text(now: Fleet, clock: float, width: int, *, alive: bool) -> str:
@@ -171,7 +169,7 @@ def _rows(workers: Sequence[Worker], clock: float, width: int, *, alive: bool) -
         [_cost(one.cost) for one in workers],
         [f"{one.finished} finished" for one in workers],
     ]
-    short = [_STAGE.sub("", text) for text in doing]
+    short = [words.bare(text) for text in doing]
     for at, instead in ((4, None), (3, None), (1, short), (2, None)):
         if _wide(columns) + _TASK * bool(busy) <= width:
             break

@@ -10,6 +10,7 @@ from kern.model import Cost
 from kern.views.progress import KEYS, STOP, Seen, clock, fitting
 
 _MOST = 16  # lanes that are shown
+NAMED = 40  # characters of a task that has been told of before
 _TOLD = ("task", "attempt", "limit", "retry", "stand-in")  # kinds of records
 
 
@@ -32,7 +33,7 @@ def _lane(lane: Lane, wide: int, width: int, time: float) -> str:
     number = f"{lane.worker:>{wide}}"
     if not lane.task:
         return f"{number}  idle"
-    doing = lane.doing if width >= 60 else lane.doing.partition(" ")[2] or lane.doing
+    doing = lane.doing if width >= 60 else words.bare(lane.doing)
     head = f"{number}  {doing}  {clock(max(time - lane.since, 0))}  "
     return f"{head}{plain.line(lane.task, max(width - len(head), 8))}"
 
@@ -79,6 +80,6 @@ def told(record: Mapping[str, Any]) -> list[str]:
     if not (kind in _TOLD or ended or red) or (kind == "task" and did != "start"):
         return []
     first, *_ = words.said(record)
-    task = plain.line(str(record.get("task") or ""), 60)
-    named = "" if kind == "task" else f"  ({task})" if task else ""
+    task = plain.line(str(record.get("task") or ""), NAMED)
+    named = "" if kind == "task" or not task else f"  ({task})"
     return [f"{record.get('worker')}  {first.strip()}{named}"]
