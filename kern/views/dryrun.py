@@ -82,17 +82,20 @@ def describe(
             f"stage {stage.number} {stage}: {who}, prompt of {size}",
             f"  tools: {', '.join(agent.tools(stage))}",
         ]
-        if prompts:
-            shown = plain.block(prompt.text).splitlines()
-            if prompt.contract:
-                contract = plain.block(prompt.contract).splitlines()
-                shown = ["[system prompt]", *contract, "", "[prompt]", *shown]
-            lines += [f"  | {line}" for line in shown]
+        lines += [f"  | {line}" for line in _shown(prompt)] if prompts else []
     ahead = min(iterations, dependencies.ahead(parsed))
     if forecast := store.forecast(store.place(repo.common_dir), ahead)[0]:
         lines += ["", f"forecast: {forecast}"]
     lines += ["", *_then(papers.spec_text(), task, iterations), *_waiting(parsed)]
     return plain.block("\n".join(lines))
+
+
+def _shown(prompt: Prompt) -> list[str]:
+    shown = plain.block(prompt.text).splitlines()
+    if prompt.contract:
+        contract = plain.block(prompt.contract).splitlines()
+        shown = ["[system prompt]", *contract, "", "[prompt]", *shown]
+    return shown
 
 
 def _by(form: Template) -> tuple[Agent, str]:
