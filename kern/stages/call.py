@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kern import plain
 from kern.agents import protocol
@@ -25,10 +24,6 @@ from kern.stages.watch import Refused, Watch
 from kern.system import process, workspace
 from kern.system.workspace import Scope
 
-if TYPE_CHECKING:
-    from tenacity import RetryCallState
-
-TRIES = 3
 _KINDS: Mapping[Role, Kind] = {Stage.IMPLEMENT: Kind.WORKER, Stage.COMMIT: Kind.COMMITTER}
 RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run kern: it resumes"
 _FOR_EVER = 7 * 24 * 3600.0  # seconds, for who knows no bound
@@ -152,44 +147,14 @@ class Caller:
             return once()
         except TransientFault as exc:
             fault = exc
-        return self._retried(asked.prompt.stage, once, again, fault)
+        from kern.stages import retries  # it loads asyncio and more, which most runs do without
 
-    def _retried(
-        self,
-        stage: Role,
-        once: Callable[[], Said],
-        again: Callable[[], bool],
-        fault: TransientFault,
-    ) -> Said | None:
-        """After a first try that ended with `fault`."""
-        # It loads asyncio and more, which most runs are done without.
-        from tenacity import (
-            Retrying,
-            retry_if_exception_type,
-            stop_after_attempt,
-            wait_exponential,
-            wait_random,
-        )
+        stage = asked.prompt.stage
 
-        def noted(state: "RetryCallState") -> None:
-            fault = state.outcome.exception() if state.outcome else None
-            wait = state.next_action.sleep if state.next_action else 0.0
-            self.sink(StageRetried(stage, str(fault), state.attempt_number, wait))
+        def noted(fault: TransientFault, tries: int, wait: float) -> None:
+            self.sink(StageRetried(stage, str(fault), tries, wait))
 
-        retrying = Retrying(
-            retry=retry_if_exception_type(TransientFault),
-            stop=stop_after_attempt(TRIES),
-            wait=wait_exponential(multiplier=2, max=60) + wait_random(0, 1),
-            sleep=self.sleep,
-            before_sleep=noted,
-            reraise=True,
-        )
-        for trial in retrying:
-            with trial:
-                if trial.retry_state.attempt_number == 1:
-                    raise fault
-                return once() if again() else None
-        raise AssertionError("tenacity ends by returning or raising")
+        return retries.after(fault, lambda: once() if again() else None, self.sleep, noted)
 
     def _announce(self, prompt: Prompt, task: str) -> None:
         said = f"prompt of {prompt.tokens} tokens, {prompt.injected} of them context"
