@@ -4,12 +4,13 @@ executed by reading it.
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from kern import endpoint, many, models, plain
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
+from kern.frozen import frozen
 from kern.model import OnRed, Output, Role
 from kern.models import Choices
 
@@ -31,7 +32,7 @@ _MOST = 1e9  # of any number
 _MARGIN = 0.01  # US dollars: an agent is not started for less
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gate:
     """A command that must pass before the commit."""
 
@@ -51,7 +52,7 @@ class Gate:
         return f"gate {self.name}" if self.name else f"gate `{plain.line(self.command, 40)}`"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Probe:
     """A command whose output says how things stand now; it decides nothing."""
 
@@ -68,7 +69,7 @@ class Probe:
         return f"probe {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timeouts:
     """Seconds; 0: none."""
 
@@ -81,14 +82,14 @@ class Timeouts:
     planner: float = 1800
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spent:
     run: float = 0
     task: float = 0  # in all runs
     seconds: float = 0  # of the run
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Budget:
     """US dollars as the agent counts them, API-equivalent, and minutes; 0: no bound."""
 
@@ -127,7 +128,7 @@ class Budget:
         return round(max(min(bounds), _MARGIN), 4) if bounds else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holding:
     """What a `[sandbox]` table opens and closes, as it stands there."""
 
@@ -144,7 +145,7 @@ class Holding:
         return tuple(f"sandbox {what}: {one}" for what, names in given for one in names)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     gates: tuple[Gate, ...] = ()
     timeouts: Timeouts = field(default_factory=Timeouts)
@@ -201,7 +202,7 @@ def parse(data: bytes | str) -> Settings:
     costs = _table(given, "max_cost")
     _known(costs, ("run", "task", "stage"), "max_cost.")
     times = _table(given, "timeouts")
-    _known(times, Timeouts.__slots__, "timeouts.")
+    _known(times, Timeouts.__match_args__, "timeouts.")
     timeouts = Timeouts(**{key: _seconds(one, f"timeouts.{key}") for key, one in times.items()})
     gates = dict(_table(given, "gates"))
     final = gates.get(FINAL)
@@ -264,10 +265,10 @@ def holding(table: Any, origin: str) -> Holding:
     """A `[sandbox]` table. Raises UsageError."""
     given: Mapping[str, Any] = table if isinstance(table, dict) else {"": None}
     for key, names in given.items():
-        if key not in Holding.__slots__:
+        if key not in Holding.__match_args__:
             raise UsageError(
                 f"{origin}: unknown setting sandbox.{key}",
-                hint=f"known there: {', '.join(Holding.__slots__)}",
+                hint=f"known there: {', '.join(Holding.__match_args__)}",
             )
         if not isinstance(names, list) or not all(map(_is_word, names)):
             raise UsageError(

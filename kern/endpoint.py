@@ -3,12 +3,12 @@ may go on. Pure.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from kern import plain
 from kern.errors import UsageError
+from kern.frozen import frozen
 
 EXAMPLE = 'url = "http://localhost:11434/v1"'
 _PRINTABLE = re.compile(r"[!-~]{1,500}")
@@ -17,7 +17,7 @@ _VARIABLE = re.compile(r"(?!KERN_)[A-Z_][A-Z0-9_]{0,99}")  # kern's own reach no
 _MOST_TURNS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Endpoint:
     url: str = ""  # up to `/v1`; empty where there is none
     model: str = ""  # for stages that name none
@@ -42,7 +42,7 @@ def parse(table: Any, origin: str, *, theirs: bool) -> Endpoint | None:
     if table is None:
         return None
     place = f"{origin}: agent.http"
-    known = [name for name in Endpoint.__slots__ if name != "theirs"]
+    known = [name for name in Endpoint.__match_args__ if name != "theirs"]
     if not isinstance(table, dict):
         raise UsageError(f"{place} must be a table", hint=f"[agent.http] {EXAMPLE}")
     if strange := sorted(table.keys() - {*known}):

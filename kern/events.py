@@ -1,12 +1,13 @@
 """What happened, as frozen values. A `Sink` is a callable that takes one; it decides nothing."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from kern.frozen import frozen
 from kern.model import Act, Cost, Need, Outcome, Question, Request, Result, Role
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunStarted:
     run: str
     root: str
@@ -25,14 +26,14 @@ class RunStarted:
     yours: str = ""  # what a person has not committed, in words
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskStarted:
     task: str
     iteration: int
     resumed: str = ""  # at which step, where an earlier run left it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageStarted:
     stage: Role
     task: str
@@ -42,7 +43,7 @@ class StageStarted:
     agent: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Acted:
     """The agent at work, as far as its live output shows it."""
 
@@ -50,7 +51,7 @@ class Acted:
     act: Act
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageFinished:
     stage: Role
     task: str
@@ -69,7 +70,7 @@ class StageFinished:
     agent: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageFailed:
     """A call that came to nothing, and may be made again; it can have cost all the same."""
 
@@ -83,7 +84,7 @@ class StageFailed:
     agent: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageRetried:
     stage: Role
     reason: str
@@ -91,7 +92,7 @@ class StageRetried:
     wait_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoodIn:
     """Another agent takes a stage over, from its beginning."""
 
@@ -102,7 +103,7 @@ class StoodIn:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AttemptNoted:
     task: str
     number: int
@@ -111,7 +112,7 @@ class AttemptNoted:
     cause: str = ""  # what it failed over, in a word: model.Cause
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuestionNoted:
     """A task waits for a person's answer."""
 
@@ -121,7 +122,7 @@ class QuestionNoted:
     ref: str  # where the work so far is kept; empty where there is none
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskSettled:
     task: str
     outcome: Outcome
@@ -130,7 +131,7 @@ class TaskSettled:
     proved: str = ""  # what stands behind it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Learned:
     """An entry of LEARNINGS.md."""
 
@@ -138,7 +139,7 @@ class Learned:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recalled:
     """What a stage is told of LEARNINGS.md."""
 
@@ -150,7 +151,7 @@ class Recalled:
     size: int  # tokens of what is told
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Voted:
     """What a task says of an entry of LEARNINGS.md."""
 
@@ -160,7 +161,7 @@ class Voted:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Planned:
     """What a planner answered, and kern took into SPEC.md."""
 
@@ -168,20 +169,20 @@ class Planned:
     done: str  # why nothing is missing
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GateStarted:
     name: str
     command: str
     before: bool = False  # the baseline, before the task's change
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GateEnded:
     result: Result
     before: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProbeStarted:
     """A command that tells a stage how things stand."""
 
@@ -189,7 +190,7 @@ class ProbeStarted:
     command: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LimitReset:
     """A usage limit's wait begins."""
 
@@ -198,7 +199,7 @@ class LimitReset:
     until: float  # epoch seconds
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Steered:
     """A person asked for it from another terminal, by a key, or beforehand by --until."""
 
@@ -207,24 +208,24 @@ class Steered:
     late: bool = False  # the time of --until has come
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Warned:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Traced:
     """A debug line, shown with -v."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waiting:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunEnded:
     done: tuple[tuple[str, str, str], ...]  # (task, commit, what proved it)
     concluded: tuple[tuple[str, str], ...]  # (experiment that did not work, short hash)

@@ -1,11 +1,12 @@
 """The words that many rooms speak."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple, Self
 
 from kern import plain
+from kern.frozen import frozen
 
 
 class Stage(StrEnum):
@@ -96,7 +97,7 @@ class Outcome(StrEnum):
 SAID: Mapping[str, str] = {Outcome.DECOMPOSED: "split", Outcome.CONCLUDED: "did not work"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Act:
     """What an agent at work was seen to do: a message of its live output, or a part of one."""
 
@@ -105,7 +106,7 @@ class Act:
     tokens: Mapping[str, int]  # by kind
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """What stages cost, as far as their answers tell."""
 
@@ -150,7 +151,7 @@ class OnRed(StrEnum):
     ALLOW = "allow"  # they are not held against the tasks
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """One gate's end. `red_before`: how it was before the task, where that is known."""
 
@@ -250,7 +251,7 @@ SPEC = "SPEC.md"
 LEARNINGS = "LEARNINGS.md"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Needs:
     """What an agent's own program needs of the machine to work."""
 

@@ -6,11 +6,12 @@ in kern.toml, and that before what kern's own prompts say.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kern import plain
 from kern.errors import UsageError
+from kern.frozen import frozen
 from kern.model import Aide, Role, Stage
 
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
@@ -22,7 +23,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.:/@\[\]-]{0,199}", re.A)
 _AGENT = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.A)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """Empty: the next in line decides."""
 

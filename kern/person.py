@@ -2,7 +2,7 @@
 repository for them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TypeVar
 
@@ -10,6 +10,7 @@ from kern import config, endpoint
 from kern.config import Holding
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
+from kern.frozen import frozen
 
 FILE = "~/.config/kern/config.toml"
 _KNOWN = ("sandbox", "trust", "agent")
@@ -33,7 +34,7 @@ class Trust(StrEnum):
     CONTENT = "content"  # whenever something new would be started
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Person:
     mode: Mode = Mode.AUTO
     image: str = ""  # of docker

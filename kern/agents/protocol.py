@@ -3,17 +3,18 @@
 import importlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, BinaryIO, Protocol, cast
 
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
+from kern.frozen import frozen
 from kern.model import SUBSCRIPTION as SUBSCRIPTION
 from kern.model import Act, Needs, Output, Role
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ended:
     """How the agent's process came to its end."""
 
@@ -23,7 +24,7 @@ class Ended:
     timed_out: str = ""  # what of its time was over when kern ended it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reply:
     result: dict[str, Any]  # the result object as it came, for the stage file
     text: str = ""
@@ -48,7 +49,7 @@ class Grade(StrEnum):
     FAILED = "failed"  # the stage ran to a bad end: its result counts as an answer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fault:
     grade: Grade
     message: str
@@ -56,13 +57,13 @@ class Fault:
     resets_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Payer:
     who: str  # empty where that cannot be known
     warning: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launch:
     """One process of an agent, as kern wants it."""
 
@@ -162,7 +163,7 @@ class Agent(Protocol):
         """Its own sandbox, for a `Launch`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """An agent as a run starts it."""
 

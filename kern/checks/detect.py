@@ -4,14 +4,15 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 
 from kern.checks import kinds
 from kern.checks.kinds import Mark, Rule, Runner
+from kern.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Folder:
     """The top level, or a part of a monorepo."""
 
@@ -20,7 +21,7 @@ class Folder:
     above: frozenset[str] = frozenset()  # names that stand in the folders above it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Guess:
     """A command that may be a gate."""
 
@@ -31,7 +32,7 @@ class Guess:
     why: str  # the file that told of it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Found:
     """A guess before it has a name."""
 

@@ -2,18 +2,18 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kern import plain
 from kern.checks import result
 from kern.checks.detect import Guess
 from kern.config import Settings
+from kern.frozen import frozen
 from kern.model import Result
 
 _SHOWN = 100  # characters of why a command is no gate
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposal:
     """A guess, and how it ended where it was run."""
 

@@ -5,9 +5,10 @@ words.
 import posixpath
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kern import plain
+from kern.frozen import frozen
 from kern.model import UNVERIFIED, OnRed, Result
 
 TELLING = 160  # characters in a note
@@ -24,7 +25,7 @@ _FAILING = re.compile(
 _NOT_FAILING = re.compile(r"(?i)^\W*\w+\W*$|\b(?:0|no) (?:errors?|fail)|(?:errors?|fail\w*)\W+0\b")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Red:
     """A red gate as stage2.json holds it."""
 

@@ -5,7 +5,6 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from kern import config, plain
@@ -16,6 +15,7 @@ from kern.checks.proposals import Proposal
 from kern.cli import survey
 from kern.config import FILE, Gate, Settings
 from kern.errors import Interrupted, KernError, UsageError
+from kern.frozen import frozen
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Marker, Result
@@ -33,7 +33,7 @@ _AGENTS = 'agents = ["{}"]  # is installed here; kern help agents\n\n'
 _TODO = ("todo.md", "todo.txt", "todo")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Files:
     """What lies at the top level, before anything is written."""
 

@@ -18,6 +18,7 @@ from kern.errors import Exit, KernError, UsageError
 from kern.fleet import back, outfit, worktrees
 from kern.fleet.executor import Carry, Job, Outcome
 from kern.fleet.worktrees import Yard
+from kern.frozen import frozen
 from kern.git import refs
 from kern.git.repository import Repo
 from kern.many import Many
@@ -64,7 +65,7 @@ class Children:
                 child.terminate()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Workshop:
     """Where jobs are carried out. `home`: the person's tree, None where there is none; `repo`: the
     other worktrees' as well.

@@ -5,12 +5,12 @@ the caller's environment.
 
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
 
+from kern.frozen import frozen
 from kern.model import Key
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """One task for one ordinary kern."""
 
@@ -40,7 +40,7 @@ class Job:
         return self.tree or self.worker
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """What became of it. Without a `commit` the task is not done."""
 

@@ -5,8 +5,8 @@ Pure.
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
+from kern.frozen import frozen
 from kern.model import Key, Marker
 from kern.spec import dependencies
 from kern.spec.checklist import Kind, Spec, Task
@@ -15,7 +15,7 @@ _FILES = re.compile(r"^\s*>?\s*-?\s*Files:(.*)$", re.M)
 _PATH = re.compile(r"[\w.+@%~/-]+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     task: Task
     number: int  # as `kern status` shows it

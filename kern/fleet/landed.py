@@ -6,13 +6,13 @@ that one goes last.
 """
 
 import json
-from dataclasses import dataclass
 from functools import partial
 
 from kern import plain
 from kern.errors import KernError
 from kern.fleet import papers
 from kern.fleet.work import Work
+from kern.frozen import frozen
 from kern.git import along, history, index, refs
 from kern.git.faults import GitFailed
 from kern.git.repository import Entry, Repo
@@ -29,7 +29,7 @@ class Moved(Exception):
     """The branch, or a ref that was to be made, is not as it was when the work was merged."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrival:
     """One task that lands."""
 
@@ -40,7 +40,7 @@ class Arrival:
     learned: str = ""  # what it wrote into LEARNINGS.md
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Move:
     """Of a branch, from the commit `old` to `new`, its descendant."""
 

@@ -3,7 +3,6 @@ that was not proven on the tree on which it lands. Many that are finished at onc
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from kern import plain
 from kern.config import Gate, Settings
@@ -13,6 +12,7 @@ from kern.fleet import back, landed, merging, papers, trains
 from kern.fleet.landed import Arrival, Move, Moved
 from kern.fleet.trains import Blame, Check, Land
 from kern.fleet.work import Collided, Dropped, Landed, Landing, Red, Waiting, Work
+from kern.frozen import frozen
 from kern.git import along, history, ignore, index, operations, transplant
 from kern.git.repository import Entry
 from kern.git.snapshot import OWN
@@ -25,7 +25,7 @@ from kern.spec.checklist import Spec, parse
 MOST_ROUNDS = 8  # after as many moves of the branch, what is left waits for another call
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checked:
     """How gates ended on a merged tree."""
 
@@ -37,7 +37,7 @@ class Checked:
 Checks = Callable[[str, str, Sequence[Gate]], Checked]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Built:
     """Works merged onto HEAD one after the other, as their commits will be."""
 

@@ -1,9 +1,10 @@
 """What many at once look like: the workers' records folded into one value. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from kern.frozen import frozen
 from kern.journal import words
 from kern.model import Cost, Stage
 
@@ -11,7 +12,7 @@ Record = Mapping[str, Any]
 GATES, BEGINS, FAILED = "gates", "begins", "stage failed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lane:
     worker: int  # 1 and up
     task: str = ""  # empty: it is idle
@@ -20,7 +21,7 @@ class Lane:
     waits: bool = False  # for a usage limit's reset
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Picture:
     lanes: tuple[Lane, ...] = ()
     queue: tuple[str, ...] = ()  # tasks that are finished and wait to land

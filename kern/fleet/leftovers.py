@@ -2,13 +2,12 @@
 lands, half-done work is resumed, the rest goes.
 """
 
-from dataclasses import dataclass
-
 from kern.config import FILE
 from kern.errors import KernError
 from kern.fleet import work, worktrees
 from kern.fleet.work import Work
 from kern.fleet.worktrees import Yard
+from kern.frozen import frozen
 from kern.git import history, refs
 from kern.git.repository import Repo
 from kern.git.snapshot import Snapshots, left_out
@@ -24,7 +23,7 @@ OF = "KERN_OF"  # marks the kerns of a working tree's workers: its path
 _GRACE_S = (5.0, 3.0)  # an agent is ended by its own kern
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Left:
     """A work branch of this branch's."""
 

@@ -2,11 +2,11 @@
 Pure.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kern.config import Budget, Spent
 from kern.fleet.lanes import Picture
+from kern.frozen import frozen
 from kern.model import Request
 
 
@@ -20,7 +20,7 @@ class Hold(StrEnum):
     BUDGET = "the budget is used up"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limit:
     """A usage limit that a worker has met. All others wait with it."""
 

@@ -21,6 +21,7 @@ from kern.fleet import child, slots, worktrees
 from kern.fleet.child import Children, Workshop
 from kern.fleet.executor import Job, Outcome
 from kern.fleet.slots import Slot
+from kern.frozen import frozen
 from kern.git import bundles, refs
 from kern.git.repository import Repo
 from kern.journal import record
@@ -37,7 +38,7 @@ _TOLD = ("KERN_SANDBOX",)  # of a job's variables: no other may travel
 _LOOK_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parcel:
     """What goes to a worker: no credential, and nothing of the caller's environment."""
 
@@ -48,7 +49,7 @@ class Parcel:
     bundle: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refused:
     """The worker cannot do it."""
 
@@ -56,7 +57,7 @@ class Refused:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lacks:
     """The worker needs a bundle with the job's base."""
 

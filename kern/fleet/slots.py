@@ -11,7 +11,6 @@ import re
 import shutil
 import socket
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from kern import plain
@@ -19,6 +18,7 @@ from kern.errors import KernError
 from kern.fleet import worktrees
 from kern.fleet.executor import Job
 from kern.fleet.worktrees import Yard
+from kern.frozen import frozen
 from kern.git import bundles
 from kern.git.repository import Repo
 from kern.system import process, workspace
@@ -33,7 +33,7 @@ _RECORD = re.compile(r"\w[\w.+-]*/\w[\w.+-]*")
 SLOT = "KERN_SLOT"  # names the worktree to the kern in it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slot:
     number: int  # of the worktree; 1 and up
     begun: bool = False  # the task was begun there before, on the same commit

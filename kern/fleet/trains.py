@@ -3,27 +3,28 @@ tree is red: a train is halved until it is found. Pure.
 """
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from kern.frozen import frozen
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check(Generic[T]):
     """Check these together on top of what has landed; whether that is green is sent back."""
 
     part: tuple[T, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Land(Generic[T]):
     """These, which were just checked."""
 
     part: tuple[T, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blame(Generic[T]):
     """This one is red by itself, on top of what has landed."""
 

@@ -5,15 +5,15 @@ written down: after a kill, who made it is told by comparing names.
 """
 
 import hashlib
-from dataclasses import dataclass
 
 from kern import plain
+from kern.frozen import frozen
 from kern.model import Key
 
 BRANCHES = "kern/work/"  # begins the name of each work branch
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """A task that a worker has finished: proven on its base, waiting to land."""
 
@@ -31,14 +31,14 @@ class Work:
         return self.key.text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Landed:
     work: Work
     commit: str  # on the branch
     proved: str = ""  # what stands behind it there, in words
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Collided:
     """The task was sent back: what it changed was changed meanwhile."""
 
@@ -47,7 +47,7 @@ class Collided:
     files: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Red:
     """The task was sent back: a gate is red on the merged tree."""
 
@@ -56,7 +56,7 @@ class Red:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waiting:
     """Nothing was landed: a person's uncommitted edits lie in its way. It stays in the queue."""
 
@@ -65,7 +65,7 @@ class Waiting:
     why: str = ""  # where it is something else: a merge that is under way, say
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dropped:
     """It does not land, and is not done anew: it has landed before, or a person has ticked,
     reworded or removed the task meanwhile.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kern.errors import KernError
 from kern.fleet import work
+from kern.frozen import frozen
 from kern.git import refs
 from kern.git.repository import Repo
 from kern.system import workspace
@@ -22,7 +23,7 @@ FOLDER = ".fleet"  # below the scope's; no branch has such a name
 _NUMBER = re.compile(r"-(\d+)$")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Yard:
     """Where they lie. `repo`: whose worktrees they are, the person's tree or a bare repository."""
 

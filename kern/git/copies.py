@@ -9,9 +9,9 @@ import json
 import os
 import stat
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from kern.frozen import frozen
 from kern.system import workspace
 
 LARGEST = 8 << 20  # bytes of one file; of a larger one only a change is seen
@@ -19,7 +19,7 @@ LINK, LARGE, ODD = "120000", "large", "odd"
 _MOST_STORED = 256 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Copy:
     """What stood in a place."""
 

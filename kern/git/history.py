@@ -4,17 +4,17 @@ import os
 import re
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from kern import plain
+from kern.frozen import frozen
 from kern.git import environment, faults
 from kern.git.faults import GitFailed
 from kern.git.repository import Change, Head, Repo
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Commit:
     sha: str
     parents: tuple[str, ...]
@@ -24,7 +24,7 @@ class Commit:
     seconds: int  # when it was committed, since the epoch
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stray:
     """What a stage 3 committed where it was not at work."""
 

@@ -7,10 +7,11 @@ import json
 import os
 import stat
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 
 from kern.errors import KernError
+from kern.frozen import frozen
 from kern.git import refs, submodules
 from kern.git.checkout import Modes, in_real_folder, leads_out, open_folder, plain_mode
 from kern.git.repository import SUBMODULE, Entry, Repo
@@ -21,7 +22,7 @@ from kern.system import workspace
 _FOLDER = "040000"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """Of one snapshot. What git ignored then is no part of it."""
 

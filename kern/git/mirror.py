@@ -13,9 +13,10 @@ import stat
 import tempfile
 import time
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from kern.frozen import frozen
 from kern.git import index, indexfile
 from kern.git.checkout import in_real_folder
 from kern.git.faults import GitFailed
@@ -48,7 +49,7 @@ _MOST_BEHIND = 1000  # paths
 _AT_ONCE = 20_000  # paths in memory
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Look:
     """At one moment."""
 

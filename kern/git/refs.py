@@ -4,11 +4,12 @@ import hashlib
 import json
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from kern import plain
 from kern.errors import KernError
+from kern.frozen import frozen
 from kern.git import marks, objects
 from kern.git import protect as guard
 from kern.git.faults import GitFailed
@@ -19,7 +20,7 @@ START = "refs/kern/start"
 ATTEMPTS = "refs/kern/attempts"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StartRef:
     """Standing: stage 2 of `attempt` was begun on `base` with the working tree as `tree`."""
 

@@ -1,8 +1,8 @@
 """The person's index: as it was before an attempt, and on to the task's commit."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
+from kern.frozen import frozen
 from kern.git import history, index
 from kern.git.history import Commit
 from kern.git.refs import StartRef
@@ -15,7 +15,7 @@ from kern.plain import decode, encode
 Replay = Callable[[str, str, str, Key], str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lost:
     """What is to go out of the index: it as a whole, and the paths that hold something else."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kern import plain
+from kern.frozen import frozen
 
 # What says the message, or changes nothing that is committed; a file, an author, a date or a path
 # would. Standard input is a file as well: a redirection cannot be told from a here-document.
@@ -25,7 +26,7 @@ _LOOKS = (  # commands that leave the index as it is
 _GAVE_UP = 128  # git's exit code where it cannot go on: no identity, no signature, a full disk
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Account:
     """Of the last `git commit` of one call of stage 3, where it made no commit."""
 

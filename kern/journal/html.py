@@ -4,10 +4,10 @@ and on paper. What it shows is computed here; `page.html` and `page.css` lay it 
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kern import plain
+from kern.frozen import frozen
 from kern.journal import sums, timeline, totals
 from kern.journal.record import Record
 from kern.journal.standing import NOWHERE, Standing
@@ -26,7 +26,7 @@ _ENDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box:
     """A bar as it is drawn: its kind, what it says, and its place in percent of the width."""
 

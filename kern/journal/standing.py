@@ -3,16 +3,17 @@ and which refs git still has. Pure.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from kern.frozen import frozen
 from kern.model import SAID, UNVERIFIED, Need, unverified
 
 NOTHING = ("skipped", "blocked", "asked")  # outcomes that call for a person
 ANSWERED, BY_YOU, AGAIN = "answered", "done by you", "done, and open again"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """Tasks by their texts."""
 

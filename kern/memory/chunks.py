@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from kern import plain
+from kern.frozen import frozen
 
 MOST = 512  # tokens of a piece
 OVERLAP = 50  # tokens that a piece repeats of the one before it
@@ -15,7 +16,7 @@ _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
 _FENCE = re.compile(r"\s*(```|~~~)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chunk:
     """A piece of a text, with the place where a person finds it."""
 
@@ -33,7 +34,7 @@ class Chunk:
         return f"{self.path}:{lines}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """One text that is searched. `pieces` is asked only where `data` is not what it was."""
 

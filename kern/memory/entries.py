@@ -4,11 +4,12 @@ import hashlib
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import pairwise
 
 from kern import plain
+from kern.frozen import frozen
 
 PREAMBLE = "kern appends entries; edit them freely"  # in what kern init writes
 HARMFUL_AT = 2  # harmful votes from which a low score counts as proven
@@ -35,7 +36,7 @@ class Kind(StrEnum):
     SIGN = "sign"  # what goes wrong, and what helps
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One section. `raw` is its exact text in the file, from the heading to its last line."""
 

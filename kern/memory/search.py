@@ -3,9 +3,9 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
+from kern.frozen import frozen
 from kern.memory.chunks import Chunk
 from kern.memory.index import Index
 from kern.memory.vectors import Model
@@ -40,7 +40,7 @@ class Mode(StrEnum):
     HYBRID = "hybrid"  # by both
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """A chunk, and how relevant it is to the query: 0 to 1."""
 

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from kern.frozen import frozen
 from kern.memory.entries import Entry
 
 IRRELEVANT = "not relevant"  # begins the reason of what no search found near enough
@@ -15,7 +15,7 @@ _PATH = re.compile(r"(?<![\w./~:@$%*<{-])((?:[\w.-]+/)+[\w-][\w.-]*\.[A-Za-z]\w{
 Pair = tuple[str, str]  # two ids, the lesser first
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Told:
     """One entry that was chosen, and why."""
 
@@ -24,7 +24,7 @@ class Told:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection:
     chosen: tuple[Told, ...] = ()  # the most useful first; in the file's order where all fit
     left_out: tuple[tuple[Entry, str], ...] = ()  # with the reason, in the file's order

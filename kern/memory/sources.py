@@ -3,10 +3,11 @@ LEARNINGS.md belong to this text?
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from kern import plain
+from kern.frozen import frozen
 from kern.memory import chunks, entries, search, vectors
 from kern.memory.chunks import Chunk, Source
 from kern.memory.entries import Kind
@@ -16,7 +17,7 @@ from kern.model import LEARNINGS
 KINDS = tuple(str(kind) for kind in Kind)  # of entries
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relevance:
     """Of the entries of LEARNINGS.md to one text."""
 

@@ -3,11 +3,12 @@ not goes back.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from kern import plain
 from kern.agents.protocol import Reply
 from kern.errors import KernError
+from kern.frozen import frozen
 from kern.git import history, trace
 from kern.git.repository import Entry, Head
 from kern.model import Stage
@@ -20,7 +21,7 @@ NOTHING = "nothing was committed"
 MOST_WORDS = 1500  # characters of a hook, for the next call
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Try:
     """One call of stage 3, or one commit of kern's own."""
 

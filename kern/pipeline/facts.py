@@ -3,8 +3,9 @@ nothing.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from kern.frozen import frozen
 from kern.git import history, objects, protect, refs
 from kern.git.history import Commit, Stray
 from kern.git.refs import StartRef
@@ -19,7 +20,7 @@ from kern.stages import answer, record
 from kern.stages.record import EarlyTick, StageRecord
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Early:
     """What a stage 3 wrote for a commit that did not come, and what it committed elsewhere."""
 
@@ -30,7 +31,7 @@ class Early:
     stands: bool  # in the files of this branch
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Situation:
     """The facts, and the values that they were read from."""
 

@@ -6,9 +6,9 @@ import contextlib
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from kern.frozen import frozen
 from kern.memory import changes
 from kern.model import LEARNINGS, SPEC
 from kern.pipeline.site import Site
@@ -22,7 +22,7 @@ _STAGE_FILE = re.compile(r"(stage[123]|attempt\d+)\.json")
 _MOST_TOLD = 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Papers:
     """The two documents as they were: text, and what stood in their places; and the stage files."""
 

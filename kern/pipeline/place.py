@@ -1,7 +1,6 @@
 """Where kern works, as far as reading goes: the repository, its two documents, its stage files."""
 
-from dataclasses import dataclass
-
+from kern.frozen import frozen
 from kern.git import history
 from kern.git.repository import Repo
 from kern.git.snapshot import Snapshots
@@ -11,7 +10,7 @@ from kern.stages.change import Witness
 from kern.system.workspace import Scope
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     repo: Repo
     scope: Scope

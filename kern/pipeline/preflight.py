@@ -3,12 +3,13 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from kern import person, plain
 from kern.config import FILE, Settings
 from kern.errors import KernError, UsageError
+from kern.frozen import frozen
 from kern.git import history, ignore, operations, refs, repository
 from kern.git.protected_files import PROMPTS
 from kern.git.repository import Repo
@@ -127,7 +128,7 @@ def _listed(faults: tuple[Diagnostic, ...]) -> str:
 # ---------------------------------------------------------------- what a run needs, one by one
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """One thing that a run needs: how it is, or what a run would raise."""
 

@@ -3,13 +3,14 @@
 import contextlib
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from kern.agents.protocol import Agent, Payer
 from kern.config import FILE, Settings
 from kern.errors import UsageError
 from kern.events import Sink, Warned
+from kern.frozen import frozen
 from kern.git import branches, rescue
 from kern.git.repository import Repo
 from kern.journal import store, writer
@@ -24,7 +25,7 @@ from kern.system import lock, notify, process, steering, workspace
 from kern.system.steering import Steering
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Session:
     site: Site
     steered: Steering

@@ -8,6 +8,7 @@ from pathlib import Path
 from kern.checks.gates import Gates
 from kern.config import Settings
 from kern.events import Sink
+from kern.frozen import frozen
 from kern.git import refs
 from kern.git.repository import Entry, Repo
 from kern.git.restore import Keeper
@@ -35,7 +36,7 @@ class Memory:
     looked: set[Key] = field(default_factory=set)  # tasks whose tree was looked at before a commit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site(Place):
     caller: Caller
     sink: Sink

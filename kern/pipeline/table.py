@@ -6,9 +6,9 @@ facts, and `resume` reads them anew. The order of the steps makes every state in
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
+from kern.frozen import frozen
 from kern.model import Key, Outcome, Saved, Tier
 
 ATTEMPTS = 3  # before the next tier
@@ -62,7 +62,7 @@ class Then(StrEnum):
     FAIL = "a failed attempt"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     active: bool = False  # a task is [~]
     elsewhere: bool = False  # its start ref stands on another branch of this working tree
@@ -114,7 +114,7 @@ class Do(StrEnum):
     RESEARCH = "n: research"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settled:
     """How a task's iteration ended."""
 

@@ -7,13 +7,13 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from kern import plain
 from kern.agents.protocol import Agent
 from kern.config import FILE, Gate, Settings
 from kern.errors import KernError, UsageError
+from kern.frozen import frozen
 from kern.git import protected_files
 from kern.git.protected_files import PROMPTS
 from kern.git.repository import Repo
@@ -184,7 +184,7 @@ def asks(repo: Repo, lines: Iterable[str], *, every: bool) -> bool:
     return (before is None or every) and not {*lines} <= (before or frozenset())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Consent:
     new: tuple[str, ...] = ()  # that a person who said yes once has not seen yet
     refused: tuple[str, ...] = ()  # what asks for more than they said yes to

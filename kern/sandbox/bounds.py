@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
 
 from kern import obeyed, plain
+from kern.frozen import frozen
 from kern.model import Needs
 
 
@@ -64,7 +65,7 @@ _AGENT_SOCKETS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repository:
     root: Path
     git_dir: Path
@@ -74,7 +75,7 @@ class Repository:
     saves: tuple[Path, ...] = ()  # where hooks save what a person has not staged while they run
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wishes:
     """What a person, or a repository that they trust, opens and closes."""
 
@@ -84,7 +85,7 @@ class Wishes:
     env: tuple[str, ...] = ()  # names that are let through
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     places: Mapping[Path, Access]  # absolute; the deepest one counts
     hosts: tuple[str, ...] | None = None

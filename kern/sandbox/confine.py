@@ -6,12 +6,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
 from kern.errors import UsageError
+from kern.frozen import frozen
 from kern.model import Needs
 from kern.person import Mode
 from kern.sandbox import bubblewrap, docker, landlock, relay, seatbelt
@@ -39,7 +40,7 @@ class Means(StrEnum):
     NONE = "nothing"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Confined:
     """A command with what holds it before it."""
 
@@ -79,7 +80,7 @@ def unheld(
     return Confined(tuple(argv), env)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sandbox:
     repository: Repository
     home: Path

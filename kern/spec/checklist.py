@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from kern.frozen import frozen
 from kern.model import Key, Marker
 
 EXAMPLE = "- [ ] Add a --version flag that prints the version from pyproject.toml"
@@ -92,13 +93,13 @@ class Task(NamedTuple):
         return counts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnostic:
     line: int
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spec:
     tasks: tuple[Task, ...]
     diagnostics: tuple[Diagnostic, ...]

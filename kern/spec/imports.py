@@ -7,11 +7,11 @@ trailer of a commit can stand in it.
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kern import plain
 from kern.errors import UsageError
+from kern.frozen import frozen
 from kern.model import Marker
 from kern.spec import commands, dependencies, edit
 from kern.spec.checklist import Spec, Task, parse
@@ -29,7 +29,7 @@ _PLAIN_BULLET = re.compile(r"^([ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+)(?=\S)", re.M)
 _DONE = ("done", "closed", "completed", "complete", "merged", "cancelled", "canceled")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Item:
     title: str
     body: str = ""

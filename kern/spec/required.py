@@ -1,9 +1,10 @@
 """What must hold before a task's commit: gates, then judges. Pure."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kern.config import Gate, Settings
+from kern.frozen import frozen
 from kern.model import Marker
 from kern.spec import edit
 from kern.spec.checklist import Kind, Spec, Task
@@ -11,7 +12,7 @@ from kern.spec.checklist import Kind, Spec, Task
 MOST_COMMANDS = 20  # shown at the start of a run
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checks:
     """What must hold before a task's commit, in this order."""
 

@@ -3,11 +3,11 @@
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from kern import plain
+from kern.frozen import frozen
 from kern.model import Aide, Role, Stage
 
 MOST_SUBTASKS = 20
@@ -95,7 +95,7 @@ def message(text: str) -> str:
     return "\n".join(kept).strip()[:_MESSAGE].rstrip()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     code: Code
     reason: str = ""

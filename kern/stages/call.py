@@ -13,6 +13,7 @@ from kern.agents.protocol import Agent, Ended, Grade, Launch, Program, Reply
 from kern.config import Gate, Settings, Spent
 from kern.errors import BudgetReached, KernError, LimitReached, TransientFault
 from kern.events import Sink, StageFailed, StageFinished, StageRetried, StageStarted, Traced, Warned
+from kern.frozen import frozen
 from kern.git import environment
 from kern.model import Cost, Role, Stage
 from kern.sandbox.bounds import Kind
@@ -29,7 +30,7 @@ RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run k
 _FOR_EVER = 7 * 24 * 3600.0  # seconds, for who knows no bound
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Said:
     """A stage's end: the reply, and the fault where the stage itself ended badly."""
 
@@ -37,7 +38,7 @@ class Said:
     fault: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Asked:
     """One process of an agent, to be started."""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kern.frozen import frozen
 from kern.git.repository import LINK, SUBMODULE, Repo
 from kern.obeyed import COMMON, MAIN, OWN, RULES
 from kern.plain import decode
@@ -27,7 +28,7 @@ class Outside(Exception):
     """A link leads out of the repository."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Guidance:
     text: str = ""
     notices: tuple[str, ...] = ()  # what a person should know was left out, and why

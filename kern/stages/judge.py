@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kern import plain
 from kern.checks.result import TELLING
+from kern.frozen import frozen
 from kern.model import Aide, Result
 from kern.stages import answer
 from kern.stages.answer import Code
@@ -27,7 +28,7 @@ _MADE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class File:
     path: str
     added: int | None  # lines; None for what git takes as binary

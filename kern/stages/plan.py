@@ -3,12 +3,13 @@ is to be changed.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 from kern.errors import KernError
 from kern.events import Planned
+from kern.frozen import frozen
 from kern.git.repository import Repo
 from kern.journal import store, totals
 from kern.memory import entries
@@ -30,7 +31,7 @@ REFLECTED = "reflect.md"
 _MOST_TOLD = 3000  # characters of finished tasks, and of their history
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Planner:
     repo: Repo
     papers: Documents

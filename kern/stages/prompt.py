@@ -3,8 +3,8 @@
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from kern.frozen import frozen
 from kern.memory.select import NOTHING, Selection
 from kern.model import Aide, Role, Stage
 from kern.models import Choice
@@ -27,7 +27,7 @@ _MENTION = re.compile(r"(?<![!-~])@")
 MENTION = r"\@"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prompt:
     stage: Role
     by: Choice  # who runs it

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from kern import plain
+from kern.frozen import frozen
 from kern.model import Aide, Marker
 from kern.spec import checklist, dependencies, edit
 from kern.spec.checklist import Kind, Spec, Task
@@ -29,7 +29,7 @@ class Mode(StrEnum):
     IMPROVE = "improve"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     block: tuple[str, ...] = ()  # lines for SPEC.md, from the left margin
     titles: tuple[str, ...] = ()  # of the new tasks

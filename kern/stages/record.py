@@ -12,6 +12,7 @@ from typing import Any
 from kern import plain
 from kern.checks.result import Red
 from kern.errors import KernError
+from kern.frozen import frozen
 from kern.git import staging
 from kern.git.refs import StartRef
 from kern.git.staging import Staged
@@ -26,7 +27,7 @@ _ID = re.compile(r"[0-9a-f]{40,64}")
 _OF_A_VERDICT = ("outcome", "proof", "red", "cause")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EarlyTick:
     """What stands in SPEC.md and LEARNINGS.md for the commit of a stage 3 at work."""
 

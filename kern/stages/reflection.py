@@ -3,11 +3,12 @@
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import accumulate
 
 from kern import plain
+from kern.frozen import frozen
 from kern.memory import capture, entries
 from kern.memory import changes as edits
 from kern.memory.changes import Swap
@@ -40,7 +41,7 @@ class Verb(StrEnum):
 _RETELLING = (Verb.MERGE, Verb.REWRITE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     verb: Verb
     text: str  # the new text; of a retirement the reason
@@ -49,7 +50,7 @@ class Change:
     topic: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposed:
     changes: tuple[Change, ...] = ()
     done: str = ""  # why nothing is to be changed

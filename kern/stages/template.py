@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from kern import models
 from kern.errors import UsageError
+from kern.frozen import frozen
 from kern.model import Aide, Role, Stage
 from kern.models import EFFORTS, Choice
 
@@ -36,7 +36,7 @@ _FRONT = re.compile(r"---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?", re.S | re.M)
 _MODES = re.compile(r"(#+ )Mode ((?:`[a-z]+`(?:, )?)+)(?:: (.*))?")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Template:
     stage: Role
     by: Choice  # as its front matter says; without an effort: what the agent takes by itself

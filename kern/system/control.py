@@ -6,11 +6,11 @@ that it names. It decides nothing that a crash could lose: a run that is gone he
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kern.errors import KernError
+from kern.frozen import frozen
 from kern.model import Request
 from kern.system import workspace
 
@@ -19,7 +19,7 @@ _Record = Mapping[str, Any]  # of the journal
 NOW = "now"  # nothing is under way: a request is heeded at once
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """What the person is told of a request, and whether it changes anything."""
 

@@ -6,10 +6,10 @@ import re
 import socket
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from kern.errors import Held, KernError
+from kern.frozen import frozen
 from kern.system import descendants, workspace
 from kern.system.workspace import Scope
 
@@ -19,7 +19,7 @@ HOST = socket.gethostname()
 _PID = re.compile(r"[0-9]{1,9}")  # a number that the kernel takes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holder:
     """Who holds a working tree, as it wrote it down in the git directory."""
 

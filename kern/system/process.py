@@ -13,12 +13,12 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from kern import plain
 from kern.errors import KernError, UsageError
+from kern.frozen import frozen
 from kern.system import descendants
 from kern.system.descendants import adopt_orphans as adopt_orphans
 from kern.system.descendants import marked as marked
@@ -37,7 +37,7 @@ def unwatched(seconds: float, silent: float) -> None:
     """For a child that nobody looks at."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ran:
     code: int  # negative: the signal that ended it
     seconds: float
@@ -46,7 +46,7 @@ class Ran:
     timed_out: str = ""  # what of its time was over, in words
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Started:
     """A child, and the open files that it prints to."""
 

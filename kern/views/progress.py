@@ -1,11 +1,12 @@
 """What a run under way looks like: events folded into one value, and its few lines. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kern import events, plain
 from kern.agents import protocol
 from kern.events import Event
+from kern.frozen import frozen
 from kern.journal import words
 from kern.model import Act, Outcome, Request
 
@@ -27,7 +28,7 @@ _CALLS = 4  # shown
 _RECENT = 8  # messages that may still come in further parts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Progress:
     root: str = ""
     task: str = ""
@@ -47,7 +48,7 @@ class Progress:
     stops: bool = False  # a person asked for it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seen:
     """How the person looks at it."""
 

@@ -1,9 +1,9 @@
 """What every view begins with: the project in which it was called, read without writing a byte."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from kern.errors import KernError
+from kern.frozen import frozen
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import Tier
@@ -15,7 +15,7 @@ from kern.system import workspace
 from kern.system.workspace import Scope
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Project:
     repo: Repo
     papers: Documents
