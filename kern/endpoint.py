@@ -11,9 +11,9 @@ from kern.errors import UsageError
 from kern.frozen import frozen
 
 EXAMPLE = 'url = "http://localhost:11434/v1"'
-_PRINTABLE = re.compile(r"[!-~]{1,500}")
-_MODEL = re.compile(r"[A-Za-z0-9][!-~]{0,199}")
-_VARIABLE = re.compile(r"(?!KERN_)[A-Z_][A-Z0-9_]{0,99}")  # kern's own reach no agent
+_PRINTABLE = r"[!-~]{1,500}"
+_MODEL = r"[A-Za-z0-9][!-~]{0,199}"
+_VARIABLE = r"(?!KERN_)[A-Z_][A-Z0-9_]{0,99}"  # kern's own reach no agent
 _MOST_TURNS = 10_000
 
 
@@ -69,7 +69,7 @@ def _url(value: object, place: str) -> str:
         sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
         sound = False
-    if not sound or not _PRINTABLE.fullmatch(text) or "?" in text or "#" in text:
+    if not sound or not re.fullmatch(_PRINTABLE, text) or "?" in text or "#" in text:
         given = "is missing" if value is None else f"must be an http or https URL: {_short(value)}"
         raise UsageError(f"{place} {given}", hint=EXAMPLE)
     if "@" in parts.netloc:
@@ -81,14 +81,14 @@ def _url(value: object, place: str) -> str:
 
 
 def _model(value: object, place: str) -> str:
-    if value == "" or (isinstance(value, str) and _MODEL.fullmatch(value)):
+    if value == "" or (isinstance(value, str) and re.fullmatch(_MODEL, value)):
         return str(value)
     raise UsageError(f"{place}: {_short(value)} is no model's name", hint='model = "qwen3-coder"')
 
 
 def _key(value: object, place: str) -> str:
     """What stands there is not repeated: it may be a key."""
-    if value == "" or (isinstance(value, str) and _VARIABLE.fullmatch(value)):
+    if value == "" or (isinstance(value, str) and re.fullmatch(_VARIABLE, value)):
         return str(value)
     raise UsageError(
         f"{place} must name a variable of the environment, and not be the key itself",

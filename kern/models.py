@@ -19,8 +19,8 @@ ROLES: tuple[Role, ...] = (*Stage, *Aide)
 # What a name without a role means: the others read a finished change, and a small model does.
 THINKING: tuple[Role, ...] = (Stage.RESEARCH, Stage.IMPLEMENT, Aide.PLANNER)
 # As the vendors have them: opus, claude-opus-4-1, opus[1m], us.anthropic.claude-x-v1:0, arn:…/…
-_NAME = re.compile(r"[A-Za-z0-9][\w.:/@\[\]-]{0,199}", re.A)
-_AGENT = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.A)
+_NAME = r"(?a)[A-Za-z0-9][\w.:/@\[\]-]{0,199}"
+_AGENT = r"(?a)[A-Za-z0-9][\w.-]{0,63}"
 
 
 @frozen
@@ -191,7 +191,7 @@ def of_commands(table: Mapping[str, Any], origin: str) -> dict[str, tuple[str, .
 def of_agent(name: object, where: str) -> str:
     """Raises UsageError for what can be no name; which are known, the run says."""
     text = name.strip() if isinstance(name, str) else ""
-    if not _AGENT.fullmatch(text):
+    if not re.fullmatch(_AGENT, text):
         shown = plain.line(text, 80)
         raise UsageError(f"{where}: {shown!r} is no agent's name", hint='say: agent = "NAME"')
     return text
@@ -213,7 +213,7 @@ def of_model(name: object, where: str, hint: str) -> str:
     text = name.strip() if isinstance(name, str) else ""
     if not text:
         raise UsageError(f"{where} must name a model, and it is empty", hint=hint)
-    if not _NAME.fullmatch(text):
+    if not re.fullmatch(_NAME, text):
         raise UsageError(f"{where}: {plain.line(text, 80)!r} is no model's name", hint=hint)
     return text
 

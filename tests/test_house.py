@@ -25,8 +25,8 @@ PAGES = (TOP / "README.md", *sorted((PACKAGE / "help").glob("*.md")))
 
 # Arrows point down: a module imports from its own layer or from one below.
 WORDS = (
-    *("errors", "plain", "obeyed", "model", "models", "events", "endpoint", "many", "config"),
-    "person",
+    *("errors", "frozen", "plain", "obeyed", "model", "models", "events", "endpoint", "many"),
+    *("config", "person"),
 )
 _KNOWING = ("checks", "sandbox", "spec", "memory", "git", "agents", "journal", "system")
 # Each room, and the rooms that it may import from; all may import the words.
@@ -283,12 +283,17 @@ def test_only_the_command_line_and_what_draws_import_late() -> None:
     commands = {"cli.main", "cli.commands", "cli.edits", "cli.learned", "cli.run", "cli.help"}
     drawing = {("views.console", "rich"), ("views.live", "rich"), ("journal.html", "jinja2")}
     working = {("git.environment", "git"), ("system.lock", "filelock")}
-    working |= {("system.descendants", "psutil")}  # a look needs none of them
+    working |= {("system.descendants", name) for name in ("psutil", "ctypes")}  # no look needs them
     working |= {("stages.recall", "kern")}  # the search, where not all learnings fit
     working |= {("stages.call", "kern")}  # what a fault is tried again with
     working |= {("views.status", "kern")}  # the workers, where a run has several
     working |= {("memory.vectors", name) for name in ("numpy", "safetensors", "tokenizers")}
     assert {one for one in late if one[0] not in commands} <= drawing | working
+
+
+def test_values_are_made_by_the_decorator_that_starts_fast() -> None:
+    slow = re.compile(r"^@dataclass\(frozen=True, slots=True\)", re.M)
+    assert [path.name for path in PACKAGE.rglob("*.py") if slow.search(path.read_text())] == []
 
 
 # -------------------------------------------------------------------- owners

@@ -12,7 +12,7 @@ from kern.agents.protocol import Ended, Fault, Grade, Reply
 OLDEST: tuple[int, ...] = (2, 1, 0)
 INSTALL = "npm install -g @anthropic-ai/claude-code"
 _TRANSIENT_STATUS = frozenset({408, 409, 429})
-_LIMIT_PROSE = re.compile(r"hit your .{0,20}limit", re.I)
+_LIMIT_PROSE = r"(?i)hit your .{0,20}limit"
 _LOGIN_STATUS = frozenset({401, 403})
 LOGIN = "run `claude` by hand and log in, or set ANTHROPIC_API_KEY; then run kern again"
 _ORDINARY = "run kern as an ordinary user; in a container, set IS_SANDBOX=1"
@@ -40,7 +40,7 @@ def fault(reply: Reply | None, ended: Ended) -> Fault | None:
     if subtype in _EXHAUSTED:
         return Fault(Grade.FAILED, f"{_EXHAUSTED[subtype]}: {said}")
     if result.get("is_error"):
-        if _LIMIT_PROSE.search(said):
+        if re.search(_LIMIT_PROSE, said):
             return Fault(Grade.LIMIT, said, resets_at=reply.resets_at)
         return _api_fault(reply, said, status, terminal)
     if reply.turns == 0:

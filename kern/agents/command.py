@@ -16,7 +16,7 @@ from kern.agents.protocol import Ended, Fault, Launch, Payer, Reply
 from kern.agents.transcript import WHOLE_LIMIT
 from kern.model import Act, Needs, Role, Stage
 
-_NOT_IN_A_VARIABLE = re.compile(r"\W", re.A)
+_NOT_IN_A_VARIABLE = r"(?a)\W"
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class Command:
 
     def __post_init__(self) -> None:
         self.PROGRAM = self.template[0]
-        self.VARIABLE = f"KERN_AGENT_{_NOT_IN_A_VARIABLE.sub('_', self.NAME).upper()}"
+        self.VARIABLE = f"KERN_AGENT_{re.sub(_NOT_IN_A_VARIABLE, '_', self.NAME).upper()}"
         self.LOGIN = f"run {shlex.join(self.template)} by hand to see what it needs"
 
     def unheld(self, role: Role) -> str:

@@ -10,27 +10,23 @@ from kern.agents.protocol import Ended, Fault, Grade
 _CALLER = range(400, 500)
 _TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
 _LOGIN_STATUS = frozenset({401, 403})
-_LIMIT = re.compile(r"usage limit|hit your .{0,20}limit|\bquota\b|limit will reset", re.I)
-_UNPAID = re.compile(r"credit balance|insufficient (?:credit|balance|funds)|payment required", re.I)
-_LOGIN = re.compile(
-    r"(?:invalid|incorrect|missing|no|valid) (?:\w+ )?(?:api|access)[ _-]?key|api key not valid|"
-    r"unauthorized|unauthenticated|not logged in|authentication (?:failed|error)|/login",
-    re.I,
+_LIMIT = r"(?i)usage limit|hit your .{0,20}limit|\bquota\b|limit will reset"
+_UNPAID = r"(?i)credit balance|insufficient (?:credit|balance|funds)|payment required"
+_LOGIN = (
+    r"(?i)(?:invalid|incorrect|missing|no|valid) (?:\w+ )?(?:api|access)[ _-]?key|"
+    r"api key not valid|unauthorized|unauthenticated|not logged in|"
+    r"authentication (?:failed|error)|/login"
 )
-_MODEL = re.compile(
-    r"model\b.{0,80}(?:not found|does not exist|not supported|is not available)|"
-    r"(?:unknown|no such|invalid) model|models?/\S+ is not found",
-    re.I,
+_MODEL = (
+    r"(?i)model\b.{0,80}(?:not found|does not exist|not supported|is not available)|"
+    r"(?:unknown|no such|invalid) model|models?/\S+ is not found"
 )
-_FULL = re.compile(
-    r"context[ _](?:length|window)|prompt is too long|too many tokens|input is too long|"
-    r"(?:maximum|exceeds?|limit).{0,40}\btokens\b|request (?:entity )?too large",
-    re.I,
+_FULL = (
+    r"(?i)context[ _](?:length|window)|prompt is too long|too many tokens|input is too long|"
+    r"(?:maximum|exceeds?|limit).{0,40}\btokens\b|request (?:entity )?too large"
 )
-_SPAN = re.compile(
-    r"(?:in|after)\s+~?((?:\d+(?:\.\d+)?\s*(?:d|h|m|s)[a-z]*[\s,]*(?:and\s)?)+)", re.I
-)
-_PIECE = re.compile(r"(\d+(?:\.\d+)?)\s*([dhms])", re.I)
+_SPAN = r"(?i)(?:in|after)\s+~?((?:\d+(?:\.\d+)?\s*(?:d|h|m|s)[a-z]*[\s,]*(?:and\s)?)+)"
+_PIECE = r"(?i)(\d+(?:\.\d+)?)\s*([dhms])"
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 SOON = 120  # seconds; what opens again so soon is no limit that a person would call one
 
@@ -50,16 +46,16 @@ def of_api(
     said = said.strip() or (f"the API answers {status}" if status else "no reason given")
     status = status or _status(said)
     resets_at = resets_at or resets(said, at)
-    if status == 402 or _UNPAID.search(said):
+    if status == 402 or re.search(_UNPAID, said):
         return Fault(Grade.PERMANENT, f"the account cannot pay: {said}", "pay, then run kern again")
     far = resets_at is not None and (at is None or resets_at - at > SOON)
-    if far or (_LIMIT.search(said) and "per minute" not in said.lower()):
+    if far or (re.search(_LIMIT, said) and "per minute" not in said.lower()):
         return Fault(Grade.LIMIT, said, resets_at=resets_at)
-    if status == 413 or (status in (None, 400) and _FULL.search(said)):
+    if status == 413 or (status in (None, 400) and re.search(_FULL, said)):
         return Fault(Grade.FAILED, f"the agent's context is full: {said}")
-    if status in _LOGIN_STATUS or (status in (None, 400) and _LOGIN.search(said)):
+    if status in _LOGIN_STATUS or (status in (None, 400) and re.search(_LOGIN, said)):
         return Fault(Grade.PERMANENT, f"{name} is not logged in: {said}", login)
-    if status == 404 or (status in (None, 400) and _MODEL.search(said)):
+    if status == 404 or (status in (None, 400) and re.search(_MODEL, said)):
         hint = f"name one that {name} knows: `model` of the stage, in kern.toml or .kern/prompts/"
         return Fault(Grade.PERMANENT, f"{name} does not know the model: {said}", hint)
     if status in _CALLER and status not in _TRANSIENT_STATUS:
@@ -88,11 +84,11 @@ def unanswered(name: str, ended: Ended, *, login: str) -> Fault:
 
 def resets(said: str, at: float | None) -> int | None:
     """`try again in ~47 min`, `will reset after 18h32m10s`: when that is."""
-    found = _SPAN.search(said)
+    found = re.search(_SPAN, said)
     if at is None or not found:
         return None
     return round(
-        at + sum(float(n) * _SECONDS[unit.lower()] for n, unit in _PIECE.findall(found[1]))
+        at + sum(float(n) * _SECONDS[unit.lower()] for n, unit in re.findall(_PIECE, found[1]))
     )
 
 

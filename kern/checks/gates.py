@@ -17,7 +17,7 @@ from kern.system import process
 from kern.system.workspace import Scope
 
 OUTPUT_LIMIT = 20_000_000  # bytes
-_WALL = re.compile(r"Read-only file system|\bEROFS\b")
+_WALL = r"Read-only file system|\bEROFS\b"
 _OPEN = "kern: all but the tree is read-only, .git too; sandbox.write in kern.toml names folders"
 _TAIL = 8192  # bytes of the output that are read
 
@@ -82,7 +82,7 @@ class Gates:
             total=command.timeout,
         )
         output = plain.masked(_end(place), plain.secrets(os.environ))
-        if ran.code and self.hold is not unheld and _WALL.search(output):
+        if ran.code and self.hold is not unheld and re.search(_WALL, output):
             output += f"\n{_OPEN}"
         ended = ran.timed_out or (ran.overflow and f"it printed more than {ran.overflow} bytes")
         return Result(

@@ -15,14 +15,14 @@ TELLING = 160  # characters in a note
 KEPT_OUTPUT = 2000  # characters for the next attempt
 KEPT_STATE = 1000  # of what each probe says
 # What differs between two runs of the same failure; counts stay, fewer failures are progress.
-_PASSING = re.compile(r"0x[0-9a-f]+|\d+:\d\d(?::\d\d)?|\d+(?:\.\d+)? ?(?:ms|s|sec|min)\b|\d+\.\d+")
+_PASSING = r"0x[0-9a-f]+|\d+:\d\d(?::\d\d)?|\d+(?:\.\d+)? ?(?:ms|s|sec|min)\b|\d+\.\d+"
 
-_FAILING = re.compile(
+_FAILING = (
     r"(?i)\b(?:errors?|fail(?:ed|ure)?|fatal|panicked|exception|not found|no such|not done after)\b"
     r"|^(?-i:E  +\S|[A-Z]{1,4}\d{2,4} )"
 )
 # A heading, or a count of none.
-_NOT_FAILING = re.compile(r"(?i)^\W*\w+\W*$|\b(?:0|no) (?:errors?|fail)|(?:errors?|fail\w*)\W+0\b")
+_NOT_FAILING = r"(?i)^\W*\w+\W*$|\b(?:0|no) (?:errors?|fail)|(?:errors?|fail\w*)\W+0\b"
 
 
 @frozen
@@ -38,7 +38,7 @@ class Red:
         return other is not None and self._essence() == other._essence()
 
     def _essence(self) -> tuple[str, int | None, str]:
-        return self.name, self.code, " ".join(_PASSING.sub("#", self.output).split())
+        return self.name, self.code, " ".join(re.sub(_PASSING, "#", self.output).split())
 
 
 def objection(result: Result) -> str:
@@ -129,7 +129,7 @@ def outcome(result: Result) -> str:
 def first_failing(output: str, limit: int) -> str:
     """The first line that says what is wrong; where none seems to, the last ones."""
     for text in plain.block(output).splitlines():
-        if _FAILING.search(text) and not _NOT_FAILING.search(text):
+        if re.search(_FAILING, text) and not re.search(_NOT_FAILING, text):
             return plain.line(text, limit)
     return telling(output, limit)
 

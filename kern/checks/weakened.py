@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kern import plain
 
-_TEST = re.compile(
+_TEST = (
     r"(?:^|/)(?:tests?|specs?|__tests__)/|(?:^|/)test_[^/]*$|(?:^|/)conftest\.py$"
     r"|(?:_test|_spec|\.test|\.spec|Tests?|Spec)\.\w+$"
 )
@@ -22,7 +22,7 @@ _ASSERTS = re.compile(
 
 
 def is_test(path: str) -> bool:
-    return _TEST.search(path) is not None
+    return re.search(_TEST, path) is not None
 
 
 def words(path: str, patch: str) -> str:

@@ -38,7 +38,7 @@ def main() -> None:
     if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode:
         # git's names are UTF-8 whatever the locale says; opened as anything else they are others.
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
-    gc.set_threshold(20_000)  # most calls are short: it would look often and free nothing
+    gc.set_threshold(50_000)  # most calls are short: it would look often and free nothing
     streams.settle()
     code = _guarded(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
@@ -46,6 +46,7 @@ def main() -> None:
             stream.flush()
         except (OSError, ValueError):  # or Python complains at its end, with a code of its own
             streams.mute(stream)
+    gc.freeze()  # or Python looks through all that is loaded, as it ends
     sys.exit(code)
 
 

@@ -8,7 +8,7 @@ import re
 import shutil
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from kern.errors import KernError

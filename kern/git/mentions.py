@@ -4,9 +4,9 @@ import re
 from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
 
-_WORD = re.compile(r"[\w.+@%~*?/-]+")  # paths as they stand in commands and answers
+_WORD = r"[\w.+@%~*?/-]+"  # paths as they stand in commands and answers
 # A pattern means files only in a command: elsewhere it was looked for, or is emphasis, or C.
-_COMMAND = re.compile(r'"command"\s*:\s*"((?:[^"\\]|\\.)*+)')
+_COMMAND = r'"command"\s*:\s*"((?:[^"\\]|\\.)*+)'
 _PATTERN = re.compile(r"[*?][./]|[./][*?]")
 _MOST_PATTERNS = 200  # in one transcript
 _OVERLAP = 4096  # characters of two pieces, so that no name is cut in two
@@ -23,7 +23,7 @@ def unnamed(paths: Collection[str], pieces: Iterable[str]) -> list[str]:
         names.setdefault(name, set()).add(path)
         for folder in above:
             folders.setdefault(folder, set()).add(path)
-    odd = [name for name in names if not _WORD.fullmatch(name)]
+    odd = [name for name in names if not re.fullmatch(_WORD, name)]
     left = set(paths)
     patterns: set[str] = set()
     before = ""
@@ -31,10 +31,10 @@ def unnamed(paths: Collection[str], pieces: Iterable[str]) -> list[str]:
         whole = before + piece
         text = _plain(whole)
         before = piece[-_OVERLAP:]
-        for word in set(_WORD.findall(text)):
+        for word in set(re.findall(_WORD, text)):
             left -= _meant(word, names, folders)
-        for command in _COMMAND.findall(whole):
-            found = {*filter(_PATTERN.search, _WORD.findall(_plain(command)))} - patterns
+        for command in re.findall(_COMMAND, whole):
+            found = {*filter(_PATTERN.search, re.findall(_WORD, _plain(command)))} - patterns
             for word in sorted(found)[: _MOST_PATTERNS - len(patterns)]:
                 patterns.add(word)
                 left -= _matched(word, names, folders)

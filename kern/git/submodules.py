@@ -73,19 +73,17 @@ def declared(repo: Repo) -> list[str]:
     return [path for path in found if path and not leads_out(path)]
 
 
-_SECTION = re.compile(
-    rb'(?m)^\[submodule "[^\n]*"\]\n(?:[ \t]+(?:url|active) = [^\n]*\n)*(?=\[|\Z)'
-)
+_SECTION = rb'(?m)^\[submodule "[^\n]*"\]\n(?:[ \t]+(?:url|active) = [^\n]*\n)*(?=\[|\Z)'
 
 
 def registered_alike(config: bytes, other: bytes) -> bool:
     """Whether two texts of git's configuration differ at most in what `git submodule add` and
     `deinit` write there.
     """
-    return _SECTION.sub(b"", config) == _SECTION.sub(b"", other)
+    return re.sub(_SECTION, b"", config) == re.sub(_SECTION, b"", other)
 
 
-_FREE = re.compile(
+_FREE = (
     rb'(?m)^\[(?:submodule|branch|remote) "[^\n]*"\]\n'
     rb"(?:[ \t]+(?:url|active|fetch|remote|merge|branch) = [^\n]*\n)*(?=\[|\Z)"
     rb"|^\tworktree = [^\n]*\n"
@@ -96,7 +94,7 @@ def alike(config: bytes, other: bytes) -> bool:
     """Whether two texts of a submodule's own configuration differ at most in where it lies, and in
     what it fetches and follows: that is for a task to change.
     """
-    return _FREE.sub(b"", config) == _FREE.sub(b"", other)
+    return re.sub(_FREE, b"", config) == re.sub(_FREE, b"", other)
 
 
 def register(repo: Repo, path: str) -> str:

@@ -12,23 +12,21 @@ MOST = 320  # characters: one sentence, with room for a command and a path
 # tests/bench/memory holds no two come near, though some say the same: that takes kern reflect.
 ALIKE = 0.5
 _LEAST_WORDS = 2
-_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,2}[.)])\s+(\S.*)")
+_ITEM = r"\s*(?:[-*+]|\d{1,2}[.)])\s+(\S.*)"
 _FENCE = re.compile(r"\s*(?:`{3}|~{3})")
-_ENDS = re.compile(r"[.!?:;`)\"']\s*$")
-_NOTHING = re.compile(
-    r"(?:none|nothing|n/?a|no (?:new |further |real )?(?:learn|lesson)\w*)\b", re.I
-)
+_ENDS = r"[.!?:;`)\"']\s*$"
+_NOTHING = r"(?i)(?:none|nothing|n/?a|no (?:new |further |real )?(?:learn|lesson)\w*)\b"
 # What tells of the task itself: the commit says that already.
-_STORY = re.compile(
-    r"(?:I|we|this (?:task|change|commit|attempt))\b(?!')|(?:all|the) (?:tests?|checks?|gates?) "
-    r"(?:now )?(?:pass|are green)|(?:added|implemented|refactored|fixed|updated|created|removed|"
-    r"renamed|replaced|wrote|ran|introduced|extended) (?:(?:a|an|the|some|new|all|it)\b|`)",
-    re.I,
+_STORY = (
+    r"(?i)(?:I|we|this (?:task|change|commit|attempt))\b(?!')|"
+    r"(?:all|the) (?:tests?|checks?|gates?) (?:now )?(?:pass|are green)|"
+    r"(?:added|implemented|refactored|fixed|updated|created|removed|"
+    r"renamed|replaced|wrote|ran|introduced|extended) (?:(?:a|an|the|some|new|all|it)\b|`)"
 )
-_ARROW = re.compile(r"\s(?:\u2192|->|=>)\s")
-_WORD = re.compile(r"[^\W_]+")
-_NAME = re.compile(r"\w*\d\w*|\w+(?:[./_-]\w+)+")
-_NO = re.compile(r"\b(?:no|not|never|none|nobody|nothing|without|cannot|avoid)\b|n't\b", re.I)
+_ARROW = r"\s(?:\u2192|->|=>)\s"
+_WORD = r"[^\W_]+"
+_NAME = r"\w*\d\w*|\w+(?:[./_-]\w+)+"
+_NO = r"(?i)\b(?:no|not|never|none|nobody|nothing|without|cannot|avoid)\b|n't\b"
 _STOP = frozenset(
     (
         *("a", "an", "and", "are", "as", "at", "be", "but", "by", "do", "for", "from", "has"),
@@ -58,7 +56,7 @@ def lessons(learned: str, *, overcame: bool) -> Captured:
         if why := _objection(text):
             refused.append((text, why))
         else:
-            sign = overcame and _ARROW.search(text)
+            sign = overcame and re.search(_ARROW, text)
             kept.append(Lesson(text, Kind.SIGN if sign else Kind.INSIGHT))
     return Captured(tuple(kept), tuple(refused))
 
@@ -71,7 +69,7 @@ def whole(learned: str) -> Captured:
 
 def tokens(text: str) -> list[str]:
     """Its words alone, by which a text is known again in any form."""
-    return _WORD.findall(text)
+    return re.findall(_WORD, text)
 
 
 def _unsigned(text: str) -> str:
@@ -85,8 +83,8 @@ def _lines(learned: str) -> Iterable[str]:
     fenced = False
     for line in [*_unsigned(plain.block(learned)).split("\n"), ""]:
         fenced ^= bool(_FENCE.match(line))
-        item = None if fenced else _ITEM.fullmatch(line)
-        if held and not fenced and (item or not line.strip() or _ENDS.search(held[-1])):
+        item = None if fenced else re.fullmatch(_ITEM, line)
+        if held and not fenced and (item or not line.strip() or re.search(_ENDS, held[-1])):
             yield "\n".join(held) if any(map(_FENCE.match, held)) else " ".join(held)
             held = []
         if item or line.strip():
@@ -98,15 +96,15 @@ def _lines(learned: str) -> Iterable[str]:
 def _objection(text: str) -> str:
     """Why it is no entry, in words; empty for one that is."""
     bare = text.strip("*_` ")
-    if len(_WORD.findall(bare)) < _LEAST_WORDS:
+    if len(re.findall(_WORD, bare)) < _LEAST_WORDS:
         return "it says nothing"
-    if _NOTHING.match(bare) and len(bare) < 80:
+    if re.match(_NOTHING, bare) and len(bare) < 80:
         return "it says that nothing was learned"
     if len(text) > MOST:
         return f"it is longer than {MOST} characters: one sentence is enough"
     if bare.endswith("?"):
         return "it asks"
-    if _STORY.match(bare):
+    if re.match(_STORY, bare):
         return "it tells what was done, not what to do"
     return ""
 
@@ -134,12 +132,12 @@ def alike(text: str, entries: Sequence[Entry]) -> Entry | None:
 
 def _exact(text: str) -> frozenset[str]:
     """What must be the same: numbers, names with a dot, a slash or a line in them, and a no."""
-    named = (match.rstrip("./") for match in _NAME.findall(text.lower()))
-    return frozenset(named) | ({"no"} if _NO.search(text) else frozenset())
+    named = (match.rstrip("./") for match in re.findall(_NAME, text.lower()))
+    return frozenset(named) | ({"no"} if re.search(_NO, text) else frozenset())
 
 
 def _words(text: str) -> frozenset[str]:
-    found = (word.lower() for word in _WORD.findall(text))
+    found = (word.lower() for word in re.findall(_WORD, text))
     return frozenset(_stem(word) for word in found if word not in _STOP)
 
 

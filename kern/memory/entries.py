@@ -15,16 +15,16 @@ PREAMBLE = "kern appends entries; edit them freely"  # in what kern init writes
 HARMFUL_AT = 2  # harmful votes from which a low score counts as proven
 _PROVEN = 0.4  # the score of 1 helpful, 2 harmful
 _LONGEST = 120  # characters of a task's text or a reason in the comment
-_HEADING = re.compile(r"## +(\S.*)")
-_DATED = re.compile(r"(\d{4}-\d\d-\d\d) +[-\u2013\u2014] +(\S.*)")
-_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
-_NOTE = re.compile(r"\s*<!--\s*kern:\s*(.*?)\s*-->\s*")
-_BEGUN = re.compile(r"\s*<!--\s*kern:")
-_FIELD = re.compile(r'([a-z]+)=(?:"([^"]*)"|([^\s"]+))(?:\s+|$)')
+_HEADING = r"## +(\S.*)"
+_DATED = r"(\d{4}-\d\d-\d\d) +[-\u2013\u2014] +(\S.*)"
+_FENCE = r" {0,3}(`{3,}(?=[^`]*$)|~{3,})"
+_NOTE = r"\s*<!--\s*kern:\s*(.*?)\s*-->\s*"
+_BEGUN = r"\s*<!--\s*kern:"
+_FIELD = r'([a-z]+)=(?:"([^"]*)"|([^\s"]+))(?:\s+|$)'
 _ID = re.compile(r"L[1-9]\d{0,8}")
 _COUNT = re.compile(r"\d{1,9}")
 _OURS = ("id", "kind", "helpful", "harmful", "commit", "task", "retired", "why")
-_MARKERS = re.compile(r"(?:<{7}|>{7}|\|{7})(?: .*)?|={7}")
+_MARKERS = r"(?:<{7}|>{7}|\|{7})(?: .*)?|={7}"
 
 
 class Kind(StrEnum):
@@ -125,7 +125,9 @@ def _joined(one: Entry, other: Entry) -> Entry:
 
 def _sections(text: str) -> Iterator[Entry]:
     lines = text.split("\n")
-    starts = [at for at, free in enumerate(_outside(lines)) if free and _HEADING.match(lines[at])]
+    starts = [
+        at for at, free in enumerate(_outside(lines)) if free and re.match(_HEADING, lines[at])
+    ]
     edges = [*starts, len(lines)]
     marked = _conflicts(lines)
     if (first := _preamble(lines[: edges[0]])) is not None:
@@ -157,9 +159,9 @@ def _outside(lines: Sequence[str]) -> list[bool]:
             until = "" if _ends(line) else until
         elif until:
             until = "" if bare[at].startswith(until) and not bare[at].strip(until[0]) else until
-        elif opening := _FENCE.match(line):
+        elif opening := re.match(_FENCE, line):
             until = opening[1] if closes[opening[1][0]][at + 1] >= len(opening[1]) else ""
-        elif bare[at].startswith("<!--") and "-->" not in line and not _BEGUN.match(line):
+        elif bare[at].startswith("<!--") and "-->" not in line and not re.match(_BEGUN, line):
             until = "-->" if comments > at else ""
     return flags
 
@@ -186,7 +188,7 @@ def _conflicts(lines: Sequence[str]) -> list[int]:
     within = False
     for at, line in enumerate(lines):
         bare = line.rstrip("\r")
-        if _MARKERS.fullmatch(bare) and (within or bare[0] != "="):
+        if re.fullmatch(_MARKERS, bare) and (within or bare[0] != "="):
             found.append(at)
             within = bare[0] != ">"
     return found
@@ -201,7 +203,7 @@ def unmarked(text: str) -> str:
 
 def _entry(lines: Sequence[str], at: int, marked: Collection[int]) -> Entry:
     heading = plain.line(lines[0][2:], 10_000)
-    dated = _DATED.fullmatch(heading)
+    dated = re.fullmatch(_DATED, heading)
     date, title = (dated[1], dated[2]) if dated else ("", heading)
     kept: list[str] = []
     faults: list[str] = []
@@ -212,7 +214,7 @@ def _entry(lines: Sequence[str], at: int, marked: Collection[int]) -> Entry:
         if number - at in marked:
             if not any("unfinished" in fault for fault in faults):
                 faults.append(f"line {number}: an unfinished merge; both sides count")
-        elif _BEGUN.match(bare):
+        elif re.match(_BEGUN, bare):
             fields, whole = _fields(bare)
             notes.append(fields)
             if not whole:
@@ -232,20 +234,20 @@ def _entry(lines: Sequence[str], at: int, marked: Collection[int]) -> Entry:
 
 def _fields(line: str) -> tuple[dict[str, str], bool]:
     """What a comment says, and whether it says nothing else."""
-    whole = _NOTE.fullmatch(line)
+    whole = re.fullmatch(_NOTE, line)
     rest = whole[1] if whole else line[_begin(line) :].partition("-->")[0]
-    fields = {field[1]: field[2] or field[3] or "" for field in _FIELD.finditer(rest)}
+    fields = {field[1]: field[2] or field[3] or "" for field in re.finditer(_FIELD, rest)}
     sound = all(
         form.fullmatch(fields[name])
         for name, form in (("id", _ID), ("helpful", _COUNT), ("harmful", _COUNT))
         if name in fields
     )
     sound = sound and fields.get("kind", Kind.INSIGHT) in [*Kind]
-    return fields, bool(whole) and "id" in fields and sound and not _FIELD.sub("", rest).strip()
+    return fields, bool(whole) and "id" in fields and sound and not re.sub(_FIELD, "", rest).strip()
 
 
 def _begin(line: str) -> int:
-    found = _BEGUN.match(line)
+    found = re.match(_BEGUN, line)
     return found.end() if found else 0
 
 
@@ -301,7 +303,7 @@ def renoted(entry: Entry) -> str:
     """
     lines = entry.raw.split("\n")
     end = "\r" if len(lines) > 1 and lines[0].endswith("\r") else ""
-    places = [at for at, line in enumerate(lines) if _BEGUN.match(line)]
+    places = [at for at, line in enumerate(lines) if re.match(_BEGUN, line)]
     read = [(at, *_fields(lines[at].rstrip("\r"))) for at in places]
     if sound := [(at, fields) for at, fields, whole in read if whole]:
         at, fields = sound[-1]

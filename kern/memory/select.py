@@ -10,7 +10,7 @@ IRRELEVANT = "not relevant"  # begins the reason of what no search found near en
 TOGETHER = 1.1  # times as useful beside one with which it served before
 _CHARS_PER_TOKEN = 4
 # A path of the repository: folders and a file with an extension, no URL, no pattern.
-_PATH = re.compile(r"(?<![\w./~:@$%*<{-])((?:[\w.-]+/)+[\w-][\w.-]*\.[A-Za-z]\w{0,9})(?![\w/*<{])")
+_PATH = r"(?<![\w./~:@$%*<{-])((?:[\w.-]+/)+[\w-][\w.-]*\.[A-Za-z]\w{0,9})(?![\w/*<{])"
 
 Pair = tuple[str, str]  # two ids, the lesser first
 
@@ -125,5 +125,5 @@ def _ranked(
 
 def paths(text: str) -> list[str]:
     """The files that an entry names, as paths of the repository."""
-    found = (match[1].removeprefix("./") for match in _PATH.finditer(text))
+    found = (match[1].removeprefix("./") for match in re.finditer(_PATH, text))
     return list(dict.fromkeys(path for path in found if ".." not in path.split("/")))

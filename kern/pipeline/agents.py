@@ -15,7 +15,7 @@ from kern.config import Settings
 from kern.errors import KernError, UsageError
 from kern.model import Role
 from kern.pipeline.preflight import Check, demand, tried
-from kern.stages import bundle
+from kern.stages import bundle, roles
 from kern.stages.template import Template
 from kern.system import process
 
@@ -33,14 +33,14 @@ def foreseen(root: Path, settings: Settings) -> dict[Role, Template]:
     cannot; see `recover.unplant`. Raises UsageError for an agent that kern.toml or the command line
     names and kern does not know.
     """
-    bundle.know_commands(settings)
+    roles.know_commands(settings)
     named = (*settings.models.values(), *settings.picked.values())
     for name in filter(None, (*settings.agents, *(one.agent for one in named))):
         protocol.find(name)
     found = dict[Role, Template]()
     for role, name in bundle.PROMPTS.items():
         with contextlib.suppress(UsageError):
-            form = bundle.form(root, role, name, settings)
+            form = roles.form(root, role, name, settings)
             chosen([form])
             found[role] = form
     return found

@@ -17,7 +17,7 @@ from kern.spec import reconcile
 from kern.system import workspace
 
 # Those that kern reads again; to an agent they are as open as any file.
-_STAGE_FILE = re.compile(r"(stage[123]|attempt\d+)\.json")
+_STAGE_FILE = r"(stage[123]|attempt\d+)\.json"
 
 _MOST_TOLD = 20
 
@@ -84,7 +84,7 @@ def _files(site: Site) -> dict[str, bytes]:
 def _there(site: Site) -> list[Path]:
     with workspace.reported(site.scope.folder):
         found = sorted(site.scope.folder.iterdir()) if site.scope.folder.is_dir() else []
-    return [path for path in found if _STAGE_FILE.fullmatch(path.name)]
+    return [path for path in found if re.fullmatch(_STAGE_FILE, path.name)]
 
 
 def _restore_files(site: Site, known: Mapping[str, bytes]) -> None:

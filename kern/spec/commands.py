@@ -319,13 +319,13 @@ def _refuse_below(spec: Spec, parent: int) -> None:
 
 # ---------------------------------------------------------------- words that say only themselves
 
-_BOX = re.compile(r"(?:(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?\[[ ~xX]?\](?:[ \t]+|$))+")
+_BOX = r"(?:(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?\[[ ~xX]?\](?:[ \t]+|$))+"
 
 
 def as_title(text: str) -> str:
     """One line; a checkbox that was typed along goes."""
     flat = plain.line(text, len(text))
-    if box := _BOX.match(flat):
+    if box := re.match(_BOX, flat):
         flat = flat[box.end() :]
     if not flat:
         raise UsageError("the task says nothing", hint=f'kern add "{EXAMPLE[6:]}"')

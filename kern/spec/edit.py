@@ -172,7 +172,7 @@ def _insert(lines: list[str], after: int, new: Sequence[str]) -> None:
     lines[after:after] = added
 
 
-_HEADING = re.compile(r"^## (.+?)\r?$", re.M)
+_HEADING = r"(?m)^## (.+?)\r?$"
 
 
 def topic(task: str) -> str:
@@ -220,7 +220,7 @@ def learnings(text: str) -> list[str]:
     """The entries of LEARNINGS.md, oldest first; what stands before the first heading is one as
     well.
     """
-    starts = [match.start() for match in _HEADING.finditer(text)]
+    starts = [match.start() for match in re.finditer(_HEADING, text)]
     edges = [0, *starts, len(text)]
     parts = (text[a:b].strip() for a, b in pairwise(edges))
     return [part for part in parts if part]

@@ -21,11 +21,11 @@ MOST_TASKS = 500
 LONGEST_TITLE = 200  # characters; a longer one goes on below the task
 LONGEST_BODY = 6000
 _CUT = "[cut here: the rest is where it came from]"
-_REFS = re.compile(r"Refs:[ \t]+((?:[\w.-]+/[\w.-]+)?#\d{1,9}|[A-Za-z][\w.]*-[\w.-]{1,40})", re.A)
-_ID = re.compile(r"[A-Za-z][\w.]*-[\w.-]{1,40}", re.A)
-_BOXES = re.compile(r"^\s*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?\[[ xX~]\][ \t]", re.M)
-_BARE_BOX = re.compile(r"^(\s*)(\[[ xX~]\][ \t])", re.M)
-_PLAIN_BULLET = re.compile(r"^([ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+)(?=\S)", re.M)
+_REFS = r"(?a)Refs:[ \t]+((?:[\w.-]+/[\w.-]+)?#\d{1,9}|[A-Za-z][\w.]*-[\w.-]{1,40})"
+_ID = r"(?a)[A-Za-z][\w.]*-[\w.-]{1,40}"
+_BOXES = r"(?m)^\s*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?\[[ xX~]\][ \t]"
+_BARE_BOX = r"(?m)^(\s*)(\[[ xX~]\][ \t])"
+_PLAIN_BULLET = r"(?m)^([ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+)(?=\S)"
 _DONE = ("done", "closed", "completed", "complete", "merged", "cancelled", "canceled")
 
 
@@ -47,7 +47,7 @@ class Import(NamedTuple):
 
 def references(task: Task) -> tuple[str, ...]:
     """What the lines `Refs: …` under a task name, for the commit's trailers."""
-    found = (_REFS.fullmatch(line.strip()) for line in task.body)
+    found = (re.fullmatch(_REFS, line.strip()) for line in task.body)
     return tuple(dict.fromkeys(match[1] for match in found if match))
 
 
@@ -77,7 +77,7 @@ def read(data: bytes, origin: str, repository: str = "", *, most: int = MOST_BYT
             hint=f"iconv -f LATIN1 -t UTF-8 {origin} | kern add --from -",
         ) from None
     begins = text.lstrip()
-    if begins[:1] in ("{", "[") and not _BOXES.match(begins):
+    if begins[:1] in ("{", "[") and not re.match(_BOXES, begins):
         found = _records(text, origin, repository)
     else:
         found = _checklist(text)
@@ -180,15 +180,15 @@ def _ref(value: Mapping[str, Any], repository: str) -> str:
         other = place and repository and place[1].lower() != repository.lower()
         return f"{place[1] if place and other else ''}#{number}"
     name = _text(value.get("id"))
-    return name if "issue_type" in value and _ID.fullmatch(name) else ""
+    return name if "issue_type" in value and re.fullmatch(_ID, name) else ""
 
 
 def _checklist(text: str) -> list[Item]:
     """With boxes, or else each bullet."""
-    if _BOXES.search(text):
-        text = _BARE_BOX.sub(r"\1- \2", text)
+    if re.search(_BOXES, text):
+        text = re.sub(_BARE_BOX, r"\1- \2", text)
     else:
-        text = _PLAIN_BULLET.sub(r"\1[ ] ", text)
+        text = re.sub(_PLAIN_BULLET, r"\1[ ] ", text)
     spec, lines = parse(text), text.split("\n")
     below: dict[int | None, list[int]] = {}
     for index, task in enumerate(spec.tasks):
@@ -261,8 +261,10 @@ def _lines(title: str, rest: str, item: Item) -> list[str]:
     body = "\n".join(filter(str.strip, (rest, item.body)))
     if len(body) > LONGEST_BODY:
         body = "\n".join([body[:LONGEST_BODY].rsplit("\n", 1)[0], _CUT])
-    told = [f"\\{line}" if _REFS.match(line.strip()) else line for line in commands.as_body(body)]
-    named = [f"Refs: {item.ref}"] if _REFS.fullmatch(f"Refs: {item.ref}") else []
+    told = [
+        f"\\{line}" if re.match(_REFS, line.strip()) else line for line in commands.as_body(body)
+    ]
+    named = [f"Refs: {item.ref}"] if re.fullmatch(_REFS, f"Refs: {item.ref}") else []
     return [f"- [ ] {title}", *(f"  {line}" for line in (*told, *named))]
 
 

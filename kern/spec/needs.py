@@ -7,9 +7,7 @@ from kern.model import Marker, Need
 from kern.spec import dependencies, questions
 from kern.spec.checklist import Kind, Spec, Task
 
-_KEPT = re.compile(
-    r" \((?:[^()]*; )?kept: \S+\)$"
-)  # the ref may be gone; `kern show` names it if it is there
+_KEPT = r" \((?:[^()]*; )?kept: \S+\)$"  # the ref may be gone; `kern show` names it if it is there
 
 
 class Counts(NamedTuple):
@@ -82,4 +80,4 @@ def _need(number: int, task: Task, why: str) -> Need | None:
         do = f"{show}, edit the task; left alone, it is tried again last"
     else:
         return None
-    return Need(number, task.line, task.text, _KEPT.sub("", why.rstrip()), do)
+    return Need(number, task.line, task.text, re.sub(_KEPT, "", why.rstrip()), do)

@@ -11,8 +11,8 @@ from kern.spec import edit
 from kern.spec.checklist import Kind, Note, Spec, Task
 
 MOST = 3  # questions of one task; a person may delete those that are settled
-_KEPT = re.compile(r" \(kept: \S+\)$")
-_NEARLY = re.compile(r">[\s*_]*answer\b", re.I)
+_KEPT = r" \(kept: \S+\)$"
+_NEARLY = r"(?i)>[\s*_]*answer\b"
 
 
 def pending(task: Task) -> Note | None:
@@ -31,7 +31,7 @@ def blocker(task: Task) -> str:
     noted = pending(task)
     if noted is None:
         return ""
-    nearly = next((line for line in task.body if _NEARLY.match(line)), "")
+    nearly = next((line for line in task.body if re.match(_NEARLY, line)), "")
     unread = f" ({nearly!r} is no answer: write > **Answer:** …)" if nearly else ""
     return f"waits for your answer: {words(noted)}{unread}"
 
@@ -64,7 +64,7 @@ def same(question: str, noted: Note) -> bool:
 
 def words(noted: Note) -> str:
     """The question alone, without where the work is kept."""
-    return _KEPT.sub("", noted.text.rstrip())
+    return re.sub(_KEPT, "", noted.text.rstrip())
 
 
 def note(question: str, ref: str) -> str:

@@ -13,7 +13,7 @@ from kern.spec import edit
 from kern.spec.checklist import Kind, Note, Spec, Task, parse
 from kern.spec.commands import DIRECT, Directive, added_again, directive, given_again, unheld
 
-_MARKER = re.compile(r"\[[ ~xX]\]")
+_MARKER = r"\[[ ~xX]\]"
 _OURS, _THEIRS = re.compile(r"^<{7} ", re.M), re.compile(r"^>{7} ", re.M)
 _MANY = 2000  # lines; more of them are compared by what is rare among them
 
@@ -259,7 +259,7 @@ def _opcodes(old: list[str], new: list[str]) -> Iterator[tuple[str, int, int, in
 
 def _bare(lines: list[str]) -> list[str]:
     """Lines as they are compared: a changed marker or line end makes no other line."""
-    return [_MARKER.sub("[ ]", line, count=1).rstrip() for line in lines]
+    return [re.sub(_MARKER, "[ ]", line, count=1).rstrip() for line in lines]
 
 
 def in_conflict(text: str) -> bool:

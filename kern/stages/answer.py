@@ -61,24 +61,22 @@ _LABELLED = (
     r"(?:answer|code|conclusion|decision|outcome|result|status|verdict)\b)(?=\s*[^\w\s])"
 )
 _WORD = r"([A-Z]++(?:_[A-Z]++)*+)(?!_*[^\W_])"
-_BEGINS = re.compile(rf"({_MARKS}(?:{_LABELLED}{_MARKS}){{0,2}}+){_WORD}")
+_BEGINS = rf"({_MARKS}(?:{_LABELLED}{_MARKS}){{0,2}}+){_WORD}"
 _OR = re.compile(rf"[\s*_`]*+(?:[/|]|or\b)[\s*_`]*+{_WORD}")  # `SUCCESS | FAILED`: a menu
-_WITHDRAWN = re.compile(r"\[\s*\]|~~")  # a box without its tick, a word struck out
-_GAP = re.compile(r"(?:[*_`~]|</[^<>]*>)*+[\s:\uff1a.,;!|=>)\]\"'\u2013\u2014-]*+(?:[*_`]++\s)?\s*")
+_WITHDRAWN = r"\[\s*\]|~~"  # a box without its tick, a word struck out
+_GAP = r"(?:[*_`~]|</[^<>]*>)*+[\s:\uff1a.,;!|=>)\]\"'\u2013\u2014-]*+(?:[*_`]++\s)?\s*"
 # A test runner's summary: `FAILED: 0`, `SKIPPED [1] tests/…`, `FAILED tests/a.py::test_b - …`.
 _COUNTS = re.compile(r"[\W_]*\d+[\W_]*$|\s*\[\d+\]|\s+\S+::\S")
 _SAYS = re.compile(r"[^\W_]")
-_HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
-_FENCE = re.compile(r"`{3,}(?=[^`]*$)|~{3,}")
-_BULLET = re.compile(r"\s*(?:>\s*)*(?:[-*+]\s+)?")
+_HEADING = r"(#{1,6})\s+(\S.*)"
+_FENCE = r"`{3,}(?=[^`]*$)|~{3,}"
+_BULLET = r"\s*(?:>\s*)*(?:[-*+]\s+)?"
 _LABELS = ("Files", "Pattern", "Constraint", "Proof")
-_LABEL = re.compile(
-    r"[-*_+\s#>]*(Files?|Patterns?|Constraints?|Proofs?)[*_]*\s*(?::[*_]*\s*(?P<text>.*)|$)"
-)
+_LABEL = r"[-*_+\s#>]*(Files?|Patterns?|Constraints?|Proofs?)[*_]*\s*(?::[*_]*\s*(?P<text>.*)|$)"
 # What it says of the learnings that it was told: `Used: L7, L12`.
-_NAMED = re.compile(r"[\W_]*(Used|Misled)[*_`]*\s*:(.*)")
-_ENTRY = re.compile(r"\bL[1-9]\d{0,8}\b")
-_ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[.?\]\s+)?(\S.*)")
+_NAMED = r"[\W_]*(Used|Misled)[*_`]*\s*:(.*)"
+_ENTRY = r"\bL[1-9]\d{0,8}\b"
+_ITEM = r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[.?\]\s+)?(\S.*)"
 
 
 def message(text: str) -> str:
@@ -86,7 +84,7 @@ def message(text: str) -> str:
     without trailers that name a task; empty where it says nothing. A fence further down is its own.
     """
     lines = plain.block(text).strip().splitlines()
-    fenced = [at for at, line in enumerate(lines) if _FENCE.match(line)]
+    fenced = [at for at, line in enumerate(lines) if re.match(_FENCE, line)]
     whole = fenced[:1] == [0] and fenced[-1:] == [len(lines) - 1]
     announced = lines[0].rstrip()[-1:] in (*".:!",) if lines else False  # which no subject is
     if (whole and len(fenced) > 1) or (len(fenced) == 2 and (announced or not fenced[0])):
@@ -158,17 +156,17 @@ def parse(role: Role, text: str) -> Answer:
 def _entries(lines: Sequence[str]) -> dict[int, tuple[str, str]]:
     """The lines that name entries, outside code: each with its label and what follows."""
     fenced = _fenced(lines)
-    found = {at: match for at, line in enumerate(lines) if (match := _NAMED.fullmatch(line))}
+    found = {at: match for at, line in enumerate(lines) if (match := re.fullmatch(_NAMED, line))}
     return {
         at: (match[1], match[2])
         for at, match in found.items()
-        if not fenced[at] and _ENTRY.search(match[2])
+        if not fenced[at] and re.search(_ENTRY, match[2])
     }
 
 
 def _ids(named: Mapping[int, tuple[str, str]], label: str) -> tuple[str, ...]:
     told = " ".join(rest for which, rest in named.values() if which == label)
-    return tuple(dict.fromkeys(_ENTRY.findall(told)))
+    return tuple(dict.fromkeys(re.findall(_ENTRY, told)))
 
 
 # ---------------------------------------------------------------- the code
@@ -189,11 +187,11 @@ def _said(role: Role, lines: Sequence[str]) -> dict[int, _Said]:
 
 
 def _read(role: Role, line: str) -> _Said | None:
-    match = _BEGINS.match(line)
+    match = re.match(_BEGINS, line)
     code = _code(role, match[2]) if match else None
     if match is None or code is None:
         return None
-    if role is not Stage.COMMIT and _WITHDRAWN.search(match[1]):
+    if role is not Stage.COMMIT and re.search(_WITHDRAWN, match[1]):
         return None
     codes, end = [code], match.end()
     while (other := _OR.match(line, end)) and (code := _code(role, other[1])):
@@ -211,7 +209,7 @@ def _code(role: Role, word: str) -> Code | None:
 
 def _reason(before: str, rest: str) -> str:
     """What follows a code word, without the marks that hold both."""
-    gap = _GAP.match(rest)
+    gap = re.match(_GAP, rest)
     text = plain.line(rest[gap.end() if gap else 0 :]).rstrip(" |")
     text = re.sub(r"(?:</\w+>)+\Z", "", text)
     opened = before[len(before.rstrip("*_`")) :]
@@ -232,7 +230,7 @@ def _why(code: Code, lines: Sequence[str], said: Mapping[int, _Said]) -> tuple[s
             return said[at].reason, []
         below = _below(code, lines, said, at)
         if below is not None:
-            return plain.line(_BULLET.sub("", lines[below], count=1)), [below]
+            return plain.line(re.sub(_BULLET, "", lines[below], count=1)), [below]
     return "", []
 
 
@@ -240,12 +238,12 @@ def _below(code: Code, lines: Sequence[str], said: Mapping[int, _Said], at: int)
     """The next line; one further down for a code that announces it, and for a REJECT."""
     for index in range(at + 1, len(lines)):
         line = lines[index].strip()
-        if not _SAYS.search(line) or _FENCE.match(line):
+        if not _SAYS.search(line) or re.match(_FENCE, line):
             if not said[at].announces and code is not Code.REJECT:
                 return None
-        elif index in said or (_HEADING.fullmatch(line) and code is not Code.REJECT):
+        elif index in said or (re.fullmatch(_HEADING, line) and code is not Code.REJECT):
             return None
-        elif not _HEADING.fullmatch(line):
+        elif not re.fullmatch(_HEADING, line):
             return index
     return None
 
@@ -258,7 +256,7 @@ def _around(lines: Sequence[str], taken: set[int]) -> list[str]:
     holds nothing else.
     """
     fenced = _fenced(lines)
-    fences = {at for at, line in enumerate(lines) if _FENCE.match(line.strip())} - taken
+    fences = {at for at, line in enumerate(lines) if re.match(_FENCE, line.strip())} - taken
     alone = {
         edge
         for at in taken
@@ -280,7 +278,7 @@ def _findings(parts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     for part in parts:
         label, inline = "", False
         for line in part.split("\n"):
-            if match := _LABEL.fullmatch(line):
+            if match := re.fullmatch(_LABEL, line):
                 label = next(one for one in _LABELS if one[:2] == match[1][:2])
                 line = match["text"] or ""
                 inline = bool(line)
@@ -307,7 +305,7 @@ def section(body: str, title: str) -> str:
     depth = 0
     lines = body.split("\n")
     for line, fenced in zip(lines, _fenced(lines), strict=True):
-        if not fenced and (heading := _HEADING.fullmatch(line.rstrip())):
+        if not fenced and (heading := re.fullmatch(_HEADING, line.rstrip())):
             if depth and len(heading[1]) <= depth:
                 break
             if not depth and heading[2].rstrip(": ") == title:
@@ -327,7 +325,7 @@ def _fenced(lines: Sequence[str]) -> list[bool]:
         flags.append(bool(fence))
         if fence:
             fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
-        elif opening := _FENCE.match(bare):
+        elif opening := re.match(_FENCE, bare):
             fence = opening[0]
             flags[-1] = True
     return flags
@@ -337,7 +335,7 @@ def _subtasks(section: str) -> tuple[str, ...]:
     """The items at the left margin, each once; too many are no decomposition."""
     titles: dict[str, None] = {}
     for line in section.split("\n"):
-        if match := _ITEM.fullmatch(line.rstrip()):
+        if match := re.fullmatch(_ITEM, line.rstrip()):
             title = plain.line(match[1], 200)
             if re.search(r"\w", title):
                 titles[title] = None

@@ -1,21 +1,9 @@
-"""The files that kern brings along: prompts, examples, the installer; and a project's own prompts
-over them.
-"""
+"""The files that kern brings along: prompts, examples, the installer."""
 
-from dataclasses import replace
 from pathlib import Path
 
-from kern import models
-from kern.agents import protocol
-from kern.agents.command import Command
-from kern.config import Settings
-from kern.errors import UsageError
 from kern.model import Aide, Role, Stage
-from kern.models import Choice
-from kern.spec import documents, edit
-from kern.stages import template
-from kern.stages.template import Template
-from kern.system import workspace
+from kern.spec import edit
 
 PROMPTS: dict[Role, str] = {
     Stage.RESEARCH: "1_research.md",
@@ -24,12 +12,7 @@ PROMPTS: dict[Role, str] = {
     Aide.JUDGE: "judge.md",
     Aide.PLANNER: "plan.md",
 }
-# The commit stage of an agent that cannot be held to git: it words the message, kern commits.
-MESSAGE = "3_message.md"
-REFLECT = "reflect.md"  # of the planner, where it looks after LEARNINGS.md
-_SPARED = {REFLECT: frozenset({"GOAL", "MODE", "RED", "SPECS"})}
 OVERRIDES = Path(".kern") / "prompts"
-_DEFAULTS = Settings()
 
 
 def path(name: str) -> Path:
@@ -53,62 +36,3 @@ def is_example(text: str) -> bool:
 def without_example(text: str) -> str:
     """Of that SPEC.md nothing but its title."""
     return edit.NO_TASKS if is_example(text) else text
-
-
-def templates(root: Path, settings: Settings = _DEFAULTS) -> dict[Role, Template]:
-    """With the agents, models and efforts that count. Raises UsageError."""
-    know_commands(settings)
-    found = {role: form(root, role, name, settings) for role, name in PROMPTS.items()}
-    commit = found[Stage.COMMIT]
-    if any(_unheld(by, Stage.COMMIT) for by in (commit.by, *commit.stand_ins)):
-        words = form(root, Stage.COMMIT, MESSAGE, settings)
-        found[Stage.COMMIT] = replace(
-            words, by=commit.by, stand_ins=commit.stand_ins, only_words=True
-        )
-    return found
-
-
-def know_commands(settings: Settings) -> None:
-    """As agents, and the endpoint, before any is looked up by its name. Raises UsageError."""
-    commands = {name: Command(name, argv) for name, argv in settings.commands.items()}
-    protocol.know(commands, settings.endpoint)
-
-
-def _unheld(by: Choice, role: Role) -> str:
-    return protocol.find(by.agent).unheld(role)
-
-
-def form(root: Path, stage: Role, name: str, settings: Settings = _DEFAULTS) -> Template:
-    """One of the files, or the project's own in its place."""
-    bare = settings.bare  # without the project's own
-    own = root / OVERRIDES / name
-    data = None if bare else workspace.read(own)
-    origin = str(own) if data is not None else str(path("prompts") / name)
-    if data is not None:
-        documents.real(root, str(OVERRIDES / name))
-    elif own.is_symlink() and not bare:
-        raise UsageError(f"{own} is a link to nothing", hint="put the file itself there")
-    else:
-        data = (path("prompts") / name).read_bytes()
-    text = data.decode("utf-8", "replace")
-    read = template.template(stage, text, origin, _SPARED.get(name, frozenset()))
-    theirs = origin == str(own)
-    # kern's own name models of the usual agent.
-    front = read.by if theirs else replace(read.by, agent=protocol.DEFAULT)
-    by = models.chosen(
-        *(stage, front),
-        own=theirs,
-        settings=settings.models,
-        options=settings.picked,
-        first=next(iter(settings.agents), protocol.DEFAULT),
-    )
-    others = [name for name in settings.agents if name != by.agent and not by.alone]
-    stand_ins = (front if name == front.agent else Choice(agent=name) for name in others)
-    by, *spare = (_named(one, settings) for one in (by, *stand_ins))
-    return replace(read, by=by, stand_ins=tuple(spare))
-
-
-def _named(by: Choice, settings: Settings) -> Choice:
-    """An endpoint has no model of its own: by that of its table where none is named."""
-    asked = settings.endpoint if by.agent == protocol.ENDPOINT else None
-    return replace(by, model=by.model or asked.model) if asked else by

@@ -15,11 +15,11 @@ from kern.plain import decode
 BUDGET = 40_000  # characters of all of it
 _DEEPEST = 5  # files, each imported by the one before
 _LINKS = 5  # of a chain
-_CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`", re.S)
-_REMARK = re.compile(r"<!--.*?-->", re.S)
-_IMPORT = re.compile(r"(?<!\S)@([^\s`]+)")
-_FRONT = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*$\n?", re.S | re.M)
-_SCOPED = re.compile(r"^paths\s*:", re.M)
+_CODE = r"(?s)```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`"
+_REMARK = r"(?s)<!--.*?-->"
+_IMPORT = r"(?<!\S)@([^\s`]+)"
+_FRONT = r"(?sm)---[ \t]*\n(.*?)^---[ \t]*$\n?"
+_SCOPED = r"(?m)^paths\s*:"
 
 Read = Callable[[str], str | None]  # the text of a path from the top level; None: there is none
 
@@ -58,12 +58,12 @@ class _Gathering:
             self.notices[f"{name} is imported too deep, by {above[-1]}: left out"] = None
             return True
         text, front = _without_front(text)
-        if name.startswith(f"{RULES}/") and _SCOPED.search(front):
+        if name.startswith(f"{RULES}/") and re.search(_SCOPED, front):
             return True  # for some files alone: it is there to be read with them
         if len(text) > BUDGET:
             self.notices[f"{name} is too large to hand to agents whole: cut"] = None
             text = text[:BUDGET]
-        text = _REMARK.sub("", text).strip()
+        text = re.sub(_REMARK, "", text).strip()
         self.found[name] = text
         for path in _imports(text):
             self._import(path, name, (*above, name))
@@ -114,12 +114,12 @@ def _with_parents(folders: Iterable[str]) -> list[str]:
 
 def _without_front(text: str) -> tuple[str, str]:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    front = _FRONT.match(text)
+    front = re.match(_FRONT, text)
     return (text[front.end() :], front[1]) if front else (text, "")
 
 
 def _imports(text: str) -> Iterator[str]:
-    for match in _IMPORT.finditer(_CODE.sub(" ", text)):
+    for match in re.finditer(_IMPORT, re.sub(_CODE, " ", text)):
         yield match[1].rstrip(".,;:!?)\"'")
 
 

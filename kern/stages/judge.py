@@ -18,13 +18,12 @@ LISTED = 3000  # characters of the list
 LONGEST = 300  # characters of a line: a minified one would take all the room
 _SPARE = 2 * LONGEST + 600  # for a fence longer than what any line holds, and what is not shown
 # What a program writes, or someone else wrote: shown once what the task wrote is shown.
-_MADE = re.compile(
-    r"(?:^|/)(?:dist|vendor|third_party|node_modules|__snapshots__)/"
+_MADE = (
+    r"(?i)(?:^|/)(?:dist|vendor|third_party|node_modules|__snapshots__)/"
     r"|(?:^|/)(?:npm-shrinkwrap\.json|go\.sum)$"
     r"|\.lock(?:b|file|\.\w+)?$|-lock\.(?:json|ya?ml)$"
     r"|\.min\.\w+$|\.(?:js|mjs|css)\.map$|\.snap$|\.pb\.\w+$|_pb2\w*\.pyi?$"
-    r"|(?:^|[/.])generated\.\w+$",
-    re.I,
+    r"|(?:^|[/.])generated\.\w+$"
 )
 
 
@@ -52,7 +51,7 @@ def is_generated(path: str, attribute: str) -> bool:
     """`attribute`: what .gitattributes say of linguist-generated or linguist-vendored."""
     if attribute in ("set", "true"):
         return True
-    return attribute not in ("unset", "false") and _MADE.search(path) is not None
+    return attribute not in ("unset", "false") and re.search(_MADE, path) is not None
 
 
 def files(numstat: bytes, attributes: Mapping[str, str]) -> list[File]:

@@ -23,7 +23,7 @@ _FAILED_SO_FAR = 3  # attempts that count for the tier: a stage must know them
 _BARE = ("MODE", "TRAILER")  # words of kern's own: not data, so without a tag
 # A text after which the agent's CLI would read `@name` as a file to inline (measured: white space
 # of any kind, and some punctuation beyond ASCII).
-_MENTION = re.compile(r"(?<![!-~])@")
+_MENTION = r"(?<![!-~])@"
 MENTION = r"\@"
 
 
@@ -67,7 +67,7 @@ def compose(
         heading = f"kern stage {stage.number} of {len(Stage)}: {stage}"
     text = f"{heading}\n\n{body}\n"
     if stage is Stage.IMPLEMENT:  # the only one that may follow such a name: agents/claude.py
-        text = _MENTION.sub(MENTION.replace("\\", r"\\"), text)
+        text = re.sub(_MENTION, MENTION.replace("\\", r"\\"), text)
     return Prompt(
         *(stage, form.by, text, tokens("".join(given.values())), left_out),
         *(contract and f"{contract}\n", form.stand_ins, notices),

@@ -20,7 +20,7 @@ _KEPT = (Kind.GATE, Kind.JUDGE, Kind.AFTER)  # of the notes; the others are kern
 _GOAL = "> **Goal:**"
 _BOM = "\ufeff"  # stays where it is: at the very beginning
 # In a quote it would be a diagnostic: a check that silently does not count is worse.
-_NEARLY_CHECK = re.compile(r"^(\W{0,2}(?:gate|judge)s?\b)", re.I | re.M)
+_NEARLY_CHECK = r"(?im)^(\W{0,2}(?:gate|judge)s?\b)"
 
 
 class Mode(StrEnum):
@@ -172,7 +172,7 @@ def goals(text: str) -> list[str]:
 
 def with_goal(text: str, wanted: str) -> str:
     """State the goal above the first task, below the title and earlier goals; once."""
-    said = _NEARLY_CHECK.sub(r"- \1", plain.block(wanted).strip())
+    said = re.sub(_NEARLY_CHECK, r"- \1", plain.block(wanted).strip())
     first, *rest = said.split("\n")
     quoted = [f"{_GOAL} {first}", *(f"> {line}".rstrip() for line in rest)]
     if not said or said in goals(text):

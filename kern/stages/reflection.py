@@ -24,11 +24,11 @@ MOST = 30  # changes at a time: a person reads them
 LONGEST = 600  # characters of an entry
 _LONGEST_WHY = 100
 _VERBS = r"\**(MERGE|REWRITE|RETIRE|ADD)\**"
-_ITEM = re.compile(rf"[-*+]\s+{_VERBS}\s+([^:]+?)\**:\**\s*(.*)")
-_BULLET = re.compile(r"[-*+]\s")
-_IDS = re.compile(r"L\d+(?:\s*(?:,|\+|and)\s*L\d+)*")
-_NEW = re.compile(r"(\w+)\s*\(([^()]{1,100})\)")
-_NOTE = re.compile(r"\s*<!--\s*kern:")
+_ITEM = rf"[-*+]\s+{_VERBS}\s+([^:]+?)\**:\**\s*(.*)"
+_BULLET = r"[-*+]\s"
+_IDS = r"L\d+(?:\s*(?:,|\+|and)\s*L\d+)*"
+_NEW = r"(\w+)\s*\(([^()]{1,100})\)"
+_NOTE = r"\s*<!--\s*kern:"
 
 
 class Verb(StrEnum):
@@ -122,7 +122,7 @@ def _items(block: str) -> list[str]:
     """Each item in one line; what stands before the first is none."""
     items: list[str] = []
     for line in block.split("\n"):
-        if _BULLET.match(line):
+        if re.match(_BULLET, line):
             items.append(line)
         elif items and line.strip() and not re.fullmatch(r"(`{3,}|~{3,})\w*", line.strip()):
             items[-1] += " " + line.strip()
@@ -130,17 +130,17 @@ def _items(block: str) -> list[str]:
 
 
 def _change(item: str) -> Change | None:
-    found = _ITEM.fullmatch(item.strip())
+    found = re.fullmatch(_ITEM, item.strip())
     if found is None:
         return None
     verb, head = Verb(found[1]), found[2].strip(" *`")
     text = plain.line(found[3], LONGEST + 1)
     if verb is Verb.ADD:
-        new = _NEW.fullmatch(head)
+        new = re.fullmatch(_NEW, head)
         if new is None or new[1].lower() not in [*Kind]:
             return None
         return Change(verb, text, (), Kind(new[1].lower()), plain.line(new[2], 100))
-    if not _IDS.fullmatch(head):
+    if not re.fullmatch(_IDS, head):
         return None
     return Change(verb, text, tuple(re.findall(r"L\d+", head)))
 
@@ -235,6 +235,6 @@ def _retold(entry: Entry, text: str) -> str:
     """Its section with another text between its heading and kern's comment."""
     heading, *rest = entry.raw.split("\n")
     end = "\r\n" if heading.endswith("\r") else "\n"
-    notes = [line.removesuffix("\r") for line in rest if _NOTE.match(line)]
+    notes = [line.removesuffix("\r") for line in rest if re.match(_NOTE, line)]
     below = ["", *notes] if notes else []
     return end.join([heading.removesuffix("\r"), "", text, *below])

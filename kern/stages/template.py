@@ -31,9 +31,9 @@ _EXTRA: dict[Role, tuple[str, ...]] = {
 }
 _OPTIONAL = {"CHECKS", "GUIDANCE", "NEIGHBOURS", "FAILURE", "KEPT", "LEARNINGS"}
 _FALL_BACK = "implement"
-_PLACEHOLDER = re.compile(r"\{([A-Z][A-Z_]*)\}")
-_FRONT = re.compile(r"---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?", re.S | re.M)
-_MODES = re.compile(r"(#+ )Mode ((?:`[a-z]+`(?:, )?)+)(?:: (.*))?")
+_PLACEHOLDER = r"\{([A-Z][A-Z_]*)\}"
+_FRONT = r"(?sm)---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?"
+_MODES = r"(#+ )Mode ((?:`[a-z]+`(?:, )?)+)(?:: (.*))?"
 
 
 @frozen
@@ -52,7 +52,7 @@ class Template:
 def template(stage: Role, text: str, origin: str, spared: frozenset[str] = frozenset()) -> Template:
     """Read a prompt file. Raises UsageError. `spared`: placeholders that this one need not have."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    front = _FRONT.match(text)
+    front = re.match(_FRONT, text)
     settings = _settings(front[1] if front else "", origin)
     body = text[front.end() :] if front else text
     above, line, below = body.partition(f"\n{SEPARATOR}\n")
@@ -94,7 +94,7 @@ def _settings(front: str, origin: str) -> dict[str, str]:
 
 def _check_placeholders(stage: Role, body: str, origin: str, spared: frozenset[str]) -> None:
     known = {*SECTIONS[stage], *_EXTRA[stage]}
-    used = set(_PLACEHOLDER.findall(body))
+    used = set(re.findall(_PLACEHOLDER, body))
     if strange := sorted(used - known):
         raise UsageError(
             f"{origin}: unknown placeholder {{{strange[0]}}}",
@@ -113,7 +113,7 @@ def _check_placeholders(stage: Role, body: str, origin: str, spared: frozenset[s
 
 def modes(text: str) -> set[str]:
     """Those that a heading of its own speaks of."""
-    found = (_MODES.fullmatch(line) for line in text.splitlines())
+    found = (re.fullmatch(_MODES, line) for line in text.splitlines())
     return {name for match in found if match for name in _names(match)}
 
 
@@ -135,18 +135,18 @@ def filled(part: str, filling: Mapping[str, str], mode: str) -> str:
     kept: list[str] = []
     for section in _sections(part):
         heading, _, rest = section.partition("\n")
-        if match := _MODES.fullmatch(heading):
+        if match := re.fullmatch(_MODES, heading):
             if mode not in _names(match):
                 continue
             section = f"{match[1]}{match[3]}\n{rest}" if match[3] else rest.lstrip("\n")
-        names = _PLACEHOLDER.findall(section)
+        names = re.findall(_PLACEHOLDER, section)
         if not names or any(filling[name] for name in names):
-            kept.append(_PLACEHOLDER.sub(lambda match: filling[match[1]], section))
+            kept.append(re.sub(_PLACEHOLDER, lambda match: filling[match[1]], section))
     return "\n".join(kept).strip()
 
 
 def substituted(text: str, filling: Mapping[str, str]) -> str:
-    return _PLACEHOLDER.sub(lambda match: filling[match[1]], text)
+    return re.sub(_PLACEHOLDER, lambda match: filling[match[1]], text)
 
 
 def _sections(text: str) -> Iterator[str]:

@@ -5,7 +5,6 @@ a process group reaches.
 """
 
 import contextlib
-import ctypes
 import os
 import re
 import signal
@@ -354,6 +353,8 @@ def kill(processes: Sequence[Process]) -> None:
 def adopt_orphans() -> None:
     """On Linux, what a child leaves behind becomes a child of kern instead of init's."""
     if sys.platform == "linux":
+        import ctypes
+
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
@@ -364,10 +365,13 @@ def _all_below() -> bool:
 
 
 def _adopts_orphans() -> bool:
+    if sys.platform != "linux":
+        return False
+    import ctypes
+
     adopts = ctypes.c_int()
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(37, ctypes.byref(adopts), 0, 0, 0)  # PR_GET_CHILD_SUBREAPER
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(37, ctypes.byref(adopts), 0, 0, 0)  # PR_GET_CHILD_SUBREAPER
     return bool(adopts.value)
 
 

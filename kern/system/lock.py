@@ -16,7 +16,7 @@ from kern.system.workspace import Scope
 TREE = "kern.lock"  # in the git directory
 HOLDER = "kern.holder"
 HOST = socket.gethostname()
-_PID = re.compile(r"[0-9]{1,9}")  # a number that the kernel takes
+_PID = r"[0-9]{1,9}"  # a number that the kernel takes
 
 
 @frozen
@@ -70,14 +70,14 @@ def hold(where: Scope, git_dir: Path, run: str = "") -> Iterator[None]:
 def noted(git_dir: Path) -> Holder | None:
     """Who wrote down that it holds the working tree; it may be long gone."""
     said = os.fsdecode(workspace.read(git_dir / HOLDER) or b"").split("\n")
-    return Holder(int(said[0]), *said[1:4]) if _PID.fullmatch(said[0]) else None
+    return Holder(int(said[0]), *said[1:4]) if re.fullmatch(_PID, said[0]) else None
 
 
 def holder(where: Scope) -> tuple[int, str] | None:
     """PID and host as the marker has them."""
     raw = workspace.read(where.lock / "pid")
     lines = (raw or b"").decode("utf-8", "replace").split()
-    if len(lines) >= 2 and _PID.fullmatch(lines[0]):
+    if len(lines) >= 2 and re.fullmatch(_PID, lines[0]):
         return int(lines[0]), lines[1]
     return None
 

@@ -10,8 +10,8 @@ import pytest
 from kern.errors import UsageError
 from kern.model import Aide, Role, Stage
 from kern.spec import edit
-from kern.stages import bundle
 from kern.stages import prompt as context
+from kern.stages import roles
 from kern.stages import template as forms
 from kern.stages.prompt import BUDGET, Prompt, compose
 from kern.stages.template import SECTIONS, Template
@@ -81,7 +81,7 @@ def inside(text: str) -> str:
 
 
 def test_the_prompts_that_kern_brings_compose_for_every_stage(tmp_path: Path) -> None:
-    forms = bundle.templates(tmp_path)
+    forms = roles.templates(tmp_path)
     assert {stage: one.by.model for stage, one in forms.items()} == MODELS
     for stage, one in forms.items():
         texts = {name: [f"[{name} text]"] for name in SECTIONS[stage]}
@@ -103,7 +103,7 @@ def test_a_projects_own_prompt_takes_the_place_of_kerns(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     text = source(Stage.COMMIT).replace("model: opus", "model: sonnet").replace("\n", "\r\n")
     (folder / "3_commit.md").write_bytes(b"\xef\xbb\xbf" + text.encode())
-    forms = bundle.templates(tmp_path)
+    forms = roles.templates(tmp_path)
     assert forms[Stage.COMMIT].by.model == "sonnet"
     assert forms[Stage.RESEARCH].by.model == "opus"
     assert "---" not in forms[Stage.COMMIT].text
@@ -114,7 +114,7 @@ def test_a_fault_in_a_projects_prompt_names_the_file(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "1_research.md").write_bytes(b"\xff\xfe {TASK}")
     with pytest.raises(UsageError, match=r"1_research\.md"):
-        bundle.templates(tmp_path)
+        roles.templates(tmp_path)
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -1,4 +1,4 @@
-"""The tries after a first fault: as many as are due, with growing waits, the last fault at the end."""
+"""The tries after a first fault: as many as are due, longer waits, the last fault at the end."""
 
 import pytest
 

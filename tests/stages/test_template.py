@@ -6,7 +6,7 @@ import pytest
 
 from kern.errors import UsageError
 from kern.model import Aide, Role, Stage
-from kern.stages import bundle
+from kern.stages import bundle, roles
 from kern.stages.prompt import BUDGET, Prompt, compose, tag
 from kern.stages.template import SECTIONS, Template, template
 
@@ -196,7 +196,7 @@ def test_a_prompt_of_the_old_form_is_taken_as_it_is() -> None:
 
 
 def test_the_modes_of_kerns_own_prompts(tmp_path: object) -> None:
-    forms = bundle.templates(bundle.path("prompts").parent / "nowhere")
+    forms = roles.templates(bundle.path("prompts").parent / "nowhere")
     of: dict[Role, set[str]] = {
         Stage.IMPLEMENT: {"implement", "mend", "experiment", "decompose"},
         Aide.PLANNER: {"plan", "review", "improve"},

@@ -31,7 +31,7 @@ from kern.plain import decode, encode
 from kern.spec import edit, reconcile
 from kern.spec.checklist import Kind, Spec, Task, parse
 from kern.spec.documents import Documents
-from kern.stages import answer, bundle, ending, record, verdict
+from kern.stages import answer, ending, record, roles, verdict
 from kern.stages import prompt as context
 from kern.stages import template as forms
 from kern.stages.answer import Code
@@ -385,7 +385,7 @@ def test_no_text_gets_out_of_its_place_in_a_prompt() -> None:
             stage = chance.choice(list(Stage))
             text = decode(damaged(chance.choice(PROMPTS).read_bytes(), chance))
             assert forms.template(stage, text, "prompt.md").by.model
-        form = chance.choice(list(bundle.templates(TOP / "tests").values()))
+        form = chance.choice(list(roles.templates(TOP / "tests").values()))
         names = ("TASK", "CHECKS", "GUIDANCE", "CRITERION", "GOAL")
         texts = {name: said(chance) for name in names}
         texts |= {"TRAILER": "Kern-Task: x", "MODE": said(chance)}
