@@ -63,6 +63,9 @@ def learn(
     kind: Annotated[
         str, typer.Option(metavar="NAME", help="Of a new one: decision, pattern, insight or sign.")
     ] = "",
+    when: Annotated[
+        str, typer.Option(metavar="WORDS", help="Of a new one: the work that needs it, as 'A; B'.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     from kern.cli import learnings as edits
@@ -80,4 +83,4 @@ def learn(
         case ["show" | "vote" | "retire" as verb]:
             raise UsageError(f"{verb} which entry?", hint=f"kern learn {verb} L7")
         case _:
-            edits.add(Path.cwd(), " ".join(words), kind)
+            edits.add(Path.cwd(), " ".join(words), kind, when)

@@ -20,7 +20,7 @@ _TOPIC = 50  # characters of it as its heading
 _LONGEST = 2000  # characters of an entry: a person may say more than an agent
 
 
-def add(folder: Path, text: str, kind: str) -> None:
+def add(folder: Path, text: str, kind: str, when: str) -> None:
     """What a person teaches; what an entry says already is not written twice."""
     if kind and kind not in [*Kind]:
         raise UsageError(f"no such kind: {kind}", hint=f"known: {', '.join(Kind)}")
@@ -40,7 +40,7 @@ def add(folder: Path, text: str, kind: str) -> None:
                 hint=f"kern learn vote {twin.id} --helpful",
             )
         name = next(changes.numbers(known))
-        lesson = capture.Lesson(said, Kind(kind or Kind.INSIGHT))
+        lesson = capture.Lesson(said, Kind(kind or Kind.INSIGHT), capture.when(when))
         body, topic = changes.body(lesson, name, ""), plain.line(said, _TOPIC)
         papers.write(LEARNINGS, there + edit.learning(there, record.now()[:10], topic, body))
     print(f"{name} in {LEARNINGS}; review it and commit it")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kern import plain
-from kern.memory.entries import Entry, Kind
+from kern.memory.entries import LONGEST_WHEN, Entry, Kind
 
 MOST = 320  # characters: one sentence, with room for a command and a path
 # Of the words of both together, so many two entries of the same content share. Of the 165 that
@@ -23,6 +23,7 @@ _STORY = (
     r"(?:added|implemented|refactored|fixed|updated|created|removed|"
     r"renamed|replaced|wrote|ran|introduced|extended) (?:(?:a|an|the|some|new|all|it)\b|`)"
 )
+_WHEN = r"(?s)\s*(?:[-*+]\s+)?[*_]*When[*_]*:[*_]*\s+(\S.*)"
 _ARROW = r"\s(?:\u2192|->|=>)\s"
 _WORD = r"[^\W_]+"
 _NAME = r"\w*\d\w*|\w+(?:[./_-]\w+)+"
@@ -39,6 +40,7 @@ _STOP = frozenset(
 class Lesson(NamedTuple):
     text: str
     kind: Kind = Kind.INSIGHT
+    when: str = ""  # the kinds of work that need it
 
 
 class Captured(NamedTuple):
@@ -47,24 +49,37 @@ class Captured(NamedTuple):
 
 
 def lessons(learned: str, *, overcame: bool) -> Captured:
-    """Of what stands below `## Learned`, each line that a later task could use. `overcame`: an
-    attempt had failed before, so that `issue -> fix` is a sign of what helps.
+    """Of what stands below `## Learned`, each line that a later task could use, with the line
+    `When:` below it. `overcame`: an attempt had failed before, so that `issue -> fix` is a sign of
+    what helps.
     """
     kept: list[Lesson] = []
     refused: list[tuple[str, str]] = []
-    for text in dict.fromkeys(_lines(learned)):
+    for text, needed in _paired(_lines(learned)).items():
         if why := _objection(text):
             refused.append((text, why))
         else:
             sign = overcame and re.search(_ARROW, text)
-            kept.append(Lesson(text, Kind.SIGN if sign else Kind.INSIGHT))
+            kept.append(Lesson(text, Kind.SIGN if sign else Kind.INSIGHT, needed))
     return Captured(tuple(kept), tuple(refused))
 
 
 def whole(learned: str) -> Captured:
     """All of it as one lesson: the result of an experiment."""
-    text = _unsigned(plain.block(learned)).strip()
-    return Captured((Lesson(text),) if text else (), ())
+    lines = _unsigned(plain.block(learned)).split("\n")
+    needed = [found[1] for line in lines if (found := re.fullmatch(_WHEN, line))]
+    text = "\n".join(line for line in lines if not re.fullmatch(_WHEN, line)).strip()
+    return Captured((Lesson(text, when=when("; ".join(needed))),) if text else (), ())
+
+
+def when(said: str) -> str:
+    """The kinds of work, in one line; as many as there is room for."""
+    kinds = [plain.line(one, LONGEST_WHEN).strip(" .") for one in said.split(";")]
+    kept = ""
+    for one in filter(None, dict.fromkeys(kinds)):
+        more = f"{kept}; {one}" if kept else one
+        kept = more if len(more) <= LONGEST_WHEN else kept
+    return kept
 
 
 def tokens(text: str) -> list[str]:
@@ -77,20 +92,40 @@ def _unsigned(text: str) -> str:
     return re.sub(r"<!--\s*kern:", "<!-- ", text)
 
 
+def _paired(texts: Iterable[str]) -> dict[str, str]:
+    """Each text once, with what the line `When:` below it says."""
+    found: dict[str, str] = {}
+    last = ""
+    for text in texts:
+        if last and (needed := re.fullmatch(_WHEN, text)):
+            found[last] = found[last] or when(needed[1])
+        else:
+            last = text
+            found.setdefault(text, "")
+    return found
+
+
 def _lines(learned: str) -> Iterable[str]:
-    """Items and paragraphs; of a paragraph each line that ends like a sentence."""
+    """Items and paragraphs; of a paragraph each line that ends like a sentence, and a `When:`."""
     held: list[str] = []
     fenced = False
     for line in [*_unsigned(plain.block(learned)).split("\n"), ""]:
         fenced ^= bool(_FENCE.match(line))
         item = None if fenced else re.fullmatch(_ITEM, line)
-        if held and not fenced and (item or not line.strip() or re.search(_ENDS, held[-1])):
+        if held and not fenced and (item or not line.strip() or _ended(held, line)):
             yield "\n".join(held) if any(map(_FENCE.match, held)) else " ".join(held)
             held = []
         if item or line.strip():
             held.append((item[1] if item else line if fenced else line.strip()).rstrip())
     if held:
         yield "\n".join(held)
+
+
+def _ended(held: Sequence[str], line: str) -> bool:
+    """Whether the next line of a paragraph begins something new."""
+    if re.fullmatch(_WHEN, held[0]):
+        return not held[-1].endswith((",", ";"))
+    return bool(re.fullmatch(_WHEN, line) or re.search(_ENDS, held[-1]))
 
 
 def _objection(text: str) -> str:

@@ -205,7 +205,12 @@ def numbers(entries: Sequence[Entry]) -> Iterator[str]:
 def body(lesson: capture.Lesson, name: str, title: str, commit: str = "") -> str:
     """What stands below the heading of a new entry."""
     task = title if commit else ""
-    made = Entry(name, title, "", lesson.text, 1, "", lesson.kind, task=task, commit=commit[:7])
+    made = Entry(
+        *(name, title, "", lesson.text, 1, "", lesson.kind),
+        task=task,
+        commit=commit[:7],
+        when=lesson.when,
+    )
     return f"{lesson.text}\n\n{comment(made)}"
 
 

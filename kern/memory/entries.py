@@ -15,6 +15,7 @@ PREAMBLE = "kern appends entries; edit them freely"  # in what kern init writes
 HARMFUL_AT = 2  # harmful votes from which a low score counts as proven
 _PROVEN = 0.4  # the score of 1 helpful, 2 harmful
 _LONGEST = 120  # characters of a task's text or a reason in the comment
+LONGEST_WHEN = 240
 _HEADING = r"## +(\S.*)"
 _DATED = r"(\d{4}-\d\d-\d\d) +[-\u2013\u2014] +(\S.*)"
 _FENCE = r" {0,3}(`{3,}(?=[^`]*$)|~{3,})"
@@ -23,7 +24,7 @@ _BEGUN = r"\s*<!--\s*kern:"
 _FIELD = r'([a-z]+)=(?:"([^"]*)"|([^\s"]+))(?:\s+|$)'
 _ID = re.compile(r"L[1-9]\d{0,8}")
 _COUNT = re.compile(r"\d{1,9}")
-_OURS = ("id", "kind", "helpful", "harmful", "commit", "task", "retired", "why")
+_OURS = ("id", "kind", "helpful", "harmful", "commit", "task", "retired", "why", "when")
 _MARKERS = r"(?:<{7}|>{7}|\|{7})(?: .*)?|={7}"
 
 
@@ -53,6 +54,7 @@ class Entry:
     commit: str = ""  # on top of which it was learned
     retired: str = ""  # why a person took it out of use
     why: str = ""  # what a person said of it last
+    when: str = ""  # the kinds of work that need it, in a task's words: it is found by them
     noted: bool = False  # it has a comment of kern's
     faults: tuple[str, ...] = ()  # what is wrong with it, in words
 
@@ -270,6 +272,7 @@ def _with(entry: Entry, note: Mapping[str, str]) -> Entry:
         commit=note.get("commit", "") or entry.commit,
         retired=note.get("retired", "") or entry.retired,
         why=note.get("why", "") or entry.why,
+        when=note.get("when", "") or entry.when,
         noted=True,
     )
 
@@ -286,14 +289,17 @@ def comment(entry: Entry, known: Mapping[str, str] | None = None) -> str:
         fields["task"] = entry.task
     fields |= {"retired": entry.retired} if entry.retired else {}
     fields |= {"why": entry.why} if entry.why else {}
+    fields |= {"when": entry.when} if entry.when else {}
     fields |= {name: text for name, text in (known or {}).items() if name not in _OURS}
-    return f"<!-- kern: {' '.join(f'{name}={_value(text)}' for name, text in fields.items())} -->"
+    told = " ".join(f"{name}={_value(name, text)}" for name, text in fields.items())
+    return f"<!-- kern: {told} -->"
 
 
-def _value(text: str) -> str:
+def _value(name: str, text: str) -> str:
     if re.fullmatch(r"[\w.-]+", text):
         return text
-    safe = plain.line(text, _LONGEST).replace('"', "'").replace("-->", "->").replace("<!--", "<!-")
+    told = plain.line(text, LONGEST_WHEN if name == "when" else _LONGEST)
+    safe = told.replace('"', "'").replace("-->", "->").replace("<!--", "<!-")
     return f'"{safe}"'
 
 

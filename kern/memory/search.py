@@ -13,13 +13,16 @@ from kern.memory.vectors import Model
 LIMIT = 10  # results, unless told
 _K = 60  # of reciprocal rank fusion
 _WIDER = 2  # times the limit: the candidates of each list
-_MOST_WORDS = 64  # of a query, looked up
-_RAREST = 16  # of them that chunks have, where a query is longer
+_MOST_WORDS = 128  # of a query, looked up
+_RAREST = 40  # of them that chunks have, where a query is longer
+_FULL = 8  # of them: a chunk that has so many is full of the query's words
 _AMONG = 200  # chunks that words find, and that meaning finds, for a relevance
-_WORD_SHARE = 0.5  # what words weigh beside meaning
-# Below these nothing is told: measured by `python -m tests.bench learnings`.
-_LEAST_BY_BOTH = 0.24
-_LEAST_BY_WORDS = 0.15
+_WORD_SHARE = 1.0  # what words weigh beside meaning
+_LONG = 24  # words of a query: a task with its research, of which any text has some
+# Below these nothing is told, of a short query and of a long one: measured by
+# `python -m tests.bench learnings`.
+_LEAST_BY_BOTH = (0.25, 0.36)
+_LEAST_BY_WORDS = (0.19, 0.30)
 _SATURATED = 2.2  # times its weight: what bm25 gives a word at most (k1 = 1.2)
 _WORD = re.compile(r"[^\W_]{1,64}")
 _COMMON = frozenset(
@@ -64,7 +67,7 @@ def search(
     lists = [ranked(by_words)]
     worth = by_words
     if model and mode is not Mode.FTS:
-        near = model.nearest(index, about(query), kinds, wide, by_words)
+        near = model.nearest(index, query, kinds, wide, by_words)
         lists.append(ranked(near)[:wide])
         worth = near if mode is Mode.SEMANTIC else _joined(by_words, near)
     return [Found(id, index.chunk(id), round(worth[id], 4)) for id in fused(lists)[:limit]]
@@ -74,23 +77,16 @@ def relevance(
     index: Index, query: str, model: Model | None, kinds: Sequence[str]
 ) -> dict[str, float]:
     """How relevant the entries of these kinds are, by their ids: 0 to 1. One that is not named is
-    far from it. Of a long query the first paragraph is meant; what follows adds words.
+    far from it.
     """
     worth = by_words = _by_words(index, query, kinds, _AMONG)
     if model:
-        worth = _joined(by_words, model.nearest(index, about(query), kinds, _AMONG, by_words))
+        worth = _joined(by_words, model.nearest(index, query, kinds, _AMONG, by_words))
     found: dict[str, float] = {}
     for id, value in worth.items():
         entry = index.entry(id)
         found[entry] = max(found.get(entry, 0.0), value)
     return found
-
-
-def about(query: str) -> str:
-    """What is compared by meaning: the first paragraph. Beside a task's findings, which read alike
-    in every task, its own words would count for nothing.
-    """
-    return query.strip().partition("\n\n")[0]
 
 
 def fused(lists: Iterable[Sequence[int]]) -> list[int]:
@@ -125,7 +121,7 @@ def _by_words(index: Index, query: str, kinds: Sequence[str], limit: int) -> dic
         there = sorted((word for word in held if held[word]), key=lambda word: held[word])
         held = {word: held[word] for word in there[:_RAREST]}
     weights = {word: _weight(size, count) for word, count in held.items()}
-    most = _SATURATED * sum(weights.values())
+    most = _SATURATED * sum(sorted(weights.values(), reverse=True)[:_FULL])
     found = index.matches([*weights], kinds, limit)
     return {id: min(fit / most, 1.0) for id, fit in found} if most else {}
 
@@ -141,6 +137,6 @@ def _weight(size: int, holding: int) -> float:
     return max(math.log((size - holding + 0.5) / (holding + 0.5)), 1e-6)
 
 
-def least(model: Model | None) -> float:
+def least(model: Model | None, query: str) -> float:
     """The relevance below which an entry says nothing about a task."""
-    return _LEAST_BY_BOTH if model else _LEAST_BY_WORDS
+    return (_LEAST_BY_BOTH if model else _LEAST_BY_WORDS)[len(words(query)) >= _LONG]

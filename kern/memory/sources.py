@@ -33,8 +33,9 @@ def learnings(data: bytes) -> Source:
         for entry in entries.parse(plain.decode(data)):
             last = entry.line + entry.raw.count("\n")
             dated = f"{entry.date} - " if entry.date else ""
+            searched = f"{entry.text}\n\n{entry.when}" if entry.when else entry.text
             whole = Chunk(
-                *(LEARNINGS, str(entry.kind), dated + entry.title, entry.text, entry.line, last),
+                *(LEARNINGS, str(entry.kind), dated + entry.title, searched, entry.line, last),
                 entry.id,
             )
             # A heading alone says something too.
@@ -59,4 +60,4 @@ def relevance(folder: Path | None, data: bytes, query: str) -> Relevance:
         return search.relevance(index, query, model, KINDS)
 
     found, remark = using(folder, asked)
-    return Relevance(found, search.least(model), remark)
+    return Relevance(found, search.least(model, query), remark)

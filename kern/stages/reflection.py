@@ -22,8 +22,7 @@ from kern.stages.answer import Code
 
 MOST = 30  # changes at a time: a person reads them
 LONGEST = 600  # characters of an entry
-_LONGEST_WHY = 100
-_VERBS = r"\**(MERGE|REWRITE|RETIRE|ADD)\**"
+_VERBS = r"\**(MERGE|REWRITE|RETIRE|WHEN|ADD)\**"
 _ITEM = rf"[-*+]\s+{_VERBS}\s+([^:]+?)\**:\**\s*(.*)"
 _BULLET = r"[-*+]\s"
 _IDS = r"L\d+(?:\s*(?:,|\+|and)\s*L\d+)*"
@@ -35,19 +34,22 @@ class Verb(StrEnum):
     MERGE = "MERGE"
     REWRITE = "REWRITE"
     RETIRE = "RETIRE"
+    WHEN = "WHEN"
     ADD = "ADD"
 
 
 _RETELLING = (Verb.MERGE, Verb.REWRITE)
+_MOST = {Verb.RETIRE: 100, Verb.WHEN: entries.LONGEST_WHEN}  # characters; else LONGEST
 
 
 @frozen
 class Change:
     verb: Verb
-    text: str  # the new text; of a retirement the reason
+    text: str  # the new text; of a retirement the reason; of WHEN the kinds of work
     ids: tuple[str, ...] = ()  # of entries; the one that stays is the first
     kind: Kind = Kind.DECISION  # of a new one
     topic: str = ""
+    when: str = ""  # of a new one: the kinds of work that need it
 
 
 @frozen
@@ -139,7 +141,9 @@ def _change(item: str) -> Change | None:
         new = re.fullmatch(_NEW, head)
         if new is None or new[1].lower() not in [*Kind]:
             return None
-        return Change(verb, text, (), Kind(new[1].lower()), plain.line(new[2], 100))
+        text, _, needed = text.partition(" When: ")
+        topic = plain.line(new[2], 100)
+        return Change(verb, text, (), Kind(new[1].lower()), topic, capture.when(needed))
     if not re.fullmatch(_IDS, head):
         return None
     return Change(verb, text, tuple(re.findall(r"L\d+", head)))
@@ -153,7 +157,7 @@ def _unsound(changes: Sequence[Change], known: Mapping[str, Entry]) -> str:
     seen: set[str] = set()
     for change in changes:
         name = f"{change.verb} {', '.join(change.ids) or change.topic}"
-        most = _LONGEST_WHY if change.verb is Verb.RETIRE else LONGEST
+        most = _MOST.get(change.verb, LONGEST)
         if not re.search(r"\w", change.text):
             return f"{name} has no text"
         if len(change.text) > most:
@@ -207,7 +211,7 @@ def applied(there: str, changes: Sequence[Change], day: str) -> str:
     free = edits.numbers([*known.values()])
     for change in changes:
         if change.verb is Verb.ADD:
-            lesson = capture.Lesson(change.text, change.kind)
+            lesson = capture.Lesson(change.text, change.kind, change.when)
             body = edits.body(lesson, next(free), change.topic)
             text += edit.learning(text, day, change.topic, body)
     return text
@@ -220,6 +224,9 @@ def _swaps(change: Change, known: Mapping[str, Entry]) -> list[Swap]:
     ours = [known[name] for name in change.ids]
     if change.verb is Verb.RETIRE:
         return [(ours[0].raw, entries.renoted(replace(ours[0], retired=change.text)))]
+    if change.verb is Verb.WHEN:
+        when = capture.when(change.text)
+        return [(ours[0].raw, entries.renoted(replace(ours[0], when=when)))]
     first, *others = ours
     gone = [replace(one, retired=f"merged into {first.id}") for one in others]
     kept = replace(
@@ -227,6 +234,7 @@ def _swaps(change: Change, known: Mapping[str, Entry]) -> list[Swap]:
         raw=_retold(first, change.text),
         helpful=sum(one.helpful for one in ours),
         harmful=sum(one.harmful for one in ours),
+        when=capture.when("; ".join(one.when for one in ours)),
     )
     return [(first.raw, entries.renoted(kept)), *((one.raw, entries.renoted(one)) for one in gone)]
 

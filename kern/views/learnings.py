@@ -106,6 +106,7 @@ def shown(folder: Path, wanted: str, *, as_json: bool) -> str:
     lines = [_head(row), f"{LEARNINGS} line {entry.line}", "", _body(row), ""]
     on_top = f", on top of {entry.commit}" if entry.commit else ""
     facts = {"learned by": f"{entry.task}{on_top}", "said of it": entry.why}
+    facts["needed for"] = entry.when
     facts["told to no stage"] = row["unwanted"] or ""
     lines += [f"{name}: {fact}" for name, fact in facts.items() if fact]
     lines += [f"told to: {task}" for task in tasks]
@@ -139,6 +140,7 @@ def _row(entry: Entry, lost: Mapping[str, str]) -> dict[str, Any]:
         "date": entry.date,
         "title": entry.title,
         "text": entry.text,
+        "when": entry.when or None,
         "kind": str(entry.kind),
         "helpful": entry.helpful,
         "harmful": entry.harmful,

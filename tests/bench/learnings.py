@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from kern.memory import search, sources, vectors
@@ -49,10 +50,14 @@ def speed(folder: Path) -> Iterator[Row]:
     more = data + b"\n## 2026-11-22 - One more\n\nAn entry that was not there.\n"
     taken = processor_ms(lambda: using(folder, lambda index: _added(index, data, more)), 2)
     yield row("the same, an entry added and taken out again", taken / 2, "ms")
-    for mode in Mode if model else [Mode.FTS]:
-        found = partial(search.search, query=QUERY, model=model, mode=mode)
+    queries = {
+        "a sentence": QUERY,
+        "a task with its research": combined().tasks[3].researched().text,
+    }
+    for (name, query), mode in product(queries.items(), Mode if model else [Mode.FTS]):
+        found = partial(search.search, query=query, model=model, mode=mode)
         taken = processor_ms(partial(using, folder, found))
-        yield row(f"search by {mode} among them", taken, "ms", most=50)
+        yield row(f"search by {mode} among them, for {name}", taken, "ms", most=50)
     if model:
         yield row("the word vectors, loaded", processor_ms(vectors.load), "ms")
     yield row(

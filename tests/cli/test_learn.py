@@ -56,10 +56,26 @@ def test_a_text_becomes_an_entry_once(learned: Path, kern: Kern) -> None:
     text = learned.read_text()
     assert text.startswith(TEXT)
     assert text.endswith("<!-- kern: id=L5 kind=decision helpful=0 harmful=0 -->\n")
+    shown = kern("learn", "show", "L5", "--json").out
+    assert json.loads(shown)["when"] is None
     again = kern("learn", "Never edit src/gen by hand!")
     assert again.code == 2 and "L5 says so already" in again.err
     assert "kern learn vote L5 --helpful" in again.err
     assert learned.read_text() == text
+
+
+def test_a_text_names_the_work_that_needs_it(learned: Path, kern: Kern) -> None:
+    ran = kern("learn", "Money is in cents.", "--when", "prices; a discount.")
+    assert ran.code == 0, ran.err
+    last = '<!-- kern: id=L5 kind=insight helpful=0 harmful=0 when="prices; a discount" -->\n'
+    assert learned.read_text().endswith(f"Money is in cents.\n\n{last}")
+    assert "needed for: prices; a discount" in kern("learn", "show", "L5").out
+    kern("learn", "vote", "L5", "--helpful")
+    assert learned.read_text().endswith(last.replace("helpful=0", "helpful=1"))
+    assert (
+        "Money is in cents."
+        in kern("recall", "take a tenth off what customers pay: a discount").out
+    )
 
 
 def test_a_vote_and_a_retirement_change_one_line(learned: Path, kern: Kern) -> None:

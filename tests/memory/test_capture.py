@@ -3,7 +3,7 @@
 import pytest
 
 from kern.memory import capture
-from kern.memory.entries import Kind, parse
+from kern.memory.entries import LONGEST_WHEN, Kind, parse
 
 
 def kept(learned: str) -> list[str]:
@@ -27,6 +27,43 @@ def kept(learned: str) -> list[str]:
 def test_each_line_is_a_lesson_of_its_own(learned: str, lines: int | list[str]) -> None:
     found = kept(learned)
     assert found == lines if isinstance(lines, list) else len(found) == lines
+
+
+@pytest.mark.parametrize(
+    ("learned", "whens"),
+    [
+        (
+            "Run make db first.\nWhen: tests of the shop; a new table.",
+            ["tests of the shop; a new table"],
+        ),
+        (
+            "- Run make db\n  When: tests;\n  a new table\n- Ports below 1024 fail.",
+            ["tests; a new table", ""],
+        ),
+        (
+            "Run make db first\n**When:** tests\nPorts fail\n\n- When: a port; a port",
+            ["tests", "a port"],
+        ),
+        ("Run make db first.\nWhen: tests.\nWhen: ports.", ["tests"]),
+        ("When: you add a table: run make db.", [""]),
+        ("When you add a table, run make db.", [""]),
+        ("Nothing.\nWhen: never", []),
+    ],
+)
+def test_a_line_below_a_lesson_says_which_work_needs_it(learned: str, whens: list[str]) -> None:
+    found = capture.lessons(learned, overcame=False).kept
+    assert [lesson.when for lesson in found] == whens
+    assert not any(lesson.text.count("When:") for lesson in found if lesson.when)
+
+
+def test_the_kinds_of_work_are_whole_and_few() -> None:
+    assert capture.when(" a b ;; c.; a b\n") == "a b; c"
+    kinds = [f"kind {n} of work, in some words" for n in range(20)]
+    kept = capture.when("; ".join(kinds))
+    assert kept.split("; ") == kinds[:7] and len(kept) <= LONGEST_WHEN
+    assert capture.when("x" * 1000 + "; y") in ("y", "x" * (LONGEST_WHEN - 1) + "\u2026")
+    (result,) = capture.whole("It took 3 ms.\nWhen: a faster start; caches\n").kept
+    assert (result.text, result.when) == ("It took 3 ms.", "a faster start; caches")
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_the_words_of_a_query_are_those_that_say_something() -> None:
     )
     assert words("to be or not to be") == ["to", "be", "or", "not"]
     assert words("?! \0") == []
-    assert len(words(" ".join(f"w{n}" for n in range(1000)))) == 64
+    assert len(words(" ".join(f"w{n}" for n in range(1000)))) == 128
 
 
 def test_words_find_what_has_them_and_without_a_model_nothing_else() -> None:
@@ -101,12 +101,11 @@ def test_with_a_model_far_entries_have_little() -> None:
     assert told["L4"] > 1.5 * told.get("L3", 0.0)
 
 
-def test_what_follows_the_first_paragraph_adds_words_and_no_meaning() -> None:
+def test_what_research_found_counts_by_its_words_and_its_meaning() -> None:
     model = vectors.load()
     if model is None:
         pytest.skip("needs kern[semantic]")
     findings = "\n\n- Files: src/main.py\n- Pattern: settings of the cache are read, then checked"
     alone, more = (relevance(f"bill for a customer{rest}", model) for rest in ("", findings))
-    assert max(more, key=lambda name: more[name]) == "L4"
-    assert more["L4"] == pytest.approx(alone["L4"])
-    assert alone.get("L3", 0.0) < more["L3"], "cache is a word of it"
+    assert max(alone, key=lambda name: alone[name]) == "L4"
+    assert max(more, key=lambda name: more[name]) == "L3", "that the task is about the cache"

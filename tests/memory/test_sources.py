@@ -40,6 +40,15 @@ def test_entries_have_their_relevance_by_id(tmp_path: Path) -> None:
     assert sources.relevance(None, b"", "retry the uploads").by_id == {}
 
 
+def test_an_entry_is_found_by_the_work_that_needs_it(tmp_path: Path) -> None:
+    query = "prices for other time zones"
+    bare = sources.relevance(None, LEARNED.encode(), query)
+    assert bare.by_id.get("L7", 0.0) < bare.least
+    needed = LEARNED.replace("harmful=0", 'harmful=0 when="currencies and prices; zones"').encode()
+    told = sources.relevance(tmp_path, needed, query)
+    assert told.by_id["L7"] >= told.least
+
+
 def test_votes_alone_change_nothing_that_is_found(tmp_path: Path) -> None:
     told = sources.relevance(tmp_path, LEARNED.encode(), "retry the uploads")
     voted = LEARNED.replace("helpful=2", "helpful=3").encode()

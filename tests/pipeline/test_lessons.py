@@ -44,7 +44,10 @@ def test_a_lesson_is_captured_told_to_a_later_task_used_and_voted_up(
 ) -> None:
     tasks(repo, git, "add a shop", "add a basket")
     fake.script(
-        implement=[answer("## Learned", LESSON), answer("Used: L1", "Misled: L77")],
+        implement=[
+            answer("## Learned", LESSON, "When: anything sold; payments"),
+            answer("Used: L1", "Misled: L77"),
+        ],
         commit=[{"commit": True, "result": "the basket"}],
     )
 
@@ -54,6 +57,7 @@ def test_a_lesson_is_captured_told_to_a_later_task_used_and_voted_up(
     (entry,) = entries(repo)
     assert (entry.id, entry.text, entry.title) == ("L1", LESSON, "add a shop")
     assert votes(repo) == {"L1": (1, 0)}
+    assert entry.when == "anything sold; payments"
     assert entry.commit == git("rev-parse", "--short=7", "HEAD~2")
     for stage in ("research", "implement"):
         first, second = prompts(fake, stage)

@@ -94,6 +94,19 @@ def test_a_merge_keeps_the_first_with_all_votes_and_says_of_the_others_where_the
     assert found["L1"].unwanted == "retired: merged into L7"
 
 
+def test_the_work_that_needs_an_entry_is_named_and_outlives_a_merge() -> None:
+    found = after("WHEN L1: a new option; the wording of an error.")
+    assert found["L1"].when == "a new option; the wording of an error"
+    assert found["L1"].text == "The help text is tested word for word."
+    there = FILE.replace("commit=1a2b3c4 -->", 'commit=1a2b3c4 when="locks" -->')
+    there = reflection.applied(there, read("WHEN L1: help").changes, DAY)
+    assert after("MERGE L7, L1: One rule for both.", there=there)["L7"].when == "locks; help"
+    assert after("REWRITE L7: One rule.", there=there)["L7"].when == "locks"
+    new = after("ADD sign (Locks): Lock before the read: two wrote at once.\n  When: a; b")["L9"]
+    assert (new.text, new.when) == ("Lock before the read: two wrote at once.", "a; b")
+    assert "longer than 240" in read(f"WHEN L1: {'word ' * 60}").wrong
+
+
 def test_an_entry_written_by_hand_gets_its_number_when_it_is_changed() -> None:
     assert "id=L2 " not in FILE
     found = after("REWRITE L2: Build it concurrently.")

@@ -18,8 +18,18 @@ from tests.bench.memory.bundled import Bundle, Task
 
 BUDGET = 2000  # tokens, as research has them
 MOST_WRONG = 0.2  # entries for each task to which none belongs
-ALONE, TOGETHER = "23 of one project", "165 of seven projects"
 _TOP, _DEEP = 5, 10
+
+
+class Setting(StrEnum):
+    """Which entries there are, and which stage asks."""
+
+    RESEARCH = "each project, research"
+    IMPLEMENT = "each project, implement"
+    ALL_RESEARCH = "all in one file, research"
+    ALL_IMPLEMENT = "all in one file, implement"
+    BARE_RESEARCH = "each project without `when`, research"
+    BARE_IMPLEMENT = "each project without `when`, implement"
 
 
 class Arm(StrEnum):
@@ -86,8 +96,14 @@ def _discount(at: int) -> float:
 
 def halves() -> tuple[frozenset[str], frozenset[str]]:
     """The texts of every second task, and of the others: one half to choose by, one to report."""
-    every = [task.text for task in bundled.combined().tasks]
-    return frozenset(every[::2]), frozenset(every[1::2])
+    every = [{task.text, task.researched().text} for task in bundled.combined().tasks]
+    return frozenset().union(*every[::2]), frozenset().union(*every[1::2])
+
+
+def bundles(setting: Setting) -> list[Bundle]:
+    bare = "without" in setting
+    every = [bundled.combined(bare=bare)] if "all" in setting else bundled.projects(bare=bare)
+    return [one.researched() for one in every] if "implement" in setting else every
 
 
 def ranked(bundles: Iterable[Bundle], arm: Arm, model: Model | None) -> list[Ranked]:
@@ -123,13 +139,11 @@ def _task(index: Index, bundle: Bundle, task: Task, arm: Arm, model: Model | Non
 
 
 def fitted(found: Sequence[Ranked]) -> float:
-    """The least relevance with which few enough entries are told where none belongs."""
-    none = [one for one in found if not one.task.belong]
-    seen = sorted(
-        (value for one in none for value in one.relevance.values() if value), reverse=True
-    )
-    most = int(MOST_WRONG * len(none))
-    return math.ceil(seen[most] * 100 + 1e-9) / 100 if len(seen) > most else 0.0
+    """The least relevance with which no entry is told where none belongs."""
+    none = (one for one in found if not one.task.belong)
+    seen = (round(value, 4) for one in none for value in one.relevance.values())
+    most = max(seen, default=0.0)
+    return (math.floor(most * 100) + 1) / 100 if most else 0.0
 
 
 def figures(found: Sequence[Ranked], least: float) -> Figures:
@@ -150,21 +164,28 @@ def figures(found: Sequence[Ranked], least: float) -> Figures:
     )
 
 
-def table(model: Model | None) -> dict[tuple[str, Arm], Figures]:
+def table(model: Model | None) -> dict[tuple[Setting, Arm], Figures]:
     """By setting and arm, of the half that nothing was chosen by. Each arm's threshold comes from
-    the other half, all learnings in one file: where all fit, nobody chooses.
+    the other half, for each stage that asks, all learnings in one file: where all fit, nobody
+    chooses.
     """
     chosen, told = halves()
-    settings = {ALONE: bundled.projects(), TOGETHER: [bundled.combined()]}
-    arms = [*Arm] if model else [Arm.NEWEST, Arm.FTS]
-    found: dict[tuple[str, Arm], Figures] = {}
-    for arm in arms:
-        half = [one for one in ranked(settings[TOGETHER], arm, model) if one.task.text in chosen]
-        least = 0.0 if arm is Arm.NEWEST else fitted(half)
-        for name, bundles in settings.items():
-            rows = [one for one in ranked(bundles, arm, model) if one.task.text in told]
-            found[name, arm] = figures(rows, least)
+    found: dict[tuple[Setting, Arm], Figures] = {}
+    for arm in [*Arm] if model else [Arm.NEWEST, Arm.FTS]:
+        least = {
+            setting.partition(", ")[2]: threshold(setting, arm, model, chosen)
+            for setting in (Setting.ALL_RESEARCH, Setting.ALL_IMPLEMENT)
+        }
+        for setting in Setting:
+            rows = [one for one in ranked(bundles(setting), arm, model) if one.task.text in told]
+            found[setting, arm] = figures(rows, least[setting.partition(", ")[2]])
     return found
+
+
+def threshold(setting: Setting, arm: Arm, model: Model | None, among: frozenset[str]) -> float:
+    if arm is Arm.NEWEST:
+        return 0.0
+    return fitted([one for one in ranked(bundles(setting), arm, model) if one.task.text in among])
 
 
 def rows() -> Iterator[Row]:
@@ -173,11 +194,11 @@ def rows() -> Iterator[Row]:
     if model is None:
         yield Row("learnings by meaning", "needs kern[semantic]")
     found = table(model)
-    for (name, arm), one in found.items():
+    for (setting, arm), one in found.items():
         bound, met = "", None
         if arm is Arm.SCORED:
-            newest, words = found[name, Arm.NEWEST].recall, found[name, Arm.FTS].recall
+            newest, words = found[setting, Arm.NEWEST].recall, found[setting, Arm.FTS].recall
             wanted = max(0.85, newest + 0.35, words + 0.05)
             bound = f"recall@5 ≥ {wanted:.2f}, wrong ≤ {MOST_WRONG}"
             met = one.recall >= wanted and one.wrong <= MOST_WRONG
-        yield Row(f"learnings, {name}, {arm}", one.shown(), bound, met)
+        yield Row(f"learnings, {setting}: {arm}", one.shown(), bound, met)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kern.memory import entries
+from kern.memory import capture, entries
 from kern.memory.entries import Kind
 from tests.bench.memory import bundled
 
@@ -32,14 +32,17 @@ def test_each_file_names_its_own_entries_once(path: Path) -> None:
     ids = [one["id"] for one in read["learning"]]
     assert len({*ids}) == len(ids) and all(name.startswith(f"{path.stem}-") for name in ids)
     for one in read["learning"]:
-        assert one.keys() == {"id", "date", "title", "text", "kind", "votes"}
+        assert one.keys() == {"id", "date", "title", "text", "when", "kind", "votes"}
+        assert capture.when(one["when"]) == one["when"], "as kern would keep it"
         assert 10 <= len(one["text"]) <= 400
     for task in read["task"]:
-        assert task.keys() <= {"text", "belong", "also"}
+        assert task.keys() - {"also"} == {"text", "belong", "research"}
+        assert 20 <= len(task["research"].split()) <= 120
         assert {*task["belong"]} <= {*ids}, task["text"]
         assert len(task["belong"]) == len({*task["belong"]}) <= 5
         assert not {*task.get("also", ())} & {*ids}, "of other projects alone"
     texts = Counter(one["text"] for one in (*read["learning"], *read["task"]))
+    texts += Counter(one["when"] for one in read["learning"])
     assert texts.most_common(1)[0][1] == 1
 
 
