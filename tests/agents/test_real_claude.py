@@ -1193,6 +1193,35 @@ def test_a_question_waits_for_its_answer_and_the_task_is_done_with_it(
     assert git("show", "HEAD:hi.txt") == "hi"
 
 
+def test_what_one_task_learned_is_told_to_the_next_and_voted_up(
+    kern: Kern, repo: Path, git: Git, serve: Serve
+) -> None:
+    (repo / "SPEC.md").write_text("- [ ] add a shop\n- [ ] add a basket\n")
+    git("commit", "--quiet", "--all", "--message=tasks")
+    lesson = "Money is in cents: a fraction is lost."
+    learned = say(f"Did it.\n\n## Learned\n{lesson}\nWhen: prices; a discount\n\nSUCCESS")
+    server = serve(
+        research=[[READY], [READY]],
+        implement=[
+            [bash("echo shop > shop.txt"), learned],
+            [bash("echo basket > basket.txt"), say("Did it.\n\nUsed: L1\n\nSUCCESS")],
+        ],
+        commit=[[commit("shop"), say("ok")], [commit("basket"), say("ok")]],
+    )
+
+    assert kern("2", "0").code == 0
+
+    asked = [str(one.body["messages"]) for one in server.requests if one.stage == "implement"]
+    assert [lesson in one for one in asked] == [False, False, True, True]
+    assert "a discount" not in asked[-1]
+    assert git("show", "HEAD:LEARNINGS.md").endswith(
+        f"\n{lesson}\n\n<!-- kern: id=L1 kind=insight helpful=1 harmful=0"
+        f' commit={git("rev-parse", "--short=7", "HEAD~2")} when="prices; a discount" -->'
+    )
+    shown = kern("learn", "show", "L1").out
+    assert "told to: add a basket" in shown and "helpful for: add a basket (used)" in shown
+
+
 def test_an_overloaded_api_is_asked_again_and_it_is_no_attempt(
     kern: Kern, repo: Path, git: Git, serve: Serve
 ) -> None:
