@@ -9,7 +9,7 @@ from kern.journal import words
 from kern.model import Cost, Stage
 
 Record = Mapping[str, Any]
-GATES, BEGINS, FAILED = "gates", "begins", "stage failed"
+GATES, BEGINS, FAILED, PAUSED = "gates", "begins", "stage failed", "paused"
 
 
 @frozen
@@ -63,6 +63,8 @@ def after(so_far: Picture, record: Record, now: float) -> Picture:
             if how == "end" and record.get("stage") != Stage.IMPLEMENT:
                 return counted  # what follows at once is the next stage, or its end
             return counted.having(replace(lane, doing=GATES if how == "end" else FAILED, since=now))
+        case "request", "paused":
+            return so_far.having(replace(lane, doing=PAUSED, since=now))
         case "limit", _:
             return so_far.having(replace(lane, doing="usage limit", since=now, waits=True))
         case _:

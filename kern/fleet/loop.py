@@ -58,8 +58,7 @@ class Many:
         self.lying: dict[str, Waiting] = {}  # by the work branch
         self.tried = 0.0  # when landing was, for what a person's edits keep from it
         self.came: list[Outcome] = []
-        self.said: dict[str, Mapping[str, Any]] = {}  # how a worker's kern said that it ended
-        self.begun: set[str] = set()  # work branches whose task has begun
+        self.said: dict[str, Mapping[str, Any]] = {}  # by a task's kern: it begins, it ended so
         self.settled: list[Settled] = []
         self.passed_over: set[Key] = set()
         self.failed: dict[int, int] = {}  # how often a worker could not begin
@@ -67,7 +66,7 @@ class Many:
         self.given_up: list[Outcome] = []  # tasks that only the next run resumes
         self.wanted: Key | None = None
         self.limit, self.held = Limit(), Hold.NO
-        self.merging = ""  # what a person is in the middle of
+        self.merging, self.stops = "", False  # what a person is in; the workers are to end
         self.fault: KernError | None = None  # ends the run, when all have come home
         self.began = time.monotonic()
         self.picture = Picture()
@@ -143,10 +142,8 @@ class Many:
         now = time.time()
         for record in self.tail.new():
             self.picture = lanes.after(self.picture, record, now)
-            if record["kind"] == "work":
+            if record["kind"] in ("task", "work"):
                 self.said[str(record.get("branch"))] = record
-            elif record["kind"] == "task":
-                self.begun.add(str(record.get("branch")))
             elif record["kind"] == "limit" and (until := record.get("until")):
                 self._limited(record, float(until))
             self.tell(record)
@@ -188,6 +185,7 @@ class Many:
         if held or self.held:
             but = self.limit.branch if held is Hold.LIMIT else ""
             self.shop.children.ask(purse.relayed(held), but=but)
+            self.stops = self.stops or held in (Hold.STOP, Hold.BUDGET)
         self.held = held
 
     # ------------------------------------------------------------ handing out
@@ -225,6 +223,8 @@ class Many:
             self._interrupted(came)
         elif came.fault and came.unfit:
             self._unfit(came)
+        elif self.stops and job.branch not in self.said:
+            self._release(job)  # its kern had not begun the task when it was asked to end
         else:
             self._nothing(came)
 
@@ -251,7 +251,7 @@ class Many:
         """The worker cannot work: it may try once more, and the others go on."""
         job = came.job
         failed = self.failed[job.worker] = self.failed.get(job.worker, 0) + 1
-        self.site.warn(ends.unfit(came, begun=job.branch in self.begun))
+        self.site.warn(ends.unfit(came, begun=job.branch in self.said))
         lasting = came.code == Exit.USAGE
         if failed > 1 or lasting:
             self.crew.retired[job.worker] = came
@@ -286,7 +286,7 @@ class Many:
         worktrees.keep_runs(self.shop.yard, tree, job.branch, self.site.scope)
         worktrees.drop(self.repo, job.branch)
         self.crew.released(job.key, job.branch)
-        self.begun.discard(job.branch)
+        self.said.pop(job.branch, None)
 
     # ------------------------------------------------------------ landing
 

@@ -16,6 +16,7 @@ from kern.system import workspace
 
 FILE = "kern.request"
 _Record = Mapping[str, Any]  # of the journal
+MANY = "after the stages in progress"  # of many at once
 NOW = "now"  # nothing is under way: a request is heeded at once
 
 
@@ -60,6 +61,8 @@ def due(records: Sequence[_Record], *, paused: bool) -> str:
     last = at_work(records) or {"kind": ""}
     if paused:
         return NOW
+    if _many(records):
+        return MANY if _stages(records) else NOW
     match last["kind"], last.get("did"):
         case "stage", "start":
             return f"after its {last['stage']} stage"
@@ -76,9 +79,28 @@ def at_work(records: Sequence[_Record]) -> _Record | None:
 
 
 def is_paused(records: Sequence[_Record], asked: Request | None) -> bool:
-    """Whether the run with these records waits for `kern resume` by now."""
+    """Whether the run with these records waits for `kern resume` by now; one of many at once, as
+    soon as no worker has a stage in progress.
+    """
+    if _many(records):
+        return asked is Request.PAUSE and not _stages(records)
     told = next((one.get("did") for one in reversed(records) if one["kind"] == "request"), None)
     return asked is Request.PAUSE and told == "paused"
+
+
+def _many(records: Sequence[_Record]) -> bool:
+    return any("worker" in one for one in records)
+
+
+def _stages(records: Sequence[_Record]) -> set[object]:
+    """The workers that have a stage in progress."""
+    found = set()
+    for one in records:
+        if one["kind"] == "stage" and one.get("did") == "start":
+            found.add(one.get("worker"))
+        elif one["kind"] in ("stage", "run"):
+            found.discard(one.get("worker"))
+    return found
 
 
 def answer(wanted: Request, asked: Request | None, who: str, when: str, *, paused: bool) -> Answer:
@@ -105,9 +127,11 @@ def answer(wanted: Request, asked: Request | None, who: str, when: str, *, pause
             return Answer(f"{who} {back}")
 
 
-def standing(request: str, *, paused: bool) -> str:
-    """What `kern status` says of a request that stands."""
-    return "paused" if request == Request.PAUSE and paused else f"{request}s after this stage"
+def standing(request: str, *, paused: bool, many: bool = False) -> str:
+    """What `kern status` says of a request that stands; of `many` at once."""
+    if request == Request.PAUSE and paused:
+        return "paused"
+    return f"{request}s {MANY if many else 'after this stage'}"
 
 
 def announced(asked: Request, at_once: bool, doing: str, *, late: bool = False) -> str:

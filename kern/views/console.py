@@ -107,9 +107,8 @@ class Console:
                 self._say(f"waiting until {until} (Ctrl-C ends; kern goes on from here)", NOTICE)
             case events.Steered():
                 self.beat = 0
-                said = control.announced(
-                    event.asked, event.at_once, self.progress.work, late=event.late
-                )
+                work = "the stages in progress" if self.many else self.progress.work
+                said = control.announced(event.asked, event.at_once, work, late=event.late)
                 self._say(said, NOTICE)
             case events.TaskSettled():
                 self._settled(event)

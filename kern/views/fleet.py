@@ -103,6 +103,8 @@ def _of_worker(now: Fleet, record: Record) -> None:
                 one.doing, one.since = lanes.GATES if how == "end" else lanes.FAILED, moment
         case "limit", _:
             one.doing, one.since = "usage limit", moment
+        case "request", "paused":
+            one.doing, one.since = lanes.PAUSED, moment
         case "work", _:
             if record.get("commit"):
                 one.finished += 1

@@ -206,7 +206,7 @@ def text(found: Mapping[str, Any]) -> str:
             held = f"run in progress{doing}" if under_way else busy
         lines.append(f"{held}: pid {holder['pid']}")
         if holder["alive"] and found["asked"]:
-            lines.append(control.standing(**found["asked"]))
+            lines.append(control.standing(**found["asked"], many=bool(found["workers"])))
     if found["run"]:
         lines.append(_spent(found["run"]))
     if found["resume"] and not (holder and holder["alive"]):

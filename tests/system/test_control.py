@@ -431,6 +431,19 @@ def test_when_a_request_is_heeded_is_told_from_the_records() -> None:
     assert not control.is_paused([*waits, {"kind": "request", "did": "resume"}], Request.PAUSE)
 
 
+def test_many_at_once_heed_a_request_when_no_worker_has_a_stage_in_progress() -> None:
+    stage = {"kind": "stage", "did": "start", "stage": "x"}
+    one, two = {**stage, "worker": 1}, {**stage, "worker": 2}
+    waits = {"kind": "request", "did": "paused", "worker": 1}
+    at_work: list[dict[str, object]] = [one, two, {**one, "did": "end"}, waits]
+    assert due(at_work, paused=False) == "after the stages in progress"
+    assert not control.is_paused(at_work, Request.PAUSE)
+    over = [*at_work, {"kind": "run", "did": "end", "worker": 2}]
+    assert due(over, paused=False) == "now"
+    assert control.is_paused(over, Request.PAUSE) and not control.is_paused(over, Request.STOP)
+    assert control.standing("stop", paused=False, many=True) == "stops after the stages in progress"
+
+
 @pytest.mark.parametrize("wanted", Request)
 @pytest.mark.parametrize("asked", [None, Request.STOP, Request.PAUSE])
 @pytest.mark.parametrize("paused", [True, False])

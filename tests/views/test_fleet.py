@@ -92,6 +92,12 @@ def test_a_worker_whose_kern_told_no_end_is_idle_once_its_task_is_settled() -> N
     assert now and not now.busy
 
 
+def test_a_worker_that_waits_for_a_person_is_paused() -> None:
+    paused = {"kind": "request", "did": "paused", "worker": 2, "task": "two"}
+    now = fleet.of(told(*UNDER_WAY, paused))
+    assert now and now.workers[2].doing == "paused"
+
+
 def test_only_implement_has_gates_after_it() -> None:
     for stage, doing in (("research", "stage 1/3 research"), ("implement", "gates")):
         row = {"kind": "stage", "stage": stage, "worker": 2, "task": "two"}
