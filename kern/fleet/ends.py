@@ -130,6 +130,15 @@ def _need(came: Outcome, parsed: Spec | None, crew: Crew, called: str) -> Need:
     return Need(number, line, key.text, f"{why}; its work so far is kept", do)
 
 
+def resumed(count: int, options: Options) -> str:
+    """What becomes of the tasks that an interrupted run leaves in worktrees."""
+    it = "it" if count == 1 else "them"
+    told, called = f"{plain.count(count, 'task')} in progress", call(options)
+    if called == "kern":
+        return f"{told}: kern resumes {it}"
+    return f"{told}: {called} resumes {it}; kern alone saves the work and begins {it} anew"
+
+
 def call(options: Options) -> str:
     """How a person begins the like of this run, but for how many tasks."""
     words = ["-j", options.jobs] if options.jobs else []

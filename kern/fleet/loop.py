@@ -343,7 +343,7 @@ class Many:
         self.check.close()
         held = ends.tidy(self.crew)
         if isinstance(error, Interrupted) and held:
-            error.note = f"{plain.count(len(held), 'task')} in progress: resumed by the next run"
+            error.note = ends.resumed(len(held), self.options)
         parsed = ends.read(self.site)
         ended = summary.of(
             *(self.settled, parsed, error),

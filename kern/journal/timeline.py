@@ -89,6 +89,8 @@ def _add(run: Run, record: Record) -> None:
             red = f"red, exit {record.get('code')}" if record.get("red") else ""
             bar = _bar(run, record, GATE)
             run.bars.append(replace(bar, name=str(record.get("gate")), failed=red))
+        case "error", _ if worker:
+            pass  # where it ends all of them, the run says so itself
         case "limit" | "error", _:
             run.said.append(str(record.get("text") or ""))
         case "run", "end" if worker:  # of one task, which is not the end of all

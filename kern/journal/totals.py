@@ -41,7 +41,8 @@ def summary(found: Iterable[Record], now: Standing = NOWHERE) -> dict[str, Any]:
     for record in found:
         run = runs.setdefault(record.get("fleet", record["run"]), _run(record))
         run["ended"] = record["time"]
-        of_worker = record["kind"] == "run" and "worker" in record  # one of many: its run is none
+        # One of many: its run is none, and what ended it early the run itself says if it ends too.
+        of_worker = record["kind"] in ("run", "error") and "worker" in record
         match "" if of_worker else record["kind"], record.get("did"):
             case "run", "start":
                 run["payer"] = record.get("payer", "")

@@ -110,7 +110,8 @@ def test_ctrl_c_ends_all_at_once_and_the_next_run_goes_on(
     first.send_signal(signal.SIGINT)
     _, err = first.communicate(timeout=60)
     assert first.returncode == 130
-    assert "2 tasks in progress: resumed by the next run" in err
+    assert "2 tasks in progress: kern -j 2 resumes them; kern alone saves" in err
+    assert "SIGTERM" not in kern("report").out
     assert time.monotonic() - began < 30
     assert agents() == []
     assert len(left_over(git)) >= 4  # they wait to be resumed
