@@ -3,9 +3,11 @@ speed-up with real agents, and how far one landing queue would go.
 """
 
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.bench import chaos, lanes, simulation
@@ -15,6 +17,7 @@ from tests.bench.repository import made as of_size
 TASKS = 64
 WORKTREES = (1, 4, 16, 64)
 MOST_S = 0.3  # of processor time, for each landed task, beyond that of one worker
+FLAT_S = 0.1  # the same, from the fewest worktrees to the most, beyond what the machine takes
 TRAIN = 16
 
 # In a process of its own: finished tasks without an agent, and the seconds until they have landed.
@@ -88,16 +91,49 @@ def _landing(folder: Path, large: int) -> Iterator[Row]:
 
 
 def _worktrees(folder: Path) -> Iterator[Row]:
-    alone = 0.0
+    each = dict[int, float]()
     for count in WORKTREES:
         own, children, took = _used(*chaos.made(folder / str(count), TASKS), count)
-        each = (own + children) / TASKS
-        alone = alone or each
+        each[count] = (own + children) / TASKS
         name = f"processor time for each landed task, `kern -j {count}`, stand-in agent"
         note = (
-            f"{each:.2f} s with its agents, {own / TASKS:.2f} s of it the run itself; {took:.0f} s"
+            f"{each[count]:.2f} s with its agents, {own / TASKS:.2f} s of it the run itself; "
+            f"{took:.0f} s"
         )
-        yield row(f"{name}, beyond that of `-j 1`", each - alone, "s", most=MOST_S, note=note)
+        beyond = each[count] - each[1]
+        yield row(f"{name}, beyond that of `-j 1`", beyond, "s", most=MOST_S, note=note)
+    most = max(WORKTREES)
+    alone, crowded = _plain(folder / "plain", 1), _plain(folder / "plain", most)
+    name = f"the same of {most} kerns in as many clones, all at once, beyond one after the other"
+    note = f"no worktree, no landing: what the machine takes; one by itself {alone:.2f} s"
+    machine = crowded - alone
+    yield row(name, machine, "s", note=note)
+    grown = each[most] - each[1] - machine
+    yield row(f"growth from `-j 1` to `-j {most}` beyond that", grown, "s", most=FLAT_S)
+
+
+def _plain(folder: Path, at_once: int) -> float:
+    """Seconds of processor time of one plain kern with its agents, each in a repository of its own
+    with one task, so many at once.
+    """
+    count = max(at_once, 16)
+    places = [chaos.made(folder / f"{at_once}-{number}", 1) for number in range(count)]
+    argv = [sys.executable, "-m", "kern", "1", "0"]
+
+    def kern(place: tuple[Path, dict[str, str]]) -> int:
+        done = subprocess.run(argv, cwd=place[0], env=place[1], capture_output=True)
+        return done.returncode
+
+    before = _children()
+    with ThreadPoolExecutor(at_once) as pool:
+        if any(pool.map(kern, places)):
+            raise RuntimeError("a plain kern failed")
+    return (_children() - before) / len(places)
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 RUN = """
