@@ -214,6 +214,16 @@ class Warned:
 
 
 @frozen
+class Sent:
+    """A task went to a worker on another machine, whose own records come back only with it."""
+
+    task: str
+    worker: int
+    where: str = ""  # which machine has it; empty: it is not known yet
+    stage: str = ""  # that is in progress there, as far as that is known
+
+
+@frozen
 class Traced:
     """A debug line, shown with -v."""
 
@@ -271,6 +281,7 @@ Event = (
     | LimitReset
     | Steered
     | Warned
+    | Sent
     | Traced
     | Waiting
     | RunEnded

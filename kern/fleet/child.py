@@ -44,6 +44,8 @@ class Children:
     guard: threading.Lock = field(default_factory=threading.Lock)
     # Those on other machines are asked the same; None: to end.
     elsewhere: Callable[[Request | None, str], None] = lambda wanted, but: None
+    # By the work branch: which of them has it, and the stage in progress. None: all are here.
+    places: Callable[[], Mapping[str, tuple[str, str]]] | None = None
 
     def ask(self, wanted: Request, *, but: str = "") -> None:
         """All of them, `but` one branch's: heeded before the next stage begins."""

@@ -26,6 +26,7 @@ from kern.model import Request
 
 _SAME = f"install the same on all machines: pip install 'kern[dask]=={__version__}'"
 
+_LOOK_S = 5.0  # between two looks at which worker has which task
 _DASK: Any = distributed  # it has no types
 
 
@@ -36,13 +37,15 @@ class Cluster:
     warn: Callable[[str], None] = lambda text: None
     _client: Any = None
     _unfit: set[str] = field(default_factory=set)
+    _places: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _closed: threading.Event = field(default_factory=threading.Event)
     _one: threading.Lock = field(default_factory=threading.Lock)
 
     def client(self) -> Any:
         """Connected; a new one where the last has lost its scheduler. Raises UsageError."""
         with self._one:
             if self._client is None or self._client.status != "running":
-                self.close()
+                self._dropped()
                 self._client = _connected(self.where, self.patience)
             return self._client
 
@@ -78,7 +81,21 @@ class Cluster:
                     self.client().run(remote.ask, carrier.run, wanted, but, on_error="ignore")
 
         shop.children.elsewhere = elsewhere
+        shop.children.places = lambda: dict(self._places)
+        threading.Thread(target=self._watch, args=(carrier,), daemon=True).start()
         return count, carrier
+
+    def _watch(self, carrier: Carrier) -> None:
+        """Which worker has which task: nobody else could say before it comes back."""
+        while not self._closed.wait(_LOOK_S):
+            with contextlib.suppress(Exception):  # the scheduler is lost, which is waited for
+                told = self.client().run(remote.under_way, carrier.run, on_error="ignore")
+                found = ((where, one) for where, one in told.items() if isinstance(one, dict))
+                self._places = {
+                    branch: (plain.line(where, 80), stage)
+                    for where, one in found
+                    for branch, stage in one.items()
+                }
 
     def _avoid(self, where: Where, came: Outcome) -> bool:
         """See `Carrier.avoid`."""
@@ -112,6 +129,10 @@ class Cluster:
         return found | {address: _machine(said) for address, said in asked.items()}
 
     def close(self) -> None:
+        self._closed.set()
+        self._dropped()
+
+    def _dropped(self) -> None:
         if self._client is not None:
             with contextlib.suppress(Exception):
                 self._client.close(timeout=2)

@@ -3,16 +3,19 @@ worker is free.
 """
 
 import os
+import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 
 from kern.config import FILE
-from kern.fleet import back, executor, handout, work
+from kern.events import Sent
+from kern.fleet import back, executor, handout, lanes, work
 from kern.fleet.child import Workshop
 from kern.fleet.executor import Carry, Job, Outcome
 from kern.fleet.leftovers import OF, Left
 from kern.git.protected_files import PROMPTS
+from kern.journal import words
 from kern.model import LEARNINGS, SPEC, Key, Marker
 from kern.models import Choices
 from kern.pipeline.options import Options
@@ -35,6 +38,7 @@ class Crew:
     retired: dict[int, Outcome] = field(default_factory=dict)  # workers that cannot work, with why
     handed: int = 0
     _pool: Executor | None = None
+    _there: dict[str, tuple[str, str]] = field(default_factory=dict)  # see `Children.places`
     trees: dict[str, int] = field(default_factory=dict)  # those in use, by the work branch
     _files: dict[str, tuple[int, set[str]]] = field(default_factory=dict)
 
@@ -42,12 +46,32 @@ class Crew:
         taken = {job.worker for job in self.busy.values()} | self.retired.keys()
         return [worker for worker in range(1, self.count + 1) if worker not in taken]
 
-    def start(self, job: Job) -> None:
+    def start(self, job: Job) -> lanes.Lane:
         self._pool = self._pool or executor.local(self.count)
         self.taken.add(job.key)
         self.trees[job.branch] = job.place
         self.handed += 1
         self.busy[self._pool.submit(self.carry, job)] = job
+        if self.shop.children.places is None:
+            return lanes.Lane(job.worker, job.key.text, lanes.BEGINS, time.time())
+        self._there.pop(job.branch, None)
+        return self._sent(job, "", "")
+
+    def placed(self) -> list[lanes.Lane]:
+        """Of the tasks that are carried out elsewhere: what has become known since."""
+        if self.shop.children.places is None:
+            return []
+        there, known = self.shop.children.places(), self._there
+        news = [job for job in self.busy.values() if there.get(job.branch) != known.get(job.branch)]
+        fresh = [(job, *there[job.branch]) for job in news if job.branch in there]
+        known.update((job.branch, (where, stage)) for job, where, stage in fresh)
+        return [self._sent(*one) for one in fresh]
+
+    def _sent(self, job: Job, where: str, stage: str) -> lanes.Lane:
+        self.site.sink(Sent(job.key.text, job.worker, where, stage))
+        doing = words.stage(stage) or (lanes.BEGINS if where else lanes.SENT)
+        doing += f", on {where}" * bool(where)
+        return lanes.Lane(job.worker, job.key.text, doing, time.time())
 
     def resumed(self, worker: int) -> Job | None:
         """The next one that is to be resumed, by this worker, in its own worktree."""

@@ -10,6 +10,7 @@ from kern.model import Cost, Stage
 
 Record = Mapping[str, Any]
 GATES, BEGINS, FAILED, PAUSED = "gates", "begins", "stage failed", "paused"
+SENT = "sent"  # to another machine, which tells nothing yet
 
 
 @frozen

@@ -147,6 +147,8 @@ class Many:
             elif record["kind"] == "limit" and (until := record.get("until")):
                 self._limited(record, float(until))
             self.tell(record)
+        for lane in self.crew.placed():
+            self.picture = self.picture.having(lane)
         self.came += home
         for outcome in home:
             self.picture = self.picture.having(lanes.Lane(outcome.job.worker))
@@ -206,9 +208,7 @@ class Many:
                 if found.shared:
                     self.sink(Traced(f"shares {plain.some(found.shared)}: {found.task.text}"))
                 job = self.crew.job(worker, found, text, parsed)
-            self.crew.start(job)
-            lane = lanes.Lane(worker, job.key.text, lanes.BEGINS, time.time())
-            self.picture = self.picture.having(lane)
+            self.picture = self.picture.having(self.crew.start(job))
 
     # ------------------------------------------------------------ what came home
 

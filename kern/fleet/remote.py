@@ -158,6 +158,20 @@ def ask(run: str, wanted: Request | None, but: str) -> None:
         children.ask(wanted, but=but)
 
 
+def under_way(run: str) -> dict[str, str]:
+    """Called on each worker: the work branches of the run that it has in hand, each with the last
+    stage that has begun there.
+    """
+    found = list(_children(run).at_work.items())
+    return {branch: _stage(repo, branch) for branch, (_, repo) in found}
+
+
+def _stage(repo: Repo, branch: str) -> str:
+    told = journal.tail(journal.place(repo.common_dir), having=json.dumps(branch).encode())
+    own = [one for one in told if one["branch"] == branch and one["kind"] == "stage"]
+    return str(own[-1].get("stage") or "") if own else ""
+
+
 # -------------------------------------------------------------------- on the caller's side
 
 

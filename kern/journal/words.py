@@ -72,6 +72,9 @@ def _more(record: Record) -> list[str]:
                 return [settled(str(record.get("did")), _text(record, "detail", 400), "")]
             commit = _text(record, "commit")[:7]
             return [f"finished as {commit}; it is done when that has landed"]
+        case "sent":
+            where, stage = _text(record, "where"), _text(record, "stage", 40)
+            return [f"sent to {where or 'the cluster'}{f': {stage}' if stage else ''}"]
         case "commit":
             return [f"  git show {_text(record, 'commit')[:7]}"]
         case "plan":

@@ -125,13 +125,8 @@ def of(event: Event) -> list[dict[str, Any]]:
         case events.QuestionNoted():
             said = {"stage": str(event.stage), "text": event.question, "ref": event.ref}
             return [{"kind": "question", "task": event.task, **said}]
-        case events.GateEnded(result):
-            # Before a task, it tells of the tree and of no task.
-            said = {"task": ""} if event.before else {}
-            said |= {"gate": result.name, "code": result.code, "red": result.red}
-            tail = result.output[-_LONGEST:] if result.red else ""
-            before = {"red_before": result.red_before, "seconds": result.seconds}
-            return [{"kind": "gate", **said, **before, "output": tail}]
+        case events.GateEnded():
+            return [_gate(event)]
         case events.LimitReset():
             return [{"kind": "limit", "text": event.text, "until": event.until}]
         case events.Steered(asked, at_once):
@@ -139,6 +134,9 @@ def of(event: Event) -> list[dict[str, Any]]:
             return [{"kind": "request", "did": "paused" if paused else str(asked)}]
         case events.Learned() | events.Recalled() | events.Voted():
             return [{"task": event.task, **_of_memory(event)}]
+        case events.Sent():
+            said = {"worker": event.worker, "where": event.where, "stage": event.stage}
+            return [{"kind": "sent", "task": event.task, **said}]
         case events.Planned():
             tasks = [text[:_LONGEST] for text in event.tasks]
             return [{"kind": "plan", "added": tasks, "done": event.done[:_LONGEST]}]
@@ -201,6 +199,16 @@ def _failed(event: events.StageFailed) -> dict[str, Any]:
 def _stood_in(event: events.StoodIn) -> dict[str, Any]:
     said = {"stage": str(event.stage), "agent": event.agent, "reason": event.reason}
     return {"kind": "stand-in", **said, "instead_of": event.instead_of, "until": event.until}
+
+
+def _gate(event: events.GateEnded) -> dict[str, Any]:
+    """Before a task, it tells of the tree and of no task."""
+    result = event.result
+    said: dict[str, Any] = {"task": ""} if event.before else {}
+    said |= {"gate": result.name, "code": result.code, "red": result.red}
+    tail = result.output[-_LONGEST:] if result.red else ""
+    before = {"red_before": result.red_before, "seconds": result.seconds}
+    return {"kind": "gate", **said, **before, "output": tail}
 
 
 def _run_ended(event: events.RunEnded) -> list[dict[str, Any]]:

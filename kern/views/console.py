@@ -90,6 +90,8 @@ class Console:
                         self._tell(f"debug: {plain.line(call, 600)}")
             case events.StageFinished():
                 self._finished(event)
+            case events.Sent():
+                pass  # the worker's line shows it
             case events.StageFailed() | events.QuestionNoted() | events.ProbeStarted():
                 pass  # what follows is said: another try, the question, what failed, the run's end
             case events.StageRetried() | events.StoodIn():

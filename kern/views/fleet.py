@@ -31,6 +31,7 @@ class Worker:
     task: str = ""  # empty: it is idle
     doing: str = ""
     since: float = 0.0  # epoch seconds
+    where: str = ""  # on another machine: which of the cluster's workers has it
     finished: int = 0  # tasks
     cost_usd: float | None = None  # None: no stage has named a cost
     unpriced: int = 0  # stages that named none
@@ -74,16 +75,21 @@ def shown(folder: Path, *, as_json: bool) -> str:
 
 def of(found: Sequence[Record]) -> Fleet | None:
     """The last one that records in order tell of."""
-    last = next((str(one["fleet"]) for one in reversed(found) if "fleet" in one), "")
+    last = next((_fleet(one) for one in reversed(found) if _fleet(one)), "")
     if not last:
         return None
     now = Fleet(last)
     for record in found:
-        if record.get("fleet") == last:
+        if _fleet(record) == last:
             _of_worker(now, record)
         elif record["run"] == last:
             _of_landing(now, record)
     return now
+
+
+def _fleet(record: Record) -> str:
+    """The run whose worker the record tells of."""
+    return str(record["run"]) if record["kind"] == "sent" else str(record.get("fleet", ""))
 
 
 def _of_worker(now: Fleet, record: Record) -> None:
@@ -101,6 +107,11 @@ def _of_worker(now: Fleet, record: Record) -> None:
             one.cost_usd, one.unpriced = paid.usd, paid.unpriced
             if how == "failed" or record.get("stage") == Stage.IMPLEMENT:
                 one.doing, one.since = lanes.GATES if how == "end" else lanes.FAILED, moment
+        case "sent", _:
+            one.where = plain.line(str(record.get("where") or ""), 60)
+            stage = words.stage(str(record.get("stage") or ""))
+            one.doing = stage or (lanes.BEGINS if one.where else lanes.SENT)
+            one.task, one.since = task, moment
         case "limit", _:
             one.doing, one.since = "usage limit", moment
         case "request", "paused":
@@ -131,7 +142,8 @@ def _of_landing(now: Fleet, record: Record) -> None:
 def told(one: Worker) -> dict[str, str]:
     """What it does, in a word where that is a stage, and since when as the journal says it."""
     since = datetime.fromtimestamp(one.since, UTC).isoformat(timespec="milliseconds")
-    return {"doing": words.bare(one.doing), "since": since.replace("+00:00", "Z")}
+    where = f" on {one.where}" * bool(one.where)
+    return {"doing": words.bare(one.doing) + where, "since": since.replace("+00:00", "Z")}
 
 
 def text(now: Fleet, clock: float, width: int, *, alive: bool) -> str:
@@ -168,11 +180,12 @@ def _rows(workers: Sequence[Worker], clock: float, width: int, *, alive: bool) -
         [f"{one.number:>{len(str(workers[-1].number))}}" for one in workers],
         doing,
         [span if one.number in busy else "" for one, span in zip(workers, took, strict=True)],
+        [f"on {one.where}" * bool(one.where and one.number in busy) for one in workers],
         [_cost(one.cost) for one in workers],
         [f"{one.finished} finished" for one in workers],
     ]
     short = [words.bare(text) for text in doing]
-    for at, instead in ((4, None), (3, None), (1, short), (2, None)):
+    for at, instead in ((5, None), (4, None), (3, None), (1, short), (2, None)):
         if _wide(columns) + _TASK * bool(busy) <= width:
             break
         columns[at : at + 1] = [] if instead is None else [instead]

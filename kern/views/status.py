@@ -162,7 +162,7 @@ def _workers(seen: project.Project, recent: Sequence[Record], *, on: bool) -> li
     that wait to land, or what a run that has ended left in worktrees. Nothing where one task is
     carried out after the other.
     """
-    if not any("fleet" in record for record in recent):
+    if not any("worker" in record for record in recent):
         return []
     from kern.fleet import work, worktrees
     from kern.views import fleet

@@ -2,10 +2,12 @@
 each task comes back once.
 """
 
+import re
 import socket
+import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,11 +20,12 @@ from kern.fleet.executor import Job
 from kern.fleet.remote import Carrier
 from kern.git.repository import open_at
 from kern.model import Key
-from tests.conftest import PATIENCE_S, Fake, Git, Kern
+from tests.conftest import PATIENCE_S, Fake, Git, Kern, wait_for
 from tests.kit.cluster import LocalCluster
 
 cluster = pytest.importorskip("kern.fleet.cluster")
 pytestmark = pytest.mark.slow
+Background = Callable[..., "subprocess.Popen[str]"]
 SOURCE = Path(__file__).resolve().parents[2]
 
 
@@ -132,6 +135,22 @@ def test_what_speaks_something_else_is_no_scheduler() -> None:
         with pytest.raises(UsageError, match="no dask scheduler answers"):
             cluster.Cluster(where, patience=1).client()
         thread.join()
+
+
+def test_a_task_elsewhere_is_seen_at_work_before_it_comes_back(
+    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background, dask: LocalCluster
+) -> None:
+    (repo / "SPEC.md").write_text("- [ ] one\n")
+    git("commit", "--quiet", "--all", "--message=tasks")
+    fake.script(implement=[{"run": ["touch made"], "sleep": 9, "result": "Made.\n\nSUCCESS"}])
+    run = background("-j", "1", "1", "--scheduler", str(dask.file))
+    wait_for(lambda: "1  sent " in kern("fleet").out)
+    wait_for(lambda: re.search("1  stage 2/3 implement .* on tcp://127.", kern("fleet").out))
+    assert re.search(r"\[~\] one  \(worker 1: implement on tcp://127\S+, ", kern("status").out)
+    out, err = run.communicate(timeout=PATIENCE_S)
+    assert run.returncode == 0, out + err
+    assert "on the cluster at" in out
+    assert "sent to tcp://127.0.0.1:" in kern("log").out
 
 
 def test_the_doctor_names_each_machine_and_a_fix(

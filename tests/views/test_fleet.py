@@ -98,6 +98,22 @@ def test_a_worker_that_waits_for_a_person_is_paused() -> None:
     assert now and now.workers[2].doing == "paused"
 
 
+def test_of_a_task_elsewhere_it_tells_what_is_known_before_it_comes_back() -> None:
+    sent = {"kind": "sent", "task": "one"}
+    rows = [{**row, "worker": 1, "where": "", "stage": ""} for row in [sent]]
+    rows += [{**sent, "worker": 1, "where": "tcp://far:1", "stage": "research"}]
+    found = [
+        {**row, "run": "parent", "time": f"2026-11-06T12:00:0{at}.000Z"}
+        for at, row in enumerate(rows)
+    ]
+    first, now = fleet.of(found[:1]), fleet.of(found)
+    assert first and now
+    assert fleet.text(first, MOMENT, 90, alive=True).splitlines()[1].startswith("1  sent  0:07  ")
+    row = "1  stage 1/3 research  0:06  on tcp://far:1  0 finished  one"
+    assert fleet.text(now, MOMENT, 90, alive=True).splitlines()[1] == row
+    assert fleet.told(now.workers[1])["doing"] == "research on tcp://far:1"
+
+
 def test_only_implement_has_gates_after_it() -> None:
     for stage, doing in (("research", "stage 1/3 research"), ("implement", "gates")):
         row = {"kind": "stage", "stage": stage, "worker": 2, "task": "two"}
