@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kern import __version__, plain
-from kern.errors import KernError
+from kern.errors import Exit, KernError
 from kern.fleet import child, slots, worktrees
 from kern.fleet.child import Children, Workshop
 from kern.fleet.executor import Job, Outcome
@@ -103,6 +103,8 @@ def _answered(parcel: Parcel) -> Answer:
     here = worktrees.Yard(store, folder, parcel.folder)
     with slots.hold(here, job) as slot:
         came = _carried(Workshop(here, Many(), None, _children(job.run)), job, slot)
+        if came.commit and (why := bundles.beside(store, came.commit)):
+            came = replace(came, commit="", fault=f"its work cannot come here: {why}")
         made = {_WORK: came.commit} if came.commit else {}
         made |= _attempts(store, job)
         packed = bundles.pack(store, made, [job.base]) if made else b""
@@ -196,6 +198,10 @@ class Carrier:
 
     def __call__(self, job: Job) -> Outcome:
         self.run = job.run
+        if why := bundles.beside(self.repo, job.base):
+            said = f"a cluster's workers cannot have this repository: {why}"
+            hint = "leave out --scheduler ([fleet] in kern.toml): kern -j 4 works on this machine"
+            return Outcome(job, Exit.USAGE, fault=said, hint=hint, unfit=True)
         bundle, lost = b"", ""
         for turn in range(_TRIES):
             if self.stopped.is_set():

@@ -44,6 +44,13 @@ def pack(repo: Repo, refs: Mapping[str, str], there: Iterable[str] = ()) -> byte
     return (head + "".join(lines)).encode("utf-8", "surrogateescape") + b"\n" + packed
 
 
+def beside(repo: Repo, commit: str) -> str:
+    """Why a bundle with the commit would not hold all of its files; empty where it does."""
+    argv = ("grep", "--quiet", "-e", "filter=lfs", commit, "--", ":(glob)**/.gitattributes")
+    code, _, _ = repo.run(*argv)
+    return "" if code else "it has files in git LFS, whose contents are in no bundle"
+
+
 def known(repo: Repo, commits: Iterable[str]) -> list[str]:
     """Those that the repository has, with their history."""
     asked = sorted(set(commits))

@@ -333,3 +333,29 @@ def test_a_shallow_clone_cannot_be_sent_and_says_so(
     came = carrier(tmp_path / "shallow", watched)(job(repo, git))
     assert came.unfit and "shallow" in came.fault
     assert came.hint == "git fetch --unshallow"
+
+
+def test_a_repository_whose_contents_lie_outside_git_is_not_sent(
+    repo: Path, git: Git, watched: Watched
+) -> None:
+    (repo / "assets").mkdir()
+    (repo / "assets/.gitattributes").write_text("*.bin filter=lfs diff=lfs merge=lfs -text\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=large files")
+    came = carrier(repo, watched)(job(repo, git))
+    assert (came.unfit, came.code) == (True, 2) and "git LFS" in came.fault
+    assert watched.sent == []
+
+
+def test_work_whose_contents_stay_on_a_worker_is_not_done(
+    repo: Path, git: Git, fake: Fake, watched: Watched
+) -> None:
+    """Landed, it would name what is nowhere else."""
+    attributes = {
+        "run": ["echo '*.bin filter=lfs' > .gitattributes"],
+        "result": "Did it.\n\nSUCCESS",
+    }
+    fake.script(implement=[attributes])
+    came = carrier(repo, watched)(job(repo, git))
+    assert fake.stages == ["research", "implement", "commit"]
+    assert (came.commit, came.unfit) == ("", False) and "git LFS" in came.fault
