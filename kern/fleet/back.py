@@ -97,7 +97,8 @@ def _send(
 
 def mended(site: Site, task: Task) -> tuple[tuple[str, ...], str]:
     """What the next attempt needs to go on with it: the run files of the last attempt and of its
-    research, and the commit that keeps its work. Nothing where that attempt was another one.
+    research, and the commit that keeps its work. Nothing where that attempt was another one, or
+    where the task has been done since, and is open again: it begins anew.
     """
     repo, last = site.repo, task.of(Kind.ATTEMPT)[-1:]
     kept = _KEPT.search(last[0].text) if last else None
@@ -107,6 +108,9 @@ def mended(site: Site, task: Task) -> tuple[tuple[str, ...], str]:
         return (), ""
     made = history.commit(repo, f"refs/kern/{kept[1]}")
     facts, head = json.loads(found[1]), made.parents[0]
+    since = history.since(repo, head, repo.head().commit) or ()
+    if any(site.witness.ticks(one, task.key) for one in since):
+        return (), ""
     trees = {"base": head, "start": repo.tree(head), "tree": made.tree}
     outcome = f"{Saved.FAILED}: {facts['told']}"
     why = {"outcome": outcome, "cause": str(Cause.COLLISION), "red": facts["red"]}

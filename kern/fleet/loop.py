@@ -109,9 +109,8 @@ class Many:
         if self._disturbed():
             self._draw()
             return bool(self.crew.busy or not (self.fault or self.held is Hold.STOP))
-        came, self.came = self.came, []
-        for outcome in came:
-            self._settle(outcome)
+        while self.came:
+            self._settle(self.came.pop(0))
         if self.queue and self._may_land():
             self._land()
         self._hand_out()
@@ -322,6 +321,7 @@ class Many:
                 one = Settled(work.text, End.DONE, detail, work.key, proved, commit)
                 self._settled(one)
             case Collided() | Red() | Dropped():
+                self.crew.handed -= 1  # the same task, once more
                 self.sink(Traced(f"sent back: {work.text}"))
 
     # ------------------------------------------------------------ the end

@@ -24,6 +24,7 @@ _OVER: Mapping[str, str] = {
     Cause.TIME: "out of time",
     Cause.LIMIT: "over a broken limit",
     Cause.OWN: "by the agent's own word",
+    Cause.COLLISION: "over what had landed meanwhile",
     Cause.OTHER: "over something else",
 }
 _OF_AN_ERROR = ("time", "run", "branch", "task", "text")

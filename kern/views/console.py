@@ -218,7 +218,7 @@ class Console:
         """As `kern log` will say it."""
         for row in writer.of(event):
             first, *more = words.said(row)
-            self._say(first, style)
+            self._say(f"{first}{self._of(str(row.get('task') or ''))}", style)
             for line in more:
                 self._say(line)
 
@@ -263,8 +263,12 @@ class Console:
         """Green only with something behind it."""
         unproven = event.outcome is Outcome.DONE and unverified(event.proved)
         style = NOTICE if unproven else _STYLES[event.outcome]
-        task = f"  ({plain.line(event.task, lanes.NAMED)})" if self.many else ""
-        self._say(f"{words.settled(event.outcome, event.detail, event.proved)}{task}", style)
+        said = words.settled(event.outcome, event.detail, event.proved)
+        self._say(f"{said}{self._of(event.task)}", style)
+
+    def _of(self, task: str) -> str:
+        """Where several are under way: which is meant."""
+        return f"  ({plain.line(task, lanes.NAMED)})" if self.many and task else ""
 
     def _summary(self, event: events.RunEnded) -> None:
         for text, style in summary.lines(event, self.attempts):

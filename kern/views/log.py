@@ -15,6 +15,8 @@ from kern.journal.record import Record
 from kern.system import streams
 
 _POLL_S = 0.5
+_OF_A_TASK = ("task", "attempt", "question", "sent")
+_TASK = 40  # characters of it
 _ID = 6  # characters that tell runs apart
 
 
@@ -33,13 +35,17 @@ def local(moment: str, form: str = "%Y-%m-%d %H:%M") -> str:
 def show(folder: Path, task: str, run: str, *, follow: bool, as_json: bool) -> None:
     place = store.place(repository.open_at(folder, reading=True).common_dir)
     found = False
+    many: set[str] = set()  # runs with several tasks under way
     for record in _records(place, follow=follow):
         if record["kind"] == "run" and "worker" in record and not as_json:
             continue  # of one of many, which begins and ends with its task
         runs = record["run"], record.get("fleet", "")
         named = any(one.startswith(run) for one in runs)
         if task.casefold() in record.get("task", "").casefold() and named:
-            shown = plain.data(record, None) if as_json else line(record)
+            many |= {record["fleet"]} if "fleet" in record else set()
+            shown = (
+                plain.data(record, None) if as_json else line(record, named=record["run"] in many)
+            )
             print(shown, flush=follow)
             found = True
         if found and streams.unread(sys.stdout):
@@ -54,12 +60,17 @@ def show(folder: Path, task: str, run: str, *, follow: bool, as_json: bool) -> N
         )
 
 
-def line(record: Record) -> str:
-    """One record for a person: when, in which run, and what the run said of it."""
+def line(record: Record, *, named: bool = False) -> str:
+    """One record for a person: when, in which run, and what the run said of it; `named`: of which
+    task.
+    """
     when = local(record["time"], "%Y-%m-%d %H:%M:%S")
     run, worker = record.get("fleet", record["run"]), record.get("worker")
     head = f"{when}  {run[:_ID]:{_ID}}  " + (f"{worker}  " if worker else "")
-    return plain.block("\n".join(f"{head}{said}" for said in words.said(record)))
+    first, *more = words.said(record)
+    if named and record["kind"] in _OF_A_TASK:
+        first += f"  ({plain.line(str(record.get('task') or ''), _TASK)})"
+    return plain.block("\n".join(f"{head}{said}" for said in (first, *more)))
 
 
 def _records(place: Path, *, follow: bool) -> Iterator[dict[str, Any]]:

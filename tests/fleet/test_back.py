@@ -1,6 +1,7 @@
 """A finished task that cannot land is done anew, beginning with what it had."""
 
 import json
+import re
 from pathlib import Path
 
 from kern.fleet import back, landing, papers
@@ -56,3 +57,25 @@ def test_attempts_of_the_worker_count_and_come_along(repo: Path) -> None:
     assert told["kern"]["attempt"] == 2 and told["result"] == "Do it: two"
     older = parse((repo / "SPEC.md").read_text().rpartition("  > **Attempt 2")[0]).tasks[1]
     assert back.mended(site, older) == ((), ""), "an attempt of its own"
+
+
+def test_a_task_that_collided_was_done_and_is_open_again_begins_anew(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
+    git("commit", "-qam", "tasks")
+    fake.script(implement=[BOTH, BOTH, MENDS, {"run": ["date > new"], "result": "SUCCESS"}])
+    ran = kern("-j", "2", "2")
+    assert ran.code == 0, ran.said  # a task that went back is still the same one of the two
+    assert (repo / "SPEC.md").read_text().count("- [x]") == 2
+    assert re.search(r"attempt 1 failed: it collides with .*  \((one|two)\)\n", ran.out)
+    assert "1 over what had landed meanwhile" in kern("report").out
+    assert re.search(r"attempt 1 failed: it collides with .*  \((one|two)\)\n", kern("log").out)
+    text = (repo / "SPEC.md").read_text()
+    number = 1 + (text.index("Attempt 1") > text.index("] two"))
+    assert kern("reopen", str(number)).code == 0
+    git("commit", "-qam", "open again")
+    ran = kern("-j", "1", "--task", str(number))
+    assert ran.code == 0, ran.said
+    assert (repo / "new").exists() and fake.stages.count("implement") == 4
+    assert git("log", "-1", "--format=%s") == "do the task"
