@@ -81,11 +81,11 @@ class Store:
 
     def id(self, name: str) -> str:
         """Of what git calls so, on the disk now; empty where there is none."""
-        bare, peeled, _ = name.partition("^{")
+        bare, peeled, kind = name.partition("^{")
         # What a commit names is remembered by git, also once the commit is gone.
-        if peeled and self._about(bare) is None:
-            return ""
-        found = self._about(name)
+        found = self._about(bare)
+        if peeled and found and kind != f"{found[1]}}}":
+            found = self._about(name)
         return found[0] if found else ""
 
     def pieces(self, name: str, kind: str = "blob") -> Iterator[bytes] | None:
