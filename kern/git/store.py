@@ -16,6 +16,7 @@ from kern.git.faults import GitFailed
 _FOUND = re.compile(rb"([0-9a-f]{40,64}) (blob|tree|commit|tag) (\d+)\n")
 _PIECE = 1 << 20  # bytes
 _MOST_TREES = 200_000  # entries of trees that are remembered
+_MOST_KINDS = 10_000  # objects
 _END_S = 1.0  # for a process that nobody asks any more
 _READ = ("cat-file", "--batch-command")
 _MOVE = ("update-ref", "--stdin")
@@ -28,14 +29,18 @@ Start = Callable[[tuple[str, ...]], tuple["subprocess.Popen[bytes]", socket, IO[
 
 
 class Store:
-    """An object is asked for on the disk each time; only what trees hold is remembered."""
+    """An object is looked for on the disk each time; only what it is, and what trees hold, is
+    remembered.
+    """
 
     def __init__(self, start: Start, scratch: Path, objects: Path) -> None:
         self._start = start
         self._scratch = scratch
+        self._objects = str(objects)
         self._packs = objects / "pack"
         self._idle: dict[tuple[str, ...], _Helper] = {}
         self._seen = 0
+        self._kinds: dict[str, str] = {}
         self._trees: dict[str, Tree] = {}
         self._held = 0
 
@@ -64,9 +69,18 @@ class Store:
 
     def _about(self, name: str) -> tuple[str, str] | None:
         """Id and kind of an object; None where git has none of the name."""
+        known = self._kinds.get(name)
+        if known and os.path.isfile(f"{self._objects}/{name[:2]}/{name[2:]}"):
+            return name, known
         self._look_at_packs()
         found = _FOUND.fullmatch(self._line(_READ, _line("info", name)))
-        return (found[1].decode(), found[2].decode()) if found else None
+        return self._noted(found[1].decode(), found[2].decode()) if found else None
+
+    def _noted(self, name: str, kind: str) -> tuple[str, str]:
+        if len(self._kinds) >= _MOST_KINDS:
+            self._kinds.clear()
+        self._kinds[name] = kind
+        return name, kind
 
     def _look_at_packs(self) -> None:
         """A pack that a collector has deleted would still be read by who has it open."""
@@ -162,7 +176,8 @@ class Store:
             with place.open("xb") as file:
                 file.write(data)
             argv = ("hash-object", "-t", kind, "-w", "--no-filters", "--stdin-paths")
-            return self._line(argv, os.fsencode(f"{place}\n")).decode().strip()
+            written = self._line(argv, os.fsencode(f"{place}\n")).decode().strip()
+            return self._noted(written, kind)[0]
         finally:
             place.unlink(missing_ok=True)
 

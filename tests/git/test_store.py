@@ -140,6 +140,18 @@ def loose(repo: Path, name: str) -> Path:
     return repo / ".git" / "objects" / name[:2] / name[2:]
 
 
+def test_what_is_known_is_still_looked_for_on_the_disk(opened: repository.Repo, git: Git) -> None:
+    blob, tree = opened.blob(b"known"), opened.tree("HEAD")
+    assert opened.store.id(f"{tree}^{{tree}}") == tree
+    assert opened.store.id(f"{tree}^{{commit}}") == ""
+    assert len(helpers()) == 2  # one that writes, one that reads
+    git("repack", "-a", "-d", "-q")
+    assert opened.store.id(tree) == tree, "in a pack"
+    assert opened.store.id(blob) == blob
+    loose(opened.root, blob).unlink()
+    assert opened.store.id(blob) == ""
+
+
 def test_clean_prunes_what_nothing_has_needed_for_two_weeks(
     opened: repository.Repo, git: Git, kern: Kern
 ) -> None:
