@@ -40,7 +40,7 @@ def span(seconds: float) -> str:
     return " ".join(shown[:2]) or f"{round(seconds, 1):g} s"
 
 
-_LENGTH = re.compile(r"(\d{1,9}(?:\.\d{1,3})?) ?(?:(d)|(h)|(m)(?:in)?|(s))")
+_LENGTH = r"(\d{1,9}(?:\.\d{1,3})?) ?(?:(d)|(h)|(m)(?:in)?|(s))"
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 
 
@@ -51,9 +51,13 @@ def seconds(text: str, unit: str = "s") -> float | None:
     text = text.strip()
     if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?|\.\d{1,9}", text):
         return float(text) * _SECONDS[unit]
-    parts = [(float(one[1]), one[one.lastindex or 0]) for one in _LENGTH.finditer(text)]
+    parts = [(float(one[1]), one[one.lastindex or 0]) for one in re.finditer(_LENGTH, text)]
     units = [name for _, name in parts]
-    if not parts or _LENGTH.sub("", text).strip() or units != sorted({*units}, key="dhms".index):
+    if (
+        not parts
+        or re.sub(_LENGTH, "", text).strip()
+        or units != sorted({*units}, key="dhms".index)
+    ):
         return None
     return sum(amount * _SECONDS[name] for amount, name in parts)
 
@@ -82,12 +86,12 @@ _MENTION = r"@\w[\w-]*|#\d+|\bGH-\d+"  # as code it calls nobody, and closes no 
 _SPECIAL = r"[\\`*\[\]<>&~|]|(?<!\w)_|_(?!\w)|(?<=^)[#+=-]"
 
 
-_ACTIVE = re.compile(f"({_MENTION})|({_SPECIAL})", re.I)
+_ACTIVE = f"(?i)({_MENTION})|({_SPECIAL})"
 
 
 def escaped(text: str) -> str:
     """A line as plain text of Markdown: no image, link, tag, fence or mention comes of it."""
-    return _ACTIVE.sub(lambda match: f"`{match[1]}`" if match[1] else f"\\{match[2]}", text)
+    return re.sub(_ACTIVE, lambda match: f"`{match[1]}`" if match[1] else f"\\{match[2]}", text)
 
 
 def lf(text: str) -> str:
@@ -98,16 +102,14 @@ def lf(text: str) -> str:
 
 _MASK = "***"
 _SHORTEST = 6  # characters: anything shorter stands in other words as well
-_SECRET = re.compile(
-    r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|_PWD|_PASS)S?(?:_|\d|$)", re.I
-)
+_SECRET = r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|_PWD|_PASS)S?(?:_|\d|$)"
 # Where a secret is, not what it is; and names of git's settings.
-_NONE = re.compile(r"_(?:DIR|FILE|HOME|PATH|SOCK)$|^GIT_CONFIG_KEY_", re.I)
+_NONE = r"(?i)_(?:DIR|FILE|HOME|PATH|SOCK)$|^GIT_CONFIG_KEY_"
 
 
 def names_a_secret(name: str) -> bool:
     """Whether an environment variable of that name holds one, as far as names tell."""
-    return bool(_SECRET.search(name)) and not _NONE.search(name)
+    return bool(re.search(_SECRET, name)) and not re.search(_NONE, name)
 
 
 def secrets(env: Mapping[str, str]) -> tuple[str, ...]:
