@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from subprocess import Popen
 
@@ -19,7 +19,7 @@ from kern.fleet import back, outfit, worktrees
 from kern.fleet.executor import Carry, Job, Outcome
 from kern.fleet.worktrees import Yard
 from kern.frozen import frozen
-from kern.git import refs
+from kern.git import refs, submodules
 from kern.git.repository import Repo
 from kern.many import Many
 from kern.model import LEARNINGS, SPEC, Marker, Request
@@ -105,7 +105,12 @@ def carry(shop: Workshop, job: Job) -> Outcome:
     except (KernError, OSError) as exc:
         hint = exc.hint if isinstance(exc, KernError) else "fix it, then run kern again"
         return Outcome(job, 1, fault=str(exc), hint=hint, unfit=True, under_way=job.again)
-    return read(made, job, code, said)
+    came = read(made, job, code, said)
+    left = submodules.returned(made, shop.home) if made.root.is_dir() else []
+    if left and came.commit:
+        fault = f"its commit in a submodule is on no other machine: {plain.some(left)}"
+        return replace(came, commit="", fault=fault, hint="kern -j 4 without a cluster")
+    return came
 
 
 def _made(shop: Workshop, job: Job) -> Repo:

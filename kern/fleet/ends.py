@@ -99,6 +99,8 @@ def unfit(came: Outcome, *, begun: bool) -> str:
 def came_to(came: Outcome, said: Mapping[str, Any]) -> tuple[End, str]:
     """How a task ended without a commit, and why. `said`: its kern's own record of that."""
     end = next((one for one in End if one == said.get("did")), End.SKIPPED)
+    if end is End.DONE:  # where it was carried out, and that is as far as it came
+        return End.SKIPPED, came.fault or "its commit is gone"
     return end, str(said.get("detail") or came.fault or "its kern told nothing of it")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from kern.errors import KernError
 from kern.fleet import work
 from kern.frozen import frozen
-from kern.git import refs
+from kern.git import refs, submodules
 from kern.git.repository import Repo
 from kern.system import workspace
 from kern.system.workspace import Scope
@@ -100,7 +100,7 @@ def _reused(here: Yard, number: int, commit: str, *new: str) -> Repo:
     if there := of(here, number):
         moved = not there.run("checkout", "--quiet", "--force", *new, commit)[0]
         if moved and not there.run("clean", "-ffdq")[0]:
-            _submodules(there)
+            _submodules(here, there)
             return there
     return _add(here, number, commit, *new)
 
@@ -121,7 +121,7 @@ def _add(here: Yard, number: int, commit: str, *new: str) -> Repo:
             f"git makes no worktree at {place}: {last}",
             hint="fix it, then run kern again: what was begun is resumed",
         )
-    _submodules(made)
+    _submodules(here, made)
     return made
 
 
@@ -135,11 +135,18 @@ def _missing(folder: Path) -> list[Path]:
     return [] if folder.exists() else [folder, *_missing(folder.parent)]
 
 
-def _submodules(made: Repo) -> None:
-    """As git does: from where .gitmodules says, each at its commit."""
-    if (made.root / ".gitmodules").exists():
+def _submodules(here: Yard, made: Repo) -> None:
+    """As git does: from where .gitmodules says, each at its commit. One that nobody has pushed is
+    in the person's own.
+    """
+    if not (made.root / ".gitmodules").exists():
+        return
+    submodules.lent(made, here.repo)
+    while True:
         code, _, said = made.run("submodule", "update", "--init", "--recursive", "--quiet")
-        if code:
+        if not code:
+            return
+        if not submodules.lent(made, here.repo):
             last = (said.strip().splitlines() or ["git does not say why"])[-1]
             raise KernError(f"git cannot check out the submodules of a worktree: {last}")
 

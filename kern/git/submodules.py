@@ -11,6 +11,7 @@ from kern import plain
 from kern.git.checkout import in_real_folder, leads_out
 from kern.git.repository import Repo
 
+INSIDE = "refs/kern/inside"  # in a submodule: commits that worktrees have of it
 # What was planted in a repository that is not kern's must not run when kern asks it something.
 _SAFE = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}")
 
@@ -129,6 +130,55 @@ def only_here(inner: Repo, sha: str) -> bool:
     """Whether no remote of it is known to have the commit."""
     code, out, _ = _run(inner, "rev-list", "--max-count=1", sha, "--not", "--remotes")
     return bool(code or out.strip())
+
+
+# ---------------------------------------------------------------- of another worktree
+
+
+def lent(made: Repo, home: Repo) -> bool:
+    """The commits that a worktree is to have of its submodules and that `home` has of its own, as
+    far as they are there: nobody may have pushed them. Whether any came.
+    """
+    came = False
+    for path in declared(made):
+        inner, theirs = at(made.root, path), at(home.root, path)
+        if inner:
+            told = made.text("ls-tree", "HEAD", "--", path).split()
+            sha = told[2] if told[1:2] == ["commit"] else ""
+            if sha and not _has(inner, sha):
+                came = _brought(inner, theirs or home, sha) or came
+            came = (theirs is not None and lent(inner, theirs)) or came
+    return came
+
+
+def returned(made: Repo, home: Repo | None) -> list[str]:
+    """What an agent has committed in a worktree's submodules goes into those of `home`, or where it
+    has not set them up into itself; the paths of those of which that cannot be.
+    """
+    left = list[str]()
+    for path in declared(made):
+        inner, theirs = at(made.root, path), at(home.root, path) if home else None
+        sha = commit(inner) if inner else ""
+        if not inner or not sha:
+            continue
+        if keeper := theirs or home:
+            if only_here(inner, sha) and not (_has(keeper, sha) or _brought(keeper, inner, sha)):
+                left.append(path)
+        elif only_here(inner, sha):
+            left.append(path)
+        left += [f"{path}/{one}" for one in returned(inner, theirs or home)]
+    return left
+
+
+def _has(repo: Repo, sha: str) -> bool:
+    return not _run(repo, "cat-file", "-e", f"{sha}^{{commit}}")[0]
+
+
+def _brought(into: Repo, source: Repo, sha: str) -> bool:
+    """A commit, from the disk, by a name of kern's: else git would ask a remote for it."""
+    quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
+    wanted = ("--no-recurse-submodules", "--", str(source.git_dir), f"+{sha}:{INSIDE}/{sha}")
+    return not _run(into, "fetch", *quiet, *wanted)[0]
 
 
 def put_back(repo: Repo, path: str, sha: str, git_dir: str, branch: str) -> str:

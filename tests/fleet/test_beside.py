@@ -40,3 +40,41 @@ def test_what_git_lfs_holds_is_real_in_each_worktree_and_a_pointer_in_each_commi
         assert (repo / name).read_text() == text
     assert git("status", "--porcelain") == ""
     assert "OK" in git("lfs", "fsck")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("known", [True, False])
+def test_what_is_committed_in_a_submodule_is_there_when_its_worktree_is_gone(
+    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path, known: bool
+) -> None:
+    """`known`: whether the person has it checked out. What they have not pushed is in the worktrees
+    as well.
+    """
+    git("config", "--global", "protocol.file.allow", "always")
+    git("init", "--quiet", str(tmp_path / "library"))
+    (tmp_path / "library/lib.txt").write_text("library\n")
+    git("add", "--all", cwd=tmp_path / "library")
+    git("commit", "--quiet", "--message=start", cwd=tmp_path / "library")
+    git("submodule", "--quiet", "add", str(tmp_path / "library"), "lib")
+    if known:
+        (repo / "lib/lib.txt").write_text("library\nmine\n")
+        git("commit", "--quiet", "--all", "--message=not pushed", cwd=repo / "lib")
+    (repo / "kern.toml").write_text('[gates]\ncheck = "grep -q library lib/lib.txt"\n')
+    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=a library")
+    if not known:
+        git("submodule", "--quiet", "deinit", "--force", "lib")
+        shutil.rmtree(repo / ".git/modules/lib")
+    commit = "git -C lib -c user.name=a -c user.email=a@a commit -qam more"
+    act = f"echo more >> lib/lib.txt && {commit}"
+    did = "Did it.\n\nSUCCESS"
+    fake.script(implement=[{"run": [act], "result": did}, {"run": ["touch two"], "result": did}])
+    ran = kern("-j", "2")
+    assert ran.code == 0, ran.said
+    assert ran.out.count("verified by gate check") == 2
+    assert git("worktree", "list").count("\n") == 0
+    sha = git("rev-parse", "HEAD:lib")
+    place = repo / "lib" if known else repo
+    assert git("show", f"{sha}:lib.txt", cwd=place).splitlines()[-1] == "more"
+    assert git("for-each-ref", "--format=%(objectname)", "refs/kern/inside", cwd=place) == sha

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from kern import __version__
-from kern.fleet import remote, slots, work, worktrees
+from kern.fleet import ends, remote, slots, work, worktrees
 from kern.fleet.executor import Job, Outcome
 from kern.fleet.remote import Carrier, Lacks, Parcel, Refused
 from kern.git import bundles
 from kern.git.repository import Repo, open_at
 from kern.model import Key
+from kern.model import Outcome as End
 from tests.conftest import Fake, Git
 
 GREETING = Key("", "add a greeting")
@@ -359,3 +360,18 @@ def test_work_whose_contents_stay_on_a_worker_is_not_done(
     came = carrier(repo, watched)(job(repo, git))
     assert fake.stages == ["research", "implement", "commit"]
     assert (came.commit, came.unfit) == ("", False) and "git LFS" in came.fault
+
+
+def test_a_commit_in_a_submodule_that_stays_on_a_worker_is_not_named_by_one_here(
+    repo: Path, git: Git, fake: Fake, watched: Watched, tmp_path: Path
+) -> None:
+    git("config", "--global", "protocol.file.allow", "always")
+    git("clone", "--quiet", "--bare", str(repo), str(tmp_path / "library"))
+    git("submodule", "--quiet", "add", str(tmp_path / "library"), "lib")
+    git("commit", "--quiet", "--all", "--message=a library")
+    commit = "git -C lib -c user.name=a -c user.email=a@a commit -q --allow-empty -m more"
+    fake.script(implement=[{"run": [commit], "result": "Did it.\n\nSUCCESS"}])
+    came = carrier(repo, watched)(job(repo, git))
+    assert fake.stages == ["research", "implement", "commit"]
+    assert (came.commit, came.unfit) == ("", False) and "submodule" in came.fault
+    assert ends.came_to(came, {"did": "done", "detail": "1234567"}) == (End.SKIPPED, came.fault)
