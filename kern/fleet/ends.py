@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from kern import plain
-from kern.errors import BudgetReached, Exit, KernError, LimitReached, UsageError
+from kern.errors import BudgetReached, Exit, Interrupted, KernError, LimitReached, UsageError
 from kern.events import RunEnded
 from kern.fleet import landed, leftovers, worktrees
 from kern.fleet.crew import Crew
@@ -49,12 +49,13 @@ def take_up(crew: Crew, *, resume: bool = True) -> list[Work]:
     return found
 
 
-def tidy(crew: Crew) -> list[str]:
-    """The work branches that stay: of what is finished, or in progress in its worktree."""
+def tidy(crew: Crew) -> int:
+    """What is finished, or in progress in its worktree, stays; how many are in progress."""
     site, yard = crew.site, crew.shop.yard
+    found = leftovers.look(yard, crew.onto, site.papers.spec()[1])
     stays = {
         left.branch: left.tree
-        for left in leftovers.look(yard, crew.onto, site.papers.spec()[1])
+        for left in found
         if left.under_way or leftovers.finished(site, yard, left)
     }
     for number in worktrees.numbers(yard):
@@ -67,7 +68,7 @@ def tidy(crew: Crew) -> list[str]:
     worktrees.close(yard, keep=bool(stays or crew.retired))
     if not stays:
         landed.forget(site.repo)
-    return [*stays]
+    return sum(left.under_way for left in found)
 
 
 def unlanded(count: int, waiting: Iterable[Waiting]) -> KernError:
@@ -112,8 +113,14 @@ def read(site: Site) -> Spec | None:
         return None
 
 
-def told(ended: RunEnded, given_up: Sequence[Outcome], parsed: Spec | None, crew: Crew) -> RunEnded:
-    """With what the next run is called with, and the tasks that only the next run resumes."""
+def told(
+    ended: RunEnded, given_up: Sequence[Outcome], parsed: Spec | None, crew: Crew, held: int
+) -> RunEnded:
+    """With what the next run is called with, and the tasks that only the next run resumes; `held`:
+    how many are in progress.
+    """
+    if ended.stopped and held:
+        ended = replace(ended, stopped=f"{plain.count(held, 'task')} in progress")
     called = call(crew.options)
     lost = tuple(_need(came, parsed, crew, called) for came in given_up)
     code = ended.exit_code or (1 if lost else 0)
@@ -132,8 +139,15 @@ def _need(came: Outcome, parsed: Spec | None, crew: Crew, called: str) -> Need:
     return Need(number, line, key.text, f"{why}; its work so far is kept", do)
 
 
-def resumed(count: int, options: Options) -> str:
-    """What becomes of the tasks that an interrupted run leaves in worktrees."""
+def note(site: Site, error: BaseException | None, held: int, options: Options) -> None:
+    """Where the run ends early, what becomes of the tasks that it leaves in worktrees."""
+    if held and isinstance(error, Interrupted):
+        error.note = _resumed(held, options)
+    elif held and error:
+        site.warn(_resumed(held, options))
+
+
+def _resumed(count: int, options: Options) -> str:
     it = "it" if count == 1 else "them"
     told, called = f"{plain.count(count, 'task')} in progress", call(options)
     if called == "kern":

@@ -10,6 +10,7 @@ from kern.model import Cost, Stage
 
 Record = Mapping[str, Any]
 GATES, BEGINS, FAILED, PAUSED = "gates", "begins", "stage failed", "paused"
+LIMITED = "usage limit"
 SENT = "sent"  # to another machine, which tells nothing yet
 
 
@@ -64,9 +65,9 @@ def after(so_far: Picture, record: Record, now: float) -> Picture:
             if how == "end" and record.get("stage") != Stage.IMPLEMENT:
                 return counted  # what follows at once is the next stage, or its end
             return counted.having(replace(lane, doing=GATES if how == "end" else FAILED, since=now))
-        case "request", "paused":
+        case "request", "paused" if lane.doing != LIMITED:
             return so_far.having(replace(lane, doing=PAUSED, since=now))
         case "limit", _:
-            return so_far.having(replace(lane, doing="usage limit", since=now, waits=True))
+            return so_far.having(replace(lane, doing=LIMITED, since=now, waits=True))
         case _:
             return so_far

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from kern import plain
-from kern.errors import Asked, BudgetReached, Exit, Interrupted, KernError
+from kern.errors import Asked, BudgetReached, Exit, KernError
 from kern.events import LimitReset, TaskSettled, Traced
 from kern.fleet import ends, handout, landing, lanes, notes, purse, worktrees
 from kern.fleet.child import Workshop
@@ -156,7 +156,7 @@ class Many:
         """All wait once."""
         before = self.limit
         self.limit = before.later(until + single.RESET_MARGIN_S, str(record.get("branch")))
-        if self.limit is not before and self.options.wait:
+        if self.limit.until > before.until + _AGAIN_S * 30 and self.options.wait:  # told once
             self.sink(LimitReset(str(record.get("text")), max(until - time.time(), 0.0), until))
 
     def _disturbed(self) -> bool:
@@ -342,8 +342,7 @@ class Many:
         self._take_in()
         self.check.close()
         held = ends.tidy(self.crew)
-        if isinstance(error, Interrupted) and held:
-            error.note = ends.resumed(len(held), self.options)
+        ends.note(self.site, error, held, self.options)
         parsed = ends.read(self.site)
         ended = summary.of(
             *(self.settled, parsed, error),
@@ -353,7 +352,7 @@ class Many:
             stopped=stopped,
             until=bool(stopped) and self.steered.late,
         )
-        ended = ends.told(ended, self.given_up, parsed, self.crew)
+        ended = ends.told(ended, self.given_up, parsed, self.crew, held)
         self.sink(ended)
         return ended.exit_code
 

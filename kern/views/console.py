@@ -241,7 +241,8 @@ class Console:
         self.beat = 0.0
         when = ", before the task" if event.before else ""
         shown = "" if event.command in event.name else f": {plain.line(event.command, 120)}"
-        self._say(f"{self.progress.work}{when}{shown}", HEAD)
+        landing = "landing: " if self.many else ""  # the workers' own gates are told as they end
+        self._say(f"{landing}{self.progress.work}{when}{shown}", HEAD)
 
     def _gate(self, result: Result, *, before: bool) -> None:
         # A task's own has no name but its command, and the task is there to turn it green.

@@ -48,6 +48,7 @@ class Fleet:
     queue: list[str] = field(default_factory=list)  # finished tasks that wait to land
     landed: int = 0
     ended: bool = False
+    until: float = 0.0  # of a usage limit that all wait for, epoch seconds
 
     @property
     def busy(self) -> list[Worker]:
@@ -113,8 +114,8 @@ def _of_worker(now: Fleet, record: Record) -> None:
             one.doing = stage or (lanes.BEGINS if one.where else lanes.SENT)
             one.task, one.since = task, moment
         case "limit", _:
-            one.doing, one.since = "usage limit", moment
-        case "request", "paused":
+            one.doing, one.since = lanes.LIMITED, moment
+        case "request", "paused" if one.doing != lanes.LIMITED:
             one.doing, one.since = lanes.PAUSED, moment
         case "work", _:
             if record.get("commit"):
@@ -135,6 +136,8 @@ def _of_landing(now: Fleet, record: Record) -> None:
                     worker.task, worker.doing = "", ""
         case "attempt", _:
             now.queue = [one for one in now.queue if one != task]
+        case "limit", _:
+            now.until = timeline.number(record.get("until"))
         case "run", "end":
             now.ended = True
 
@@ -157,6 +160,7 @@ def text(now: Fleet, clock: float, width: int, *, alive: bool) -> str:
     cost = sum((one.cost for one in workers), Cost(None))
     told = [
         (9, f"run {now.run[:8]} {begun}" if width >= _TASK * 2 else begun),
+        *([(8, f"usage limit until {_clock(now.until)}")] if alive and now.until > clock else []),
         (6, plain.count(len(workers), "worker")),
         (8, f"{now.landed} landed"),
         *([(7, str(cost))] if cost != Cost() else []),
@@ -200,6 +204,10 @@ def _rows(workers: Sequence[Worker], clock: float, width: int, *, alive: bool) -
         task = plain.line(one.task, room) if one.number in busy else ""
         rows.append(f"{head}  {task}".rstrip())
     return rows
+
+
+def _clock(moment: float) -> str:
+    return time.strftime("%a %H:%M", time.localtime(moment))
 
 
 def _cost(cost: Cost) -> str:

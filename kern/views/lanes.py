@@ -11,7 +11,7 @@ from kern.views.progress import KEYS, STOP, Seen, clock, fitting
 
 _MOST = 16  # lanes that are shown
 NAMED = 40  # characters of a task that has been told of before
-_TOLD = ("task", "attempt", "limit", "retry", "stand-in")  # kinds of records
+_TOLD = ("task", "attempt", "retry", "stand-in")  # kinds of records
 
 
 def lines(now: Picture, seen: Seen, time: float) -> Sequence[str]:

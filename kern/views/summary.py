@@ -55,7 +55,7 @@ def following(ended: RunEnded) -> str:
     """The last line: what to type next; empty where an error says it."""
     if ended.stopped:
         why = "the time of --until has come" if ended.until else "stopped, as asked"
-        return f"{why}; the next kern goes on with: {ended.stopped}"
+        return f"{why}; the next {ended.called} goes on with: {ended.stopped}"
     if ended.interrupted:
         return ""
     left = ended.open_tasks or 0

@@ -134,6 +134,7 @@ def test_stop_lets_stages_end_and_lands_what_is_finished(
     assert fake.stages.count("commit") == 0
     assert fake.stages.count("implement") == 2
     assert "asked to stop" in out
+    assert "stopped, as asked; the next kern -j 2 goes on with: 2 tasks in progress\n" in out
     ran = kern("-j", "2")
     assert ran.code == 0, ran.said
     assert (fake.stages.count("research"), fake.stages.count("implement")) == (2, 2)

@@ -114,6 +114,16 @@ def test_of_a_task_elsewhere_it_tells_what_is_known_before_it_comes_back() -> No
     assert fleet.told(now.workers[1])["doing"] == "research on tcp://far:1"
 
 
+def test_a_limit_that_all_wait_for_is_named_once_and_its_worker_is_not_called_paused() -> None:
+    limit = {"kind": "limit", "text": "resets at noon", "until": MOMENT + 600}
+    paused = {"kind": "request", "did": "paused", "worker": 2, "task": "two"}
+    rows = told(*UNDER_WAY, {**limit, "worker": 2, "task": "two"}, limit, paused)
+    now = fleet.of(rows)
+    assert now and now.workers[2].doing == "usage limit"
+    assert " · usage limit until " in fleet.text(now, MOMENT, 90, alive=True)
+    assert "until" not in fleet.text(now, MOMENT + 601, 90, alive=True)
+
+
 def test_only_implement_has_gates_after_it() -> None:
     for stage, doing in (("research", "stage 1/3 research"), ("implement", "gates")):
         row = {"kind": "stage", "stage": stage, "worker": 2, "task": "two"}

@@ -69,6 +69,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
         ({"kind": "work", "did": "skipped", "task": "t", "detail": "no luck", "commit": ""}, []),
         ({"kind": "stage", "did": "failed", "task": "t", "stage": "research"}, []),
         ({"kind": "question", "task": "t", "text": "which?"}, []),
+        ({"kind": "limit", "task": "t", "text": "resets at noon"}, []),
     ],
 )
 def test_of_a_workers_records_only_what_tells_is_said(
