@@ -82,6 +82,7 @@ OWNERS = {
     "rich": "views",
     "filelock": "system",
     "tenacity": "stages",
+    "git": "git",
     "psutil": "system",
     "jinja2": "journal",
     "httpx": "agents",
@@ -100,6 +101,7 @@ HEAVY = {
     "distributed",
     "httpx",
     "rich",
+    "git",
     "tenacity",
     "filelock",
     "psutil",
@@ -280,7 +282,7 @@ def test_only_the_command_line_and_what_draws_import_late() -> None:
     }
     commands = {"cli.main", "cli.commands", "cli.edits", "cli.learned", "cli.run", "cli.help"}
     drawing = {("views.console", "rich"), ("views.live", "rich"), ("journal.html", "jinja2")}
-    working = {("system.lock", "filelock")}
+    working = {("git.environment", "git"), ("system.lock", "filelock")}
     working |= {("system.descendants", name) for name in ("psutil", "ctypes")}  # no look needs them
     working |= {("stages.recall", "kern")}  # the search, where not all learnings fit
     working |= {("stages.call", "kern")}  # what a fault is tried again with
@@ -314,7 +316,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None
     extras = re.findall(r"^(?:http|dask|semantic) = \[(.*)\]", text, re.M)
     extra = {name for one in extras for name in re.findall(r'"([a-z0-9]+)', one)} - {"wordllama"}
     assert names.isdisjoint(extra)
-    assert names | extra == {*OWNERS}
+    assert names | extra == {"gitpython" if name == "git" else name for name in OWNERS}
 
 
 # -------------------------------------------------------------------- a light start
@@ -358,10 +360,10 @@ def test_the_version_is_printed_without_loading_anything() -> None:
 
 
 @pytest.mark.parametrize("command", ["status", "-n", "1 0 --task 1 --max-cost 5 -n --no-wait"])
-def test_a_look_loads_no_locks(command: str, repo: Path) -> None:
+def test_a_look_loads_neither_gitpython_nor_locks(command: str, repo: Path) -> None:
     said, loaded = started(*command.split(), cwd=repo)
     assert said
-    assert not loaded & {"filelock", "typer", "rich"}
+    assert not loaded & {"git", "gitdb", "filelock", "typer", "rich"}
 
 
 # -------------------------------------------------------------------- size and words

@@ -43,8 +43,8 @@ class Yard:
 def yard(repo: Repo, scope: Scope) -> Yard:
     folder = scope.folder / FOLDER
     name = re.sub(r"[^\w.-]", "_", scope.project)[:100]
-    # git's answering process belongs to the thread that lands.
-    return Yard(Repo(repo.root, repo.git_dir, repo.common_dir), folder, name)
+    # GitPython's processes and git's answering one belong to the thread that lands.
+    return Yard(Repo(repo.root, repo.git_dir, repo.common_dir, reading=True), folder, name)
 
 
 def of(here: Yard, number: int) -> Repo | None:
@@ -58,7 +58,7 @@ def of(here: Yard, number: int) -> Repo | None:
     ours = git_dir.parent == here.repo.common_dir / "worktrees"
     if not ours or not (git_dir / "HEAD").is_file():
         return None
-    return Repo(place, git_dir, here.repo.common_dir)
+    return Repo(place, git_dir, here.repo.common_dir, reading=True)
 
 
 def numbers(here: Yard) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from socket import socket
 from subprocess import Popen
-from typing import IO
+from typing import IO, cast
 
 from kern.system import process
 
@@ -74,6 +74,23 @@ def with_hooks(more: Sequence[tuple[str, str]] = ()) -> dict[str, str]:
 
 
 # -------------------------------------------------------------------- its processes
+
+
+def started(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "Popen[bytes]":
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # a missing git is told by the first call
+    from git import Git  # takes longer than all else that a command loads
+    from git.exc import GitCommandNotFound
+
+    git = Git(str(cwd))
+    try:
+        handle = git.execute(
+            [*argv], istream=-1, as_process=True, env={**env}, start_new_session=True
+        )
+    except GitCommandNotFound:
+        raise FileNotFoundError("git") from None
+    child, handle.proc = handle.proc, None  # else the process would end with the handle
+    assert child is not None
+    return cast("Popen[bytes]", child)
 
 
 def answering(root: Path, argv: tuple[str, ...]) -> tuple["Popen[bytes]", socket, IO[bytes]]:

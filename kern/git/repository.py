@@ -55,11 +55,15 @@ def _never_changes(argv: Sequence[str]) -> bool:
 class Repo:
     """One working tree. Every method is one git command or a few."""
 
-    def __init__(self, root: Path, git_dir: Path, common_dir: Path) -> None:
+    def __init__(
+        self, root: Path, git_dir: Path, common_dir: Path, *, reading: bool = False
+    ) -> None:
+        """`reading`: a look that is over at once, before GitPython would be loaded."""
         self.root = root
         self.git_dir = git_dir
         self.common_dir = common_dir
         self.patience = 10.0  # seconds for a lock that another git holds
+        self._start = process.piped if reading else environment.started
         self._told: dict[tuple[str, ...], tuple[int, bytes, str]] = {}
         self._stored: dict[bytes, str] = {}
         self._known: dict[str, tuple[Hashable, Any]] = {}
@@ -131,7 +135,7 @@ class Repo:
         spooled = ("sh", "-c", 'exec "$@" >"$0" 2>&1', str(spool)) if spool else ()
         env = {**environment.quiet(), **env}
         git = ("git", *argv)
-        child = process.piped([*spooled, *(hold(git, env) if hold else git)], cwd or self.root, env)
+        child = self._start([*spooled, *(hold(git, env) if hold else git)], cwd or self.root, env)
         try:
             out, err = child.communicate(given, timeout or None)
         except BaseException as exc:
@@ -363,10 +367,10 @@ def _entry(row: trees.Row) -> Entry:
 
 
 def open_at(folder: Path, *, reading: bool = False) -> Repo:
-    """The repository around `folder`, at its top level. `reading`: a look, which asks less."""
+    """The repository around `folder`, at its top level. `reading`: see `Repo`."""
     environment.drop(os.environ)
     try:
-        probe = Repo(folder, folder, folder)
+        probe = Repo(folder, folder, folder, reading=reading)
         asked = ("--show-toplevel", "--git-dir", "--git-common-dir")
         code, out, err = probe.run("rev-parse", "--path-format=absolute", *asked)
     except FileNotFoundError:
@@ -396,4 +400,4 @@ def open_at(folder: Path, *, reading: bool = False) -> Repo:
     if found and (int(found[1]), int(found[2])) < OLDEST:
         raise UsageError(f"git {found[0].decode()} is too old", hint="install git 2.38 or newer")
     root, git_dir, common = (Path(line).resolve() for line in lines[:3])
-    return Repo(root, git_dir, common)
+    return Repo(root, git_dir, common, reading=reading)
