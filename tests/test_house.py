@@ -75,7 +75,8 @@ PURE = (
     *(f"memory.{name}" for name in ("chunks", "entries", "select", "capture", "changes")),
     *("fleet.work", "fleet.trains", "fleet.papers"),
     *(f"checks.{name}" for name in ("detect", "kinds", "proposals")),
-    *("views.progress", "views.graph", "views.summary", "spec.needs"),
+    *("views.progress", "views.graph", "views.summary"),
+    *("spec.directives", "spec.needs"),
 )
 OWNERS = {
     "typer": "cli",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kern.errors import UsageError
-from kern.spec import commands, dependencies, edit, reconcile, wanted
+from kern.spec import commands, dependencies, directives, edit, reconcile, wanted
 from kern.spec.checklist import Spec, parse
 from kern.spec.documents import Documents
 from tests.conftest import Fake, Git, Kern, wait_for
@@ -122,27 +122,27 @@ def test_an_agent_neither_holds_a_task_nor_ends_a_hold() -> None:
     fixed, told = reconcile.take_out(HELD, planted, set())
     assert fixed == HELD
     assert "if it is yours: kern hold c mine" in told[0]
-    by_command = commands.directives(planted) - commands.directives(HELD)
+    by_command = directives.of(planted) - directives.of(HELD)
     assert reconcile.take_out(HELD, planted, by_command) == (planted, [])
     assert "Held under c: mine" in reconcile.let_in(HELD, planted, by_command)[0]
 
 
 def test_a_hold_that_came_again_after_its_end_is_not_the_agents_to_end(tmp_path: Path) -> None:
     papers = Documents(tmp_path, tmp_path / "scratch" / "run")
-    ended = commands.taken_back(
+    ended = directives.taken_back(
         HELD, gone := HELD.replace("  > **Held:** waits for the release\n", "")
     )
     papers.trust(ended, lambda *_: False)
     assert reconcile.released(HELD, papers.trusted()) == gone
-    papers.trust(commands.directives(HELD) - commands.directives(gone), lambda *_: False)
+    papers.trust(directives.of(HELD) - directives.of(gone), lambda *_: False)
     assert reconcile.released(HELD, papers.trusted()) == HELD
 
 
 def test_after_a_kill_a_hold_comes_back_but_for_one_that_a_command_ended() -> None:
     gone = commands.unhold(HELD, parse(HELD), "a").text
     assert reconcile.recovered(HELD, gone, set())[0] == HELD
-    assert reconcile.recovered(HELD, gone, commands.taken_back(HELD, gone))[0] == gone
-    assert commands.taken_back(gone, HELD) == set()
+    assert reconcile.recovered(HELD, gone, directives.taken_back(HELD, gone))[0] == gone
+    assert directives.taken_back(gone, HELD) == set()
 
 
 def test_an_agent_at_work_can_do_neither_and_a_person_can_hold_beside_it(
