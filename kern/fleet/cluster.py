@@ -142,22 +142,28 @@ class Cluster:
 def _connected(where: str, patience: float) -> Any:
     """Raises UsageError with what to type next."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost is told by kern
+    address = _address(where)
     try:
-        address = _address(where)
         asyncio.run(_greeted(address, patience))  # a client that fails complains as it goes
         client = _DASK.Client(
             address, timeout=patience, set_as_default=False, name=f"kern-{__version__}"
         )
-    except UsageError:
-        raise
     except Exception as exc:  # dask knows many ways to fail
         said = plain.line(str(exc) or type(exc).__name__, 160)
         raise UsageError(
-            f"no dask scheduler answers at {where}: {said}",
-            hint="start one (dask scheduler), or correct --scheduler or [fleet] scheduler",
+            f"no dask scheduler answers at {where}: {said}", hint=remedy(address, said)
         ) from None
     _compare(client, where)
     return client
+
+
+def remedy(address: str, said: str) -> str:
+    """What to do where nobody answers."""
+    if "encryption required" in said:
+        return f"kern --scheduler tls://{address.rpartition('://')[2]}"
+    if address.startswith("tls://"):
+        return "start one (dask scheduler) with the same certificates: kern help parallel"
+    return "start one (dask scheduler), or correct --scheduler or [fleet] scheduler"
 
 
 def _address(where: str) -> str:

@@ -2,7 +2,9 @@
 each task comes back once.
 """
 
+import json
 import re
+import shutil
 import socket
 import subprocess
 import threading
@@ -135,6 +137,57 @@ def test_what_speaks_something_else_is_no_scheduler() -> None:
         with pytest.raises(UsageError, match="no dask scheduler answers"):
             cluster.Cluster(where, patience=1).client()
         thread.join()
+
+
+TLS = "DASK_DISTRIBUTED__COMM__TLS"
+
+
+def certified(folder: Path) -> dict[str, str]:
+    """A certificate that signs itself, as dask is configured with it."""
+    folder.mkdir()
+    made = ("-keyout", "key.pem", "-out", "cert.pem")
+    argv = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=kern", *made]
+    subprocess.run(argv, cwd=folder, check=True, capture_output=True)
+    key, cert = f"{folder}/key.pem", f"{folder}/cert.pem"
+    who = ("SCHEDULER", "WORKER", "CLIENT")
+    both = {f"{TLS}__{one}__{what}": path for one in who for what, path in _pair(cert, key)}
+    return {**both, f"{TLS}__CA_FILE": cert, "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true"}
+
+
+def _pair(cert: str, key: str) -> tuple[tuple[str, str], ...]:
+    return ("CERT", cert), ("KEY", key)
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl makes the certificates")
+def test_a_cluster_with_tls_is_there_for_who_has_its_certificates(
+    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
+) -> None:
+    mine, others = certified(tmp_path / "mine"), certified(tmp_path / "others")
+    own = {"KERN_DIR": str(tmp_path / "workers"), "PYTHONPATH": str(SOURCE), **mine}
+    with LocalCluster(tmp_path / "dask", own, workers=1) as dask:
+        where = json.loads(dask.file.read_text())["address"]
+        assert where.startswith("tls://")
+
+        def tried(env: dict[str, str]) -> tuple[int, str]:
+            ran = kern("1", "0", "--scheduler", where, env=env, started=True)
+            return ran.code, ran.said
+
+        code, said = tried(others)
+        assert code == 2 and "the same certificates: kern help parallel" in said
+        assert "does not match" in said
+        assert fake.stages == []
+        code, said = tried(mine)
+        assert code == 0 and "1 done" in said, said
+
+
+def test_where_nobody_answers_the_next_thing_to_type_fits_the_reason() -> None:
+    refused = (
+        "encryption required by Dask configuration, refusing communication from/to 'tcp://h:1'"
+    )
+    for address in ("tcp://h:1", "h:1"):
+        assert cluster.remedy(address, refused) == "kern --scheduler tls://h:1"
+    assert "certificates" in cluster.remedy("tls://h:1", "TLS certificate does not match")
+    assert "certificates" not in cluster.remedy("tcp://h:1", "timed out")
 
 
 def test_a_task_elsewhere_is_seen_at_work_before_it_comes_back(
