@@ -97,7 +97,9 @@ def _many(begun: Any, options: Any, console: Any) -> int | None:
     where = options.scheduler or fleet.scheduler
     jobs = options.jobs or fleet.jobs or many.AUTO * bool(where)
     alone = options.improve or options.until_done or not jobs
-    if os.environ.get("KERN_FLEET") or (alone and not _left(begun.site.repo.common_dir)):
+    from kern.git import refs
+
+    if os.environ.get("KERN_FLEET") or (alone and not refs.are_below(begun.site.repo, *_LEFT)):
         return None  # it is one of many itself
     from kern.fleet import start
 
@@ -117,16 +119,6 @@ def _many(begun: Any, options: Any, console: Any) -> int | None:
 
 
 _LEFT = ("refs/heads/kern/work", "refs/kern/landing", "refs/kern/landed")
-
-
-def _left(common_dir: Path) -> bool:
-    """Whether a run of many at once has left a ref, without asking git."""
-    with contextlib.suppress(OSError):
-        packed = (common_dir / "packed-refs").read_bytes()
-        if any(f" {name}/".encode() in packed for name in _LEFT):
-            return True
-    below = (files for name in _LEFT for _, _, files in os.walk(common_dir / name))
-    return any(below) or (common_dir / "reftable").exists()
 
 
 def improve(

@@ -1,5 +1,6 @@
 """kern's own refs: what stage 2 began with, and what was kept of failed work."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -34,6 +35,18 @@ class StartRef:
     attempt: int
     held: tuple[str, ...] = ()  # commits of what else must last as long
     spec: str = ""  # the one of SPEC.md's text before stage 2, until that is known to have ended
+
+
+def are_below(repo: Repo, *names: str) -> bool:
+    """Whether there is a ref below one of these names; nobody asks git. Where refs lie in a table
+    it is not known, and yes.
+    """
+    with contextlib.suppress(OSError):
+        packed = (repo.common_dir / "packed-refs").read_bytes()
+        if any(f" {name}/".encode() in packed for name in names):
+            return True
+    below = (files for name in names for _, _, files in os.walk(repo.common_dir / name))
+    return any(below) or (repo.common_dir / "reftable").exists()
 
 
 def starts(repo: Repo) -> list[tuple[str, StartRef]]:

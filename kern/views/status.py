@@ -10,6 +10,7 @@ from typing import Any
 
 from kern import plain
 from kern.errors import KernError
+from kern.git import refs
 from kern.git.repository import Repo
 from kern.journal import store, sums, totals
 from kern.journal.record import Record
@@ -163,6 +164,8 @@ def _workers(seen: project.Project, recent: Sequence[Record], *, on: bool) -> li
     carried out after the other.
     """
     if not any("worker" in record for record in recent):
+        return []
+    if not on and not refs.are_below(seen.repo, "refs/heads/kern/work"):
         return []
     from kern.fleet import work, worktrees
     from kern.views import fleet
