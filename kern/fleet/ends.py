@@ -71,6 +71,13 @@ def tidy(crew: Crew) -> int:
     return sum(left.under_way for left in found)
 
 
+def why(*waiting: Waiting) -> str:
+    """What keeps finished work from landing, by the first of it; empty for none."""
+    for one in waiting:
+        return one.why or f"you have uncommitted changes in {plain.some(one.paths)}"
+    return ""
+
+
 def unlanded(count: int, waiting: Iterable[Waiting]) -> KernError:
     """All has come home, and finished tasks could not land."""
     paths = sorted({path for one in waiting for path in one.paths})

@@ -27,6 +27,7 @@ class Lane:
 class Picture:
     lanes: tuple[Lane, ...] = ()
     queue: tuple[str, ...] = ()  # tasks that are finished and wait to land
+    lying: str = ""  # why finished tasks cannot land
     landing: str = ""  # what is checked or landed just now
     since: float = 0.0  # when that began, epoch seconds
     tasks: int = 0  # that this run can take

@@ -308,8 +308,8 @@ class Many:
         work = end.work
         if isinstance(end, Waiting):
             if work.branch not in self.lying:
-                why = end.why or f"you have uncommitted changes in {plain.some(end.paths)}"
-                self.site.warn(f"finished, and waits to land: {plain.line(work.text)}: {why}")
+                told = f"finished, and waits to land: {plain.line(work.text)}: {ends.why(end)}"
+                self.site.warn(told)
             self.lying[work.branch] = end
             return
         self.queue.remove(work)
@@ -358,5 +358,6 @@ class Many:
 
     def _draw(self) -> None:
         waiting = tuple(work.text for work in self.queue)
-        self.picture = replace(self.picture, queue=waiting, held=str(self.held))
+        held, lying = str(self.held), ends.why(*self.lying.values())
+        self.picture = replace(self.picture, queue=waiting, held=held, lying=lying)
         self.show(self.picture)

@@ -45,6 +45,7 @@ def _queue(now: Picture, width: int, time: float) -> str:
         return f"{head}{plain.line(now.landing, max(width - len(head) - len(rest), 8))}{rest}"
     if now.queue:
         head = f"{plain.count(len(now.queue), 'finished task')} to land: "
+        head += f"{now.lying}: " * bool(now.lying)
         return plain.line(head + "; ".join(now.queue), width)
     return "nothing waits to land"
 

@@ -36,6 +36,12 @@ def test_a_line_for_each_worker_one_for_the_queue_one_for_the_run() -> None:
     assert lanes.lines(landing, Seen(100), 75.0)[0] == "landing  0:05  Write the lexer, then 1 more"
 
 
+def test_what_keeps_finished_tasks_from_landing_is_said() -> None:
+    lying = Picture(queue=("Write the lexer",), lying="you have uncommitted changes in a.py")
+    said = "1 finished task to land: you have uncommitted changes in a.py: Write the lexer"
+    assert lanes.lines(lying, Seen(100), 0.0)[0] == said
+
+
 @pytest.mark.parametrize("width", [20, 40, 80, 140])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     full = Picture(
