@@ -19,6 +19,7 @@ GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, th
         "run": (
             "Carry out tasks; `kern [ITERATIONS] [DELAY]` is short for it.",
             "kern 10 30s --max-cost 5",
+            "kern -j 4 10",
             "kern --until-done",
         ),
         "plan": (

@@ -219,6 +219,8 @@ def _app(argv: list[str]) -> int:
         strange = getattr(exc, "option_name", "")
         if strange and "requires an argument" in said:
             said = f"{strange} needs a value"
+            with_it = (one for one in EXAMPLES.get(argv[0], ()) if f" {strange} " in one)
+            shown = next(with_it, shown)
         elif strange:  # its own guesses come from far off
             said = f"no such option: {strange}"
             likely = pages.near(strange, (word for word, _ in _options(argv[0])))

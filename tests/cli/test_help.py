@@ -168,6 +168,7 @@ def test_the_page_on_design_has_the_resume_table_as_it_is() -> None:
     ("argv", "said", "hint"),
     [
         (("-j", "1", "--branch"), "--branch needs a value", "kern 10 30s"),
+        (("-j",), "-j needs a value", "kern -j 4 10"),
         (("--brnch", "x"), "no such option: --brnch", "type --branch  (kern run -h"),
         (("--brnch=x",), "no such option: --brnch", "type --branch  (kern run -h"),
         (("add", "a", "--gates", "x"), "no such option: --gates", "type --gate  (kern add -h"),
