@@ -76,14 +76,20 @@ def workers(jobs: str, cores: int, memory_mb: float, tasks: int) -> int:
 
 def told(jobs: str, scheduler: str = "") -> str:
     """How many tasks at once, and where. `scheduler`: of the cluster, if there is one."""
-    so_many = "one task" if jobs == "1" else "as many tasks" if jobs == AUTO else f"{jobs} tasks"
-    if scheduler:
-        bound = " as it takes" if jobs == AUTO else ""
-        return f"{so_many} at once{bound} on the cluster at {scheduler}: kern help parallel"
-    if jobs == "1":
-        return "one task at a time, in a git worktree: kern help parallel"
-    bound = " as this machine can bear" if jobs == AUTO else ""
-    return f"{so_many} at once{bound}, each in a git worktree of its own: kern help parallel"
+    where = (
+        f" on the cluster at {scheduler}" if scheduler else ", each in a git worktree of its own"
+    )
+    match jobs:
+        case "1":
+            how = "one task at a time"
+            where = where if scheduler else ", in a git worktree"
+        case "auto" if scheduler:
+            how, where = f"as many tasks at once as the cluster at {scheduler} takes", ""
+        case "auto":
+            how = "as many tasks at once as this machine can bear"
+        case _:
+            how = f"{jobs} tasks at once"
+    return f"{how}{where}: kern help parallel"
 
 
 def _setup(value: Any, file: str) -> tuple[str, float]:

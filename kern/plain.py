@@ -63,7 +63,8 @@ def seconds(text: str, unit: str = "s") -> float | None:
 
 
 def count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    many = "es" if what.endswith("s") else "s"
+    return f"{number} {what}{'' if number == 1 else many}"
 
 
 def some(names: Sequence[str]) -> str:

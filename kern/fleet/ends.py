@@ -30,7 +30,7 @@ def take_up(crew: Crew, *, resume: bool = True) -> list[Work]:
     """
     site, yard = crew.site, crew.shop.yard
     if ended := leftovers.end_orphans(site.repo, yard):
-        site.warn(f"ended {ended} process(es) that an earlier run left behind")
+        site.warn(f"ended {plain.count(ended, 'process')} that an earlier run left behind")
     for line in landed.finish(site):
         site.warn(line)
     found = []

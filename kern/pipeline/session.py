@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from kern import plain
 from kern.agents.protocol import Agent, Payer
 from kern.config import FILE, Settings
 from kern.errors import UsageError
@@ -144,7 +145,7 @@ def _settle_in(found: Repo, sink: Sink, notices: Sequence[str]) -> None:
     for notice in filter(None, notices):
         sink(Warned(notice))
     if ended := process.sweep(("KERN_ROOT", str(found.root))):
-        sink(Warned(f"ended {ended} process(es) that an earlier run left behind"))
+        sink(Warned(f"ended {plain.count(ended, 'process')} that an earlier run left behind"))
 
 
 @contextlib.contextmanager
