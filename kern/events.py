@@ -213,9 +213,14 @@ class Warned:
     text: str
 
 
+SETUP = "setup"  # of a worktree, as if it were a stage
+
+
 @frozen
 class Sent:
-    """A task went to a worker on another machine, whose own records come back only with it."""
+    """A task went to a worker whose own records come later: with the task from another machine, or
+    once its worktree is set up.
+    """
 
     task: str
     worker: int

@@ -9,7 +9,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 
 from kern.config import FILE
-from kern.events import Sent
+from kern.events import SETUP, Sent
 from kern.fleet import back, executor, handout, lanes, work
 from kern.fleet.child import Workshop
 from kern.fleet.executor import Carry, Job, Outcome
@@ -37,6 +37,7 @@ class Crew:
     taken: set[Key] = field(default_factory=set)  # handed out, and not settled yet
     retired: dict[int, Outcome] = field(default_factory=dict)  # workers that cannot work, with why
     handed: int = 0
+    _used: set[int] = field(default_factory=set)  # worktrees that this run has set up
     _pool: Executor | None = None
     _there: dict[str, tuple[str, str]] = field(default_factory=dict)  # see `Children.places`
     trees: dict[str, int] = field(default_factory=dict)  # those in use, by the work branch
@@ -52,10 +53,13 @@ class Crew:
         self.trees[job.branch] = job.place
         self.handed += 1
         self.busy[self._pool.submit(self.carry, job)] = job
-        if self.shop.children.places is None:
-            return lanes.Lane(job.worker, job.key.text, lanes.BEGINS, time.time())
-        self._there.pop(job.branch, None)
-        return self._sent(job, "", "")
+        if self.shop.children.places is not None:
+            self._there.pop(job.branch, None)
+            return self._sent(job, "", "")
+        if job.setup and job.place not in self._used:
+            self._used.add(job.place)
+            return self._sent(job, "", SETUP)
+        return lanes.Lane(job.worker, job.key.text, lanes.BEGINS, time.time())
 
     def placed(self) -> list[lanes.Lane]:
         """Of the tasks that are carried out elsewhere: what has become known since."""

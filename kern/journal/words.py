@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kern import plain
+from kern.events import SETUP
 from kern.journal.record import Record
 from kern.model import SAID, Outcome, Result, Stage, unverified
 
@@ -74,6 +75,8 @@ def _more(record: Record) -> list[str]:
             return [f"finished as {commit}; it is done when that has landed"]
         case "sent":
             where, stage = _text(record, "where"), _text(record, "stage", 40)
+            if stage == SETUP:
+                return ["a worktree is set up for the task"]
             return [f"sent to {where or 'the cluster'}{f': {stage}' if stage else ''}"]
         case "commit":
             return [f"  git show {_text(record, 'commit')[:7]}"]

@@ -260,13 +260,15 @@ def _crew(workers: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _spent(run: Mapping[str, Any]) -> str:
+    priced = run["cost_usd"] is not None or run["unpriced"]  # nothing before a stage has ended
     which = "this run" if run["under_way"] else f"the last run, {local(run['began'])}"
     code = "" if run["exit"] in (None, 0) else f", exit {run['exit']}"
     by_tokens = run["cost_usd"] is None or run["payer"].startswith(SUBSCRIPTION)
     counted = sum(run["tokens"].values()) if by_tokens else 0
     tokens = f", {counted:,} tokens" if counted else ""
     done, took = f"{run['done']} done", plain.span(run["seconds"])
-    return f"{which}: {done}, {sums.cost(run)}{tokens}, {took}{code}"
+    cost = f"{sums.cost(run)}{tokens}, " if priced else ""
+    return f"{which}: {done}, {cost}{took}{code}"
 
 
 def _hidden(counts: Mapping[str, int]) -> list[str]:

@@ -141,21 +141,24 @@ def test_stop_lets_stages_end_and_lands_what_is_finished(
     assert left_over(git) == []
 
 
-def test_a_task_that_had_not_begun_when_stop_was_asked_is_left_as_it_is(
+def test_a_task_that_has_hardly_begun_when_stop_is_asked_needs_nobody(
     repo: Path, git: Git, fake: Fake, kern: Kern, background: Background
 ) -> None:
-    (repo / "kern.toml").write_text('[worktree]\nsetup = "touch ../going; sleep 3"\n')
+    (repo / "kern.toml").write_text('[worktree]\nsetup = "touch ../going; sleep 5"\n')
     spec(repo, git, "one")
     git("add", "--all")
     git("commit", "--quiet", "--message=more")
     run = background("-j", "1")
     wait_for(lambda: any(repo.parent.rglob("going")))
+    assert re.search("^1  setup  .* one$", kern("fleet").out, re.M)
+    assert "0 done, 1 in progress, 0 pending" in kern("status").out
     assert kern("stop").code == 0
     out, err = run.communicate(timeout=60)
     assert run.returncode == 0, out + err
     assert "ends after the stages in progress" in out and "need you" not in out
-    assert fake.calls == [] and left_over(git) == []
+    assert fake.stages.count("implement") == 0
     assert (repo / "SPEC.md").read_text() == "- [ ] one\n"
+    assert kern("-j", "1").code == 0 and left_over(git) == []
 
 
 def test_pause_holds_all_and_resume_goes_on(
