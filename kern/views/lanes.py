@@ -53,12 +53,12 @@ def _queue(now: Picture, width: int, time: float) -> str:
 def _figures(now: Picture, seen: Seen) -> list[tuple[int, str]]:
     """Each with its weight: the lightest goes first."""
     most = f" of ${now.max_cost:.2f}" if now.max_cost else ""
-    cost = "cost unknown" if now.cost.known is None else f"${now.cost.usd or 0:.2f}"
+    cost = f"${now.cost.usd or 0:.2f}{most}" if now.cost.known is not None else "cost unknown"
     return [
         *([(9, now.held)] if now.held else []),
         *([(3, seen.clock)] if seen.clock else []),
         *([(7, clock(seen.ran))] if seen.ran else []),
-        *([(8, f"{cost}{most}")] if now.cost != Cost(0.0) or now.max_cost else []),
+        *([(8, cost)] if now.cost != Cost(0.0) or now.max_cost else []),
         (6, f"{now.done} of {max(now.tasks, now.done)} landed"),
         *([(5, f"{now.needs} need you")] if now.needs else []),
         *([(1, f"{words.short(now.tokens)} tokens")] if now.tokens else []),

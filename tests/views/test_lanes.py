@@ -42,6 +42,12 @@ def test_what_keeps_finished_tasks_from_landing_is_said() -> None:
     assert lanes.lines(lying, Seen(100), 0.0)[0] == said
 
 
+def test_a_cost_that_nobody_named_is_not_called_zero() -> None:
+    unnamed = Picture(cost=Cost(0.0) + Cost.of([None]), max_cost=5.0)
+    assert lanes.lines(unnamed, Seen(100), 0.0)[1] == "cost unknown · 0 of 0 landed"
+    assert "$0.00 of $5.00" in lanes.lines(Picture(max_cost=5.0), Seen(100), 0.0)[1]
+
+
 @pytest.mark.parametrize("width", [20, 40, 80, 140])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     full = Picture(
