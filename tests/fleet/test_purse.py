@@ -49,7 +49,9 @@ def test_records_of_workers_become_lanes_and_one_sum() -> None:
     start = {"kind": "stage", "did": "start", "stage": "implement", "attempt": 2, "worker": 2}
     now = lanes.after(now, start, 7.0)
     assert now.lane(2) == Lane(2, "two", "stage 2/3 implement, attempt 2", 7.0)
-    ended = {"kind": "stage", "did": "end", "worker": 2, "cost_usd": 0.5, "tokens": {"in": 3}}
+    ended = {**start, "did": "end", "cost_usd": 0.5, "tokens": {"in": 3}}
+    commits = lanes.after(now, {**ended, "stage": "commit"}, 9.0)
+    assert (commits.lane(2), commits.cost) == (now.lane(2), Cost(0.5)), "the next one is at hand"
     now = lanes.after(now, ended, 9.0)
     assert now.lane(2).doing == GATES
     now = lanes.after(now, {**ended, "worker": 1, "cost_usd": None, "tokens": {"out": 4}}, 9.0)
