@@ -213,9 +213,6 @@ class Warned:
     text: str
 
 
-SETUP = "setup"  # of a worktree, as if it were a stage
-
-
 @frozen
 class Sent:
     """A task went to a worker whose own records come later: with the task from another machine, or

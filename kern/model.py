@@ -249,6 +249,7 @@ SPEC = "SPEC.md"
 
 
 LEARNINGS = "LEARNINGS.md"
+SETUP = "setup"  # of a worktree, as if it were a stage
 
 
 @frozen

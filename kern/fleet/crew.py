@@ -9,14 +9,14 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 
 from kern.config import FILE
-from kern.events import SETUP, Sent
+from kern.events import Sent
 from kern.fleet import back, executor, handout, lanes, work
 from kern.fleet.child import Workshop
 from kern.fleet.executor import Carry, Job, Outcome
 from kern.fleet.leftovers import OF, Left
 from kern.git.protected_files import PROMPTS
 from kern.journal import words
-from kern.model import LEARNINGS, SPEC, Key, Marker
+from kern.model import LEARNINGS, SETUP, SPEC, Key, Marker
 from kern.models import Choices
 from kern.pipeline.options import Options
 from kern.pipeline.site import Site

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kern import plain
-from kern.events import SETUP
 from kern.journal.record import Record
-from kern.model import SAID, Outcome, Result, Stage, unverified
+from kern.model import SAID, SETUP, Outcome, Result, Stage, unverified
 
 _OWN = ("v", "id", "time", "run", "seq", "branch", "task", "kind")
 _MOST = 1e12  # of a number that is meant

@@ -18,7 +18,7 @@ from kern.git import environment
 from kern.model import Cost, Role, Stage
 from kern.sandbox.bounds import Kind
 from kern.sandbox.confine import Hold, unheld
-from kern.stages import ending, recall
+from kern.stages import announced, ending
 from kern.stages.prompt import Prompt
 from kern.stages.rota import Rota
 from kern.stages.watch import Refused, Watch
@@ -113,7 +113,8 @@ class Caller:
         """
         self._afford(task)
         self.heed()
-        self._announce(prompt, task)
+        for event in announced.events(prompt, task):
+            self.sink(event)
         every = (prompt.by, *prompt.stand_ins)
         for by, after in self.rota.order(every, time.time()):
             ours = replace(prompt, by=by)
@@ -156,13 +157,6 @@ class Caller:
             self.sink(StageRetried(stage, str(fault), tries, wait))
 
         return retries.after(fault, lambda: once() if again() else None, self.sleep, noted)
-
-    def _announce(self, prompt: Prompt, task: str) -> None:
-        said = f"prompt of {prompt.tokens} tokens, {prompt.injected} of them context"
-        for what in (said, *(f"no room for {one}" for one in prompt.left_out)):
-            self.sink(Traced(f"{prompt.stage}: {what}"))
-        for event in recall.events(prompt, task):
-            self.sink(event)
 
     def _once(self, asked: _Asked) -> Said:
         prompt, task, attempt = asked.prompt, asked.task, asked.attempt

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kern.errors import KernError
-from kern.events import Event, Recalled, Warned
 from kern.git import ignore
 from kern.git.repository import Repo
 from kern.journal import store
 from kern.memory.entries import Entry
 from kern.memory.select import (
-    IRRELEVANT,
     NOTHING,
     Pair,
     Selection,
@@ -22,9 +20,6 @@ from kern.memory.select import (
     paths,
     select,
 )
-from kern.stages.prompt import Prompt
-
-_MOST_NAMED = 20  # of the entries that are left out
 
 
 def told(
@@ -88,18 +83,3 @@ def gone(repo: Repo, entries: Sequence[Entry]) -> dict[str, str]:
         with contextlib.suppress(KernError):  # one that lies beyond a link, say
             ignored = ignore.ignored(repo, *lost)
     return {name: path for path in lost if path not in ignored for name in lost[path]}
-
-
-def events(prompt: Prompt, task: str) -> list[Event]:
-    """What a person is told of a prompt: what it holds of the learnings, and its notices."""
-    notices: list[Event] = [Warned(notice) for notice in prompt.notices]
-    memory = prompt.memory
-    if memory.remark:
-        notices.append(Warned(memory.remark))
-    if not memory.chosen and not memory.left_out:
-        return notices
-    told = {one.entry.id: one.why for one in memory.chosen}
-    named = {one.id: why for one, why in memory.left_out if not why.startswith(IRRELEVANT)}
-    irrelevant = len(memory.left_out) - len(named)
-    left = dict(list(named.items())[:_MOST_NAMED])
-    return [Recalled(prompt.stage, task, told, left, irrelevant, memory.tokens), *notices]
