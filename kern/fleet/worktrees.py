@@ -154,11 +154,11 @@ def _submodules(here: Yard, made: Repo) -> None:
 def remove(here: Yard, number: int) -> None:
     """With what kern and git remember of it; the branch stays."""
     place = here.place(number)
+    argv = ("worktree", "remove", "--force", "--force", str(place))
     with here.one:
-        if here.repo.run("worktree", "remove", "--force", "--force", str(place))[0]:
-            here.repo.run("worktree", "unlock", str(place))  # else it is not pruned
+        if here.repo.run(*argv)[0]:
             shutil.rmtree(place, ignore_errors=True)
-            here.repo.run("worktree", "prune")
+            here.repo.run(*argv)  # of one that is not there git forgets the rest
 
 
 def keep_runs(here: Yard, number: int, branch: str, onto: Scope) -> None:
@@ -177,10 +177,24 @@ def close(here: Yard, *, keep: bool) -> None:
     """Nothing is left of the folder, unless something went wrong there, and git knows of none that
     somebody deleted.
     """
-    here.repo.run("worktree", "prune")
+    for place in _lost(here):
+        here.repo.run("worktree", "remove", "--force", "--force", str(place))
     if keep:
         return
     shutil.rmtree(here.folder, ignore_errors=True)
+
+
+def _lost(here: Yard) -> list[Path]:
+    """Those of kern's that git still knows. `git worktree prune` would forget the person's own as
+    well, on a disk that is not there just now.
+    """
+    found = []
+    for file in (here.repo.common_dir / "worktrees").glob("*/gitdir"):
+        with contextlib.suppress(OSError):
+            place = Path(file.read_text("utf-8", "surrogateescape").strip()).parent
+            if place.parent == here.folder.resolve() and not place.exists():
+                found.append(place)
+    return found
 
 
 def forget_runs(base: Path, root: Path) -> None:

@@ -89,6 +89,22 @@ def test_a_folder_that_is_gone_is_made_anew(repo: Path, git: Git, shop: Workshop
     assert len(git("worktree", "list").splitlines()) == 1
 
 
+def test_git_forgets_kerns_worktrees_and_no_other_that_is_not_there_just_now(
+    repo: Path, git: Git, shop: Workshop, tmp_path: Path
+) -> None:
+    away, disk = tmp_path / "disk" / "mine", tmp_path / "disk"
+    git("worktree", "add", "--quiet", "--detach", str(away))
+    places = [worktrees.make(shop.yard, n, f"kern/work/{n}", "HEAD").root for n in (1, 2, 3)]
+    git("worktree", "lock", str(places[1]))
+    (places[1] / ".git").unlink()  # git can only be asked to remove it once it is gone
+    disk.rename(tmp_path / "unplugged")
+    worktrees.remove(shop.yard, 2)
+    shutil.rmtree(places[2])
+    worktrees.close(shop.yard, keep=True)
+    listed = git("worktree", "list", "--porcelain")
+    assert [str(place) in listed for place in (*places, away)] == [True, False, False, True]
+
+
 def test_a_worktree_gets_what_kern_toml_names(
     repo: Path, git: Git, fake: Fake, shop: Workshop
 ) -> None:
