@@ -19,7 +19,7 @@ from kern.fleet.lanes import Picture
 from kern.fleet.proving import Proving
 from kern.fleet.purse import Hold, Limit
 from kern.fleet.tail import Tail
-from kern.fleet.work import Collided, Dropped, Landed, Landing, Red, Waiting, Work
+from kern.fleet.work import Collided, Landed, Landing, Red, Waiting, Work
 from kern.git import operations
 from kern.journal import store
 from kern.model import LEARNINGS, SPEC, Key
@@ -320,7 +320,7 @@ class Many:
                 detail = f"{commit[:7]} {self.repo.text('log', '-1', '--format=%s', commit)}"
                 one = Settled(work.text, End.DONE, detail, work.key, proved, commit)
                 self._settled(one)
-            case Collided() | Red() | Dropped():
+            case Collided() | Red():
                 self.crew.handed -= 1  # the same task, once more
                 self.sink(Traced(f"sent back: {work.text}"))
 

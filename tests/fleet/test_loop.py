@@ -267,6 +267,17 @@ def test_only_the_task_that_is_named(repo: Path, git: Git, fake: Fake, kern: Ker
     assert [task.marker for task in parse((repo / "SPEC.md").read_text()).tasks] == [" ", "x", " "]
 
 
+def test_a_task_that_a_person_ticks_meanwhile_was_one_of_those_asked_for(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    spec(repo, git, "one", "two")
+    tick = f"sed -i.bak 's/\\[ \\] one/[x] one/' {repo}/SPEC.md; rm {repo}/SPEC.md.bak"
+    fake.script(implement=[{**IMPLEMENT, "run": [*IMPLEMENT["run"], tick]}])
+    ran = kern("-j", "1", "1")
+    assert "you ticked it yourself: one" in ran.err, ran.said
+    assert fake.stages.count("implement") == 1
+
+
 def test_a_rebase_beside_the_run_is_waited_for(
     repo: Path, git: Git, fake: Fake, background: Background
 ) -> None:
