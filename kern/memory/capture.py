@@ -123,9 +123,12 @@ def _lines(learned: str) -> Iterable[str]:
 
 def _ended(held: Sequence[str], line: str) -> bool:
     """Whether the next line of a paragraph begins something new."""
-    if re.fullmatch(_WHEN, held[0]):
-        return not held[-1].endswith((",", ";"))
-    return bool(re.fullmatch(_WHEN, line) or re.search(_ENDS, held[-1]))
+    if re.fullmatch(_WHEN, line):
+        return True
+    if re.fullmatch(_WHEN, held[0]):  # a long one goes on in the next line
+        broken = line[:1].isspace() and not re.search(_ENDS, held[-1])
+        return not (broken or held[-1].endswith((",", ";")))
+    return bool(re.search(_ENDS, held[-1]))
 
 
 def _objection(text: str) -> str:

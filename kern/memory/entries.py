@@ -299,7 +299,7 @@ def _value(name: str, text: str) -> str:
     if re.fullmatch(r"[\w.-]+", text):
         return text
     told = plain.line(text, LONGEST_WHEN if name == "when" else _LONGEST)
-    safe = told.replace('"', "'").replace("-->", "->").replace("<!--", "<!-")
+    safe = re.sub("-{2,}>", "->", re.sub("<!-{2,}", "<!-", told.replace('"', "'")))
     return f'"{safe}"'
 
 

@@ -136,12 +136,14 @@ def _change(item: str) -> Change | None:
     if found is None:
         return None
     verb, head = Verb(found[1]), found[2].strip(" *`")
-    text = plain.line(found[3], LONGEST + 1)
+    said, needed = found[3], ""
+    if verb is Verb.ADD:
+        said, _, needed = said.partition(" When: ")
+    text = plain.line(said, LONGEST + 1)
     if verb is Verb.ADD:
         new = re.fullmatch(_NEW, head)
         if new is None or new[1].lower() not in [*Kind]:
             return None
-        text, _, needed = text.partition(" When: ")
         topic = plain.line(new[2], 100)
         return Change(verb, text, (), Kind(new[1].lower()), topic, capture.when(needed))
     if not re.fullmatch(_IDS, head):

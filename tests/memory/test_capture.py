@@ -45,6 +45,10 @@ def test_each_line_is_a_lesson_of_its_own(learned: str, lines: int | list[str]) 
             ["tests", "a port"],
         ),
         ("Run make db first.\nWhen: tests.\nWhen: ports.", ["tests"]),
+        (
+            "- Run make db\n  When: a table, a view of\n  the shop\n  When: ports\n- Ports fail.",
+            ["a table, a view of the shop", ""],
+        ),
         ("When: you add a table: run make db.", [""]),
         ("When you add a table, run make db.", [""]),
         ("Nothing.\nWhen: never", []),

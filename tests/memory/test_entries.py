@@ -116,6 +116,12 @@ def test_two_entries_of_one_id_stay_two_and_that_is_said() -> None:
     assert "a second time" in one.faults[0]
 
 
+def test_nothing_in_a_comment_ends_it_or_begins_another() -> None:
+    (entry,) = parse("## A\n\nb\n")
+    note = entries.comment(replace(entry, when="a ---> b <!--- c --> d"))
+    assert (note.count("-->"), note.count("<!--")) == (1, 1)
+
+
 def test_a_comment_is_written_once_and_keeps_what_it_does_not_know() -> None:
     by_hand = parse(TWO)[1]
     new = entries.renoted(replace(by_hand, helpful=1, kind=Kind.PATTERN))

@@ -104,6 +104,9 @@ def test_the_work_that_needs_an_entry_is_named_and_outlives_a_merge() -> None:
     assert after("REWRITE L7: One rule.", there=there)["L7"].when == "locks"
     new = after("ADD sign (Locks): Lock before the read: two wrote at once.\n  When: a; b")["L9"]
     assert (new.text, new.when) == ("Lock before the read: two wrote at once.", "a; b")
+    text = f"{'long ' * 100}text."
+    new = after(f"ADD sign (Locks): {text} When: {'a kind ' * 20}; b")["L9"]
+    assert (new.text, new.when) == (text, f"{'a kind ' * 20}".strip() + "; b")
     assert "longer than 240" in read(f"WHEN L1: {'word ' * 60}").wrong
 
 
