@@ -161,24 +161,43 @@ def returned(made: Repo, home: Repo | None) -> list[str]:
         sha = commit(inner) if inner else ""
         if not inner or not sha:
             continue
-        if keeper := theirs or home:
-            if only_here(inner, sha) and not (_has(keeper, sha) or _brought(keeper, inner, sha)):
-                left.append(path)
-        elif only_here(inner, sha):
+        keeper = theirs or home
+        if only_here(inner, sha) and not (keeper and _kept(keeper, inner, sha)):
             left.append(path)
         left += [f"{path}/{one}" for one in returned(inner, theirs or home)]
     return left
+
+
+def _kept(keeper: Repo, inner: Repo, sha: str) -> bool:
+    if _held(keeper, sha) or _brought(keeper, inner, sha):
+        return True
+    return _deepened(inner) and _brought(keeper, inner, sha)
 
 
 def _has(repo: Repo, sha: str) -> bool:
     return not _run(repo, "cat-file", "-e", f"{sha}^{{commit}}")[0]
 
 
+def _held(repo: Repo, sha: str) -> bool:
+    """Whether a ref keeps it: else it is collected one day."""
+    code, out, _ = _run(repo, "for-each-ref", "--count=1", f"--contains={sha}")
+    return not code and bool(out.strip())
+
+
 def _brought(into: Repo, source: Repo, sha: str) -> bool:
-    """A commit, from the disk, by a name of kern's: else git would ask a remote for it."""
+    """A commit, from the disk, by a name of kern's: else git would ask a remote for it. Git ends
+    well where it has refused the name, of what lies in a shallow repository.
+    """
     quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
     wanted = ("--no-recurse-submodules", "--", str(source.git_dir), f"+{sha}:{INSIDE}/{sha}")
-    return not _run(into, "fetch", *quiet, *wanted)[0]
+    code, _, _ = _run(into, "-c", "protocol.file.allow=always", "fetch", *quiet, *wanted)
+    return not code and _held(into, sha)
+
+
+def _deepened(made: Repo) -> bool:
+    """A shallow one of a worktree, to its whole history."""
+    argv = ("fetch", "--quiet", "--unshallow", "--no-tags", "--no-recurse-submodules")
+    return (made.git_dir / "shallow").exists() and not _run(made, *argv)[0]
 
 
 def put_back(repo: Repo, path: str, sha: str, git_dir: str, branch: str) -> str:

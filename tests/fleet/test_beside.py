@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kern.git import repository, submodules
 from tests.conftest import Fake, Git, Kern
 
 LFS = "version https://git-lfs.github.com/spec/v1"
@@ -78,3 +79,38 @@ def test_what_is_committed_in_a_submodule_is_there_when_its_worktree_is_gone(
     place = repo / "lib" if known else repo
     assert git("show", f"{sha}:lib.txt", cwd=place).splitlines()[-1] == "more"
     assert git("for-each-ref", "--format=%(objectname)", "refs/kern/inside", cwd=place) == sha
+
+
+@pytest.mark.parametrize("shallow", [False, True])
+def test_a_submodules_commit_is_kept_by_a_ref_however_it_is_set_up(
+    repo: Path, git: Git, tmp_path: Path, shallow: bool
+) -> None:
+    library, made = tmp_path / "library", tmp_path / "made"
+    git("config", "--global", "protocol.file.allow", "always")
+    git("init", "--quiet", str(library))
+    for name in ("one", "two"):
+        (library / name).touch()
+        git("add", "--all", cwd=library)
+        git("commit", "--quiet", f"--message={name}", cwd=library)
+    git("submodule", "--quiet", "add", library.as_uri(), "lib")
+    if shallow:  # and not checked out by the person
+        git("config", "--file", ".gitmodules", "submodule.lib.shallow", "true")
+        git("submodule", "--quiet", "deinit", "--force", "lib")
+        shutil.rmtree(repo / ".git/modules/lib")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=a library")
+    git("worktree", "add", "--quiet", "--detach", str(made))
+    git("submodule", "--quiet", "update", "--init", cwd=made)
+    assert git("rev-parse", "--is-shallow-repository", cwd=made / "lib") == str(shallow).lower()
+    git("commit", "--quiet", "--allow-empty", "--message=more", cwd=made / "lib")
+    if not shallow:
+        git("config", "--global", "protocol.file.allow", "never")
+    sha = git("rev-parse", "HEAD", cwd=made / "lib")
+    for _ in range(2):
+        assert not submodules.returned(repository.open_at(made), repository.open_at(repo))
+    git("worktree", "remove", "--force", str(made))
+    place = repo if shallow else repo / "lib"
+    assert git("log", "--format=%s", f"refs/kern/inside/{sha}", cwd=place).split() == [
+        *("more", "two", "one")
+    ]
+    assert git("rev-parse", "--is-shallow-repository") == "false"
