@@ -258,7 +258,7 @@ class Many:
         self._release(job)
         # Before any has begun, what keeps one from it keeps all: they are much alike.
         if len(self.crew.retired) == self.crew.count or (lasting and not self.tail.told):
-            self.fault = KernError(came.fault, hint=came.hint)
+            self.fault = ends.cause(came, self.limit)
 
     def _nothing(self, came: Outcome) -> None:
         """Split, skipped, asked: what it noted is all that came of it."""
