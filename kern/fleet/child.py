@@ -105,7 +105,11 @@ def carry(shop: Workshop, job: Job) -> Outcome:
     except (KernError, OSError) as exc:
         hint = exc.hint if isinstance(exc, KernError) else "fix it, then run kern again"
         return Outcome(job, 1, fault=str(exc), hint=hint, unfit=True, under_way=job.again)
-    came = read(made, job, code, said)
+    return with_submodules(shop, made, read(made, job, code, said))
+
+
+def with_submodules(shop: Workshop, made: Repo, came: Outcome) -> Outcome:
+    """What is committed in them is kept; where that cannot be, the task is not done."""
     left = submodules.returned(made, shop.home) if made.root.is_dir() else []
     if left and came.commit:
         fault = f"its commit in a submodule is on no other machine: {plain.some(left)}"

@@ -123,7 +123,7 @@ def _carried(shop: Workshop, job: Job, slot: Slot) -> Outcome:
     if made:  # its answer may have been lost on the way
         before = child.read(made, own, 0)
         if before.commit:
-            return before
+            return child.with_submodules(shop, made, before)
     return child.carry(shop, own)
 
 

@@ -371,7 +371,8 @@ def test_a_commit_in_a_submodule_that_stays_on_a_worker_is_not_named_by_one_here
     git("commit", "--quiet", "--all", "--message=a library")
     commit = "git -C lib -c user.name=a -c user.email=a@a commit -q --allow-empty -m more"
     fake.script(implement=[{"run": [commit], "result": "Did it.\n\nSUCCESS"}])
-    came = carrier(repo, watched)(job(repo, git))
-    assert fake.stages == ["research", "implement", "commit"]
-    assert (came.commit, came.unfit) == ("", False) and "submodule" in came.fault
+    for _ in range(2):  # its answer may be lost on the way
+        came = carrier(repo, watched)(job(repo, git))
+        assert fake.stages == ["research", "implement", "commit"]
+        assert (came.commit, came.unfit) == ("", False) and "submodule" in came.fault
     assert ends.came_to(came, {"did": "done", "detail": "1234567"}) == (End.SKIPPED, came.fault)
