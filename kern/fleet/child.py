@@ -112,9 +112,16 @@ def with_submodules(shop: Workshop, made: Repo, came: Outcome) -> Outcome:
     """What is committed in them is kept; where that cannot be, the task is not done."""
     left = submodules.returned(made, shop.home) if made.root.is_dir() else []
     if left and came.commit:
-        fault = f"its commit in a submodule is on no other machine: {plain.some(left)}"
-        return replace(came, commit="", fault=fault, hint="kern -j 4 without a cluster")
+        return unlanded(made, came, f"its commit in a submodule cannot come: {plain.some(left)}")
     return came
+
+
+def unlanded(repo: Repo, came: Outcome, why: str) -> Outcome:
+    """Finished, but it cannot land: the work is kept as that of a failed attempt is."""
+    tree = repo.store.id(f"{came.commit}^{{tree}}")
+    key = came.job.key
+    kept = refs.keep(repo, refs.slug(key), "unlanded", tree, f"{key.text}\n\n{why}", came.job.base)
+    return replace(came, commit="", fault=f"{why} (kept: {kept})")
 
 
 def _made(shop: Workshop, job: Job) -> Repo:

@@ -104,7 +104,7 @@ def _answered(parcel: Parcel) -> Answer:
     with slots.hold(here, job) as slot:
         came = _carried(Workshop(here, Many(), None, _children(job.run)), job, slot)
         if came.commit and (why := bundles.beside(store, came.commit)):
-            came = replace(came, commit="", fault=f"its work cannot come here: {why}")
+            came = child.unlanded(store, came, f"its work cannot come here: {why}")
         made = {_WORK: came.commit} if came.commit else {}
         made |= _attempts(store, job)
         packed = bundles.pack(store, made, [job.base]) if made else b""
@@ -270,7 +270,8 @@ class Carrier:
             named = {_WORK: f"refs/heads/{came.job.branch}"} if _WORK in there else {}
             tried = [name for name in there if name.startswith(f"{refs.ATTEMPTS}/")]
             named |= {name: name for name in tried if self.repo.run("rev-parse", "-q", name)[0]}
-            bundles.unpack(self.repo, came.bundle, named)
+            if named:  # else all of it has come before
+                bundles.unpack(self.repo, came.bundle, named)
         if self.history:
             slots.lay(self.history, came.files)
         return replace(came, files=(), bundle=b"")

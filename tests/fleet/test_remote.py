@@ -4,6 +4,7 @@ and that nothing is done or paid for twice. Bytes alone go between the two sides
 
 import json
 import pickle
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -360,6 +361,13 @@ def test_work_whose_contents_stay_on_a_worker_is_not_done(
     came = carrier(repo, watched)(job(repo, git))
     assert fake.stages == ["research", "implement", "commit"]
     assert (came.commit, came.unfit) == ("", False) and "git LFS" in came.fault
+    assert git("show", f"{kept(came)}:.gitattributes") == "*.bin filter=lfs"
+
+
+def kept(came: Outcome) -> str:
+    """The work that could not land, as the fault names it."""
+    (ref,) = re.findall(r"\(kept: (kern/attempts/\S+)\)$", came.fault)
+    return f"refs/{ref}"
 
 
 def test_a_commit_in_a_submodule_that_stays_on_a_worker_is_not_named_by_one_here(
@@ -375,4 +383,5 @@ def test_a_commit_in_a_submodule_that_stays_on_a_worker_is_not_named_by_one_here
         came = carrier(repo, watched)(job(repo, git))
         assert fake.stages == ["research", "implement", "commit"]
         assert (came.commit, came.unfit) == ("", False) and "submodule" in came.fault
+        assert git("ls-tree", kept(came), "lib") != git("ls-tree", "HEAD", "lib")
     assert ends.came_to(came, {"did": "done", "detail": "1234567"}) == (End.SKIPPED, came.fault)
