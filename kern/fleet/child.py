@@ -112,7 +112,9 @@ def with_submodules(shop: Workshop, made: Repo, came: Outcome) -> Outcome:
     """What is committed in them is kept; where that cannot be, the task is not done."""
     left = submodules.returned(made, shop.home) if made.root.is_dir() else []
     if left and came.commit:
-        return unlanded(made, came, f"its commit in a submodule cannot come: {plain.some(left)}")
+        return unlanded(
+            made, came, f"its commit in a submodule cannot be brought here: {plain.some(left)}"
+        )
     return came
 
 

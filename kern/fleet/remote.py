@@ -104,7 +104,7 @@ def _answered(parcel: Parcel) -> Answer:
     with slots.hold(here, job) as slot:
         came = _carried(Workshop(here, Many(), None, _children(job.run)), job, slot)
         if came.commit and (why := bundles.beside(store, came.commit)):
-            came = child.unlanded(store, came, f"its work cannot come here: {why}")
+            came = child.unlanded(store, came, f"its work cannot be brought here: {why}")
         made = {_WORK: came.commit} if came.commit else {}
         made |= _attempts(store, job)
         packed = bundles.pack(store, made, [job.base]) if made else b""
