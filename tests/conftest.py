@@ -49,12 +49,15 @@ keep_bytecode()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """An agent at work, kern beside the test and the table's every combination are slow; a few
-    of these are for every day.
+    """What starts kern, git or an agent is slow, and the table's every combination; a few of these
+    are for every day.
     """
     for item in items:
         asked = set(getattr(item, "fixturenames", ()))
-        if asked & {"fake", "background", "decided"} and item.name not in EVERY_DAY:
+        if (
+            asked & {"fake", "background", "decided", "kern", "git", "repo"}
+            and item.name not in EVERY_DAY
+        ):
             item.add_marker(pytest.mark.slow)
 
 

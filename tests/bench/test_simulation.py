@@ -41,6 +41,7 @@ def test_a_saturated_queue_lands_a_train_for_each_run_of_the_gates(train: int) -
     assert course.gates == pytest.approx(1 / train, rel=0.05)
 
 
+@pytest.mark.slow
 def test_one_worker_more_than_the_gates_take_is_one_too_many() -> None:
     many = replace(QUIET, tasks=10_000)
     alone = saturates(many)

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from kern import config
 from kern.fleet import work
 from tests.bench import simulation
@@ -24,6 +26,7 @@ def test_its_settings_are_read_as_it_says() -> None:
     assert f"`{work.BRANCHES}…`" in PAGE
 
 
+@pytest.mark.slow
 def test_its_table_is_what_the_simulation_says() -> None:
     assert "\n".join(simulation.table()) in PAGE
     world = simulation.World()

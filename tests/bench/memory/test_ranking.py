@@ -55,6 +55,7 @@ def test_what_does_not_fit_is_not_told() -> None:
     assert [told.id for told in found.told(0.0)] == ["L2"]
 
 
+@pytest.mark.slow
 def test_the_scored_arm_tells_what_a_stage_is_told() -> None:
     model = vectors.load()
     bundle = bundled.combined()
@@ -65,6 +66,7 @@ def test_the_scored_arm_tells_what_a_stage_is_told() -> None:
         assert told.by_id == found.relevance
 
 
+@pytest.mark.slow
 def test_the_help_page_has_what_is_measured() -> None:
     model = vectors.load()
     if model is None:
