@@ -15,7 +15,6 @@ from kern.fleet.child import Workshop
 from kern.fleet.executor import Carry, Job, Outcome
 from kern.fleet.leftovers import OF, Left
 from kern.git.protected_files import PROMPTS
-from kern.journal import words
 from kern.model import LEARNINGS, SETUP, SPEC, Key, Marker
 from kern.models import Choices
 from kern.pipeline.options import Options
@@ -73,8 +72,7 @@ class Crew:
 
     def _sent(self, job: Job, where: str, stage: str) -> lanes.Lane:
         self.site.sink(Sent(job.key.text, job.worker, where, stage))
-        doing = words.stage(stage) or (lanes.BEGINS if where else lanes.SENT)
-        doing += f", on {where}" * bool(where)
+        doing = lanes.elsewhere(where, stage) + f", on {where}" * bool(where)
         return lanes.Lane(job.worker, job.key.text, doing, time.time())
 
     def resumed(self, worker: int) -> Job | None:

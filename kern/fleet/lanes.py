@@ -58,17 +58,30 @@ def after(so_far: Picture, record: Record, now: float) -> Picture:
             again = f", attempt {attempt}" if attempt > 1 else ""
             new = replace(lane, doing=f"{name}{again}", since=now, waits=False)
             return so_far.having(new)
-        case "stage", "end" | "failed" as how:
+        case "stage", "end" | "failed":
             used = record.get("tokens")
             tokens = sum(used.values()) if isinstance(used, dict) else 0
             paid = so_far.cost + Cost.of([record.get("cost_usd")])
             counted = replace(so_far, cost=paid, tokens=so_far.tokens + tokens)
-            if how == "end" and record.get("stage") != Stage.IMPLEMENT:
-                return counted  # what follows at once is the next stage, or its end
-            return counted.having(replace(lane, doing=GATES if how == "end" else FAILED, since=now))
+            doing = behind(record)
+            return counted.having(replace(lane, doing=doing, since=now)) if doing else counted
         case "request", "paused" if lane.doing != LIMITED:
             return so_far.having(replace(lane, doing=PAUSED, since=now))
         case "limit", _:
             return so_far.having(replace(lane, doing=LIMITED, since=now, waits=True))
         case _:
             return so_far
+
+
+def behind(record: Record) -> str:
+    """What a worker does once a stage has ended; empty where the next one, or its end, follows at
+    once.
+    """
+    if record.get("did") == "failed":
+        return FAILED
+    return GATES if record.get("stage") == Stage.IMPLEMENT else ""
+
+
+def elsewhere(where: str, stage: str) -> str:
+    """What becomes of a task that another machine is to carry out, `where` that is known."""
+    return words.stage(stage) or (BEGINS if where else SENT)

@@ -15,7 +15,7 @@ PREAMBLE = "kern appends entries; edit them freely"  # in what kern init writes
 HARMFUL_AT = 2  # harmful votes from which a low score counts as proven
 _PROVEN = 0.4  # the score of 1 helpful, 2 harmful
 _LONGEST = 120  # characters of a task's text or a reason in the comment
-LONGEST_WHEN = 240
+LONGEST_WHEN = 240  # characters of the kinds of work that need it
 _HEADING = r"## +(\S.*)"
 _DATED = r"(\d{4}-\d\d-\d\d) +[-\u2013\u2014] +(\S.*)"
 _FENCE = r" {0,3}(`{3,}(?=[^`]*$)|~{3,})"
@@ -163,7 +163,7 @@ def _outside(lines: Sequence[str]) -> list[bool]:
             until = "" if bare[at].startswith(until) and not bare[at].strip(until[0]) else until
         elif opening := re.match(_FENCE, line):
             until = opening[1] if closes[opening[1][0]][at + 1] >= len(opening[1]) else ""
-        elif bare[at].startswith("<!--") and "-->" not in line and not re.match(_BEGUN, line):
+        elif bare[at].startswith("<!--") and "-->" not in line and not is_note(line):
             until = "-->" if comments > at else ""
     return flags
 
@@ -216,7 +216,7 @@ def _entry(lines: Sequence[str], at: int, marked: Collection[int]) -> Entry:
         if number - at in marked:
             if not any("unfinished" in fault for fault in faults):
                 faults.append(f"line {number}: an unfinished merge; both sides count")
-        elif re.match(_BEGUN, bare):
+        elif is_note(bare):
             fields, whole = _fields(bare)
             notes.append(fields)
             if not whole:
@@ -246,6 +246,11 @@ def _fields(line: str) -> tuple[dict[str, str], bool]:
     )
     sound = sound and fields.get("kind", Kind.INSIGHT) in [*Kind]
     return fields, bool(whole) and "id" in fields and sound and not re.sub(_FIELD, "", rest).strip()
+
+
+def is_note(line: str) -> bool:
+    """Whether the line is a comment of kern's, be it damaged."""
+    return bool(_begin(line))
 
 
 def _begin(line: str) -> int:
@@ -309,7 +314,7 @@ def renoted(entry: Entry) -> str:
     """
     lines = entry.raw.split("\n")
     end = "\r" if len(lines) > 1 and lines[0].endswith("\r") else ""
-    places = [at for at, line in enumerate(lines) if re.match(_BEGUN, line)]
+    places = [at for at, line in enumerate(lines) if is_note(line)]
     read = [(at, *_fields(lines[at].rstrip("\r"))) for at in places]
     if sound := [(at, fields) for at, fields, whole in read if whole]:
         at, fields = sound[-1]

@@ -27,7 +27,6 @@ _ITEM = rf"[-*+]\s+{_VERBS}\s+([^:]+?)\**:\**\s*(.*)"
 _BULLET = r"[-*+]\s"
 _IDS = r"L\d+(?:\s*(?:,|\+|and)\s*L\d+)*"
 _NEW = r"(\w+)\s*\(([^()]{1,100})\)"
-_NOTE = r"\s*<!--\s*kern:"
 
 
 class Verb(StrEnum):
@@ -245,6 +244,6 @@ def _retold(entry: Entry, text: str) -> str:
     """Its section with another text between its heading and kern's comment."""
     heading, *rest = entry.raw.split("\n")
     end = "\r\n" if heading.endswith("\r") else "\n"
-    notes = [line.removesuffix("\r") for line in rest if re.match(_NOTE, line)]
+    notes = [line.removesuffix("\r") for line in rest if entries.is_note(line)]
     below = ["", *notes] if notes else []
     return end.join([heading.removesuffix("\r"), "", text, *below])

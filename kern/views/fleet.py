@@ -15,7 +15,7 @@ from kern.fleet import lanes
 from kern.git import repository
 from kern.journal import store, timeline, words
 from kern.journal.record import Record
-from kern.model import Cost, Stage
+from kern.model import Cost
 from kern.system import lock, workspace
 from kern.views import progress
 from kern.views.log import warn
@@ -103,15 +103,14 @@ def _of_worker(now: Fleet, record: Record) -> None:
         case "stage", "start":
             one.task, one.doing = task, words.stage(str(record.get("stage")))
             one.since = moment
-        case "stage", "end" | "failed" as how:
+        case "stage", "end" | "failed":
             paid = one.cost + Cost.of([record.get("cost_usd")])
             one.cost_usd, one.unpriced = paid.usd, paid.unpriced
-            if how == "failed" or record.get("stage") == Stage.IMPLEMENT:
-                one.doing, one.since = lanes.GATES if how == "end" else lanes.FAILED, moment
+            if doing := lanes.behind(record):
+                one.doing, one.since = doing, moment
         case "sent", _:
             one.where = plain.line(str(record.get("where") or ""), 60)
-            stage = words.stage(str(record.get("stage") or ""))
-            one.doing = stage or (lanes.BEGINS if one.where else lanes.SENT)
+            one.doing = lanes.elsewhere(one.where, str(record.get("stage") or ""))
             one.task, one.since = task, moment
         case "limit", _:
             one.doing, one.since = lanes.LIMITED, moment
