@@ -67,14 +67,11 @@ PURE = (
         )
     ),
     *("journal.comparison", "journal.sums"),
-    *(
-        f"stages.{name}"
-        for name in ("prompt", "answer", "verdict", "proposal", "judge", "reflection")
-    ),
+    *(f"stages.{name}" for name in ("prompt", "answer", "verdict", "proposal", "reflection")),
     "pipeline.table",
     *(f"memory.{name}" for name in ("chunks", "entries", "select", "capture", "changes")),
     *("fleet.work", "fleet.trains", "fleet.papers"),
-    *(f"checks.{name}" for name in ("detect", "kinds", "proposals")),
+    *(f"checks.{name}" for name in ("detect", "kinds")),
     *("views.progress", "views.graph", "views.summary"),
     *("spec.directives", "spec.needs"),
 )

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from kern import config, plain
 from kern.agents import protocol
-from kern.checks import detect, proposals
-from kern.checks.detect import Guess
-from kern.checks.proposals import Proposal
+from kern.checks import detect
+from kern.checks.detect import Guess, Proposal
 from kern.cli import survey
 from kern.config import FILE, Gate, Settings
 from kern.errors import Interrupted, KernError, UsageError
@@ -51,7 +50,7 @@ def main(folder: Path, leave: Leave, *, run: bool) -> None:
     folders, note = survey.folders(found)
     guesses = detect.guesses(folders)
     if there.settings:
-        guesses = proposals.missing(guesses, there.settings)
+        guesses = detect.missing(guesses, there.settings)
     _tell(guesses, note, more=there.settings is not None)
     tried = _tried(found, guesses, leave) if run and guesses and not there.broken else []
     results: Sequence[Result | None] = tried or [None] * len(guesses)
@@ -137,9 +136,9 @@ def _refused(found: Repo, gates: Sequence[Gate], leave: Leave) -> str:
 
 def _write(found: Repo, there: _Files, offered: Sequence[Proposal]) -> list[str]:
     """The names of the files that were not there."""
-    example = Path(proposals.__file__).with_name("proposed.toml").read_text("utf-8")
+    example = Path(detect.__file__).with_name("proposed.toml").read_text("utf-8")
     agent = _agent()
-    text = _AGENTS.format(agent) * bool(agent) + proposals.text(example, offered)
+    text = _AGENTS.format(agent) * bool(agent) + detect.kern_toml(example, offered)
     files = {
         f"{name}.md": bundle.path(f"{name}.example.md").read_bytes()
         for name in ("SPEC", "LEARNINGS")

@@ -3,9 +3,8 @@
 import pytest
 
 from kern import config
-from kern.checks import detect, proposals
-from kern.checks.detect import Folder, Guess
-from kern.checks.proposals import Proposal
+from kern.checks import detect
+from kern.checks.detect import Folder, Guess, Proposal
 from kern.config import Gate, Settings
 from kern.model import Result
 from tests.kit.kinds import KINDS, NODE, Kind
@@ -136,7 +135,7 @@ def test_every_name_is_another_and_fit_for_kern_toml() -> None:
     names = [guess.name for guess in guesses]
     assert {"npm-test", "pytest-test", "go-test", "npm-lint", "ruff-lint", "build"} <= {*names}
     assert {"a-b-test", "a-b-test-2", "part-test", "part-test-2"} <= {*names}
-    text = proposals.text("[gates]\n# x\n\n", [Proposal(guess) for guess in guesses])
+    text = detect.kern_toml("[gates]\n# x\n\n", [Proposal(guess) for guess in guesses])
     assert [gate.name for gate in config.parse(text).gates] == names
     assert [gate.command for gate in config.parse(text).gates] == [
         guess.command for guess in guesses
@@ -149,7 +148,7 @@ def test_every_name_is_another_and_fit_for_kern_toml() -> None:
 def test_no_name_of_a_folder_breaks_kern_toml(folder: str) -> None:
     (guess,) = detect.guesses([Folder(folder, {"pytest.ini": ""})])
     for ended in (None, Result("gate x", 1, "error in\n\x1b]2;" + folder, 1.0)):
-        text = proposals.text("[gates]\n# x\n\n", [Proposal(guess, ended)])
+        text = detect.kern_toml("[gates]\n# x\n\n", [Proposal(guess, ended)])
         gates = config.parse(text).gates
         assert [gate.command for gate in gates] == ([] if ended else [guess.command])
 
@@ -180,5 +179,5 @@ def test_a_gate_that_is_there_is_not_proposed_again() -> None:
     settings = Settings(
         gates=(Gate("mine", "go  test ./...", 1),), final=(Gate("f", "go vet ./...", 1),)
     )
-    assert proposals.missing(guesses, settings) == ()
-    assert proposals.missing(guesses, Settings()) == guesses
+    assert detect.missing(guesses, settings) == ()
+    assert detect.missing(guesses, Settings()) == guesses

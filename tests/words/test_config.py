@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from kern import config
-from kern.checks import proposals
+from kern.checks import detect
 from kern.config import Gate, Probe, Settings, Timeouts
 from kern.errors import UsageError
 from kern.model import Aide, Output, Role, Stage
 from kern.spec import required
 from kern.spec.checklist import parse
 
-EXAMPLE = Path(proposals.__file__).with_name("proposed.toml").read_text("utf-8")
+EXAMPLE = Path(detect.__file__).with_name("proposed.toml").read_text("utf-8")
 
 
 def test_without_a_file_everything_has_its_default() -> None:
@@ -127,7 +127,7 @@ def test_a_parents_checks_are_those_of_the_last_subtask() -> None:
 
 
 def test_no_text_raises_anything_but_a_usage_error() -> None:
-    whole = proposals.text(EXAMPLE, ()) + '[gates.x]\nrun = "y"\n'
+    whole = detect.kern_toml(EXAMPLE, ()) + '[gates.x]\nrun = "y"\n'
     dice = random.Random(7)
     for _ in range(1500):
         text = list(whole)
