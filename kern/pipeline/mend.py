@@ -9,7 +9,7 @@ from kern.git.repository import SUBMODULE, Entry
 from kern.model import Cause, Stage, Tier
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
-from kern.stages import briefs
+from kern.stages import patches
 from kern.stages.briefs import Mending
 from kern.stages.record import StageRecord
 
@@ -33,7 +33,7 @@ def mending(site: Site, at: Situation, last: StageRecord | None, start: StartRef
     said = last.answer.body[:_ANSWER]
     printed = f"\nThe end of what {last.red.name} printed:\n{last.red.output}" if last.red else ""
     failure = f"{last.decision.reason}{printed}\n\nIts answer was:\n{said}"
-    return Mending(failure, briefs.kept(site.repo, *last.change))
+    return Mending(failure, patches.kept(site.repo, *last.change))
 
 
 def _change(site: Site, last: StageRecord, start: StartRef) -> dict[str, Entry | None]:

@@ -14,7 +14,7 @@ from kern.pipeline import baseline, limits
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, put_back
 from kern.plain import some
-from kern.stages import briefs, judge
+from kern.stages import briefs, patches, verdict
 from kern.stages.ending import may_not_write
 
 Noted = dict[str, object]  # what stage2.json is to remember
@@ -45,7 +45,7 @@ def checked(site: Site, at: Situation, change: Mapping[str, Entry | None]) -> tu
         return result.objection(results[-1]), {"red": red, "cause": cause}
     named = {path for gate in wanted.gates for path in result.named(gate.command, change)}
     changed = f"; the task changed {some(sorted(named))}, named by a gate" if named else ""
-    tests = briefs.weakened(site.repo, *at.second.change)
+    tests = patches.weakened(site.repo, *at.second.change)
     weaker = f"; tests: {some(tests)}" if tests else ""
     return "", {"proof": result.proved(results) + changed + weaker}
 
@@ -106,13 +106,13 @@ def _judge(site: Site, criterion: str, at: Situation) -> Result:
     form = site.templates[Aide.JUDGE]
     prompt = briefs.judged(site.repo, form, task, criterion, at.second.start, whole)
     judges: list[Result] = []
-    while (agreed := judge.agreed(judges)) is None:
+    while (agreed := verdict.agreed(judges)) is None:
         said = site.caller.call(
             prompt, task=key.text, attempt=at.attempt, settle=may_not_write("judge")
         )
         assert said is not None
-        judges.append(judge.judged(criterion, said.fault or said.reply.text))
+        judges.append(verdict.judged(criterion, said.fault or said.reply.text))
         site.sink(GateEnded(judges[-1]))
-    if disagreement := judge.disagreement(judges):
+    if disagreement := verdict.disagreement(judges):
         site.warn(disagreement)
     return agreed

@@ -1,6 +1,5 @@
 """What each stage is told: its prompt, composed of SPEC.md, LEARNINGS.md and what git knows."""
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,8 +9,7 @@ from typing import NamedTuple
 
 from kern import plain
 from kern.checks.result import Red
-from kern.checks.weakened import is_test, words
-from kern.git import history, index
+from kern.git import history
 from kern.git.repository import Repo
 from kern.memory.entries import Entry, faults, parse
 from kern.memory.select import Selection
@@ -20,26 +18,18 @@ from kern.spec import imports, questions
 from kern.spec.checklist import Kind, Spec, Task, is_experiment
 from kern.spec.documents import Documents
 from kern.spec.required import Checks
-from kern.stages import change, guidance, judge, proposal, recall
+from kern.stages import change, guidance, patches, proposal, recall
 from kern.stages.answer import Answer
 from kern.stages.guidance import Guidance
-from kern.stages.judge import File
 from kern.stages.prompt import BUDGET, CHARS_PER_TOKEN, Prompt, compose, room
 from kern.stages.template import Template
 
 RECENT_COMMITS = 10
 _MESSAGES = 5  # whole ones, to write another like them
-_MOST_KEPT = 4096  # characters of a patch
 _MOST_OF_A_NEIGHBOUR = 200  # characters: with the goal, six lines of about 300 tokens in all
 _LONGEST_MESSAGE = 240  # characters
 _MOST_FAULTS = 5  # of LEARNINGS.md, said at a time
 _TRAILER = "Kern-Task: "
-# What a person's configuration would change in what a judge sees.
-_DIFF = (
-    *("-O/dev/null", "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames"),
-    *("--submodule=short", "--ignore-submodules=none"),
-)
-_ATTRIBUTES = ("linguist-vendored", "linguist-generated")
 
 
 class Known(NamedTuple):
@@ -166,21 +156,6 @@ def implement(
     return _remembering(form, exempt, sections, known, query)
 
 
-def kept(repo: Repo, old: str, new: str) -> str:
-    """A change as the next attempt is told it: statistics, and the beginning of the patch, tests
-    first.
-    """
-    how = ("-O/dev/null", "--no-ext-diff", "--stat=100", "--stat-count=40")
-    files = sorted(_changed_files(repo, old, new), key=lambda file: not is_test(file.path))
-    room = _MOST_KEPT
-    patches = []
-    for file, size in zip(files, _sizes(repo, files, old, new), strict=True):
-        if size <= judge.HUGE and room > 0:
-            patches.append(_patch(repo, file, old, new)[:room])
-            room -= len(patches[-1])
-    return "\n".join([repo.text("diff", *how, old, new), *patches])
-
-
 def _repeats(note: str, answer: str) -> bool:
     """Whether all of the note stands in the answer that it was made of."""
     return all(line.strip().lstrip("- ") in answer for line in note.splitlines())
@@ -251,7 +226,7 @@ def commit(
     shown = [repo.text("diff", *how, old, new) if old != new else ""]
     if form.only_words:  # it may have no means to ask git itself
         room = BUDGET[Stage.COMMIT] * CHARS_PER_TOKEN // 2
-        shown = _patches(repo, old, new, room) or shown
+        shown = patches.shown(repo, old, new, room) or shown
     return compose(
         form,
         {
@@ -280,13 +255,10 @@ def trailer(key: Key, refs: Sequence[str] = ()) -> str:
     return "\n".join([*(f"Refs: {ref}" for ref in refs), f"{_TRAILER}{change.trailer(key)}"])
 
 
-# ---------------------------------------------------------------- the change, as a judge sees it
-
-
 def judged(repo: Repo, form: Template, task: Task, criterion: str, old: str, new: str) -> Prompt:
-    weaker = "; ".join(weakened(repo, old, new))
+    weaker = "; ".join(patches.weakened(repo, old, new))
     room = BUDGET[Aide.JUDGE] * CHARS_PER_TOKEN - len(weaker) - 100
-    shown = _patches(repo, old, new, room)
+    shown = patches.shown(repo, old, new, room)
     told = [f"Tests that were there before: {weaker}"] if shown and weaker else []
     advice = guidance.in_tree(repo, old, repo.changed(old, new))
     return compose(
@@ -295,61 +267,6 @@ def judged(repo: Repo, form: Template, task: Task, criterion: str, old: str, new
         {"DIFF": [*told, *shown]},
         advice.notices,
     )
-
-
-def _patches(repo: Repo, old: str, new: str, room: int) -> list[str]:
-    """The files, and of their patches what there is room for (characters). One patch at a time is
-    in memory.
-    """
-    changed = _changed_files(repo, old, new)
-    sizes = _sizes(repo, changed[: judge.MOST], old, new)
-    patches = [
-        _patch(repo, file, old, new)[:room] if size <= judge.HUGE else ""
-        for file, size in zip(changed, sizes, strict=False)
-    ]
-    return [judge.told(changed, patches, room)] if changed else []
-
-
-def weakened(repo: Repo, old: str, new: str) -> list[str]:
-    """What the change does to tests that were there, a line for each file."""
-    entries = repo.changed(old, new)
-    paths = [path for path, (before, _) in sorted(entries.items()) if before and is_test(path)]
-    tests = [File(path, 0, 0) for path in paths[: judge.MOST]]
-    read = zip(tests, _sizes(repo, tests, old, new), strict=True)
-    told = (words(f.path, _patch(repo, f, old, new)) for f, size in read if size <= judge.HUGE)
-    return [one for one in told if one]
-
-
-def _changed_files(repo: Repo, old: str, new: str) -> list[File]:
-    numstat = repo.git("diff", *_DIFF, "--numstat", "-z", old, new)
-    paths = sorted(repo.changed(old, new))
-    given = os.fsencode("\0".join(paths))
-    with index.private(repo) as env:  # attributes as they were before the task
-        repo.git("read-tree", old, env=env)
-        asked = ("check-attr", "--cached", "-z", "--stdin", *_ATTRIBUTES)
-        fields = os.fsdecode(repo.git(*asked, given=given, env=env)).split("\0")
-    said = zip(fields[::3], fields[2::3], strict=False)
-    return judge.files(numstat, {path: value for path, value in said if value != "unspecified"})
-
-
-def _sizes(repo: Repo, files: Sequence[File], old: str, new: str) -> list[int]:
-    """How large each file is, the larger of before and after."""
-    entries = repo.changed(old, new)
-    both = [(entries[file.old or file.path][0], entries[file.path][1]) for file in files]
-    asked = [[entry.blob for entry in pair if entry] for pair in both]
-    given = "".join(f"{blob}\n" for blobs in asked for blob in blobs).encode()
-    told = repo.git("cat-file", "--batch-check=%(objectname) %(objectsize)", given=given)
-    sizes = dict(line.split(" ", 1) for line in told.decode().splitlines())
-    known = {blob: int(size) for blob, size in sizes.items() if size.isdigit()}
-    return [max((known.get(blob, 0) for blob in blobs), default=0) for blobs in asked]
-
-
-def _patch(repo: Repo, file: File, old: str, new: str) -> str:
-    paths = dict.fromkeys((file.old or file.path, file.path))
-    raw = repo.git(
-        *("--literal-pathspecs", "diff", *_DIFF, "--text", "-U3", old, new, "--", *paths)
-    )
-    return raw.decode("utf-8", "surrogateescape")
 
 
 # ---------------------------------------------------------------- the task

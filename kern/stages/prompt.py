@@ -15,7 +15,7 @@ BUDGET: dict[Role, int] = {  # tokens
     Stage.RESEARCH: 2000,
     Stage.IMPLEMENT: 3000,
     Stage.COMMIT: 1000,
-    Aide.JUDGE: 3000,  # the list of changed files, and a share for each patch: judge.py
+    Aide.JUDGE: 3000,  # the list of changed files, and a share for each patch: patches.py
     Aide.PLANNER: 3000,
 }
 CHARS_PER_TOKEN = 4

@@ -4,7 +4,7 @@ import pytest
 
 from kern.checks import result
 from kern.model import OnRed, Result
-from kern.stages import judge
+from kern.stages import verdict
 
 
 @pytest.mark.parametrize("code", [0, 1, None, 126, 127])
@@ -120,13 +120,15 @@ def test_failures_are_alike_whatever_their_numbers(one: str, other: str, same: b
     ],
 )
 def test_the_code_word_of_a_judge_decides(answer: str, green: bool, said: str) -> None:
-    result = judge.judged("it is clear", answer)
+    result = verdict.judged("it is clear", answer)
     assert result.red is not green
     assert result.blocks is not green
     assert said in result.output
 
 
-YES, NO, WHAT = (judge.judged("it is clear", said) for said in ("PASS: it is", "FAIL: vague", "?"))
+YES, NO, WHAT = (
+    verdict.judged("it is clear", said) for said in ("PASS: it is", "FAIL: vague", "?")
+)
 
 
 @pytest.mark.parametrize(
@@ -153,23 +155,23 @@ YES, NO, WHAT = (judge.judged("it is clear", said) for said in ("PASS: it is", "
 def test_a_change_is_refused_by_two_judges_that_say_the_same_and_by_no_fewer(
     judges: list[Result], green: bool | None
 ) -> None:
-    found = judge.agreed(judges)
+    found = verdict.agreed(judges)
     assert (found is None) is (green is None)
     if found:
         assert found.red is not green
         assert found.blocks is not green
     overruled = NO in judges and green is True
-    assert ("one said FAIL: vague; another said PASS: it is" in judge.disagreement(judges)) is (
+    assert ("one said FAIL: vague; another said PASS: it is" in verdict.disagreement(judges)) is (
         overruled
     )
-    assert bool(judge.disagreement(judges)) is overruled
+    assert bool(verdict.disagreement(judges)) is overruled
 
 
 def test_two_judges_that_refuse_a_change_are_both_quoted() -> None:
-    other = judge.judged("it is clear", "FAIL: b.py is vague")
-    found = judge.agreed([NO, other])
+    other = verdict.judged("it is clear", "FAIL: b.py is vague")
+    found = verdict.agreed([NO, other])
     assert found
     assert found.output == "vague\nb.py is vague"
-    twice = judge.agreed([NO, NO])
+    twice = verdict.agreed([NO, NO])
     assert twice
     assert twice.output == "vague"

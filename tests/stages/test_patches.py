@@ -1,4 +1,6 @@
-"""What a judge is shown of a change: all files, and of none so much that others are unseen."""
+"""What a judge is shown of a change: all files, and of none so much that others are unseen; and
+what it does to tests.
+"""
 
 import random
 import tracemalloc
@@ -9,8 +11,8 @@ import pytest
 from kern.git.repository import open_at
 from kern.model import Aide
 from kern.spec.checklist import parse
-from kern.stages import briefs, judge
-from kern.stages.judge import LEAST, LISTED, LONGEST, MOST, File
+from kern.stages import briefs, patches
+from kern.stages.patches import LEAST, LISTED, LONGEST, MOST, File, is_test, words
 from kern.stages.prompt import BUDGET, CHARS_PER_TOKEN, compose
 from kern.stages.template import template
 from tests.conftest import Fake, Git, Inline
@@ -33,7 +35,7 @@ def made(path: str, lines: int = 3) -> tuple[File, str]:
 
 
 def told(*pairs: tuple[File, str], room: int = ROOM) -> str:
-    return judge.told([file for file, _ in pairs], [text for _, text in pairs], room)
+    return patches.told([file for file, _ in pairs], [text for _, text in pairs], room)
 
 
 # ---------------------------------------------------------------- which files come first
@@ -55,24 +57,24 @@ def told(*pairs: tuple[File, str], room: int = ROOM) -> str:
     ],
 )
 def test_what_a_program_wrote_is_told_by_its_name(path: str, generated: bool) -> None:
-    assert judge.is_generated(path, "") is generated
+    assert patches.is_generated(path, "") is generated
     for said in ("set", "true"):
-        assert judge.is_generated(path, said)
+        assert patches.is_generated(path, said)
     for said in ("unset", "false"):
-        assert not judge.is_generated(path, said)
+        assert not patches.is_generated(path, said)
 
 
 def test_files_are_read_as_git_names_them_with_sources_first() -> None:
     numstat = (
         b"1\t2\ta\tb \xff\n.py\0-\t-\tdist/x.png\0" + b"3\t0\t\0old.py\0new.py\0" + b"0\t0\tz\0"
     )
-    assert judge.files(numstat, {"z": "set"}) == [
+    assert patches.files(numstat, {"z": "set"}) == [
         File("a\tb \udcff\n.py", 1, 2),
         File("new.py", 3, 0, old="old.py"),
         File("dist/x.png", None, None, generated=True),
         File("z", 0, 0, generated=True),
     ]
-    assert judge.files(b"", {}) == []
+    assert patches.files(b"", {}) == []
     assert File("a\tb\n.py", 1, 2).name == r"'a\tb\n.py'"
 
 
@@ -93,7 +95,7 @@ def test_files_are_read_as_git_names_them_with_sources_first() -> None:
 def test_what_one_does_not_need_is_the_others(
     sizes: list[int], room: int, given: list[int]
 ) -> None:
-    assert judge.shares(sizes, room) == given
+    assert patches.shares(sizes, room) == given
 
 
 def test_one_big_file_pushes_out_no_other() -> None:
@@ -268,13 +270,73 @@ def test_the_judge_is_given_it(repo: Path, git: Git, fake: Fake, inline: Inline)
 def test_of_a_huge_file_among_the_tests_no_patch_is_made(repo: Path, git: Git) -> None:
     (repo / "tests").mkdir()
     write(repo, {"tests/test_a.py": "assert 1\n"})
-    (repo / "tests/data").write_bytes(b"\0assert 1\n" * (judge.HUGE // 10 + 1))
+    (repo / "tests/data").write_bytes(b"\0assert 1\n" * (patches.HUGE // 10 + 1))
     git("add", "--all")
     old = git("write-tree")
     write(repo, {"tests/test_a.py": "", "tests/data": ""})
     git("add", "--all")
     found = open_at(repo)
     tracemalloc.start()
-    assert briefs.weakened(found, old, git("write-tree")) == ["tests/test_a.py: 1 assertion fewer"]
-    assert tracemalloc.get_traced_memory()[1] < judge.HUGE
+    assert patches.weakened(found, old, git("write-tree")) == ["tests/test_a.py: 1 assertion fewer"]
+    assert tracemalloc.get_traced_memory()[1] < patches.HUGE
     tracemalloc.stop()
+
+
+# -------------------------------------------------------------------- tests that were there
+
+HEAD = "diff --git a/t b/t\n--- a/tests/t.py\n+++ b/tests/t.py\n@@ -1,2 +1,2 @@ def assert_it():\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "test"),
+    [
+        *((path, True) for path in ("tests/a.py", "src/test_a.py", "a_test.go", "x/a.spec.ts")),
+        *((path, True) for path in ("__tests__/a.js", "FooTest.java", "spec/a.rb", "conftest.py")),
+        *((path, False) for path in ("src/a.py", "contest.py", "latest.go", "testing.md")),
+    ],
+)
+def test_what_a_test_is(path: str, test: bool) -> None:
+    assert is_test(path) is test
+
+
+@pytest.mark.parametrize(
+    ("patch", "said"),
+    [
+        ("-    assert a == 1\n", "1 assertion fewer"),
+        ("-    assert a == 1\n+    assert a\n", "1 assertion changed"),
+        ("+@pytest.mark.skip\n def test_a():\n", "1 new skip mark"),
+        ("+@pytest.mark.xfail(reason='x')\n-    self.assertEqual(a, b)\n",
+         "1 new skip mark; 1 assertion fewer"),
+        ("-it('adds', () => {\n+it.skip('adds', () => {\n", "1 new skip mark"),
+        ("-  expect(a).toBe(1)\n-  expect(b).toBe(1)\n", "2 assertions fewer"),
+        ("-#[ignore]\n+    assert!(a);\n", ""),
+        ("+    assert b\n", ""),
+        ("-# a comment\n+# another\n", ""),
+    ],
+)  # fmt: skip
+def test_a_patch_tells_what_is_weaker(patch: str, said: str) -> None:
+    assert words("tests/t.py", HEAD + patch) == (f"tests/t.py: {said}" if said else "")
+
+
+def test_a_test_file_that_is_gone_is_named() -> None:
+    patch = (
+        "diff --git a/tests/t.py b/tests/t.py\ndeleted file mode 100644\n@@ -1 +0,0 @@\n-assert a\n"
+    )
+    assert words("tests/t.py", patch) == "tests/t.py: deleted"
+
+
+def test_the_summary_and_a_judge_are_told_of_it(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    (repo / "tests").mkdir()
+    (repo / "tests/test_a.py").write_text("def test_a():\n    assert 1\n    assert 2\n")
+    (repo / "SPEC.md").write_text("- [ ] add a greeting\n  > **Judge:** it greets\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=tests")
+    fake.script(implement=[{"run": ["sed -i 3d tests/test_a.py"], "result": "SUCCESS"}])
+    ran = inline()
+    assert ran.code == 0, ran.err
+    told = "tests/test_a.py: 1 assertion fewer"
+    assert f"; tests: {told}" in ran.err
+    (judge,) = [call["prompt"] for call in fake.calls if call["stage"] == "judge"]
+    assert f"Tests that were there before: {told}" in judge
