@@ -283,7 +283,7 @@ def test_only_the_command_line_and_what_draws_import_late() -> None:
     working = {("git.environment", "git"), ("system.lock", "filelock")}
     working |= {("system.descendants", name) for name in ("psutil", "ctypes")}  # no look needs them
     working |= {("stages.recall", "kern")}  # the search, where not all learnings fit
-    working |= {("stages.call", "kern")}  # what a fault is tried again with
+    working |= {("stages.ending", "tenacity")}  # only after a fault
     working |= {("views.status", "kern")}  # the workers, where a run has several
     working |= {("memory.vectors", name) for name in ("numpy", "safetensors", "tokenizers")}
     assert {one for one in late if one[0] not in commands} <= drawing | working

@@ -18,9 +18,9 @@ from kern.git import environment
 from kern.model import Cost, Role, Stage
 from kern.sandbox.bounds import Kind
 from kern.sandbox.confine import Hold, unheld
-from kern.stages import announced, ending
+from kern.stages import ending
+from kern.stages.ending import Rota
 from kern.stages.prompt import Prompt
-from kern.stages.rota import Rota
 from kern.stages.watch import Refused, Watch
 from kern.system import process, workspace
 from kern.system.workspace import Scope
@@ -113,7 +113,7 @@ class Caller:
         """
         self._afford(task)
         self.heed()
-        for event in announced.events(prompt, task):
+        for event in prompt.announced(task):
             self.sink(event)
         every = (prompt.by, *prompt.stand_ins)
         for by, after in self.rota.order(every, time.time()):
@@ -149,14 +149,12 @@ class Caller:
             return once()
         except TransientFault as exc:
             fault = exc
-        from kern.stages import retries  # it loads asyncio and more, which most runs do without
-
         stage = asked.prompt.stage
 
         def noted(fault: TransientFault, tries: int, wait: float) -> None:
             self.sink(StageRetried(stage, str(fault), tries, wait))
 
-        return retries.after(fault, lambda: once() if again() else None, self.sleep, noted)
+        return ending.retried(fault, lambda: once() if again() else None, self.sleep, noted)
 
     def _once(self, asked: _Asked) -> Said:
         prompt, task, attempt = asked.prompt, asked.task, asked.attempt
