@@ -9,7 +9,7 @@ from kern import plain
 from kern.errors import Exit, UsageError
 from kern.pipeline import agents, preflight, trust
 from kern.pipeline.options import Leave
-from kern.stages import roles
+from kern.stages import template
 
 _FIRST = "This repository brings along what would be started here, or obeyed by agents:"
 _MORE = "New in this repository since you trusted it:"
@@ -33,7 +33,7 @@ def leave(sandbox: str = "", *, trust: bool = False, bare: bool = False) -> Leav
 def give(folder: Path, *, yes: bool) -> int:
     """`kern trust`: what is there now, and the person's word on it."""
     found, _, parsed, settings = preflight.prepare(folder, empty=True)
-    crew = agents.chosen(roles.templates(found.root, settings).values())
+    crew = agents.chosen(template.templates(found.root, settings).values())
     lines = trust.started(found, settings, parsed, crew)
     record = trust.place(found)
     if not lines:

@@ -15,7 +15,7 @@ from kern.config import Settings
 from kern.errors import KernError, UsageError
 from kern.model import Role
 from kern.pipeline.preflight import Check, demand, tried
-from kern.stages import bundle, roles
+from kern.stages import bundle, template
 from kern.stages.template import Template
 from kern.system import process
 
@@ -24,7 +24,7 @@ _MOST = 1 << 20  # bytes of a file that are looked at
 
 def chosen(templates: Iterable[Template]) -> list[Agent]:
     """All that may have to run, each once. Raises UsageError for one that kern does not know."""
-    names = [by.agent for form in templates for by in (form.by, *form.stand_ins)]
+    names = [by.agent for form in templates for by in form.runners]
     return [protocol.find(name) for name in dict.fromkeys(names)]
 
 
@@ -33,14 +33,14 @@ def foreseen(root: Path, settings: Settings) -> dict[Role, Template]:
     cannot; see `recover.unplant`. Raises UsageError for an agent that kern.toml or the command line
     names and kern does not know.
     """
-    roles.know_commands(settings)
+    template.know_commands(settings)
     named = (*settings.models.values(), *settings.picked.values())
     for name in filter(None, (*settings.agents, *(one.agent for one in named))):
         protocol.find(name)
     found = dict[Role, Template]()
     for role, name in bundle.PROMPTS.items():
         with contextlib.suppress(UsageError):
-            form = roles.form(root, role, name, settings)
+            form = template.form(root, role, name, settings)
             chosen([form])
             found[role] = form
     return found
@@ -48,7 +48,7 @@ def foreseen(root: Path, settings: Settings) -> dict[Role, Template]:
 
 def read_guidance(form: Template) -> bool:
     """Whether all that may run it read the project's guidance by themselves."""
-    return all(protocol.find(by.agent).READS_GUIDANCE for by in (form.by, *form.stand_ins))
+    return all(protocol.find(by.agent).READS_GUIDANCE for by in form.runners)
 
 
 def command(agent: Agent) -> str:

@@ -67,7 +67,7 @@ def _promised(templates: Mapping[Role, Template], *, sandboxed: bool) -> None:
     for role, form in templates.items():
         if sandboxed or role is Stage.COMMIT:  # there kern commits, see `Agent.unheld`
             continue
-        for by in (form.by, *form.stand_ins):
+        for by in form.runners:
             if why := protocol.find(by.agent).unheld(role):
                 raise UsageError(
                     f"{by.agent} cannot be held to what {role} may do: {why}",

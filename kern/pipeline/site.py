@@ -18,7 +18,7 @@ from kern.pipeline import place
 from kern.pipeline.facts import Situation
 from kern.pipeline.place import Place
 from kern.spec import edit
-from kern.stages import record, roles
+from kern.stages import record, template
 from kern.stages.call import Caller, Said
 from kern.stages.record import EarlyTick, StageRecord
 from kern.stages.template import Template
@@ -84,7 +84,7 @@ def _replayed(path: str, text: str, came: str, key: Key) -> str:
 
 
 def with_prompts(site: Site) -> Site:
-    return replace(site, templates=roles.templates(site.repo.root, site.caller.settings))
+    return replace(site, templates=template.templates(site.repo.root, site.caller.settings))
 
 
 # ---------------------------------------------------------------- what steps have in common

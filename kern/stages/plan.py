@@ -17,7 +17,7 @@ from kern.memory.select import shown
 from kern.model import LEARNINGS, SPEC, Aide, Marker, Role
 from kern.spec.checklist import Spec
 from kern.spec.documents import Documents
-from kern.stages import briefs, bundle, prompt, proposal, reflection, roles
+from kern.stages import briefs, bundle, prompt, proposal, reflection, template
 from kern.stages.call import Caller, Said
 from kern.stages.ending import may_not_write
 from kern.stages.prompt import Prompt
@@ -102,7 +102,7 @@ class Planner:
     def reflect(self) -> Proposed:
         """One process, as `ask`; what is refused lies in `reflected`."""
         own = self.templates[Aide.PLANNER]
-        form = roles.form(self.repo.root, Aide.PLANNER, roles.REFLECT, self.caller.settings)
+        form = template.form(self.repo.root, Aide.PLANNER, template.REFLECT, self.caller.settings)
         there, known = self.learnings(), briefs.known(self.repo, self.papers)
         done = reflection.finished(self.papers.spec()[1])
         told = prompt.compose(

@@ -1,14 +1,29 @@
-"""A prompt file as a value: front matter, the contract above a line, the prompt below it. Pure."""
+"""The prompt files of a run as values: front matter, the contract above a line, the prompt below
+it.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 
 from kern import models
+from kern.agents import protocol
+from kern.agents.command import Command
+from kern.config import Settings
 from kern.errors import UsageError
 from kern.frozen import frozen
 from kern.model import Aide, Role, Stage
 from kern.models import EFFORTS, Choice
+from kern.spec import documents
+from kern.stages import bundle
+from kern.system import workspace
 
+# The commit stage of an agent that cannot be held to git: it words the message, kern commits.
+MESSAGE = "3_message.md"
+REFLECT = "reflect.md"  # of the planner, where it looks after LEARNINGS.md
+_SPARED = {REFLECT: frozenset({"GOAL", "MODE", "RED", "SPECS"})}
+_DEFAULTS = Settings()
 SEPARATOR = "<!-- prompt -->"  # the line between the contract and what stands below it
 
 # Which sections a stage gets, the most needed first (kern help prompts).
@@ -45,11 +60,16 @@ class Template:
     only_words: bool = False  # of the commit stage: it answers the message, kern commits
     contract: str = ""  # empty in a file without the separator: then all of it is the prompt
 
+    @property
+    def runners(self) -> tuple[Choice, ...]:
+        """Who may run it, the first that can."""
+        return self.by, *self.stand_ins
+
     def uses(self, name: str) -> bool:
         return f"{{{name}}}" in self.contract + self.text
 
 
-def template(stage: Role, text: str, origin: str, spared: frozenset[str] = frozenset()) -> Template:
+def read(stage: Role, text: str, origin: str, spared: frozenset[str] = frozenset()) -> Template:
     """Read a prompt file. Raises UsageError. `spared`: placeholders that this one need not have."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     front = re.match(_FRONT, text)
@@ -108,6 +128,64 @@ def _check_placeholders(stage: Role, body: str, origin: str, spared: frozenset[s
         )
 
 
+# ---------------------------------------------------------------- for whom it is
+
+
+def templates(root: Path, settings: Settings = _DEFAULTS) -> dict[Role, Template]:
+    """With the agents, models and efforts that count. Raises UsageError."""
+    know_commands(settings)
+    found = {role: form(root, role, name, settings) for role, name in bundle.PROMPTS.items()}
+    commit = found[Stage.COMMIT]
+    if any(protocol.find(by.agent).unheld(Stage.COMMIT) for by in commit.runners):
+        words = form(root, Stage.COMMIT, MESSAGE, settings)
+        found[Stage.COMMIT] = replace(
+            words, by=commit.by, stand_ins=commit.stand_ins, only_words=True
+        )
+    return found
+
+
+def know_commands(settings: Settings) -> None:
+    """As agents, and the endpoint, before any is looked up by its name. Raises UsageError."""
+    commands = {name: Command(name, argv) for name, argv in settings.commands.items()}
+    protocol.know(commands, settings.endpoint)
+
+
+def form(root: Path, stage: Role, name: str, settings: Settings = _DEFAULTS) -> Template:
+    """One of the files, or the project's own in its place."""
+    bare = settings.bare  # without the project's own
+    own = root / bundle.OVERRIDES / name
+    data = None if bare else workspace.read(own)
+    origin = str(own) if data is not None else str(bundle.path("prompts") / name)
+    if data is not None:
+        documents.real(root, str(bundle.OVERRIDES / name))
+    elif own.is_symlink() and not bare:
+        raise UsageError(f"{own} is a link to nothing", hint="put the file itself there")
+    else:
+        data = (bundle.path("prompts") / name).read_bytes()
+    text = data.decode("utf-8", "replace")
+    found = read(stage, text, origin, _SPARED.get(name, frozenset()))
+    theirs = origin == str(own)
+    # kern's own name models of the usual agent.
+    front = found.by if theirs else replace(found.by, agent=protocol.DEFAULT)
+    by = models.chosen(
+        *(stage, front),
+        own=theirs,
+        settings=settings.models,
+        options=settings.picked,
+        first=next(iter(settings.agents), protocol.DEFAULT),
+    )
+    others = [name for name in settings.agents if name != by.agent and not by.alone]
+    stand_ins = (front if name == front.agent else Choice(agent=name) for name in others)
+    by, *spare = (_named(one, settings) for one in (by, *stand_ins))
+    return replace(found, by=by, stand_ins=tuple(spare))
+
+
+def _named(by: Choice, settings: Settings) -> Choice:
+    """An endpoint has no model of its own: by that of its table where none is named."""
+    asked = settings.endpoint if by.agent == protocol.ENDPOINT else None
+    return replace(by, model=by.model or asked.model) if asked else by
+
+
 # ---------------------------------------------------------------- filled
 
 
@@ -141,7 +219,7 @@ def filled(part: str, filling: Mapping[str, str], mode: str) -> str:
             section = f"{match[1]}{match[3]}\n{rest}" if match[3] else rest.lstrip("\n")
         names = re.findall(_PLACEHOLDER, section)
         if not names or any(filling[name] for name in names):
-            kept.append(re.sub(_PLACEHOLDER, lambda match: filling[match[1]], section))
+            kept.append(substituted(section, filling))
     return "\n".join(kept).strip()
 
 

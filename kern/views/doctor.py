@@ -21,7 +21,7 @@ from kern.pipeline.preflight import Check, tried
 from kern.sandbox import confine
 from kern.spec import checklist, kern_toml, required
 from kern.spec.documents import Documents
-from kern.stages import roles
+from kern.stages import template
 from kern.system import workspace
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
@@ -130,7 +130,7 @@ def _gates(found: Repo, papers: Documents) -> tuple[str, str]:
 
 
 def _prompts(found: Repo, papers: Documents) -> str:
-    forms = roles.templates(found.root, preflight.settings(found, papers))
+    forms = template.templates(found.root, preflight.settings(found, papers))
     return models.told({role: form.by.said(protocol.DEFAULT) for role, form in forms.items()})
 
 
@@ -147,7 +147,7 @@ def needed(folder: Path) -> list[Agent]:
     with contextlib.suppress(KernError):  # told by an earlier check
         found = repository.open_at(folder)
         settings = preflight.settings(found, place.documents(found))
-        return agents.chosen(roles.templates(found.root, settings).values())
+        return agents.chosen(template.templates(found.root, settings).values())
     return [protocol.find(protocol.DEFAULT)]
 
 

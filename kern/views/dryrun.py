@@ -23,7 +23,7 @@ from kern.spec import checklist, dependencies, edit, needs, required
 from kern.spec.checklist import Spec, Task
 from kern.spec.documents import Documents
 from kern.spec.required import Checks
-from kern.stages import briefs, roles
+from kern.stages import briefs, template
 from kern.stages import prompt as context
 from kern.stages.prompt import Prompt
 from kern.stages.template import Template
@@ -44,7 +44,7 @@ def describe(
 ) -> str:
     """`jobs`: so many tasks at once; empty: what kern.toml says; None: one after the other."""
     repo, papers, parsed, settings = preflight.prepare(folder, reading=True)
-    templates = roles.templates(repo.root, replace(settings, picked=models))
+    templates = template.templates(repo.root, replace(settings, picked=models))
     seen = project.of(repo, papers)
     scope, at, parsed = seen.scope, seen.at, seen.parsed
     key = at.wanted(parsed, wanted) if wanted else None

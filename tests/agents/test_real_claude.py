@@ -23,7 +23,7 @@ import pytest
 from kern.agents import claude
 from kern.agents.protocol import Launch
 from kern.model import Stage
-from kern.stages import roles
+from kern.stages import template
 from kern.stages.prompt import compose
 from kern.system.process import marked
 from tests.conftest import PATIENCE_S, Git, Kern, wait_for
@@ -548,7 +548,7 @@ def test_what_is_told_of_a_task_inlines_no_file_and_a_folders_guidance_is_read(
         (repo / name).write_text(text)
     task = "".join(f"see {char}@{name}\n" for char, name in zip(before, names, strict=True))
     task += "".join(f'or {char}@"{name}"\n' for char, name in zip(before, names, strict=True))
-    form = roles.templates(repo)[Stage.IMPLEMENT]
+    form = template.templates(repo)[Stage.IMPLEMENT]
     prompt = compose(form, {"TASK": task, "MODE": "implement"}, {"LEARNINGS": [task]})
     contract = tmp_path / "contract.md"
     contract.write_text(prompt.contract)

@@ -10,7 +10,7 @@ import pytest
 
 from kern.model import Aide, Key, Stage
 from kern.spec import checklist
-from kern.stages import briefs, roles
+from kern.stages import briefs, template
 from kern.stages.prompt import Prompt, compose
 
 HERE = Path(__file__).parent / "golden"
@@ -43,7 +43,7 @@ DIFF = {"DIFF": [" src/cli.py | 2 ++\n 1 file changed, 2 insertions(+)"]}
 
 
 def rendered() -> Iterator[tuple[str, Prompt]]:
-    forms = roles.templates(HERE)
+    forms = template.templates(HERE)
     task = briefs.task_text(checklist.parse(TASK).tasks[0])
     exempt = {"TASK": task, "CHECKS": CHECKS, "GUIDANCE": GUIDANCE, "NEIGHBOURS": NEIGHBOURS}
     bare = {**exempt, "CHECKS": "", "GUIDANCE": "", "NEIGHBOURS": ""}
@@ -57,7 +57,7 @@ def rendered() -> Iterator[tuple[str, Prompt]]:
     yield "implement-plain", compose(form, {**bare, "MODE": "implement"}, {})
     trailer = {"TRAILER": briefs.trailer(Key("", task.splitlines()[0]))}
     yield "commit", compose(forms[Stage.COMMIT], {**exempt, **trailer}, {**SECTIONS, **DIFF})
-    words = roles.form(HERE, Stage.COMMIT, roles.MESSAGE)
+    words = template.form(HERE, Stage.COMMIT, template.MESSAGE)
     yield "commit-message", compose(words, {**exempt, **trailer}, {**SECTIONS, **DIFF})
     criterion = {"CRITERION": "--help names it"}
     yield "judge", compose(forms[Aide.JUDGE], {**exempt, **criterion}, DIFF)
@@ -66,7 +66,7 @@ def rendered() -> Iterator[tuple[str, Prompt]]:
     tasks |= {"SPECS": ["specs/cli.md"]}
     told = {"LEARNINGS": ["L1 (line 3, pattern, 3 helpful, 1 harmful): Add --quiet"]}
     told |= {"TASKS": ["- Add --quiet\n  Question: -q as well?\n  Answer: yes, everywhere"]}
-    looking = roles.form(HERE, Aide.PLANNER, roles.REFLECT)
+    looking = template.form(HERE, Aide.PLANNER, template.REFLECT)
     yield "reflect", compose(looking, {"GUIDANCE": GUIDANCE}, {**SECTIONS, **tasks, **told})
     for planned in ("plan", "review", "improve"):
         red = {"RED": ["check: exit 1"]} if planned == "review" else {}

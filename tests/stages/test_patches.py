@@ -11,14 +11,13 @@ import pytest
 from kern.git.repository import open_at
 from kern.model import Aide
 from kern.spec.checklist import parse
-from kern.stages import briefs, patches
+from kern.stages import briefs, patches, template
 from kern.stages.patches import LEAST, LISTED, LONGEST, MOST, File, is_test, words
 from kern.stages.prompt import BUDGET, CHARS_PER_TOKEN, compose
-from kern.stages.template import template
 from tests.conftest import Fake, Git, Inline
 
 ROOM = BUDGET[Aide.JUDGE] * CHARS_PER_TOKEN
-FORM = template(
+FORM = template.read(
     Aide.JUDGE, (Path("prompts") / "judge.md").read_text(encoding="utf-8"), "prompts/judge.md"
 )
 

@@ -11,8 +11,7 @@ from kern.errors import UsageError
 from kern.model import Aide, Role, Stage
 from kern.spec import edit
 from kern.stages import prompt as context
-from kern.stages import roles
-from kern.stages import template as forms
+from kern.stages import template
 from kern.stages.prompt import BUDGET, Prompt, compose
 from kern.stages.template import SECTIONS, Template
 from tests.spec.test_checklist import nasty
@@ -54,7 +53,7 @@ def source(stage: Stage, *, front: str = "---\nmodel: opus\n---\n") -> str:
 
 
 def form(stage: Stage) -> Template:
-    return forms.template(stage, source(stage), "prompt.md")
+    return template.read(stage, source(stage), "prompt.md")
 
 
 def filled(stage: Stage, **sections: list[str]) -> Prompt:
@@ -81,7 +80,7 @@ def inside(text: str) -> str:
 
 
 def test_the_prompts_that_kern_brings_compose_for_every_stage(tmp_path: Path) -> None:
-    forms = roles.templates(tmp_path)
+    forms = template.templates(tmp_path)
     assert {stage: one.by.model for stage, one in forms.items()} == MODELS
     for stage, one in forms.items():
         texts = {name: [f"[{name} text]"] for name in SECTIONS[stage]}
@@ -103,7 +102,7 @@ def test_a_projects_own_prompt_takes_the_place_of_kerns(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     text = source(Stage.COMMIT).replace("model: opus", "model: sonnet").replace("\n", "\r\n")
     (folder / "3_commit.md").write_bytes(b"\xef\xbb\xbf" + text.encode())
-    forms = roles.templates(tmp_path)
+    forms = template.templates(tmp_path)
     assert forms[Stage.COMMIT].by.model == "sonnet"
     assert forms[Stage.RESEARCH].by.model == "opus"
     assert "---" not in forms[Stage.COMMIT].text
@@ -114,22 +113,22 @@ def test_a_fault_in_a_projects_prompt_names_the_file(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "1_research.md").write_bytes(b"\xff\xfe {TASK}")
     with pytest.raises(UsageError, match=r"1_research\.md"):
-        roles.templates(tmp_path)
+        template.templates(tmp_path)
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_each_stage_knows_its_placeholders_and_needs_them_all(stage: Stage) -> None:
     whole = source(stage)
-    assert forms.template(stage, whole, "p.md").by.model == "opus"
+    assert template.read(stage, whole, "p.md").by.model == "opus"
     for name in GIVEN[stage] - OPTIONAL:
         with pytest.raises(UsageError, match=name) as caught:
-            forms.template(stage, whole.replace(f"{{{name}}}", name), "p.md")
+            template.read(stage, whole.replace(f"{{{name}}}", name), "p.md")
         assert "p.md" in str(caught.value)
         assert caught.value.hint
         assert caught.value.exit_code == 2
     for name in ("DIFFS", "OTHER", *set.union(*GIVEN.values()) - GIVEN[stage]):
         with pytest.raises(UsageError, match=name) as caught:
-            forms.template(stage, f"{whole}\n{{{name}}}", "p.md")
+            template.read(stage, f"{whole}\n{{{name}}}", "p.md")
         assert "{TASK}" in caught.value.hint
 
 
@@ -146,7 +145,7 @@ def test_each_stage_knows_its_placeholders_and_needs_them_all(stage: Stage) -> N
     ],
 )
 def test_forms_of_front_matter(front: str) -> None:
-    found = forms.template(Stage.RESEARCH, source(Stage.RESEARCH, front=front), "p.md")
+    found = template.read(Stage.RESEARCH, source(Stage.RESEARCH, front=front), "p.md")
     assert found.by.model == "opus"
     assert found.text.startswith("## ATTEMPTS")
 
@@ -164,7 +163,7 @@ def test_forms_of_front_matter(front: str) -> None:
 )
 def test_a_prompt_without_a_model_is_refused(front: str) -> None:
     with pytest.raises(UsageError, match="model") as caught:
-        forms.template(Stage.RESEARCH, source(Stage.RESEARCH, front=front), "p.md")
+        template.read(Stage.RESEARCH, source(Stage.RESEARCH, front=front), "p.md")
     assert "model: opus" in caught.value.hint
 
 
@@ -172,18 +171,18 @@ def test_a_prompt_without_a_model_is_refused(front: str) -> None:
 def test_an_option_of_a_cli_is_no_models_name(model: str) -> None:
     front = f"---\nmodel: {model}\n---\n"
     with pytest.raises(UsageError, match="is no model's name"):
-        forms.template(Stage.RESEARCH, source(Stage.RESEARCH, front=front), "p.md")
+        template.read(Stage.RESEARCH, source(Stage.RESEARCH, front=front), "p.md")
 
 
 def test_unknown_front_matter_is_refused_by_name() -> None:
     front = "---\nmodel: opus\ntemperature: 1\n---\n"
     with pytest.raises(UsageError, match="temperature"):
-        forms.template(Stage.RESEARCH, source(Stage.RESEARCH, front=front), "p.md")
+        template.read(Stage.RESEARCH, source(Stage.RESEARCH, front=front), "p.md")
 
 
 def test_a_rule_in_the_text_is_no_front_matter() -> None:
     text = source(Stage.RESEARCH) + "\n\n---\nnot: a setting\n---\n"
-    assert "not: a setting" in forms.template(Stage.RESEARCH, text, "p.md").text
+    assert "not: a setting" in template.read(Stage.RESEARCH, text, "p.md").text
 
 
 # -------------------------------------------------------------------- substitution
@@ -402,5 +401,5 @@ def test_a_token_is_four_characters(text: str, count: int) -> None:
 def test_a_prompt_never_begins_with_what_the_agent_takes_for_a_command() -> None:
     for stage in STAGES:
         text = source(stage).replace("## ", "/help\n## ", 1)
-        prompt = compose(forms.template(stage, text, "p.md"), EXEMPT[stage], {})
+        prompt = compose(template.read(stage, text, "p.md"), EXEMPT[stage], {})
         assert prompt.text.startswith(f"kern stage {stage.number} of 3: {stage}\n\n/help")

@@ -6,9 +6,9 @@ import pytest
 
 from kern.errors import UsageError
 from kern.model import Aide, Role, Stage
-from kern.stages import bundle, roles
+from kern.stages import bundle, template
 from kern.stages.prompt import BUDGET, Prompt, compose, tag
-from kern.stages.template import SECTIONS, Template, template
+from kern.stages.template import SECTIONS, Template
 
 FRONT = "---\nmodel: opus\neffort: high\n---\n"
 BODY = """You work.
@@ -61,7 +61,7 @@ Find out why.
 
 
 def form(body: str = BODY, stage: Role = Stage.IMPLEMENT) -> Template:
-    return template(stage, FRONT + body, "p.md")
+    return template.read(stage, FRONT + body, "p.md")
 
 
 def filled(mode: str = "implement", task: str = "the task", **sections: list[str]) -> Prompt:
@@ -143,7 +143,7 @@ def test_what_an_agent_would_read_as_a_file_is_broken_where_it_reads_files(befor
     assert f"{before}\\@key.txt" in filled(task=told).text
     assert told in filled(task=told).contract  # nothing is inlined there
     other = compose(
-        template(
+        template.read(
             Stage.RESEARCH, "---\nmodel: x\n---\n{TASK}{ATTEMPTS}{SNAPSHOT}{LEARNINGS}{COMMITS}", ""
         ),
         {"TASK": told},
@@ -170,12 +170,12 @@ def test_context_keeps_to_its_budget(piece: str) -> None:
 @pytest.mark.parametrize("effort", ["low", "medium", "high", "xhigh", "max"])
 def test_the_effort_is_one_that_the_agent_knows(effort: str) -> None:
     text = FRONT.replace("high", effort) + BODY
-    assert template(Stage.IMPLEMENT, text, "p.md").by.effort == effort
+    assert template.read(Stage.IMPLEMENT, text, "p.md").by.effort == effort
 
 
 def test_another_effort_is_refused() -> None:
     with pytest.raises(UsageError, match="'much'") as caught:
-        template(Stage.IMPLEMENT, FRONT.replace("high", "much") + BODY, "p.md")
+        template.read(Stage.IMPLEMENT, FRONT.replace("high", "much") + BODY, "p.md")
     assert "low, medium, high" in caught.value.hint
 
 
@@ -196,7 +196,7 @@ def test_a_prompt_of_the_old_form_is_taken_as_it_is() -> None:
 
 
 def test_the_modes_of_kerns_own_prompts(tmp_path: object) -> None:
-    forms = roles.templates(bundle.path("prompts").parent / "nowhere")
+    forms = template.templates(bundle.path("prompts").parent / "nowhere")
     of: dict[Role, set[str]] = {
         Stage.IMPLEMENT: {"implement", "mend", "experiment", "decompose"},
         Aide.PLANNER: {"plan", "review", "improve"},

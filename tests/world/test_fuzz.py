@@ -31,9 +31,8 @@ from kern.plain import decode, encode
 from kern.spec import edit, reconcile
 from kern.spec.checklist import Kind, Spec, Task, parse
 from kern.spec.documents import Documents
-from kern.stages import answer, ending, record, roles, verdict
+from kern.stages import answer, ending, record, template, verdict
 from kern.stages import prompt as context
-from kern.stages import template as forms
 from kern.stages.answer import Code
 from kern.stages.record import sweep
 from kern.system import lock, workspace
@@ -384,14 +383,14 @@ def test_no_text_gets_out_of_its_place_in_a_prompt() -> None:
         with suppress(KernError):
             stage = chance.choice(list(Stage))
             text = decode(damaged(chance.choice(PROMPTS).read_bytes(), chance))
-            assert forms.template(stage, text, "prompt.md").by.model
-        form = chance.choice(list(roles.templates(TOP / "tests").values()))
+            assert template.read(stage, text, "prompt.md").by.model
+        form = chance.choice(list(template.templates(TOP / "tests").values()))
         names = ("TASK", "CHECKS", "GUIDANCE", "CRITERION", "GOAL")
         texts = {name: said(chance) for name in names}
         texts |= {"TRAILER": "Kern-Task: x", "MODE": said(chance)}
         sections = {
             name: [said(chance) for _ in range(chance.randrange(3))]
-            for name in forms.SECTIONS[form.stage]
+            for name in template.SECTIONS[form.stage]
         }
         prompt = context.compose(form, texts, sections)
         assert prompt.injected <= context.BUDGET[form.stage]
@@ -509,7 +508,7 @@ MANY = "- [~] mine\n" + "".join(f"- [ ] task {n}\n  > **Attempt 1:** {n}\n" for 
         lambda: reconcile.spec(MANY, MANY.replace("[ ]", "[x]"), trusted=False),
         lambda: reconcile.spec(MANY, re.sub(r"  >.*\n", "", MANY), trusted=False),
         lambda: reconcile.single_active(MANY.replace("[ ]", "[~]"), None),
-        lambda: forms.template(
+        lambda: template.read(
             Stage.RESEARCH, "---\nmodel: x\n" + "--- x\n" * (MB // 6) + "---\n", "x"
         ),
         lambda: list(transcript.objects(io.BytesIO(b'{"type"     ' * (MB // 12)))),
