@@ -16,7 +16,7 @@ import kern
 from kern import plain
 from kern.errors import Exit, KernError, UsageError
 from kern.fleet import back, outfit, worktrees
-from kern.fleet.executor import Carry, Job, Outcome
+from kern.fleet.work import Carry, Job, Outcome
 from kern.fleet.worktrees import Yard
 from kern.frozen import frozen
 from kern.git import refs, submodules

@@ -19,9 +19,9 @@ from kern import __version__, many, plain
 from kern.errors import UsageError
 from kern.fleet import fitness, remote
 from kern.fleet.child import Workshop
-from kern.fleet.executor import Outcome
 from kern.fleet.fitness import Finding, Machine
 from kern.fleet.remote import Carrier, Where
+from kern.fleet.work import Outcome
 from kern.model import Request
 
 _SAME = f"install the same on all machines: pip install 'kern[dask]=={__version__}'"

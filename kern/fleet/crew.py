@@ -5,15 +5,14 @@ worker is free.
 import os
 import time
 from collections.abc import Collection, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from kern.config import FILE
 from kern.events import Sent
-from kern.fleet import back, executor, handout, lanes, work
+from kern.fleet import back, handout, lanes, work
 from kern.fleet.child import Workshop
-from kern.fleet.executor import Carry, Job, Outcome
-from kern.fleet.leftovers import OF, Left
+from kern.fleet.work import Carry, Job, Left, Outcome
 from kern.git.protected_files import PROMPTS
 from kern.model import LEARNINGS, SETUP, SPEC, Key, Marker
 from kern.models import Choices
@@ -21,6 +20,8 @@ from kern.pipeline.options import Options
 from kern.pipeline.site import Site
 from kern.spec import checklist, edit
 from kern.spec.checklist import Spec, Task
+
+OF = "KERN_OF"  # marks the kerns of a working tree's workers: its path
 
 
 @dataclass(slots=True)
@@ -34,7 +35,7 @@ class Crew:
     busy: dict[Future[Outcome], Job] = field(default_factory=dict)
     again: list[Job] = field(default_factory=list)  # that are to be resumed
     taken: set[Key] = field(default_factory=set)  # handed out, and not settled yet
-    retired: dict[int, Outcome] = field(default_factory=dict)  # workers that cannot work, with why
+    retired: set[int] = field(default_factory=set)  # workers that cannot work
     handed: int = 0
     _used: set[int] = field(default_factory=set)  # worktrees that this run has set up
     _pool: Executor | None = None
@@ -43,11 +44,12 @@ class Crew:
     _files: dict[str, tuple[int, set[str]]] = field(default_factory=dict)
 
     def free(self) -> list[int]:
-        taken = {job.worker for job in self.busy.values()} | self.retired.keys()
+        taken = {job.worker for job in self.busy.values()} | self.retired
         return [worker for worker in range(1, self.count + 1) if worker not in taken]
 
     def start(self, job: Job) -> lanes.Lane:
-        self._pool = self._pool or executor.local(self.count)
+        # Each thread waits for a child process, or for a cluster's worker.
+        self._pool = self._pool or ThreadPoolExecutor(self.count, "kern-worker")
         self.taken.add(job.key)
         self.trees[job.branch] = job.place
         self.handed += 1
@@ -77,21 +79,18 @@ class Crew:
 
     def resumed(self, worker: int) -> Job | None:
         """The next one that is to be resumed, by this worker, in its own worktree."""
-        if not self.again:
-            return None
-        job = self.again.pop(0)
-        return replace(job, worker=worker, tree=job.place, again=True)
+        return replace(self.again.pop(0), worker=worker) if self.again else None
 
     def takes_up(self, left: Left) -> None:
         """What an earlier run left half done is handed out first."""
-        tree = left.tree or self.free_tree()
+        tree = left.tree or self._free_tree()
         self.trees[left.branch] = tree
         self.taken.add(left.key)
         what = left.key, left.number, left.base, left.branch
         self.again.append(replace(self._job(*what, tree, tree), again=True))
 
     def job(self, worker: int, choice: handout.Choice, text: str, parsed: Spec) -> Job:
-        tree = worker if worker not in self.trees.values() else self.free_tree()
+        tree = worker if worker not in self.trees.values() else self._free_tree()
         before, kept = back.mended(self.site, choice.task)
         key, head = choice.task.key, self.site.repo.head().commit
         made = self._job(key, choice.number, head, work.branch(self.onto, key), worker, tree)
@@ -103,14 +102,14 @@ class Crew:
         caller = self.site.caller
         return Job(
             *(key, number, base, branch, worker, caller.run, ()),
-            argv(self.options),
-            variables(self.options, str(self.site.repo.root)),
+            _argv(self.options),
+            _variables(self.options, str(self.site.repo.root)),
             caller.settings.fleet.setup,
             caller.settings.fleet.setup_s,
             tree,
         )
 
-    def free_tree(self) -> int:
+    def _free_tree(self) -> int:
         used = {*self.trees.values()}
         return next(number for number in range(1, 10_000) if number not in used)
 
@@ -165,7 +164,7 @@ class Crew:
         return [future.result() for future in left]
 
 
-def argv(options: Options) -> tuple[str, ...]:
+def _argv(options: Options) -> tuple[str, ...]:
     """What a worker's kern is called with, beside its task."""
     words = [] if options.wait else ["--no-wait"]
     words += {"repair": ["--repair"], "allow": ["--allow-red"]}.get(options.on_red, [])
@@ -182,10 +181,11 @@ def _choices(models: Choices) -> Sequence[str]:
         words += ["--agent", f"{role}={choice.agent}"] if choice.agent else []
     efforts = {choice.effort for choice in models.values()} - {""}
     words += ["--effort", *efforts] if efforts else []
-    return [*words, *(["--no-fallback"] if any(one.alone for one in models.values()) else [])]
+    words += ["--no-fallback"] if any(one.alone for one in models.values()) else []
+    return words
 
 
-def variables(options: Options, root: str) -> tuple[tuple[str, str], ...]:
+def _variables(options: Options, root: str) -> tuple[tuple[str, str], ...]:
     """What the person has allowed for this run. `root`: of whose workers they are."""
     found = [(OF, root)]
     found += [("KERN_TRUST", "1")] if options.leave.trusted else []

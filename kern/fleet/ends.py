@@ -1,5 +1,5 @@
-"""How a run of many at once begins and ends: what an earlier one has left is taken up, and nothing
-is left over but what is to go on.
+"""How a run of many at once begins and ends: what an earlier one has left is taken up, as refs and
+worktrees tell of it, and nothing is left over but what is to go on.
 """
 
 import signal
@@ -8,20 +8,29 @@ from dataclasses import replace
 from typing import Any
 
 from kern import plain
+from kern.config import FILE
 from kern.errors import BudgetReached, Exit, Interrupted, KernError, LimitReached, UsageError
 from kern.events import RunEnded
-from kern.fleet import landed, leftovers, worktrees
-from kern.fleet.crew import Crew
-from kern.fleet.executor import Outcome
+from kern.fleet import landed, work, worktrees
+from kern.fleet.crew import OF, Crew
 from kern.fleet.purse import Limit
-from kern.fleet.work import Waiting, Work
-from kern.model import Need
+from kern.fleet.work import Left, Outcome, Waiting, Work
+from kern.fleet.worktrees import Yard
+from kern.git import history, refs
+from kern.git.repository import Repo
+from kern.git.snapshot import Snapshots, left_out
+from kern.model import LEARNINGS, SPEC, Marker, Need
 from kern.model import Outcome as End
 from kern.pipeline.options import Options
 from kern.pipeline.site import Site
+from kern.plain import decode
+from kern.spec import checklist
 from kern.spec.checklist import Spec
+from kern.spec.documents import Documents
+from kern.system import descendants, process
 
 TRIES = 3  # of one task whose kern was ended by something else
+_GRACE_S = (5.0, 3.0)  # an agent is ended by its own kern
 
 
 def take_up(crew: Crew, *, resume: bool = True) -> list[Work]:
@@ -29,20 +38,20 @@ def take_up(crew: Crew, *, resume: bool = True) -> list[Work]:
     where it is not to be resumed saved as a ref.
     """
     site, yard = crew.site, crew.shop.yard
-    if ended := leftovers.end_orphans(site.repo, yard):
+    if ended := _end_orphans(site.repo, yard):
         site.warn(f"ended {plain.count(ended, 'process')} that an earlier run left behind")
     for line in landed.finish(site):
         site.warn(line)
     found = []
-    for left in leftovers.look(yard, crew.onto, site.papers.spec()[1]):
-        if work := leftovers.finished(site, yard, left):
+    for left in _look(yard, crew.onto, site.papers.spec()[1]):
+        if work := _finished(site, yard, left):
             found.append(work)
             crew.taken.add(work.key)
             crew.trees[left.branch] = left.tree
         elif resume and left.under_way and left.known and left.number:
             crew.takes_up(left)
         else:
-            if ref := leftovers.keep(site, yard, left):
+            if ref := _keep(site, yard, left):
                 what = "half done by an earlier run" if left.known else "no longer in SPEC.md"
                 site.warn(f"{what}: {left.key.text}: its work is saved as {ref}")
             worktrees.drop(site.repo, left.branch)
@@ -52,11 +61,9 @@ def take_up(crew: Crew, *, resume: bool = True) -> list[Work]:
 def tidy(crew: Crew) -> int:
     """What is finished, or in progress in its worktree, stays; how many are in progress."""
     site, yard = crew.site, crew.shop.yard
-    found = leftovers.look(yard, crew.onto, site.papers.spec()[1])
+    found = _look(yard, crew.onto, site.papers.spec()[1])
     stays = {
-        left.branch: left.tree
-        for left in found
-        if left.under_way or leftovers.finished(site, yard, left)
+        left.branch: left.tree for left in found if left.under_way or _finished(site, yard, left)
     }
     for number in worktrees.numbers(yard):
         if number not in stays.values():
@@ -69,6 +76,87 @@ def tidy(crew: Crew) -> int:
     if not stays:
         landed.forget(site.repo)
     return sum(left.under_way for left in found)
+
+
+def _end_orphans(repo: Repo, yard: Yard) -> int:
+    """The kerns of a run that was killed, and what they started."""
+    ended = descendants.sweep((OF, str(repo.root)), _GRACE_S)
+    for number in worktrees.numbers(yard):
+        ended += process.sweep(("KERN_ROOT", str(yard.place(number))))
+    return ended
+
+
+def _look(yard: Yard, onto: str, parsed: Spec) -> list[Left]:
+    """Of the branch `onto`, in the order of its tasks; a branch of another's is none of these."""
+    there = worktrees.branches(yard.repo)
+    if not there:
+        return []
+    begun = worktrees.begun(yard.repo)
+    names = {work.branch(onto, task.key): task.key for task in parsed.tasks}
+    trees: dict[str, tuple[int, Repo]] = {}
+    for number in worktrees.numbers(yard):
+        made = worktrees.of(yard, number)
+        head = made.plain_head() if made else None
+        if made and head:
+            trees.setdefault(head.branch, (number, made))
+    found = []
+    for branch, tip in there.items():
+        number, made = trees.get(branch, (0, None))
+        text = _spec(yard.repo, made, tip)
+        theirs = checklist.parse(text)
+        own = {work.branch(onto, task.key): task for task in theirs.tasks}
+        task = own.get(branch)
+        key = names.get(branch) or (task.key if task and made else None)
+        if key is None:
+            continue
+        active = bool(made) and task is not None and task.marker is Marker.ACTIVE
+        at = theirs.tasks.index(task) + 1 if task else 0
+        under = branch in begun or active
+        base = yard.repo.text("merge-base", tip, f"refs/heads/{onto}")
+        found.append(Left(branch, tip, key, base, number, under, at, branch in names))
+    places = list(names)
+    return sorted(found, key=lambda one: places.index(one.branch) if one.known else -1)
+
+
+def _spec(repo: Repo, made: Repo | None, tip: str) -> str:
+    if made:
+        try:
+            return Documents(made.root).read(SPEC) or ""
+        except KernError:
+            return ""
+    return decode(repo.content(tip, SPEC) or b"")
+
+
+def _finished(site: Site, yard: Yard, left: Left) -> Work | None:
+    """What waits to land; None where its newest commit is not the task's."""
+    tip = history.commit(site.repo, left.tip)
+    if left.under_way or not tip.parents or not site.witness.ticks(tip, left.key):
+        return None
+    made = worktrees.of(yard, left.tree) if left.tree else None
+    learned = site.repo.content(left.tip, LEARNINGS)
+    return Work(
+        *(left.key, left.branch, tip.parents[0], left.tip, left.tree or 1),
+        _spec(site.repo, made, left.tip),
+        None if learned is None else decode(learned),
+    )
+
+
+def _keep(site: Site, yard: Yard, left: Left) -> str:
+    """Half-done work as a ref, before its worktree goes; empty where there is none."""
+    made = worktrees.of(yard, left.tree) if left.tree else None
+    if made is None:
+        return ""
+    tree = Snapshots(made).take(left.tip)
+    changed = site.repo.changed(site.repo.tree(left.tip), tree)
+    # Where no task had begun, files may lack because git was killed at making the worktree.
+    work = [path for path, (_, new) in changed.items() if new or left.under_way]
+    if all(left_out(path) or path == FILE for path in work):
+        return ""
+    message = f"{left.key.text}\n\nunfinished\n"
+    return refs.keep(site.repo, refs.slug(left.key), "unfinished", tree, message, left.tip)
+
+
+# ---------------------------------------------------------------- in words
 
 
 def why(*waiting: Waiting) -> str:

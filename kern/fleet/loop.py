@@ -14,12 +14,11 @@ from kern.events import LimitReset, TaskSettled, Traced
 from kern.fleet import ends, handout, landing, lanes, notes, purse, worktrees
 from kern.fleet.child import Workshop
 from kern.fleet.crew import Crew
-from kern.fleet.executor import Carry, Job, Outcome
 from kern.fleet.lanes import Picture
 from kern.fleet.proving import Proving
 from kern.fleet.purse import Hold, Limit
 from kern.fleet.tail import Tail
-from kern.fleet.work import Collided, Landed, Landing, Red, Waiting, Work
+from kern.fleet.work import Carry, Collided, Job, Landed, Landing, Outcome, Red, Waiting, Work
 from kern.git import operations
 from kern.journal import store
 from kern.model import LEARNINGS, SPEC, Key
@@ -253,7 +252,7 @@ class Many:
         self.site.warn(ends.unfit(came, begun=job.branch in self.said))
         lasting = came.code == Exit.USAGE
         if failed > 1 or lasting:
-            self.crew.retired[job.worker] = came
+            self.crew.retired.add(job.worker)
         self.crew.handed -= 1
         self._release(job)
         # Before any has begun, what keeps one from it keeps all: they are much alike.

@@ -19,8 +19,8 @@ from kern import __version__, plain
 from kern.errors import Exit, KernError
 from kern.fleet import child, slots, worktrees
 from kern.fleet.child import Children, Workshop
-from kern.fleet.executor import Job, Outcome
 from kern.fleet.slots import Slot
+from kern.fleet.work import Job, Outcome
 from kern.frozen import frozen
 from kern.git import bundles, refs
 from kern.git.repository import Repo

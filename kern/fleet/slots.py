@@ -16,7 +16,7 @@ from pathlib import Path
 from kern import plain
 from kern.errors import KernError
 from kern.fleet import worktrees
-from kern.fleet.executor import Job
+from kern.fleet.work import Job
 from kern.fleet.worktrees import Yard
 from kern.frozen import frozen
 from kern.git import bundles

@@ -9,9 +9,9 @@ from functools import partial
 from kern import many
 from kern.fleet import child, worktrees
 from kern.fleet.child import Workshop
-from kern.fleet.executor import Carry
 from kern.fleet.lanes import Picture
 from kern.fleet.loop import Many, Show, Tell
+from kern.fleet.work import Carry
 from kern.pipeline import facts, loop, preflight, summary
 from kern.pipeline.options import Options
 from kern.pipeline.session import Session

@@ -9,7 +9,7 @@ import pytest
 
 from kern.fleet import child, work, worktrees
 from kern.fleet.child import Workshop
-from kern.fleet.executor import Job, Outcome
+from kern.fleet.work import Job, Outcome
 from kern.git import repository
 from kern.many import Many
 from kern.model import Key

@@ -18,8 +18,8 @@ import pytest
 from kern import __version__
 from kern.errors import UsageError
 from kern.fleet import work
-from kern.fleet.executor import Job
 from kern.fleet.remote import Carrier
+from kern.fleet.work import Job
 from kern.git.repository import open_at
 from kern.model import Key
 from tests.conftest import PATIENCE_S, Fake, Git, Kern, wait_for

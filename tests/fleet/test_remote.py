@@ -15,8 +15,8 @@ import pytest
 
 from kern import __version__
 from kern.fleet import ends, remote, slots, work, worktrees
-from kern.fleet.executor import Job, Outcome
 from kern.fleet.remote import Carrier, Lacks, Parcel, Refused
+from kern.fleet.work import Job, Outcome
 from kern.git import bundles
 from kern.git.repository import Repo, open_at
 from kern.model import Key

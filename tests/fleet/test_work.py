@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from kern.fleet import work
-from kern.fleet.executor import Job, Outcome
+from kern.fleet.work import Job, Outcome
 from kern.model import Key
 
 ONE = Key("", "Add a flag", 1)
