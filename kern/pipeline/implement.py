@@ -1,24 +1,34 @@
-"""Stage 2: the start ref, the agent, and what it may not have done."""
+"""Stage 2: the start ref, the agent, and what it may not have done.
+
+The second attempt mends the first where that went the right way: its change is in the tree again,
+and what failed is told. After that, an attempt begins anew, and so does research. What was finished
+and collided with what others did is mended each time.
+"""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kern import plain
 from kern.config import Gate, Settings
 from kern.errors import Interrupted, KernError
-from kern.git import operations, refs
+from kern.git import objects, operations, refs
 from kern.git.refs import StartRef
+from kern.git.repository import SUBMODULE, Entry
 from kern.model import Cause, Stage, Tier
-from kern.pipeline import agents, baseline, guarded, limits, mend
+from kern.pipeline import agents, baseline, guarded, limits
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
-from kern.stages import briefs, record, verdict
+from kern.pipeline.table import mends
+from kern.stages import briefs, patches, record, verdict
 from kern.stages.briefs import Mending
 from kern.stages.call import Said
 from kern.stages.prompt import Prompt
 from kern.stages.record import StageRecord
 from kern.system import workspace
+
+_RIGHT_WAY = {Cause.FORM, Cause.GATE, Cause.JUDGE, Cause.HOOK, Cause.COMMIT, Cause.TIME}
+_ANSWER = 1500  # characters of the answer before
 
 
 class _Order(NamedTuple):
@@ -37,7 +47,7 @@ def implement(site: Site, at: Situation) -> None:
     settings = baseline.settings(site, before)  # their faults come before the start ref
     papers = guarded.take(site)
     start = site.keeper.begin(at.head, key, at.attempt, before, papers.texts[0])
-    mending = mend.mending(site, at, last, start)
+    mended = _mended(site, at, last, start)
 
     def begin_anew() -> None:
         """No half-done work in the tree."""
@@ -45,16 +55,19 @@ def implement(site: Site, at: Situation) -> None:
         guarded.settle(site, papers, trusted=False)
         site.keeper.back_for_retry(start, site.scope.transcript(Stage.IMPLEMENT))
 
+    def bring_back() -> None:
+        """What is to be mended, into the tree, which is as before stage 2."""
+        name, tree = f"{at.attempt}-edited", start.tree
+        site.keeper.put_back(key, mended, start=tree, known=tree, base=start.base, name=name)
+
     def again() -> bool:
         begin_anew()
-        if last and mending:
-            mend.bring_back(site, at, last, start)
+        bring_back()
         return True
 
     try:
-        order = _order(site, at, start, settings, last, mending)
-        if last and mending:
-            mend.bring_back(site, at, last, start)
+        order = _order(site, at, start, settings, last, _mending(site, last, mended))
+        bring_back()
         said = site.caller.call(
             order.prompt,
             task=key.text,
@@ -90,6 +103,39 @@ def _attempt_before(site: Site, at: Situation) -> StageRecord | None:
     workspace.retire(site.scope, str(at.attempt - 1))
     last = record.read(site.scope, Stage.IMPLEMENT, at.attempt - 1)
     return last if last and last.key == at.key else None
+
+
+def _mended(
+    site: Site, at: Situation, last: StageRecord | None, start: StartRef
+) -> Mapping[str, Entry | None]:
+    """What the attempt before changed, path by path, where it can be mended: once, and only while
+    nobody has changed the files that it changed.
+    """
+    collided = last is not None and last.cause is Cause.COLLISION and at.due is Tier.IMPLEMENT
+    if last is None or not (collided or (last.cause in _RIGHT_WAY and mends(at.facts))):
+        return {}
+    if last.index:  # what it did to the index alone is in no tree
+        return {}
+    if not site.templates[Stage.IMPLEMENT].uses("FAILURE"):  # a project's, which cannot say so
+        return {}
+    if objects.lacks(site.repo, last.base, *last.change):
+        return {}
+    found = {path: new for path, (_, new) in site.repo.changed(*last.change).items()}
+    if any(entry and entry.mode == SUBMODULE for entry in found.values()):
+        return {}
+    return {} if found.keys() & site.repo.changed(last.start, start.tree).keys() else found
+
+
+def _mending(
+    site: Site, last: StageRecord | None, mended: Mapping[str, Entry | None]
+) -> Mending | None:
+    """What the agent is told of it."""
+    if last is None or not mended:
+        return None
+    said = last.answer.body[:_ANSWER]
+    printed = f"\nThe end of what {last.red.name} printed:\n{last.red.output}" if last.red else ""
+    failure = f"{last.decision.reason}{printed}\n\nIts answer was:\n{said}"
+    return Mending(failure, patches.kept(site.repo, *last.change))
 
 
 def _order(

@@ -7,10 +7,10 @@ from kern import plain
 from kern.events import AttemptNoted, QuestionNoted
 from kern.git import history, refs
 from kern.model import Marker, Outcome, Saved, Stage, Tier
-from kern.pipeline import lessons, mend
+from kern.pipeline import lessons
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start, put_back
-from kern.pipeline.table import ATTEMPTS, Settled, skipped
+from kern.pipeline.table import ATTEMPTS, Settled, mends, skipped
 from kern.spec import edit, questions
 from kern.spec.checklist import RESULT, STUCK, Kind, Spec, Task
 from kern.stages import record, verdict
@@ -77,7 +77,7 @@ def book(site: Site, at: Situation) -> None:
         there = any(known.number == at.attempt for known in task.of(Kind.ATTEMPT))
         return text if there else edit.annotate(text, task, [note])
 
-    if mend.is_second(at) and why != STUCK:  # first: without it the note comes all the same
+    if mends(at.facts) and why != STUCK:  # first: without it the note comes all the same
         workspace.forget(site.scope, Stage.RESEARCH)
     lessons.blame(site, at)
     site.papers.edit_task(key, apply)

@@ -201,6 +201,11 @@ def due(facts: Facts) -> Tier:
     return tier(facts.attempts, subtask=facts.subtask, experiment=facts.experiment)
 
 
+def mends(facts: Facts) -> bool:
+    """Whether this attempt may mend the first; where it fails as well, research runs anew."""
+    return facts.attempts == 1 and due(facts) is Tier.IMPLEMENT and not facts.experiment
+
+
 def tier(attempts: int, *, subtask: bool, experiment: bool) -> Tier:
     if attempts < ATTEMPTS:
         return Tier.IMPLEMENT
