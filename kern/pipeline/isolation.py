@@ -1,31 +1,38 @@
-"""The sandbox of a run: what the person wants, and what a repository that they trust asks for."""
+"""The sandbox of a run: what the person wants, and what a repository that they trust asks for; and
+whether each role's agent is held to it, by that or by itself.
+"""
 
 import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from kern import person
+from kern import person, plain
+from kern.agents import protocol
 from kern.agents.protocol import Agent, Program
 from kern.config import FILE, Holding
 from kern.errors import UsageError
 from kern.events import Sink, Warned
 from kern.git import backups, protected_files
 from kern.git.repository import Repo
-from kern.model import LEARNINGS, SPEC
+from kern.model import LEARNINGS, SPEC, Role, Stage
 from kern.person import Mode, Person
+from kern.pipeline import agents
 from kern.sandbox import bounds, confine
 from kern.sandbox.bounds import Access, Kind, Repository, Wishes
 from kern.sandbox.confine import Means, Sandbox
 from kern.sandbox.relay import Relay
 from kern.stages.call import Caller
+from kern.stages.template import Template
+from kern.system import process
 from kern.system.workspace import Scope
 
 VARIABLE = "KERN_SANDBOX"
+_INSTALL = "it may need bubblewrap, user namespaces, and a home folder outside of /tmp"
 
 
 def mode(option: str, own: Person) -> Mode:
@@ -212,3 +219,53 @@ def lacking(held: Sandbox) -> str:
     else:
         what = f"the sandbox is {held.means} alone: secrets can be read, and .git be written"
     return f"{what}; {held.why} (kern help safety)"
+
+
+# ---------------------------------------------------------------- what holds each role's agent
+
+
+def allowed(agent: Agent, role: Role) -> str:
+    """What the agent may do in the role, for a person."""
+    if not agent.unheld(role):
+        return ", ".join(agent.tools(role))
+    return "words the message; kern commits" if role is Stage.COMMIT else "only in a sandbox"
+
+
+def promised(templates: Mapping[Role, Template], caller: Caller, held: Sandbox) -> None:
+    """Raises UsageError where a role would be run by an agent that nothing holds to it."""
+    for agent in agents.chosen(templates.values()) if held.own else ():  # nothing of kern's does
+        if not agent.confinement((), (), (), None):
+            raise UsageError(
+                f"{agent.NAME} has no sandbox of its own, so nothing would hold it",
+                hint="kern --sandbox bwrap has kern hold it; kern help agents names others",
+            )
+    for role, form in templates.items() if held.means is Means.NONE else ():
+        # Where an agent commits that nothing holds, kern commits: see `Agent.unheld`.
+        for by in form.runners if role is not Stage.COMMIT else ():
+            if why := protocol.find(by.agent).unheld(role):
+                raise UsageError(
+                    f"{by.agent} cannot be held to what {role} may do: {why}",
+                    hint=f"choose another agent for it (--agent {role}={protocol.DEFAULT}), or "
+                    "let a sandbox hold it: kern help safety",
+                )
+    reading = [form for role, form in templates.items() if role is not Stage.IMPLEMENT]
+    for agent in agents.chosen(reading) if caller.nests else ():
+        if agent.TRIAL and agents.own(agent):
+            _works(agent, caller)
+
+
+def _works(agent: Agent, caller: Caller) -> None:
+    """Its own sandbox, within kern's. Where it does not, commands fail, and most models answer all
+    the same.
+    """
+    argv = [caller.programs[agent.NAME].command, *agent.TRIAL]
+    held = caller.hold(Kind.READER, argv, os.environ, agent=agent.NAME)
+    code, said = process.capture(held.argv, 30)
+    if code:
+        lines = [line for line in said.splitlines() if line.strip()] or [f"exit {code}"]
+        lines = [line for line in lines if not line.startswith("note:")] or lines
+        told = next((line for line in lines if "error" in line.lower()), lines[-1])
+        raise UsageError(
+            f"{agent.NAME}'s own sandbox does not work here: {plain.line(told, 200)}",
+            hint=f"see what `{agent.NAME} {' '.join(agent.TRIAL)}` says; {_INSTALL}",
+        )

@@ -16,7 +16,7 @@ from kern.git import branches, rescue
 from kern.git.repository import Repo
 from kern.journal import store, writer
 from kern.person import Person, Trust
-from kern.pipeline import agents, isolation, landing, preflight, promises, recover, site, trust
+from kern.pipeline import agents, isolation, landing, preflight, recover, site, trust
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.site import Site
 from kern.pipeline.trust import Consent
@@ -85,7 +85,7 @@ def begin(
         contextlib.closing(found.store),
     ):
         isolation.apply(held, caller)
-        promises.held(templates if paid else {}, caller, held)
+        isolation.promised(templates if paid else {}, caller, held)
         if name != before:
             branches.begin(found, name)
         here = site.prepared(found, caller)

@@ -16,7 +16,7 @@ from kern.errors import KernError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC
-from kern.pipeline import agents, isolation, place, preflight, promises, trust
+from kern.pipeline import agents, isolation, place, preflight, trust
 from kern.pipeline.preflight import Check, tried
 from kern.sandbox import confine
 from kern.spec import checklist, kern_toml, required
@@ -184,7 +184,7 @@ def _limits(agent: Agent) -> Check:
     """What it may do in each role."""
     roles: dict[str, list[str]] = {}
     for role in models.ROLES:
-        roles.setdefault(promises.of(agent, role), []).append(role)
+        roles.setdefault(isolation.allowed(agent, role), []).append(role)
     lines = [f"{', '.join(named)}: {what}" for what, named in roles.items()]
     return Check("limits", "\n".join([f"{agent.NAME}, by role", *lines]))
 

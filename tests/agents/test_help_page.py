@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kern.agents import protocol
 from kern.model import Aide, Role, Stage
-from kern.pipeline.promises import of
+from kern.pipeline.isolation import allowed
 from tests.agents.conformance import CLIS, Cli
 
 HERE = Path(__file__).parent
@@ -24,7 +24,7 @@ def promises() -> str:
     roles: Sequence[Role] = (Stage.RESEARCH, Stage.IMPLEMENT, Stage.COMMIT, Aide.JUDGE)
     head = row(["agent", "research, planner", "implement", "commit", "judge"])
     rows = [
-        [f"`{name}`", *(of(protocol.find(name), role) for role in roles)]
+        [f"`{name}`", *(allowed(protocol.find(name), role) for role in roles)]
         for name in protocol.AGENTS
     ]
     return "".join([head, row(["---"] * 5), *map(row, rows)])
