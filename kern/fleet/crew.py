@@ -154,14 +154,12 @@ class Crew:
             self.busy.pop(future)
         return [future.result() for future in done]
 
-    def dismiss(self) -> list[Outcome]:
-        """All are ended at once; what they leave."""
+    def dismiss(self) -> None:
+        """All are ended at once."""
         self.shop.children.end()
         if self._pool:
             self._pool.shutdown(wait=True, cancel_futures=True)
-        left = [future for future in self.busy if not future.cancelled()]
         self.busy.clear()
-        return [future.result() for future in left]
 
 
 def _argv(options: Options) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from kern.errors import BudgetReached, Exit, Interrupted, KernError, LimitReache
 from kern.events import RunEnded
 from kern.fleet import landed, work, worktrees
 from kern.fleet.crew import OF, Crew
-from kern.fleet.purse import Limit
+from kern.fleet.handout import Limit
 from kern.fleet.work import Left, Outcome, Waiting, Work
 from kern.fleet.worktrees import Yard
 from kern.git import history, refs

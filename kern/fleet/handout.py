@@ -1,13 +1,16 @@
-"""Which task is handed out next: in the order of SPEC.md, what was skipped last, the subtasks of
-one task after one another, and of equals first what touches other files than the work under way.
-Pure.
+"""What begins next, and what keeps anything from beginning. The next task: in the order of SPEC.md,
+what was skipped last, the subtasks of one task after one another, and of equals first what touches
+other files than the work under way. What holds for all workers together: the budget, a usage
+limit's reset, what a person asks for. Pure.
 """
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from enum import StrEnum
 
+from kern.config import Budget, Spent
 from kern.frozen import frozen
-from kern.model import Key, Marker
+from kern.model import Key, Marker, Request
 from kern.spec import dependencies
 from kern.spec.checklist import Kind, Spec, Task
 
@@ -73,3 +76,55 @@ def files(task: Task) -> set[str]:
         for word in _PATH.findall(re.sub(r":[\d,\s-]+", " ", line))
     }
     return {word for word in found if "/" in word or "." in word.strip(".")}
+
+
+# ---------------------------------------------------------------- what holds for all
+
+
+class Hold(StrEnum):
+    """Why nothing new begins."""
+
+    NO = ""
+    PAUSE = "paused"
+    LIMIT = "usage limit"
+    STOP = "stops after these stages"
+    BUDGET = "the budget is used up"
+
+
+@frozen
+class Limit:
+    """A usage limit that a worker has met. All others wait with it."""
+
+    until: float = 0.0  # epoch seconds
+    branch: str = ""  # of the worker, who waits by himself
+
+    def later(self, until: float, branch: str) -> "Limit":
+        return Limit(until, branch) if until > self.until else self
+
+
+def hold(
+    asked: Request | None, limit: Limit, budget: Budget, spent: Spent, clock: float
+) -> tuple[Hold, str]:
+    """And, for the budget, which bound was reached. What ends the run counts first. `clock` in
+    epoch seconds.
+    """
+    if asked is Request.STOP:
+        return Hold.STOP, ""
+    if why := budget.reached(spent):
+        return Hold.BUDGET, why
+    if asked is Request.PAUSE:
+        return Hold.PAUSE, ""
+    if clock < limit.until:
+        return Hold.LIMIT, ""
+    return Hold.NO, ""
+
+
+def relayed(held: Hold) -> Request:
+    """What the workers are asked, so that none begins a stage meanwhile."""
+    match held:
+        case Hold.STOP | Hold.BUDGET:
+            return Request.STOP
+        case Hold.PAUSE | Hold.LIMIT:
+            return Request.PAUSE
+        case Hold.NO:
+            return Request.RESUME

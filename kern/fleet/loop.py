@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 from kern import plain
+from kern.config import Spent
 from kern.errors import Asked, BudgetReached, Exit, KernError
 from kern.events import LimitReset, TaskSettled, Traced
-from kern.fleet import ends, handout, landing, lanes, notes, purse, worktrees
+from kern.fleet import ends, handout, landing, lanes, papers, worktrees
 from kern.fleet.child import Workshop
 from kern.fleet.crew import Crew
+from kern.fleet.handout import Hold, Limit
 from kern.fleet.lanes import Picture
 from kern.fleet.proving import Proving
-from kern.fleet.purse import Hold, Limit
-from kern.fleet.tail import Tail
 from kern.fleet.work import Carry, Collided, Job, Landed, Landing, Outcome, Red, Waiting, Work
 from kern.git import operations
 from kern.journal import store
@@ -49,7 +49,7 @@ class Many:
         self.repo, self.onto = begun.site.repo, begun.site.repo.head().branch
         self.shop = shop
         self.crew = Crew(begun.site, shop, carry, count, self.onto, options)
-        self.tail = Tail(store.place(self.repo.common_dir), self.caller.run)
+        self.journal = store.Follower(store.place(self.repo.common_dir), self.caller.run)
         self.check = Proving(shop.yard, self.repo, shop.many, options, self.sink)
         self.show: Show = lambda picture: None
         self.tell: Tell = lambda record: None
@@ -58,6 +58,7 @@ class Many:
         self.tried = 0.0  # when landing was, for what a person's edits keep from it
         self.came: list[Outcome] = []
         self.said: dict[str, Mapping[str, Any]] = {}  # by a task's kern: it begins, it ended so
+        self.told = False  # whether any worker has written any record
         self.settled: list[Settled] = []
         self.passed_over: set[Key] = set()
         self.failed: dict[int, int] = {}  # how often a worker could not begin
@@ -135,10 +136,9 @@ class Many:
 
     def _take_in(self) -> None:
         home = self.crew.home()
-        for outcome in home:
-            self.tail.add(outcome.journal)
         now = time.time()
-        for record in self.tail.new():
+        for record in self.journal.new():
+            self.told = True
             self.picture = lanes.after(self.picture, record, now)
             if record["kind"] in ("task", "work"):
                 self.said[str(record.get("branch"))] = record
@@ -174,17 +174,17 @@ class Many:
         """What holds for all: a request, the budget, a limit."""
         self.steered.look()
         asked = self.steered.asked()
-        spent = replace(self.picture, cost=self.picture.cost + self.caller.cost)
-        ran = time.monotonic() - self.began
+        cost = (self.picture.cost + self.caller.cost).usd or 0.0
+        spent = Spent(cost, 0.0, time.monotonic() - self.began)
         budget = self.caller.settings.budget
-        held, why = purse.hold(asked, self.limit, budget, spent, self.options.clock(), ran)
+        held, why = handout.hold(asked, self.limit, budget, spent, self.options.clock())
         if held is Hold.BUDGET and not self.fault:
             self.fault = BudgetReached(why, hint=RAISE)
         if self.fault:
             held = Hold.BUDGET
         if held or self.held:
             but = self.limit.branch if held is Hold.LIMIT else ""
-            self.shop.children.ask(purse.relayed(held), but=but)
+            self.shop.children.ask(handout.relayed(held), but=but)
             self.stops = self.stops or held in (Hold.STOP, Hold.BUDGET)
         self.held = held
 
@@ -256,14 +256,14 @@ class Many:
         self.crew.handed -= 1
         self._release(job)
         # Before any has begun, what keeps one from it keeps all: they are much alike.
-        if len(self.crew.retired) == self.crew.count or (lasting and not self.tail.told):
+        if len(self.crew.retired) == self.crew.count or (lasting and not self.told):
             self.fault = ends.cause(came, self.limit)
 
     def _nothing(self, came: Outcome) -> None:
         """Split, skipped, asked: what it noted is all that came of it."""
         job, said = came.job, self.said.get(came.job.branch, {})
         before, after = dict(job.papers).get(SPEC, ""), came.paper(SPEC) or ""
-        self.site.papers.edit(lambda text, _: notes.carried(text, job.key, before, after))
+        self.site.papers.edit(lambda text, _: papers.carried(text, job.key, before, after))
         self._release(job)
         self._settled(Settled(job.key.text, *ends.came_to(came, said), job.key))
 
@@ -336,8 +336,7 @@ class Many:
 
     def _end(self, error: BaseException | None, stopped: str) -> int:
         """No child, no worktree and no branch is left but those of tasks that are to be resumed."""
-        for came in self.crew.dismiss():
-            self.tail.add(came.journal)
+        self.crew.dismiss()
         self._take_in()
         self.check.close()
         held = ends.tidy(self.crew)

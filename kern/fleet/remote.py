@@ -24,7 +24,7 @@ from kern.fleet.work import Job, Outcome
 from kern.frozen import frozen
 from kern.git import bundles, refs
 from kern.git.repository import Repo
-from kern.journal import record
+from kern.journal import record, writer
 from kern.journal import store as journal
 from kern.many import Many
 from kern.model import Request
@@ -262,8 +262,9 @@ class Carrier:
             return bundles.pack(self.repo, {_WORK: job.base, **kept}, has)
 
     def _taken(self, came: Outcome) -> Outcome:
-        """With its commits in this repository: the work under its branch, attempts where their
-        notes say. Raises KernError where it arrived torn: the worker still has it.
+        """With all that came along in its place here: commits, the work under its branch, attempts
+        where their notes say; run files; the journal's lines. Raises KernError where it arrived
+        torn: the worker still has it.
         """
         if came.bundle:
             there, _ = bundles.head(came.bundle)
@@ -274,4 +275,6 @@ class Carrier:
                 bundles.unpack(self.repo, came.bundle, named)
         if self.history:
             slots.lay(self.history, came.files)
-        return replace(came, files=(), bundle=b"")
+        for line in came.journal:
+            writer.append(journal.place(self.repo.common_dir), line)
+        return replace(came, journal=(), files=(), bundle=b"")

@@ -130,6 +130,31 @@ def tail(path: Path, having: bytes = b"") -> list[dict[str, Any]]:
         return []
 
 
+class Follower:
+    """Of the records that one run's workers write from now on, each once."""
+
+    def __init__(self, path: Path, fleet: str) -> None:
+        self.path = path
+        self.fleet = fleet
+        self.read = size(path)
+        self.torn = b""
+
+    def new(self) -> list[dict[str, Any]]:
+        """Those since the last call."""
+        there = size(self.path)
+        if there <= self.read:
+            return []
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.read)
+                data = file.read(there - self.read)
+        except OSError:
+            return []
+        self.read += len(data)
+        *whole, self.torn = (self.torn + data).split(b"\n")
+        return [one for one in read(whole) if one.get("fleet") == self.fleet]
+
+
 def _bytes(path: Path, warn: Callable[[str], None]) -> bytes:
     try:
         return workspace.read(path) or b""

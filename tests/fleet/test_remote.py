@@ -2,7 +2,6 @@
 and that nothing is done or paid for twice. Bytes alone go between the two sides.
 """
 
-import json
 import pickle
 import re
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from kern.fleet.remote import Carrier, Lacks, Parcel, Refused
 from kern.fleet.work import Job, Outcome
 from kern.git import bundles
 from kern.git.repository import Repo, open_at
+from kern.journal import store as journal
 from kern.model import Key
 from kern.model import Outcome as End
 from tests.conftest import Fake, Git
@@ -78,7 +78,7 @@ def test_a_task_is_done_elsewhere_and_its_commit_comes_back(
     assert (came.paper("SPEC.md") or "").startswith("- [x] add a greeting")
     assert git("status", "--porcelain") == ""
     assert fake.stages == ["research", "implement", "commit"]
-    told = [json.loads(line) for line in came.journal]
+    told = journal.tail(journal.place(repo / ".git"))
     assert {one["worker"] for one in told} == {7}, "the caller's number of it"
     assert {one["fleet"] for one in told} == {"run1"}
     env = fake.calls[1]["env"]

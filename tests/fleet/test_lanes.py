@@ -1,47 +1,9 @@
-"""What holds for all workers together, and what their records look like. Pure."""
+"""The records of many at once: what they look like, and what they add up to. Pure."""
 
-import itertools
-
-import pytest
-
-from kern.config import Budget
-from kern.fleet import lanes, purse
+from kern.fleet import lanes
 from kern.fleet.lanes import GATES, Lane, Picture
-from kern.fleet.purse import Hold, Limit
 from kern.journal import record, totals
-from kern.model import Cost, Request
-
-NOTHING = Picture()
-
-
-@pytest.mark.parametrize("asked", [None, Request.PAUSE, Request.STOP])
-def test_nothing_begins_while_anything_holds(asked: Request | None) -> None:
-    for limited, spent, late in itertools.product((False, True), repeat=3):
-        limit = Limit(until=100.0 if limited else 0.0, branch="x")
-        budget = Budget(run=5, minutes=1)
-        picture = Picture(cost=Cost(5.0 if spent else 1.0))
-        ran = 61.0 if late else 3.0
-        held, why = purse.hold(asked, limit, budget, picture, 50.0, ran)
-        assert (held is Hold.NO) is not (asked or limited or spent or late)
-        assert bool(why) is (held is Hold.BUDGET)
-        if asked is Request.STOP:
-            assert held is Hold.STOP
-        elif spent or late:
-            assert held is Hold.BUDGET  # ends the run, a pause does not
-        assert purse.relayed(held) is (
-            Request.STOP
-            if asked is Request.STOP or spent or late
-            else Request.PAUSE
-            if asked or limited
-            else Request.RESUME
-        )
-
-
-def test_a_limit_is_over_at_its_reset_and_the_later_one_counts() -> None:
-    limit = Limit().later(100.0, "a").later(50.0, "b")
-    assert limit == Limit(100.0, "a")
-    assert purse.hold(None, limit, Budget(), NOTHING, 99.0, 0)[0] is Hold.LIMIT
-    assert purse.hold(None, limit, Budget(), NOTHING, 100.0, 0)[0] is Hold.NO
+from kern.model import Cost
 
 
 def test_records_of_workers_become_lanes_and_one_sum() -> None:
