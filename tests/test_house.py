@@ -70,7 +70,7 @@ PURE = (
     *(f"stages.{name}" for name in ("prompt", "answer", "verdict", "proposal", "reflection")),
     "pipeline.table",
     *(f"memory.{name}" for name in ("chunks", "entries", "select", "capture", "changes")),
-    *("fleet.work", "fleet.trains", "fleet.papers"),
+    *("fleet.work", "fleet.papers", "fleet.handout", "fleet.lanes"),
     *(f"checks.{name}" for name in ("detect", "kinds")),
     *("views.progress", "views.graph", "views.summary"),
     *("spec.directives", "spec.needs"),

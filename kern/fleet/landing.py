@@ -2,15 +2,15 @@
 that was not proven on the tree on which it lands. Many that are finished at once are checked once.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from kern import plain
 from kern.config import Gate, Settings
 from kern.errors import KernError
 from kern.events import Traced
-from kern.fleet import back, landed, merging, papers, trains
+from kern.fleet import back, landed, merging, papers
 from kern.fleet.landed import Arrival, Move, Moved
-from kern.fleet.trains import Blame, Check, Land
 from kern.fleet.work import Collided, Dropped, Landed, Landing, Red, Waiting, Work
 from kern.frozen import frozen
 from kern.git import along, history, ignore, index, operations, transplant
@@ -22,6 +22,8 @@ from kern.pipeline.site import Site
 from kern.spec import kern_toml
 from kern.spec.checklist import Spec, parse
 
+T = TypeVar("T")
+End = TypeVar("End")
 MOST_ROUNDS = 8  # after as many moves of the branch, what is left waits for another call
 
 
@@ -74,6 +76,32 @@ def land(site: Site, train: Sequence[Work], check: Checks) -> Iterator[Landing]:
             site.sink(Traced(f"the branch moved while tasks were landing: {exc}"))
 
 
+def sift(
+    train: Sequence[T],
+    green: Callable[[Sequence[T]], bool],
+    land: Callable[[Sequence[T]], Iterable[End]],
+    blame: Callable[[T], End],
+    *,
+    red: bool = False,
+) -> Generator[End, None, bool]:
+    """What becomes of all of a train, which is halved until it is known who is to blame: what is
+    `green` on top of what has landed lands, in order, and one that is red by itself is blamed;
+    whether all of it landed. `red`: that it is, is known already.
+    """
+    if not train:
+        return True
+    if not red and green(train):
+        yield from land(train)
+        return True
+    if len(train) == 1:
+        yield blame(train[0])
+        return False
+    half = len(train) // 2
+    whole = yield from sift(train[:half], green, land, blame)
+    # With all of the first half landed, the second one is checked on the tree that was red.
+    return (yield from sift(train[half:], green, land, blame, red=whole)) and whole
+
+
 class _Round:
     """One train, on one HEAD and what lands on it."""
 
@@ -106,22 +134,8 @@ class _Round:
                 out = {*lying}
             ready = [work for work in ready if work not in out]
             built = self._build(ready)
-        self.built, steps = built, trains.sift(built.works)
-        answer: bool | None = None
-        while True:
-            try:
-                step = next(steps) if answer is None else steps.send(answer)
-            except StopIteration:
-                return
-            answer = False
-            match step:
-                case Check(part):
-                    self.built = self._whole(part)
-                    answer = self._checked(self.built).red is None
-                case Land():
-                    yield from self._land(self.built)
-                case Blame(one):
-                    yield self._blame(one)
+        self.built = built
+        yield from sift(built.works, self._green, self._land, self._blame)
 
     def _head(self) -> str:
         head = self.repo.head()
@@ -191,6 +205,10 @@ class _Round:
 
     # ------------------------------------------------------------ what was checked
 
+    def _green(self, part: Sequence[Work]) -> bool:
+        self.built = self._whole(part)
+        return self._checked(self.built).red is None
+
     def _checked(self, built: _Built) -> Checked:
         """What its worker has proven in this run, and nothing has moved since, is proven."""
         bare = merging.bare(self.repo, built.tip)
@@ -208,7 +226,9 @@ class _Round:
         self.site.sink(Traced(f"checking on {built.head[:7]}: {names}"))
         return self.check(built.tip, built.head, built.gates)
 
-    def _land(self, built: _Built) -> Iterator[Landing]:
+    def _land(self, _: Sequence[Work]) -> Iterator[Landing]:
+        """Those which were just checked."""
+        built = self.built
         tip, made = built.head, list[str]()
         timeout = self.site.caller.settings.timeouts.commit
         for work, tree in zip(built.works, built.trees, strict=True):

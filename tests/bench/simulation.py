@@ -5,15 +5,13 @@ collides is done anew. `python -m tests.bench fleet` prints its table, and `kern
 shows it.
 """
 
-import contextlib
 import heapq
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from kern.fleet import trains
-from kern.fleet.trains import Check
+from kern.fleet.landing import sift
 
 WORKERS = (1, 10, 20, 50, 100, 200, 500)
 ANY = 1_000_000  # as long as what is finished, which is how kern makes its trains
@@ -51,16 +49,15 @@ def checks(red: Sequence[bool]) -> int:
     """So often the gates run, in the landing queue's own order, until each that makes a train red
     is found.
     """
-    steps, count = trains.sift(range(len(red))), 0
-    with contextlib.suppress(StopIteration):
-        step = next(steps)
-        while True:
-            if isinstance(step, Check):
-                count += 1
-                step = steps.send(not any(red[one] for one in step.part))
-            else:
-                step = next(steps)
-    return count
+    asked: list[Sequence[int]] = []
+
+    def green(part: Sequence[int]) -> bool:
+        asked.append(part)
+        return not any(red[one] for one in part)
+
+    for _ in sift(range(len(red)), green, lambda part: (), lambda one: None):
+        pass
+    return len(asked)
 
 
 def run(world: World) -> Course:

@@ -2,6 +2,9 @@
 
 import os
 import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from math import log2
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from kern.errors import KernError
 from kern.events import AttemptNoted, Warned
 from kern.fleet import landed
+from kern.fleet.landing import sift
 from kern.fleet.work import Collided, Dropped, Landed, Red, Waiting
 from tests.conftest import Git
 from tests.fleet.landings import Yard, sh
@@ -354,3 +358,57 @@ def test_modes_links_and_submodules_land(yard: Yard, git: Git) -> None:
     assert os.access(yard.root / "run.sh", os.X_OK) and os.readlink(yard.root / "link") == "a.txt"
     assert git("ls-files", "--stage", "sub").startswith("160000 ")
     assert git("status", "--porcelain") == ""
+
+
+# ---------------------------------------------------------------- who is to blame
+# Walked: every set of culprits among up to eight tasks.
+
+
+def driven(
+    train: Sequence[int], green: Callable[[frozenset[int]], bool]
+) -> tuple[list[int], list[int], int]:
+    """What landed, who was blamed, and how many checks that took."""
+    landed, checked = list[int](), list[frozenset[int]]()
+
+    def check(part: Sequence[int]) -> bool:
+        checked.append(frozenset(landed) | {*part})
+        return green(checked[-1])
+
+    def land(part: Sequence[int]) -> Iterator[int]:
+        assert frozenset(landed) | {*part} == checked[-1], "nothing lands unchecked"
+        landed.extend(part)
+        yield from ()
+
+    def blame(one: int) -> int:
+        assert not green(frozenset(landed) | {one}), "it is red without the others"
+        return one
+
+    def whole() -> Iterator[int]:
+        all_landed = yield from sift(train, check, land, blame)
+        assert all_landed is (landed == [*train])
+
+    return landed, [*whole()], len(checked)
+
+
+@pytest.mark.parametrize("count", range(9))
+def test_all_land_but_the_culprits_in_order_and_none_is_forgotten(count: int) -> None:
+    train = range(count)
+    for size in range(count + 1):
+        for culprits in combinations(train, size):
+            bad = {*culprits}
+            landed, blamed, checks = driven(train, lambda part, bad=bad: not part & bad)  # type: ignore[misc]
+            assert landed == [one for one in train if one not in bad]
+            assert blamed == sorted(bad)
+            if size < 2 and count:
+                assert checks <= 1 + size * (2 * log2(count) + 1)
+            assert checks <= 2 * count
+
+
+def test_two_that_are_red_together_alone_land_but_for_the_later() -> None:
+    for pair in combinations(range(6), 2):
+        landed, blamed, _ = driven(range(6), lambda part, pair=pair: not {*pair} <= part)  # type: ignore[misc]
+        assert blamed == [pair[1]] and len(landed) == 5
+
+
+def test_a_green_train_takes_one_check_however_long() -> None:
+    assert driven(range(64), lambda part: True)[2] == 1
