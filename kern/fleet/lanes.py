@@ -20,7 +20,6 @@ class Lane:
     task: str = ""  # empty: it is idle
     doing: str = ""  # the stage or what else is under way
     since: float = 0.0  # epoch seconds
-    waits: bool = False  # for a usage limit's reset
 
 
 @frozen
@@ -50,36 +49,36 @@ class Picture:
 
 def after(so_far: Picture, record: Record, now: float) -> Picture:
     """`now`, epoch seconds, is when the record came."""
+    if record["kind"] == "stage" and record.get("did") in ("end", "failed"):
+        used = record.get("tokens")
+        tokens = sum(used.values()) if isinstance(used, dict) else 0
+        paid = so_far.cost + Cost.of([record.get("cost_usd")])
+        so_far = replace(so_far, cost=paid, tokens=so_far.tokens + tokens)
     lane = so_far.lane(int(record.get("worker") or 0))
+    if not (now_does := doing(record, lane.doing)):
+        return so_far
+    attempt = int(record.get("attempt") or 1) if record.get("did") == "start" else 1
+    again = f", attempt {attempt}" if attempt > 1 else ""
+    return so_far.having(replace(lane, doing=f"{now_does}{again}", since=now))
+
+
+def doing(record: Record, before: str) -> str:
+    """What a worker does from its record on; empty where that stays what it was `before`, or where
+    the next stage, or its end, follows at once.
+    """
     match record["kind"], record.get("did"):
         case "stage", "start":
-            name = words.stage(str(record.get("stage")))
-            attempt = int(record.get("attempt") or 1)
-            again = f", attempt {attempt}" if attempt > 1 else ""
-            new = replace(lane, doing=f"{name}{again}", since=now, waits=False)
-            return so_far.having(new)
-        case "stage", "end" | "failed":
-            used = record.get("tokens")
-            tokens = sum(used.values()) if isinstance(used, dict) else 0
-            paid = so_far.cost + Cost.of([record.get("cost_usd")])
-            counted = replace(so_far, cost=paid, tokens=so_far.tokens + tokens)
-            doing = behind(record)
-            return counted.having(replace(lane, doing=doing, since=now)) if doing else counted
-        case "request", "paused" if lane.doing != LIMITED:
-            return so_far.having(replace(lane, doing=PAUSED, since=now))
+            return words.stage(str(record.get("stage")))
+        case "stage", "failed":
+            return FAILED
+        case "stage", "end" if record.get("stage") == Stage.IMPLEMENT:
+            return GATES
+        case "request", "paused" if before != LIMITED:
+            return PAUSED
         case "limit", _:
-            return so_far.having(replace(lane, doing=LIMITED, since=now, waits=True))
+            return LIMITED
         case _:
-            return so_far
-
-
-def behind(record: Record) -> str:
-    """What a worker does once a stage has ended; empty where the next one, or its end, follows at
-    once.
-    """
-    if record.get("did") == "failed":
-        return FAILED
-    return GATES if record.get("stage") == Stage.IMPLEMENT else ""
+            return ""
 
 
 def elsewhere(where: str, stage: str) -> str:

@@ -97,25 +97,20 @@ def _of_worker(now: Fleet, record: Record) -> None:
     number = int(timeline.number(record.get("worker")))
     one = now.workers.setdefault(number, Worker(number))
     task, moment = str(record.get("task") or ""), timeline.moment(record["time"])
+    if doing := lanes.doing(record, one.doing):
+        one.doing, one.since = doing, moment
     match record["kind"], record.get("did"):
         case "task", "start":
             one.task, one.doing, one.since = task, lanes.BEGINS, moment
         case "stage", "start":
-            one.task, one.doing = task, words.stage(str(record.get("stage")))
-            one.since = moment
+            one.task = task
         case "stage", "end" | "failed":
             paid = one.cost + Cost.of([record.get("cost_usd")])
             one.cost_usd, one.unpriced = paid.usd, paid.unpriced
-            if doing := lanes.behind(record):
-                one.doing, one.since = doing, moment
         case "sent", _:
             one.where = plain.line(str(record.get("where") or ""), 60)
             one.doing = lanes.elsewhere(one.where, str(record.get("stage") or ""))
             one.task, one.since = task, moment
-        case "limit", _:
-            one.doing, one.since = lanes.LIMITED, moment
-        case "request", "paused" if one.doing != lanes.LIMITED:
-            one.doing, one.since = lanes.PAUSED, moment
         case "work", _:
             if record.get("commit"):
                 one.finished += 1

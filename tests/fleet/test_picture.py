@@ -1,7 +1,7 @@
 """The records of many at once: what they look like, and what they add up to. Pure."""
 
 from kern.fleet import lanes
-from kern.fleet.lanes import GATES, Lane, Picture
+from kern.fleet.lanes import GATES, LIMITED, Lane, Picture
 from kern.journal import record, totals
 from kern.model import Cost
 
@@ -19,7 +19,7 @@ def test_records_of_workers_become_lanes_and_one_sum() -> None:
     now = lanes.after(now, {**ended, "worker": 1, "cost_usd": None, "tokens": {"out": 4}}, 9.0)
     assert (now.cost, now.tokens) == (Cost(0.5, 1), 7)
     limit = {"kind": "limit", "worker": 1, "text": "x", "until": 99}
-    assert lanes.after(now, limit, 9.0).lane(1).waits
+    assert lanes.after(now, limit, 9.0).lane(1).doing == LIMITED
     assert lanes.after(now, {"kind": "run", "did": "end", "worker": 1}, 9.0) == now
     assert [lane.worker for lane in now.having(Lane(3)).lanes] == [1, 2, 3]
 
