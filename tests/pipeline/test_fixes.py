@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kern.git.repository import Change, Entry
-from kern.pipeline import fixes
+from kern.pipeline import commit
 from tests.conftest import Fake, Git, Inline, Kern
 from tests.pipeline.test_commit import TRAILER, WORK, committed, hook, shown, spec, subjects
 
@@ -70,7 +70,7 @@ def test_a_hook_that_goes_on_or_goes_too_far_is_an_attempt(
     assert inline(1).code == 0
 
     assert fake.stages.count("implement") == 2
-    assert fake.stages.count("commit") <= 2 + fixes.MOST
+    assert fake.stages.count("commit") <= 2 + commit.MOST_FIXES
     assert "**Attempt 1:** the pre-commit hook refused" in spec(repo)
     committed(git)
     assert shown(git, "HEAD:n") == "2\n"
@@ -227,13 +227,13 @@ def test_only_a_change_of_the_tasks_own_files_as_it_left_them_is_taken_in() -> N
         ({"n": (ONE, None)}, 0, True),
         ({"gone": (None, TWO)}, 1, True),
         ({}, 0, False),
-        ({"n": (ONE, TWO)}, fixes.MOST, False),
+        ({"n": (ONE, TWO)}, commit.MOST_FIXES, False),
         ({"n": (ONE, TWO), "own": (ONE, TWO)}, 0, False),
         ({"own": (ONE, TWO)}, 0, False),
         ({"n": (TWO, ONE)}, 0, False),  # a person had gone on in it
     ]
     for hooks, times, expected in cases:
-        assert fixes.sound(MADE, hooks, times) is expected, hooks
+        assert commit.sound(MADE, hooks, times) is expected, hooks
 
 
 def test_before_the_hooks_run_again_the_files_are_as_the_task_left_them(
