@@ -177,7 +177,8 @@ ticking() { # no silence for longer than a few seconds, however slow the network
 }
 
 stop_ticking() {
-    [ -z "$ticker" ] || kill "$ticker" 2>/dev/null
+    # It may just have begun, and still have this shell's traps: then any other signal is lost.
+    [ -z "$ticker" ] || kill -KILL "$ticker" 2>/dev/null
     [ -z "$ticker" ] || wait "$ticker" 2>/dev/null
     ticker=
 }

@@ -7,6 +7,7 @@ nothing to download. PATH holds only the programs that the script may count on.
 import fcntl
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -320,6 +321,13 @@ def test_what_takes_long_gives_signs_of_life_and_a_second_time_nothing_is_newer(
         f"kern 1.0 is up to date: {fresh.root / 'source'} has nothing newer\n"
     )
     assert "nothing newer" not in fresh.pipe(stand_in(fresh.root / "source", "2.0")).stdout
+
+
+def test_signs_of_life_can_end_as_soon_as_they_begin() -> None:
+    own = re.findall(r"^\w*ticking\(\) \{.*?^\}", SCRIPT.read_text(), re.M | re.S)
+    often = "for _ in $(seq 300); do ticking x; done; stop_ticking"
+    lines = "\n".join(("ticker=", "say() { :; }", "trap 'exit 143' TERM", *own, often))
+    subprocess.run([SH, "-c", lines], check=True, timeout=PATIENCE_S)
 
 
 def test_a_uv_that_cannot_install_leaves_it_to_pip(fresh: Machine) -> None:
