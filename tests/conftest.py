@@ -68,9 +68,9 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_xdist_auto_num_workers() -> int:
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Many tests wait for processes: one worker more than there are cores."""
-    return (os.cpu_count() or 1) + 1
+    return (os.cpu_count() or 1) + ("not (crash or real or slow)" not in config.option.markexpr)
 
 
 GITCONFIG = "[user]\n\tname = t\n\temail = t@example.com\n[init]\n\tdefaultBranch = main\n"
@@ -86,7 +86,7 @@ STRIPPED = ("GIT_", "ANTHROPIC_", "CLAUDE", "KERN_", "XDG_", "IS_SANDBOX")
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """In place of a folder of its own, for each test that asks for none: nothing is written there."""
+    """For each test that asks for no folder of its own: nothing is written there."""
     folder = tmp_path_factory.mktemp("shared")
     settle(folder)
     yield folder

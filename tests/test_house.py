@@ -124,9 +124,15 @@ def trees() -> dict[str, ast.Module]:
     return found
 
 
+@cache
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """Of a whole tree, looked for once."""
+    return tuple(ast.walk(tree))
+
+
 def imported(tree: ast.AST) -> Iterator[str]:
     """Every module that is imported anywhere in the tree, by its full name."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -162,7 +168,7 @@ def code_lines(name: str) -> int:
         if token.type not in _NO_CODE
         for line in range(token.start[0], token.end[0] + 1)
     }
-    for node in ast.walk(trees()[name]):
+    for node in nodes(trees()[name]):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
             node
         ):
@@ -183,12 +189,12 @@ def words_of(tree: ast.AST) -> Iterator[str]:
     """Names and texts, without docstrings."""
     told = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         match node:
             case ast.Name(id=word) | ast.Attribute(attr=word) | ast.arg(arg=word):
                 yield word
@@ -256,7 +262,7 @@ def test_what_decides_has_no_outside(name: str) -> None:
     assert not {target.split(".")[0] for target in imported(tree)} & OUTSIDE
     called = {
         node.func.id
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     assert not called & {"open", "print", "input", "exec", "eval", "__import__"}
@@ -264,8 +270,8 @@ def test_what_decides_has_no_outside(name: str) -> None:
 
 def test_no_import_is_for_the_type_checker_alone() -> None:
     for name, tree in trees().items():
-        words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        words |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        words = {node.id for node in nodes(tree) if isinstance(node, ast.Name)}
+        words |= {node.attr for node in nodes(tree) if isinstance(node, ast.Attribute)}
         assert "TYPE_CHECKING" not in words, name
         assert not any("TYPE_CHECKING" in target for target in imported(tree)), name
 
@@ -274,7 +280,7 @@ def test_only_the_command_line_and_what_draws_import_late() -> None:
     late = {
         (name, target.split(".")[0])
         for name, tree in trees().items()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.FunctionDef)
         for target in imported(node)
     }
@@ -380,7 +386,7 @@ def test_no_function_is_too_long_to_be_read_at_once() -> None:
     sizes = {
         f"{name}.{node.name}": (node.end_lineno or 0) - node.lineno + 1
         for name, tree in trees().items()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     assert {name: size for name, size in sizes.items() if size > MOST_LINES_OF_A_FUNCTION} == {}

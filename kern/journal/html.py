@@ -4,6 +4,7 @@ and on paper. What it shows is computed here; `page.html` and `page.css` lay it 
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from kern import plain
@@ -40,22 +41,11 @@ class Box:
 
 def page(found: Sequence[Record], now: Standing = NOWHERE) -> str:
     """Of records in order."""
-    import jinja2  # only for this page: everything else starts without it
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("kern.journal", "."),
-        autoescape=True,
-        finalize=_harmless,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= dict(line=plain.line, span=plain.span, of=plain.count, cost=_cost)
     ran, total = timeline.runs(found), totals.summary(found, now)
     bars = [bar for run in ran for bar in run.bars]
     failed = [bar.cost_usd for bar in bars if bar.failed and bar.kind != GATE]
     lost = Cost.of(failed)
-    return environment.get_template("page.html").render(
+    whole: str = _template().render(
         project=next((run.root for run in reversed(ran) if run.root), "").rpartition("/")[2],
         moments=sorted(run[end] for run in total["runs"] for end in ("began", "ended")),
         total=total,
@@ -68,6 +58,23 @@ def page(found: Sequence[Record], now: Standing = NOWHERE) -> str:
         parts=_parts(bars),
         checks=_checks(found),
     )
+    return whole
+
+
+@cache
+def _template() -> Any:
+    import jinja2  # only for this page: everything else starts without it
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("kern.journal", "."),
+        autoescape=True,
+        finalize=_harmless,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= dict(line=plain.line, span=plain.span, of=plain.count, cost=_cost)
+    return environment.get_template("page.html")
 
 
 def _harmless(value: object) -> object:

@@ -12,6 +12,7 @@ import pytest
 from kern.agents import claude_stop_hook
 from tests.conftest import BUSY
 
+pytestmark = pytest.mark.slow
 Gates = list[tuple[str, str, float]]
 
 

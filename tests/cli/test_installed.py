@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import PATIENCE_S, Kern
 
+pytestmark = pytest.mark.slow
 TOP = Path(__file__).resolve().parent.parent.parent
 
 

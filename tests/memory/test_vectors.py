@@ -94,6 +94,7 @@ def test_a_text_without_words_is_near_to_nothing(model: Model) -> None:
     using(None, look)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not INSTALLED, reason="needs kern[semantic]")
 def test_its_loading_runs_no_code_that_could_download() -> None:
     code = """

@@ -358,8 +358,8 @@ def test_no_text_is_too_odd() -> None:
 def test_a_long_answer_takes_no_time(piece: str) -> None:
     began = time.process_time()
     for stage in Stage:
-        answer.parse(stage, piece * 30_000 + "x")
-    assert time.process_time() - began < 5
+        answer.parse(stage, piece * 10_000 + "x")
+    assert time.process_time() - began < 0.5
 
 
 @pytest.mark.parametrize(

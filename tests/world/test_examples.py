@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -283,12 +285,16 @@ def test_the_readme_shows_each_kind_of_note() -> None:
 # -------------------------------------------------------------------- commands
 
 
+@cache
+def commands() -> Mapping[str, Any]:
+    """As typer knows them."""
+    return typer.main.get_command(app).commands  # type: ignore[attr-defined,no-any-return]
+
+
 def options(name: str) -> set[str]:
-    """Of a command, as typer knows them."""
-    command = typer.main.get_command(app)
+    """Of a command."""
     known = {"-V", "--version", "--update"} if name == "run" else set()
-    mine = command.commands[name].params  # type: ignore[attr-defined]
-    return known | {word for one in mine for word in one.opts} | {"-h", "--help"}
+    return known | {word for one in commands()[name].params for word in one.opts} | {"-h", "--help"}
 
 
 def named(text: str) -> list[str]:

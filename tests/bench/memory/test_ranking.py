@@ -84,6 +84,7 @@ def test_the_help_page_has_what_is_measured() -> None:
             assert float(cell) == pytest.approx(value, abs=near), what
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", [Setting.ALL_RESEARCH, Setting.ALL_IMPLEMENT])
 def test_the_thresholds_are_those_that_were_measured(setting: Setting) -> None:
     model = vectors.load()
