@@ -55,10 +55,7 @@ PURE = (
         for name in ("questions", "commands", "reconcile", "required", "wanted", "imports")
     ),
     *(f"agents.claude{part}" for part in ("", "_billing", "_faults", "_stream")),
-    *(
-        f"journal.{name}"
-        for name in ("record", "totals", "task", "timeline", "words", "standing", "remembered")
-    ),
+    *(f"journal.{name}" for name in ("record", "totals", "task", "timeline", "words", "sums")),
     *(
         f"agents.{name}"
         for name in (
@@ -66,7 +63,6 @@ PURE = (
             *("http", "http_faults", "http_talk"),
         )
     ),
-    *("journal.comparison", "journal.sums"),
     *(f"stages.{name}" for name in ("prompt", "answer", "verdict", "proposal", "reflection")),
     "pipeline.table",
     *(f"memory.{name}" for name in ("chunks", "entries", "select", "capture", "changes")),

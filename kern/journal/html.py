@@ -11,8 +11,8 @@ from kern import plain
 from kern.frozen import frozen
 from kern.journal import sums, timeline, totals
 from kern.journal.record import Record
-from kern.journal.standing import NOWHERE, Standing
 from kern.journal.timeline import GATE, KINDS, Bar, Run, number
+from kern.journal.totals import NOWHERE, Standing
 from kern.model import Aide, Cost
 
 _LEAST = 0.3  # percent of the width, so that the shortest bar can be seen

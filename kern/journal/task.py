@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kern import plain
-from kern.journal import remembered, sums, totals
+from kern.journal import sums, totals, words
 from kern.journal.record import Record
 from kern.model import SAID
 
 _CALL = ("time", "run", "stage", "attempt", "agent", "model", "did", "seconds", "cost_usd")
 _MORE = ("tokens", "turns", "session", "reason")
 _GATE = ("time", "gate", "code", "red", "red_before", "seconds", "output")
+_MEMORY = ("recall", "vote")
 _SHOWN = 12  # lines of an answer or of a gate's output
 
 
@@ -21,6 +22,7 @@ def of(found: Iterable[Record], task: str) -> dict[str, Any]:
     by_stage: dict[str, dict[str, Any]] = {}
     for record in (calls := [record for record in own if _call(record)]):
         sums.pay(by_stage.setdefault(str(record.get("stage")), sums.account()), record)
+    told = [row for one in own if one["kind"] in _MEMORY for row in words.said(one)]
     return {
         **(summed["tasks"][0] if own else totals.blank(task)),
         "began": own[0]["time"] if own else None,
@@ -32,7 +34,7 @@ def of(found: Iterable[Record], task: str) -> dict[str, Any]:
         "retried": [
             _taken(record, "time", "stage", "reason") for record in own if record["kind"] == "retry"
         ],
-        "memory": {**summed["memory"], "rows": remembered.rows(own)},
+        "memory": {**summed["memory"], "rows": told},
         "review": summed["review"],
     }
 

@@ -4,14 +4,15 @@ folds; nothing is kept.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 from kern import plain
-from kern.journal import comparison, remembered, standing
+from kern.frozen import frozen
+from kern.journal import sums
 from kern.journal.record import Record
-from kern.journal.standing import NOTHING, NOWHERE, Standing
 from kern.journal.sums import account, pay, spent
-from kern.model import SAID, UNVERIFIED, Cause, unverified
+from kern.model import SAID, UNVERIFIED, Cause, Need, unverified
 from kern.plain import escaped
 
 FROM, LEAST = 20, 3  # finished tasks, the newest, that a forecast is made from
@@ -28,6 +29,25 @@ _OVER: Mapping[str, str] = {
     Cause.OTHER: "over something else",
 }
 _OF_AN_ERROR = ("time", "run", "branch", "task", "text")
+_NOTHING = ("skipped", "blocked", "asked")  # outcomes that call for a person
+_UNSETTLED = (*_NOTHING, "open")
+
+
+@frozen
+class Standing:
+    """How things stand now, beside what the journal tells of what happened: as SPEC.md has its
+    tasks, by their texts, and which refs git still has.
+    """
+
+    needs: tuple[Need, ...] | None = None  # None: SPEC.md was not looked at, or cannot be read
+    held: tuple[Need, ...] = ()  # by a person
+    done: frozenset[str] = frozenset()  # that are ticked
+    answered: Mapping[str, str] = field(default_factory=dict)  # with the answer
+    again: frozenset[str] = frozenset()  # that are not ticked, say after kern undo
+    refs: frozenset[str] | None = None  # of saved attempts, as the journal names them
+
+
+NOWHERE = Standing()
 
 
 def summary(found: Iterable[Record], now: Standing = NOWHERE) -> dict[str, Any]:
@@ -56,25 +76,46 @@ def summary(found: Iterable[Record], now: Standing = NOWHERE) -> dict[str, Any]:
         if name := record.get("task"):
             _add(tasks.setdefault(name, blank(name)), record)
     for task in tasks.values():
-        task["state"] = standing.state(task, now)
+        task["state"] = _state(task, now)
         for attempt in task["attempts"]:
-            attempt["ref"] = standing.ref(attempt["ref"], now)
+            ref = str(attempt["ref"] or "")
+            attempt["ref"] = ref if now.refs is None or ref in now.refs else ""  # it may be gone
     done = sum(task["outcome"] == "done" for task in tasks.values())
-    usd = total["cost_usd"]
     return {
         "runs": list(runs.values()),
         "tasks": list(tasks.values()),
         "done": done,
-        "needs": standing.needs(tasks, now),
+        "needs": _needs(tasks, now),
         "held": [need._asdict() for need in now.held],
         **total,
-        "cost_per_done_usd": round(usd / done, 6) if done and usd is not None else None,
+        "cost_per_done_usd": sums.each(total, done),
         "causes": _causes(tasks.values()),
-        "agents": comparison.by_agent(found),
-        "memory": remembered.figures(found),
+        "agents": sums.by_agent(found),
+        "memory": sums.of_memory(found),
         "errors": errors,
         "review": [one for task in tasks.values() for one in _review(task)],
     }
+
+
+def _state(task: Mapping[str, Any], now: Standing) -> str:
+    """A task's outcome, in a word or two, with what a person has done since."""
+    outcome, text = str(task["outcome"]), task["task"]
+    if outcome == "done" and text in now.again:
+        return "done, and open again"
+    if outcome == "done" and unverified(task["proved"]):
+        return f"done, {UNVERIFIED}"
+    if outcome in _UNSETTLED and text in now.done:
+        return "done by you"
+    if outcome == "asked" and text in now.answered:
+        return "answered"
+    return SAID.get(outcome, outcome)
+
+
+def _needs(tasks: Mapping[str, Mapping[str, Any]], now: Standing) -> list[dict[str, Any]]:
+    """Each task that needs a person, once: as SPEC.md has them; else as the journal left them."""
+    left = (task for task in tasks.values() if task["outcome"] in _NOTHING)
+    rows = (Need(0, 0, task["task"], task["detail"], "kern status") for task in left)
+    return [need._asdict() for need in (rows if now.needs is None else now.needs)]
 
 
 def _causes(tasks: Iterable[Mapping[str, Any]]) -> dict[str, int]:
@@ -128,7 +169,7 @@ def _review(task: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
 
     done = task["outcome"] == "done"
     commit = f"git show {task['commit'][:10]}" if task["commit"] else ""
-    if task["state"] in NOTHING:
+    if task["state"] in _NOTHING:
         yield look(task["outcome"], task["detail"], "SPEC.md")
     if done and unverified(task["proved"]):
         yield look(UNVERIFIED, "no gate passed for this commit", commit)
@@ -219,22 +260,20 @@ def text(found: Mapping[str, Any], local: Callable[[str], str], *, markdown: boo
 
     needy = {need["task"] for need in (*found["needs"], *found["held"])}
     for key, title in (("needs", "Needs you"), ("held", "Held")):
-        told = [row for need in found[key] for row in _need(need)]
-        section(title, [(bullet if first else inner) + shown(row) for first, row in told])
+        needs = [row for need in found[key] for row in _need(need)]
+        section(title, [(bullet if first else inner) + shown(row) for first, row in needs])
     for title, outcomes in (
         ("Done", ("done",)),
         ("Tried, did not work", ("concluded",)),
         ("Split into subtasks", ("decomposed",)),
-        ("Open", (*NOTHING, "open")),
+        ("Open", _UNSETTLED),
     ):
         rows = [task for task in found["tasks"] if task["outcome"] in outcomes]
-        left = [
-            task for task in rows if outcomes != (*NOTHING, "open") or task["task"] not in needy
-        ]
-        section(title, [bullet + shown(_line(task)) for task in left])
+        told = [one for one in rows if outcomes is not _UNSETTLED or one["task"] not in needy]
+        section(title, [bullet + shown(_line(task)) for task in told])
     reviewed: list[str] = []
     before = ""
-    for one in (one for one in found["review"] if one["what"] not in NOTHING):
+    for one in (one for one in found["review"] if one["what"] not in _NOTHING):
         if one["task"] != before:
             reviewed.append(bullet + shown(plain.line(one["task"], 160)))
             before = one["task"]
@@ -242,8 +281,8 @@ def text(found: Mapping[str, Any], local: Callable[[str], str], *, markdown: boo
         prefix = "" if one["what"] == "attempt" else f"{one['what']}: "
         reviewed.append(inner + shown(f"{prefix}{plain.line(one['text'])}{where}"))
     section("To review", reviewed)
-    section("Learnings", [bullet + row] if (row := remembered.line(found["memory"])) else [])
-    section("By agent", [bullet + shown(row) for row in comparison.lines(found["agents"])])
+    section("Learnings", [bullet + row] if (row := sums.remembered(found["memory"])) else [])
+    section("By agent", [bullet + shown(row) for row in sums.compared(found["agents"])])
     ended = [f"{local(error['time'])}  {plain.line(error['text'])}" for error in found["errors"]]
     once = dict.fromkeys(ended)  # many at once end for the same reason
     section("Runs that ended early", [bullet + shown(one) for one in once])
@@ -252,8 +291,6 @@ def text(found: Mapping[str, Any], local: Callable[[str], str], *, markdown: boo
 
 def _headline(found: Mapping[str, Any]) -> str:
     runs = plain.count(len(found["runs"]), "run")
-    per = found["cost_per_done_usd"]
-    each = f", ${per:.2f} per finished task" if per is not None else ""
     needy = f", {len(found['needs'])} need you" if found["needs"] else ""
     needy += f", {len(found['held'])} held" if found["held"] else ""
     bare = sum(task["outcome"] == "done" and unverified(task["proved"]) for task in found["tasks"])
@@ -261,7 +298,7 @@ def _headline(found: Mapping[str, Any]) -> str:
     parents = sum(task["outcome"] == "decomposed" for task in found["tasks"])
     split = f", {parents} split into subtasks" if parents else ""
     counts = f"{found['done']} done{needy}{unproven}{split}"
-    return f"{counts} in {runs}; {spent(found, each)} (costs are API-equivalent)"
+    return f"{counts} in {runs}; {spent(found)} (costs are API-equivalent)"
 
 
 def _need(need: Mapping[str, Any]) -> Iterable[tuple[bool, str]]:

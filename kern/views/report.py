@@ -11,7 +11,7 @@ from kern.git import refs, repository
 from kern.git.repository import Repo
 from kern.journal import html, store
 from kern.journal import totals as folds
-from kern.journal.standing import NOWHERE, Standing
+from kern.journal.totals import NOWHERE, Standing
 from kern.model import Marker
 from kern.spec import needs, questions
 from kern.spec.checklist import Kind

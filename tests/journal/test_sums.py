@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kern.journal import comparison, totals
+from kern.journal import sums, totals
 
 Record = dict[str, Any]
 
@@ -27,7 +27,7 @@ FOUND = [
 
 
 def test_what_came_of_a_task_counts_for_who_implemented_it_last() -> None:
-    rows = {(row["agent"], row["model"]): row for row in comparison.by_agent(FOUND)}
+    rows = {(row["agent"], row["model"]): row for row in sums.by_agent(FOUND)}
     opus, codex = rows["claude", "opus"], rows["codex", ""]
     assert (opus["stages"], opus["done"], opus["attempts"], opus["cost_usd"]) == (3, 1, 0, 4.0)
     assert opus["cost_per_done_usd"] == 4.0
@@ -53,7 +53,5 @@ def test_the_report_compares_where_there_is_something_to_compare() -> None:
 
 def test_an_older_journal_names_no_agent() -> None:
     old = of("a", {"kind": "stage", "did": "end", "stage": "implement", "model": "opus"}, DONE)
-    assert [row["agent"] for row in comparison.by_agent(old)] == [""]
-    assert comparison.lines([*comparison.by_agent(old), *comparison.by_agent(FOUND)])[0].startswith(
-        "opus: "
-    )
+    assert [row["agent"] for row in sums.by_agent(old)] == [""]
+    assert sums.compared([*sums.by_agent(old), *sums.by_agent(FOUND)])[0].startswith("opus: ")
