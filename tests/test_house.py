@@ -50,10 +50,7 @@ PURE = (
     *WORDS,
     *("checks.result", "git.mentions", "git.trace", "agents.claude_settings"),
     *(f"spec.{name}" for name in ("checklist", "edit", "dependencies")),
-    *(
-        f"spec.{name}"
-        for name in ("questions", "commands", "reconcile", "required", "wanted", "imports")
-    ),
+    *(f"spec.{name}" for name in ("questions", "commands", "reconcile", "required", "imports")),
     *(f"agents.claude{part}" for part in ("", "_billing", "_faults", "_stream")),
     *(f"journal.{name}" for name in ("record", "totals", "task", "timeline", "words", "sums")),
     *(
@@ -69,7 +66,7 @@ PURE = (
     *("fleet.work", "fleet.papers", "fleet.handout", "fleet.lanes"),
     *(f"checks.{name}" for name in ("detect", "kinds")),
     *("views.progress", "views.graph", "views.summary"),
-    *("spec.directives", "spec.needs"),
+    "spec.needs",
 )
 OWNERS = {
     "typer": "cli",

@@ -16,8 +16,8 @@ from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC
 from kern.pipeline import place
-from kern.spec import directives, edit, imports
-from kern.spec.checklist import parse
+from kern.spec import edit, imports
+from kern.spec.checklist import directives, parse
 from kern.spec.imports import Item
 from kern.stages import bundle
 from kern.system import lock, process
@@ -59,7 +59,7 @@ def add(folder: Path, source: str, label: str, *, yes: bool, dry: bool) -> int:
 
     def apply(text: str, _: object) -> str:
         whole = imports.added(edit.NO_TASKS if bundle.is_example(text) else text, items)
-        papers.trust(directives.of(whole) - directives.of(text), lock.within)
+        papers.trust(directives(whole) - directives(text), lock.within)
         return whole
 
     papers.edit(apply)

@@ -14,8 +14,8 @@ from kern.model import SPEC, Question
 from kern.pipeline import agents, facts, place, preflight, trust
 from kern.pipeline import undo as reverting
 from kern.pipeline.place import Place
-from kern.spec import commands, dependencies, directives, edit, questions
-from kern.spec.checklist import Spec, Task, parse
+from kern.spec import commands, dependencies, edit, questions
+from kern.spec.checklist import Spec, Task, directives, parse, taken_back
 from kern.spec.commands import Edited, New
 from kern.spec.documents import Documents
 from kern.stages import bundle
@@ -164,7 +164,7 @@ def answer(folder: Path, wanted: str, text: str) -> None:
                 "the question is no longer open", hint="kern answer lists those that are"
             )
         text = questions.answered(fresh, still, said)
-        papers.trust(directives.of(text) - directives.of(fresh), lock.within)
+        papers.trust(directives(text) - directives(fresh), lock.within)
         return text
 
     papers.edit_task(task.key, apply)
@@ -201,8 +201,8 @@ def _edit(papers: Documents, change: Callable[[str, Spec], Edited]) -> None:
             )
         edited = change(text, parsed)
         said[:] = [edited.said]
-        told = directives.of(edited.text) - directives.of(text)
-        papers.trust(told | directives.taken_back(text, edited.text), lock.within)
+        told = directives(edited.text) - directives(text)
+        papers.trust(told | taken_back(text, edited.text), lock.within)
         return edited.text
 
     papers.edit(apply)

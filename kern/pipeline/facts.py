@@ -14,7 +14,7 @@ from kern.model import SPEC, Key, Marker, Saved, Stage, Tier
 from kern.pipeline import carried
 from kern.pipeline.place import Place
 from kern.pipeline.table import ATTEMPTS, Do, Facts, Held, Research, Start, due, resume
-from kern.spec import checklist, edit, questions, wanted
+from kern.spec import checklist, edit, needs, questions
 from kern.spec.checklist import Kind, Spec, Task
 from kern.stages import answer, record
 from kern.stages.record import EarlyTick, StageRecord
@@ -67,7 +67,7 @@ class Situation:
 
     def wanted(self, parsed: Spec, words: str) -> Key:
         """The task that a person names for this run. Raises UsageError where it cannot be taken."""
-        return wanted.task(parsed, words, None if resume(self.facts) is Do.SELECT else self.key)
+        return needs.can_begin(parsed, words, None if resume(self.facts) is Do.SELECT else self.key)
 
     def meant(self, text: str, parsed: Spec) -> Spec:
         """SPEC.md as a person means it: what stage 3 has ticked early is still in progress."""

@@ -15,7 +15,7 @@ from typing import TypeVar
 from kern.errors import KernError, UsageError
 from kern.model import SPEC, Key
 from kern.plain import decode, encode
-from kern.spec import checklist, dependencies, directives
+from kern.spec import checklist, dependencies
 from kern.spec.checklist import Spec, Task
 from kern.system import workspace
 
@@ -163,7 +163,7 @@ class Documents:
         if told and self.scratch and not by_kern(self.root, self.scratch.parent.parent):
             with workspace.reported(self.scratch):
                 self.scratch.mkdir(parents=True, exist_ok=True)
-            undone = {directives.opposite(one) for one in told}  # the last word of a person counts
+            undone = {checklist.opposite(one) for one in told}  # the last word of a person counts
             known = sorted({*self.trusted(), *told} - undone)
             workspace.replace(self.scratch / _TRUSTED, json.dumps(known).encode())
 

@@ -1,9 +1,11 @@
-"""What needs a person, what is left, and how much: counted from SPEC.md in one place. Pure."""
+"""What needs a person, and what they type then; what is left, and how much. Pure."""
 
 import re
 from typing import NamedTuple
 
-from kern.model import Marker, Need
+from kern import plain
+from kern.errors import UsageError
+from kern.model import Key, Marker, Need
 from kern.spec import dependencies, questions
 from kern.spec.checklist import Kind, Spec, Task
 
@@ -68,7 +70,7 @@ def _is_held(task: Task) -> bool:
 def _need(number: int, task: Task, why: str) -> Need | None:
     show = f"kern show {number}"
     if blocked := task.of(Kind.BLOCKED):
-        why, do = blocked[-1].text, f"{show}, edit the task, kern unblock {number}"
+        why, do = blocked[-1].text, _unblock(number)
     elif asked := questions.pending(task):
         why, do = f"asks: {questions.words(asked)}", f'kern answer {number} "…"'
     elif _is_held(task):
@@ -81,3 +83,66 @@ def _need(number: int, task: Task, why: str) -> Need | None:
     else:
         return None
     return Need(number, task.line, task.text, re.sub(_KEPT, "", why.rstrip()), do)
+
+
+# ---------------------------------------------------------------- the one that is wanted
+
+
+def can_begin(spec: Spec, words: str, in_progress: Key | None = None) -> Key:
+    """The one task that a person wants carried out; `words` name it as everywhere. `in_progress`:
+    what an earlier run left unfinished. Raises UsageError where a run could not take it next.
+    """
+    index = dependencies.named(words, [one.text for one in spec.tasks])
+    task = spec.tasks[index]
+    if task.key == in_progress:
+        return task.key
+    then = f"then: kern --task {index + 1}"
+    if in_progress is not None and task.marker is not Marker.DONE:
+        other = spec.find(in_progress)
+        at = 1 + spec.tasks.index(other) if other else 0
+        back = f", or kern reopen {at} gives it back; {then}" if at else ""
+        raise UsageError(
+            f"another task is in progress: {plain.line(in_progress.text, 200)}",
+            hint=f"kern 1 goes on with that one{back}",
+        )
+    why, hint = _obstacle(spec, index, then)
+    if why:
+        raise UsageError(f"{why}: {index + 1}: {plain.line(task.text, 200)}", hint=hint)
+    return task.key
+
+
+def _obstacle(spec: Spec, index: int, then: str) -> tuple[str, str]:
+    """Why the task cannot begin, and what to type; empty where it can."""
+    task, number = spec.tasks[index], index + 1
+    if task.marker is Marker.DONE:
+        return "it is done", f"kern reopen {number}, {then}"
+    if why := dependencies.held(spec, task):
+        return plain.line(why), f"{_unhold(spec, index)}, {then}"
+    below = enumerate(spec.tasks, 1)
+    parts = [str(n) for n, one in below if one.parent == index and one.marker is not Marker.DONE]
+    if parts:
+        hint = f"its open subtasks are {', '.join(parts)}; say: kern --task {parts[0]}"
+        return "it is done with its last subtask", hint
+    if task.of(Kind.BLOCKED):
+        return "it needs you first", f"{_unblock(number)}, {then}"
+    if questions.pending(task):
+        return "it waits for your answer", f'kern answer {number} "…", {then}'
+    why = plain.line(dependencies.blockers(spec)(task))
+    first = dependencies.first_before(spec, index) if why else None
+    if first is None:
+        return why, "kern status tells more"
+    hint = f"kern --task {first + 1}, {then}"
+    if dependencies.held(spec, spec.tasks[first]):
+        hint = f"{_unhold(spec, first)}, then: {hint}"
+    return why, hint
+
+
+def _unhold(spec: Spec, index: int) -> str:
+    """The command that ends the hold of it, or of what it belongs to."""
+    while not spec.tasks[index].of(Kind.HELD):
+        index = spec.tasks[index].parent or 0
+    return f"kern unhold {index + 1}"
+
+
+def _unblock(number: int) -> str:
+    return f"kern show {number}, edit the task, kern unblock {number}"

@@ -10,9 +10,8 @@ from difflib import SequenceMatcher
 
 from kern.model import Key, Marker
 from kern.spec import edit
-from kern.spec.checklist import Kind, Note, Spec, Task, parse
+from kern.spec.checklist import DIRECT, Directive, Kind, Note, Spec, Task, directive, parse, unheld
 from kern.spec.commands import added_again, given_again
-from kern.spec.directives import DIRECT, Directive, directive, unheld
 
 _MARKER = r"\[[ ~xX]\]"
 _OURS, _THEIRS = re.compile(r"^<{7} ", re.M), re.compile(r"^>{7} ", re.M)

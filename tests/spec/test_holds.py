@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kern.errors import UsageError
-from kern.spec import commands, dependencies, directives, edit, reconcile, wanted
-from kern.spec.checklist import Spec, parse
+from kern.spec import commands, dependencies, edit, needs, reconcile
+from kern.spec.checklist import Spec, directives, parse, taken_back
 from kern.spec.documents import Documents
 from tests.conftest import Fake, Git, Kern, wait_for
 
@@ -99,7 +99,7 @@ def test_what_cannot_be_held_or_given_back_is_told_and_nothing_changes() -> None
     assert caught.value.hint == "kern unhold 2"
     for words in ("2", "3"):
         with pytest.raises(UsageError, match="held") as caught:
-            wanted.task(parse(text.replace("[~]", "[ ]")), words)
+            needs.can_begin(parse(text.replace("[~]", "[ ]")), words)
         assert caught.value.hint == f"kern unhold 2, then: kern --task {words}"
 
 
@@ -122,27 +122,25 @@ def test_an_agent_neither_holds_a_task_nor_ends_a_hold() -> None:
     fixed, told = reconcile.take_out(HELD, planted, set())
     assert fixed == HELD
     assert "if it is yours: kern hold c mine" in told[0]
-    by_command = directives.of(planted) - directives.of(HELD)
+    by_command = directives(planted) - directives(HELD)
     assert reconcile.take_out(HELD, planted, by_command) == (planted, [])
     assert "Held under c: mine" in reconcile.let_in(HELD, planted, by_command)[0]
 
 
 def test_a_hold_that_came_again_after_its_end_is_not_the_agents_to_end(tmp_path: Path) -> None:
     papers = Documents(tmp_path, tmp_path / "scratch" / "run")
-    ended = directives.taken_back(
-        HELD, gone := HELD.replace("  > **Held:** waits for the release\n", "")
-    )
+    ended = taken_back(HELD, gone := HELD.replace("  > **Held:** waits for the release\n", ""))
     papers.trust(ended, lambda *_: False)
     assert reconcile.released(HELD, papers.trusted()) == gone
-    papers.trust(directives.of(HELD) - directives.of(gone), lambda *_: False)
+    papers.trust(directives(HELD) - directives(gone), lambda *_: False)
     assert reconcile.released(HELD, papers.trusted()) == HELD
 
 
 def test_after_a_kill_a_hold_comes_back_but_for_one_that_a_command_ended() -> None:
     gone = commands.unhold(HELD, parse(HELD), "a").text
     assert reconcile.recovered(HELD, gone, set())[0] == HELD
-    assert reconcile.recovered(HELD, gone, directives.taken_back(HELD, gone))[0] == gone
-    assert directives.taken_back(gone, HELD) == set()
+    assert reconcile.recovered(HELD, gone, taken_back(HELD, gone))[0] == gone
+    assert taken_back(gone, HELD) == set()
 
 
 def test_an_agent_at_work_can_do_neither_and_a_person_can_hold_beside_it(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kern.model import Key, Marker
-from kern.spec import directives, edit, reconcile
-from kern.spec.checklist import Kind, Task, parse
+from kern.spec import edit, reconcile
+from kern.spec.checklist import Kind, Task, directives, parse
 from tests.conftest import Fake, Inline
 from tests.spec.test_checklist import nasty
 
@@ -337,7 +337,7 @@ def test_what_directs_the_work_and_came_while_an_agent_ran_is_taken_out(what: st
     assert back in told[0]
     assert reconcile.lost(text, fixed)
     # By a command of a person's it stays, and so does nothing else.
-    mine = directives.of(text) - directives.of(OWN)
+    mine = directives(text) - directives(OWN)
     assert reconcile.take_out(OWN, text, mine) == (text, [])
     more = f"{text}- [ ] four\n  > **Gate:** `worse`\n"
     assert reconcile.take_out(OWN, more, mine)[0] == text

@@ -4,7 +4,7 @@ import pytest
 
 from kern.errors import UsageError
 from kern.model import Key
-from kern.spec import wanted
+from kern.spec import needs
 from kern.spec.checklist import parse
 
 SPEC = """\
@@ -34,7 +34,7 @@ SPEC = """\
     ],
 )
 def test_a_number_or_a_part_of_its_text_names_it(words: str, key: Key) -> None:
-    assert wanted.task(parse(SPEC), words) == key
+    assert needs.can_begin(parse(SPEC), words) == key
 
 
 @pytest.mark.parametrize(
@@ -53,16 +53,16 @@ def test_a_number_or_a_part_of_its_text_names_it(words: str, key: Key) -> None:
 )
 def test_what_cannot_be_taken_is_told_with_what_to_type(words: str, said: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
-        wanted.task(parse(SPEC), words)
+        needs.can_begin(parse(SPEC), words)
     assert said in str(caught.value)
     assert hint in caught.value.hint
 
 
 def test_the_task_in_progress_is_gone_on_with_and_no_other_is_begun_beside_it() -> None:
     text = SPEC.replace("- [ ] second", "- [~] second")
-    assert wanted.task(parse(text), "3", Key("", "second thing")) == Key("", "second thing")
+    assert needs.can_begin(parse(text), "3", Key("", "second thing")) == Key("", "second thing")
     with pytest.raises(UsageError, match="another task is in progress: second thing") as caught:
-        wanted.task(parse(text), "2", Key("", "second thing"))
+        needs.can_begin(parse(text), "2", Key("", "second thing"))
     assert caught.value.hint == (
         "kern 1 goes on with that one, or kern reopen 3 gives it back; then: kern --task 2"
     )
