@@ -1,4 +1,6 @@
-"""Texts cut into the pieces that a search finds: by heading, then by paragraph. Pure."""
+"""What is searched, and the pieces that are found: by entry, or by heading, then by paragraph.
+Pure.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -7,7 +9,11 @@ from itertools import pairwise
 
 from kern import plain
 from kern.frozen import frozen
+from kern.memory import entries
+from kern.memory.entries import Kind
+from kern.model import LEARNINGS
 
+KINDS = tuple(map(str, Kind))  # of entries
 MOST = 512  # tokens of a piece
 OVERLAP = 50  # tokens that a piece repeats of the one before it
 CHARS_PER_TOKEN = 4
@@ -41,6 +47,32 @@ class Source:
     path: str
     data: bytes
     pieces: Callable[[], Iterable[Chunk]]
+
+
+def learnings(data: bytes) -> Source:
+    """Each entry on its own, under its id."""
+
+    def pieces() -> Iterator[Chunk]:
+        for entry in entries.parse(plain.decode(data)):
+            last = entry.line + entry.raw.count("\n")
+            dated = f"{entry.date} - " if entry.date else ""
+            searched = f"{entry.text}\n\n{entry.when}" if entry.when else entry.text
+            whole = Chunk(
+                *(LEARNINGS, str(entry.kind), dated + entry.title, searched, entry.line, last),
+                entry.id,
+            )
+            # A heading alone says something too.
+            yield from list(parts(whole)) or ([whole] if entry.title else [])
+
+    return Source(LEARNINGS, data, pieces)
+
+
+def file(path: str, data: bytes) -> Source:
+    """A text file of the project."""
+    return Source(path, data, lambda: document(path, "file", plain.decode(data)))
+
+
+# ---------------------------------------------------------------- cutting
 
 
 def size(text: str) -> int:

@@ -1,13 +1,18 @@
-"""What a query finds in the index, and how relevant it is: by words, by meaning, by both."""
+"""What a query finds in the index, and how relevant it is: by words, by meaning, by both. And the
+one question that a stage asks: which entries of LEARNINGS.md belong to this text?
+"""
 
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from enum import StrEnum
+from pathlib import Path
 
 from kern.frozen import frozen
+from kern.memory import chunks, vectors
 from kern.memory.chunks import Chunk
-from kern.memory.index import Index
+from kern.memory.index import Index, using
 from kern.memory.vectors import Model
 
 LIMIT = 10  # results, unless told
@@ -52,6 +57,15 @@ class Found:
     relevance: float
 
 
+@frozen
+class Relevance:
+    """Of the entries of LEARNINGS.md to one text."""
+
+    by_id: dict[str, float] = field(default_factory=dict)  # 0 to 1; 0 where it is not named
+    least: float = 0.0  # what less says nothing
+    remark: str = ""  # why the index on the disk was not used
+
+
 def search(
     index: Index,
     query: str,
@@ -87,6 +101,20 @@ def relevance(
         entry = index.entry(id)
         found[entry] = max(found.get(entry, 0.0), value)
     return found
+
+
+def of_learnings(folder: Path | None, data: bytes, query: str) -> Relevance:
+    """How relevant each entry is to the query. `data`: LEARNINGS.md; `folder`: of the index, None
+    where nothing may be written.
+    """
+    model = vectors.load()
+
+    def asked(index: Index) -> dict[str, float]:
+        index.refresh([chunks.learnings(data)], all_of_them=False)
+        return relevance(index, query, model, chunks.KINDS)
+
+    found, remark = using(folder, asked)
+    return Relevance(found, least(model, query), remark)
 
 
 def fused(lists: Iterable[Sequence[int]]) -> list[int]:

@@ -41,10 +41,10 @@ def told(
     wanted = [entry for entry in entries if not entry.unwanted]
     if len(wanted) == 1:  # a file without headings, say: its beginning is better than nothing
         return Selection((Told(wanted[0], 0.0, "the only one, cut"),), (), budget)
-    from kern.memory import sources  # with SQLite: most runs need none
+    from kern.memory import search  # with SQLite: most runs need none
 
     folder = None if reading else repo.common_dir / "kern"
-    found = sources.relevance(folder, data, query)
+    found = search.of_learnings(folder, data, query)
     near = [entry for entry in wanted if found.by_id.get(entry.id, 0.0) >= found.least]
     chosen = select(
         entries,

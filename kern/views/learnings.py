@@ -11,7 +11,7 @@ from kern.errors import UsageError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.journal import store
-from kern.memory import changes, entries, select, sources
+from kern.memory import changes, entries, search, select
 from kern.memory.entries import Entry, Kind
 from kern.model import LEARNINGS, Stage
 from kern.spec.documents import Documents
@@ -37,7 +37,7 @@ def recalled(folder: Path, query: str, kinds: Sequence[str], limit: int, *, as_j
         raise UsageError("--limit must be 1 or more", hint=f"leave it out for {LIMIT}")
     repo, text = _opened(folder)
     known, data = entries.parse(text), plain.encode(text)
-    found = sources.relevance(repo.common_dir / "kern", data, query)
+    found = search.of_learnings(repo.common_dir / "kern", data, query)
     if found.remark:
         warn(found.remark)
     room = BUDGET[Stage.RESEARCH]

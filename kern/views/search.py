@@ -13,7 +13,7 @@ from kern import plain
 from kern.errors import KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
-from kern.memory import chunks, index, search, sources, vectors
+from kern.memory import chunks, index, search, vectors
 from kern.memory.chunks import Chunk, Source
 from kern.memory.index import Index
 from kern.memory.search import Found, Mode
@@ -25,7 +25,7 @@ from kern.stages import record
 from kern.system import workspace
 from kern.system.workspace import Scope
 
-KINDS = (*sources.KINDS, "research", "attempt", "spec", "file")
+KINDS = (*chunks.KINDS, "research", "attempt", "spec", "file")
 _LARGEST = 32 << 20  # bytes of a document
 _WIDEST = 100  # columns
 _SHOWN = 3  # lines of a result's text
@@ -105,7 +105,7 @@ def _sources(repo: Repo) -> Iterator[Source]:
     papers = Documents(repo.root)
     learned = _bytes(repo.root, LEARNINGS)
     if learned is not None:
-        yield sources.learnings(learned)
+        yield chunks.learnings(learned)
     spec = _bytes(repo.root, SPEC)
     noted: set[str] = set()
     if spec is not None:
@@ -117,7 +117,7 @@ def _sources(repo: Repo) -> Iterator[Source]:
         yield from _of_history(scope, noted)
     for path in _listed(repo, kern_toml.read(papers).search):
         if path not in (LEARNINGS, SPEC) and (data := _bytes(repo.root, path)) is not None:
-            yield sources.file(path, data)
+            yield chunks.file(path, data)
 
 
 def _bytes(root: Path, name: str) -> bytes | None:

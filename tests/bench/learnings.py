@@ -9,7 +9,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
-from kern.memory import search, sources, vectors
+from kern.memory import chunks, search, vectors
 from kern.memory.entries import parse
 from kern.memory.index import FILE, Index, using
 from kern.memory.search import Mode
@@ -34,7 +34,7 @@ def speed(folder: Path) -> Iterator[Row]:
 
     def fresh() -> None:
         (folder / FILE).unlink(missing_ok=True)
-        using(folder, lambda index: index.refresh([sources.learnings(data)], all_of_them=True))
+        using(folder, lambda index: index.refresh([chunks.learnings(data)], all_of_them=True))
         if model:
             using(folder, model.update)
 
@@ -43,7 +43,7 @@ def speed(folder: Path) -> Iterator[Row]:
     yield row(f"index of {size}, made for the first time", first, "s", most=5)
 
     def unchanged(index: Index) -> bool:
-        return index.refresh([sources.learnings(data)], all_of_them=True)
+        return index.refresh([chunks.learnings(data)], all_of_them=True)
 
     taken = processor_ms(lambda: using(folder, unchanged))
     yield row("the same, nothing changed", taken, "ms", most=50)
@@ -77,7 +77,7 @@ def processor_ms(act: Callable[[], object], times: int = 5) -> float:
 
 def _added(index: Index, data: bytes, more: bytes) -> None:
     for text in (more, data):
-        index.refresh([sources.learnings(text)], all_of_them=True)
+        index.refresh([chunks.learnings(text)], all_of_them=True)
 
 
 def many(count: int) -> str:

@@ -1,12 +1,13 @@
 """Queries: words and meaning, fused by rank, with a relevance from 0 to 1."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from kern.memory import search, vectors
+from kern.memory import chunks, search, vectors
 from kern.memory.chunks import Chunk, Source
-from kern.memory.index import Index, using
+from kern.memory.index import FILE, Index, using
 from kern.memory.search import Mode, fused, ranked, words
 from kern.memory.vectors import Model
 
@@ -109,3 +110,62 @@ def test_what_research_found_counts_by_its_words_and_its_meaning() -> None:
     alone, more = (relevance(f"bill for a customer{rest}", model) for rest in ("", findings))
     assert max(alone, key=lambda name: alone[name]) == "L4"
     assert max(more, key=lambda name: more[name]) == "L3", "that the task is about the cache"
+
+
+# ---------------------------------------------------------------- what a stage asks
+
+LEARNED = """# Learnings
+
+## 2026-11-01 - Uploads
+
+Retry an upload three times.
+
+<!-- kern: id=L7 kind=sign helpful=2 harmful=0 -->
+
+## Clocks
+
+All times are UTC.
+
+## Only a heading
+"""
+
+
+def test_an_entry_is_a_chunk_under_its_id_without_its_comment() -> None:
+    found = list(chunks.learnings(LEARNED.encode()).pieces())
+    assert [(one.key, one.kind, one.heading, one.first, one.last) for one in found] == [
+        ("L7", "sign", "2026-11-01 - Uploads", 3, 7),
+        ("L1", "insight", "Clocks", 9, 11),
+        ("L2", "insight", "Only a heading", 13, 13),
+    ]
+    assert [one.text for one in found] == ["Retry an upload three times.", "All times are UTC.", ""]
+
+
+def test_entries_have_their_relevance_by_id(tmp_path: Path) -> None:
+    told = search.of_learnings(tmp_path, LEARNED.encode(), "retry the uploads")
+    assert max(told.by_id, key=lambda name: told.by_id[name]) == "L7"
+    assert told.by_id["L7"] > told.least > 0 and not told.remark
+    assert (tmp_path / FILE).exists()
+    assert search.of_learnings(None, LEARNED.encode(), "retry the uploads") == told
+    assert search.of_learnings(None, b"", "retry the uploads").by_id == {}
+
+
+def test_an_entry_is_found_by_the_work_that_needs_it(tmp_path: Path) -> None:
+    query = "prices for other time zones"
+    bare = search.of_learnings(None, LEARNED.encode(), query)
+    assert bare.by_id.get("L7", 0.0) < bare.least
+    needed = LEARNED.replace("harmful=0", 'harmful=0 when="currencies and prices; zones"').encode()
+    told = search.of_learnings(tmp_path, needed, query)
+    assert told.by_id["L7"] >= told.least
+
+
+def test_votes_alone_change_nothing_that_is_found(tmp_path: Path) -> None:
+    told = search.of_learnings(tmp_path, LEARNED.encode(), "retry the uploads")
+    voted = LEARNED.replace("helpful=2", "helpful=3").encode()
+    assert search.of_learnings(tmp_path, voted, "retry the uploads") == told
+
+
+def test_an_index_that_cannot_be_used_is_said(tmp_path: Path) -> None:
+    (tmp_path / FILE).mkdir()
+    told = search.of_learnings(tmp_path, LEARNED.encode(), "retry the uploads")
+    assert told.by_id["L7"] > told.least
+    assert "cannot be used" in told.remark

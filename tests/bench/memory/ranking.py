@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
 
-from kern.memory import search, sources, vectors
+from kern.memory import chunks, search, vectors
 from kern.memory.entries import Entry
 from kern.memory.index import Index, using
 from kern.memory.search import Mode
@@ -113,7 +113,7 @@ def ranked(bundles: Iterable[Bundle], arm: Arm, model: Model | None) -> list[Ran
 
 def _of(bundle: Bundle, arm: Arm, model: Model | None) -> list[Ranked]:
     def look(index: Index) -> list[Ranked]:
-        index.refresh([sources.learnings(bundle.learnings.encode())], all_of_them=True)
+        index.refresh([chunks.learnings(bundle.learnings.encode())], all_of_them=True)
         return [_task(index, bundle, task, arm, model) for task in bundle.tasks]
 
     return using(None, look)[0]
@@ -124,7 +124,7 @@ def _task(index: Index, bundle: Bundle, task: Task, arm: Arm, model: Model | Non
         found = {entry.id: 1.0 for entry in reversed(bundle.entries)}
         return Ranked(task, bundle.entries, tuple(found), found)
     if arm is Arm.SCORED:
-        found = search.relevance(index, task.text, model, sources.KINDS)
+        found = search.relevance(index, task.text, model, chunks.KINDS)
         worth = {
             entry.id: (entry.score * found[entry.id], at)
             for at, entry in enumerate(bundle.entries)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kern.memory import search, sources, vectors
+from kern.memory import search, vectors
 from kern.memory.entries import Entry
 from kern.memory.select import select
 from tests.bench.memory import bundled, ranking
@@ -62,7 +62,7 @@ def test_the_scored_arm_tells_what_a_stage_is_told() -> None:
     for found in ranking.ranked([bundle], Arm.SCORED, model)[::9]:
         chosen = select(bundle.entries, found.relevance, ranking.BUDGET, least=0.05).chosen
         assert found.told(0.05) == [told.entry for told in chosen]
-        told = sources.relevance(None, bundle.learnings.encode(), found.task.text)
+        told = search.of_learnings(None, bundle.learnings.encode(), found.task.text)
         assert told.by_id == found.relevance
 
 
