@@ -14,7 +14,7 @@ from kern.errors import Asked, Interrupted, KernError, LimitReached
 from kern.events import LimitReset, Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
 from kern.git import ignore, objects
 from kern.model import SPEC, Key, Outcome
-from kern.pipeline import baseline, facts, recover, select, session, steps, summary
+from kern.pipeline import baseline, facts, recover, session, steps, summary
 from kern.pipeline.options import Options
 from kern.pipeline.review import Reviews
 from kern.pipeline.session import Session
@@ -110,7 +110,7 @@ class Loop:
 
     def finish(self) -> list[Settled]:
         """Carry the task in progress to its outcome, where one is."""
-        while resume(select.look(self.site).facts) is not Do.SELECT:
+        while resume(steps.look(self.site).facts) is not Do.SELECT:
             self._iterate(1)
         return self.settled
 
@@ -134,7 +134,7 @@ class Loop:
         selected = 0
         names: set[Key] = set()
         for step in range(MOST_STEPS):
-            at = select.look(self.site)
+            at = steps.look(self.site)
             names |= {at.key} if at.key else set()
             self._undisturbed(at.head.branch, at.head.name, names)
             # What this run selected is not in progress elsewhere, whatever refs another branch has.
@@ -208,7 +208,7 @@ class Loop:
     def _take(self) -> Key | None:
         """The next task: of SPEC.md, or with `kern improve` one that the planner proposes."""
         if not self.options.improve:
-            key = select.take_next(self.site, self.passed_over, self.wanted)
+            key = steps.take_next(self.site, self.passed_over, self.wanted)
             if key is None and self.wanted:
                 raise KernError(
                     f"the task is no longer in {SPEC}: {self.wanted.text}",
@@ -216,7 +216,7 @@ class Loop:
                 )
             return key
         key = self._told(lambda: self.reviews.improvement(self.options.goal))
-        return select.take_next(self.site, self.passed_over, key) if key else None
+        return steps.take_next(self.site, self.passed_over, key) if key else None
 
     def _told(self, ask: Callable[[], T]) -> T:
         """The planner's word, however long limits and pauses last."""

@@ -16,7 +16,7 @@ from kern.git import branches, rescue
 from kern.git.repository import Repo
 from kern.journal import store, writer
 from kern.person import Person, Trust
-from kern.pipeline import agents, isolation, landing, preflight, recover, site, trust
+from kern.pipeline import agents, isolation, preflight, recover, site, trust
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.site import Site
 from kern.pipeline.trust import Consent
@@ -61,7 +61,7 @@ def begin(
     preflight.demand(preflight.of_repository(found, commits=commits))
     programs, payer = agents.ready(crew, found.root) if paid else ({}, Payer(""))
     before = found.head().name
-    name = landing.branch(found, options.branch or settings.branch, parsed) if lands else before
+    name = preflight.branch(found, options.branch or settings.branch, parsed) if lands else before
     scope, run_id = workspace.scope(found.root, name), secrets.token_hex(8)
     asked = programs.values(), own, settings.holding, consent.refused
     wanted = isolation.wanted(found, scope, *asked)

@@ -1,17 +1,23 @@
-"""The durable steps, one for each row of the resume table, in the order that makes every crash
-readable.
+"""The durable steps: one for each row of the resume table, and the two of the loop's own, a look at
+what is true and the next task.
 
 Two rules hold throughout: `[x]` is on the disk before HEAD has it only while a record says so, and
 work is saved, then the tree restored, then the attempt noted.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
-from kern.pipeline import commit, implement, recover, research, settle, verify
+from kern.errors import KernError
+from kern.git import refs
+from kern.model import SPEC, Key, Marker, Stage
+from kern.pipeline import commit, facts, implement, recover, research, settle, verify
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
 from kern.pipeline.table import Do, Settled
+from kern.spec import dependencies, edit, reconcile
+from kern.spec.checklist import Spec
+from kern.stages import record
 
 # What each row of the resume table does; SELECT is the loop's. Each returns how the task's
 # iteration ended, where it did.
@@ -40,3 +46,40 @@ STEPS: dict[Do, Callable[[Site, Situation], Settled | None]] = {
     Do.IMPLEMENT: implement.implement,
     Do.DECOMPOSE: implement.implement,
 }
+
+
+def look(site: Site) -> Situation:
+    if unclosed := site.papers.spec()[1].unclosed:
+        raise KernError(
+            f"{SPEC} line {unclosed.line}: {unclosed.message}",
+            hint="close it, then run kern again: it resumes",
+        )
+    _one_active(site)
+    return facts.look(site, proved=site.memory.proved)
+
+
+def _one_active(site: Site) -> None:
+    """Of several `[~]` the start ref's stays, else the stage files', else the first."""
+    text, parsed = site.papers.spec()
+    if len(parsed.active) < 2:
+        return
+    active = {task.key for task in parsed.active}
+    files = (record.read(site.scope, stage) for stage in Stage)
+    names = [start.task for _, start in refs.starts(site.repo)]
+    names += [one.key for one in files if one]
+    preferred = next((key for key in names if key in active), None)
+    _, told = reconcile.single_active(text, preferred)
+    site.papers.edit(lambda fresh, _: reconcile.single_active(fresh, preferred)[0])
+    for line in told:
+        site.warn(line)
+
+
+def take_next(site: Site, passed_over: Collection[Key], wanted: Key | None = None) -> Key | None:
+    """Sweep, select, `[~]`. None where nothing is ready. `wanted`: that one."""
+    record.sweep(site.scope)
+
+    def apply(text: str, parsed: Spec) -> tuple[str, Key | None]:
+        task = parsed.find(wanted) if wanted else dependencies.select(parsed, passed_over)
+        return (edit.mark(text, task, Marker.ACTIVE), task.key) if task else (text, None)
+
+    return site.papers.update(apply)

@@ -16,7 +16,7 @@ from kern.journal import store
 from kern.model import Marker, OnRed, Role, Stage, Tier
 from kern.models import NO_CHOICES, Choices
 from kern.person import Trust
-from kern.pipeline import agents, landing, preflight, trust
+from kern.pipeline import agents, preflight, trust
 from kern.pipeline.facts import Situation
 from kern.pipeline.table import ATTEMPTS, Do, resume
 from kern.spec import checklist, dependencies, edit, needs, required
@@ -50,7 +50,7 @@ def describe(
     key = at.wanted(parsed, wanted) if wanted else None
     task = parsed.find(key) if key else dependencies.select(parsed)
     lines = [f"{repo.root}, branch {repo.head().name}", f"run files: {scope.folder}"]
-    lines += [*landing.foretold(repo, branch or settings.branch, parsed)]
+    lines += [*preflight.foretold(repo, branch or settings.branch, parsed)]
     lines += [*_many(repo, settings, jobs, scheduler), ""]
     if refusal := next((one.fault for one in preflight.of_repository(repo) if one.fault), None):
         lines.append(f"a run would refuse to start: {refusal}")
