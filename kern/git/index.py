@@ -6,7 +6,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kern import plain
@@ -133,7 +133,7 @@ def flagged(repo: Repo, paths: Collection[str] | None = None) -> dict[str, str]:
     if paths is not None and told is not None:
         return {path: told[path] for path in paths if told.get(path, "") in ("S", "h", "Sh")}
     few = paths is not None and len(paths) <= _MOST_ASKED
-    some = [f":(top,literal){path}" for path in paths or ()] if few else []
+    some = _literal(paths or ()) if few else []
     found: dict[str, str] = {}
     for record in _MARKED.findall(repo.git("ls-files", "-z", "-v", "--", *some)):
         letter = record[:1].decode()
@@ -141,6 +141,10 @@ def flagged(repo: Repo, paths: Collection[str] | None = None) -> dict[str, str]:
         if marks:
             found[os.fsdecode(record[2:])] = marks
     return found
+
+
+def _literal(paths: Iterable[str]) -> list[str]:
+    return [f":(top,literal){path}" for path in paths]
 
 
 def is_extended(repo: Repo) -> bool:
@@ -163,7 +167,13 @@ def read_into(repo: Repo, tree: str, env: Mapping[str, str]) -> None:
     """Fill a private index from a tree. What is known of unchanged files stays known, and the
     others are looked at: a hook that asks what differs on the disk must not be told of these.
     """
-    repo.git("reset", "--quiet", "--refresh", tree, "--", ".", env=env)
+    asked = ("diff-index", "--cached", "--name-only", "-z", "--diff-filter=a", tree)
+    new = [path for path in os.fsdecode(repo.git(*asked, env=env)).split("\0") if path]
+    few = len(new) <= _MOST_ASKED
+    how = "--no-refresh" if few else "--refresh"
+    repo.git("reset", "--quiet", how, tree, "--", ".", env=env)
+    if new and few:
+        repo.run("add", "--refresh", "--", *_literal(new), env=env)
 
 
 def record(

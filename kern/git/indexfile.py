@@ -12,7 +12,6 @@ from kern.git.faults import GitFailed
 _HEAD = struct.Struct(">4sII")  # magic, version, number of entries
 _MORE = struct.Struct(">H")
 _EXTENDED = 0x4000
-_LENGTH = 0xFFF  # of a path, or more
 PLAIN = 2  # the version without more flags
 _PADDED = (PLAIN, 3)  # in the fourth each path goes on from the one before
 SPARSE = b"sdir\0\0\0\0"  # in an index that has folders in place of their files
@@ -26,7 +25,7 @@ class Known(NamedTuple):
 
     path: bytes
     mode: int
-    blob: str
+    blob: bytes  # its id
     size: int
     changed: int  # the file's ctime, in seconds
     flags: int  # SKIPPED and the others
@@ -53,32 +52,28 @@ def read(place: Path, width: int, since: int = 0) -> Iterator[Known]:
 
 def _entries(data: bytes, width: int, since: int) -> Iterator[Known]:
     form = struct.Struct(f">I20xI8xI{width}sH")
-    glance = struct.Struct(f">I{36 + width}xH")
     magic, number, count = _HEAD.unpack_from(data)
     if magic != b"DIRC" or not 2 <= number <= 4:
         raise ValueError(number)
+    padded = number in _PADDED
     at, path = _HEAD.size, b""
     for _ in range(count):
-        when, flags = glance.unpack_from(data, at)
-        length = flags & _LENGTH
-        if when < since and number in _PADDED and length < _LENGTH:
-            more = _MORE.size if flags & _EXTENDED else 0
-            at += ((form.size + more + length) // 8 + 1) * 8
-            continue
         changed, mode, size, blob, flags = form.unpack_from(data, at)
         begin = at + form.size
         if flags & _EXTENDED:
             flags |= _MORE.unpack_from(data, begin)[0] << 16
             begin += _MORE.size
-        kept = 0
-        if number not in _PADDED:
+        if padded:
+            end = data.index(b"\0", begin)
+            path = data[begin:end]
+            at += ((end - at) // 8 + 1) * 8
+        else:
             dropped, begin = _number(data, begin)
-            kept = len(path) - dropped
-        end = data.index(b"\0", begin)
-        path = path[:kept] + data[begin:end]
+            end = data.index(b"\0", begin)
+            path = path[: len(path) - dropped] + data[begin:end]
+            at = end + 1
         if changed >= since:
-            yield Known(path, mode, blob.hex(), size, changed, flags)
-        at += ((end - at) // 8 + 1) * 8 if number in _PADDED else end + 1 - at
+            yield Known(path, mode, blob, size, changed, flags)
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:

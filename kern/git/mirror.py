@@ -197,11 +197,18 @@ class Mirror:
         converted = self._converted() if self.trust else None
         known, since = self._known(), _since(time.time_ns())
         while some := [*itertools.islice(known, _AT_ONCE)]:
-            links |= {os.fsdecode(one.path) for one in some if one.mode == indexfile.LINK}
-            rules |= {os.fsdecode(one.path) for one in some if one.path.endswith(_RULES)}
-            marked = (one for one in some if one.flags & _ODD and not self._is_absent(one))
-            odd |= {os.fsdecode(one.path): _entry(one) for one in marked}
-            files = [one for one in some if stat.S_ISREG(one.mode) and not one.flags & _ODD]
+            files = []
+            for one in some:
+                path, mode, _, _, _, flags = one
+                if mode == indexfile.LINK:
+                    links.add(os.fsdecode(path))
+                elif path.endswith(_RULES):
+                    rules.add(os.fsdecode(path))
+                if flags & _ODD:
+                    if not self._is_absent(one):
+                        odd[os.fsdecode(path)] = _entry(one)
+                elif stat.S_ISREG(mode):
+                    files.append(one)
             for one, stored in zip(files, self._sizes(files), strict=True):
                 if _is_doubtful(one, stored, since, converted):
                     doubtful[os.fsdecode(one.path)] = _entry(one)
@@ -248,9 +255,11 @@ class Mirror:
 
     def _sizes(self, known: Sequence[Known]) -> list[int | None]:
         """Of the blobs; None where git lacks one."""
-        given = "".join(f"{one.blob}\n" for one in known).encode()
+        if not known:
+            return []
+        blobs = b"".join(one.blob for one in known).hex("\n", len(known[0].blob))
         argv = ("cat-file", "--buffer", "--batch-check=%(objectsize)")
-        lines = self.repo.git(*argv, given=given).splitlines()
+        lines = self.repo.git(*argv, given=blobs.encode()).splitlines()
         return [int(line) if line.isdigit() else None for line in lines]
 
     def _converted(self) -> Collection[bytes] | None:
@@ -281,10 +290,9 @@ def _is_doubtful(
     """Whether git's word that a file is unchanged does not say which bytes it has: it may have been
     given when other attributes held, or be an agent's word. What it has no size of, it reads.
     """
-    sized = one.size in (0, stored) and one.changed < since
-    return bool(
-        converted is None or not sized or one.flags & indexfile.INTENDED or one.path in converted
-    )
+    path, _, _, size, changed, flags = one
+    sized = size in (0, stored) and changed < since
+    return bool(converted is None or not sized or flags & indexfile.INTENDED or path in converted)
 
 
 def _since(now: int) -> int:
@@ -308,7 +316,7 @@ def _quoted(text: str) -> str:
 
 
 def _entry(one: Known) -> Entry:
-    return Entry(f"{one.mode:o}", one.blob)
+    return Entry(f"{one.mode:o}", one.blob.hex())
 
 
 def _read(out: bytes) -> Look:

@@ -271,14 +271,10 @@ class Repo:
         """The files of one name in a tree, on all levels; git lists them faster than it can be
         asked for each folder.
         """
-        raw = self.git("ls-tree", "-r", "-z", "--full-tree", tree)
-        found = dict[str, Entry]()
-        for end in re.finditer(rb"[/\t]%s(?=\0)" % re.escape(name.encode()), raw):
-            head, _, path = raw[raw.rfind(b"\0", 0, end.end()) + 1 : end.end()].partition(b"\t")
-            if path.rpartition(b"/")[2] == name.encode():
-                mode, _, blob = head.decode().split(" ")
-                found[os.fsdecode(path)] = Entry(mode, blob)
-        return found
+        argv = ("diff-tree", "-r", "-z", self.store.write_tree({}), self.tree(tree))
+        fields = os.fsdecode(self.git(*argv, "--", f":(glob)**/{name}")).split("\0")
+        rows = zip(fields[::2], fields[1::2], strict=False)  # :old new old new A, path
+        return {path: Entry(*row.split(" ")[1:4:2]) for row, path in rows}
 
     def changed(self, old: str, new: str) -> dict[str, Change]:
         """The paths that differ between two trees or commits, each with its entries."""

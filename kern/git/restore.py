@@ -212,13 +212,16 @@ class Keeper:
         """
         if not wanted and not whole:
             return
-        now = self.snapshots.take(start)
         touched = self.touched(base)
-        todo = {
-            path: entry
-            for path, entry in wanted.items()
-            if self.repo.entry(now, path) != entry and path not in touched
-        }
+        for look in (self.snapshots.latest, self.snapshots.take):
+            now = look(start)
+            todo = {
+                path: entry
+                for path, entry in wanted.items()
+                if self.repo.entry(now, path) != entry and path not in touched
+            }
+            if not todo:  # nothing is overwritten that was not looked at now
+                break
         unknown = set(todo) & self.repo.changed(known, now).keys()
         for ref, when in refs.kept(self.repo, refs.slug(key)) if unknown else ():
             if when and not objects.lacks(self.repo, base, ref):  # else nothing can be had from it

@@ -25,7 +25,8 @@ from kern.git.store import FOLDER
 from kern.system import process
 
 OWN = ("SPEC.md", "LEARNINGS.md")
-_MOMENT_S = 0.2  # no longer: what a person saves meanwhile would count as the agent's
+# No longer, or than a look itself takes: what a person saves meanwhile would count as the agent's.
+_MOMENT_S = 0.2
 _RACY_NS = 50_000_000  # a file written this recently may change again within its time stamp
 
 _Stamp = tuple[int, int, int, int, int]
@@ -54,8 +55,8 @@ class Snapshots:
         """What was taken a moment ago, where kern has started nothing since that could change a
         file and has put none back; else the tree as it is now.
         """
-        seen, tree, when = self._last or (None, "", 0.0)
-        young = time.monotonic() - when < _MOMENT_S
+        seen, tree, until = self._last or (None, "", 0.0)
+        young = time.monotonic() < until
         return tree if young and seen == self._since(rules) else self.take(rules)
 
     def _since(self, rules: str) -> Hashable:
@@ -67,6 +68,7 @@ class Snapshots:
         """
         for _ in range(5):
             faults.calm(self.repo.common_dir, self.repo.patience)
+            began = time.monotonic()
             if self._losses != self.repo.losses:
                 self._losses = self.repo.losses
                 self._known.clear()
@@ -85,7 +87,8 @@ class Snapshots:
                 self.repo.write_anew()  # a collector took it: no ref names it yet
                 continue
             self._taken[tree] = rules
-            self._last = self._since(rules), tree, time.monotonic()
+            now = time.monotonic()
+            self._last = self._since(rules), tree, now + max(_MOMENT_S, now - began)
             if not rules:
                 self._hiding[tree] = self._self_hiding(tree, hidden)
                 self._large[tree] = beside

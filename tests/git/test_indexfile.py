@@ -26,7 +26,7 @@ def listed(git: Git) -> list[tuple[str, int, str, int]]:
 def read(root: Path, width: int = 20) -> list[tuple[str, int, str, int]]:
     found = indexfile.read(root / ".git/index", width)
     return [
-        (os.fsdecode(one.path), one.mode, one.blob, (one.flags & indexfile.UNMERGED) >> 12)
+        (os.fsdecode(one.path), one.mode, one.blob.hex(), (one.flags & indexfile.UNMERGED) >> 12)
         for one in found
     ]
 
