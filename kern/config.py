@@ -2,12 +2,11 @@
 executed by reading it.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any
 
-from kern import endpoint, many, models, plain
+from kern import endpoint, many, models, plain, toml
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
 from kern.frozen import frozen
@@ -15,7 +14,6 @@ from kern.model import OnRed, Output, Role
 from kern.models import Choices
 
 FILE = "kern.toml"
-_EDIT = f"edit {FILE}"
 FINAL = "final"  # the table below [gates] with those of the whole
 _PROBE_S = 20.0
 _SINGLE = (
@@ -28,7 +26,6 @@ _TABLES = (
     *("commands", *models.TABLES, *many.TABLES),
 )
 _IDLE_S = 600.0
-_MOST = 1e9  # of any number
 _MARGIN = 0.01  # US dollars: an agent is not started for less
 
 
@@ -197,21 +194,23 @@ class Settings:
 
 def parse(data: bytes | str) -> Settings:
     """Raises UsageError with file and key for anything that is not a known setting."""
-    given = loaded(data, FILE)
-    _known(given, (*_TABLES, *_SINGLE), "")
-    costs = _table(given, "max_cost")
-    _known(costs, ("run", "task", "stage"), "max_cost.")
-    times = _table(given, "timeouts")
-    _known(times, Timeouts.__match_args__, "timeouts.")
+    given = toml.loaded(data, FILE)
+    toml.known(given, (*_TABLES, *_SINGLE), FILE)
+    costs = toml.table(given, "max_cost", FILE)
+    toml.known(costs, ("run", "task", "stage"), FILE, "max_cost.")
+    times = toml.table(given, "timeouts", FILE)
+    toml.known(times, Timeouts.__match_args__, FILE, "timeouts.")
+    agent = toml.table(given, "agent", FILE)
+    toml.known(agent, ("output", "http"), FILE, "agent.")
     timeouts = Timeouts(**{key: _seconds(one, f"timeouts.{key}") for key, one in times.items()})
-    gates = dict(_table(given, "gates"))
+    gates = dict(toml.table(given, "gates", FILE))
     final = gates.get(FINAL)
     nested = isinstance(final, dict) and "run" not in final  # else it is a gate of that name
     last = gates.pop(FINAL) if nested else {}
     place = "snapshot" if "snapshot" in given else "probes"  # the first is its old name
     if place != "probes" and "probes" in given:
         raise UsageError(f"{FILE}: [snapshot] is the old name of [probes]", hint="keep [probes]")
-    probes = _table(given, place)
+    probes = toml.table(given, place, FILE)
     return Settings(
         tuple(_gate("gates", *one, timeouts.gate, "known_red") for one in gates.items()),
         timeouts,
@@ -227,11 +226,11 @@ def parse(data: bytes | str) -> Settings:
         tuple(Probe(key, *_command(place, key, one, _PROBE_S)[:2]) for key, one in probes.items()),
         holding(given.get("sandbox", {}), FILE),
         large_file=_amount(given.get("large_file", Settings().large_file), "large_file"),
-        printed=_printed(_table(given, "agent")),
-        endpoint=endpoint.parse(_table(given, "agent").get("http"), FILE, theirs=True),
+        printed=_printed(agent.get("output", "auto")),
+        endpoint=endpoint.parse(agent.get("http"), FILE, theirs=True),
         models=models.of_settings(given, FILE),
         agents=models.of_agents(given.get("agents", []), FILE),
-        commands=models.of_commands(_table(given, "commands"), FILE),
+        commands=models.of_commands(toml.table(given, "commands", FILE), FILE),
         search=_patterns(given.get("search", [])),
         branch=_branch(given.get("branch", "")),
         fleet=many.of_settings(given, FILE),
@@ -239,64 +238,34 @@ def parse(data: bytes | str) -> Settings:
     )
 
 
-def _printed(table: Mapping[str, Any]) -> Output | None:
-    _known(table, ("output", "http"), "agent.")
-    value = table.get("output", "auto")
+def _printed(value: object) -> Output | None:
     if value not in ("auto", *Output):
         raise _wrong("agent.output", '"auto", "json" or "stream-json"')
     return None if value == "auto" else Output(value)
 
 
-def loaded(data: bytes | str, origin: str) -> dict[str, Any]:
-    """TOML as it stands there. Raises UsageError."""
-    try:
-        text = data if isinstance(data, str) else data.decode("utf-8")
-        return tomllib.loads(text.removeprefix("\ufeff"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-        why = f"is not valid TOML: {exc}"
-    except RecursionError:
-        why = "is nested too deeply"
-    except ValueError:  # of thousands of digits
-        why = "holds a number that is too long"
-    raise UsageError(f"{origin} {why}", hint=f"edit {origin}")
-
-
 def holding(table: Any, origin: str) -> Holding:
     """A `[sandbox]` table. Raises UsageError."""
     given: Mapping[str, Any] = table if isinstance(table, dict) else {"": None}
-    for key, names in given.items():
-        if key not in Holding.__match_args__:
-            raise UsageError(
-                f"{origin}: unknown setting sandbox.{key}",
-                hint=f"known there: {', '.join(Holding.__match_args__)}",
-            )
-        if not isinstance(names, list) or not all(map(_is_word, names)):
-            raise UsageError(
-                f"{origin}: sandbox.{key} must be a list of texts", hint=f"edit {origin}"
-            )
-    return Holding(**{key: tuple(names) for key, names in given.items()})
-
-
-def _is_word(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and "\0" not in value
+    toml.known(given, Holding.__match_args__, origin, "sandbox.")
+    found = {key: toml.texts(names) for key, names in given.items()}
+    for key, names in found.items():
+        if names is None:
+            raise toml.wrong(origin, f"sandbox.{key}", "a list of texts")
+    return Holding(**found)  # type: ignore[arg-type]
 
 
 def _count(given: Mapping[str, Any], key: str, least: int) -> int:
     value = given.get(key, getattr(Settings(), key))
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < _MOST:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < toml.MOST:
         unbounded = ", 0 for no bound" if not least else f", at least {least}"
         raise _wrong(key, f"a whole number{unbounded}")
     return value
 
 
-def _is_amount(value: Any) -> bool:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and bool(0 <= value < _MOST)
-
-
 def _amount(value: Any, key: str) -> float:
     """Dollars, minutes or MiB, 0 for no bound."""
-    if not _is_amount(value):
+    if not toml.is_amount(value):
         raise _wrong(key, "a number, 0 for no bound")
     return float(value)
 
@@ -330,13 +299,13 @@ def _command(
     given = {"run": value} if isinstance(value, str) else value
     if not isinstance(given, dict):
         raise _wrong(key, 'a command, or { run = "a command", … }')
-    _known(given, ("run", "timeout", *more), f"{key}.")
+    toml.known(given, ("run", "timeout", *more), FILE, f"{key}.")
     command = given.get("run")
-    if not isinstance(command, str) or not command.strip() or "\0" in command:
+    if not toml.is_text(command):
         raise _wrong(key, 'a command, like "make check"')
     if "timeout" in given:
         timeout = _seconds(given["timeout"], f"{key}.timeout")
-    return command.strip(), timeout, given
+    return str(command).strip(), timeout, given
 
 
 def _branch(value: object) -> str:
@@ -346,9 +315,10 @@ def _branch(value: object) -> str:
 
 
 def _patterns(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(map(_is_word, value)):
+    found = toml.texts(value)
+    if found is None:
         raise _wrong("search", 'a list of patterns, such as ["docs/**/*.md"]')
-    return tuple(value)
+    return found
 
 
 def _notify(value: object) -> str:
@@ -362,31 +332,14 @@ def _notify(value: object) -> str:
     return value.strip()
 
 
-def _seconds(value: Any, key: str) -> float:
-    """`90`, `"90s"`, `"10m"`, `"1h30m"`; 0 for none."""
-    if _is_amount(value):
-        return float(value)
-    text = value if isinstance(value, str) else ""  # a number written in hex has no bound
-    found = plain.seconds(text)
+def _seconds(value: object, key: str) -> float:
+    """0 for none."""
+    found = toml.seconds(value)
     if found is None:
-        given = f"; {plain.line(text, 80)!r} is not" if text else ""
+        given = f"; {plain.line(value, 80)!r} is not" if isinstance(value, str) and value else ""
         raise _wrong(key, f'seconds, or "90s", "10m", "1h30m"; 0 for none{given}')
     return found
 
 
-def _table(given: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = given.get(key, {})
-    if not isinstance(value, dict):
-        raise _wrong(key, "a table")
-    return value
-
-
-def _known(given: Mapping[str, Any], names: tuple[str, ...], above: str) -> None:
-    if strange := sorted(given.keys() - set(names)):
-        raise UsageError(
-            f"{FILE}: unknown setting {above}{strange[0]}", hint=f"known there: {', '.join(names)}"
-        )
-
-
 def _wrong(key: str, wanted: str) -> UsageError:
-    return UsageError(f"{FILE}: {key} must be {wanted}", hint=_EDIT)
+    return toml.wrong(FILE, key, wanted)

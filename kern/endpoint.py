@@ -6,7 +6,7 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from kern import plain
+from kern import plain, toml
 from kern.errors import UsageError
 from kern.frozen import frozen
 
@@ -44,12 +44,8 @@ def parse(table: Any, origin: str, *, theirs: bool) -> Endpoint | None:
     place = f"{origin}: agent.http"
     known = [name for name in Endpoint.__match_args__ if name != "theirs"]
     if not isinstance(table, dict):
-        raise UsageError(f"{place} must be a table", hint=f"[agent.http] {EXAMPLE}")
-    if strange := sorted(table.keys() - {*known}):
-        raise UsageError(
-            f"{origin}: unknown setting agent.http.{strange[0]}",
-            hint=f"known there: {', '.join(known)}",
-        )
+        raise toml.wrong(origin, "agent.http", "a table", f"[agent.http] {EXAMPLE}")
+    toml.known(table, known, origin, "agent.http.")
     return Endpoint(
         _url(table.get("url"), f"{place}.url"),
         _model(table.get("model", ""), f"{place}.model"),
@@ -103,8 +99,7 @@ def _turns(value: object, place: str) -> int:
 
 
 def _quiet(value: object, place: str) -> float:
-    number = isinstance(value, int | float | str) and not isinstance(value, bool)
-    found = plain.seconds(str(value)) if number else None
+    found = toml.seconds(value)
     if not found:
         raise UsageError(f'{place} must be seconds, or "90s", "10m"', hint='quiet = "10m"')
     return found

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kern import plain
+from kern import plain, toml
 from kern.errors import UsageError
 from kern.frozen import frozen
 
@@ -34,9 +34,9 @@ class Many:
 
 def of_settings(given: Mapping[str, Any], file: str) -> Many:
     """Raises UsageError with file and key."""
-    worktree, fleet = (_table(given, name, file) for name in TABLES)
-    _known(worktree, ("copy", "link", "setup"), f"{file}: unknown setting worktree.")
-    _known(fleet, ("scheduler", "remote"), f"{file}: unknown setting fleet.")
+    worktree, fleet = (toml.table(given, name, file) for name in TABLES)
+    toml.known(worktree, ("copy", "link", "setup"), file, "worktree.")
+    toml.known(fleet, ("scheduler", "remote"), file, "fleet.")
     setup, seconds = _setup(worktree.get("setup", ""), file)
     jobs = given.get(SINGLE, "")
     if isinstance(jobs, bool) or not isinstance(jobs, (int, str)) or isinstance(jobs, float):
@@ -95,22 +95,20 @@ def told(jobs: str, scheduler: str = "") -> str:
 def _setup(value: Any, file: str) -> tuple[str, float]:
     given = {"run": value} if isinstance(value, str) else value
     hint = 'setup = "uv sync --frozen", or { run = "a command", timeout = "10m" }'
-    if not isinstance(given, dict) or not {*given} <= {"run", "timeout"}:
-        raise UsageError(f"{file}: worktree.setup must be a command", hint=hint)
-    command, timeout = given.get("run", ""), given.get("timeout", _SETUP_S)
-    seconds = timeout if isinstance(timeout, (int, float)) else plain.seconds(str(timeout))
-    if not isinstance(command, str) or "\0" in command or isinstance(timeout, bool):
-        raise UsageError(f"{file}: worktree.setup must be a command", hint=hint)
-    if seconds is None or not 0 <= seconds < 1e9:
-        raise UsageError(f"{file}: worktree.setup.timeout must be a time", hint=hint)
-    return command.strip(), float(seconds)
+    command = given.get("run", "") if isinstance(given, dict) else None
+    if not isinstance(command, str) or "\0" in command or not {*given} <= {"run", "timeout"}:
+        raise toml.wrong(file, "worktree.setup", "a command", hint)
+    seconds = toml.seconds(given.get("timeout", _SETUP_S))
+    if seconds is None:
+        raise toml.wrong(file, "worktree.setup.timeout", "a time", hint)
+    return command.strip(), seconds
 
 
 def _paths(table: Mapping[str, Any], key: str, file: str) -> tuple[str, ...]:
     """Within the working tree: what lies elsewhere is none of a worktree's."""
     value = table.get(key, [])
     if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
-        raise UsageError(f"{file}: worktree.{key} must be a list of paths", hint=f"edit {file}")
+        raise toml.wrong(file, f"worktree.{key}", "a list of paths")
     found = [one.rstrip("/") for one in value]
     for path in found:
         parts = path.split("/")
@@ -125,17 +123,5 @@ def _paths(table: Mapping[str, Any], key: str, file: str) -> tuple[str, ...]:
 def _text(table: Mapping[str, Any], key: str, file: str) -> str:
     value = table.get(key, "")
     if not isinstance(value, str) or "\0" in value:
-        raise UsageError(f"{file}: fleet.{key} must be a text", hint=f"edit {file}")
+        raise toml.wrong(file, f"fleet.{key}", "a text")
     return value.strip()
-
-
-def _table(given: Mapping[str, Any], key: str, file: str) -> Mapping[str, Any]:
-    value = given.get(key, {})
-    if not isinstance(value, dict):
-        raise UsageError(f"{file}: {key} must be a table", hint=f"edit {file}")
-    return value
-
-
-def _known(given: Mapping[str, Any], names: tuple[str, ...], said: str) -> None:
-    if strange := sorted(given.keys() - {*names}):
-        raise UsageError(f"{said}{strange[0]}", hint=f"known there: {', '.join(names)}")

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kern import plain
+from kern import plain, toml
 from kern.errors import UsageError
 from kern.frozen import frozen
 from kern.model import Aide, Role, Stage
@@ -118,26 +118,19 @@ def of_options(
     return {role: choice for role, choice in found.items() if choice != NO_CHOICE}
 
 
-def of_table(table: Any, name: str, origin: str) -> Choices:
+def _of_table(table: Mapping[str, Any], name: str, origin: str) -> Choices:
     """`[models]` in a settings file: a model, or `{ model = NAME, effort = LEVEL }`; `[stages]`:
     the same, also with `agent = NAME`. Raises UsageError.
     """
-    if not isinstance(table, dict):
-        raise UsageError(f"{origin}: {name} must be a table", hint=f"edit {origin}")
+    toml.known(table, ROLES, origin, f"{name}.")
     known = ("agent", "model", "effort") if name == "stages" else ("model", "effort")
     found: dict[Role, Choice] = {}
     for key, value in table.items():
         place = f"{origin}: {name}.{key}"
         given = {"model": value} if isinstance(value, str) else value
-        if key not in ROLES:
-            raise UsageError(
-                f"{origin}: unknown setting {name}.{key}", hint=f"known there: {', '.join(ROLES)}"
-            )
         if not isinstance(given, dict) or given.keys() - {*known} or not given:
             shown = ", ".join(f"{word} = …" for word in known)
-            raise UsageError(
-                f"{place} must be a model's name, or {{ {shown} }}", hint=f"edit {origin}"
-            )
+            raise toml.wrong(origin, f"{name}.{key}", f"a model's name, or {{ {shown} }}")
         hint = f'{key} = {{ model = "opus", effort = "high" }}'
         found[_role(key, "")] = Choice(
             of_model(given["model"], place, hint) if "model" in given else "",
@@ -149,7 +142,9 @@ def of_table(table: Any, name: str, origin: str) -> Choices:
 
 def of_settings(given: Mapping[str, Any], origin: str) -> Choices:
     """`[models]` and `[stages]`, which may speak of the same role, but not twice of its model."""
-    plain_models, stages = (of_table(given.get(name, {}), name, origin) for name in TABLES)
+    plain_models, stages = (
+        _of_table(toml.table(given, name, origin), name, origin) for name in TABLES
+    )
     found = dict[Role, Choice]()
     for role in {*plain_models, *stages}:
         one, other = stages.get(role, NO_CHOICE), plain_models.get(role, NO_CHOICE)
@@ -165,10 +160,7 @@ def of_settings(given: Mapping[str, Any], origin: str) -> Choices:
 def of_agents(names: Any, origin: str) -> tuple[str, ...]:
     """`agents`: the first runs, the others stand in for it. Raises UsageError."""
     if not isinstance(names, list) or len({*map(str, names)}) < len(names):
-        raise UsageError(
-            f'{origin}: agents must be a list of names, each once, like ["NAME"]',
-            hint=f"edit {origin}",
-        )
+        raise toml.wrong(origin, "agents", 'a list of names, each once, like ["NAME"]')
     return tuple(of_agent(name, f"{origin}: agents") for name in names)
 
 

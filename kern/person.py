@@ -6,14 +6,13 @@ from dataclasses import field
 from enum import StrEnum
 from typing import TypeVar
 
-from kern import config, endpoint
+from kern import config, endpoint, toml
 from kern.config import Holding
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
 from kern.frozen import frozen
 
 FILE = "~/.config/kern/config.toml"
-_KNOWN = ("sandbox", "trust", "agent")
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -45,21 +44,18 @@ class Person:
 
 def parse(data: bytes | str, origin: str = FILE) -> Person:
     """`sandbox` is a mode, or a table with one. Raises UsageError."""
-    given = config.loaded(data, origin)
-    if strange := sorted(given.keys() - {*_KNOWN}):
-        raise UsageError(
-            f"{origin}: unknown setting {strange[0]}", hint=f"known there: {', '.join(_KNOWN)}"
-        )
+    given = toml.loaded(data, origin)
+    toml.known(given, ("sandbox", "trust", "agent"), origin)
     agent = given.get("agent", {})
     if not isinstance(agent, dict) or agent.keys() - {"http"}:
         raise UsageError(f"{origin}: agent knows the table http alone", hint=f"edit {origin}")
     table = given.get("sandbox", {})
     table = {"mode": table} if isinstance(table, str) else table
     if not isinstance(table, dict):
-        raise UsageError(f'{origin}: sandbox must be "auto", or a table', hint=f"edit {origin}")
+        raise toml.wrong(origin, "sandbox", '"auto", or a table')
     image = table.get("image", "")
     if not isinstance(image, str):
-        raise UsageError(f"{origin}: sandbox.image must be a name", hint=f"edit {origin}")
+        raise toml.wrong(origin, "sandbox.image", "a name")
     rest = {key: value for key, value in table.items() if key not in ("mode", "image")}
     return Person(
         mode(table.get("mode", "auto"), f"{origin}: sandbox.mode"),
