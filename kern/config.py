@@ -241,7 +241,7 @@ def parse(data: bytes | str) -> Settings:
 def _printed(value: object) -> Output | None:
     if value not in ("auto", *Output):
         raise _wrong("agent.output", '"auto", "json" or "stream-json"')
-    return None if value == "auto" else Output(value)
+    return None if value == "auto" else Output(str(value))
 
 
 def holding(table: Any, origin: str) -> Holding:

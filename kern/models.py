@@ -118,10 +118,11 @@ def of_options(
     return {role: choice for role, choice in found.items() if choice != NO_CHOICE}
 
 
-def _of_table(table: Mapping[str, Any], name: str, origin: str) -> Choices:
+def _of_table(settings: Mapping[str, Any], name: str, origin: str) -> Choices:
     """`[models]` in a settings file: a model, or `{ model = NAME, effort = LEVEL }`; `[stages]`:
     the same, also with `agent = NAME`. Raises UsageError.
     """
+    table = toml.table(settings, name, origin)
     toml.known(table, ROLES, origin, f"{name}.")
     known = ("agent", "model", "effort") if name == "stages" else ("model", "effort")
     found: dict[Role, Choice] = {}
@@ -142,9 +143,7 @@ def _of_table(table: Mapping[str, Any], name: str, origin: str) -> Choices:
 
 def of_settings(given: Mapping[str, Any], origin: str) -> Choices:
     """`[models]` and `[stages]`, which may speak of the same role, but not twice of its model."""
-    plain_models, stages = (
-        _of_table(toml.table(given, name, origin), name, origin) for name in TABLES
-    )
+    plain_models, stages = (_of_table(given, name, origin) for name in TABLES)
     found = dict[Role, Choice]()
     for role in {*plain_models, *stages}:
         one, other = stages.get(role, NO_CHOICE), plain_models.get(role, NO_CHOICE)
