@@ -179,7 +179,7 @@ class Many:
         budget = self.caller.settings.budget
         held, why = handout.hold(asked, self.limit, budget, spent, self.options.clock())
         if held is Hold.BUDGET and not self.fault:
-            self.fault = BudgetReached(why, hint=RAISE)
+            self.fault = BudgetReached(why, hint=RAISE.format(ends.call(self.options)))
         if self.fault:
             held = Hold.BUDGET
         if held or self.held:

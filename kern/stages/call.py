@@ -26,7 +26,7 @@ from kern.system import process, workspace
 from kern.system.workspace import Scope
 
 _KINDS: Mapping[Role, Kind] = {Stage.IMPLEMENT: Kind.WORKER, Stage.COMMIT: Kind.COMMITTER}
-RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run kern: it resumes"
+RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run {}: it resumes"
 _FOR_EVER = 7 * 24 * 3600.0  # seconds, for who knows no bound
 
 
@@ -185,7 +185,7 @@ class Caller:
             self.sink(StageFailed(stage, task, fault.message, ran.seconds, cost, attempt, *who))
             if broke:
                 said = f"{stage} stage: the agent used up what it may cost: ${cost or 0:.2f}"
-                raise BudgetReached(said, hint=RAISE)
+                raise BudgetReached(said, hint=RAISE.format("kern"))
             raise ending.error(stage, fault, place)
         if fault:
             advice = f"; {fault.hint}" if fault.hint else ""
@@ -322,7 +322,7 @@ class Caller:
 
     def _afford(self, task: str) -> None:
         if why := self.settings.budget.reached(self._spent(task)):
-            raise BudgetReached(why, hint=RAISE)
+            raise BudgetReached(why, hint=RAISE.format("kern"))
 
 
 def _text(agent: Agent, prompt: Prompt) -> str:

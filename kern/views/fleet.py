@@ -53,8 +53,7 @@ class Fleet:
     @property
     def busy(self) -> list[Worker]:
         """Those that have a task which is not finished."""
-        found = (self.workers[number] for number in sorted(self.workers))
-        return [one for one in found if one.task and one.task not in self.queue]
+        return [one for one in _ordered(self) if one.task]
 
 
 def shown(folder: Path, *, as_json: bool) -> str:
@@ -112,6 +111,7 @@ def _of_worker(now: Fleet, record: Record) -> None:
             one.doing = lanes.elsewhere(one.where, str(record.get("stage") or ""))
             one.task, one.since = task, moment
         case "work", _:
+            one.task = ""
             if record.get("commit"):
                 one.finished += 1
                 now.queue.append(task)
@@ -122,14 +122,14 @@ def _of_worker(now: Fleet, record: Record) -> None:
 def _of_landing(now: Fleet, record: Record) -> None:
     task = record.get("task")
     match record["kind"], record.get("did"):
-        case "task", did if did != "start":
+        case "task" | "attempt" as kind, did if did != "start":
             now.landed += did == "done"
-            now.queue = [one for one in now.queue if one != task]
-            for worker in now.workers.values():
-                if worker.task == task:  # its kern was killed, and said no more
-                    worker.task, worker.doing = "", ""
-        case "attempt", _:
-            now.queue = [one for one in now.queue if one != task]
+            if task in now.queue:  # it, not another of the same text
+                now.queue.remove(task)
+            elif kind == "task":
+                for worker in now.workers.values():
+                    if worker.task == task:  # its kern was killed, and said no more
+                        worker.task, worker.doing = "", ""
         case "limit", _:
             now.until = timeline.number(record.get("until"))
         case "run", "end":

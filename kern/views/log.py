@@ -37,8 +37,8 @@ def show(folder: Path, task: str, run: str, *, follow: bool, as_json: bool) -> N
     found = False
     many: set[str] = set()  # runs with several tasks under way
     for record in _records(place, follow=follow):
-        if record["kind"] == "run" and "worker" in record and not as_json:
-            continue  # of one of many, which begins and ends with its task
+        if not as_json and _twice(record):
+            continue
         runs = record["run"], record.get("fleet", "")
         named = any(one.startswith(run) for one in runs)
         if task.casefold() in record.get("task", "").casefold() and named:
@@ -58,6 +58,14 @@ def show(folder: Path, task: str, run: str, *, follow: bool, as_json: bool) -> N
             f"nothing in the journal matches {' and '.join(wanted)}",
             hint="kern log shows the beginning of each run's id, and the tasks",
         )
+
+
+def _twice(record: Record) -> bool:
+    """Of one of many workers: that its kern began or ended, as its task did, and that its task came
+    to nothing, which the run says itself.
+    """
+    own = record["kind"] == "run" and "worker" in record
+    return own or (record["kind"] == "work" and not record.get("commit"))
 
 
 def line(record: Record, *, named: bool = False) -> str:

@@ -190,6 +190,7 @@ def test_the_budget_holds_for_all_workers_together(
     ran = kern("-j", "2", "--max-cost", "2")
     assert ran.code == 3, ran.said
     assert "the run's budget is used up: $" in ran.said
+    assert "and run kern -j 2: it resumes" in ran.said
     assert len(fake.stages) <= 3  # what began before the second dollar was spent
     assert left_over(git)  # with more to spend, the next run goes on
 
@@ -228,6 +229,7 @@ def test_what_comes_to_nothing_is_noted_and_the_others_go_on(
     assert text.endswith("- [ ] typed meanwhile\n")
     assert git("log", "--format=%s").splitlines().count("do the task") == 1
     assert left_over(git) == []
+    assert kern("log").out.count("skipped: it needs a server") == 1
 
 
 def test_a_task_is_split_and_its_subtasks_are_done_one_after_the_other(

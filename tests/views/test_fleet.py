@@ -73,6 +73,18 @@ def test_a_cost_that_nobody_named_is_not_called_zero() -> None:
     assert now and "over $1.00" in fleet.text(now, MOMENT, 90, alive=True)
 
 
+def test_two_tasks_of_one_text_are_two() -> None:
+    """Subtasks of different parents, say: that one has finished or landed says nothing of the
+    other.
+    """
+    twin = {**STAGE, "did": "start", "worker": 2, "task": "one"}
+    now = fleet.of(told(*UNDER_WAY, twin))
+    assert now and [one.number for one in now.busy] == [2]
+    landed = {"kind": "task", "did": "done", "task": "one"}
+    now = fleet.of(told(*UNDER_WAY, twin, landed))
+    assert now and [one.number for one in now.busy] == [2] and not now.queue
+
+
 def test_what_landed_or_went_back_waits_no_more() -> None:
     landed = {"kind": "task", "did": "done", "task": "one"}
     back = {"kind": "attempt", "task": "one"}
