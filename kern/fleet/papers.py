@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kern import plain
 from kern.memory import capture, changes, entries
-from kern.model import SPEC, Key, Marker
+from kern.model import Key, Marker
 from kern.spec import edit
 from kern.spec.checklist import Spec, Task, parse
 
@@ -24,7 +24,7 @@ def ticked(text: str, key: Key, came: str) -> str:
     task = found(parse(text), key)
     if task is None:
         return text
-    text = edit.replayed(SPEC, noted(text, key, came), came, task.key)
+    text = edit.replayed(noted(text, key, came), came, task.key)
     parsed = parse(text)
     again = parsed.find(task.key)
     return edit.tick(text, parsed, again, proved=False) if again else text

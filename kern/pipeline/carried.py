@@ -4,6 +4,7 @@ it tells nothing of the task.
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 from kern import plain
 from kern.git import history
@@ -14,6 +15,7 @@ from kern.model import LEARNINGS, SPEC, Key, Marker, Stage
 from kern.pipeline.place import Place
 from kern.plain import decode
 from kern.spec import checklist, edit
+from kern.spec.checklist import Task
 from kern.stages import record
 from kern.stages.record import EarlyTick
 
@@ -65,13 +67,14 @@ def unrecorded(place: Place, key: Key) -> EarlyTick:
     head = place.repo.head().commit
     committed = checklist.parse(decode(place.repo.content(head, SPEC) or b""))
     _, parsed = place.papers.spec()
-    ticked, above = 0, parsed.find(key)
-    while above is not None and above.marker is Marker.DONE:
-        known = committed.find(above.key)
-        if known is not None and known.marker is Marker.DONE:
-            break
-        ticked += 1
-        above = parsed.tasks[above.parent] if above.parent is not None else None
+    task = parsed.find(key)
+    chain = [task, *(parsed.tasks[index] for index in parsed.above(task))] if task else []
+
+    def early(one: Task) -> bool:
+        known = committed.find(one.key)
+        return one.marker is Marker.DONE and (known is None or known.marker is not Marker.DONE)
+
+    ticked = sum(1 for _ in takewhile(early, chain))
     before, text = place.repo.content(head, LEARNINGS), place.papers.read(LEARNINGS) or ""
     known_text = plain.lf(decode(before or b""))
     heading = re.compile(rf"## \d{{4}}-\d\d-\d\d - {re.escape(plain.line(key.text, 120))}\n")

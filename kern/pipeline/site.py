@@ -78,7 +78,7 @@ def prepared(repo: Repo, caller: Caller) -> Site:
 def _replayed(path: str, text: str, came: str, key: Key) -> str:
     """What a commit says of the task once more, in what a person has staged of the same file."""
     if path != LEARNINGS:
-        return edit.replayed(path, text, came, key)
+        return edit.replayed(text, came, key)
     voted, added = changes.merged("", text, came)
     return voted + edit.appended(voted, added)
 

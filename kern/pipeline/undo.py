@@ -46,7 +46,7 @@ def undo(repo: Repo, papers: Documents, scope: Scope, wanted: str) -> list[str]:
     paths = repo.changed(head, tree)
     _refuse(repo, commit, number, list(paths))
     key = parsed.tasks[number - 1].key
-    whole, shown = _reopened(repo, tree, head, key), f"{number}: {plain.line(key.text, 200)}"
+    whole, shown = _reopened(repo, tree, head, key), parsed.shown(number - 1)
     said = [*earlier, f"undone {shown}"]
     if whole == repo.tree(head):
         papers.edit(lambda fresh, now: _open_again(fresh, now, key))
@@ -85,7 +85,7 @@ def finish(repo: Repo, papers: Documents) -> list[str]:
 
 def _commit(repo: Repo, parsed: Spec, number: int) -> Commit:
     task = parsed.tasks[number - 1]
-    shown = f"{number}: {plain.line(task.text, 200)}"
+    shown = parsed.shown(number - 1)
     if task.marker is not Marker.DONE:
         raise UsageError(
             f"it is not done, so there is nothing to undo: {shown}",
@@ -101,9 +101,8 @@ def _commit(repo: Repo, parsed: Spec, number: int) -> Commit:
         named = commit.trailer == change.trailer(task.key)
         if not named and not any(key.text == task.text for key in ticked):
             continue
-        above = {task.key.parent, task.text}
-        if others := [key.text for key in ticked if key.text not in above]:
-            others = [text for text in others if not _is_above(parsed, number - 1, text)]
+        own = {task.text, *(parsed.tasks[index].text for index in parsed.above(task))}
+        others = [key.text for key in ticked if key.text not in own]
         if others or len(commit.parents) != 1:
             what = f"also finished: {some(others)}" if others else "is the first or a merge"
             raise UsageError(
@@ -126,13 +125,6 @@ def _ticked(repo: Repo, commit: Commit) -> set[Key]:
 def _done(repo: Repo, revision: str) -> set[Key]:
     tasks = parse(plain.decode(repo.content(revision, SPEC) or b"")).tasks
     return {task.key for task in tasks if task.marker is Marker.DONE}
-
-
-def _is_above(parsed: Spec, index: int, text: str) -> bool:
-    above = parsed.tasks[index].parent
-    while above is not None and parsed.tasks[above].text != text:
-        above = parsed.tasks[above].parent
-    return above is not None
 
 
 def _built_upon(repo: Repo, commit: Commit, number: int, conflicts: list[str]) -> UsageError:

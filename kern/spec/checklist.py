@@ -5,10 +5,12 @@ part of its line, so that an edit can put every byte back.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from kern import plain
 from kern.frozen import frozen
 from kern.model import Key, Marker
 
@@ -113,12 +115,19 @@ class Spec:
     def active(self) -> tuple[Task, ...]:
         return tuple(task for task in self.tasks if task.marker is Marker.ACTIVE)
 
-    def depth(self, task: Task) -> int:
-        """How many tasks it is below."""
-        depth = 0
+    def above(self, task: Task) -> Iterator[int]:
+        """The tasks that it is a part of, by index, the nearest first."""
         while task.parent is not None:
-            task, depth = self.tasks[task.parent], depth + 1
-        return depth
+            yield task.parent
+            task = self.tasks[task.parent]
+
+    def depth(self, task: Task) -> int:
+        """How many tasks it is a part of."""
+        return len([*self.above(task)])
+
+    def shown(self, index: int) -> str:
+        """The task as a person is told of it."""
+        return f"{index + 1}: {plain.line(self.tasks[index].text, 200)}"
 
     def find(self, key: Key) -> Task | None:
         return next((task for task in self.tasks if task.key == key), None)

@@ -65,7 +65,7 @@ def add(text: str, spec: Spec, new: New) -> Edited:
             again = f"kern reopen {index + 1} takes it up again"
             words = f'kern note {index + 1} "…" adds words to it'
             raise UsageError(
-                f"there already: {_shown(spec, index)}",
+                f"there already: {spec.shown(index)}",
                 hint=again if task.marker is Marker.DONE else words,
             )
     notes = [
@@ -88,7 +88,7 @@ def add(text: str, spec: Spec, new: New) -> Edited:
             ),
             hint="kern graph draws what waits for what",
         )
-    return Edited(text, f"added {_shown(now, index)}")
+    return Edited(text, f"added {now.shown(index)}")
 
 
 def done(text: str, spec: Spec, wanted: str) -> Edited:
@@ -96,13 +96,13 @@ def done(text: str, spec: Spec, wanted: str) -> Edited:
     index = _named(spec, wanted)
     task = spec.tasks[index]
     if task.marker is Marker.DONE:
-        return Edited(text, f"done already: {_shown(spec, index)}")
+        return Edited(text, f"done already: {spec.shown(index)}")
     _refuse_active(spec, index)
     _refuse_parent(spec, index)
     ticked = edit.ticked(spec, task)
-    above = [_shown(spec, spec.tasks.index(one)) for one in ticked[1:]]
+    above = [spec.shown(spec.tasks.index(one)) for one in ticked[1:]]
     said = "".join(f", and with it {one}" for one in above)
-    return Edited(edit.tick(text, spec, task), f"done {_shown(spec, index)}{said}")
+    return Edited(edit.tick(text, spec, task), f"done {spec.shown(index)}{said}")
 
 
 def reopen(text: str, spec: Spec, wanted: str) -> Edited:
@@ -112,9 +112,9 @@ def reopen(text: str, spec: Spec, wanted: str) -> Edited:
     index = _named(spec, wanted)
     task = spec.tasks[index]
     if task.marker is Marker.PENDING:
-        return Edited(text, f"open already: {_shown(spec, index)}")
+        return Edited(text, f"open already: {spec.shown(index)}")
     kept = "; the next kern saves its unfinished work" if task.marker is Marker.ACTIVE else ""
-    return Edited(reopened(text, spec, task), f"reopened {_shown(spec, index)}{kept}")
+    return Edited(reopened(text, spec, task), f"reopened {spec.shown(index)}{kept}")
 
 
 def reopened(text: str, spec: Spec, task: Task) -> str:
@@ -129,12 +129,12 @@ def defer(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
     index = _named(spec, wanted)
     task = spec.tasks[index]
     if task.marker is Marker.DONE:
-        return Edited(text, f"done already: {_shown(spec, index)}")
+        return Edited(text, f"done already: {spec.shown(index)}")
     _refuse_active(spec, index)
     _refuse_parent(spec, index)
     why = f"by a person: {reason}" if reason.strip() else "by a person"
     text = edit.annotate(text, task, [edit.note(Kind.SKIPPED, why)])
-    return Edited(text, f"deferred {_shown(spec, index)}")
+    return Edited(text, f"deferred {spec.shown(index)}")
 
 
 def hold(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
@@ -142,28 +142,24 @@ def hold(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
     index = _named(spec, wanted)
     task = spec.tasks[index]
     if task.marker is Marker.DONE:
-        return Edited(text, f"done already: {_shown(spec, index)}")
+        return Edited(text, f"done already: {spec.shown(index)}")
     _refuse_active(spec, index)
     if noted := task.of(Kind.HELD):
         if not (why := plain.line(reason, edit.NOTE_LIMIT)) or why == noted[-1].text:
-            return Edited(text, f"held already: {_shown(spec, index)}")
+            return Edited(text, f"held already: {spec.shown(index)}")
         again = edit.without(text, task, Kind.HELD)
         text = edit.annotate(again, parse(again).tasks[index], [edit.note(Kind.HELD, why)])
-        return Edited(text, f"held already, now for another reason: {_shown(spec, index)}")
-    for at, below in enumerate(spec.tasks):
-        if below.marker is Marker.ACTIVE and _is_below(spec, at, index):
-            _refuse_active(spec, at)
-    parts = [
-        at
-        for at, one in enumerate(spec.tasks)
-        if one.marker is not Marker.DONE and _is_below(spec, at, index)
-    ]
+        return Edited(text, f"held already, now for another reason: {spec.shown(index)}")
+    parts = [at for at, one in enumerate(spec.tasks) if index in spec.above(one)]
+    for at in parts:
+        _refuse_active(spec, at)
+    parts = [at for at in parts if spec.tasks[at].marker is not Marker.DONE]
     late = [at for at in dependencies.behind(spec, index, *parts) if at not in parts]
-    said = f"held {_shown(spec, index)}"
+    said = f"held {spec.shown(index)}"
     if parts:
         said += f"; its subtasks with it: {_numbers(parts)}"
     if late:
-        named = ", ".join(_shown(spec, at) for at in late[:_MOST_NAMED])
+        named = ", ".join(spec.shown(at) for at in late[:_MOST_NAMED])
         more = f" and {len(late) - _MOST_NAMED} more" if len(late) > _MOST_NAMED else ""
         said += f"; waiting for it: {named}{more}"
     text = edit.annotate(text, task, [edit.note(Kind.HELD, reason.strip() or "by a person")])
@@ -174,24 +170,22 @@ def unhold(text: str, spec: Spec, wanted: str) -> Edited:
     index = _named(spec, wanted)
     task = spec.tasks[index]
     if not task.of(Kind.HELD):
-        above = task.parent
-        while above is not None and not spec.tasks[above].of(Kind.HELD):
-            above = spec.tasks[above].parent
+        above = next((at for at in spec.above(task) if spec.tasks[at].of(Kind.HELD)), None)
         if above is None:
-            return Edited(text, f"not held: {_shown(spec, index)}")
+            return Edited(text, f"not held: {spec.shown(index)}")
         raise UsageError(
-            f"{index + 1} is held with the whole that it belongs to: {_shown(spec, above)}",
+            f"{index + 1} is held with the whole that it belongs to: {spec.shown(above)}",
             hint=f"kern unhold {above + 1}",
         )
     text = edit.without(text, task, Kind.HELD)
-    return Edited(text, f"no longer held: {_shown(spec, index)}")
+    return Edited(text, f"no longer held: {spec.shown(index)}")
 
 
 def unblock(text: str, spec: Spec, wanted: str) -> Edited:
     index = _named(spec, wanted)
     if not spec.tasks[index].of(Kind.BLOCKED):
-        return Edited(text, f"not blocked: {_shown(spec, index)}")
-    return Edited(_afresh(text, spec.tasks[index]), f"unblocked {_shown(spec, index)}")
+        return Edited(text, f"not blocked: {spec.shown(index)}")
+    return Edited(_afresh(text, spec.tasks[index]), f"unblocked {spec.shown(index)}")
 
 
 def retry(text: str, spec: Spec, wanted: str) -> Edited:
@@ -202,19 +196,17 @@ def retry(text: str, spec: Spec, wanted: str) -> Edited:
     task = spec.tasks[index]
     if task.marker is Marker.DONE:
         raise UsageError(
-            f"it is done: {_shown(spec, index)}",
+            f"it is done: {spec.shown(index)}",
             hint=f"kern undo {index + 1} takes its commit back; kern reopen {index + 1} does not",
         )
     _refuse_active(spec, index)
     if not any(map(task.of, _COUNTED)):
-        return Edited(text, f"no attempt counts: {_shown(spec, index)}")
+        return Edited(text, f"no attempt counts: {spec.shown(index)}")
     attempts = plain.count(task.attempts, "attempt") if task.attempts else "what was noted"
     text = _afresh(text, task)
     kept = ", whose work stays in refs/kern/attempts" if task.attempts else ""
     waits = f'; first: kern answer {index + 1} "…"' if questions.pending(task) else ""
-    return Edited(
-        text, f"to be tried afresh, without {attempts}{kept}: {_shown(spec, index)}{waits}"
-    )
+    return Edited(text, f"to be tried afresh, without {attempts}{kept}: {spec.shown(index)}{waits}")
 
 
 def _afresh(text: str, task: Task) -> str:
@@ -229,7 +221,7 @@ def note(text: str, spec: Spec, wanted: str, words: str) -> Edited:
     if not lines:
         raise UsageError("the note says nothing", hint=f'kern note {index + 1} "what to know"')
     text = edit.annotate(text, spec.tasks[index], lines)
-    return Edited(text, f"noted under {_shown(spec, index)}")
+    return Edited(text, f"noted under {spec.shown(index)}")
 
 
 # ---------------------------------------------------------------- which task, and may it be
@@ -237,17 +229,6 @@ def note(text: str, spec: Spec, wanted: str, words: str) -> Edited:
 
 def _named(spec: Spec, wanted: str) -> int:
     return dependencies.named(wanted, [task.text for task in spec.tasks])
-
-
-def _shown(spec: Spec, index: int) -> str:
-    return f"{index + 1}: {plain.line(spec.tasks[index].text, 200)}"
-
-
-def _is_below(spec: Spec, index: int, whole: int) -> bool:
-    above = spec.tasks[index].parent
-    while above is not None and above > whole:
-        above = spec.tasks[above].parent
-    return above == whole
 
 
 def _numbers(indexes: Sequence[int]) -> str:
@@ -258,7 +239,7 @@ def _numbers(indexes: Sequence[int]) -> str:
 def _refuse_active(spec: Spec, index: int) -> None:
     if spec.tasks[index].marker is Marker.ACTIVE:
         raise UsageError(
-            f"kern has it in progress: {_shown(spec, index)}",
+            f"kern has it in progress: {spec.shown(index)}",
             hint=f"kern stop ends a run in progress, kern reopen {index + 1} then gives the task "
             "back; or run kern: it goes on with it",
         )
@@ -272,7 +253,7 @@ def _refuse_parent(spec: Spec, index: int) -> None:
     ]
     if parts:
         raise UsageError(
-            f"it is done with its last subtask: {_shown(spec, index)}",
+            f"it is done with its last subtask: {spec.shown(index)}",
             hint=f"its open subtasks are {', '.join(parts)}: name one of them",
         )
 
@@ -281,7 +262,7 @@ def _refuse_below(spec: Spec, parent: int) -> None:
     _refuse_active(spec, parent)
     if spec.tasks[parent].marker is Marker.DONE:
         raise UsageError(
-            f"it is done: {_shown(spec, parent)}", hint=f"first: kern reopen {parent + 1}"
+            f"it is done: {spec.shown(parent)}", hint=f"first: kern reopen {parent + 1}"
         )
 
 

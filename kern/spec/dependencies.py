@@ -55,12 +55,10 @@ def held(spec: Spec, task: Task) -> str:
     """That a person holds it, or a task above it; empty where nobody does."""
     if task.notes and (noted := task.of(Kind.HELD)):
         return f"held: {noted[-1].text}".rstrip(": ")
-    index = task.parent
-    while index is not None:
+    for index in spec.above(task):
         above = spec.tasks[index]
         if above.notes and above.of(Kind.HELD):
             return f"held with {index + 1} ({above.text})"
-        index = above.parent
     return ""
 
 
@@ -115,13 +113,11 @@ def select(spec: Spec, passed_over: Collection[Key] = ()) -> Task | None:
 
 def first_before(spec: Spec, index: int) -> int | None:
     """The first open task, by index, that this one, or one above it, names in an `After` note."""
-    at: int | None = index
-    while at is not None:
+    for at in (index, *spec.above(spec.tasks[index])):
         for note in spec.tasks[at].of(Kind.AFTER):
             for other, task in enumerate(spec.tasks):
                 if task.marker is not Marker.DONE and name(task.text) == name(note.text):
                     return other
-        at = spec.tasks[at].parent
     return None
 
 

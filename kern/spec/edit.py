@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from kern import plain
-from kern.model import SPEC, Key, Marker
+from kern.model import Key, Marker
 from kern.spec.checklist import Kind, Note, Spec, Task, parse
 
 NOTE_LIMIT = 300  # characters
@@ -34,9 +34,8 @@ def tick(text: str, spec: Spec, task: Task, *, proved: bool = True) -> str:
 
 def reopen(text: str, spec: Spec, task: Task) -> str:
     """Mark the task pending, and every ancestor that was done with it."""
-    again = [task]
-    while (above := again[-1].parent) is not None and spec.tasks[above].marker is Marker.DONE:
-        again.append(spec.tasks[above])
+    above = (spec.tasks[index] for index in spec.above(task))
+    again = [task, *takewhile(lambda one: one.marker is Marker.DONE, above)]
     return mark_all(text, [(one, Marker.PENDING) for one in again])
 
 
@@ -44,12 +43,9 @@ def untick(text: str, spec: Spec, task: Task, count: int) -> str:
     """What ticking marked, `count` tasks from this one upwards, goes back where it still stands:
     the task is in progress, those above it are pending.
     """
-    chain = [task]
-    while len(chain) < count and chain[-1].parent is not None:
-        chain.append(spec.tasks[chain[-1].parent])
-    back = {task.line: Marker.ACTIVE}
-    done = [one for one in chain if one.marker is Marker.DONE]
-    return mark_all(text, [(one, back.get(one.line, Marker.PENDING)) for one in done])
+    above = [spec.tasks[index] for index in spec.above(task)][: max(count - 1, 0)]
+    wanted = [(task, Marker.ACTIVE), *((one, Marker.PENDING) for one in above)]
+    return mark_all(text, [pair for pair in wanted if pair[0].marker is Marker.DONE])
 
 
 def ticked(spec: Spec, task: Task, *, proved: bool = True) -> list[Task]:
@@ -57,8 +53,7 @@ def ticked(spec: Spec, task: Task, *, proved: bool = True) -> list[Task]:
     have checks of their own.
     """
     done = [task]
-    parent = task.parent
-    while parent is not None:
+    for parent in spec.above(task):
         above = spec.tasks[parent]
         lines = {one.line for one in done}
         open_ones = [
@@ -70,7 +65,6 @@ def ticked(spec: Spec, task: Task, *, proved: bool = True) -> list[Task]:
         if open_ones or unchecked or above.marker is Marker.DONE:
             break
         done.append(above)
-        parent = above.parent
     return done
 
 
@@ -229,11 +223,6 @@ def learnings(text: str) -> list[str]:
 # ---------------------------------------------------------------- the same in another text
 
 
-def replayed(path: str, text: str, came: str, key: Key) -> str:
-    """`text` with what `came`, the committed text of the same file, says of the task."""
-    return _ticked(text, came, key) if path == SPEC else _learned(text, came)
-
-
 def noted(text: str, task: Task, came: str, theirs: Task) -> str:
     """With the notes that the task has in another text."""
     lines = came.split("\n")
@@ -247,8 +236,8 @@ def noted(text: str, task: Task, came: str, theirs: Task) -> str:
     return annotate(text, task, new)
 
 
-def _ticked(text: str, came: str, key: Key) -> str:
-    """SPEC.md with the task's notes, and ticked as far up as the commit has it."""
+def replayed(text: str, came: str, key: Key) -> str:
+    """With what `came`, the committed SPEC.md, says of the task: its notes, the ticks above it."""
     new = parse(came)
     there, done = parse(text).find(key), new.find(key)
     if there is None or done is None:
@@ -256,13 +245,6 @@ def _ticked(text: str, came: str, key: Key) -> str:
     text = noted(text, there, came, done)
     parsed = parse(text)
     chain = [task for task in parsed.tasks if task.key == key]
-    while chain[-1].parent is not None:
-        chain.append(parsed.tasks[chain[-1].parent])
+    chain += [parsed.tasks[index] for index in parsed.above(chain[0])]
     done_too = [other.key for other in new.tasks if other.marker is Marker.DONE]
     return mark_all(text, [(one, Marker.DONE) for one in chain if one.key in done_too])
-
-
-def _learned(text: str, came: str) -> str:
-    known = {*learnings(plain.lf(text))}
-    added = [entry for entry in learnings(plain.lf(came)) if entry not in known]
-    return text + appended(text, added)

@@ -107,7 +107,7 @@ def can_begin(spec: Spec, words: str, in_progress: Key | None = None) -> Key:
         )
     why, hint = _obstacle(spec, index, then)
     if why:
-        raise UsageError(f"{why}: {index + 1}: {plain.line(task.text, 200)}", hint=hint)
+        raise UsageError(f"{why}: {spec.shown(index)}", hint=hint)
     return task.key
 
 
@@ -139,9 +139,8 @@ def _obstacle(spec: Spec, index: int, then: str) -> tuple[str, str]:
 
 def _unhold(spec: Spec, index: int) -> str:
     """The command that ends the hold of it, or of what it belongs to."""
-    while not spec.tasks[index].of(Kind.HELD):
-        index = spec.tasks[index].parent or 0
-    return f"kern unhold {index + 1}"
+    chain = (index, *spec.above(spec.tasks[index]))
+    return f"kern unhold {1 + next(at for at in chain if spec.tasks[at].of(Kind.HELD))}"
 
 
 def _unblock(number: int) -> str:

@@ -47,7 +47,9 @@ def commit(git: Git, root: Path, message: str = "more", **files: str) -> str:
 
 def keeping(found: Repo) -> tuple[Keeper, list[Event]]:
     told: list[Event] = []
-    return Keeper(found, Snapshots(found), told.append, edit.replayed), told
+    return Keeper(
+        found, Snapshots(found), told.append, lambda path, *texts: edit.replayed(*texts)
+    ), told
 
 
 def guarded(found: Repo, tree: str) -> str:
