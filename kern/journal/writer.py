@@ -8,7 +8,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, assert_never
@@ -21,6 +21,9 @@ from kern.system import process
 
 _EXACT = ("kind", "did", "task", "stage", "root", "commit", "ref")  # by which records are found
 _LONGEST = 4000  # characters of a text from outside
+_CALL = ("task", "stage", "model", "attempt", "agent")
+# Where the agent named no cost it is null, never 0.
+_ENDED = ("cost_usd", "tokens", "turns", "session", "denied", "effort", "version", "sent_back")
 
 
 @dataclass
@@ -95,53 +98,54 @@ def of(event: Event) -> list[dict[str, Any]]:
     """What the journal keeps of an event: `kind`, `task` where there is one, and its values."""
     match event:
         case events.RunStarted():
-            return [{"kind": "run", "did": "start", **_begun(event)}]
+            said = {"did": "start", "open": event.open_tasks, "models": _named(event.models)}
+            return [_row(event, "run", "root", "iterations", "payer", **said)]
         case events.TaskStarted():
-            said = {"did": "start", "iteration": event.iteration, "resumed": event.resumed}
-            return [{"kind": "task", "task": event.task, **said}]
+            return [_row(event, "task", "task", "iteration", "resumed", did="start")]
         case events.TaskSettled():
-            did = {"did": str(event.outcome), "detail": event.detail, "proved": event.proved}
-            rows: list[dict[str, Any]] = [{"kind": "task", "task": event.task, **did}]
-            if event.commit:
-                rows.append({"kind": "commit", "task": event.task, "commit": event.commit})
-            return rows
+            settled = _row(event, "task", "task", "detail", "proved", did=str(event.outcome))
+            return [settled, *([_row(event, "commit", "task", "commit")] if event.commit else [])]
         case events.StageStarted():
-            stage = {"stage": str(event.stage), "model": event.model, "did": "start"}
-            said = {"attempt": event.attempt, "mode": event.mode, "agent": event.agent}
-            return [{"kind": "stage", "task": event.task, **stage, **said}]
+            return [_row(event, "stage", *_CALL, "mode", did="start")]
         case events.StageFinished():
-            return [_finished(event)]
+            took = {"did": "end", "seconds": round(event.seconds, 3)}
+            return [_row(event, "stage", *_CALL, *_ENDED, **took)]
         case events.StageFailed():
-            return [_failed(event)]
+            took = {"did": "failed", "seconds": round(event.seconds, 3)}
+            return [_row(event, "stage", *_CALL, "reason", "cost_usd", **took)]
         case events.StageRetried():
-            said = {"stage": str(event.stage), "reason": event.reason, "try": event.attempt}
-            return [{"kind": "retry", **said, "wait": event.wait_seconds}]
+            again = {"try": event.attempt, "wait": event.wait_seconds}
+            return [_row(event, "retry", "stage", "reason", **again)]
         case events.StoodIn():
-            return [_stood_in(event)]
+            return [_row(event, "stand-in", "stage", "agent", "reason", "instead_of", "until")]
         case events.AttemptNoted():
-            said = {"attempt": event.number, "reason": event.reason, "ref": event.ref}
-            said |= {"cause": event.cause}
-            return [{"kind": "attempt", "task": event.task, **said}]
+            return [_row(event, "attempt", "task", "reason", "ref", "cause", attempt=event.number)]
         case events.QuestionNoted():
-            said = {"stage": str(event.stage), "text": event.question, "ref": event.ref}
-            return [{"kind": "question", "task": event.task, **said}]
+            return [_row(event, "question", "task", "stage", "ref", text=event.question)]
         case events.GateEnded():
             return [_gate(event)]
         case events.LimitReset():
-            return [{"kind": "limit", "text": event.text, "until": event.until}]
+            return [_row(event, "limit", "text", "until")]
         case events.Steered(asked, at_once):
             paused = asked is Request.PAUSE and at_once
-            return [{"kind": "request", "did": "paused" if paused else str(asked)}]
-        case events.Learned() | events.Recalled() | events.Voted():
-            return [{"task": event.task, **_of_memory(event)}]
+            return [_row(event, "request", did="paused" if paused else str(asked))]
+        case events.Learned():
+            return [_row(event, "learning", "task", text=event.text[:_LONGEST])]
+        case events.Voted():
+            return [_row(event, "vote", "task", "entry", "helpful", reason=event.why)]
+        case events.Recalled():
+            told = {"told": _named(event.told), "left": _named(event.left)}
+            return [_row(event, "recall", "task", "stage", "irrelevant", "size", **told)]
         case events.Sent():
-            said = {"worker": event.worker, "where": event.where, "stage": event.stage}
-            return [{"kind": "sent", "task": event.task, **said}]
+            return [_row(event, "sent", "task", "worker", "where", "stage")]
         case events.Planned():
             tasks = [text[:_LONGEST] for text in event.tasks]
-            return [{"kind": "plan", "added": tasks, "done": event.done[:_LONGEST]}]
+            return [_row(event, "plan", added=tasks, done=event.done[:_LONGEST])]
         case events.RunEnded():
-            return _run_ended(event)
+            said = {"did": "end", "exit": event.exit_code, "seconds": round(event.seconds, 3)}
+            end = _row(event, "run", done=len(event.done), open=event.open_tasks, **said)
+            early = _row(event, "error", text=event.interrupted)
+            return [early, end] if event.interrupted else [end]
         case events.Acted() | events.Warned() | events.Traced() | events.Waiting():
             return []
         case events.GateStarted() | events.ProbeStarted():
@@ -160,45 +164,13 @@ def of_worker(event: Event) -> list[dict[str, Any]]:
     return [{**rows[0], "kind": "work", "commit": event.commit}]
 
 
-def _of_memory(event: events.Learned | events.Recalled | events.Voted) -> dict[str, Any]:
-    match event:
-        case events.Learned():
-            return {"kind": "learning", "text": event.text[:_LONGEST]}
-        case events.Voted():
-            vote = {"entry": event.entry, "helpful": event.helpful, "reason": event.why}
-            return {"kind": "vote", **vote}
-        case events.Recalled():
-            said = {"told": dict(event.told), "left": dict(event.left)}
-            size = {"irrelevant": event.irrelevant, "size": event.size}
-            return {"kind": "recall", "stage": str(event.stage), **said, **size}
+def _row(event: Event, kind: str, *names: str, **more: object) -> dict[str, Any]:
+    """`names`: of the event's values that are kept under the same name."""
+    return {"kind": kind, **{name: getattr(event, name) for name in names}, **more}
 
 
-def _begun(event: events.RunStarted) -> dict[str, Any]:
-    said = {"root": event.root, "iterations": event.iterations, "open": event.open_tasks}
-    return {**said, "payer": event.payer, "models": {str(r): m for r, m in event.models.items()}}
-
-
-def _finished(event: events.StageFinished) -> dict[str, Any]:
-    """Where the agent named no cost it is null, never 0."""
-    stage = {"stage": str(event.stage), "model": event.model, "did": "end"}
-    took = {"attempt": event.attempt, "seconds": round(event.seconds, 3)}
-    paid = {"cost_usd": event.cost_usd, "tokens": dict(event.tokens)}
-    more = {"turns": event.turns, "session": event.session, "denied": list(event.denied)}
-    by = {"effort": event.effort, "version": event.version, "sent_back": event.sent_back}
-    by |= {"agent": event.agent}
-    return {"kind": "stage", "task": event.task, **stage, **took, **paid, **more, **by}
-
-
-def _failed(event: events.StageFailed) -> dict[str, Any]:
-    said = {"stage": str(event.stage), "did": "failed", "attempt": event.attempt}
-    said |= {"agent": event.agent, "model": event.model, "reason": event.reason}
-    paid = {"seconds": round(event.seconds, 3), "cost_usd": event.cost_usd}
-    return {"kind": "stage", "task": event.task, **said, **paid}
-
-
-def _stood_in(event: events.StoodIn) -> dict[str, Any]:
-    said = {"stage": str(event.stage), "agent": event.agent, "reason": event.reason}
-    return {"kind": "stand-in", **said, "instead_of": event.instead_of, "until": event.until}
+def _named(values: Mapping[Any, str]) -> dict[str, str]:
+    return {str(name): value for name, value in values.items()}
 
 
 def _gate(event: events.GateEnded) -> dict[str, Any]:
@@ -209,12 +181,6 @@ def _gate(event: events.GateEnded) -> dict[str, Any]:
     tail = result.output[-_LONGEST:] if result.red else ""
     before = {"red_before": result.red_before, "seconds": result.seconds}
     return {"kind": "gate", **said, **before, "output": tail}
-
-
-def _run_ended(event: events.RunEnded) -> list[dict[str, Any]]:
-    said = {"did": "end", "exit": event.exit_code, "seconds": round(event.seconds, 3)}
-    end = {"kind": "run", **said, "done": len(event.done), "open": event.open_tasks}
-    return [{"kind": "error", "text": event.interrupted}, end] if event.interrupted else [end]
 
 
 def _now() -> str:
