@@ -5,7 +5,7 @@ those that only tell how things stand.
 import hashlib
 import os
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kern import plain
@@ -22,26 +22,18 @@ _OPEN = "kern: all but the tree is read-only, .git too; sandbox.write in kern.to
 _TAIL = 8192  # bytes of the output that are read
 
 
+@dataclass(slots=True)
 class Gates:
     """The gates of one working tree. What they print lies beside the stage files."""
 
-    def __init__(
-        self,
-        root: Path,
-        scope: Scope,
-        run: str,
-        mark: tuple[str, str],
-        tick: process.Tick,
-        hold: Hold = unheld,
-    ) -> None:
-        self.root = root
-        self.scope = scope
-        self.run_id = run
-        self.mark = mark
-        self.tick = tick
-        self.hold = hold
-        # By tree, name and command; in no file, which an agent could write.
-        self._ended: dict[tuple[str, str, str], Result] = {}
+    root: Path
+    scope: Scope
+    run_id: str
+    mark: tuple[str, str]
+    tick: process.Tick
+    hold: Hold = unheld
+    # By tree, name and command; in no file, which an agent could write.
+    _ended: dict[tuple[str, str, str], Result] = field(default_factory=dict)
 
     def known(self, gate: Gate, tree: str) -> Result | None:
         """How it ended on that tree, where this run saw it: tools and services come and go."""

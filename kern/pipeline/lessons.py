@@ -1,7 +1,7 @@
 """What a task teaches, and LEARNINGS.md on the disk."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kern import plain
 from kern.events import Learned, Voted, Warned
@@ -80,16 +80,8 @@ def learn(site: Site, key: Key, commit: Commit, said: Taught) -> None:
 
 def _on_disk(site: Site, key: Key, date: str, said: Taught) -> None:
     """The date is the commit's: also tomorrow."""
-    with site.papers.alone():
-        text = site.papers.read(LEARNINGS) or ""
-        added, change = written(text, date, key, said)
-        second = record.read(site.scope, Stage.IMPLEMENT)
-        fresh = second is None or second.swaps is None
-        new = changes.applied(text, _settled(site, second, change)) + added
-        if new != text:
-            site.papers.write(LEARNINGS, new)
-    for vote in change.votes if fresh else ():
-        site.sink(Voted(key.text, *vote))
+    second = record.read(site.scope, Stage.IMPLEMENT)
+    _vote(site, key, second, lambda text: written(text, date, key, said))
 
 
 def blame(site: Site, at: Situation) -> None:
@@ -103,15 +95,25 @@ def blame(site: Site, at: Situation) -> None:
         said = Taught(told=said.told, misled=said.misled)
     if not said.told or not (said.used or said.misled):
         return
+    _vote(site, second.key, second, lambda text: ("", changes.failed(text, said)))
+
+
+def _vote(
+    site: Site,
+    key: Key,
+    second: StageRecord | None,
+    decide: Callable[[str], tuple[str, Change]],
+) -> None:
+    """LEARNINGS.md with what is decided of it; the votes are told once."""
+    fresh = second is None or second.swaps is None
     with site.papers.alone():
         text = site.papers.read(LEARNINGS) or ""
-        change = changes.failed(text, said)
-        fresh = second.swaps is None
-        new = changes.applied(text, _settled(site, second, change))
+        added, change = decide(text)
+        new = changes.applied(text, _settled(site, second, change)) + added
         if new != text:
             site.papers.write(LEARNINGS, new)
     for vote in change.votes if fresh else ():
-        site.sink(Voted(second.key.text, *vote))
+        site.sink(Voted(key.text, *vote))
 
 
 def _settled(site: Site, second: StageRecord | None, change: Change) -> Sequence[changes.Swap]:

@@ -72,8 +72,9 @@ class Loop:
         self.began = time.monotonic()
 
     def run(self) -> int:
-        if note := self._ignored():
-            self.sink(Warned(note))
+        if ignore.ignored(self.site.repo, SPEC):
+            how = "commits leave it out and name the task in a Kern-Task trailer"
+            self.sink(Warned(f"git ignores {SPEC}: {how}"))
         error: BaseException | None = None
         stopped = ""
         try:
@@ -100,13 +101,6 @@ class Loop:
         finally:
             code = self._end(error, stopped)
         return code
-
-    def _ignored(self) -> str:
-        if ignore.ignored(self.site.repo, SPEC):
-            return (
-                f"git ignores {SPEC}: commits leave it out and name the task in a Kern-Task trailer"
-            )
-        return ""
 
     def finish(self) -> list[Settled]:
         """Carry the task in progress to its outcome, where one is."""

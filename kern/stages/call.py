@@ -21,7 +21,7 @@ from kern.sandbox.confine import Hold, unheld
 from kern.stages import ending
 from kern.stages.ending import Rota
 from kern.stages.prompt import Prompt
-from kern.stages.watch import Refused, Watch
+from kern.stages.watch import Growing, Refused, Watch
 from kern.system import process, workspace
 from kern.system.workspace import Scope
 
@@ -236,7 +236,7 @@ class Caller:
         argv = (self._program(prompt).command, *agent.argv(launch))
         env = self._environment(asked, agent.environment(launch))
         held = self.hold(kind, argv, env, write=asked.write, agent=agent.NAME)
-        watch = Watch(agent, stage, place, self.sink, self.tick)
+        watch = Watch(agent, stage, Growing(place), self.sink, self.tick)
         ran = process.run(
             held.argv,
             cwd=self.root,

@@ -1,5 +1,6 @@
 """An agent at work, seen by the output that it writes."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from kern.agents.protocol import Agent, Fault
@@ -20,18 +21,16 @@ class Refused(Exception):
         self.fault = fault
 
 
+@dataclass(slots=True)
 class Watch:
     """Tells what the agent does; raises `Refused`, which ends it."""
 
-    def __init__(
-        self, agent: Agent, stage: Role, transcript: Path, sink: Sink, tick: process.Tick
-    ) -> None:
-        self.agent = agent
-        self.stage = stage
-        self.output = Growing(transcript)
-        self.sink = sink
-        self.tick = tick
-        self.due = 0.0
+    agent: Agent
+    stage: Role
+    output: "Growing"  # its transcript
+    sink: Sink
+    tick: process.Tick
+    due: float = 0.0
 
     def __call__(self, seconds: float, silent: float) -> None:
         if seconds >= self.due:
@@ -52,16 +51,16 @@ class Watch:
             self.sink(Acted(self.stage, act))
 
 
+@dataclass(slots=True)
 class Growing:
     """A file that another process appends to, read as it grows: after a burst only the newest
     lines, so that memory stays bounded whatever comes.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.at = 0  # how far it was read
-        self.rest = b""  # of a line that is not whole yet
-        self.torn = False  # the line under way has lost its beginning
+    path: Path
+    at: int = 0  # how far it was read
+    rest: bytes = b""  # of a line that is not whole yet
+    torn: bool = False  # the line under way has lost its beginning
 
     def lines(self) -> list[bytes]:
         """The whole lines since the last call."""
