@@ -9,7 +9,7 @@ from kern import config
 from kern.checks import result
 from kern.config import FILE, Gate, Probe, Settings
 from kern.errors import UsageError
-from kern.events import GateEnded, GateStarted, ProbeStarted
+from kern.events import GateEnded, ProbeStarted
 from kern.git.refs import StartRef
 from kern.git.repository import LINK, SUBMODULE, Entry, Head
 from kern.model import Key, OnRed, Result
@@ -112,10 +112,7 @@ def _run_unknown(site: Site, head: Head, start: StartRef, wanted: Sequence[Gate]
     unknown = [gate for gate in wanted if site.gates.known(gate, start.tree) is None]
     try:
         for gate in unknown:
-            site.caller.heed()
-            site.sink(GateStarted(gate.label, gate.command, before=True))
-            with limits.contained(site, gate.label, head, start):
-                ended = site.gates.run(gate, start.tree, before=True)
+            ended = limits.gate(site, gate, start.tree, head, start, before=True)
             site.sink(GateEnded(ended, before=True))
     finally:
         if unknown:
@@ -139,16 +136,16 @@ def at_the_end(wanted: Checks) -> list[Gate]:
 # ---------------------------------------------------------------- probes
 
 
-def state_before_research(site: Site, at: Situation, tree: str) -> list[str]:
+def state_before_research(
+    site: Site, at: Situation, tree: str, probes: Sequence[Probe], wanted: Checks
+) -> list[str]:
     """`tree`: the working tree as it is now. No start ref stands yet, so that what a killed
     command left is taken for the person's: it is never committed.
     """
-    found = settings(site, tree)
-    wanted = checks(site, at.opened[1], found)
-    if not (found.probes or any(not gate.name for gate in wanted.gates)):
+    if not (probes or any(not gate.name for gate in wanted.gates)):
         return []
     start = limits.standing(site, at.head, tree, at.opened[0], at.attempt)
-    return [*own(site, at.head, start, wanted), *state(site, found.probes, at.head, start)]
+    return [*own(site, at.head, start, wanted), *state(site, probes, at.head, start)]
 
 
 def state(site: Site, probes: Sequence[Probe], head: Head, start: StartRef) -> list[str]:

@@ -4,12 +4,14 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from kern import plain
+from kern.config import Gate
+from kern.events import GateStarted
 from kern.git import history, index, operations, protect, refs, staging
 from kern.git.history import Commit
 from kern.git.protect import Restored
 from kern.git.refs import StartRef
 from kern.git.repository import Head
-from kern.model import Key
+from kern.model import Key, Result
 from kern.pipeline import guarded
 from kern.pipeline.guarded import Papers
 from kern.pipeline.site import Site
@@ -134,6 +136,18 @@ def back_to(site: Site, start: StartRef, name: str, who: str, when: str = "") ->
             f"{some(paths)} changed while {who} ran{when}; restored. "
             f"Build output? Add it to .gitignore. Yours? git checkout {ref} -- PATH"
         )
+
+
+def gate(
+    site: Site, gate: Gate, tree: str, head: Head, start: StartRef | None, *, before: bool = False
+) -> Result:
+    """One gate on the working tree, which is `tree` now; `before`: the task. Its end is for the
+    caller to tell.
+    """
+    site.caller.heed()
+    site.sink(GateStarted(gate.label, gate.command, before=before))
+    with contained(site, gate.label, head, start):
+        return site.gates.run(gate, tree, before=before)
 
 
 @contextlib.contextmanager

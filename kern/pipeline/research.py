@@ -17,7 +17,9 @@ def research(site: Site, at: Situation) -> None:
     key, task = at.opened
     began = now()
     before = site.snapshots.take()
-    state = baseline.state_before_research(site, at, before)
+    settings = baseline.settings(site, before)
+    wanted = baseline.checks(site, task, settings)
+    state = baseline.state_before_research(site, at, before, settings.probes, wanted)
     papers = guarded.take(site)
 
     def settle(reply: Reply) -> None:
@@ -30,7 +32,6 @@ def research(site: Site, at: Situation) -> None:
         if not reply.text.strip() and not reply.result.get("is_error"):
             raise TransientFault("research stage: the answer is empty")
 
-    wanted = baseline.checks(site, task, baseline.settings(site, before))
     prompt = briefs.research(
         site.templates[Stage.RESEARCH],
         task,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from kern.config import Gate
 from kern.errors import KernError, UsageError
-from kern.events import GateEnded, GateStarted, Warned
+from kern.events import GateEnded, Warned
 from kern.model import Key, Marker, Result
 from kern.pipeline import limits
 from kern.pipeline.session import Session
@@ -92,13 +92,10 @@ class Reviews:
     def _ended(self, gate: Gate) -> Result:
         """A final gate on the tree as it is; what it changes goes back."""
         site = self.site
-        site.caller.heed()
         head, tree = site.repo.head(), site.snapshots.take()
         start = limits.standing(site, head, tree, Key("", gate.label), 1)
-        self.sink(GateStarted(gate.label, gate.command))
         try:
-            with limits.contained(site, gate.label, head, start):
-                result = site.gates.run(gate, tree)
+            result = limits.gate(site, gate, tree, head, start)
         finally:
             limits.back_to(site, start, "1-final", gate.label)
         self.sink(GateEnded(result))

@@ -94,7 +94,7 @@ def begin(
         recover.unplant(here, killed=killed)
         preflight.tasks(found, papers, empty=empty)
         workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
-        yield Session(site.with_prompts(here), steered, payer.who, before * (name != before))
+        yield Session(site.with_prompts(here), steered, payer.who, before if name != before else "")
 
 
 def _known(caller: Caller, found: Repo) -> None:

@@ -8,7 +8,7 @@ from itertools import chain
 
 from kern.checks import result
 from kern.config import FILE, Gate
-from kern.events import GateEnded, GateStarted, Traced
+from kern.events import GateEnded, Traced
 from kern.git import protect
 from kern.git.repository import Change, Entry
 from kern.model import Aide, Cause, Decision, OnRed, Result, Saved, Stage, Tier
@@ -132,13 +132,10 @@ def _checked(
 def _gate(site: Site, gate: Gate, at: Situation, change: Mapping[str, Entry | None]) -> Result:
     """On the tree as the agent left it, which it is again afterwards in the task's paths."""
     start = at.second.start
-    site.caller.heed()
     before = site.snapshots.take(start)
-    site.sink(GateStarted(gate.label, gate.command))
     # What a person has changed since stage 2, say a setting of git's, is theirs.
     ref = at.start and replace(at.start, guard=site.keeper.guard.take(at.start.tree))
-    with limits.contained(site, gate.label, at.head, ref):
-        ended = site.gates.run(gate, before)
+    ended = limits.gate(site, gate, before, at.head, ref)
     known = site.gates.known(gate, start)
     allowed = site.caller.settings.on_red is OnRed.ALLOW or None
     ended = ended.against(known.red if known else allowed)

@@ -77,8 +77,8 @@ class Caller:
     hold: Hold = unheld
     nests: bool = True  # within what holds it, an agent can make a sandbox of its own
     holds_hooks: bool = True  # the agent's own sandbox would not: its hooks run outside of it
-    # The agent's, as its settings name it; of what its kind may not write it may these.
     rota: Rota = field(default_factory=Rota)
+    # The agent's, as its settings name it; of what its kind may not write it may these.
     own_sandbox: Callable[[Agent, Kind, Sequence[Path]], str] = lambda agent, kind, write: ""
     laid: set[Path] = field(default_factory=set)  # what was put there for agents
     _tasks: dict[str, float] = field(default_factory=dict)  # what each cost in this one
@@ -213,26 +213,25 @@ class Caller:
         agent = self._program(prompt).agent
         # One that nothing holds to its role is to read, and kern does the rest.
         kind = Kind.READER if agent.unheld(stage) else _KINDS.get(stage, Kind.READER)
-        launch = self._laid(
-            agent,
-            Launch(
-                stage,
-                prompt.by.model,
-                effort=prompt.by.effort,
-                output=output,
-                contract=self._contract(prompt) if agent.TAKES_CONTRACT else "",
-                budget=self._left(asked.task),
-                patience=self._patience(stage),
-                bare=self.settings.bare,
-                confinement=self.own_sandbox(agent, kind, asked.write),
-                mark=secrets.token_hex(8),
-                given=process.surroundings(),
-                root=str(self.root),
-                nests=self.nests,
-                folder=str(self.contract.parent),
-                gates=[(gate.label, gate.command, gate.timeout) for gate in asked.gates],
-            ),
+        launch = Launch(
+            stage,
+            prompt.by.model,
+            effort=prompt.by.effort,
+            output=output,
+            contract=self._contract(prompt) if agent.TAKES_CONTRACT else "",
+            budget=self._left(asked.task),
+            patience=self._patience(stage),
+            bare=self.settings.bare,
+            confinement=self.own_sandbox(agent, kind, asked.write),
+            mark=secrets.token_hex(8),
+            given=process.surroundings(),
+            root=str(self.root),
+            nests=self.nests,
+            folder=str(self.contract.parent),
+            gates=[(gate.label, gate.command, gate.timeout) for gate in asked.gates],
         )
+        for name, text in agent.files(launch).items():
+            self._lay(self.contract.with_name(name), text)
         argv = (self._program(prompt).command, *agent.argv(launch))
         env = self._environment(asked, agent.environment(launch))
         held = self.hold(kind, argv, env, write=asked.write, agent=agent.NAME)
@@ -274,12 +273,6 @@ class Caller:
         """Whether its agent is sent back by red gates where it would end."""
         return self.holds_hooks and self._program(prompt).agent.RUNS_GATES
 
-    def _laid(self, agent: Agent, launch: Launch) -> Launch:
-        """With the files that the agent wants beside it."""
-        for name, text in agent.files(launch).items():
-            self._lay(self.contract.with_name(name), text)
-        return launch
-
     def _lay(self, place: Path, text: str) -> None:
         self.laid.add(place)
         workspace.lay(place, plain.encode(text))
@@ -300,10 +293,10 @@ class Caller:
 
     def _patience(self, stage: Role) -> float:
         """What a command may take: a gate that the agent runs, a commit with its hooks."""
-        whole = self.settings.total(stage) or _FOR_EVER
-        longest: dict[Role, float] = {Stage.COMMIT: whole}
-        longest[Stage.IMPLEMENT] = self.settings.patience or whole
-        return longest.get(stage, 0.0)
+        if stage not in (Stage.IMPLEMENT, Stage.COMMIT):
+            return 0.0
+        usual = self.settings.patience if stage is Stage.IMPLEMENT else 0.0
+        return usual or self.settings.total(stage) or _FOR_EVER
 
     def _count(self, reply: Reply | None, task: str) -> None:
         price = reply.cost_usd if reply else None
