@@ -48,15 +48,15 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # No file, no clock, no environment, no process.
 PURE = (
     *WORDS,
-    *("checks.result", "git.mentions", "git.trace", "agents.claude_settings"),
+    *("checks.result", "git.mentions", "git.trace"),
     *(f"spec.{name}" for name in ("checklist", "edit", "dependencies")),
     *(f"spec.{name}" for name in ("questions", "commands", "reconcile", "required", "imports")),
-    *(f"agents.claude{part}" for part in ("", "_billing", "_faults", "_stream")),
+    *(f"agents.claude{part}" for part in ("", "_settings", "_stream")),
     *(f"journal.{name}" for name in ("record", "totals", "task", "timeline", "words", "sums")),
     *(
         f"agents.{name}"
         for name in (
-            *("absent", "faults", "result", "vendors", "pi", "pi_extension", "pi_settings"),
+            *("faults", "result", "vendors", "codex", "opencode", "pi"),
             *("http", "http_faults", "http_talk"),
         )
     ),

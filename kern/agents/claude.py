@@ -5,23 +5,25 @@ Facts measured with 2.1.197 and 2.1.329 against a scripted API.
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kern.agents import claude_stop_hook
-from kern.agents.claude_billing import login as login
-from kern.agents.claude_billing import payer as payer
-from kern.agents.claude_faults import INSTALL as INSTALL
-from kern.agents.claude_faults import LOGIN as LOGIN
-from kern.agents.claude_faults import OLDEST as OLDEST
-from kern.agents.claude_faults import fault as fault
-from kern.agents.claude_faults import refused as refused
-from kern.agents.claude_faults import unattended as unattended
+from kern.agents import result as results
 from kern.agents.claude_settings import FILES as FILES
 from kern.agents.claude_settings import confinement as confinement
+from kern.agents.claude_settings import login as login
 from kern.agents.claude_settings import needs as needs
+from kern.agents.claude_settings import payer as payer
 from kern.agents.claude_settings import started as started
+from kern.agents.claude_stream import INSTALL as INSTALL
+from kern.agents.claude_stream import LOGIN as LOGIN
+from kern.agents.claude_stream import OLDEST as OLDEST
 from kern.agents.claude_stream import act as act
-from kern.agents.claude_stream import blocks, content, denied, number, sent_back, tokens, whole
+from kern.agents.claude_stream import blocks, content, denied, sent_back
+from kern.agents.claude_stream import fault as fault
+from kern.agents.claude_stream import refused as refused
+from kern.agents.claude_stream import unattended as unattended
 from kern.agents.protocol import Launch, Reply
 from kern.agents.transcript import objects as objects
 from kern.model import Aide, Role, Stage
@@ -197,24 +199,18 @@ def read(seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
                         used.pop(str(block.get("tool_use_id")), None)
                         complaint = content(block)[-_COMPLAINT:]
             case "rate_limit_event":
-                info = value.get("rate_limit_info")
-                if isinstance(info, dict) and info.get("status") == "rejected":
+                info = results.part(value, "rate_limit_info")
+                if info.get("status") == "rejected":
                     rejected = True
-                    resets_at = whole(info.get("resetsAt"))
+                    resets_at = results.whole(info.get("resetsAt")) or None
             case "result":
                 result = value
                 refused += denied(value)
     if result is None:
         return None
     errors += ["usage_limit"] if rejected else []
-    text = result.get("result")
-    return Reply(
-        result=dict(result),
-        text=text if isinstance(text, str) else "",
-        cost_usd=number(result.get("total_cost_usd")),
-        turns=whole(result.get("num_turns")),
-        session=str(result.get("session_id") or ""),
-        tokens=tokens(result.get("usage")),
+    return replace(
+        results.reply(result),
         version=version,
         denied=tuple(dict.fromkeys(refused)),
         wrote=tuple(dict.fromkeys(used.values())) if role in _READERS else (),

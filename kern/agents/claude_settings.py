@@ -1,12 +1,15 @@
-"""Which files Claude Code obeys and needs: what a project's own make it start, and what it has to
-reach to work at all.
+"""Which files Claude Code obeys and needs: what a project's own make it start, what it has to reach
+to work at all, and who pays: names and places are read and said, never a secret.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from kern.agents import result as results
+from kern.agents.protocol import SUBSCRIPTION, Payer
 from kern.model import Needs
 
 FILES: tuple[str, ...] = (".claude/settings.json", ".claude/settings.local.json", ".mcp.json")
@@ -19,10 +22,14 @@ _COMMANDS = (
     *("apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh"),
     *("otelHeadersHelper", "statusLine", "fileSuggestion"),
 )
-
-
 _VARIABLES = ("ANTHROPIC_", "CLAUDE_")
 _HOSTS = ("*.anthropic.com", "claude.ai", "*.claude.ai", "*.claude.com")
+_LOGGED_IN = ('"claudeAiOauth"', '"oauthAccount"')  # what `claude` stores at a login
+_KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY")
+_CLOUDS = {
+    "CLAUDE_CODE_USE_BEDROCK": "Amazon Bedrock",
+    "CLAUDE_CODE_USE_VERTEX": "Google Vertex AI",
+}
 
 
 def needs(env: Mapping[str, str], home: str) -> Needs:
@@ -85,20 +92,20 @@ def _settings(value: Mapping[str, Any]) -> Iterator[str]:
             hooks = matcher.get("hooks", [matcher]) if isinstance(matcher, dict) else [matcher]
             for hook in hooks if isinstance(hooks, list) else [hooks]:
                 command = hook.get("command", hook) if isinstance(hook, dict) else hook
-                yield f"hook {event}: {_text(command)}"
-    yield from (f"{key}: {_text(value[key])}" for key in _COMMANDS if key in value)
-    yield from (f"env {name}={_text(given)}" for name, given in _items(value.get("env")))
+                yield f"hook {event}: {results.shown(command)}"
+    yield from (f"{key}: {results.shown(value[key])}" for key in _COMMANDS if key in value)
+    yield from (f"env {name}={results.shown(given)}" for name, given in _items(value.get("env")))
     yield from (f"plugin {name}" for name, on in _items(value.get("enabledPlugins")) if on)
 
 
 def _servers(value: Mapping[str, Any]) -> Iterator[str]:
     for name, server in _items(value.get("mcpServers")):
         if not isinstance(server, dict):
-            yield f"server {name}: {_text(server)}"
+            yield f"server {name}: {results.shown(server)}"
             continue
         words = (server.get("command") or server.get("url") or "", *_list(server.get("args")))
-        env = " ".join(f"{key}={_text(one)}" for key, one in _items(server.get("env")))
-        yield f"server {name}: {' '.join(filter(None, (env, *map(_text, words))))}"
+        env = " ".join(f"{key}={results.shown(one)}" for key, one in _items(server.get("env")))
+        yield f"server {name}: {' '.join(filter(None, (env, *map(results.shown, words))))}"
 
 
 def _items(value: object) -> list[tuple[str, Any]]:
@@ -109,5 +116,57 @@ def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+# -------------------------------------------------------------------- who pays
+
+
+def payer(env: Mapping[str, str], root: str, home: str, text: Callable[[str], str]) -> Payer:
+    folder = env.get("CLAUDE_CONFIG_DIR") or f"{home}/.claude"
+    accounts = f"{folder}/.credentials.json", f"{folder}/.claude.json", f"{home}/.claude.json"
+    subscribed = any(word in text(place) for place in accounts for word in _LOGGED_IN)
+    return decide(env, subscribed=subscribed, dotenv=text(f"{root}/.env"))
+
+
+def login(code: int, said: str) -> str | None:
+    """By what `claude auth status --json` prints. It does not check the key."""
+    try:
+        found = json.loads(said)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("loggedIn"), bool):
+        return None
+    how = str(found.get("apiKeySource") or found.get("authMethod") or "claude's own word")
+    return how if found["loggedIn"] and code == 0 else ""
+
+
+def decide(env: Mapping[str, str], *, subscribed: bool, dotenv: str) -> Payer:
+    """`claude -p` takes a cloud's account, else a key of the environment, else the login. `dotenv`:
+    the text of the project's .env, which claude 2.1 does not read but many shells load.
+    """
+    for name, cloud in _CLOUDS.items():
+        if env.get(name, "") not in ("", "0", "false"):
+            return Payer(f"your account at {cloud} ({name} is set)")
+    for name in _KEYS:
+        if env.get(name):
+            return Payer(f"the key in {name}, by use", _by_key(name, subscribed, dotenv))
+    if env.get("CLAUDE_CODE_OAUTH_TOKEN"):
+        return Payer(f"{SUBSCRIPTION} of CLAUDE_CODE_OAUTH_TOKEN")
+    who = f"{SUBSCRIPTION} that claude is logged in to" if subscribed else ""
+    named = next((name for name in _KEYS if _names(dotenv, name)), "")
+    warning = f"the project's .env holds {named}: a shell that loads it makes that key pay"
+    return Payer(who, warning if named else "")
+
+
+def _by_key(name: str, subscribed: bool, dotenv: str) -> str:
+    """What a person should know who may not mean to pay by use; empty where nothing hints at it."""
+    why = []
+    if subscribed:
+        why.append("not the subscription that claude is logged in to")
+    if _names(dotenv, name):
+        why.append("it stands in the project's .env")
+    if not why:
+        return ""
+    return f"the key in {name} pays for every call: {'; '.join(why)}; to change that: unset {name}"
+
+
+def _names(dotenv: str, name: str) -> bool:
+    return re.search(rf"^\s*(?:export\s+)?{name}\s*=\s*\S", dotenv, re.M) is not None

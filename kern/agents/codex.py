@@ -3,35 +3,33 @@
 Facts measured with 0.169.0 against a scripted Responses API; see `kern help agents`.
 """
 
+import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from kern.agents import codex_faults
+from kern.agents import codex_faults, protocol
 from kern.agents import result as results
-from kern.agents.absent import unattended as unattended
 from kern.agents.codex_faults import INSTALL as INSTALL
 from kern.agents.codex_faults import LOGIN as LOGIN
 from kern.agents.codex_faults import OLDEST as OLDEST
 from kern.agents.codex_faults import fault as fault
-from kern.agents.codex_settings import FILES as FILES
-from kern.agents.codex_settings import STATUS as STATUS
-from kern.agents.codex_settings import confinement as confinement
-from kern.agents.codex_settings import login as login
-from kern.agents.codex_settings import needs as needs
-from kern.agents.codex_settings import payer as payer
-from kern.agents.codex_settings import quoted
-from kern.agents.codex_settings import started as started
-from kern.agents.protocol import Fault, Launch, Reply
+from kern.agents.protocol import SUBSCRIPTION, Launch, Payer, Reply
 from kern.agents.transcript import objects as objects
-from kern.model import Act, Aide, Role, Stage
+from kern.model import Act, Aide, Needs, Role, Stage
 
 NAME = PROGRAM = "codex"
 VARIABLE = "KERN_CODEX"
+FILES: tuple[str, ...] = (".codex/config.toml", ".codex/hooks.json")
+STATUS: tuple[str, ...] = ("login", "status")
 TRIAL: tuple[str, ...] = ("sandbox", "true")
 TAKES_CONTRACT = False  # an instructions file would replace its own
 RUNS_GATES = False
 READS_GUIDANCE = False  # AGENTS.md, which kern hands over with CLAUDE.md
+unattended = protocol.anybody
+refused = protocol.patient
 
 # Without these flags a person's own settings could ask questions that nobody answers, and rules of
 # the project or the person could let a command run outside of the sandbox. What a person's servers
@@ -50,6 +48,9 @@ _NO_SANDBOX = ("bwrap: ", "linux-sandbox/src")
 _COMPLAINT = 4000  # characters
 _LONGEST = 300  # characters of what a call was given
 _CALLS = ("command_execution", "file_change", "mcp_tool_call", "web_search", "collab_tool_call")
+# Below its folder: what the next session obeys.
+_OBEYED = ("config.toml", "AGENTS.md", "hooks.json", "rules", "skills", "plugins", "prompts")
+_HOSTS = ("api.openai.com", "auth.openai.com", "chatgpt.com", "*.chatgpt.com")
 
 
 def unheld(role: Role) -> str:
@@ -95,6 +96,9 @@ def environment(launch: Launch) -> dict[str, str]:
     return {}
 
 
+# -------------------------------------------------------------------- what it prints
+
+
 def read(seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
     """Its last message is the answer. It names no cost and no version, and the tokens of the main
     thread alone.
@@ -124,13 +128,11 @@ def read(seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
         return None
     when = codex_faults.began(session) if failed else None
     wrong = [failed] if failed else []
-    return Reply(
-        results.made(
-            failed or text, cost=None, turns=None, session=session, tokens=tokens, errors=wrong
-        ),
-        failed or text,
-        session=session,
-        tokens=tokens,
+    result = results.made(
+        failed or text, cost=None, turns=None, session=session, tokens=tokens, errors=wrong
+    )
+    return replace(
+        results.reply(result),
         complaint=complaint,
         errors=() if works else tuple(errors),
         resets_at=codex_faults.resets_at(failed, when) if when else None,
@@ -174,5 +176,85 @@ def _unwrapped(command: str) -> str:
     return words[2] if len(words) == 3 and words[1] in ("-lc", "-c") else command
 
 
-def refused(line: bytes) -> Fault | None:
-    return None  # it gives up by itself, within seconds
+# -------------------------------------------------------------------- what it obeys and needs
+
+
+def confinement(
+    write: Iterable[str], keep: Iterable[str], hide: Iterable[str], hosts: Sequence[str] | None
+) -> str:
+    """A profile of its sandbox, as TOML. The deepest path counts."""
+    places = {":root": "read", **dict.fromkeys(write, "write")}
+    places |= {**dict.fromkeys(keep, "read"), **dict.fromkeys(hide, "deny")}
+    listed = ",".join(f"{quoted(path)}={quoted(access)}" for path, access in places.items())
+    named = ",".join(f'{quoted(host)}="allow"' for host in hosts or ())
+    network = "enabled=true" if hosts is None else f"enabled=true,domains={{{named}}}"
+    return f"{{filesystem={{{listed}}},network={{{network if hosts != () else 'enabled=false'}}}}}"
+
+
+def login(code: int, said: str) -> str | None:
+    """By what `codex login status` prints. It knows the login alone, no provider's own key."""
+    if "Not logged in" in said:
+        return ""
+    if code:
+        return None
+    return "ChatGPT" if "ChatGPT" in said else "an API key" if "API key" in said else "a login"
+
+
+def payer(env: Mapping[str, str], root: str, home: str, text: Callable[[str], str]) -> Payer:
+    """`codex exec` takes the provider that its settings name, else CODEX_API_KEY, else the login.
+    Of the login only its kind is looked at.
+    """
+    folder = env.get("CODEX_HOME") or f"{home}/.codex"
+    try:
+        settings = tomllib.loads(text(f"{folder}/config.toml"))
+    except (tomllib.TOMLDecodeError, RecursionError):
+        settings = {}
+    if (provider := settings.get("model_provider", "openai")) != "openai":
+        return Payer(f"the provider {provider} of {folder}/config.toml")
+    if env.get("CODEX_API_KEY"):
+        return Payer("the key in CODEX_API_KEY, by use")
+    try:
+        kind = table(json.loads(text(f"{folder}/auth.json"))).get("auth_mode")
+    except (ValueError, RecursionError):
+        return Payer("")
+    known = {"chatgpt": f"{SUBSCRIPTION} that codex is logged in to", "apikey": "an API key"}
+    return Payer(known.get(str(kind), ""))
+
+
+def needs(env: Mapping[str, str], home: str) -> Needs:
+    """Where it keeps its login, which it renews, and its records, without which it does not start.
+    The hosts of a provider of one's own stand in its settings: a person names them to kern.
+    """
+    folder = env.get("CODEX_HOME") or f"{home}/.codex"
+    obeyed = tuple(f"{folder}/{name}" for name in _OBEYED)
+    return Needs((folder,), obeyed, ("CODEX_", "OPENAI_"), _HOSTS)
+
+
+def started(files: Mapping[str, bytes]) -> list[str]:
+    """Of the `FILES` that are there: what codex starts in implement where a person has trusted the
+    project, and the hooks, in codex itself.
+    """
+    found: list[str] = []
+    for name, data in sorted(files.items()):
+        try:
+            text = data.decode()
+            value = table(tomllib.loads(text) if name.endswith("toml") else json.loads(text))
+        except (ValueError, RecursionError):
+            found.append(f"{name} cannot be read; codex may read it otherwise")
+            continue
+        for event, hooks in table(value.get("hooks")).items():
+            found.append(f"{name} hook {event}: {quoted(hooks)}")
+        for server, about in table(value.get("mcp_servers")).items():
+            found.append(f"{name} server {server}: {quoted(about)}")
+        if "notify" in value:
+            found.append(f"{name} notify: {quoted(value['notify'])}")
+    return found
+
+
+def quoted(value: object) -> str:
+    """As JSON, which is TOML as well: that knows no surrogates."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def table(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from kern.agents import absent, faults
+from kern.agents import faults, protocol
 from kern.agents import result as results
 from kern.agents.protocol import Ended, Fault, Launch, Payer, Reply
 from kern.agents.transcript import WHOLE_LIMIT
@@ -73,20 +73,12 @@ class Command:
             text = above.strip()
         else:
             told = {}
-        usage = results.part(told, "usage")
+        usage, cost = results.part(told, "usage"), results.known(told.get("total_cost_usd"))
         tokens = {kind: results.whole(usage.get(f"{kind}_tokens")) for kind in results.KINDS}
-        tokens = tokens if told else {}
-        cost = told.get("total_cost_usd")
-        price = None if cost is None else results.number(cost)
-        if not text:
-            return None
-        made = results.made(text, cost=price, turns=None, session="", tokens=tokens)
-        return Reply(made, text, cost_usd=price, tokens=tokens)
+        made = results.made(text, cost=cost, turns=None, session="", tokens=tokens if told else {})
+        return results.reply(made) if text else None
 
     def act(self, line: bytes) -> Act | None:
-        return None
-
-    def refused(self, line: bytes) -> Fault | None:
         return None
 
     def fault(self, reply: Reply | None, ended: Ended) -> Fault | None:
@@ -109,8 +101,9 @@ class Command:
     def started(self, files: Mapping[str, bytes]) -> list[str]:
         return [f"agent {self.NAME}: {json.dumps([*self.template], ensure_ascii=False)}"]
 
-    confinement = staticmethod(absent.confinement)
-    unattended = staticmethod(absent.unattended)
+    confinement = staticmethod(protocol.unconfined)
+    unattended = staticmethod(protocol.anybody)
+    refused = staticmethod(protocol.patient)
 
 
 def _filled(word: str, given: Mapping[str, str]) -> str:

@@ -4,35 +4,31 @@ Facts measured with 0.61.0 against a scripted API.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
-from kern.agents import extension, gemini_preload
-from kern.agents.absent import confinement as confinement
-from kern.agents.absent import unattended as unattended
-from kern.agents.gemini_settings import FILES as FILES
-from kern.agents.gemini_settings import INSTALL as INSTALL
-from kern.agents.gemini_settings import LOGIN as LOGIN
-from kern.agents.gemini_settings import STATUS as STATUS
-from kern.agents.gemini_settings import login as login
-from kern.agents.gemini_settings import needs as needs
-from kern.agents.gemini_settings import payer as payer
-from kern.agents.gemini_settings import started as started
-from kern.agents.gemini_stream import act as act
-from kern.agents.gemini_stream import fault as fault
-from kern.agents.gemini_stream import refused as refused
-from kern.agents.gemini_stream import replied
-from kern.agents.protocol import Launch, Reply
+from kern.agents import extension, faults, protocol
+from kern.agents import result as results
+from kern.agents.protocol import SUBSCRIPTION, Ended, Fault, Grade, Launch, Payer, Reply
 from kern.agents.transcript import objects as objects
-from kern.model import Role, Stage
+from kern.model import Act, Needs, Role, Stage
 
 NAME = PROGRAM = "gemini"
 VARIABLE = "KERN_GEMINI"
+INSTALL = "npm install -g @google/gemini-cli"
+LOGIN = "run `gemini` by hand and log in, or set GEMINI_API_KEY; then run kern again"
 OLDEST: tuple[int, ...] = (0, 61, 0)
+FILES: tuple[str, ...] = (".gemini/", ".env")
+STATUS: tuple[str, ...] = ()  # it has no such command
+TRIAL: tuple[str, ...] = ()
 TAKES_CONTRACT = False  # a file for it would stand in the place of gemini's own system prompt
 RUNS_GATES = False
-TRIAL: tuple[str, ...] = ()
 READS_GUIDANCE = False
+confinement, unattended = protocol.unconfined, protocol.anybody
 
 _READ = ("read_file", "list_directory", "glob", "grep_search")
 _TOOLS: Mapping[Role, tuple[str, ...]] = {Stage.RESEARCH: (*_READ, "google_web_search")}
@@ -41,7 +37,7 @@ _ALL = (
     "invoke_agent",
 )
 _HARMLESS = ("update_topic",)
-_POLICY = "gemini-policy.toml"
+_BESIDE, _POLICY = "gemini-preload.mjs", "gemini-policy.toml"
 # Patterns within patterns it takes for dangerous, and leaves the rule out.
 _KEPT = (r'"file_path":"(SPEC|LEARNINGS)\.md"', r'"file_path":"[^"]*/(SPEC|LEARNINGS)\.md"')
 _GIT = ("git (commit|push)", "git -[^;&|]* (commit|push)")
@@ -52,6 +48,17 @@ _CLOSED = {
     **{"HTTPS_PROXY": "", "https_proxy": "", "HTTP_PROXY": "", "http_proxy": ""},
     **{"NODE_EXTRA_CA_CERTS": "", "NODE_TLS_REJECT_UNAUTHORIZED": "1"},
 }
+_REFUSALS = ("tool_not_registered", "policy_violation", "execution_denied")
+_COMPLAINT = 4000  # characters
+_TRIES = 3  # of gemini's own, after which kern asks again by itself
+_NO_LOGIN = 41  # exit code
+_KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+_OBEYED = (
+    *("settings.json", "GEMINI.md", "trustedFolders.json", ".env", "policies", "commands"),
+    *("extensions", "skills", "agents", "hooks"),
+)
+_PROGRAMS = ("hooks", "mcpServers", "mcp", "tools", "extensions", "env", "security", "advanced")
+_HOSTS = ("*.googleapis.com", "accounts.google.com", "oauth2.googleapis.com", "*.google.com")
 
 
 def unheld(role: Role) -> str:
@@ -60,7 +67,8 @@ def unheld(role: Role) -> str:
 
 
 def files(launch: Launch) -> Mapping[str, str]:
-    return {_POLICY: _policy(launch.role), gemini_preload.NAME: gemini_preload.source(launch)}
+    beside = extension.source(launch, "gemini.js", launch.given.get("NODE_OPTIONS", ""))
+    return {_POLICY: _policy(launch.role), _BESIDE: beside}
 
 
 def _policy(role: Role) -> str:
@@ -105,7 +113,7 @@ def environment(launch: Launch) -> dict[str, str]:
     """
     free = launch.role is Stage.IMPLEMENT and not launch.bare
     closed = {} if free else {name: launch.given.get(name, own) for name, own in _CLOSED.items()}
-    beside = extension.url(launch, gemini_preload.NAME)
+    beside = extension.url(launch, _BESIDE)
     return {
         **closed,
         "GEMINI_CLI_TRUST_WORKSPACE": "true" if free else "false",
@@ -114,5 +122,157 @@ def environment(launch: Launch) -> dict[str, str]:
     }
 
 
+# -------------------------------------------------------------------- what it prints
+
+
+def act(line: bytes) -> Act | None:
+    value = results.parsed(line)
+    if value.get("type") != "tool_use":
+        return None
+    call = results.call(value.get("tool_name"), value.get("parameters"))
+    return Act(str(value.get("tool_id")), (call,), {})
+
+
+def refused(line: bytes) -> Fault | None:
+    """It asks again what waiting would not mend, or for the third time."""
+    value = results.parsed(line) if b'"refused"' in line else {}
+    if value.get("type") != "refused":
+        return None
+    at, after = results.number(value.get("at")), results.number(value.get("after"))
+    found = _fault(str(value.get("message")), at, results.whole(value.get("status")), after)
+    again = results.whole(value.get("again")) >= _TRIES
+    return found if again or found.grade is Grade.LIMIT else None
+
+
+def _fault(said: str, at: float, status: int = 0, after: float = 0) -> Fault:
+    """The words may hold the API's own object, in brackets."""
+    inner = said.removeprefix("[API Error: ").removesuffix("]")
+    error = results.part(results.parsed(inner.encode()), "error")
+    found = results.whole(error.get("code")) or status
+    told = str(error.get("message") or inner)
+    resets_at = round(at + after) if after else None
+    return faults.of_api(
+        "gemini", told, status=found or None, login=LOGIN, resets_at=resets_at, at=at or None
+    )
+
+
 def read(seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
-    return replied(seen, (*tools(role), *_HARMLESS), reads=role is not Stage.IMPLEMENT)
+    """What the model said since its last call is the answer."""
+    result: Mapping[str, Any] | None = None
+    session, model, complaint = "", "", ""
+    texts: list[str] = []
+    errors: list[str] = []
+    names: dict[str, str] = {}
+    denied: dict[str, None] = {}
+    wrote: dict[str, None] = {}
+    for value in seen:
+        match value.get("type"):
+            case "init":
+                session, model = str(value.get("session_id")), str(value.get("model"))
+            case "message" if value.get("role") == "assistant":
+                texts.append(str(value.get("content")))
+            case "tool_use":
+                texts.clear()
+                names[str(value.get("tool_id"))] = str(value.get("tool_name"))
+            case "tool_result":
+                name = names.get(str(value.get("tool_id")), "")
+                if value.get("status") == "error":
+                    complaint = str(value.get("output"))[-_COMPLAINT:]
+                    if results.part(value, "error").get("type") in _REFUSALS:
+                        denied[name] = None
+                elif name not in (*tools(role), *_HARMLESS):
+                    wrote[name] = None
+            case "error" if value.get("severity") != "warning":
+                errors.append(str(value.get("message")))
+            case "result":
+                result = value
+    if result is None:
+        return None
+    if result.get("status") == "error":
+        errors.append(str(results.part(result, "error").get("message")))
+    text = "".join(texts)
+    made = results.made(
+        text,
+        cost=None,  # it does not tell
+        turns=None,
+        session=session,
+        tokens=_tokens(result),
+        model=model,
+        errors=errors[-1:] if result.get("status") == "error" or not text else (),
+        status=result.get("status"),
+        at=_time(result.get("timestamp")),
+    )
+    held = () if role is Stage.IMPLEMENT else tuple(wrote)
+    return replace(results.reply(made), denied=tuple(denied), complaint=complaint, wrote=held)
+
+
+def fault(reply: Reply | None, ended: Ended) -> Fault | None:
+    if reply is None:
+        if ended.code == _NO_LOGIN:
+            return Fault(Grade.PERMANENT, "gemini is not logged in", LOGIN)
+        return faults.unanswered("gemini", ended, login=LOGIN)
+    said = results.said(reply.result)
+    if reply.result.get("status") == "error":
+        return _fault(said, results.number(reply.result.get("at")))
+    return Fault(Grade.FAILED, f"the model refused to answer: {said}") if said else None
+
+
+def _tokens(result: Mapping[str, Any]) -> dict[str, int]:
+    counts = results.part(result, "stats")
+    return {
+        "input": results.whole(counts.get("input")),
+        "output": results.whole(counts.get("output_tokens")),
+        "cache_read_input": results.whole(counts.get("cached")),
+    }
+
+
+def _time(text: object) -> float:
+    """Seconds of the epoch; 0 where it is no time."""
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except ValueError:
+        return 0.0
+
+
+# -------------------------------------------------------------------- what it obeys and needs
+
+
+def login(code: int, said: str) -> str | None:
+    return None
+
+
+def payer(env: Mapping[str, str], root: str, home: str, text: Callable[[str], str]) -> Payer:
+    """A key of the environment, else the login; a project's .env may name a key as well."""
+    key = next((name for name in _KEYS if env.get(name)), "")
+    if key:
+        return Payer(f"the key in {key}, by use")
+    places = (f"{root}/.gemini/.env", f"{root}/.env")
+    named = next((n for n in _KEYS for p in places if re.search(rf"^\s*{n}=\S", text(p), re.M)), "")
+    warning = f"the project's .env holds {named}: gemini takes it" if named else ""
+    logged_in = '"refresh_token"' in text(f"{_folder(env, home)}/oauth_creds.json")
+    return Payer(f"{SUBSCRIPTION} that gemini is logged in to" if logged_in else "", warning)
+
+
+def needs(env: Mapping[str, str], home: str) -> Needs:
+    folder = _folder(env, home)
+    read = tuple(f"{folder}/{name}" for name in _OBEYED)
+    named = urlsplit(env.get("GOOGLE_GEMINI_BASE_URL", "")).hostname
+    hosts = (*_HOSTS, *([named] if named else []))
+    return Needs((folder,), read, ("GEMINI_", "GOOGLE_", "CODE_ASSIST_"), hosts)
+
+
+def started(found: Mapping[str, bytes]) -> list[str]:
+    """Of the settings what can name a program; of an .env the names that it sets."""
+    lines = []
+    for name, data in sorted(found.items()):
+        if name.endswith(".env"):
+            set_here = re.findall(rb"^\s*(?:export\s+)?(\w+)\s*=", data, re.M)
+            names = ", ".join(one.decode() for one in set_here)
+            lines += [f"{name} sets for gemini: {names}"] if names else []
+        elif name.endswith(".json"):
+            lines += results.programs(name, data, _PROGRAMS, "gemini")
+    return lines
+
+
+def _folder(env: Mapping[str, str], home: str) -> str:
+    return f"{env.get('GEMINI_CLI_HOME') or home}/.gemini"

@@ -4,12 +4,12 @@ There is no CLI: the program is kern's own Python with `http_loop`, a fresh proc
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from kern.agents import absent, http_faults
+from kern.agents import http_faults, protocol
 from kern.agents import http_talk as talk
 from kern.agents import result as results
 from kern.agents.http_faults import EDIT, EXTRA, Kind
@@ -96,6 +96,8 @@ class Http:
         return talk.offered(role)
 
     objects = staticmethod(objects)
+    confinement = staticmethod(protocol.unconfined)
+    refused = staticmethod(protocol.patient)
 
     def read(self, seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
         result: Mapping[str, Any] | None = None
@@ -111,14 +113,8 @@ class Http:
                     result = value
         if result is None:
             return None
-        usage, cost = results.part(result, "usage"), result.get("total_cost_usd")
-        return Reply(
-            dict(result),
-            str(result.get("result") or ""),
-            cost_usd=None if cost is None else results.number(cost),
-            turns=results.whole(result.get("num_turns")),
-            session=str(result.get("session_id") or ""),
-            tokens=_tokens(usage) if usage else {},
+        return replace(
+            results.reply(result),
             denied=tuple(denied),
             complaint=complaint,
             broke=results.part(result, "fault").get("kind") == Kind.BUDGET,
@@ -132,9 +128,6 @@ class Http:
         calls = [results.part(one, "function") for one in asked]
         shown = tuple(results.call(one.get("name"), _given(one)) for one in calls)
         return Act(str(value.get("turn")), shown, results.part(value, "usage"))
-
-    def refused(self, line: bytes) -> Fault | None:
-        return None
 
     def fault(self, reply: Reply | None, ended: Ended) -> Fault | None:
         return http_faults.fault(reply, ended, self.LOGIN)
@@ -177,12 +170,6 @@ class Http:
 
     def started(self, files: Mapping[str, bytes]) -> list[str]:
         return [*self.endpoint.asks]
-
-    confinement = staticmethod(absent.confinement)
-
-
-def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
-    return {kind: results.whole(usage.get(f"{kind}_tokens")) for kind in results.KINDS}
 
 
 def _given(function: Mapping[str, Any]) -> Mapping[str, Any]:

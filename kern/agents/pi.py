@@ -3,35 +3,33 @@
 Facts measured with 0.74.2 against a scripted API.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from kern.agents import extension, faults, pi_extension
+from kern.agents import extension, faults, protocol, vendors
 from kern.agents import result as results
-from kern.agents.absent import confinement as confinement
-from kern.agents.absent import unattended as unattended
-from kern.agents.pi_settings import FILES as FILES
-from kern.agents.pi_settings import INSTALL as INSTALL
-from kern.agents.pi_settings import LOGIN as LOGIN
-from kern.agents.pi_settings import STATUS as STATUS
-from kern.agents.pi_settings import login as login
-from kern.agents.pi_settings import needs as needs
-from kern.agents.pi_settings import payer as payer
-from kern.agents.pi_settings import started as started
-from kern.agents.protocol import Ended, Fault, Grade, Launch, Reply
+from kern.agents.protocol import Ended, Fault, Grade, Launch, Payer, Reply
 from kern.agents.transcript import objects as objects
-from kern.model import Act, Role, Stage
+from kern.model import Act, Needs, Role, Stage
+from kern.obeyed import digest
 
 NAME = PROGRAM = "pi"
 VARIABLE = "KERN_PI"
+INSTALL = "npm install -g @earendil-works/pi-coding-agent"
+LOGIN = "run `pi` by hand and type /login, or set a provider's key; then run kern again"
 OLDEST: tuple[int, ...] = (0, 74, 0)
+FILES: tuple[str, ...] = (".pi/settings.json", ".pi/extensions/")
+STATUS: tuple[str, ...] = ("--offline", "--list-models")
 TRIAL: tuple[str, ...] = ()
 TAKES_CONTRACT = True
 RUNS_GATES = False
 READS_GUIDANCE = False
+confinement, unattended = protocol.unconfined, protocol.anybody
 
 _TOOLS = ("read", "grep", "find", "ls")
 _ALL = ("read", "bash", "edit", "write", "grep", "find", "ls")
+_BESIDE = "pi-extension.js"
 # A project's extensions run, its skills are told; the empty texts stand in the place of
 # its .pi/SYSTEM.md and .pi/APPEND_SYSTEM.md, which are read whatever the flags.
 _UNTOUCHED = ("--no-extensions", "--no-skills", "--no-prompt-templates")
@@ -40,6 +38,11 @@ _KINDS = {"input": "input", "output": "output", "cacheRead": "cache_read_input"}
 _KINDS |= {"cacheWrite": "cache_creation_input"}
 _COMPLAINT = 4000  # characters
 _LONG_WAIT = 60  # seconds that the API asks for, after which kern asks again by itself
+_OBEYED = (
+    *("settings.json", "models.json", "keybindings.json", "SYSTEM.md", "APPEND_SYSTEM.md"),
+    *("AGENTS.md", "CLAUDE.md", "extensions", "skills", "prompts", "themes", "git"),
+)
+_PROGRAMS = ("extensions", "packages", "npmCommand", "shellPath", "shellCommandPrefix")
 
 
 def unheld(role: Role) -> str:
@@ -47,7 +50,7 @@ def unheld(role: Role) -> str:
 
 
 def files(launch: Launch) -> Mapping[str, str]:
-    return {pi_extension.NAME: extension.source(launch, pi_extension.SOURCE)}
+    return {_BESIDE: extension.source(launch, "pi.js")}
 
 
 def tools(role: Role) -> tuple[str, ...]:
@@ -60,7 +63,7 @@ def argv(launch: Launch) -> list[str]:
     effort = ("--thinking", _EFFORTS.get(launch.effort, launch.effort)) if launch.effort else ()
     told = ("--append-system-prompt", launch.contract)
     said = told if free and launch.contract else () if free else ("--system-prompt", "", *told)
-    beside = ("--extension", f"{launch.folder}/{pi_extension.NAME}")
+    beside = ("--extension", f"{launch.folder}/{_BESIDE}")
     offered = ("--tools", ",".join(tools(launch.role)))
     rules = () if free else _UNTOUCHED
     plain = ("-p", "--mode", "text", "--no-session", "--no-context-files")
@@ -70,6 +73,9 @@ def argv(launch: Launch) -> list[str]:
 def environment(launch: Launch) -> dict[str, str]:
     """It would fetch packages that a project names, and look for a newer self."""
     return {"PI_OFFLINE": "1"}
+
+
+# -------------------------------------------------------------------- what it prints
 
 
 def act(line: bytes) -> Act | None:
@@ -123,34 +129,28 @@ def read(seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
     if not said:
         return None
     last = said[-1]
-    tokens = results.added([_tokens(message) for message in said])
     costs = [results.part(results.part(message, "usage"), "cost") for message in said]
     price = sum(results.number(cost.get("total")) for cost in costs) or None
     reason = str(last.get("stopReason"))
     wrong = [str(last.get("errorMessage") or reason)] if reason not in ("stop", "toolUse") else []
-    text = _text(last)
     result = results.made(
-        text,
+        _text(last),
         cost=price,  # a model without prices costs 0 in its eyes
         turns=len(said),
         session=session,
-        tokens=tokens,
+        tokens=results.added([_tokens(message) for message in said]),
         model=str(last.get("model") or ""),
         errors=wrong,
         stop_reason=reason,
         at=results.number(last.get("timestamp")) / 1000,
     )
-    return Reply(
-        result=result,
-        text=text,
-        cost_usd=price,
-        turns=len(said),
-        session=session,
-        tokens=tokens,
+    held = () if role is Stage.IMPLEMENT else tuple(wrote)
+    return replace(
+        results.reply(result),
         version=version,
         denied=tuple(denied),
         complaint=complaint,
-        wrote=tuple(wrote) if role is not Stage.IMPLEMENT else (),
+        wrote=held,
     )
 
 
@@ -182,3 +182,40 @@ def _text(message: Mapping[str, Any]) -> str:
 def _tokens(message: Mapping[str, Any]) -> dict[str, int]:
     usage = results.part(message, "usage")
     return {kind: results.whole(usage.get(name)) for name, kind in _KINDS.items()}
+
+
+# -------------------------------------------------------------------- what it obeys and needs
+
+
+def login(code: int, said: str) -> str | None:
+    """By the models that it could ask."""
+    if "No models available" in said:
+        return ""
+    rows = [line.split() for line in said.splitlines()]
+    named = [row[0] for row in rows if len(row) == 6 and row[-1] in ("yes", "no")]
+    return f"pi's own word: {', '.join(dict.fromkeys(named))}" if named and code == 0 else None
+
+
+def payer(env: Mapping[str, str], root: str, home: str, text: Callable[[str], str]) -> Payer:
+    return vendors.payer(NAME, text(f"{_folder(env, home)}/auth.json"), env)
+
+
+def needs(env: Mapping[str, str], home: str) -> Needs:
+    folder = _folder(env, home)
+    variables = ("PI_", "AWS_", "GOOGLE_", *vendors.KEYS)
+    return Needs((folder,), tuple(f"{folder}/{name}" for name in _OBEYED), variables, vendors.HOSTS)
+
+
+def started(found: Mapping[str, bytes]) -> list[str]:
+    """An extension is a program; of the settings those that name one."""
+    lines = []
+    for name, data in sorted(found.items()):
+        if not name.endswith("settings.json"):
+            lines.append(f"{name} is an extension, which pi runs ({digest(data)})")
+            continue
+        lines += results.programs(name, data, _PROGRAMS, "pi")
+    return lines
+
+
+def _folder(env: Mapping[str, str], home: str) -> str:
+    return env.get("PI_CODING_AGENT_DIR") or f"{home}/.pi/agent"

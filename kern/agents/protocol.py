@@ -163,6 +163,23 @@ class Agent(Protocol):
         """Its own sandbox, for a `Launch`."""
 
 
+def unconfined(
+    write: Iterable[str], keep: Iterable[str], hide: Iterable[str], hosts: Sequence[str] | None
+) -> str:
+    """`Agent.confinement` of one that has no sandbox of its own: kern's holds it."""
+    return ""
+
+
+def anybody(env: Mapping[str, str], *, root: bool) -> Fault | None:
+    """`Agent.unattended` of one that works for any user."""
+    return None
+
+
+def patient(line: bytes) -> Fault | None:
+    """`Agent.refused` of one that gives up by itself, within seconds."""
+    return None
+
+
 @frozen
 class Program:
     """An agent as a run starts it."""

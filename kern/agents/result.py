@@ -8,10 +8,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kern.agents.protocol import Reply
+
 KINDS = ("input", "output", "cache_creation_input", "cache_read_input")  # of tokens
 _LONGEST = 300  # characters of what a call was given
 # What says most about a call, the first that is there.
-_TELLING = (
+TELLING = (
     *("command", "filePath", "file_path", "path", "pattern", "url", "query", "description"),
     "prompt",
 )
@@ -44,6 +46,25 @@ def made(
     }
 
 
+def reply(result: Mapping[str, Any]) -> Reply:
+    """What every CLI's result object tells, kern's own shape and claude's alike."""
+    text, turns = result.get("result"), known(result.get("num_turns"))
+    return Reply(
+        result=dict(result),
+        text=text if isinstance(text, str) else "",
+        cost_usd=known(result.get("total_cost_usd")),
+        turns=None if turns is None else int(turns),
+        session=str(result.get("session_id") or ""),
+        tokens=tokens(part(result, "usage")),
+    )
+
+
+def tokens(usage: Mapping[str, Any]) -> dict[str, int]:
+    """By kind, those that it tells."""
+    counts = {kind: known(usage.get(f"{kind}_tokens")) for kind in KINDS}
+    return {kind: int(count) for kind, count in counts.items() if count is not None}
+
+
 def added(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
     return {kind: sum(one.get(kind, 0) for one in counts) for kind in KINDS}
 
@@ -54,10 +75,10 @@ def said(result: Mapping[str, Any]) -> str:
     return "; ".join(map(str, errors)) if isinstance(errors, list) else ""
 
 
-def call(name: object, given: object) -> str:
-    """`bash make test`: the tool and what it was given."""
+def call(name: object, given: object, first: Sequence[str] = TELLING) -> str:
+    """`bash make test`: the tool and what it was given; `first`: what says most of that."""
     texts = given if isinstance(given, dict) else {}
-    telling = next((text for key in _TELLING if isinstance(text := texts.get(key), str)), "")
+    telling = next((text for key in first if isinstance(text := texts.get(key), str)), "")
     return f"{name} {telling[:_LONGEST]}".strip()
 
 
@@ -94,11 +115,16 @@ def programs(name: str, data: bytes, keys: Sequence[str], cli: str) -> list[str]
     return [f"{name} {key}: {shown(value[key])}" for key in keys if key in value]
 
 
-def number(value: object) -> float:
-    """0 where it is none, or of no sane size; JSON as Python reads it has infinities as well."""
+def known(value: object) -> float | None:
+    """A number of sane size; JSON as Python reads it has infinities as well."""
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15:
         return float(value)
-    return 0.0
+    return None
+
+
+def number(value: object) -> float:
+    """0 where it is none."""
+    return known(value) or 0.0
 
 
 def whole(value: object) -> int:

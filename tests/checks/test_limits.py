@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kern.agents import claude_billing
+from kern.agents import claude_settings
 from kern.events import LimitReset
 from tests.conftest import BUSY, PATIENCE_S, Fake, Git, Inline, Kern, survivors, wait_for
 
@@ -250,7 +250,7 @@ KEY = {"ANTHROPIC_API_KEY": "sk-secret"}
 def test_who_pays(
     env: dict[str, str], subscribed: bool, dotenv: str, who: str, warned: str
 ) -> None:
-    found = claude_billing.decide(env, subscribed=subscribed, dotenv=dotenv)
+    found = claude_settings.decide(env, subscribed=subscribed, dotenv=dotenv)
     assert who in found.who
     assert bool(found.who) == bool(who)
     assert bool(found.warning) == bool(warned)

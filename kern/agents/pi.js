@@ -1,12 +1,6 @@
-"""The extension that pi loads.
-
-Measured with 0.74.2: `--mode json` repeats the whole message with each token, so that a file of
-20 KB makes 200 MB of output; `--mode text` tells nothing but the end. Where the API says to come
-back in an hour, pi waits without a word.
-"""
-
-NAME = "pi-extension.js"
-SOURCE = """
+// Measured with 0.74.2: `--mode json` repeats the whole message with each token, so that a file of
+// 20 KB makes 200 MB of output; `--mode text` tells nothing but the end. Where the API says to come
+// back in an hour, pi waits without a word.
 import { VERSION } from "@earendil-works/pi-coding-agent";
 
 const ask = globalThis.fetch;
@@ -29,4 +23,3 @@ export default function (pi) {
     if (reason) return { block: true, reason };
   });
 }
-"""

@@ -1,20 +1,7 @@
-"""What gemini's node loads before it.
-
-Measured with 0.61.0: while it asks a failing API again (ten times in four minutes), it prints
-nothing where kern would see it. Settings that would make it ask less often count only from a
-folder that nobody else can write, which no temporary folder is.
-"""
-
-import json
-
-from kern.agents.protocol import Launch
-
-NAME = "gemini-preload.mjs"
-_SOURCE = """
-import { writeSync } from "node:fs";
-
+// Measured with 0.61.0: while gemini asks a failing API again (ten times in four minutes), it prints
+// nothing where kern would see it. Settings that would make it ask less often count only from a
+// folder that nobody else can write, which no temporary folder is.
 if (GIVEN) process.env.NODE_OPTIONS = GIVEN; else delete process.env.NODE_OPTIONS;
-const say = (value) => writeSync(1, JSON.stringify({ kern: MARK, ...value }) + "\\n");
 let again = 0;
 const ask = globalThis.fetch;
 globalThis.fetch = async (...asked) => {
@@ -36,11 +23,3 @@ globalThis.fetch = async (...asked) => {
   if (!answer.ok) failed(answer.status, await answer.clone().text(), after);
   return answer;
 };
-"""
-
-
-def source(launch: Launch) -> str:
-    known = {"MARK": launch.mark, "GIVEN": launch.given.get("NODE_OPTIONS", "")}
-    return (
-        "".join(f"const {name} = {json.dumps(value)};\n" for name, value in known.items()) + _SOURCE
-    )
