@@ -114,8 +114,7 @@ def forecast(path: Path, tasks: int) -> tuple[str, float]:
     """What so many of them may cost and take, in words, and the seconds; empty and 0 where too
     little is known. It is made from the journal's end, and is worth no complaint.
     """
-    found = records.ordered(tail(path))
-    return totals.forecast(found, tasks), totals.expected(found, tasks)
+    return totals.forecast(records.ordered(tail(path)), tasks)
 
 
 def tail(path: Path, having: bytes = b"") -> list[dict[str, Any]]:

@@ -187,33 +187,24 @@ def _review(task: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
 # ---------------------------------------------------------------- the forecast
 
 
-def forecast(found: Iterable[Record], tasks: int) -> str:
-    """What so many tasks may cost and take, in words, with retries and failed attempts; empty where
-    too few are finished. Of a task whose beginning is not in the records nothing is counted.
+def forecast(found: Iterable[Record], tasks: int) -> tuple[str, float]:
+    """What so many tasks may cost and take, in words, with retries and failed attempts, and the
+    seconds; empty and 0 where too few are finished. Of a task whose beginning is not in the records
+    nothing is counted.
     """
     last = _finished(found)
     if len(last) < LEAST or tasks < 1:
-        return ""
+        return "", 0.0
     costs = [one["cost_usd"] for one in last if one["cost_usd"] is not None and not one["unpriced"]]
     money, each = "", ""
     if len(costs) >= LEAST:
         each_usd, cheap, dear = typical(costs)
         money = f"${tasks * each_usd:.2f}, "
         each = f": ${cheap:.2f}–{dear:.2f} a task"  # noqa: RUF001
-    seconds = _expected(last, tasks)
+    seconds = tasks * typical([one["seconds"] for one in last])[0]
     rough = plain.span(60 * round(seconds / 60) if seconds >= 90 else seconds)
     made = f"an estimate from your last {len(last)} finished tasks{each}"
-    return f"{plain.count(tasks, 'task')}, about {money}{rough} ({made})"
-
-
-def expected(found: Iterable[Record], tasks: int) -> float:
-    """The same in seconds; 0 where too few are finished."""
-    last = _finished(found)
-    return _expected(last, tasks) if len(last) >= LEAST else 0.0
-
-
-def _expected(last: Sequence[Mapping[str, Any]], tasks: int) -> float:
-    return tasks * typical([one["seconds"] for one in last])[0]
+    return f"{plain.count(tasks, 'task')}, about {money}{rough} ({made})", seconds
 
 
 def _finished(found: Iterable[Record]) -> list[dict[str, Any]]:

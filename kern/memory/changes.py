@@ -81,11 +81,6 @@ def failed(text: str, taught: Taught) -> Change:
     return Change((), _swaps(entries, cast), tuple(cast.values()))
 
 
-def noted(text: str, entry: Entry, changed: Entry) -> str:
-    """The file with an entry's comment as a person wants it."""
-    return swapped(text, entry.raw, renoted(changed))
-
-
 def applied(text: str, swaps: Iterable[Swap]) -> str:
     """Each once, however often this is called."""
     for old, new in swaps:
@@ -189,9 +184,7 @@ def _swaps(entries: Sequence[Entry], votes: Mapping[str, Vote]) -> tuple[Swap, .
 
 
 def voted(entry: Entry, *, helpful: bool) -> Entry:
-    if helpful:
-        return replace(entry, helpful=entry.helpful + 1)
-    return replace(entry, harmful=entry.harmful + 1)
+    return replace(entry, helpful=entry.helpful + helpful, harmful=entry.harmful + (not helpful))
 
 
 def numbers(entries: Sequence[Entry]) -> Iterator[str]:

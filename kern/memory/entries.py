@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from itertools import pairwise
+from typing import Any
 
 from kern import plain
 from kern.frozen import frozen
@@ -24,7 +25,8 @@ _BEGUN = r"\s*<!--\s*kern:"
 _FIELD = r'([a-z]+)=(?:"([^"]*)"|([^\s"]+))(?:\s+|$)'
 _ID = re.compile(r"L[1-9]\d{0,8}")
 _COUNT = re.compile(r"\d{1,9}")
-_OURS = ("id", "kind", "helpful", "harmful", "commit", "task", "retired", "why", "when")
+_SAID = ("retired", "why", "when")  # in words, where there is anything to say
+_OURS = ("id", "kind", "helpful", "harmful", "commit", "task", *_SAID)
 _MARKERS = r"(?:<{7}|>{7}|\|{7})(?: .*)?|={7}"
 
 
@@ -60,7 +62,8 @@ class Entry:
 
     @property
     def score(self) -> float:
-        return score(self.helpful, self.harmful)
+        """The mean of the Beta distribution after the votes: 0.5 where there are none."""
+        return (self.helpful + 1) / (self.helpful + self.harmful + 2)
 
     @property
     def mark(self) -> str:
@@ -80,11 +83,6 @@ class Entry:
     @property
     def votes(self) -> str:
         return f"{self.helpful} helpful, {self.harmful} harmful"
-
-
-def score(helpful: int, harmful: int) -> float:
-    """The mean of the Beta distribution after these votes: 0.5 where there are none."""
-    return (helpful + 1) / (helpful + harmful + 2)
 
 
 # ---------------------------------------------------------------- reading
@@ -145,7 +143,6 @@ def _outside(lines: Sequence[str]) -> list[bool]:
     """
     bare = [line.strip() for line in lines]
     closes: dict[str, list[int]] = {"`": [0], "~": [0]}  # the longest fence from here on
-    comments = 0
     for line in reversed(bare):
         for mark, longest in closes.items():
             fence = len(line) if line and not line.strip(mark) else 0
@@ -267,18 +264,15 @@ def _with(entry: Entry, note: Mapping[str, str]) -> Entry:
 
     own = note.get("id", "")
     kind = note.get("kind", "")
+    said: Any = {name: note[name] for name in ("task", "commit", *_SAID) if note.get(name)}
     return replace(
         entry,
         id=entry.id or (own if _ID.fullmatch(own) else ""),
         kind=Kind(kind) if kind in [*Kind] else entry.kind,
         helpful=count("helpful", entry.helpful),
         harmful=count("harmful", entry.harmful),
-        task=note.get("task", "") or entry.task,
-        commit=note.get("commit", "") or entry.commit,
-        retired=note.get("retired", "") or entry.retired,
-        why=note.get("why", "") or entry.why,
-        when=note.get("when", "") or entry.when,
         noted=True,
+        **said,
     )
 
 
@@ -292,9 +286,7 @@ def comment(entry: Entry, known: Mapping[str, str] | None = None) -> str:
     fields |= {"commit": entry.commit} if entry.commit else {}
     if entry.task and (entry.task != entry.title or not entry.commit):
         fields["task"] = entry.task
-    fields |= {"retired": entry.retired} if entry.retired else {}
-    fields |= {"why": entry.why} if entry.why else {}
-    fields |= {"when": entry.when} if entry.when else {}
+    fields |= {name: said for name in _SAID if (said := getattr(entry, name))}
     fields |= {name: text for name, text in (known or {}).items() if name not in _OURS}
     told = " ".join(f"{name}={_value(name, text)}" for name, text in fields.items())
     return f"<!-- kern: {told} -->"

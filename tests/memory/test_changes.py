@@ -1,7 +1,5 @@
 """Votes and new entries: once each, taken back whole, and by evidence alone."""
 
-from dataclasses import replace
-
 import pytest
 
 from kern.memory import changes
@@ -130,8 +128,6 @@ def test_an_entry_is_found_by_its_number_as_people_write_it() -> None:
         found = changes.entry_of(TEXT, wanted)
         assert found is not None and found.id == "L3"
     assert changes.entry_of(TEXT, "L4") is None
-    first = parse(TEXT)[0]
-    assert changes.noted(TEXT, first, replace(first, helpful=3)).count("helpful=3") == 1
 
 
 def test_a_persons_vote_beside_an_agent_stays() -> None:

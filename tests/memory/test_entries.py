@@ -35,7 +35,7 @@ def ids(text: str) -> list[str]:
     [(0, 0, 0.50), (1, 0, 0.67), (5, 0, 0.86), (16, 0, 0.94), (1, 2, 0.40)],
 )
 def test_the_score_is_the_mean_after_the_votes(helpful: int, harmful: int, score: float) -> None:
-    assert round(entries.score(helpful, harmful), 2) == score
+    assert round(Entry("", "", "", "", 1, "", helpful=helpful, harmful=harmful).score, 2) == score
 
 
 def test_entries_with_and_without_a_comment_are_read() -> None:

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 from kern.memory import capture, chunks, entries, index, select
@@ -25,7 +26,9 @@ def test_the_example_is_an_entry_as_kern_writes_it() -> None:
 
 def test_the_scores_are_the_ones_that_count() -> None:
     rows = re.findall(r"^\| (\d+) \| (\d+) \| (\d\.\d\d) \|$", PAGE, re.M)
-    assert [f"{entries.score(int(h), int(m)):.2f}" for h, m, _ in rows] == [s for *_, s in rows]
+    some = entries.parse("## a\n\nb")[0]
+    voted = [(replace(some, helpful=int(h), harmful=int(m)), said) for h, m, said in rows]
+    assert [f"{one.score:.2f}" for one, _ in voted] == [said for _, said in voted]
     assert len(rows) >= 5
 
 

@@ -564,25 +564,25 @@ def test_a_date_begins_at_the_persons_own_midnight(
 def test_a_forecast_is_robust_and_counts_every_try() -> None:
     rows = [row for n in range(10) for row in walked(f"t{n}", 0.1, 0.2, 0.1, seconds=100)]
     rows += [row for n in range(10) for row in walked(f"u{n}", 0.2, 0.2, 0.2, seconds=140)]
-    told = totals.forecast(made("r", rows), 5)
+    told = totals.forecast(made("r", rows), 5)[0]
     assert told == (
         "5 tasks, about $2.50, 10 min"
         " (an estimate from your last 20 finished tasks: $0.40–0.60 a task)"  # noqa: RUF001
     )
     runaway = [*rows, *walked("away", 90.0, 90.0, seconds=1e6)]
-    assert totals.forecast(made("r", runaway), 5).startswith("5 tasks, about $2.60, 10 min (")
+    assert totals.forecast(made("r", runaway), 5)[0].startswith("5 tasks, about $2.60, 10 min (")
     tried = [row for n in range(3) for row in walked(f"u{n}", *([0.5] * 6))]
-    assert totals.forecast(made("r", tried), 1).startswith("1 task, about $3.00, 1 min (")
+    assert totals.forecast(made("r", tried), 1)[0].startswith("1 task, about $3.00, 1 min (")
 
 
 def test_a_forecast_says_nothing_where_it_knows_too_little() -> None:
     rows = [row for n in range(3) for row in walked(f"t{n}", None, 0.2)]
-    assert totals.forecast(made("r", rows[:-1]), 5) == ""  # the third is not done
-    assert totals.forecast(made("r", rows), 0) == ""
+    assert totals.forecast(made("r", rows[:-1]), 5)[0] == ""  # the third is not done
+    assert totals.forecast(made("r", rows), 0)[0] == ""
     told = "2 tasks, about 2 min (an estimate from your last 3 finished tasks)"
-    assert totals.forecast(made("r", rows), 2) == told
+    assert totals.forecast(made("r", rows), 2)[0] == told
     cut = made("r", rows)[1:]  # of the first task the beginning is not there
-    assert totals.forecast(cut, 5) == ""
+    assert totals.forecast(cut, 5) == ("", 0.0)
 
 
 def test_one_expensive_task_in_three_is_not_forgotten() -> None:
