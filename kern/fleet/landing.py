@@ -13,7 +13,7 @@ from kern.fleet import back, landed, merging, papers
 from kern.fleet.landed import Arrival, Move, Moved
 from kern.fleet.work import Collided, Dropped, Landed, Landing, Red, Waiting, Work
 from kern.frozen import frozen
-from kern.git import along, history, ignore, index, operations, transplant
+from kern.git import along, history, ignore, operations
 from kern.git.repository import Entry
 from kern.git.snapshot import OWN
 from kern.model import LEARNINGS, SPEC, Marker, Result
@@ -236,7 +236,7 @@ class _Round:
             if (own.tree, own.parents) == (tree, (tip,)):
                 tip = own.sha  # nothing has moved: it stays the very commit
             else:
-                tip = transplant.transplanted(self.repo, own.sha, tree, tip, timeout)
+                tip = history.transplanted(self.repo, own.sha, tree, tip, timeout)
             made.append(tip)
         if self._head() != built.head or (self.clear != built.tip and self._in_the_way(built)):
             raise Moved("something was changed meanwhile")
@@ -294,9 +294,8 @@ class _Documents:
         """As a commit holds them, where git does not ignore them."""
         texts = {SPEC: papers.committed(self.spec), LEARNINGS: self.lessons}
         held = {name: text for name, text in texts.items() if text and name not in self.ignored}
-        return index.tree_with(
-            self.repo, tree, {name: self._entry(name, text) for name, text in held.items()}
-        )
+        entries = {name: self._entry(name, text) for name, text in held.items()}
+        return self.repo.tree_with(tree, entries)
 
     def _entry(self, name: str, text: str) -> Entry:
         known = self.modes[name]

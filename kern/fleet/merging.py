@@ -25,16 +25,16 @@ def merged(repo: Repo, work: Work, onto: str) -> tuple[str, list[str]]:
     head = repo.tree(onto)
     ours, theirs = _changed(repo, work.base, head), change(repo, work)
     if not (ours.keys() & theirs.keys() or _nested(ours, theirs) or _nested(theirs, ours)):
-        return index.tree_with(repo, head, {path: new for path, (_, new) in theirs.items()}), []
+        return repo.tree_with(head, {path: new for path, (_, new) in theirs.items()}), []
     papers = {path: repo.entry(head, path) for path in OWN}
-    base = index.tree_with(repo, repo.tree(work.base), papers)
-    task = index.tree_with(repo, repo.tree(work.commit), papers)
+    base = repo.tree_with(repo.tree(work.base), papers)
+    task = repo.tree_with(repo.tree(work.commit), papers)
     return index.merged(repo, base, head, task, NAMES)
 
 
 def bare(repo: Repo, tree: str) -> str:
     """The same without the two documents, which no gate is about."""
-    return index.tree_with(repo, repo.tree(tree), dict.fromkeys(OWN))
+    return repo.tree_with(repo.tree(tree), dict.fromkeys(OWN))
 
 
 def other(repo: Repo, work: Work, head: str, paths: Iterable[str]) -> str:

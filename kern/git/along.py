@@ -1,24 +1,27 @@
-"""The person's index and files go along with their branch, from one commit to another; what they
-have not committed stays as it is.
+"""The person's index and files go along with their branch, from one commit to another, on or back;
+what they have not committed stays as it is.
 
-`keep` are paths that stay as they are, whatever the commits say of them.
+`keep` are paths that stay as they are, whatever the commits say of them. Nothing here decides
+whether a commit is to be taken back.
 """
 
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePath
 
-from kern.git import index, reverts
+from kern.git import faults, index
+from kern.git.history import Commit
 from kern.git.repository import SUBMODULE, Change, Entry, Repo
 
 _LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
 _AT_ONCE = 500  # paths in a command line
+_MOST = 20  # commits in a message
 
 
 def blocked(repo: Repo, old: str, new: str, keep: Collection[str]) -> list[str]:
     """The paths in which something uncommitted lies in the way; nothing is written."""
     changes = {path: both for path, both in repo.changed(old, new).items() if path not in keep}
-    return sorted({*_in_the_way(repo, changes), *reverts.changed(repo, changes)})
+    return sorted({*_in_the_way(repo, changes), *uncommitted(repo, changes)})
 
 
 def follow(repo: Repo, old: str, new: str, keep: Collection[str]) -> list[str]:
@@ -124,3 +127,51 @@ def _with_paths(repo: Repo, paths: Sequence[str], *argv: str) -> None:
         given = os.fsencode("\0".join([*paths, ""]))
         flags = ("--pathspec-from-file=-", "--pathspec-file-nul")
         repo.git(*argv, *flags, given=given, env=_LITERAL)
+
+
+# -------------------------------------------------------------------- a commit taken back
+
+
+def without(repo: Repo, commit: Commit, keep: Sequence[str]) -> tuple[str, list[str]]:
+    """HEAD's tree without the commit's change, or the paths in conflict; the `keep` files stay."""
+    now = {path: repo.entry(commit.sha, path) for path in keep}
+    above = repo.tree(commit.parents[0]) if commit.parents else ""
+    before = repo.tree_with(above, now)
+    return index.merge(repo, commit.sha, repo.head().commit, before)
+
+
+def later(repo: Repo, commit: Commit, paths: Collection[str]) -> list[str]:
+    """The commits since then that touch the paths, the newest first."""
+    argv = ("log", f"-{_MOST}", "--no-show-signature", "--format=%h %s", f"{commit.sha}..HEAD")
+    _, out, _ = repo.run(*argv, "--", *list(paths)[:_MOST], env=_LITERAL)
+    return out.decode("utf-8", "replace").splitlines()
+
+
+def uncommitted(repo: Repo, paths: Collection[str]) -> list[str]:
+    """Those that a person has changed, staged or put there and not committed: ignored or not, and
+    marked in the index as unchanged or not.
+    """
+    argv = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored")
+    names, head = sorted(paths), repo.head().commit
+    # git does not look into a folder that is ignored as a whole.
+    found = [p for p in names if _is_file(repo.root / p) and repo.entry(head, p) is None]
+    with index.private(repo, copy=True) as env:
+        if marked := [
+            path for path, letters in index.flagged(repo, names).items() if "h" in letters
+        ]:
+            given = os.fsencode("\0".join([*marked, ""]))
+            repo.git("update-index", "-z", "--no-assume-unchanged", "--stdin", given=given, env=env)
+        for at in range(0, len(names), _AT_ONCE):
+            raw = repo.git(*argv, "--", *names[at : at + _AT_ONCE], env={**env, **_LITERAL})
+            found += [os.fsdecode(row[3:]) for row in raw.split(b"\0") if row]
+    return found
+
+
+def committed(repo: Repo, tree: str, parent: str, message: str) -> str:
+    """A commit of the person's, signed where they sign; no ref names it yet."""
+    sign = ("-S",) if repo.is_set("commit.gpgsign") else ()
+    argv = ("-c", "i18n.commitEncoding=UTF-8", "commit-tree", *sign, "-p", parent, tree)
+    code, out, told = repo.run(*argv, given=message.encode("utf-8", "surrogateescape"))
+    if code:
+        raise faults.no_commit(told)
+    return out.decode().strip()

@@ -291,6 +291,30 @@ def _who(role: str, line: bytes) -> dict[str, str]:
     }
 
 
+_KEPT_FIELDS = (b"author", b"encoding")
+
+
+def transplanted(repo: Repo, commit: str, tree: str, parent: str, timeout: float = 0) -> str:
+    """A commit made anew with another tree on another parent: what it says and who wrote it stay.
+    The person commits it now, and signs it where they sign; no ref names it yet. A signature of the
+    old one says nothing of it, and no hook runs: the old commit's have. Raises KernError where it
+    cannot be signed, and TimeoutError.
+    """
+    raw = repo.store.read(commit, "commit")
+    if raw is None:
+        raise GitFailed(("cat-file", "commit"), 128, f"fatal: git lacks the commit {commit}")
+    header, _, message = raw.partition(b"\n\n")
+    rows = re.findall(rb"^(\w+) (.*)$", header, re.M)
+    fields = {name: value for name, value in rows if name in _KEPT_FIELDS}
+    _, now = identity_now(repo)
+    lines = [b"tree %s" % tree.encode(), b"parent %s" % parent.encode()]
+    lines += [b"author %s" % fields.pop(b"author")]
+    lines += [b"committer %s" % now.encode("utf-8", "surrogateescape")]
+    lines += [b"%s %s" % field for field in fields.items()]
+    made = repo.store.write("commit", b"\n".join(lines) + b"\n\n" + message)
+    return sealed(repo, made, timeout)
+
+
 def take_back(repo: Repo, stray: Stray) -> None:
     """Compare and swap of that branch; no file is touched."""
     why = "kern: not the task's commit"

@@ -1,6 +1,7 @@
 """Trees made and merged through throw-away indexes, and careful edits of the person's index."""
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -57,11 +58,9 @@ def update(
         given=os.fsencode("\0".join([*gone, *new, ""])),
         env=env,
     )
-    for letter, name in MARKS.items():
+    for letter, name in _MARKS.items():
         held = [path for path, entry in changes.items() if entry and letter in marks.get(path, "")]
-        if held:
-            given = os.fsencode("\0".join([*held, ""]))
-            repo.git("update-index", "-z", f"--{name}", "--stdin", given=given)
+        _mark(repo, f"--{name}", held)
 
 
 def stamp(repo: Repo) -> Hashable:
@@ -112,20 +111,18 @@ def unmerged(repo: Repo) -> bool:
     return repo.once("unmerged", stamp(repo), lambda: bool(repo.git("ls-files", "--unmerged")))
 
 
-def tree_with(repo: Repo, tree: str, changes: Mapping[str, Entry | None]) -> str:
-    """The tree with some paths replaced or, where None, removed."""
-    return repo.tree_with(tree, changes) if changes else tree
-
-
 # What a person marked an entry with; to write it anew drops the mark.
 _MOST_ASKED = 50  # paths in one command line
 _MARKED = re.compile(rb"(?:\A|(?<=\0))[a-zS] [^\0]+")
-MARKS = {"S": "skip-worktree", "h": "assume-unchanged"}
+_MARKS = {"S": "skip-worktree", "h": "assume-unchanged"}
+_NEW = "N"  # `git add -N`
+_MOST_MARKS = 1000  # a sparse checkout has each of its files marked, and keeps that up itself
+_NOTED = "index\n"
 
 
 def flagged(repo: Repo, paths: Collection[str] | None = None) -> dict[str, str]:
     """The marked entries of the person's index, of these paths or all, each with its letters of
-    MARKS.
+    _MARKS.
     """
     if paths is not None and not paths:
         return {}
@@ -155,6 +152,72 @@ def is_extended(repo: Repo) -> bool:
 
 def is_split(place: Path) -> bool:
     return any(place.parent.glob("sharedindex.*"))
+
+
+def marks(repo: Repo) -> dict[str, str]:
+    """The marked paths, each with its letters; `git add -N` is a mark too, which no tree shows."""
+
+    def ask() -> dict[str, str]:
+        asked = ("diff-files", "-z", "--name-only", "--diff-filter=A", "--ignore-submodules")
+        told = repo.git(*asked) if is_extended(repo) else b""
+        new = [os.fsdecode(path) for path in told.split(b"\0") if path]
+        return flagged(repo) | dict.fromkeys(new, _NEW)
+
+    return repo.once("marks", stamp(repo), ask)
+
+
+def marks_noted(repo: Repo) -> str:
+    """The message of the commit that holds the index as a tree."""
+    found = marks(repo)
+    return f"{_NOTED}\n{json.dumps(found)}\n" if len(found) <= _MOST_MARKS else _NOTED
+
+
+def marks_read(repo: Repo, commit: str) -> dict[str, str] | None:
+    """What `marks_noted` wrote; None where it is not known."""
+    message = (repo.store.read(commit, "commit") or b"").partition(b"\n\n" + _NOTED.encode())[2]
+    try:
+        found = json.loads(message)
+    except (ValueError, RecursionError):
+        return None
+    whole = isinstance(found, dict) and all(isinstance(it, str) for it in found.values())
+    return found if whole else None
+
+
+def restore_marks(repo: Repo, before: Mapping[str, str], but: Collection[str]) -> list[str]:
+    """The marks as they were, `but` for some paths; those that were not."""
+    now = marks(repo)
+    other = {
+        path for path in now.keys() | before.keys() if now.get(path, "") != before.get(path, "")
+    } - {*but}
+    held = repo.entries(tree(repo)).keys() if other else ()
+    new = [p for p in other if before.get(p) == _NEW and p not in held]
+    new = [path for path in new if os.path.lexists(repo.root / path)]
+    update(repo, {path: None for path in other if now.get(path) == _NEW})
+    changed = {*new, *(path for path in other if now.get(path) == _NEW)}
+    for letter, name in _MARKS.items():
+        for wanted, option in ((True, f"--{name}"), (False, f"--no-{name}")):
+            differs = [
+                path
+                for path in other
+                if path in held
+                and (letter in now.get(path, "")) != wanted
+                and (letter in before.get(path, "")) == wanted
+            ]
+            _mark(repo, option, differs)
+            changed |= {*differs}
+    if new:
+        asked = ("add", "-N", "-f", "--pathspec-from-file=-", "--pathspec-file-nul")
+        repo.run(*asked, given=_nul(new), env={"GIT_LITERAL_PATHSPECS": "1"})
+    return sorted(changed)
+
+
+def _mark(repo: Repo, option: str, paths: Collection[str]) -> None:
+    if paths:
+        repo.git("update-index", "-z", option, "--stdin", given=_nul(paths))
+
+
+def _nul(paths: Collection[str]) -> bytes:
+    return os.fsencode("\0".join([*sorted(paths), ""]))
 
 
 def reset(repo: Repo, tree: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from kern import plain
 from kern.errors import KernError
 from kern.frozen import frozen
-from kern.git import marks, objects
+from kern.git import index, objects
 from kern.git import protect as guard
 from kern.git.faults import GitFailed
 from kern.git.repository import Head, Repo
@@ -151,24 +151,24 @@ def _loose(repo: Repo, prefix: str) -> bool:
 
 
 def write_start(
-    repo: Repo, head: Head, tree: str, index: str, own: str, key: Key, attempt: int, spec: str = ""
+    repo: Repo, head: Head, tree: str, staged: str, own: str, key: Key, attempt: int, spec: str = ""
 ) -> StartRef:
     """Remember what stage 2 begins with, before its process exists. `spec`: a tree with SPEC.md."""
-    start = begun(repo, head, tree, index, own, key, attempt, spec)
+    start = begun(repo, head, tree, staged, own, key, attempt, spec)
     repo.git("update-ref", start.ref, start.commit)
     return start
 
 
 def begun(
-    repo: Repo, head: Head, tree: str, index: str, own: str, key: Key, attempt: int, spec: str = ""
+    repo: Repo, head: Head, tree: str, staged: str, own: str, key: Key, attempt: int, spec: str = ""
 ) -> StartRef:
     """The same as a value alone: nothing stands yet that a later run would see."""
-    staged = repo.commit_object(index, (), marks.noted(repo))
+    noted = repo.commit_object(staged, (), index.marks_noted(repo))
     before = repo.commit_object(tree, (head.commit,), f"before attempt {attempt}\n")
     text = repo.commit_object(spec, (), "SPEC.md before stage 2\n") if spec else ""
     held = (before, text) if text else (before,)
     ref = f"{START}/{repo.worktree}/{head.name}/@"
-    start = StartRef(ref, "", tree, head.commit, staged, own, key, attempt, held, text)
+    start = StartRef(ref, "", tree, head.commit, noted, own, key, attempt, held, text)
     return replace(start, commit=_written(repo, start))
 
 

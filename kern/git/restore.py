@@ -10,7 +10,7 @@ from typing import TypeVar
 from kern import plain
 from kern.errors import KernError
 from kern.events import Sink, Traced, Warned
-from kern.git import faults, history, index, marks, mentions, objects, refs
+from kern.git import faults, history, index, mentions, objects, refs, staging
 from kern.git.checkout import plain_mode
 from kern.git.faults import GitFailed
 from kern.git.history import Commit
@@ -20,7 +20,7 @@ from kern.git.protect import Guard
 from kern.git.refs import StartRef
 from kern.git.repository import Entry, Head, Repo
 from kern.git.snapshot import Snapshots
-from kern.git.staged import Lost, Replay, Staged
+from kern.git.staging import Lost, Replay
 from kern.model import SPEC, Key
 from kern.plain import encode, some
 
@@ -36,7 +36,7 @@ class Keeper:
         self.sink = sink
         self._watched: set[str] = set()  # named once
         self._told: set[str] = set()
-        self.staged = Staged(repo, replay)
+        self.replay = replay
         self.layouts = Layouts(repo, snapshots)
         self.nested = Nested(repo, snapshots, self.layouts, self.warn)
 
@@ -295,11 +295,12 @@ class Keeper:
 
     def index_back(self, start: StartRef) -> None:
         touched = self.touched(start.base)
-        if lost := self.staged.lost(start, touched):
+        lost = staging.lost(self.repo, start, touched)
+        if lost.paths:
             self._keep_staged(start, lost)
-        self.staged.to(f"{start.index}^{{tree}}", touched)
-        before = marks.read(self.repo, start.index)
-        if before is not None and (other := marks.restore(self.repo, before, touched)):
+        staging.back_to(self.repo, f"{start.index}^{{tree}}", touched)
+        before = index.marks_read(self.repo, start.index)
+        if before is not None and (other := index.restore_marks(self.repo, before, touched)):
             self.warn(
                 f"marks in the index (assume-unchanged, skip-worktree, to be added) of "
                 f"{some(other)} were changed, by you or by an agent; they are set back"
@@ -310,7 +311,8 @@ class Keeper:
         kept = [
             f"{ref}^{{tree}}" for ref, when in refs.kept(self.repo, refs.slug(start.task)) if when
         ]
-        if paths := self.staged.alone(lost, [self.snapshots.take(start.tree), start.tree, *kept]):
+        held = [self.snapshots.take(start.tree), start.tree, *kept]
+        if paths := staging.alone(self.repo, lost, held):
             ref = self.keep(start.task, f"{start.attempt}-staged", lost.tree, start.base)
             self.warn(
                 f"staged since the agent began to implement, by you or by it: {some(paths)}; "
@@ -318,13 +320,13 @@ class Keeper:
             )
 
     def index_to(self, tree: str, base: str) -> str:
-        return self.staged.to(tree, self.touched(base))
+        return staging.back_to(self.repo, tree, self.touched(base))
 
     def index_forward(self, commit: Commit, key: Key | None = None) -> None:
         """The index follows the commit in its paths; lines that the person staged there stay staged
         on top.
         """
-        if behind := self.staged.forward(commit, key):
+        if behind := staging.forward(self.repo, commit, key, self.replay):
             self.warn(
                 f"you had staged {some(behind)}, next to what the task changed there: your next "
                 "commit of it would take the task's lines out again; to have both: git add PATH, "

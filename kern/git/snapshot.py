@@ -3,8 +3,9 @@ from one.
 
 Bytes are stored as they are, no filters, so they return as they were; of a submodule the commit
 that its HEAD names. Left out: SPEC.md, LEARNINGS.md, `.kern/`, other nested repositories, large
-files that git does not track (`large`), and what git ignores; under which rules is the caller's to
-say, because an agent can change them. Neither the person's index nor the stash is touched.
+files that git does not track (they are watched by their stamps: kern has no copy, and so neither
+removes nor overwrites them), and what git ignores; under which rules is the caller's to say,
+because an agent can change them. Neither the person's index nor the stash is touched.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from pathlib import Path
 
 from kern.errors import KernError
-from kern.git import checkout, faults, ignore, index, large, objects, submodules, trees
+from kern.git import checkout, faults, ignore, index, objects, submodules, trees
 from kern.git.checkout import Modes, in_real_folder, plain_mode
 from kern.git.faults import GitFailed
 from kern.git.mirror import Look, Mirror
@@ -133,8 +134,11 @@ class Snapshots:
         return self.repo.tree_with(base, differs), hidden, beside
 
     def _found_large(self, listed: Mapping[str, Entry | None]) -> dict[str, str]:
+        if not self._least_large:
+            return {}
         untracked = (p for p, entry in listed.items() if entry is None and not left_out(p))
-        return large.among(self.repo.root, untracked, self._least_large)
+        found = {p: _watched(self.repo.root / p, self._least_large) for p in untracked}
+        return {path: stamp for path, stamp in found.items() if stamp}
 
     def large(self, tree: str) -> Mapping[str, str]:
         """The files that were only watched when the tree was taken, with their stamps then."""
@@ -142,7 +146,8 @@ class Snapshots:
 
     def large_changed(self, tree: str) -> list[str]:
         """Those of them that are not as they were."""
-        return large.changed(self.repo.root, self.large(tree))
+        before = self.large(tree)
+        return sorted(p for p, was in before.items() if _watched(self.repo.root / p) != was)
 
     def _without_own(self) -> str:
         """The mirror's tree, but for what snapshots leave out."""
@@ -342,6 +347,19 @@ class _Unreadable(KernError):
             for full in self.files:
                 full.chmod(stat.S_IMODE(full.lstat().st_mode) | stat.S_IRUSR)
         return all(os.access(full, os.R_OK) for full in self.files)
+
+
+def _watched(place: Path, least: float = -1) -> str:
+    """Another stamp where the file was written, replaced or touched; empty where no file of more
+    than `least` bytes is.
+    """
+    try:
+        info = os.lstat(place)
+    except OSError:
+        return ""
+    if not stat.S_ISREG(info.st_mode) or info.st_size <= least:
+        return ""
+    return f"{info.st_size} {info.st_mtime_ns} {info.st_ctime_ns} {info.st_ino}"
 
 
 def left_out(path: str) -> bool:

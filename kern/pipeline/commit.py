@@ -7,7 +7,7 @@ on it: a formatter is no reason to throw work away.
 from collections.abc import Mapping, Sequence
 
 from kern.errors import KernError
-from kern.git import ignore, index
+from kern.git import ignore
 from kern.git.repository import Change
 from kern.model import Cause, Stage
 from kern.pipeline import lessons, recover, settle, tick, tries, verify
@@ -176,7 +176,7 @@ def _taken_in(site: Site, at: Situation, tried: Try, before: str) -> bool:
     task = site.repo.changed(*at.second.change)
     if fresh is None or not sound(task, hooks, fresh.fixed):
         return False
-    tree = index.tree_with(site.repo, at.second.tree, {p: new for p, (_, new) in hooks.items()})
+    tree = site.repo.tree_with(at.second.tree, {p: new for p, (_, new) in hooks.items()})
     record.save(site.scope, fresh.undecided(tree=tree, fixed=fresh.fixed + 1))
     site.warn(
         f"a commit hook changed {some(sorted(hooks))}: now part of the task's change; the "

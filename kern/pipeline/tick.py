@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from kern import plain
 from kern.errors import KernError
-from kern.git import history, ignore, index
+from kern.git import history, ignore
 from kern.git.repository import Entry
 from kern.memory import changes
 from kern.memory.changes import Change, Taught
@@ -35,7 +35,7 @@ def at_work(
     try:
         papers = _write(site, key, said, date, proved=proved)
         with guarded.while_hooks_run(site):
-            yield lambda tree: index.tree_with(site.repo, tree, papers)
+            yield lambda tree: site.repo.tree_with(tree, papers)
     finally:
         made, site.memory.standing = site.memory.standing, None
         if made and not _came(site, base, key, change):
@@ -103,7 +103,7 @@ def formed(site: Site, tree: str) -> str:
         for name, text in texts.items()
         if text and not reconcile.in_conflict(text)
     }
-    return index.tree_with(site.repo, tree, found)
+    return site.repo.tree_with(tree, found)
 
 
 def _entry(site: Site, name: str, text: str) -> Entry:

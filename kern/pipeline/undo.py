@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kern import plain
 from kern.errors import KernError, UsageError
-from kern.git import along, history, ignore, index, reverts
+from kern.git import along, history, ignore, index
 from kern.git.history import Commit
 from kern.git.repository import Entry, Repo
 from kern.model import LEARNINGS, SPEC, Key, Marker
@@ -40,7 +40,7 @@ def undo(repo: Repo, papers: Documents, scope: Scope, wanted: str) -> list[str]:
     number = 1 + dependencies.named(wanted, [task.text for task in parsed.tasks])
     commit = _commit(repo, parsed, number)
     head = repo.head().commit
-    tree, conflicts = reverts.without(repo, commit, _OWN)
+    tree, conflicts = along.without(repo, commit, _OWN)
     if conflicts:
         raise _built_upon(repo, commit, number, conflicts)
     paths = repo.changed(head, tree)
@@ -53,7 +53,7 @@ def undo(repo: Repo, papers: Documents, scope: Scope, wanted: str) -> list[str]:
         gone = "" if paths else f": the change of {commit.sha[:7]} is no longer there"
         return [*earlier, f"opened again {shown}{gone}", *_told(parsed, number)]
     message = f'Revert "{commit.subject}"\n\nThis reverts commit {commit.sha}.\n'
-    new = reverts.committed(repo, whole, head, message)
+    new = along.committed(repo, whole, head, message)
     _note(repo, {"old": head, "new": new, "task": list(key)})
     history.move_head(repo, new, head, f"undo {commit.sha[:7]}")
     said[-1] += f": {new[:7]} takes {commit.sha[:7]} back, in {plain.count(len(paths), 'file')}"
@@ -128,7 +128,7 @@ def _done(repo: Repo, revision: str) -> set[Key]:
 
 
 def _built_upon(repo: Repo, commit: Commit, number: int, conflicts: list[str]) -> UsageError:
-    later = [f"  {plain.line(one, 160)}" for one in reverts.later(repo, commit, conflicts)]
+    later = [f"  {plain.line(one, 160)}" for one in along.later(repo, commit, conflicts)]
     said = f"later commits build on {commit.sha[:7]}, in {some(conflicts)}; nothing was changed"
     by_hand = f"git revert {commit.sha[:7]}, resolve it, then kern reopen {number}"
     return UsageError(
@@ -138,7 +138,7 @@ def _built_upon(repo: Repo, commit: Commit, number: int, conflicts: list[str]) -
 
 
 def _refuse(repo: Repo, commit: Commit, number: int, paths: list[str]) -> None:
-    if mine := reverts.changed(repo, paths):
+    if mine := along.uncommitted(repo, paths):
         raise UsageError(
             f"it would change what you have not committed: {some(mine)}",
             hint=f"git commit or git stash -u it, then: kern undo {number}",
@@ -169,7 +169,7 @@ def _reopened(repo: Repo, tree: str, head: str, key: Key) -> str:
     text = plain.decode(repo.data(known.blob))
     new = _open_again(text, parse(text), key)
     blob = known.blob if new == text else repo.blob(plain.encode(new))
-    return index.tree_with(repo, tree, {SPEC: Entry(known.mode, blob)})
+    return repo.tree_with(tree, {SPEC: Entry(known.mode, blob)})
 
 
 def _stage(repo: Repo, old: str, entry: Entry, key: Key) -> None:

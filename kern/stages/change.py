@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from kern import plain
-from kern.git import filters, history, index, staging
+from kern.git import filters, history, index
 from kern.git.history import Commit
 from kern.git.repository import Change, Entry, Repo
 from kern.git.snapshot import Snapshots, left_out
@@ -73,7 +73,7 @@ class Witness:
 
     def whole(self, tree: str, staged: Mapping[str, Change]) -> str:
         """The tree as stage 2 left it, with what it did to the index alone."""
-        return staging.onto(self.repo, tree, staged)
+        return self.repo.tree_with(tree, {path: new for path, (_, new) in staged.items()})
 
     def expected(self, start: str, tree: str, onto: str) -> tuple[str, list[str]]:
         """HEAD plus exactly what changed between the snapshots, merged three-way; or the paths in
@@ -97,11 +97,11 @@ class Witness:
     def _merge(self, start: str, tree: str, onto: str) -> tuple[str, list[str]]:
         head = f"{onto}^{{tree}}"
         clean = self._clean(start, tree)
-        theirs = index.tree_with(self.repo, head, {path: new for path, (_, new) in clean.items()})
+        theirs = self.repo.tree_with(head, {path: new for path, (_, new) in clean.items()})
         dirty = self.repo.changed(onto, start)
         if not clean.keys() & dirty.keys():  # the person has nothing uncommitted in these paths
             return theirs, []
-        base = index.tree_with(self.repo, head, {path: old for path, (old, _) in clean.items()})
+        base = self.repo.tree_with(head, {path: old for path, (old, _) in clean.items()})
         return index.merge(self.repo, base, self.repo.tree(head), theirs)
 
     def taken_away(self, start: str, tree: str, onto: str) -> list[str]:
@@ -112,8 +112,8 @@ class Witness:
         if not clean.keys() & self.repo.changed(onto, start).keys():
             return []
         head = self.repo.tree(onto)
-        had = index.tree_with(self.repo, head, {path: old for path, (old, _) in clean.items()})
-        left = index.tree_with(self.repo, head, {path: new for path, (_, new) in clean.items()})
+        had = self.repo.tree_with(head, {path: old for path, (old, _) in clean.items()})
+        left = self.repo.tree_with(head, {path: new for path, (_, new) in clean.items()})
         merged, _ = self.expected(start, tree, onto)
         again, conflicts = index.merge(self.repo, head, had, merged)
         return conflicts or sorted(self.repo.changed(again, left))

@@ -278,8 +278,7 @@ def test_a_tree_is_edited_without_touching_anything_else(repo: Path, git: Git) -
     found = repository.open_at(repo)
     blob = found.blob(b"new\n")
     git("config", "core.autocrlf", "true")
-    tree = index.tree_with(
-        found,
+    tree = found.tree_with(
         "HEAD^{tree}",
         {"own.txt": None, "own.txt/a": Entry("100755", blob), "x\ny": Entry("120000", blob)},
     )
@@ -291,13 +290,12 @@ def test_a_tree_is_edited_without_touching_anything_else(repo: Path, git: Git) -
         "x\ny": "120000",
     }
     assert git("status", "--porcelain") == ""
-    assert index.tree_with(found, tree, {}) == tree
+    assert found.tree_with(tree, {}) == tree
 
 
 def edited(found: Repo, **files: str | None) -> str:
     """HEAD's tree with some files replaced."""
-    return index.tree_with(
-        found,
+    return found.tree_with(
         "HEAD^{tree}",
         {
             name.replace("_txt", ".txt"): None

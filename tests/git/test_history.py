@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from kern.git import index, repository, transplant
+from kern.git import history, index, repository
 from tests.conftest import Git
 
 WHEN = "1500000000 +0200"
@@ -19,7 +19,7 @@ def test_words_author_and_encoding_stay_and_nobody_is_forged(repo: Path, git: Gi
     assert not code
     old, head = out.decode().strip(), git("rev-parse", "HEAD")
     tree = found.tree_with(head, {"own.txt": None})
-    new = transplant.transplanted(found, old, tree, head)
+    new = history.transplanted(found, old, tree, head)
     raw = subprocess.run(["git", "cat-file", "commit", new], cwd=repo, capture_output=True).stdout
     lines = raw.partition(b"\n\n")[0].decode().splitlines()
     assert lines[:3] == [f"tree {tree}", f"parent {head}", f"author Ada <ada@x> {WHEN}"]
@@ -39,11 +39,11 @@ def test_it_is_signed_as_the_person_signs(repo: Path, git: Git, tmp_path: Path) 
     git("commit", "-q", "--allow-empty", "-S", "-m", "work")
     old, head = git("rev-parse", "HEAD"), git("rev-parse", "HEAD~1")
     found = repository.open_at(repo)
-    plain = transplant.transplanted(found, old, found.tree(head), head)
+    plain = history.transplanted(found, old, found.tree(head), head)
     assert "gpgsig" not in git("cat-file", "commit", plain), "of another tree"
     git("config", "commit.gpgSign", "true")
     found = repository.open_at(repo)
-    new = transplant.transplanted(found, old, found.tree(head), head)
+    new = history.transplanted(found, old, found.tree(head), head)
     assert "mine" in git("cat-file", "commit", new)
     assert git("log", "-1", "--format=%s %an", new) == "work t"
 
