@@ -163,8 +163,12 @@ def committed_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "a.txt").write_text("one\ntwo\nthree\nfour\nfive\nsix\nseven\n")
     (root / "own.txt").write_text("mine\n")
     env = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
-    for words in ("init --quiet", "add --all", "commit --quiet --message=start"):
+    # Without git's sample hooks: they would be most of what is copied.
+    for words in ("init --quiet --template=", "add --all", "commit --quiet --message=start"):
         subprocess.run(["git", *words.split()], cwd=root, env=env, check=True)
+    for name in ("hooks", "info"):
+        (root / ".git" / name).mkdir()
+    (root / ".git" / "info" / "exclude").touch()
     return root
 
 

@@ -96,6 +96,7 @@ def _pi(home: Path, url: str) -> Mapping[str, str]:
         "models": [{"id": "small", "cost": priced}],
     }
     (own / "models.json").write_text(json.dumps({"providers": {"fake": provider}}))
+    (own / "settings.json").write_text(json.dumps({"retry": {"baseDelayMs": 100}}))
     return {"FAKE_KEY": "dummy"}
 
 
@@ -116,6 +117,7 @@ def _codex(home: Path, url: str) -> Mapping[str, str]:
     for folder in (own, temporary):
         folder.mkdir(exist_ok=True)
     provider = f'name = "fake"\nbase_url = "{url}/codex/v1"\nenv_key = "FAKE_KEY"\n'
+    provider += "request_max_retries = 1\nstream_max_retries = 1\n"  # else it waits 25 s
     trusted = f'[projects."{home.parent / "project"}"]\ntrust_level = "trusted"\n'
     (own / "config.toml").write_text(
         f'model_provider = "fake"\n[model_providers.fake]\n{provider}{trusted}'

@@ -251,11 +251,15 @@ def test_an_answer_that_is_none_is_worth_another_try(
 
 
 def test_silence_is_ended_by_kern(cli: Cli, serve: Serve, repo: Path) -> None:
-    serve(research=[{"silent": 300}])
-    talk = ask(cli, repo, Stage.RESEARCH, most=12)
-    assert "timed out" in talk.again, talk
-    assert talk.seconds < 60
-    assert left_over() == []
+    server = serve(research=[{"silent": 300}])
+    for most in (6, 30):  # a slow machine needs longer until there is silence
+        talk = ask(cli, repo, Stage.RESEARCH, most=most)
+        assert "timed out" in talk.again, talk
+        assert talk.seconds < 60
+        assert left_over() == []
+        if server.requests:
+            break
+    assert server.requests
 
 
 # -------------------------------------------------------------------- endings
@@ -266,10 +270,13 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(
 ) -> None:
     hangs = bash("sleep 301 & echo a > begun; sleep 302")
     serve(implement=[hangs, bash("sleep 303"), say("ok")])  # one may go on beside a command
-    talk = ask(cli, repo, Stage.IMPLEMENT, most=30)
-    assert "timed out" in talk.fault, talk
+    for most in (10, 40):  # a slow machine needs longer until it hangs
+        talk = ask(cli, repo, Stage.IMPLEMENT, most=most)
+        assert "timed out" in talk.fault, talk
+        assert left_over() == []
+        if (repo / "begun").exists():
+            break
     assert (repo / "begun").exists()
-    assert left_over() == []
 
 
 def test_a_person_who_interrupts_leaves_nothing_behind(cli: Cli, serve: Serve, repo: Path) -> None:

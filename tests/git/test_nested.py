@@ -221,12 +221,20 @@ MAKES = {
 }
 
 
-@pytest.mark.parametrize("answer", ["SUCCESS", "FAILED: no"])
-@pytest.mark.parametrize(
-    "how",
-    [pytest.param(how, marks=pytest.mark.unheld if how == "worktree" else ()) for how in MAKES],
-)
-@pytest.mark.parametrize("own", [*OWN_FILES, "a tracked folder"])
+# Each of both, with each answer for each.
+APPEARS = [
+    pytest.param(
+        own,
+        how,
+        ("SUCCESS", "FAILED: no")[(x + y) % 2],
+        marks=pytest.mark.unheld if how == "worktree" else (),
+    )
+    for x, own in enumerate((*OWN_FILES, "a tracked folder"))
+    for y, how in enumerate(MAKES)
+]
+
+
+@pytest.mark.parametrize(("own", "how", "answer"), APPEARS)
 def test_a_repository_that_appears_is_moved_aside_and_fails_the_attempt(
     repo: Path, git: Git, fake: Fake, inline: Inline, own: str, how: str, answer: str
 ) -> None:

@@ -12,14 +12,44 @@ stage without steps does what a good agent does. `claude auth status` says what 
 folder holds.
 """
 
+import _json
 import fcntl
-import json
 import os
-import re
-import signal
-import subprocess
 import sys
 import time
+
+SIGKILL = 9
+
+
+class Reading:
+    """What json.loads asks for. json, re, signal and subprocess take longer to import than all that
+    most calls do, and there are thousands of calls.
+    """
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float, parse_int, parse_constant = float, int, float
+
+
+_scan = _json.make_scanner(Reading)  # type: ignore[arg-type]
+_encode = _json.make_encoder(
+    None, str, _json.encode_basestring_ascii, None, ": ", ", ", False, False, True
+)
+
+
+def loads(text: str) -> dict:
+    found: dict = _scan(text.strip(), 0)[0]
+    return found
+
+
+def dumps(value: object) -> str:
+    return "".join(_encode(value, 0))
+
+
+def carry_out(*argv: str) -> None:
+    """A command that nobody hears."""
+    null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_WRONLY, 0) for number in (1, 2)]
+    os.waitpid(os.posix_spawnp(argv[0], argv, os.environ, file_actions=null), 0)
 
 
 def kill_kern(signum: int) -> None:
@@ -47,20 +77,20 @@ def main() -> None:
     folder = os.environ["FAKE_CLAUDE"]
     if sys.argv[1:3] == ["auth", "status"]:
         with open(os.path.join(folder, "auth.json")) as told:
-            found = json.load(told)
-        json.dump(found, sys.stdout)
+            found = loads(told.read())
+        sys.stdout.write(dumps(found))
         sys.exit(not found["loggedIn"])
     prompt = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").lstrip("\n")
     if not prompt:  # asked for its version, say
         return
     system = contract()
-    heading = re.match(r"kern (?:stage \d of 3: )?(\w+)", prompt)
-    assert heading
-    stage = heading[1]
+    words = prompt.partition("\n")[0].split()
+    assert words[0] == "kern"
+    stage = words[5] if words[1] == "stage" else words[1]
     with open(os.path.join(folder, "calls.jsonl"), "a+") as calls:
         fcntl.flock(calls, fcntl.LOCK_EX)  # others may be called at the same time
         calls.seek(0)
-        before = sum(json.loads(line)["stage"] == stage for line in calls)
+        before = sum(loads(line)["stage"] == stage for line in calls)
         kept = ("KERN_", "GIT_", "CLAUDE_", "DISABLE_", "BASH_")
         call = {
             "stage": stage,
@@ -72,9 +102,9 @@ def main() -> None:
             "began": time.time_ns(),
             "env": {name: value for name, value in os.environ.items() if name.startswith(kept)},
         }
-        calls.write(json.dumps(call) + "\n")
+        calls.write(dumps(call) + "\n")
     with open(os.path.join(folder, "script.json")) as script:
-        steps = json.load(script).get(stage) or [GOOD[stage]]
+        steps = loads(script.read()).get(stage) or [GOOD[stage]]
     play(steps[min(before, len(steps) - 1)], f"{system}\n{prompt}")
 
 
@@ -91,30 +121,26 @@ def play(step: dict, prompt: str) -> None:
     sys.stderr.write(step.get("stderr", ""))
     sys.stderr.flush()
     for line in step.get("run", []):
-        subprocess.run(line, shell=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        carry_out("/bin/sh", "-c", line)
     if step.get("commit"):
-        line = re.search(r"^\s*(Kern-Task: .*)$", prompt, re.M)
-        trailer = line[1] if line else ""
-        subprocess.run(
-            ["git", "commit", "-q", "-m", "do the task", "-m", trailer],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        told = (line.strip() for line in prompt.splitlines())
+        trailer = next((line for line in told if line.startswith("Kern-Task: ")), "")
+        carry_out("git", "commit", "-q", "-m", "do the task", "-m", trailer)
     for line in step.get("lines", []):
-        print(json.dumps(line), flush=True)
+        print(dumps(line), flush=True)
         time.sleep(0.3)
     for number, (tool, given) in enumerate(step.get("acts", [])):
         block = {"type": "tool_use", "id": f"t{number}", "name": tool, "input": given}
         usage = {"input_tokens": 40, "output_tokens": 2}
         message = {"id": f"m{number}", "content": [block], "usage": usage}
-        print(json.dumps({"type": "assistant", "message": message}), flush=True)
+        print(dumps({"type": "assistant", "message": message}), flush=True)
         time.sleep(0.3)
     for _ in range(step.get("signs", 0)):
         time.sleep(0.4)
         print("{}", flush=True)
     time.sleep(step.get("sleep", 0))
     if step.get("kill") == "parent":
-        kill_kern(step.get("signal", signal.SIGKILL))
+        kill_kern(step.get("signal", SIGKILL))
         time.sleep(step.get("hang", 0.05))
     if "stdout" in step:
         sys.stdout.write(step["stdout"])
@@ -131,7 +157,7 @@ def play(step: dict, prompt: str) -> None:
             "total_cost_usd": 0.01,
             **step.get("fields", {}),
         }
-        json.dump([*step.get("events", []), result], sys.stdout)
+        sys.stdout.write(dumps([*step.get("events", []), result]))
     sys.stdout.flush()
     sys.exit(step.get("exit", 0))
 

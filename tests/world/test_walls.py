@@ -281,27 +281,40 @@ def world(
 WALLS = (*(pytest.param(mode, marks=needs_bwrap if mode == "bwrap" else ()) for mode in MODES),)
 
 
+# What kern undoes without a sandbox has a run of its own: one that is seen has all of them undone.
+ALONE = tuple(misdeed for misdeed in MISDEEDS if misdeed.off == HELD)
+TOGETHER = tuple(misdeed for misdeed in MISDEEDS if misdeed.off != HELD)
+
+
 @pytest.mark.parametrize(
-    ("misdeed", "by"),
+    ("misdeeds", "by"),
     [
-        pytest.param(misdeed, by, id=f"{misdeed.title}-{by}")
-        for misdeed in MISDEEDS
-        for by in misdeed.by
+        *(
+            pytest.param((misdeed,), by, id=f"{misdeed.title}-{by}")
+            for misdeed in ALONE
+            for by in misdeed.by
+        ),
+        *(pytest.param(TOGETHER, by, id=f"all others-{by}") for by in Misdeed.by),
     ],
 )
 @pytest.mark.parametrize("world", WALLS, indirect=True)
-def test_what_a_misdeed_achieves(world: World, misdeed: Misdeed, by: str, fake: Fake) -> None:
+def test_what_a_misdeed_achieves(
+    world: World, misdeeds: tuple[Misdeed, ...], by: str, fake: Fake
+) -> None:
+    does = [f"(\n{misdeed.does}\n)" for misdeed in misdeeds]  # whatever the one before met
     if by == "stage 2":
-        work = [TRIED, misdeed.does, "echo work >>work.txt"]
+        work = [TRIED, *does, "echo work >>work.txt"]
         fake.script(implement=[{"run": work, "result": "Did it.\n\nSUCCESS"}])
     else:
-        (world.home / "gate.sh").write_text(f"{TRIED}\n{misdeed.does}\nexit 0\n")
+        (world.home / "gate.sh").write_text("\n".join([TRIED, *does, "exit 0\n"]))
         (world.root / "kern.toml").write_text('[gates]\ncheck = "sh ~/gate.sh"\n')
         world.git("add", "kern.toml")
         world.git("commit", "-q", "-m", "a gate")
     said = world.run()
     assert (world.root / "ignored/tried").exists(), said
-    assert misdeed.worked(world) is (getattr(misdeed, world.mode) != HELD), said
+    for misdeed in misdeeds:
+        achieved = misdeed.worked(world)
+        assert achieved is (getattr(misdeed, world.mode) != HELD), f"{misdeed.title}: {said}"
 
 
 def test_the_help_page_has_that_table() -> None:
