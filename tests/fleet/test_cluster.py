@@ -191,15 +191,23 @@ def test_where_nobody_answers_the_next_thing_to_type_fits_the_reason() -> None:
 
 
 def test_a_task_elsewhere_is_seen_at_work_before_it_comes_back(
-    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background, dask: LocalCluster
+    repo: Path,
+    git: Git,
+    fake: Fake,
+    kern: Kern,
+    background: Background,
+    dask: LocalCluster,
+    tmp_path: Path,
 ) -> None:
     (repo / "SPEC.md").write_text("- [ ] one\n")
     git("commit", "--quiet", "--all", "--message=tasks")
-    fake.script(implement=[{"run": ["touch made"], "sleep": 9, "result": "Made.\n\nSUCCESS"}])
+    waits = f"touch made; until [ -e {tmp_path / 'seen'} ]; do sleep 0.1; done"
+    fake.script(implement=[{"run": [waits], "result": "Made.\n\nSUCCESS"}])
     run = background("-j", "1", "1", "--scheduler", str(dask.file))
     wait_for(lambda: "1  sent " in kern("fleet").out)
     wait_for(lambda: re.search("1  stage 2/3 implement .* on tcp://127.", kern("fleet").out))
     assert re.search(r"\[~\] one  \(worker 1: implement on tcp://127\S+, ", kern("status").out)
+    (tmp_path / "seen").touch()
     out, err = run.communicate(timeout=PATIENCE_S)
     assert run.returncode == 0, out + err
     assert "on the cluster at" in out
