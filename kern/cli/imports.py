@@ -38,7 +38,7 @@ def add(folder: Path, source: str, label: str, *, yes: bool, dry: bool) -> int:
     begun = papers.spec_text() if old is not None else edit.NO_TASKS
     base = edit.NO_TASKS if bundle.is_example(begun) else begun
     if unclosed := parse(base).unclosed:
-        raise UsageError(f"{SPEC} line {unclosed.line}: {unclosed.message}", hint="close it first")
+        raise UsageError(unclosed.said, hint="close it first")
     plan, new = imports.planned(base, items), imports.added(base, items)
     left = [f"{plan.known} already in {SPEC}"] * bool(plan.known)
     left += [f"{plan.done} done there"] * bool(plan.done)

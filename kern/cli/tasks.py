@@ -196,7 +196,7 @@ def _edit(papers: Documents, change: Callable[[str, Spec], Edited]) -> None:
     def apply(text: str, parsed: Spec) -> str:
         if parsed.unclosed:
             raise UsageError(
-                f"{SPEC} line {parsed.unclosed.line}: {parsed.unclosed.message}",
+                parsed.unclosed.said,
                 hint="close it: what is added below it would be hidden as well",
             )
         edited = change(text, parsed)

@@ -111,9 +111,7 @@ def _strangers_out(site: Site, spec: str, text: str) -> tuple[str, list[str]]:
     fixed, more = reconcile.take_out(spec, fixed, persons)  # what came to light by that
     told += _some([*taken, *more])
     told += _some(reconcile.let_in(spec, fixed, persons))
-    if reconcile.lost(text, fixed):
-        told.append(f"{SPEC} as it was left: {site.keeper.keep_spec(text)}")
-    return fixed, told
+    return fixed, told + _as_left(site, text, fixed)
 
 
 def recover(site: Site, spec: bytes | None) -> None:
@@ -128,10 +126,14 @@ def recover(site: Site, spec: bytes | None) -> None:
         fixed, told = reconcile.recovered(before, text, site.papers.trusted())
         if fixed != text:
             site.papers.write(SPEC, fixed)
-    if reconcile.lost(text, fixed):
-        told.append(f"{SPEC} as it was left: {site.keeper.keep_spec(text)}")
-    for line in told:
+    for line in told + _as_left(site, text, fixed):
         site.warn(line)
+
+
+def _as_left(site: Site, text: str, fixed: str) -> list[str]:
+    """Where the text as something left it is kept, if a line of it is gone."""
+    lost = reconcile.lost(text, fixed)
+    return [f"{SPEC} as it was left: {site.keeper.keep_spec(text)}"] if lost else []
 
 
 @contextlib.contextmanager

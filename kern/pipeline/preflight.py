@@ -123,7 +123,7 @@ def tasks(found: Repo, papers: Documents, *, empty: bool = False) -> Spec:
 
 
 def _listed(faults: tuple[Diagnostic, ...]) -> str:
-    shown = [f"SPEC.md line {fault.line}: {fault.message}" for fault in faults[:50]]
+    shown = [fault.said for fault in faults[:50]]
     more = [f"and {len(faults) - 50} more"] if len(faults) > 50 else []
     return "\n".join([*shown, *more])
 

@@ -23,6 +23,9 @@ from kern.stages.call import Caller, Said
 from kern.stages.record import EarlyTick, StageRecord
 from kern.stages.template import Template
 
+# Of a fence or comment in SPEC.md that hides what follows.
+CLOSE = "close it, then run kern again: it resumes"
+
 
 @dataclass(slots=True)
 class Memory:

@@ -10,10 +10,10 @@ from functools import partial
 
 from kern.errors import KernError
 from kern.git import refs
-from kern.model import SPEC, Key, Marker, Stage
+from kern.model import Key, Marker, Stage
 from kern.pipeline import commit, facts, implement, recover, research, settle, verify
 from kern.pipeline.facts import Situation
-from kern.pipeline.site import Site
+from kern.pipeline.site import CLOSE, Site
 from kern.pipeline.table import Do, Settled
 from kern.spec import dependencies, edit, reconcile
 from kern.spec.checklist import Spec
@@ -50,10 +50,7 @@ STEPS: dict[Do, Callable[[Site, Situation], Settled | None]] = {
 
 def look(site: Site) -> Situation:
     if unclosed := site.papers.spec()[1].unclosed:
-        raise KernError(
-            f"{SPEC} line {unclosed.line}: {unclosed.message}",
-            hint="close it, then run kern again: it resumes",
-        )
+        raise KernError(unclosed.said, hint=CLOSE)
     _one_active(site)
     return facts.look(site, proved=site.memory.proved)
 

@@ -15,7 +15,7 @@ from kern.memory import changes
 from kern.memory.changes import Change, Taught
 from kern.model import LEARNINGS, SPEC, Key
 from kern.pipeline import guarded, lessons
-from kern.pipeline.site import Site
+from kern.pipeline.site import CLOSE, Site
 from kern.plain import decode, encode
 from kern.spec import edit, reconcile
 from kern.spec.checklist import Spec
@@ -120,10 +120,7 @@ def take_back(site: Site, scope: Scope, key: Key, made: EarlyTick) -> None:
         if task := parsed.find(key):
             return edit.untick(text, parsed, task, made.ticked)
         if parsed.unclosed:  # the line may be there
-            raise KernError(
-                f"{SPEC} line {parsed.unclosed.line}: {parsed.unclosed.message}",
-                hint="close it, then run kern again: it resumes",
-            )
+            raise KernError(parsed.unclosed.said, hint=CLOSE)
         site.warn(
             f"no longer in {SPEC}: {key.text}; if it stands there in other words, its [x] is "
             "kern's: set it to [ ]"

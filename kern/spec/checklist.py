@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kern import plain
 from kern.frozen import frozen
-from kern.model import Key, Marker
+from kern.model import SPEC, Key, Marker
 
 EXAMPLE = "- [ ] Add a --version flag that prints the version from pyproject.toml"
 
@@ -102,6 +102,10 @@ class Task(NamedTuple):
 class Diagnostic:
     line: int
     message: str
+
+    @property
+    def said(self) -> str:
+        return f"{SPEC} line {self.line}: {self.message}"
 
 
 @frozen

@@ -57,7 +57,7 @@ class New(NamedTuple):
 def add(text: str, spec: Spec, new: New) -> Edited:
     """Below the tasks that are there, or below the subtasks of the one it belongs to."""
     title = as_title(new.title)
-    parent = _named(spec, new.under) if new.under else None
+    parent = _named(spec, new.under)[0] if new.under else None
     if parent is not None:
         _refuse_below(spec, parent)
     for index, task in enumerate(spec.tasks):
@@ -69,7 +69,7 @@ def add(text: str, spec: Spec, new: New) -> Edited:
                 hint=again if task.marker is Marker.DONE else words,
             )
     notes = [
-        *(f"> **{Kind.AFTER}:** {spec.tasks[_named(spec, one)].text}" for one in new.after),
+        *(f"> **{Kind.AFTER}:** {_named(spec, one)[1].text}" for one in new.after),
         *(f"> **{Kind.GATE}:** {_gate(one)}" for one in new.gates),
         *(f"> **{Kind.JUDGE}:** {_judge(one)}" for one in new.judges),
     ]
@@ -93,8 +93,7 @@ def add(text: str, spec: Spec, new: New) -> Edited:
 
 def done(text: str, spec: Spec, wanted: str) -> Edited:
     """Its parents too, where it was their last open subtask."""
-    index = _named(spec, wanted)
-    task = spec.tasks[index]
+    index, task = _named(spec, wanted)
     if task.marker is Marker.DONE:
         return Edited(text, f"done already: {spec.shown(index)}")
     _refuse_active(spec, index)
@@ -109,8 +108,7 @@ def reopen(text: str, spec: Spec, wanted: str) -> Edited:
     """Its done parents too. A task in progress is given back: the next run keeps what was half
     done. An experiment begins anew: with its attempts it would be concluded again at once.
     """
-    index = _named(spec, wanted)
-    task = spec.tasks[index]
+    index, task = _named(spec, wanted)
     if task.marker is Marker.PENDING:
         return Edited(text, f"open already: {spec.shown(index)}")
     kept = "; the next kern saves its unfinished work" if task.marker is Marker.ACTIVE else ""
@@ -126,8 +124,7 @@ def reopened(text: str, spec: Spec, task: Task) -> str:
 
 def defer(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
     """A note by which it comes after those that were skipped less often."""
-    index = _named(spec, wanted)
-    task = spec.tasks[index]
+    index, task = _named(spec, wanted)
     if task.marker is Marker.DONE:
         return Edited(text, f"done already: {spec.shown(index)}")
     _refuse_active(spec, index)
@@ -139,8 +136,7 @@ def defer(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
 
 def hold(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
     """Neither it nor a subtask of it is taken until `unhold`. Says what waits with it."""
-    index = _named(spec, wanted)
-    task = spec.tasks[index]
+    index, task = _named(spec, wanted)
     if task.marker is Marker.DONE:
         return Edited(text, f"done already: {spec.shown(index)}")
     _refuse_active(spec, index)
@@ -167,8 +163,7 @@ def hold(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
 
 
 def unhold(text: str, spec: Spec, wanted: str) -> Edited:
-    index = _named(spec, wanted)
-    task = spec.tasks[index]
+    index, task = _named(spec, wanted)
     if not task.of(Kind.HELD):
         above = next((at for at in spec.above(task) if spec.tasks[at].of(Kind.HELD)), None)
         if above is None:
@@ -182,18 +177,17 @@ def unhold(text: str, spec: Spec, wanted: str) -> Edited:
 
 
 def unblock(text: str, spec: Spec, wanted: str) -> Edited:
-    index = _named(spec, wanted)
-    if not spec.tasks[index].of(Kind.BLOCKED):
+    index, task = _named(spec, wanted)
+    if not task.of(Kind.BLOCKED):
         return Edited(text, f"not blocked: {spec.shown(index)}")
-    return Edited(_afresh(text, spec.tasks[index]), f"unblocked {spec.shown(index)}")
+    return Edited(_afresh(text, task), f"unblocked {spec.shown(index)}")
 
 
 def retry(text: str, spec: Spec, wanted: str) -> Edited:
     """What came of it so far counts no more: with its attempts used up it would be skipped or
     blocked again at once. Their work stays in its refs.
     """
-    index = _named(spec, wanted)
-    task = spec.tasks[index]
+    index, task = _named(spec, wanted)
     if task.marker is Marker.DONE:
         raise UsageError(
             f"it is done: {spec.shown(index)}",
@@ -216,19 +210,20 @@ def _afresh(text: str, task: Task) -> str:
 
 def note(text: str, spec: Spec, wanted: str, words: str) -> Edited:
     """The agents read what stands under a task."""
-    index = _named(spec, wanted)
+    index, task = _named(spec, wanted)
     lines = as_body(words)
     if not lines:
         raise UsageError("the note says nothing", hint=f'kern note {index + 1} "what to know"')
-    text = edit.annotate(text, spec.tasks[index], lines)
+    text = edit.annotate(text, task, lines)
     return Edited(text, f"noted under {spec.shown(index)}")
 
 
 # ---------------------------------------------------------------- which task, and may it be
 
 
-def _named(spec: Spec, wanted: str) -> int:
-    return dependencies.named(wanted, [task.text for task in spec.tasks])
+def _named(spec: Spec, wanted: str) -> tuple[int, Task]:
+    index = dependencies.named(wanted, [task.text for task in spec.tasks])
+    return index, spec.tasks[index]
 
 
 def _numbers(indexes: Sequence[int]) -> str:

@@ -272,11 +272,7 @@ def in_conflict(text: str) -> bool:
 
 def new_faults(before: str, after: str) -> list[str]:
     known = {fault.message for fault in parse(before).diagnostics}
-    return [
-        f"SPEC.md line {fault.line}: {fault.message}"
-        for fault in parse(after).diagnostics
-        if fault.message not in known
-    ]
+    return [fault.said for fault in parse(after).diagnostics if fault.message not in known]
 
 
 # ---------------------------------------------------------------- who directs the work
