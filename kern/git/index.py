@@ -280,29 +280,39 @@ def apart(repo: Repo) -> Iterator[tuple[Path, dict[str, str]]]:
     """
     folder = Path(tempfile.mkdtemp(prefix="apart-", dir=_scratch(repo)))
     try:
-        place, tree = folder / "git", folder / "tree"
-        for made in (place / "refs", place / "objects", tree):
-            made.mkdir(parents=True)
-        (place / "HEAD").write_text("ref: refs/heads/none\n")
+        tree = folder / "tree"
+        tree.mkdir()
         _, shared, _ = repo.run("config", "--get", "core.sharedRepository")
-        config = ["[core]", "repositoryFormatVersion = 1", "attributesFile = /dev/null"]
-        config += [f'sharedRepository = "{shared.decode().strip() or "false"}"']
-        config += ["[merge]", "directoryRenames = false"]  # that would be a guess
-        if len(repo.head().commit) == 64:
-            config += ["[extensions]", "objectFormat = sha256"]
-        (place / "config").write_text("\n".join([*config, ""]))
+        config = "[core]\n\tattributesFile = /dev/null\n"
+        config += f'\tsharedRepository = "{shared.decode().strip() or "false"}"\n'
+        config += "[merge]\n\tdirectoryRenames = false\n"  # that would be a guess
         yield (
             tree,
             {
-                "GIT_DIR": str(place),
-                "GIT_WORK_TREE": str(tree),
-                "GIT_OBJECT_DIRECTORY": str(repo.common_dir / "objects"),
+                **beside(repo, folder / "git", tree, config),
                 **{"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"},
                 **{"GIT_CONFIG_PARAMETERS": "", "GIT_CONFIG_COUNT": "0", "GIT_ATTR_NOSYSTEM": "1"},
             },
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def beside(repo: Repo, place: Path, tree: Path, config: str) -> dict[str, str]:
+    """A new git directory of kern's own, over a working tree and the repository's objects: the
+    environment naming it.
+    """
+    for made in ("refs", "objects", "info"):
+        (place / made).mkdir(parents=True)
+    (place / "HEAD").write_text("ref: refs/heads/none\n")
+    form = "[extensions]\n\tobjectFormat = sha256\n" if len(repo.head().commit) == 64 else ""
+    text = f"[core]\n\trepositoryFormatVersion = 1\n{form}{config}"
+    (place / "config").write_bytes(os.fsencode(text))
+    return {
+        "GIT_DIR": str(place),
+        "GIT_WORK_TREE": str(tree),
+        "GIT_OBJECT_DIRECTORY": str(repo.common_dir / "objects"),
+    }
 
 
 def merge(repo: Repo, base: str, ours: str, theirs: str) -> tuple[str, list[str]]:

@@ -146,23 +146,12 @@ class Mirror:
             shutil.rmtree(place)
         else:
             place.unlink(missing_ok=True)
-        for made in ("refs", "objects", "info"):
-            (place / made).mkdir(parents=True)
-        (place / "HEAD").write_text("ref: refs/heads/none\n")
-        (place / "info/attributes").write_text(_RAW)
-        (place / "info/exclude").symlink_to(repo.common_dir / "info/exclude")
         theirs = (repo.common_dir / "config", repo.git_dir / "config.worktree")
         text = "".join(f"[include]\n\tpath = {_quoted(str(path))}\n" for path in theirs)
-        if len(repo.head().commit) == 64:
-            text += "[extensions]\n\tobjectFormat = sha256\n"
-        (place / "config").write_bytes(
-            os.fsencode(f"[core]\n\trepositoryFormatVersion = 1\n{text}{_CONFIG}")
-        )
-        return {
-            "GIT_DIR": str(place),
-            "GIT_WORK_TREE": str(repo.root),
-            "GIT_OBJECT_DIRECTORY": str(repo.common_dir / "objects"),
-        }
+        env = index.beside(repo, place, repo.root, text + _CONFIG)
+        (place / "info/attributes").write_text(_RAW)
+        (place / "info/exclude").symlink_to(repo.common_dir / "info/exclude")
+        return env
 
     def _copy(self) -> bool:
         """Fill its index; whether each file is stored there as the person's has it. When a file was

@@ -16,14 +16,23 @@ _CROWD = 27  # loose objects in one of 256 folders: there git's own `gc --auto` 
 _LEAST_AGE = 14 * 86400  # seconds; git's own default
 
 
-def missing(repo: Repo, base: str, *names: str) -> str:
-    """An object that is gone of these commits or trees, which `base` does not hold; else empty."""
+def missing(repo: Repo, base: str, *names: str, there: Callable[[str], bool] | None = None) -> str:
+    """An object that is gone of these commits or trees, which `base` does not hold; else empty.
+    `there`: whether one is on the disk, where the git that is asked as a rule may not know.
+    """
+    known = there or (lambda one: bool(repo.store.id(one)))
     try:
-        if all(_whole(repo, base, name, lambda one: bool(repo.store.id(one))) for name in names):
+        if all(_whole(repo, base, name, known) for name in names):
             return ""
     except GitFailed:
         pass
-    return _asked(repo, base, *names)
+    how = ("--objects", "--quiet", "--missing=allow-promisor")
+    argv = ("rev-list", *how, *names, "--not", base)
+    code, _, err = repo.run(*argv)
+    found = re.search(r"\b[0-9a-f]{40,64}\b", err) if code else None
+    if code and found is None:
+        raise GitFailed(argv, code, err)
+    return found[0] if found else ""
 
 
 def _whole(repo: Repo, base: str, name: str, there: Callable[[str], bool]) -> bool:
@@ -52,16 +61,6 @@ def _whole(repo: Repo, base: str, name: str, there: Callable[[str], bool]) -> bo
     return True
 
 
-def _asked(repo: Repo, base: str, *names: str) -> str:
-    how = ("--objects", "--quiet", "--missing=allow-promisor")
-    argv = ("rev-list", *how, *names, "--not", base)
-    code, _, err = repo.run(*argv)
-    found = re.search(r"\b[0-9a-f]{40,64}\b", err) if code else None
-    if code and found is None:
-        raise GitFailed(argv, code, err)
-    return found[0] if found else ""
-
-
 def lacks(repo: Repo, base: str, *names: str) -> str:
     """What git lacks of commits that a ref names, or of trees that one holds, without what `base`
     holds; empty where nothing.
@@ -81,16 +80,7 @@ def lost(repo: Repo, base: str, *names: str) -> str:
     """
     faults.calm(repo.common_dir, repo.patience)
     folder = repo.common_dir / "objects"
-
-    def there(one: str) -> bool:
-        return (folder / one[:2] / one[2:]).is_file()
-
-    try:
-        if all(_whole(repo, base, name, there) for name in names):
-            return ""
-    except GitFailed:
-        pass
-    return _asked(repo, base, *names)
+    return missing(repo, base, *names, there=lambda one: (folder / one[:2] / one[2:]).is_file())
 
 
 def _expiry(repo: Repo) -> int:
