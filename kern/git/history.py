@@ -48,10 +48,14 @@ def messages(repo: Repo, count: int) -> list[str]:
 
 
 def _recent(repo: Repo) -> list[tuple[str, str]]:
-    """Asked in one form, and so once for each HEAD."""
-    out = _text(repo, "-10", "-z", "--format=%h %s%x00%B", "--reverse", repo.head().commit)
-    fields = out.split("\0")
-    return [*zip(fields[::2], fields[1::2], strict=False)]
+    """Asked once for each HEAD."""
+    head = repo.head().commit
+
+    def ask() -> list[tuple[str, str]]:
+        fields = _text(repo, "-10", "-z", "--format=%h %s%x00%B", "--reverse", head).split("\0")
+        return [*zip(fields[::2], fields[1::2], strict=False)]
+
+    return repo.once("recent", head, ask)
 
 
 def commit(repo: Repo, revision: str) -> Commit:

@@ -35,21 +35,12 @@ class Entry:
 Change = tuple[Entry | None, Entry | None]
 LINK, SUBMODULE = "120000", "160000"  # modes of what is no file; a submodule's blob is a commit
 
-
-# What git says of objects by their full names never changes: asked again, it is remembered.
 OLDEST = (2, 38)  # of git: merge-tree --write-tree
-_OBJECT = re.compile(r"[0-9a-f]{40,64}(\^\{tree\})?(:.*|\.\.[0-9a-f]{40,64})?", re.S)
-_OF_OBJECTS = frozenset(("diff-tree", "ls-tree", "cat-file", "merge-base", "log", "rev-parse"))
-_MOST_KEPT = (256, 1 << 16)  # answers, bytes of one
+_MOST_KEPT = 1 << 16  # bytes of a blob that was written
 T = TypeVar("T")
 _PAUSE = 0.1  # seconds between two tries at a lock
 # A command, to be started with that environment over kern's own, with a sandbox before it.
 Hold = Callable[[Sequence[str], Mapping[str, str]], Sequence[str]]
-
-
-def _never_changes(argv: Sequence[str]) -> bool:
-    names = [word for word in argv[1:] if not word.startswith("-") and word != "blob"]
-    return argv[0] in _OF_OBJECTS and bool(names) and all(map(_OBJECT.fullmatch, names))
 
 
 class Repo:
@@ -64,7 +55,6 @@ class Repo:
         self.common_dir = common_dir
         self.patience = 10.0  # seconds for a lock that another git holds
         self._start = process.piped if reading else environment.started
-        self._told: dict[tuple[str, ...], tuple[int, bytes, str]] = {}
         self._stored: dict[bytes, str] = {}
         self._known: dict[str, tuple[Hashable, Any]] = {}
         self.whole: set[str] = set()  # commits of which each object is there for good
@@ -97,9 +87,6 @@ class Repo:
         `spool`: a file for what hooks print, who would end with a pipe if kern is killed, in the
         middle of what they have to restore. `hold` puts a sandbox before the command.
         """
-        lasting = not (given or env or cwd) and _never_changes(argv)
-        if lasting and argv in self._told:
-            return self._told[argv]
         if hooked:  # they may change anything
             self._known.clear()
         env = {**(env or {})} if hooked else {**environment.OWN, **(env or {})}
@@ -109,13 +96,8 @@ class Repo:
                 return 0, b"", ""
             told = self._run(argv, given, env, cwd, timeout, hold, spool)
             if not told[0] or time.monotonic() > deadline or not faults.met(told[2]):
-                break
+                return told
             time.sleep(_PAUSE)
-        if lasting and not told[0] and len(told[1]) < _MOST_KEPT[1]:
-            if len(self._told) >= _MOST_KEPT[0]:
-                self._told.pop(next(iter(self._told)))
-            self._told[argv] = told
-        return told
 
     def _run(
         self,
@@ -217,7 +199,7 @@ class Repo:
             # core.safecrlf guards a person's `git add`; here the bytes are kept in refs anyway.
             argv = ("-c", "core.safecrlf=false", "hash-object", "-w", "--stdin", "--path", path)
             blob = self.text(*argv, given=data)
-        if not path and len(data) < _MOST_KEPT[1]:
+        if not path and len(data) < _MOST_KEPT:
             self._stored[data] = blob
         return blob
 
