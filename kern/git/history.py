@@ -219,34 +219,10 @@ def strays(repo: Repo, mark: str, at: Head) -> list[Stray]:
 
 def _branches(repo: Repo) -> list[tuple[str, str]]:
     """Each with the commit that it names."""
-    if (plain_rows := _plain_branches(repo.common_dir)) is not None:
-        return plain_rows
+    if (found := repo.plain_refs("refs/heads/")) is not None:
+        return [*found.items()]
     told = repo.text("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads")
     return [(ref, tip) for tip, _, ref in (line.partition(" ") for line in told.splitlines())]
-
-
-_TIP = re.compile(rb"(\w{40}|\w{64})\n")
-_PACKED = re.compile(rb"^(\w{40}|\w{64}) (refs/heads/.*)$", re.M)
-
-
-def _plain_branches(common: Path) -> list[tuple[str, str]] | None:
-    """As small files say it; None where git is to be asked: they are kept elsewhere, or odd."""
-    if (common / "reftable").exists():
-        return None
-    found = dict[str, str]()
-    try:
-        for above, _, names in os.walk(common / "refs/heads"):
-            for place in (Path(above, name) for name in names if not name.endswith(".lock")):
-                tip = _TIP.fullmatch(place.read_bytes())
-                if tip is None:
-                    return None
-                found[os.path.relpath(place, common)] = tip[1].decode()
-        # Looked at last: git writes the packed ones before it removes the others.
-        packed = common / "packed-refs"
-        told = _PACKED.findall(packed.read_bytes() if packed.exists() else b"")
-    except OSError:
-        return None
-    return [*({os.fsdecode(ref): tip.decode() for tip, ref in told} | found).items()]
 
 
 def _times(place: Path) -> tuple[int, ...]:

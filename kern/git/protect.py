@@ -63,16 +63,11 @@ class Guard:
                 found[name] = copy
                 size += 0 if copy.mode == LARGE else copy.size
         listed = copies.listed(layout.hooks, places, found)
-        entries = {
-            _HIDING + quote(os.fsencode(path), safe=""): entry
-            for path, entry in self.snapshots.hiding(tree).items()
-        } | {LIST: Entry("100644", self.repo.blob(listed))}
-        entries |= {
-            _WATCHED + quote(os.fsencode(path), safe=""): Entry(
-                "100644", self.repo.blob(data.encode())
-            )
-            for path, data in self.snapshots.large(tree).items()
-        }
+        entries = {LIST: Entry("100644", self.repo.blob(listed))}
+        for path, entry in self.snapshots.hiding(tree).items():
+            entries[_HIDING + _quoted(path)] = entry
+        for path, stamp in self.snapshots.large(tree).items():
+            entries[_WATCHED + _quoted(path)] = Entry("100644", self.repo.blob(stamp.encode()))
         made = self.repo.tree_with("", entries)
         guard = self.repo.commit_object(made, (), "guarded\n")
         self._lists[guard] = listed
@@ -184,7 +179,7 @@ class Guard:
             return
         if told.kept is None:
             told.kept = self._room()
-        aside = told.kept / quote(os.fsencode(name), safe="")[-200:]
+        aside = told.kept / _quoted(name)[-200:]
         try:
             if leave and file:
                 os.link(place, aside)
@@ -235,6 +230,11 @@ class Guard:
         paths = {rest[name] for name in new}
         hidden = self.snapshots.ignored_by(tree, paths) | self.snapshots.ignored_by(after, paths)
         return known | {name for name in new if rest[name] not in hidden}
+
+
+def _quoted(name: str) -> str:
+    """As the name of one file."""
+    return quote(os.fsencode(name), safe="")
 
 
 def _secret(name: str) -> bool:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 from dataclasses import replace
-from pathlib import Path
 
 from kern import plain
 from kern.errors import KernError
@@ -87,29 +86,19 @@ def _told(repo: Repo, prefix: str) -> list[_Row]:
 
 
 def _plain(repo: Repo, prefix: str) -> list[_Row] | None:
-    """What small files say of the refs; None where git is to be asked: some are packed, kept
-    elsewhere, or lack their commit.
-    """
+    """The same without a git; None where one is to be asked, or a commit is gone."""
+    names = repo.plain_refs(prefix)
+    if names is None:
+        return None
     found: list[_Row] = []
-    for folder, _, names in os.walk(repo.common_dir / prefix):
-        for name in sorted(name for name in names if not name.endswith(".lock")):
-            place = Path(folder, name)
-            try:
-                commit = place.read_text("ascii").strip()
-            except (OSError, UnicodeError):
-                return None
-            raw = repo.store.read(commit, "commit") if _ID.fullmatch(commit) else None
-            if raw is None:
-                return None
-            head, _, message = raw.decode("utf-8", "surrogateescape").partition("\n\n")
-            parents = " ".join(re.findall(r"^parent (\w+)$", head, re.M))
-            ref = os.path.relpath(place, repo.common_dir)
-            found.append((ref, commit, head[5:].split("\n", 1)[0], parents, message))
-    # Looked at last: git writes the packed ones before it removes the others.
-    return sorted(found) if _loose(repo, prefix) else None
-
-
-_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+    for ref, commit in sorted(names.items()):
+        raw = repo.store.read(commit, "commit")
+        if raw is None:
+            return None
+        head, _, message = raw.decode("utf-8", "surrogateescape").partition("\n\n")
+        parents = " ".join(re.findall(r"^parent (\w+)$", head, re.M))
+        found.append((ref, commit, head[5:].split("\n", 1)[0], parents, message))
+    return found
 
 
 def detached(branch: str) -> str:
@@ -138,16 +127,6 @@ def _spec(message: str, held: tuple[str, ...]) -> str:
 def is_open(commit: str) -> bool:
     """Whether the start ref with this commit object says that kern saw no end of stage 2."""
     return re.search(r"^Kern-Spec: ", commit, re.M) is not None
-
-
-def _loose(repo: Repo, prefix: str) -> bool:
-    """Whether each ref that begins so is a file of its own."""
-    if (repo.common_dir / "reftable").exists():
-        return False
-    try:
-        return prefix.encode() not in (repo.common_dir / "packed-refs").read_bytes()
-    except FileNotFoundError:
-        return True
 
 
 def write_start(

@@ -35,6 +35,7 @@ class Entry:
 Change = tuple[Entry | None, Entry | None]
 LINK, SUBMODULE = "120000", "160000"  # modes of what is no file; a submodule's blob is a commit
 
+_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 OLDEST = (2, 38)  # of git: merge-tree --write-tree
 _MOST_KEPT = 1 << 16  # bytes of a blob that was written
 T = TypeVar("T")
@@ -165,7 +166,7 @@ class Repo:
                 text = (self.common_dir / name).read_text("ascii").strip()
         except (OSError, UnicodeError):
             return None
-        if not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", text):
+        if not _ID.fullmatch(text):
             return None
         branch = name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else ""
         return Head(text, branch) if branch or name == text else None
@@ -179,6 +180,28 @@ class Repo:
                 hint="git add --all && git commit -m start, or: git commit --allow-empty -m start",
             )
         return Head(lines[0], lines[1].removeprefix("refs/heads/") if lines[1] != "HEAD" else "")
+
+    def plain_refs(self, prefix: str) -> dict[str, str] | None:
+        """The refs that begin so, each with what it names, as small files say it; None where git is
+        to be asked: they are kept elsewhere, or odd.
+        """
+        if (self.common_dir / "reftable").exists():
+            return None
+        found = dict[str, str]()
+        try:
+            for above, _, names in os.walk(self.common_dir / prefix):
+                for place in (Path(above, name) for name in names if not name.endswith(".lock")):
+                    text = place.read_text("ascii").removesuffix("\n")
+                    if not _ID.fullmatch(text):
+                        return None
+                    found[os.path.relpath(place, self.common_dir)] = text
+            # Looked at last: git writes the packed ones before it removes the others.
+            packed = self.common_dir / "packed-refs"
+            told = os.fsdecode(packed.read_bytes()) if packed.exists() else ""
+        except (OSError, UnicodeError):
+            return None
+        rows = (row.partition(" ") for row in told.split("\n"))
+        return {ref: tip for tip, _, ref in rows if ref.startswith(prefix)} | found
 
     def branch(self) -> str:
         """Where HEAD points, also where there is no commit; empty when detached."""
