@@ -225,11 +225,6 @@ def _branches(repo: Repo) -> list[tuple[str, str]]:
     return [(ref, tip) for tip, _, ref in (line.partition(" ") for line in told.splitlines())]
 
 
-def _times(place: Path) -> tuple[int, ...]:
-    info = place.stat()
-    return info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino
-
-
 def signed(repo: Repo, made: Commit, timeout: float) -> Commit:
     """HEAD's commit with the person's signature, where they sign and it has none. Raises KernError
     where that fails, and TimeoutError.
@@ -340,9 +335,10 @@ def _log_of(repo: Repo, ref: str) -> Path:
 def _stamp(repo: Repo, ref: str) -> Hashable:
     """Another one where the ref has another reflog; None where that is no file."""
     try:
-        return *_times(_log_of(repo, ref)), repo.plain_head()
+        info = _log_of(repo, ref).stat()
     except OSError:
         return None
+    return info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, repo.plain_head()
 
 
 def identity(repo: Repo) -> tuple[str, ...]:
