@@ -57,8 +57,8 @@ class Snapshots:
         file and has put none back; else the tree as it is now.
         """
         seen, tree, until = self._last or (None, "", 0.0)
-        young = time.monotonic() < until
-        return tree if young and seen == self._since(rules) else self.take(rules)
+        fresh = time.monotonic() < until and seen == self._since(rules)
+        return tree if fresh else self.take(rules)
 
     def _since(self, rules: str) -> Hashable:
         return rules, process.RAN.total(), self.repo.losses
@@ -77,6 +77,7 @@ class Snapshots:
                 self._base = "", ""
             try:
                 tree, hidden, beside = self._read(rules)
+                moment = max(_MOMENT_S, time.monotonic() - began)
             except FileNotFoundError:  # a file vanished between listing and hashing
                 continue
             except _Unreadable as exc:
@@ -88,8 +89,7 @@ class Snapshots:
                 self.repo.write_anew()  # a collector took it: no ref names it yet
                 continue
             self._taken[tree] = rules
-            now = time.monotonic()
-            self._last = self._since(rules), tree, now + max(_MOMENT_S, now - began)
+            self._last = self._since(rules), tree, time.monotonic() + moment
             if not rules:
                 self._hiding[tree] = self._self_hiding(tree, hidden)
                 self._large[tree] = beside
