@@ -132,11 +132,7 @@ def _made(shop: Workshop, job: Job) -> Repo:
     made = worktrees.make(shop.yard, job.place, job.branch, job.base)
     if shop.home:
         outfit.equip(made, shop.home, shop.many)
-    papers = Documents(made.root)
-    for name, text in job.papers:
-        (made.root / name).parent.mkdir(parents=True, exist_ok=True)
-        if papers.read(name) != text:
-            papers.write(name, text)
+    outfit.write(made, job.papers)
     back.lay(made, job.before)
     return made
 

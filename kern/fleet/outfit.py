@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from kern.checks.gates import Gates
@@ -15,6 +16,7 @@ from kern.git import repository
 from kern.git.repository import Repo
 from kern.many import Many
 from kern.pipeline import isolation, place, preflight, trust
+from kern.spec.documents import Documents
 from kern.system import process, workspace
 
 INCLUDE = ".worktreeinclude"
@@ -29,6 +31,15 @@ def equip(made: Repo, home: Repo, wanted: Many) -> None:
         _brought(home.root / path, made.root / path, path, "copy")
     for path in wanted.link:
         _brought(home.root / path, made.root / path, path, "link")
+
+
+def write(made: Repo, texts: Iterable[tuple[str, str]]) -> None:
+    """Documents by their paths, where the worktree has them otherwise."""
+    papers = Documents(made.root)
+    for name, text in texts:
+        (made.root / name).parent.mkdir(parents=True, exist_ok=True)
+        if papers.read(name) != text:
+            papers.write(name, text)
 
 
 def _brought(source: Path, target: Path, path: str, how: str) -> None:

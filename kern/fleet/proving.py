@@ -3,8 +3,8 @@ elsewhere. It is made when it is first needed.
 """
 
 import contextlib
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from kern import config
 from kern.checks import result
@@ -26,28 +26,18 @@ NUMBER = 0  # of its worktree; the workers' begin at 1
 _SEEN = (SPEC, LEARNINGS, config.FILE)  # as they stand in the person's tree when it is made
 
 
+@dataclass
 class Proving:
     """Callable as `landing.Checks`; to be closed. All of it in one thread."""
 
-    def __init__(
-        self,
-        yard: Yard,
-        home: Repo,
-        many: Many,
-        options: Options,
-        sink: Sink,
-        heed: Callable[[], None] = lambda: None,
-    ) -> None:
-        """`options`: of the run; `heed` raises where nothing more is to begin."""
-        self.yard = yard
-        self.home = home
-        self.many = many
-        self.options = options
-        self.sink = sink
-        self.heed = heed
-        self._open = contextlib.ExitStack()
-        self._site: Site | None = None
-        self._blamed = False
+    yard: Yard
+    home: Repo
+    many: Many
+    options: Options  # of the run
+    sink: Sink
+    _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _site: Site | None = None
+    _blamed: bool = False
 
     def __call__(self, tree: str, head: str, gates: Sequence[Gate]) -> Checked:
         """Raises KernError where that says nothing about the tree."""
@@ -108,18 +98,15 @@ class Proving:
         made = worktrees.at(self.yard, NUMBER, head)
         self._open.callback(worktrees.remove, self.yard, NUMBER)
         outfit.equip(made, self.home, self.many)
-        ours, theirs = Documents(self.home.root), Documents(made.root)
-        for name in _SEEN:
-            text = ours.read(name)
-            if text is not None and theirs.read(name) != text:
-                theirs.write(name, text)
+        ours = ((name, Documents(self.home.root).read(name)) for name in _SEEN)
+        outfit.write(made, ((name, text) for name, text in ours if text is not None))
         child.set_up(self.yard, made, self.many)
         own = self.options
         options = Options(on_red=own.on_red, leave=own.leave, tick=own.tick)
         begun = self._open.enter_context(
             session.begin(made.root, options, self._told, empty=True, commits=False, paid=False)
         )
-        begun.site.caller.heed = self.heed
+        begun.site.caller.heed = lambda: None  # what a person asks is heeded between two turns
         self._site = begun.site
         return begun.site
 

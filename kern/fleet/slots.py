@@ -73,9 +73,8 @@ def stocked(folder: Path, needed: Sequence[str], bundle: bytes, remote: str) -> 
             sha256 = ("--object-format=sha256",) if len(needed[0]) == 64 else ()
             workspace.own_folder(place)
             store.git("init", "--quiet", "--bare", *sha256)
-            store.git(
-                "config", "gc.auto", "0"
-            )  # a finished task's commits may have no name any more
+            # A finished task's commits may have no name any more.
+            store.git("config", "gc.auto", "0")
             (place / "ready").touch()
         if remote and not tips(store):
             said = _fetched(store, remote)
