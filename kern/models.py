@@ -5,8 +5,9 @@ in kern.toml, and that before what kern's own prompts say.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from kern import plain, toml
@@ -91,21 +92,11 @@ def of_options(
     """`--model NAME` or `--model ROLE=NAME`, `--effort LEVEL`, and `--agent` like `--model`, but
     for all roles where it names none. Raises UsageError.
     """
-    named: dict[Role, str] = {}
-    for given in models:
-        role, equals, name = given.partition("=")
-        meant = _role(role, "--model commit=haiku") if equals else None
-        model = of_model(name if equals else given, "--model", "kern --model opus")
-        # What is said of one role counts, wherever it stands.
-        named = {**named, meant: model} if meant else {**dict.fromkeys(THINKING, model), **named}
+    model = partial(of_model, hint="kern --model opus")
+    named = _by_role(models, THINKING, model, "--model commit=haiku")
+    run_by = _by_role(agents, ROLES, of_agent, "--agent commit=NAME")
     if effort is not None:
         _effort(effort, "--effort", "kern --effort high")
-    run_by: dict[Role, str] = {}
-    for given in agents:
-        role, equals, name = given.rpartition("=")
-        agent = of_agent(name, "--agent")
-        meant = _role(role, "--agent commit=NAME") if equals else None
-        run_by = {**run_by, meant: agent} if meant else {**dict.fromkeys(ROLES, agent), **run_by}
     found = {
         role: Choice(
             named.get(role, ""),
@@ -116,6 +107,21 @@ def of_options(
         for role in ROLES
     }
     return {role: choice for role, choice in found.items() if choice != NO_CHOICE}
+
+
+def _by_role(
+    given: Sequence[str], usual: Sequence[Role], read: Callable[[str, str], str], example: str
+) -> dict[Role, str]:
+    """`ROLE=NAME`, or NAME for the `usual` ones. What is said of one role counts, wherever it
+    stands.
+    """
+    found: dict[Role, str] = {}
+    for one in given:
+        role, equals, name = one.partition("=")
+        meant = _role(role, example) if equals else None
+        value = read(name if equals else one, example.partition(" ")[0])
+        found = {**found, meant: value} if meant else {**dict.fromkeys(usual, value), **found}
+    return found
 
 
 def _of_table(settings: Mapping[str, Any], name: str, origin: str) -> Choices:

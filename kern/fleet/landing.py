@@ -3,6 +3,7 @@ that was not proven on the tree on which it lands. Many that are finished at onc
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from kern import plain
@@ -199,7 +200,7 @@ class _Round:
             return {}
         mine = along.blocked(self.repo, built.head, built.tip, OWN)
         self.clear = "" if mine else built.tip
-        found = {work: _within(mine, merging.change(self.repo, work)) for work in built.works}
+        found = {one: merging.meeting(mine, merging.change(self.repo, one)) for one in built.works}
         lying = {work: paths for work, paths in found.items() if paths}
         return lying or (dict.fromkeys(built.works, mine) if mine else {})
 
@@ -240,11 +241,9 @@ class _Round:
             made.append(tip)
         if self._head() != built.head or (self.clear != built.tip and self._in_the_way(built)):
             raise Moved("something was changed meanwhile")
-        arrivals = [
-            Arrival(one.key, one.ref, commit, one.spec, one.learned)
-            for one, commit in zip(built.arrivals, made, strict=True)
-        ]
-        landed.move(self.repo, self.branch, Move(built.head, tip, tuple(arrivals)))
+        named = zip(built.arrivals, made, strict=True)
+        arrivals = tuple(replace(one, commit=commit) for one, commit in named)
+        landed.move(self.repo, self.branch, Move(built.head, tip, arrivals))
         for line in landed.finish(self.site):
             self.site.warn(line)
         proved = self._checked(built).proved
@@ -309,14 +308,3 @@ class _Documents:
 def _gates(site: Site, parsed: Spec, work: Work, settings: Settings) -> Sequence[Gate]:
     task = papers.found(parsed, work.key)
     return baseline.checks(site, task, settings).gates if task else ()
-
-
-def _within(mine: Sequence[str], paths: Mapping[str, object]) -> list[str]:
-    """Those in the same files, or in a folder where the other needs a file."""
-    return [
-        path
-        for path in mine
-        if any(
-            one == path or one.startswith(f"{path}/") or path.startswith(f"{one}/") for one in paths
-        )
-    ]

@@ -2,7 +2,7 @@
 merged: they stay as that commit has them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from pathlib import PurePath
 
 from kern.fleet.work import Work
@@ -24,12 +24,18 @@ def merged(repo: Repo, work: Work, onto: str) -> tuple[str, list[str]]:
     """
     head = repo.tree(onto)
     ours, theirs = _changed(repo, work.base, head), change(repo, work)
-    if not (ours.keys() & theirs.keys() or _nested(ours, theirs) or _nested(theirs, ours)):
+    if not meeting(ours, theirs):
         return repo.tree_with(head, {path: new for path, (_, new) in theirs.items()}), []
     papers = {path: repo.entry(head, path) for path in OWN}
     base = repo.tree_with(repo.tree(work.base), papers)
     task = repo.tree_with(repo.tree(work.commit), papers)
     return index.merged(repo, base, head, task, NAMES)
+
+
+def meeting(mine: Iterable[str], theirs: Collection[str]) -> list[str]:
+    """Those of mine that are theirs as well, or where one needs a folder and the other a file."""
+    taken = {*theirs, *(folder for path in theirs for folder in _above(path))}
+    return [path for path in mine if path in taken or any(one in theirs for one in _above(path))]
 
 
 def bare(repo: Repo, tree: str) -> str:
@@ -44,10 +50,9 @@ def other(repo: Repo, work: Work, head: str, paths: Iterable[str]) -> str:
     return out.decode().strip() or head
 
 
+def _above(path: str) -> Iterable[str]:
+    return map(str, PurePath(path).parents)
+
+
 def _changed(repo: Repo, old: str, new: str) -> dict[str, Change]:
     return {path: both for path, both in repo.changed(old, new).items() if path not in OWN}
-
-
-def _nested(one: Mapping[str, Change], other: Mapping[str, Change]) -> bool:
-    """Whether one has a file where the other needs a folder."""
-    return any(str(above) in one for path in other for above in PurePath(path).parents)

@@ -119,14 +119,8 @@ def forecast(path: Path, tasks: int) -> tuple[str, float]:
 
 def tail(path: Path, having: bytes = b"") -> list[dict[str, Any]]:
     """The records at the journal's end, or those of them that are `having` these bytes."""
-    try:
-        if not (there := size(path)):
-            return []
-        with path.open("rb") as file:
-            file.seek(max(0, there - TAIL))
-            return list(read(file.read().split(b"\n"), having=having))
-    except OSError:
-        return []
+    data = _since(path, max(0, size(path) - TAIL))
+    return list(read(data.split(b"\n"), having=having))
 
 
 class Follower:
@@ -140,18 +134,22 @@ class Follower:
 
     def new(self) -> list[dict[str, Any]]:
         """Those since the last call."""
-        there = size(self.path)
-        if there <= self.read:
-            return []
-        try:
-            with self.path.open("rb") as file:
-                file.seek(self.read)
-                data = file.read(there - self.read)
-        except OSError:
-            return []
+        data = _since(self.path, self.read)
         self.read += len(data)
         *whole, self.torn = (self.torn + data).split(b"\n")
         return [one for one in read(whole) if one.get("fleet") == self.fleet]
+
+
+def _since(path: Path, begin: int) -> bytes:
+    """What stands there from this byte on; nothing where it cannot be read."""
+    try:
+        if size(path) <= begin:
+            return b""
+        with path.open("rb") as file:
+            file.seek(begin)
+            return file.read()
+    except OSError:
+        return b""
 
 
 def _bytes(path: Path, warn: Callable[[str], None]) -> bytes:

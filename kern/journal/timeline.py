@@ -108,8 +108,8 @@ def _bar(run: Run, record: Record, kind: str) -> Bar:
     took = 0.0 if record.get("did") == "start" else max(number(record.get("seconds")), 0.0)
     cost = None if record.get("cost_usd") is None else number(record["cost_usd"])
     task, which, model = (str(record.get(name) or "") for name in ("task", "attempt", "model"))
-    bar = Bar(kind, kind, task, run.ended - took, run.ended, which, model, cost)
-    return replace(bar, worker=_worker(record))
+    moments = run.ended - took, run.ended
+    return Bar(kind, kind, task, *moments, which, model, cost, worker=_worker(record))
 
 
 def _worker(record: Record) -> int:

@@ -128,7 +128,8 @@ def _ended(record: Record) -> str:
     still = record.get("open")
     left = f", {still} open" if isinstance(still, int) else ""
     code = f", exit {_text(record, 'exit', 20)}" if record.get("exit") else ""
-    return f"run ends: {_text(record, 'done', 20) or '?'} done{left}, {_span(record)}{code}"
+    took = plain.span(_number(record, "seconds"))
+    return f"run ends: {_text(record, 'done', 20) or '?'} done{left}, {took}{code}"
 
 
 def _stage(record: Record) -> str:
@@ -203,10 +204,6 @@ def _text(record: Record, name: str, limit: int = 160) -> str:
 def _number(record: Record, name: str) -> float:
     value = record.get(name)
     return float(value) if isinstance(value, int | float) and 0 <= value < _MOST else 0.0
-
-
-def _span(record: Record) -> str:
-    return plain.span(_number(record, "seconds"))
 
 
 def _many(record: Record, name: str) -> Sequence[object]:

@@ -30,7 +30,7 @@ CREATE TABLE vector (model TEXT PRIMARY KEY, ids BLOB NOT NULL, data BLOB NOT NU
 PRAGMA user_version = {_VERSION};
 COMMIT;
 """
-_CHUNK = "SELECT path, kind, word.heading, word.text, first, last, entry, number, chunk.id"
+_CHUNK = "SELECT path, kind, word.heading, word.text, first, last, entry"
 _JOINED = "FROM chunk JOIN word ON word.rowid = chunk.id"
 
 
@@ -139,7 +139,7 @@ class Index:
 
     def chunk(self, id: int) -> Chunk:
         row = self.base.execute(f"{_CHUNK} {_JOINED} WHERE chunk.id = ?", (id,)).fetchone()
-        return Chunk(*row[:7])
+        return Chunk(*row)
 
     def neighbours(self, id: int) -> tuple[Chunk | None, Chunk | None]:
         """The chunks before and after it in the same text."""
@@ -150,7 +150,7 @@ class Index:
                 " (SELECT path, number + ? FROM chunk WHERE id = ?)",
                 (step, id),
             ).fetchone()
-            found.append(Chunk(*row[:7]) if row else None)
+            found.append(Chunk(*row) if row else None)
         return found[0], found[1]
 
     def texts(self, ids: Iterable[int]) -> list[str]:
