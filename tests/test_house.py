@@ -56,7 +56,7 @@ PURE = (
     *(
         f"agents.{name}"
         for name in (
-            *("faults", "result", "vendors", "codex", "opencode", "pi"),
+            *("faults", "result", "vendors", "opencode", "pi"),
             *("http", "http_faults", "http_talk"),
         )
     ),
@@ -277,7 +277,7 @@ def test_only_the_command_line_and_what_draws_import_late() -> None:
         if isinstance(node, ast.FunctionDef)
         for target in imported(node)
     }
-    commands = {"cli.main", "cli.commands", "cli.edits", "cli.learned", "cli.run", "cli.help"}
+    commands = {"cli.main", "cli.commands", "cli.doctor", "cli.edits", "cli.run", "cli.help"}
     drawing = {("views.console", "rich"), ("views.live", "rich"), ("journal.html", "jinja2")}
     working = {("git.environment", "git"), ("system.lock", "filelock")}
     working |= {("system.descendants", name) for name in ("psutil", "ctypes")}  # no look needs them

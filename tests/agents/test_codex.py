@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kern.agents import codex, codex_faults
+from kern.agents import codex
 from kern.agents.protocol import SUBSCRIPTION, Agent, Ended, Fault, Grade, Launch, Payer, Reply
 from kern.model import Aide, Role, Stage
 
@@ -314,7 +314,7 @@ EAST = timezone(timedelta(hours=9))
     ],
 )
 def test_the_reset_is_the_next_time_of_that_clock(said: str, began: datetime, at: datetime) -> None:
-    assert codex_faults.resets_at(said, began) == int(at.timestamp())
+    assert codex.resets_at(said, began) == int(at.timestamp())
 
 
 @pytest.mark.parametrize(
@@ -325,14 +325,14 @@ def test_the_reset_is_the_next_time_of_that_clock(said: str, began: datetime, at
     ],
 )
 def test_a_reset_that_is_not_told_is_not_known(said: str) -> None:
-    assert codex_faults.resets_at(said, BEGAN) is None
+    assert codex.resets_at(said, BEGAN) is None
 
 
 def test_a_session_says_when_it_began() -> None:
-    found = codex_faults.began(SESSION)
+    found = codex.began(SESSION)
     assert found and found.utctimetuple()[:6] == BEGAN.utctimetuple()[:6]
     for other in ("", "x", "01a204a6-6ab7-4e81-bc56-b0db9895ef80"):
-        assert codex_faults.began(other) is None
+        assert codex.began(other) is None
 
 
 def test_a_limit_says_its_reset() -> None:
