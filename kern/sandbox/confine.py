@@ -15,7 +15,7 @@ from kern.errors import UsageError
 from kern.frozen import frozen
 from kern.model import Needs
 from kern.person import Mode
-from kern.sandbox import bubblewrap, docker, landlock, relay, seatbelt
+from kern.sandbox import landlock, means, relay
 from kern.sandbox.bounds import (
     AGENTS,
     Bounds,
@@ -142,16 +142,16 @@ class Sandbox:
             case Means.BWRAP:
                 # A hook may outlive git, and kern: it has a person's edits to restore.
                 dies = kind is not Kind.COMMITTER
-                before = bubblewrap.argv(self.program, held, folder, _is_folder, dies=dies)
+                before = means.bubblewrap(self.program, held, folder, _is_folder, dies=dies)
                 return Confined((*before, *argv), env, status="--json-status-fd")
             case Means.DOCKER:
                 name = f"kern-{secrets.token_hex(6)}"
                 user = f"{os.getuid()}:{os.getgid()}"
                 git = {self.repository.common_dir, self.repository.git_dir}
-                before = docker.argv(self.image, name, user, held, env, folder, _is_folder, git)
-                return Confined((*before, *argv), env, ending=tuple(docker.ending(name)))
+                before = means.docker(self.image, name, user, held, env, folder, _is_folder, git)
+                return Confined((*before, *argv), env, ending=(means.DOCKER, "kill", name))
             case Means.SEATBELT:
-                return Confined((*seatbelt.argv(held), *argv), env)
+                return Confined((*means.seatbelt(held), *argv), env)
             case Means.LANDLOCK:
                 open_to = [str(path) for path in (*held.writable(), self.temp) if path]
                 before = [sys.executable, "-I", "-S", landlock.__file__, *open_to, "--"]
@@ -201,29 +201,29 @@ def _best(wanted: Sandbox, find: Callable[[str], str | None]) -> tuple[Sandbox, 
 
 def _bubblewrap(wanted: Sandbox, find: Callable[[str], str | None]) -> tuple[Sandbox, str]:
     """And what helps where it cannot be."""
-    program = find(bubblewrap.PROGRAM) or ""
+    program = find(means.BUBBLEWRAP) or ""
     if not program or sys.platform != "linux":
-        return replace(wanted, why="bubblewrap is not installed"), bubblewrap.INSTALL
+        return replace(wanted, why="bubblewrap is not installed"), means.INSTALL
     if _is_ours(program, wanted.repository.root):
         why = f"bwrap is a file of this repository, which an agent could change: {program}"
         return replace(wanted, why=why), "take its folder off PATH"
     held = replace(wanted, means=Means.BWRAP, program=program)
     code, complaint = _tried(held, Kind.WORKER)
     if code:
-        why, remedy = bubblewrap.reason(code, complaint)
+        why, remedy = means.reason(code, complaint)
         return replace(wanted, why=why), remedy
     return held, ""
 
 
 def _floor(wanted: Sandbox, find: Callable[[str], str | None]) -> Sandbox:
     """What there is without namespaces."""
-    means = Means.SEATBELT if find(seatbelt.PROGRAM) else Means.LANDLOCK
-    if wanted.wishes.hosts is not None and means is Means.LANDLOCK:
+    found = Means.SEATBELT if find(means.SEATBELT) else Means.LANDLOCK
+    if wanted.wishes.hosts is not None and found is Means.LANDLOCK:
         return replace(wanted, why="Landlock cannot hold the network to a list of hosts")
-    held = replace(wanted, means=means)
+    held = replace(wanted, means=found)
     code, complaint = _tried(held, Kind.CHECK)
     if code:
-        return replace(wanted, why=f"{means} does not work here: {_last(code, complaint)}")
+        return replace(wanted, why=f"{found} does not work here: {_last(code, complaint)}")
     return held
 
 
@@ -238,7 +238,7 @@ def _docker(wanted: Sandbox, find: Callable[[str], str | None]) -> Sandbox:
             'sandbox = "docker" cannot hold the network to a list of hosts',
             hint='network = [] closes it; sandbox = "bwrap" holds a list',
         )
-    if not find(docker.PROGRAM):
+    if not find(means.DOCKER):
         raise UsageError("docker is not installed, or not on PATH", hint="kern doctor")
     held = replace(wanted, means=Means.DOCKER)
     code, complaint = _tried(held, Kind.CHECK)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kern.model import Needs
-from kern.sandbox import docker, seatbelt
+from kern.sandbox import means
 from kern.sandbox.bounds import (
     Access,
     Bounds,
@@ -189,7 +189,7 @@ def test_a_repository_may_not_ask_for_everything(path: str, refused: bool) -> No
 
 
 def test_docker_hands_over_what_may_be_written_and_no_value_of_a_variable() -> None:
-    argv = docker.argv(
+    argv = means.docker(
         "image",
         "kern-1",
         "1000:1000",
@@ -210,7 +210,7 @@ def test_docker_hands_over_what_may_be_written_and_no_value_of_a_variable() -> N
 def test_docker_hands_over_gits_folders_of_a_worktree_that_lie_outside_of_it() -> None:
     tree, git, home = Path("/w/tree"), Path("/r/.git/worktrees/tree"), Path("/home/me")
     places = Bounds(dict.fromkeys((tree, git, home), Access.READ))
-    text = " ".join(docker.argv("image", "kern-1", "1:1", places, {}, tree, lambda _: True, {git}))
+    text = " ".join(means.docker("image", "kern-1", "1:1", places, {}, tree, lambda _: True, {git}))
     assert f"--volume {git}:{git}:ro" in text
     assert f"--volume {tree}:{tree}:ro" in text
     assert str(home) not in text
@@ -218,7 +218,7 @@ def test_docker_hands_over_gits_folders_of_a_worktree_that_lie_outside_of_it() -
 
 def test_the_profile_of_macos_has_the_inner_rule_last() -> None:
     wishes = Wishes(hosts=(), hide=(Path('/odd "name"\\'),))
-    rules = seatbelt.profile(held(Kind.WORKER, wishes)).splitlines()
+    rules = means.profile(held(Kind.WORKER, wishes)).splitlines()
     root = f'(allow file-read* file-write* (subpath "{ROOT}"))'
     git = f'(deny file-write* (subpath "{GIT}"))'
     assert rules.index(root) < rules.index(git)

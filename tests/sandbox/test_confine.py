@@ -16,14 +16,14 @@ import pytest
 from kern.errors import UsageError
 from kern.model import Needs
 from kern.person import Mode
-from kern.sandbox import bubblewrap, confine
+from kern.sandbox import confine, means
 from kern.sandbox.bounds import Kind, Repository, Wishes
 from kern.sandbox.confine import Means, Sandbox, chosen
 from kern.sandbox.relay import Relay, allowed, target
 from tests.conftest import Git
 
 needs_bwrap = pytest.mark.skipif(
-    not shutil.which(bubblewrap.PROGRAM), reason="bubblewrap is not installed"
+    not shutil.which(means.BUBBLEWRAP), reason="bubblewrap is not installed"
 )
 
 
@@ -245,7 +245,7 @@ def test_why_it_cannot_work_here_is_known(
     broken.chmod(0o755)
 
     def find(name: str) -> str | None:
-        return str(broken) if name == bubblewrap.PROGRAM else None
+        return str(broken) if name == means.BUBBLEWRAP else None
 
     with pytest.raises(UsageError, match=r"sandbox = .bwrap. cannot be") as raised:
         chosen(Mode.BWRAP, world.wanted, find)
