@@ -16,10 +16,10 @@ from kern.journal import words, writer
 from kern.journal.record import Record
 from kern.model import Outcome, Result, unverified
 from kern.system import control
-from kern.views import lanes, progress, summary
-from kern.views.colours import BAD, GOOD, HEAD, NOTICE
+from kern.views import progress, summary
 from kern.views.live import Live
 from kern.views.progress import Progress, Seen
+from kern.views.summary import BAD, GOOD, HEAD, NOTICE
 
 _SHOWN_OF_A_GATE = 12  # lines of what a red one printed
 _HEARTBEAT_S = 60  # between signs of life on a pipe
@@ -162,10 +162,10 @@ class Console:
         if self.live:
             ran, at = time.monotonic() - self.began, time.strftime("%H:%M")
             seen = Seen(self.live.width, ran, at, self.keys)
-            self.live.show(lanes.lines(now, seen, time.time()))
+            self.live.show(progress.lanes(now, seen, time.time()))
         elif time.monotonic() - self.many >= _HEARTBEAT_S:
             self.many = time.monotonic()
-            for line in lanes.lines(now, Seen(_WIDEST), time.time())[:-1]:
+            for line in progress.lanes(now, Seen(_WIDEST), time.time())[:-1]:
                 self._say(line)
 
     def of_worker(self, record: Record) -> None:
@@ -179,7 +179,7 @@ class Console:
                     str(record.get("ref")),
                 )
             )
-        for line in lanes.told(record):
+        for line in progress.told(record):
             if self.live:
                 self.live.hide()
             self._say(line, HEAD if record["kind"] == "task" else "")
@@ -269,7 +269,7 @@ class Console:
 
     def _of(self, task: str) -> str:
         """Where several are under way: which is meant."""
-        return f"  ({plain.line(task, lanes.NAMED)})" if self.many and task else ""
+        return f"  ({plain.line(task, progress.NAMED)})" if self.many and task else ""
 
     def _summary(self, event: events.RunEnded) -> None:
         for text, style in summary.lines(event, self.attempts):

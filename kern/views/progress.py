@@ -1,14 +1,18 @@
-"""What a run under way looks like: events folded into one value, and its few lines. Pure."""
+"""What a run under way looks like: events folded into one value, and its few lines; of many at
+once, a line for each worker. Pure.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from kern import events, plain
 from kern.agents import protocol
 from kern.events import Event
+from kern.fleet.lanes import Lane, Picture
 from kern.frozen import frozen
 from kern.journal import words
-from kern.model import Act, Outcome, Request
+from kern.model import Act, Cost, Outcome, Request
 
 STOP = "Ctrl-C ends it now, kern stop after this stage; kern goes on from there"
 STOP_PLAN = "Ctrl-C ends it now; SPEC.md stays as it is"
@@ -26,6 +30,9 @@ q  end now, as Ctrl-C: the next kern goes on from there
 SILENT_S = 120  # from here on silence is said
 _CALLS = 4  # shown
 _RECENT = 8  # messages that may still come in further parts
+_MOST_LANES = 16
+NAMED = 40  # characters of a task that has been told of before
+_TOLD = ("task", "attempt", "retry", "stand-in")  # kinds of records
 
 
 @frozen
@@ -132,7 +139,7 @@ def lines(now: Progress, seconds: float, silent: float, seen: Seen = WIDE) -> Se
         _head(now, seconds, seen.width),
         *(f"  {call}" for call in now.calls),
         fitting(_figures(now, seen, silent), seen.width),
-        _keys(now, seen),
+        _keys(STOP if now.number else STOP_PLAN, seen, stops=now.stops),
     )
 
 
@@ -173,11 +180,11 @@ def fitting(weighed: Sequence[tuple[int, str]], width: int) -> str:
     return " · ".join(text for _, text in left)
 
 
-def _keys(now: Progress, seen: Seen) -> str:
+def _keys(how: str, seen: Seen, *, stops: bool = False) -> str:
+    """`how`: what stops the run where kern reads no keys."""
     if seen.keys:
-        offered = STOPS if now.stops else KEYS
+        offered = STOPS if stops else KEYS
         return next((one for one in offered if len(one) <= seen.width), offered[-1])
-    how = STOP if now.number else STOP_PLAN
     return how if len(how) <= seen.width else how.partition(",")[0].partition(";")[0]
 
 
@@ -200,3 +207,74 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+# -------------------------------------------------------------------- many at once
+
+
+def lanes(now: Picture, seen: Seen, time: float) -> Sequence[str]:
+    """For a terminal, redrawn: a line for each worker, one for what lands, one for the run.
+    `time`: in epoch seconds.
+    """
+    at_work = [lane for lane in now.lanes if lane.task]
+    wide = len(str(max((lane.worker for lane in now.lanes), default=1)))
+    shown = [_lane(lane, wide, seen.width, time) for lane in now.lanes[:_MOST_LANES]]
+    more = len(at_work) - sum(bool(lane.task) for lane in now.lanes[:_MOST_LANES])
+    return (
+        *shown,
+        *([f"and {plain.count(more, 'worker')} more at work"] if more > 0 else []),
+        _queue(now, seen.width, time),
+        fitting(_of_all(now, seen), seen.width),
+        _keys(STOP, seen),
+    )
+
+
+def _lane(lane: Lane, wide: int, width: int, time: float) -> str:
+    number = f"{lane.worker:>{wide}}"
+    if not lane.task:
+        return f"{number}  idle"
+    doing = lane.doing if width >= 60 else words.bare(lane.doing)
+    head = f"{number}  {doing}  {clock(max(time - lane.since, 0))}  "
+    return f"{head}{plain.line(lane.task, max(width - len(head), 8))}"
+
+
+def _queue(now: Picture, width: int, time: float) -> str:
+    if now.landing:
+        rest = f", then {len(now.queue) - 1} more" if len(now.queue) > 1 else ""
+        head = f"landing  {clock(max(time - now.since, 0))}  "
+        return f"{head}{plain.line(now.landing, max(width - len(head) - len(rest), 8))}{rest}"
+    if now.queue:
+        head = f"{plain.count(len(now.queue), 'finished task')} to land: "
+        head += f"{now.lying}: " * bool(now.lying)
+        return plain.line(head + "; ".join(now.queue), width)
+    return "nothing waits to land"
+
+
+def _of_all(now: Picture, seen: Seen) -> list[tuple[int, str]]:
+    """Each with its weight: the lightest goes first."""
+    most = f" of ${now.max_cost:.2f}" if now.max_cost else ""
+    cost = f"${now.cost.usd or 0:.2f}{most}" if now.cost.known is not None else "cost unknown"
+    return [
+        *([(9, now.held)] if now.held else []),
+        *([(3, seen.clock)] if seen.clock else []),
+        *([(7, clock(seen.ran))] if seen.ran else []),
+        *([(8, cost)] if now.cost != Cost(0.0) or now.max_cost else []),
+        (6, f"{now.done} of {max(now.tasks, now.done)} landed"),
+        *([(5, f"{now.needs} need you")] if now.needs else []),
+        *([(1, f"{words.short(now.tokens)} tokens")] if now.tokens else []),
+    ]
+
+
+def told(record: Mapping[str, Any]) -> list[str]:
+    """What is said of a worker's record as it comes; nothing of most. How its task or its kern has
+    ended without a commit, the run itself says.
+    """
+    kind, did = record["kind"], record.get("did")
+    ended = (kind == "stage" and did == "end") or (kind == "work" and record.get("commit"))
+    red = kind == "gate" and record.get("red") and record.get("task")
+    if not (kind in _TOLD or ended or red) or (kind == "task" and did != "start"):
+        return []
+    first, *_ = words.said(record)
+    task = plain.line(str(record.get("task") or ""), NAMED)
+    named = "" if kind == "task" or not task else f"  ({task})"
+    return [f"{record.get('worker')}  {first.strip()}{named}"]

@@ -8,8 +8,11 @@ from kern import plain
 from kern.events import AttemptNoted, RunEnded
 from kern.journal import words
 from kern.model import UNVERIFIED, Need, unverified
-from kern.views.colours import GOOD, HEAD, NOTICE
 
+# Read on a dark and on a light background alike; whatever they say stands in words as well. Not
+# yellow, which vanishes on white, nor blue, which does on black, nor dim.
+GOOD, BAD, NOTICE = "green", "red", "magenta"
+HEAD = "bold"
 MOST = 20  # rows of a section
 _Row = tuple[str, str]  # a line and its style
 
