@@ -1,41 +1,25 @@
 """kern's commands and options as typer has them; each body imports what it needs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-import kern.cli.edits
-import kern.cli.learned  # noqa: F401 - the commands of both are known by that
+import kern.cli.edits  # noqa: F401 - its commands are known by that
 from kern import models
+from kern.cli import options
 from kern.cli import run as launch
 from kern.cli.help import COMMANDS
 from kern.cli.help import show as page
-from kern.cli.options import (
-    AgentName,
-    AsJson,
-    Bare,
-    Branch,
-    DryRun,
-    Effort,
-    Jobs,
-    MaxCost,
-    MaxMinutes,
-    Model,
-    NoFallback,
-    NoWait,
-    Only,
-    Quiet,
-    Sandbox,
-    Scheduler,
-    Task,
-    Trusted,
-    Until,
-    UntilDone,
-    Verbose,
-)
 from kern.cli.usage import Command, command
 from kern.cli.usage import app as app
+
+
+def _leave(sandbox: str, trusted: bool) -> Any:
+    """What the person lets the repository start."""
+    from kern.cli.trust import leave
+
+    return leave(sandbox, trust=trusted)
 
 
 @command
@@ -46,31 +30,31 @@ def run(
     delay: Annotated[
         str, typer.Argument(help="Time between two tasks: 30 (seconds), 30s, 5m, 1h30m.")
     ] = launch.DELAY,
-    dry_run: DryRun = False,
-    verbose: Verbose = False,
-    no_wait: NoWait = False,
-    max_cost: MaxCost = "0",
-    max_minutes: MaxMinutes = "0",
-    task: Only = None,
-    until_done: UntilDone = False,
+    dry_run: options.DryRun = False,
+    verbose: options.Verbose = False,
+    no_wait: options.NoWait = False,
+    max_cost: options.MaxCost = "0",
+    max_minutes: options.MaxMinutes = "0",
+    task: options.Only = None,
+    until_done: options.UntilDone = False,
     repair: Annotated[
         bool, typer.Option("--repair", help="The next task turns the red gates green.")
     ] = False,
     allow_red: Annotated[
         bool, typer.Option("--allow-red", help="Do not hold red gates against the tasks.")
     ] = False,
-    until: Until = None,
-    branch: Branch = None,
-    jobs: Jobs = None,
-    scheduler: Scheduler = "",
-    quiet: Quiet = False,
-    model: Model = None,
-    effort: Effort = None,
-    agent: AgentName = None,
-    no_fallback: NoFallback = False,
-    sandbox: Sandbox = "",
-    trusted: Trusted = False,
-    bare: Bare = False,
+    until: options.Until = None,
+    branch: options.Branch = None,
+    jobs: options.Jobs = None,
+    scheduler: options.Scheduler = "",
+    quiet: options.Quiet = False,
+    model: options.Model = None,
+    effort: options.Effort = None,
+    agent: options.AgentName = None,
+    no_fallback: options.NoFallback = False,
+    sandbox: options.Sandbox = "",
+    trusted: options.Trusted = False,
+    bare: options.Bare = False,
 ) -> None:
     raise typer.Exit(
         launch.run(
@@ -108,19 +92,19 @@ def plan(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Add the tasks without asking.")] = False,
     dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show them.")] = False,
-    model: Model = None,
-    effort: Effort = None,
-    agent: AgentName = None,
-    no_fallback: NoFallback = False,
-    sandbox: Sandbox = "",
-    trusted: Trusted = False,
+    model: options.Model = None,
+    effort: options.Effort = None,
+    agent: options.AgentName = None,
+    no_fallback: options.NoFallback = False,
+    sandbox: options.Sandbox = "",
+    trusted: options.Trusted = False,
 ) -> None:
     from kern.cli.plan import main
-    from kern.cli.trust import leave
 
-    chosen = leave(sandbox, trust=trusted)
     by = models.of_options(model or (), effort, agent or (), alone=no_fallback)
-    raise typer.Exit(main(Path.cwd(), goal, chosen, by, review=review, yes=yes, dry=dry_run))
+    raise typer.Exit(
+        main(Path.cwd(), goal, _leave(sandbox, trusted), by, review=review, yes=yes, dry=dry_run)
+    )
 
 
 @command
@@ -130,37 +114,48 @@ def improve(
     delay: Annotated[
         str, typer.Option(metavar="TIME", help="Between two of them: 30 (seconds), 30s, 5m.")
     ] = launch.DELAY,
-    max_cost: MaxCost = "0",
-    max_minutes: MaxMinutes = "0",
-    model: Model = None,
-    effort: Effort = None,
-    agent: AgentName = None,
-    no_fallback: NoFallback = False,
-    sandbox: Sandbox = "",
-    trusted: Trusted = False,
+    max_cost: options.MaxCost = "0",
+    max_minutes: options.MaxMinutes = "0",
+    model: options.Model = None,
+    effort: options.Effort = None,
+    agent: options.AgentName = None,
+    no_fallback: options.NoFallback = False,
+    sandbox: options.Sandbox = "",
+    trusted: options.Trusted = False,
 ) -> None:
-    bounds = (max_cost, max_minutes)
+    if any(map(str.isalpha, count)) and not goal:  # either may be left out
+        count, goal = "1", count
     by = models.of_options(model or (), effort, agent or (), alone=no_fallback)
-    raise typer.Exit(launch.improve(count, goal, delay, *bounds, sandbox, trust=trusted, models=by))
+    raise typer.Exit(
+        launch.run(
+            count,
+            delay,
+            improve=True,
+            goal=goal,
+            max_cost=max_cost,
+            max_minutes=max_minutes,
+            sandbox=sandbox,
+            trust=trusted,
+            models=by,
+        )
+    )
 
 
 @command
 def reflect(
     yes: Annotated[bool, typer.Option("--yes", help="Change it without asking.")] = False,
     dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Ask; only show it.")] = False,
-    model: Model = None,
-    effort: Effort = None,
-    agent: AgentName = None,
-    no_fallback: NoFallback = False,
-    sandbox: Sandbox = "",
-    trusted: Trusted = False,
+    model: options.Model = None,
+    effort: options.Effort = None,
+    agent: options.AgentName = None,
+    no_fallback: options.NoFallback = False,
+    sandbox: options.Sandbox = "",
+    trusted: options.Trusted = False,
 ) -> None:
     from kern.cli.reflect import main
-    from kern.cli.trust import leave
 
-    chosen = leave(sandbox, trust=trusted)
     by = models.of_options(model or (), effort, agent or (), alone=no_fallback)
-    raise typer.Exit(main(Path.cwd(), chosen, by, yes=yes, dry=dry_run))
+    raise typer.Exit(main(Path.cwd(), _leave(sandbox, trusted), by, yes=yes, dry=dry_run))
 
 
 @command
@@ -177,13 +172,12 @@ def init(
     unrun: Annotated[
         bool, typer.Option("--no-run", help="Only look for the checks; run none of them.")
     ] = False,
-    sandbox: Sandbox = "",
-    trusted: Trusted = False,
+    sandbox: options.Sandbox = "",
+    trusted: options.Trusted = False,
 ) -> None:
     from kern.cli import init as first
-    from kern.cli.trust import leave
 
-    first.main(Path.cwd(), leave(sandbox, trust=trusted), run=not unrun)
+    first.main(Path.cwd(), _leave(sandbox, trusted), run=not unrun)
 
 
 @command
@@ -191,13 +185,12 @@ def check(
     gates: Annotated[
         list[str] | None, typer.Argument(metavar="[GATE]...", help="Only these gates.")
     ] = None,
-    sandbox: Sandbox = "",
-    trusted: Trusted = False,
+    sandbox: options.Sandbox = "",
+    trusted: options.Trusted = False,
 ) -> None:
     from kern.cli.check import main
-    from kern.cli.trust import leave
 
-    raise typer.Exit(main(Path.cwd(), gates or (), leave(sandbox, trust=trusted)))
+    raise typer.Exit(main(Path.cwd(), gates or (), _leave(sandbox, trusted)))
 
 
 @command
@@ -205,7 +198,7 @@ def status(
     everything: Annotated[
         bool, typer.Option("--all", help="Every task, also of a long SPEC.md.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     from kern.views.status import shown
 
@@ -214,8 +207,8 @@ def status(
 
 @command
 def show(
-    task: Task,
-    as_json: AsJson = False,
+    task: options.Task,
+    as_json: options.AsJson = False,
 ) -> None:
     from kern.views.show import shown
 
@@ -251,7 +244,7 @@ def graph() -> None:
 
 
 @command
-def fleet(as_json: AsJson = False) -> None:
+def fleet(as_json: options.AsJson = False) -> None:
     from kern.views.fleet import shown
 
     print(shown(Path.cwd(), as_json=as_json))
@@ -266,7 +259,7 @@ def log(
         str, typer.Option(metavar="NAME", help="Only this run, by the beginning of its id.")
     ] = "",
     follow: Annotated[bool, typer.Option("-f", help="Keep printing new entries.")] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     from kern.views.log import show
 
@@ -279,7 +272,7 @@ def report(
         str, typer.Option(metavar="TIME", help="today, yesterday, 2d, 12h or 2026-11-21.")
     ] = "",
     markdown: Annotated[bool, typer.Option("--md", help="Markdown for a pull request.")] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
     as_html: Annotated[bool, typer.Option("--html", help="One page with a timeline.")] = False,
 ) -> None:
     from kern.views.report import shown
@@ -304,8 +297,10 @@ def path() -> None:
 
 
 @command
-def doctor(as_json: AsJson = False, scheduler: Scheduler = "") -> None:
-    raise typer.Exit(launch.doctor(Path.cwd(), scheduler, as_json=as_json))
+def doctor(as_json: options.AsJson = False, scheduler: options.Scheduler = "") -> None:
+    from kern.cli.doctor import main
+
+    raise typer.Exit(main(Path.cwd(), scheduler, as_json=as_json))
 
 
 @command
@@ -314,7 +309,7 @@ def clean(
     everything: Annotated[
         bool, typer.Option("--all", help="Also delete saved attempts of open tasks.")
     ] = False,
-    dry_run: DryRun = False,
+    dry_run: options.DryRun = False,
 ) -> None:
     from kern.cli import setup
 
@@ -354,8 +349,8 @@ def help(
     man: Annotated[bool, typer.Option("--man", help="Print a man page of every command.")] = False,
 ) -> None:
     if man:
-        from kern.cli import manual
+        from kern.cli import usage
 
-        print(manual.page(app), end="")
+        print(usage.manual(), end="")
     else:
         page(topic)

@@ -2,7 +2,6 @@
 after a yes.
 """
 
-import difflib
 import os
 import re
 import shutil
@@ -11,6 +10,7 @@ import sys
 from pathlib import Path
 
 from kern import plain
+from kern.cli.asking import difference, someone
 from kern.errors import Exit, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
@@ -47,10 +47,7 @@ def add(folder: Path, source: str, label: str, *, yes: bool, dry: bool) -> int:
     if not plan.new:
         print(f"nothing to add to {SPEC}")
         return Exit.OK
-    rows = difflib.unified_diff(
-        ("" if old is None else begun).splitlines(), new.splitlines(), f"a/{SPEC}", f"b/{SPEC}"
-    )
-    print(plain.block("\n".join(row.rstrip("\n") for row in rows)), flush=True)
+    print(difference(SPEC, "" if old is None else begun, new), flush=True)
     if dry or not (yes or _asked(len(plan.new))):
         print(f"{SPEC} is unchanged")
         return Exit.OK
@@ -68,15 +65,8 @@ def add(folder: Path, source: str, label: str, *, yes: bool, dry: bool) -> int:
 
 
 def _asked(count: int) -> bool:
-    try:
-        person = open("/dev/tty", encoding="utf-8", errors="replace")  # noqa: SIM115
-    except OSError:
-        raise UsageError(
-            "not a terminal, so nobody can say yes",
-            hint="kern add --from … --yes adds them, -n only shows them",
-        ) from None
     what = "this task" if count == 1 else f"these {count} tasks"
-    with person:
+    with someone("kern add --from … --yes adds them, -n only shows them") as person:
         print(f"Add {what} to {SPEC}? [y]es [n]o: ", end="", file=sys.stderr, flush=True)
         return person.readline().strip().lower().startswith("y")
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from kern import person
+from kern.cli.asking import agreed
 from kern.errors import Exit, KernError, UsageError
 from kern.stages import bundle
 from kern.system import process
@@ -46,7 +47,7 @@ def uninstall(*, yes: bool) -> int:
     command = Path.home() / ".local" / "bin" / "kern"
     links = [command] if _is_ours(command) else []
     print("This removes kern:", *(f"  {place}" for place in (data, *links)), _STAYS, sep="\n")
-    if not yes and not _agreed():
+    if not yes and not agreed("Remove kern?", sys.stdout, sys.stdout):
         raise UsageError("kern is still installed", hint="kern uninstall --yes removes it")
     for place in (*links, *(data / name for name in _OURS)):
         if place.is_symlink():
@@ -57,13 +58,6 @@ def uninstall(*, yes: bool) -> int:
         data.rmdir()
     print("kern is removed; its line for ~/.local/bin in your shell's profile is yours to keep")
     return Exit.OK
-
-
-def _agreed() -> bool:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return False
-    print("Remove kern? [y/N] ", end="", flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _version(which: int) -> Path:

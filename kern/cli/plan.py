@@ -1,7 +1,6 @@
 """`kern plan` and what belongs to it: a goal in, a change of SPEC.md shown, a person asked."""
 
 import contextlib
-import difflib
 import os
 import shlex
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TextIO, TypeVar
 
 from kern import plain
+from kern.cli.asking import answered, difference, someone
 from kern.errors import Asked, Exit, KernError, UsageError
 from kern.events import Event, Planned, Sink, StageFinished
 from kern.git import repository
@@ -120,17 +120,6 @@ def heard(begun: Session, console: Console, ask: Callable[[], T]) -> T:
     return told[0]
 
 
-def someone(hint: str) -> TextIO:
-    """The person's terminal, wherever standard input comes from."""
-    try:
-        return open("/dev/tty", encoding="utf-8", errors="replace")
-    except OSError:
-        raise UsageError(
-            "not a terminal, so nobody can say yes",
-            hint=hint,
-        ) from None
-
-
 def _goal(folder: Path, words: str) -> str:
     """What a person wants: a text, `-` for standard input, or the name of a Markdown file."""
     text = words
@@ -185,24 +174,6 @@ def _change(asked: Planner, found: Plan, goal: str) -> str:
     """The difference that it makes to SPEC.md, as `diff -u` shows it."""
     old = asked.papers.spec_text()
     return difference(SPEC, old, planner.planned(old, found, goal))
-
-
-def difference(name: str, old: str, new: str) -> str:
-    """As `diff -u` shows it, harmless for a terminal; empty where there is none."""
-    lines = difflib.unified_diff(
-        old.splitlines(), new.splitlines(), f"a/{name}", f"b/{name}", lineterm=""
-    )
-    return plain.block("\n".join(lines))
-
-
-def answered(person: TextIO, question: str, letters: str) -> str:
-    """One of the letters; `n` where nobody is there any more."""
-    while True:
-        print(question, end=" ", file=sys.stderr, flush=True)
-        said = person.readline()
-        word = said.strip().lower()[:1] if said else "n"
-        if word and word in letters:
-            return word
 
 
 def _edited(asked: Planner, found: Plan, person: TextIO) -> Plan:

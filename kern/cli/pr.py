@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kern import plain
+from kern.cli.asking import agreed
 from kern.errors import Exit, KernError
 from kern.git import branches, repository
 from kern.git.repository import Repo
@@ -81,11 +82,9 @@ def _lacking(found: Repo, branch: str) -> str:
 
 def _asked(steps: Sequence[Sequence[str]]) -> bool:
     """The person's word on these very commands; without a person at a terminal it is no."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return False
-    _say("", "This runs:", *(f"  {_shown(argv)}" for argv in steps))
-    print("Push and open the pull request? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    lines = plain.block("\n".join(["", "This runs:", *(f"  {_shown(argv)}" for argv in steps)]))
+    question = f"{lines}\nPush and open the pull request?"
+    return agreed(question, sys.stdout, sys.stderr)
 
 
 def _run(steps: Sequence[Sequence[str]], body: str) -> int:

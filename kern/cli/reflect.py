@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kern import plain
-from kern.cli.plan import answered, consulted, difference, heard, someone
+from kern.cli.asking import answered, difference, someone
+from kern.cli.plan import consulted, heard
 from kern.errors import Exit, KernError
 from kern.git import repository
 from kern.memory import entries

@@ -67,7 +67,6 @@ def run(
         if until_done:
             print("then a review says what is missing: with --until-done it goes on with that")
         return Exit.OK
-    from kern.cli import screen
     from kern.cli.trust import leave
     from kern.pipeline.options import Options
 
@@ -75,7 +74,32 @@ def run(
     asked = until_done, improve, goal, on_red, wanted, models, allowed
     options = Options(*(count, pause, wait, cost, minutes, *asked), branch=branch, until=end)
     options.jobs, options.scheduler = jobs, scheduler
-    return screen.run(options, verbose=verbose, quiet=quiet, instead=_many)
+    return _on_screen(options, verbose=verbose, quiet=quiet)
+
+
+def _on_screen(options: Any, *, verbose: bool, quiet: bool) -> int:
+    """The exit code of the run, with what it shows and the keys of its terminal. However it ends,
+    the terminal is left as it was.
+    """
+    from kern.pipeline import loop
+    from kern.system.keys import Keys
+    from kern.views.console import Console
+
+    with contextlib.closing(Keys()) as keys:
+        console = Console(verbose=verbose, quiet=quiet, keys=keys.on)
+
+        def typed() -> str:
+            found = keys.read()
+            if "?" in found:
+                console.explain()
+            return found
+
+        options.watched, options.keys = console.watched, typed
+        options.tick, options.countdown = console.tick, console.countdown
+        options.paused = console.paused
+        options.instead = lambda begun: _many(begun, options, console)
+        with contextlib.closing(console):
+            return loop.run(Path.cwd(), options, console)
 
 
 def _jobs(jobs: str | None, scheduler: str, *, until_done: bool) -> str:
@@ -119,48 +143,6 @@ def _many(begun: Any, options: Any, console: Any) -> int | None:
 
 
 _LEFT = ("refs/heads/kern/work", "refs/kern/landing", "refs/kern/landed")
-
-
-def improve(
-    count: str,
-    goal: str,
-    delay: str,
-    max_cost: str,
-    max_minutes: str,
-    sandbox: str = "",
-    *,
-    trust: bool = False,
-    models: Choices = NO_CHOICES,
-) -> int:
-    """Of count and goal either may be left out."""
-    if any(map(str.isalpha, count)) and not goal:
-        count, goal = "1", count
-    return run(
-        count,
-        delay,
-        improve=True,
-        goal=goal,
-        max_cost=max_cost,
-        max_minutes=max_minutes,
-        sandbox=sandbox,
-        trust=trust,
-        models=models,
-    )
-
-
-def doctor(folder: Path, scheduler: str, *, as_json: bool) -> int:
-    """The exit code. `scheduler`: of the cluster that is asked instead of this machine."""
-    from kern.views.doctor import examine, text
-
-    if scheduler:
-        with needing_dask():
-            from kern.cli import cluster
-
-        found = cluster.examine(folder, scheduler)
-    else:
-        found = examine(folder)
-    print(plain.data(found) if as_json else text(found))
-    return Exit.OK if all(check["ok"] for check in found) else Exit.USAGE
 
 
 @contextlib.contextmanager

@@ -29,6 +29,12 @@ _VERBS = {
     "unblock": commands.unblock,
     "retry": commands.retry,
 }
+_WRITES: dict[str, Callable[..., Edited]] = {
+    "note": commands.note,
+    "defer": commands.defer,
+    "hold": commands.hold,
+    "unhold": commands.unhold,
+}
 
 
 def add(
@@ -63,24 +69,9 @@ def add(
             trust.typed(found, lines, (one.strip() for one in gate))
 
 
-def note(folder: Path, wanted: str, words: str) -> None:
-    _, papers = _opened(folder)
-    _edit(papers, lambda text, parsed: commands.note(text, parsed, wanted, words))
-
-
-def defer(folder: Path, wanted: str, reason: str) -> None:
-    _, papers = _opened(folder)
-    _edit(papers, lambda text, parsed: commands.defer(text, parsed, wanted, reason))
-
-
-def hold(folder: Path, wanted: str, reason: str) -> None:
-    _, papers = _opened(folder)
-    _edit(papers, lambda text, parsed: commands.hold(text, parsed, wanted, reason))
-
-
-def unhold(folder: Path, wanted: str) -> None:
-    _, papers = _opened(folder)
-    _edit(papers, lambda text, parsed: commands.unhold(text, parsed, wanted))
+def write(folder: Path, verb: str, wanted: str, *words: str) -> None:
+    """A note, or the end of one, beside a run too."""
+    _edit(_opened(folder)[1], lambda text, parsed: _WRITES[verb](text, parsed, wanted, *words))
 
 
 def mark(folder: Path, wanted: str, verb: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kern import plain
+from kern.cli.asking import agreed
 from kern.errors import Exit, UsageError
 from kern.pipeline import agents, preflight, trust
 from kern.pipeline.options import Leave
@@ -18,10 +19,7 @@ _MORE = "New in this repository since you trusted it:"
 def ask(lines: Sequence[str], first: bool) -> bool:
     """All of it, uncut; without a person at a terminal the answer is no."""
     print(_FIRST if first else _MORE, *(f"  {line}" for line in lines), sep="\n", file=sys.stderr)
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    print("Run these here? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return agreed("Run these here?", sys.stderr, sys.stderr)
 
 
 def leave(sandbox: str = "", *, trust: bool = False, bare: bool = False) -> Leave:

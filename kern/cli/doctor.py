@@ -1,19 +1,29 @@
-"""A cluster as a person asks about it: `kern doctor --scheduler`."""
+"""`kern doctor`: of this machine, or with `--scheduler` of a cluster's."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from kern import plain
-from kern.fleet.cluster import Cluster
+from kern.cli.run import needing_dask
+from kern.errors import Exit
 from kern.fleet.fitness import Machine
 from kern.views import doctor
 from kern.views.doctor import OK, PROBLEM, Row
 
 
-def examine(folder: Path, where: str) -> list[Row]:
+def main(folder: Path, scheduler: str, *, as_json: bool) -> int:
+    """The exit code. `scheduler`: of the cluster that is asked instead of this machine."""
+    found = _of_cluster(folder, scheduler) if scheduler else doctor.examine(folder)
+    print(plain.data(found) if as_json else doctor.text(found))
+    return Exit.OK if all(check["ok"] for check in found) else Exit.USAGE
+
+
+def _of_cluster(folder: Path, where: str) -> list[Row]:
     """What its machines have, and what each of them lacks for the tasks of this project. Raises
     UsageError where no scheduler answers.
     """
+    with needing_dask():
+        from kern.fleet.cluster import Cluster
     found = Cluster(where)
     try:
         tasks = found.slots()
