@@ -14,7 +14,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from subprocess import DEVNULL, Popen, TimeoutExpired
-from typing import Any
+from typing import IO, Any
 from weakref import WeakSet
 
 RESTORE_S = 5.0  # for a hook that has taken a person's edits out of the working tree
@@ -49,14 +49,27 @@ def another(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -
     """A kern of its own, in a session of its own: what this one ends leaves it alone. What it
     prints is added to the log.
     """
-    with log.open("ab") as printed, BEGINNING:
+    with log.open("ab") as printed:
+        return lasting(argv, cwd, env, DEVNULL, printed, printed)
+
+
+def lasting(
+    argv: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: int | IO[bytes],
+    stdout: int | IO[bytes],
+    stderr: int | IO[bytes],
+) -> "Popen[bytes]":
+    """A process that no sweep ends, in a session of its own."""
+    with BEGINNING:
         child = Popen(
             argv,
             cwd=cwd,
             env=dict(env),
-            stdin=DEVNULL,
-            stdout=printed,
-            stderr=printed,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
             start_new_session=True,
         )
         LASTING.add(child)

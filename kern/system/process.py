@@ -291,13 +291,7 @@ _PLAIN = {"LANGUAGE": "C", "LC_ALL": "C"}
 def piped(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "subprocess.Popen[bytes]":
     """A process in a session of its own, `env` over kern's environment. A thread may start it."""
     pipe = subprocess.PIPE
-    given = {**os.environ, **_PLAIN, **env}
-    with descendants.BEGINNING:
-        child = subprocess.Popen(
-            argv, cwd=cwd, env=given, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
-        )
-        descendants.LASTING.add(child)
-    return child
+    return descendants.lasting(argv, cwd, {**os.environ, **_PLAIN, **env}, pipe, pipe, pipe)
 
 
 def answering(
@@ -309,17 +303,9 @@ def answering(
     """
     complaints = _temporary()
     ours, theirs = socket.socketpair()
-    with theirs, descendants.BEGINNING:
-        child = subprocess.Popen(
-            argv,
-            cwd=cwd,
-            env={**os.environ, **_PLAIN, **env},
-            stdin=theirs.fileno(),
-            stdout=theirs.fileno(),
-            stderr=complaints,
-            start_new_session=True,
-        )
-        descendants.LASTING.add(child)
+    with theirs:
+        given = {**os.environ, **_PLAIN, **env}
+        child = descendants.lasting(argv, cwd, given, theirs.fileno(), theirs.fileno(), complaints)
     return child, ours, complaints
 
 
@@ -335,30 +321,20 @@ def surroundings() -> dict[str, str]:
 
 def capture(argv: Sequence[str], seconds: float, cwd: str | None = None) -> tuple[int, str]:
     """Exit code and output of a short command; 127: not startable, 124: it hangs."""
-    try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=seconds,
-            check=False,
-            cwd=cwd,
-        )
-    except subprocess.TimeoutExpired:
-        return 124, ""
-    except OSError as exc:
-        return 127, str(exc.strerror)
-    return done.returncode, done.stdout.decode("utf-8", "replace")
+    code, out, why = heard(argv, seconds, cwd, subprocess.STDOUT)
+    return code, why or out.decode("utf-8", "replace")
 
 
-def heard(argv: Sequence[str], seconds: float, cwd: str | None = None) -> tuple[int, bytes, str]:
+def heard(
+    argv: Sequence[str], seconds: float, cwd: str | None = None, errors: int = subprocess.PIPE
+) -> tuple[int, bytes, str]:
     """The same with its standard error apart."""
     try:
         done = subprocess.run(
             argv,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=errors,
             timeout=seconds,
             check=False,
             cwd=cwd,
@@ -367,7 +343,7 @@ def heard(argv: Sequence[str], seconds: float, cwd: str | None = None) -> tuple[
         return 124, b"", ""
     except OSError as exc:
         return 127, b"", str(exc.strerror)
-    return done.returncode, done.stdout, done.stderr.decode("utf-8", "replace")
+    return done.returncode, done.stdout, (done.stderr or b"").decode("utf-8", "replace")
 
 
 def attended(argv: Sequence[str], stdin: IO[Any], env: Mapping[str, str]) -> int:
