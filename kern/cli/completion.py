@@ -21,47 +21,7 @@ from kern.spec.checklist import Spec
 _LONGEST = 80  # characters of a task's text; a part of it is enough to name it
 _SPECIAL = re.compile(r"([^\w@%+=:,./-])")
 
-SCRIPTS = {
-    "bash": """\
-# eval "$(kern completion bash)" in ~/.bashrc
-_kern() {
-    local IFS=$'\\n' line=${COMP_LINE:0:COMP_POINT}
-    COMPREPLY=($(set -f; kern --complete bash "$line" 2>/dev/null))
-}
-complete -o nosort -o default -F _kern kern 2>/dev/null || complete -o default -F _kern kern
-""",
-    "zsh": """\
-#compdef kern
-# eval "$(kern completion zsh)" in ~/.zshrc
-_kern() {
-    local found
-    found=$(kern --complete zsh "${(@Q)words[2,CURRENT]}" 2>/dev/null)
-    local -a values=("${(@f)found}")
-    if [[ -n $found ]]; then
-        _describe -V kern values -U
-    else
-        _files
-    fi
-}
-if [[ $funcstack[1] = _kern ]]; then
-    _kern
-else
-    (( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }
-    compdef _kern kern
-fi
-""",
-    "fish": """\
-# kern completion fish > ~/.config/fish/completions/kern.fish
-function __kern_complete
-    set -l before (commandline -opc)
-    kern --complete fish $before[2..-1] (commandline -ct) 2>/dev/null
-end
-complete -c kern -f -k -a '(__kern_complete)'
-complete -c kern -n '__fish_seen_subcommand_from plan add' -F
-""",
-}
-
-
+SHELLS = ("bash", "zsh", "fish")
 Options = Callable[[str], Sequence[tuple[str, str]]]
 
 
@@ -71,12 +31,12 @@ class Value(NamedTuple):
 
 
 def script(shell: str) -> str:
-    if shell not in SCRIPTS:
+    if shell not in SHELLS:
         raise UsageError(
-            f"kern has completions for {', '.join(SCRIPTS)}, not for {plain.line(shell, 40)!r}",
+            f"kern has completions for {', '.join(SHELLS)}, not for {plain.line(shell, 40)!r}",
             hint='eval "$(kern completion bash)"',
         )
-    return SCRIPTS[shell]
+    return Path(__file__).with_name(f"completion.{shell}").read_text("utf-8")
 
 
 def answer(shell: str, words: Sequence[str], folder: Path, options: Options) -> str:
@@ -140,7 +100,7 @@ def values(words: Sequence[str], folder: Path, options: Options) -> list[Value]:
     elif named[0] in TASKED:
         return tasks(last, named[0], folder)
     else:
-        more = {"help": [*TOPICS, *COMMANDS], "completion": [*SCRIPTS]}
+        more = {"help": [*TOPICS, *COMMANDS], "completion": [*SHELLS]}
         found = (Value(one, COMMANDS.get(one, "")) for one in more.get(named[0], ()))
     return _beginning(found, last)
 

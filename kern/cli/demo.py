@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -13,29 +14,7 @@ from kern.pipeline.options import Leave, Options
 from kern.system import process
 from kern.views.console import Console
 
-SPEC = """\
-# Tasks of the demo
-
-- [ ] greet.sh NAME greets by name
-- [ ] words.sh FILE prints the number of words, and nothing else
-- [ ] summary of a text file: its words and its lines, as one report
-"""
-GREET = "#!/bin/sh\necho Hello\n"
-CHECK = """\
-#!/bin/sh
-# Every script must parse, and words.sh must print a number and nothing else.
-for script in *.sh; do
-  sh -n "$script" || exit 1
-done
-[ -e words.sh ] || exit 0
-said=$(./words.sh check.sh)
-[ "$said" -gt 0 ] 2>/dev/null || { echo "not a number: $said"; exit 1; }
-"""
-SETTINGS = """\
-# What must pass before kern commits.
-[gates]
-check = "./check.sh"
-"""
+SAMPLE = Path(__file__).with_name("sample")
 
 
 def main() -> int:
@@ -44,7 +23,8 @@ def main() -> int:
     root = folder / "sample"
     agent = _agent(folder)
     sample(root)
-    _say(f"A sample repository: {root}\nIts SPEC.md:\n\n{SPEC}\nIts kern.toml:\n\n{SETTINGS}")
+    spec, settings = ((root / name).read_text("utf-8") for name in ("SPEC.md", "kern.toml"))
+    _say(f"A sample repository: {root}\nIts SPEC.md:\n\n{spec}\nIts kern.toml:\n\n{settings}")
     _at_home_in(folder / "home")
     _say("kern carries the tasks out with an agent that plays a script: no account, no network.\n")
     os.environ["KERN_DIR"] = str(folder / "kern")
@@ -107,12 +87,9 @@ def _agent(folder: Path) -> Path:
 
 
 def sample(root: Path) -> None:
-    root.mkdir()
-    (root / "SPEC.md").write_text(SPEC)
-    (root / "kern.toml").write_text(SETTINGS)
-    for name, text in (("greet.sh", GREET), ("check.sh", CHECK)):
-        (root / name).write_text(text)
-        (root / name).chmod(0o755)
+    shutil.copytree(SAMPLE, root)
+    for script in root.glob("*.sh"):
+        script.chmod(0o755)
     for argv in (
         ("init", "--quiet"),
         ("config", "user.name", "kern demo"),

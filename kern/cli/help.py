@@ -14,155 +14,21 @@ TOPICS = (  # in the order in which a new user needs them
     *("safety", "journal", "prompts", "agents", "guarantees", "design"),
 )
 
-GROUPS: dict[str, dict[str, tuple[str, ...]]] = {  # each command's sentence, then its examples
-    "Run": {
-        "run": (
-            "Carry out tasks; `kern [ITERATIONS] [DELAY]` is short for it.",
-            "kern 10 30s --max-cost 5",
-            "kern -j 4 10",
-            "kern --until-done",
-        ),
-        "plan": (
-            "Let an agent compare a goal with the code, and add the tasks.",
-            'kern plan "A command line for the parser"',
-            "kern plan GOAL.md -n",
-        ),
-        "improve": (
-            "Let an agent propose measurable improvements, and try each.",
-            'kern improve 3 "make the tests faster"',
-        ),
-        "reflect": (
-            "Let an agent propose what to merge, mend or retire in LEARNINGS.md.",
-            "kern reflect",
-            "kern reflect -n",
-        ),
-        "stop": (
-            "End the run in progress after its current stage.",
-            "kern stop",
-            "kern stop --now",
-        ),
-        "pause": ("Pause the run in progress after its current stage.", "kern pause"),
-        "resume": ("Continue a paused run; also takes back a stop.", "kern resume"),
-    },
-    "Tasks": {
-        "add": (
-            "Add a task to SPEC.md (safe during a run); options repeat.",
-            'kern add "Add a --version flag" --gate "pytest -q tests/test_cli.py"',
-            'kern add "Document the flag" --after 1',
-            "kern add --from TODO.md",
-            "kern add --from gh --label kern",
-        ),
-        "answer": (
-            "Answer a question; without arguments, list them.",
-            "kern answer",
-            'kern answer 3 "SQLite, as everywhere"',
-        ),
-        "note": (
-            "Write a note of yours under a task.",
-            'kern note 3 "the old parser is in attic/"',
-        ),
-        "done": ("Tick a task, and its parents if it is their last open subtask.", "kern done 3"),
-        "reopen": ("Mark a task that is done or in progress as pending again.", "kern reopen 3"),
-        "hold": (
-            "Keep a task from being taken until kern unhold (safe during a run).",
-            'kern hold 3 "waits for the release"',
-        ),
-        "unhold": ("Let a held task be taken again (safe during a run).", "kern unhold 3"),
-        "defer": (
-            "Let the other tasks come first (safe during a run).",
-            'kern defer 3 "the docs are being moved"',
-        ),
-        "skip": ("The old name of defer.", 'kern skip 3 "the docs are being moved"'),
-        "unblock": ("Give a blocked task back to kern, with all its attempts.", "kern unblock 3"),
-        "retry": ("Forget a task's failed attempts; their work stays saved.", "kern retry 3"),
-        "undo": ("Take a task's commit back by a new one, and open the task.", "kern undo 3"),
-    },
-    "Look": {
-        "status": ("Show the tasks, what needs you, and how the last run went.", "kern status"),
-        "show": (
-            "Show everything about one task: answers, attempts, gates, cost.",
-            "kern show 3",
-            'kern show "version flag"',
-        ),
-        "fleet": ("Show who does what where several tasks are under way.", "kern fleet"),
-        "log": (
-            "Show what happened, from the journal.",
-            "kern log -f",
-            'kern log --task "version flag"',
-        ),
-        "recall": (
-            "Show the learnings that a task would call for.",
-            'kern recall "make the upload retry"',
-        ),
-        "learn": (
-            "Write a learning; list, show, vote on or retire those there are.",
-            'kern learn "Run make db before the tests."',
-            "kern learn list",
-            "kern learn show L7",
-            'kern learn vote L7 --harmful --why "the table is gone"',
-            'kern learn retire L7 --why "we left make"',
-        ),
-        "search": (
-            "Search learnings, tasks and what was tried, and your documents.",
-            'kern search "retry of uploads"',
-            'kern search "who may delete an account" --kind decision --json',
-        ),
-        "report": (
-            "Add up what was done, what it cost and what to review.",
-            "kern report --since yesterday",
-            "kern report --html > report.html",
-        ),
-        "pr": (
-            "Print a pull request's text; push and open it after a yes.",
-            "kern pr",
-            "kern pr > body.md",
-        ),
-        "graph": ("Draw which task waits for which, for Mermaid in Markdown.", "kern graph"),
-        "path": ("Print the folder with the run files.", "ls $(kern path)"),
-    },
-    "Set up": {
-        "init": (
-            "Write SPEC.md, LEARNINGS.md and kern.toml with the checks you have.",
-            "kern init",
-            "kern init --no-run",
-        ),
-        "check": (
-            "Run the gates now, as a run would; the exit code says it.",
-            "kern check",
-            "kern check lint",
-        ),
-        "doctor": (
-            "Check what a run needs, and name a fix for each problem.",
-            "kern doctor",
-            "kern doctor --scheduler host:8786",
-        ),
-        "trust": ("Show what this repository would have started, and take your yes.", "kern trust"),
-        "clean": (
-            "Delete old task records and saved attempts of finished tasks.",
-            "kern clean --older 30d",
-        ),
-        "completion": (
-            "Print what makes bash, zsh or fish complete commands and tasks.",
-            'eval "$(kern completion bash)"',
-            'eval "$(kern completion zsh)"',
-            "kern completion fish > ~/.config/fish/completions/kern.fish",
-        ),
-        "demo": ("Watch kern work on a sample repository: no account, no network.", "kern demo"),
-        "uninstall": (
-            "Remove kern, after asking; your repositories stay as they are.",
-            "kern uninstall",
-        ),
-        "help": (
-            "List the help pages, or show one.",
-            "kern help",
-            "kern help checks",
-            "kern help add",
-            "kern help --man | man -l -",
-        ),
-    },
+OVERVIEW = (FOLDER / "overview.txt").read_text(encoding="utf-8").rstrip("\n")
+# Each command's sentence, in the groups that stand above the options.
+GROUPS: dict[str, dict[str, str]] = {
+    title: dict(re.findall(r"^  (\w+) +(.+)$", rows, re.M))
+    for title, rows in re.findall(
+        r"^([A-Z][a-z ]+):\n((?:  .+\n)+)", OVERVIEW.partition("\nOptions:")[0], re.M
+    )
 }
-COMMANDS = {name: what for group in GROUPS.values() for name, (what, *_) in group.items()}
-EXAMPLES = {name: shown for group in GROUPS.values() for name, (_, *shown) in group.items()}
+COMMANDS = {name: what for group in GROUPS.values() for name, what in group.items()}
+EXAMPLES = {
+    name: [line.strip() for line in lines.splitlines()]
+    for name, lines in re.findall(
+        r"^(\w+)\n((?:  .+\n)+)", (FOLDER / "examples.txt").read_text(encoding="utf-8"), re.M
+    )
+}
 
 TASKED = frozenset(  # their first argument is a task
     (
@@ -207,55 +73,6 @@ MORE = {  # the page on what a command belongs to
     **dict.fromkeys(("trust",), "safety"),
     **dict.fromkeys(("unblock", "retry", "undo"), "failures"),
 }
-_HEAD = """\
-Usage: kern [ITERATIONS] [DELAY] [OPTIONS]
-       kern COMMAND [ARGUMENTS] [OPTIONS]
-
-  Turn the checkboxes in SPEC.md into commits you can trust, one task at a
-  time.
-
-  kern            5 tasks, 10 s between them
-  kern 10 30s     10 tasks, 30 s between them
-  kern -j 4 10    10 tasks, four at once
-  kern -n         show what would happen, do nothing
-  kern run -h     a run's options: --until-done, --max-cost and others
-  kern help       the pages behind this one: SPEC.md, checks, failures and more
-
-  For each task kern runs three fresh agent processes: research (read-only),
-  implement (full access), commit (git only). Kill it at any moment; the next
-  run goes on from there.
-"""
-_TAIL = """
-Options:
-  -n, --dry-run  Show what would happen; write nothing.
-  -v, --verbose  Debug lines; with -n the prompts.
-  -V, --version  Print the version.
-  --update       Install the newest kern.
-  -h, --help     Show this message and exit.
-
-Exit codes:
-  0              done, the iterations are used up, or kern stop ended it
-  1              a person is needed
-  2              usage, SPEC.md, configuration, a missing tool, or a red gate
-  3              a budget or a usage limit
-  130, 143, 129  interrupted
-
-Environment:
-  KERN_DIR       where run files and locks go (default /tmp/claude/kern)
-  KERN_CLAUDE    the agent's command (default claude)
-  KERN_SANDBOX   what holds agents and gates (default auto); kern help safety
-  KERN_TRUST     1: run the repository's own commands without asking
-
-kern help COMMAND shows a command's options and examples.\
-"""
-
-
-def overview() -> str:
-    groups = (
-        f"\n{title}:\n" + "".join(f"  {name:10}  {what}\n" for name, (what, *_) in group.items())
-        for title, group in GROUPS.items()
-    )
-    return f"{_HEAD}{''.join(groups)}{_TAIL}"
 
 
 def instead(word: str) -> str:

@@ -134,7 +134,7 @@ def _of_kern(argv: list[str]) -> int:
     """What is asked of kern itself, without a command."""
     asked = next(word for word in argv if word in _OF_KERN)
     if _HELP.intersection(argv):
-        print(pages.overview())
+        print(pages.OVERVIEW)
     elif strange := {*argv} - _OF_KERN - {"-n", "--dry-run", "-v", "--verbose"}:
         raise UsageError(f"{min(strange)} does not go with {asked}", hint="kern -h")
     elif _VERSION.intersection(argv):

@@ -104,7 +104,7 @@ def table(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 def manual() -> str:
     """The man page, in roff as `man` reads it."""
-    head, _, rest = pages.overview().partition("\n\n")
+    head, _, rest = pages.OVERVIEW.partition("\n\n")
     groups = "|".join(pages.GROUPS)
     about, *sections = re.split(rf"^(?!{groups})([A-Z][a-z ]+):\n", rest, flags=re.M)
     about = re.split(rf"^(?:{groups}):\n", about, flags=re.M)[0]
@@ -124,12 +124,12 @@ def manual() -> str:
 def _commands() -> Iterator[str]:
     for title, group in pages.GROUPS.items():
         yield f".SS {title}"
-        for name, (sentence, *examples) in group.items():
+        for name, sentence in group.items():
             params = params_of(app, name)
             yield from (".TP", f".B {_safe(usage(name, params))}", _safe(sentence), ".RS")
             for one in options(params)[:-1]:  # the last is --help
                 yield from (".TP", f".B {_safe(word(one))}", _safe(told(one)))
-            yield from (".RE", ".IP", *_plain("\n".join(examples)))
+            yield from (".RE", ".IP", *_plain("\n".join(EXAMPLES[name])))
 
 
 def _about(text: str) -> Iterator[str]:
