@@ -101,7 +101,6 @@ _SANDBOXED = (
     *("Bash", "Read", "Edit(/**)", "Glob", "Grep", "Task", "WebSearch", "WebFetch"),
     *("--disallowedTools", *_NOT_IN_IMPLEMENT),
 )
-_COMPLAINT = 4000  # characters
 _READERS = (Stage.RESEARCH, Aide.JUDGE, Aide.PLANNER)
 _SMALL = (Stage.COMMIT, Aide.JUDGE)  # an overloaded model may be another one there
 
@@ -197,7 +196,7 @@ def read(seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
                 for block in blocks(value):
                     if block.get("type") == "tool_result" and block.get("is_error"):
                         used.pop(str(block.get("tool_use_id")), None)
-                        complaint = content(block)[-_COMPLAINT:]
+                        complaint = content(block)[-results.COMPLAINT :]
             case "rate_limit_event":
                 info = results.part(value, "rate_limit_info")
                 if info.get("status") == "rejected":

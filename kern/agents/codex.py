@@ -46,7 +46,6 @@ _READING, _OPEN = ("-s", "read-only"), ("-s", "danger-full-access")
 _SMALL = (Stage.COMMIT, Aide.JUDGE)
 # Begins what a command prints that could not be put into its sandbox.
 _NO_SANDBOX = ("bwrap: ", "linux-sandbox/src")
-_COMPLAINT = 4000  # characters
 _LONGEST = 300  # characters of what a call was given
 _CALLS = ("command_execution", "file_change", "mcp_tool_call", "web_search", "collab_tool_call")
 # Below its folder: what the next session obeys.
@@ -130,7 +129,7 @@ def read(seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
             case "item.completed" if item.get("type") == "command_execution":
                 works = works or item.get("exit_code") == 0
                 if item.get("exit_code"):
-                    complaint = str(item.get("aggregated_output") or "")[-_COMPLAINT:]
+                    complaint = str(item.get("aggregated_output") or "")[-results.COMPLAINT :]
                     errors += [sign for sign in _NO_SANDBOX if sign in complaint[:200]]
             case "turn.completed":
                 ended, failed, tokens = True, "", _tokens(results.part(value, "usage"))

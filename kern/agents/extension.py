@@ -6,11 +6,8 @@ import json
 from pathlib import Path
 from urllib.parse import quote
 
-from kern.agents.protocol import Launch
+from kern.agents.protocol import PUBLISHES, Launch
 from kern.model import Stage
-
-# A command that does what kern does, and nobody else; a pattern of Python and JavaScript alike.
-PUBLISHES = r"(^|[\s;&|({/])git(\s+-\S+(\s+[^-\s]\S*)?)*\s+(commit|push)\b"
 
 
 def url(launch: Launch, name: str) -> str:

@@ -49,7 +49,6 @@ _CLOSED = {
     **{"NODE_EXTRA_CA_CERTS": "", "NODE_TLS_REJECT_UNAUTHORIZED": "1"},
 }
 _REFUSALS = ("tool_not_registered", "policy_violation", "execution_denied")
-_COMPLAINT = 4000  # characters
 _TRIES = 3  # of gemini's own, after which kern asks again by itself
 _NO_LOGIN = 41  # exit code
 _KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
@@ -177,7 +176,7 @@ def read(seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
             case "tool_result":
                 name = names.get(str(value.get("tool_id")), "")
                 if value.get("status") == "error":
-                    complaint = str(value.get("output"))[-_COMPLAINT:]
+                    complaint = str(value.get("output"))[-results.COMPLAINT :]
                     if results.part(value, "error").get("type") in _REFUSALS:
                         denied[name] = None
                 elif name not in (*tools(role), *_HARMLESS):

@@ -27,7 +27,6 @@ _BEGIN = (
     f"import sys; {_TOP!r} in sys.path or sys.path.insert(0, {_TOP!r}); "
     "from kern.agents.http_loop import main; sys.exit(main())",
 )
-_COMPLAINT = 4000  # characters
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -107,7 +106,7 @@ class Http:
             match value.get("type"):
                 case "tool":
                     name, text = str(value.get("name")), str(value.get("text"))
-                    complaint = text[-_COMPLAINT:] if value.get("failed") else complaint
+                    complaint = text[-results.COMPLAINT :] if value.get("failed") else complaint
                     denied |= {name: None} if value.get("denied") else {}
                 case "result":
                     result = value

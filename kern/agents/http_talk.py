@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kern.agents import result as results
-from kern.agents.extension import PUBLISHES
+from kern.agents.protocol import PUBLISHES
 from kern.model import Role, Stage
 
 READING = ("read", "list", "search")

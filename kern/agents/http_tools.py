@@ -80,7 +80,7 @@ class Tools:
     def _list(self, given: Given) -> str:
         path, pattern = given.get("path", "."), given.get("pattern")
         found = (
-            [name for name, _ in self._tree.files(path) if _matches(name, pattern)]
+            [name for name in self._tree.files(path) if _matches(name, pattern)]
             if pattern
             else self._tree.entries(path)
         )
@@ -93,13 +93,12 @@ class Tools:
         except (re.error, RecursionError, OverflowError) as exc:
             raise Refused(f"that is no regular expression: {exc}") from None
         hits: list[str] = []
-        for name, file in self._tree.files(given.get("path", ".")):
+        for name in self._tree.files(given.get("path", ".")):
             if given.get("files") and not _matches(name, given["files"]):
                 continue
-            data = file.read()
-            if b"\0" in data[:8192]:
+            if (text := self._tree.text(name)) is None:
                 continue
-            for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
+            for number, line in enumerate(text.split("\n"), 1):
                 if wanted.search(line[: 10 * _WIDEST]):
                     hits.append(f"{name}:{number}: {line.strip()[:_WIDEST]}")
             if len(hits) >= _HITS:

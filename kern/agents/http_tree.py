@@ -43,6 +43,13 @@ class Tree:
             with open(file, "rb", closefd=False) as opened:
                 return opened.read(LARGEST)
 
+    def text(self, path: str) -> str | None:
+        """Empty where it cannot be read or is too large, None where it is no text."""
+        data = b""
+        with contextlib.suppress(Refused):
+            data = self.read(path)
+        return None if b"\0" in data[:8192] else data.decode("utf-8", "replace")
+
     def write(self, path: str, data: bytes) -> bool:
         """With the folders above it; whether the file is new. One with other names elsewhere is
         replaced, not written to.
@@ -76,14 +83,14 @@ class Tree:
                 if not self._is_git((*parts, one.name))
             )
 
-    def files(self, path: str) -> Iterator[tuple[str, "Lazy"]]:
+    def files(self, path: str) -> Iterator[str]:
         """Those at a path and below it, by their paths from the top, in order; through no link, and
         without what tools keep for themselves.
         """
         parts = self._parts(path)
         with _said(path):
             if parts and not self._is_folder(parts):
-                yield "/".join(parts), Lazy(self, parts)
+                yield "/".join(parts)
                 return
             with self._folder(parts) as top:
                 for place, folders, names, _ in os.fwalk(".", dir_fd=top):
@@ -99,7 +106,7 @@ class Tree:
                     )
                     for name in sorted(names):
                         if not self._is_git((*below, name)):
-                            yield "/".join((*below, name)), Lazy(self, (*below, name))
+                            yield "/".join((*below, name))
 
     def _parts(self, path: str, *, writing: bool = False) -> tuple[str, ...]:
         """The names that lead from the top to where the path really ends."""
@@ -156,20 +163,6 @@ class Tree:
                 yield file
             finally:
                 os.close(file)
-
-
-class Lazy:
-    """A file that a walk has found, to be read or not."""
-
-    def __init__(self, tree: Tree, parts: Sequence[str]) -> None:
-        self._tree = tree
-        self._path = os.path.join(*parts)
-
-    def read(self) -> bytes:
-        """Nothing where it cannot be read or is too large."""
-        with contextlib.suppress(Refused):
-            return self._tree.read(self._path)
-        return b""
 
 
 @contextlib.contextmanager

@@ -46,7 +46,6 @@ _OFF = (
 _BESIDE = "opencode-plugin.js"
 _OFFLINE = "npm_config_offline"  # of npm, for the start alone
 _REFUSALS = ("prevents you from using", "unavailable tool", "outside of the working tree")
-_COMPLAINT = 4000  # characters
 _TRIES = 3  # of opencode's own, after which kern asks again by itself
 _OBEYED = (
     *("opencode.json", "opencode.jsonc", "config.json", "tui.json", "AGENTS.md", "package.json"),
@@ -155,7 +154,7 @@ def read(seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
             case "tool_use":
                 name, state = str(part.get("tool")), results.part(part, "state")
                 if state.get("status") == "error":
-                    complaint = str(state.get("error"))[-_COMPLAINT:]
+                    complaint = str(state.get("error"))[-results.COMPLAINT :]
                     if any(word in complaint for word in _REFUSALS):
                         denied[name] = None
                 elif name not in tools(role):

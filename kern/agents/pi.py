@@ -36,7 +36,6 @@ _UNTOUCHED = ("--no-extensions", "--no-skills", "--no-prompt-templates")
 _EFFORTS = {"max": "xhigh"}
 _KINDS = {"input": "input", "output": "output", "cacheRead": "cache_read_input"}
 _KINDS |= {"cacheWrite": "cache_creation_input"}
-_COMPLAINT = 4000  # characters
 _LONG_WAIT = 60  # seconds that the API asks for, after which kern asks again by itself
 _OBEYED = (
     *("settings.json", "models.json", "keybindings.json", "SYSTEM.md", "APPEND_SYSTEM.md"),
@@ -121,7 +120,7 @@ def read(seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
         elif message.get("role") == "toolResult":
             name, failed = str(message.get("toolName")), bool(message.get("isError"))
             text = _text(message)
-            complaint = text[-_COMPLAINT:] if failed else complaint
+            complaint = text[-results.COMPLAINT :] if failed else complaint
             if failed and (text == f"Tool {name} not found" or "outside of the working" in text):
                 denied[name] = None
             elif not failed and name not in tools(role):

@@ -188,6 +188,8 @@ class Program:
     command: str  # its program, with its whole path once that is known
 
 
+# A command that does what kern does, and nobody else; a pattern of Python and JavaScript alike.
+PUBLISHES = r"(^|[\s;&|({/])git(\s+-\S+(\s+[^-\s]\S*)?)*\s+(commit|push)\b"
 DEFAULT = "claude"
 ENDPOINT = "http"  # by an endpoint of the settings
 AGENTS = {  # modules, loaded when they are used

@@ -11,6 +11,7 @@ from typing import Any
 from kern.agents.protocol import Reply
 
 KINDS = ("input", "output", "cache_creation_input", "cache_read_input")  # of tokens
+COMPLAINT = 4000  # characters of what a call that failed said
 _LONGEST = 300  # characters of what a call was given
 # What says most about a call, the first that is there.
 TELLING = (
