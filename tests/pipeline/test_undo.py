@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -26,16 +27,30 @@ def markers(text: str) -> list[str]:
     return [line.strip()[2:] for line in text.splitlines() if line.strip().startswith("- [")]
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("done") / "kept"
+
+
 @pytest.fixture
-def done(repo: Path, git: Git, kern: Kern, fake: Fake) -> str:
+def done(repo: Path, git: Git, kern: Kern, fake: Fake, kept: Path) -> str:
     """Two tasks done: one makes, changes and deletes a file; the other adds one. The first's
-    commit.
+    commit. Later tests get a copy of what the first of them made.
     """
+    both = ((repo, kept / "project"), (fake.folder, kept / "fake"))
+    if kept.exists():
+        for place, made in both:
+            shutil.rmtree(place)
+            shutil.copytree(made, place, symlinks=True)
+        git("update-index", "--refresh")
+        return git("rev-parse", "HEAD~1")
     (repo / "gone.txt").write_text("old\n")
     tasks(repo, git)
     first = did("mkdir -p new", "echo a > new/a.txt", "sed -i s/four/FOUR/ a.txt", "rm gone.txt")
     fake.script(implement=[first, did("echo b > b.txt")])
     assert kern("2", "0").code == 0
+    for place, made in both:
+        shutil.copytree(place, made, symlinks=True)
     return git("rev-parse", "HEAD~1")
 
 
