@@ -73,7 +73,10 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return (os.cpu_count() or 1) + ("not (crash or real or slow)" not in config.option.markexpr)
 
 
-GITCONFIG = "[user]\n\tname = t\n\temail = t@example.com\n[init]\n\tdefaultBranch = main\n"
+GITCONFIG = (
+    "[user]\n\tname = t\n\temail = t@example.com\n[init]\n\tdefaultBranch = main\n"
+    "[core]\n\tfsync = none\n"  # a repository of a test outlives no power cut
+)
 EVERY_DAY = {
     "test_work_that_only_adds_files_is_committed",
     "test_what_was_learned_is_an_entry_in_the_tasks_own_commit",

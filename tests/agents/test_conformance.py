@@ -245,7 +245,7 @@ def test_an_answer_that_is_none_is_worth_another_try(
     cli: Cli, serve: Serve, repo: Path, turn: Turn
 ) -> None:
     serve(research=[turn])
-    talk = ask(cli, repo, Stage.RESEARCH, most=30)
+    talk = ask(cli, repo, Stage.RESEARCH, most=20)
     assert talk.again, talk
     assert left_over() == []
 
@@ -270,7 +270,7 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(
 ) -> None:
     hangs = bash("sleep 301 & echo a > begun; sleep 302")
     serve(implement=[hangs, bash("sleep 303"), say("ok")])  # one may go on beside a command
-    for most in (10, 40):  # a slow machine needs longer until it hangs
+    for most in (10, 30):  # a slow machine needs longer until it hangs
         talk = ask(cli, repo, Stage.IMPLEMENT, most=most)
         assert "timed out" in talk.fault, talk
         assert left_over() == []
