@@ -25,6 +25,11 @@ def line(text: str, limit: int = 300) -> str:
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
 
 
+def last(text: str) -> str:
+    """Its last line that says anything."""
+    return text.strip().rpartition("\n")[2].strip()
+
+
 def data(value: object, indent: int | None = 1) -> str:
     """JSON in which what a terminal would act on stands as an escape."""
     exact = json.dumps(value, indent=indent, ensure_ascii=False)

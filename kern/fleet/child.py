@@ -79,22 +79,19 @@ class Workshop:
     children: Children = field(default_factory=Children)
 
 
-class Unhurried:
+def unhurried(carry: Carry, seconds: float, children: Children) -> Carry:
     """Between two tasks of a worker so many seconds pass."""
+    known: set[int] = set()  # workers that had a task
 
-    def __init__(self, carry: Carry, seconds: float, children: Children) -> None:
-        self.carry = carry
-        self.seconds = seconds
-        self.children = children
-        self.known: set[int] = set()  # workers that had a task
-
-    def __call__(self, job: Job) -> Outcome:
-        left = self.seconds if job.worker in self.known else 0.0
-        self.known.add(job.worker)
-        while left > 0 and not self.children.closed:
+    def carried(job: Job) -> Outcome:
+        left = seconds if job.worker in known else 0.0
+        known.add(job.worker)
+        while left > 0 and not children.closed:
             time.sleep(min(left, _STEP_S))
             left -= _STEP_S
-        return self.carry(job)
+        return carry(job)
+
+    return carried
 
 
 def carry(shop: Workshop, job: Job) -> Outcome:
@@ -215,8 +212,8 @@ def read(made: Repo, job: Job, code: int, said: str = "") -> Outcome:
     commit = head.commit if ours and head and not under_way and marker is Marker.DONE else ""
     fault, hint = _told(said) if code else ("", "")
     if code and not fault:
-        last = ([line for line in said.splitlines() if line.strip()] or [""])[-1]
-        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit {code}: {last}"
+        last = f"ended with exit {code}: {plain.last(said)}"
+        how = f"was ended by signal {-code}" if code < 0 else last
         fault = f"its kern {how}" if code not in _NO_FAULT or _FAULTY in said else ""
     unfit = bool(fault) and not begun and marker is Marker.PENDING
     return Outcome(job, code, commit, under_way, kept, fault, hint, unfit)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from kern import plain
 from kern.checks.gates import Gates
 from kern.config import Gate
 from kern.errors import KernError, UsageError
@@ -116,7 +117,7 @@ def _set_up(root: Path, command: str, seconds: float) -> None:
         gates = Gates(root, scope, mark[1], mark, process.unwatched, held.confine)
         ended = gates.run(Gate("setup", command, seconds), "")
     if ended.red:
-        last = (ended.output.strip().splitlines() or ["it printed nothing"])[-1]
+        last = plain.last(ended.output) or "it printed nothing"
         kept = root.parent / f"{root.name}-setup.log"  # beside the worktree, which goes
         shutil.copyfile(ended.log, kept)
         raise UsageError(

@@ -96,7 +96,7 @@ def _fetched(store: Repo, remote: str) -> str:
     specs = f"+refs/heads/*:{_REMOTE}/*"
     alone = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
     code, _, said = store.run("fetch", *quiet, "--", remote, specs, env=alone)
-    return plain.line(said.strip().rpartition("\n")[2], 200) if code else ""
+    return plain.line(plain.last(said), 200) if code else ""
 
 
 # -------------------------------------------------------------------- worktrees

@@ -42,9 +42,9 @@ def run(
     shop = shop_of(begun)
     count, carry = hire(shop, jobs, tasks)
     if options.delay:
-        carry = child.Unhurried(carry, options.delay, shop.children)
-    crew = Many(begun, options, shop, carry, count)
-    crew.show, crew.tell, crew.wanted, crew.settled = show, tell, wanted, settled
+        carry = child.unhurried(carry, options.delay, shop.children)
+    course = Many(begun, options, shop, carry, count)
+    course.show, course.tell, course.wanted, course.settled = show, tell, wanted, settled
     first = summary.begun(begun, options)
     told = many.told(str(count), options.scheduler or shop.many.scheduler)
     first = replace(
@@ -54,12 +54,12 @@ def run(
         yours=preflight.yours(begun.site.repo, shop.many),
     )
     begun.site.sink(first)
-    crew.picture = Picture(
+    course.picture = Picture(
         tasks=min(first.iterations, first.open_tasks),
         max_cost=first.max_cost,
         expected=first.expected,
     )
-    return crew.run()
+    return course.run()
 
 
 def shop_of(begun: Session) -> Workshop:

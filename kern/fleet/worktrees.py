@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from pathlib import Path
 
+from kern import plain
 from kern.errors import KernError
 from kern.fleet import work
 from kern.frozen import frozen
@@ -20,6 +21,7 @@ from kern.system import workspace
 from kern.system.workspace import Scope
 
 FOLDER = ".fleet"  # below the scope's; no branch has such a name
+_UNSAID = "git does not say why"
 _NUMBER = re.compile(r"-(\d+)$")
 
 
@@ -116,9 +118,8 @@ def _add(here: Yard, number: int, commit: str, *new: str) -> Repo:
         code, said = _one_by_one(here, argv)
     made = of(here, number)
     if code or made is None:
-        last = (said.strip().splitlines() or ["git does not say why"])[-1]
         raise KernError(
-            f"git makes no worktree at {place}: {last}",
+            f"git makes no worktree at {place}: {plain.last(said) or _UNSAID}",
             hint="fix it, then run kern again: what was begun is resumed",
         )
     _submodules(here, made)
@@ -147,8 +148,8 @@ def _submodules(here: Yard, made: Repo) -> None:
         if not code:
             return
         if not submodules.lent(made, here.repo):
-            last = (said.strip().splitlines() or ["git does not say why"])[-1]
-            raise KernError(f"git cannot check out the submodules of a worktree: {last}")
+            why = plain.last(said) or _UNSAID
+            raise KernError(f"git cannot check out the submodules of a worktree: {why}")
 
 
 def remove(here: Yard, number: int) -> None:

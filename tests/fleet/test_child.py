@@ -181,10 +181,10 @@ def test_a_worker_waits_between_two_tasks_if_it_is_to(repo: Path, git: Git, shop
         return Outcome(job, 0)
 
     one = job(git, repo)
-    unhurried = child.Unhurried(carry, 0.5, shop.children)
+    slow = child.unhurried(carry, 0.5, shop.children)
     for each in (one, replace(one, worker=3), one):
-        unhurried(each)
+        slow(each)
     assert begun[1] - begun[0] < 0.4 < begun[2] - begun[1]
     shop.children.end()
-    unhurried(one)  # the run ends: nothing is waited for
+    slow(one)  # the run ends: nothing is waited for
     assert begun[3] - begun[2] < 0.4

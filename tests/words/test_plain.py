@@ -134,3 +134,8 @@ def test_a_length_of_time_is_read_back_as_it_was_written() -> None:
     for length in (1, 59, 60, 3599, 3600, 86400, 90000):
         assert plain.seconds(plain.span(length)) == length
     assert [plain.seconds("2", unit) for unit in "smhd"] == [2, 120, 7200, 172800]
+
+
+def test_the_last_line_is_the_last_that_says_anything() -> None:
+    assert plain.last("one\n  two \n \n") == "two"
+    assert plain.last(" \n") == ""
