@@ -25,15 +25,14 @@ def by_rules(repo: Repo, paths: Collection[str]) -> set[str]:
 
 def untracked(repo: Repo) -> list[str]:
     """All files that git does not track, whatever hides them; no nested repositories."""
-    raw = repo.git("ls-files", "-z", "--others")
-    return [path for path in map(os.fsdecode, raw.split(b"\0")) if path and path[-1] != "/"]
+    return [path for path in repo.paths("ls-files", "-z", "--others") if path[-1] != "/"]
 
 
 def visible(repo: Repo, folders: Iterable[str], env: Mapping[str, str]) -> list[str]:
     """The files below the folders that git neither tracks nor ignores."""
     how = ("--exclude-standard", "--", *(f":(top,literal){folder}/" for folder in folders))
-    raw = repo.git("ls-files", "-z", "--others", *how, env=env)
-    return [path for path in map(os.fsdecode, raw.split(b"\0")) if path and path[-1] != "/"]
+    found = repo.paths("ls-files", "-z", "--others", *how, env=env)
+    return [path for path in found if path[-1] != "/"]
 
 
 def hidden_by(repo: Repo, rules: Mapping[str, Entry], paths: Collection[str]) -> set[str]:

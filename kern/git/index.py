@@ -159,8 +159,7 @@ def marks(repo: Repo) -> dict[str, str]:
 
     def ask() -> dict[str, str]:
         asked = ("diff-files", "-z", "--name-only", "--diff-filter=A", "--ignore-submodules")
-        told = repo.git(*asked) if is_extended(repo) else b""
-        new = [os.fsdecode(path) for path in told.split(b"\0") if path]
+        new = repo.paths(*asked) if is_extended(repo) else ()
         return flagged(repo) | dict.fromkeys(new, _NEW)
 
     return repo.once("marks", stamp(repo), ask)
@@ -231,7 +230,7 @@ def read_into(repo: Repo, tree: str, env: Mapping[str, str]) -> None:
     others are looked at: a hook that asks what differs on the disk must not be told of these.
     """
     asked = ("diff-index", "--cached", "--name-only", "-z", "--diff-filter=a", tree)
-    new = [path for path in os.fsdecode(repo.git(*asked, env=env)).split("\0") if path]
+    new = repo.paths(*asked, env=env)
     few = len(new) <= _MOST_ASKED
     how = "--no-refresh" if few else "--refresh"
     repo.git("reset", "--quiet", how, tree, "--", ".", env=env)

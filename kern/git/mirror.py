@@ -262,9 +262,8 @@ class Mirror:
         told = self.repo.git(*argv)
         if held := self.repo.named("HEAD", ".gitattributes"):
             with index.private(self.repo, copy=True) as env, tempfile.TemporaryDirectory() as bare:
-                now = self.repo.git("ls-files", "-z", "--", ":(glob)**/.gitattributes")
-                gone = dict.fromkeys(os.fsdecode(path) for path in now.split(b"\0") if path)
-                index.update(self.repo, {**gone, **held}, env)
+                now = self.repo.paths("ls-files", "-z", "--", ":(glob)**/.gitattributes")
+                index.update(self.repo, {**dict.fromkeys(now), **held}, env)
                 places = {"GIT_DIR": str(self.repo.git_dir), "GIT_WORK_TREE": bare}
                 code, out, err = self.repo.run(*argv, env=env | places, cwd=Path(bare))
                 if code:

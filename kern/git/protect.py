@@ -213,8 +213,8 @@ class Guard:
         tops = sorted({f"./{path.split('/')[0]}" for path in paths.values() if path})
         if not tops:
             return set()
-        raw = self.repo.git("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree, *tops)
-        there = {os.fsdecode(path) for path in raw.split(b"\0")} - {""}
+        how = ("-r", "-z", "--name-only", "--full-tree")
+        there = {*self.repo.paths("ls-tree", *how, tree, *tops)}
         return {name for name, path in paths.items() if path in there}
 
     def _snapped(self, tree: str, layout: Layout, names: Iterable[str]) -> set[str]:

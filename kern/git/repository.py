@@ -90,35 +90,36 @@ class Repo:
         """
         if hooked:  # they may change anything
             self._known.clear()
-        env = {**(env or {})} if hooked else {**environment.OWN, **(env or {})}
+        env = {**environment.quiet(), **({} if hooked else environment.OWN), **(env or {})}
+        # Else each private index leaves the shared part of a split one.
+        whole = ("-c", "core.splitIndex=false") if "GIT_INDEX_FILE" in env else ()
+        command: Sequence[str] = ("git", *whole, *argv)
+        command = hold(command, env) if hold else command
+        if spool:
+            command = ("sh", "-c", 'exec "$@" >"$0" 2>&1', str(spool), *command)
         deadline = time.monotonic() + (0 if hooked else self.patience)
         while True:
             if self.store.move(argv):
                 return 0, b"", ""
-            told = self._run(argv, given, env, cwd, timeout, hold, spool)
+            told = self._once(command, cwd or self.root, env, given, timeout, held=bool(hold))
             if not told[0] or time.monotonic() > deadline or not faults.met(told[2]):
                 return told
             time.sleep(_PAUSE)
 
-    def _run(
+    def _once(
         self,
-        argv: Sequence[str],
-        given: bytes,
+        command: Sequence[str],
+        cwd: Path,
         env: Mapping[str, str],
-        cwd: Path | None,
+        given: bytes,
         timeout: float,
-        hold: Hold | None,
-        spool: Path | None,
+        *,
+        held: bool,
     ) -> tuple[int, bytes, str]:
         """In a session of its own, so that a Ctrl-C at the terminal does not end git in the middle
         of a write: kern decides when it ends.
         """
-        if "GIT_INDEX_FILE" in env:  # or each private index leaves the shared part of a split one
-            argv = ("-c", "core.splitIndex=false", *argv)
-        spooled = ("sh", "-c", 'exec "$@" >"$0" 2>&1', str(spool)) if spool else ()
-        env = {**environment.quiet(), **env}
-        git = ("git", *argv)
-        child = self._start([*spooled, *(hold(git, env) if hold else git)], cwd or self.root, env)
+        child = self._start(command, cwd, env)
         try:
             out, err = child.communicate(given, timeout or None)
         except BaseException as exc:
@@ -126,7 +127,7 @@ class Repo:
             if type(exc).__name__ == "TimeoutExpired":  # of a module that process alone may use
                 raise TimeoutError from None
             raise
-        if hold:
+        if held:
             descendants.kill_group(child)
         return child.returncode, out, err.decode("utf-8", "replace")
 
@@ -138,6 +139,10 @@ class Repo:
 
     def text(self, *argv: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> str:
         return self.git(*argv, given=given, env=env).decode("utf-8", "surrogateescape").strip()
+
+    def paths(self, *argv: str, env: Mapping[str, str] | None = None) -> list[str]:
+        """What git lists with `-z`."""
+        return [path for path in os.fsdecode(self.git(*argv, env=env)).split("\0") if path]
 
     def once(self, what: str, stamp: Hashable, ask: Callable[[], T]) -> T:
         """What was told last, where the stamp is the same as then; None never is."""
@@ -153,7 +158,16 @@ class Repo:
     # ------------------------------------------------------------ head and state
 
     def head(self) -> Head:
-        return self.plain_head() or self._asked_head()
+        if plain := self.plain_head():
+            return plain
+        code, out, _ = self.run("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
+        lines = out.decode("utf-8", "surrogateescape").split()
+        if code or len(lines) < 2:
+            raise UsageError(
+                "this repository has no commit yet",
+                hint="git add --all && git commit -m start, or: git commit --allow-empty -m start",
+            )
+        return Head(lines[0], lines[1].removeprefix("refs/heads/") if lines[1] != "HEAD" else "")
 
     def plain_head(self) -> Head | None:
         """HEAD where two small files say it plainly; git is asked where it is packed or kept
@@ -170,16 +184,6 @@ class Repo:
             return None
         branch = name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else ""
         return Head(text, branch) if branch or name == text else None
-
-    def _asked_head(self) -> Head:
-        code, out, _ = self.run("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
-        lines = out.decode("utf-8", "surrogateescape").split()
-        if code or len(lines) < 2:
-            raise UsageError(
-                "this repository has no commit yet",
-                hint="git add --all && git commit -m start, or: git commit --allow-empty -m start",
-            )
-        return Head(lines[0], lines[1].removeprefix("refs/heads/") if lines[1] != "HEAD" else "")
 
     def plain_refs(self, prefix: str) -> dict[str, str] | None:
         """The refs that begin so, each with what it names, as small files say it; None where git is
@@ -301,7 +305,9 @@ class Repo:
     def commit_object(self, tree: str, parents: Iterable[str], message: str) -> str:
         top, ids = self.tree(tree), [*dict.fromkeys(self._commit(name) for name in parents)]
         data = message.encode("utf-8", "surrogateescape")
-        if self._has_own_form():
+        # A person may have told git which dates commits are to have, or which encoding.
+        encoded = self.once("encoding", "as it was", lambda: self.setting("i18n.commitencoding"))
+        if encoded or not os.environ.keys().isdisjoint(environment.DATES):
             flags = [flag for one in ids for flag in ("-p", one)]
             argv = ("commit-tree", "--no-gpg-sign", top, *flags)
             return self.text(*argv, given=data, env=environment.KERN)
@@ -316,11 +322,6 @@ class Repo:
         if not found:
             raise GitFailed(("commit-tree", name), 128, f"fatal: git lacks the commit {name}")
         return found
-
-    def _has_own_form(self) -> bool:
-        """Whether a person told git which dates commits are to have, or which encoding."""
-        encoded = self.once("encoding", "as it was", lambda: self.setting("i18n.commitencoding"))
-        return bool(encoded) or not os.environ.keys().isdisjoint(environment.DATES)
 
     def hooks(self, *names: str, folder: Path | None = None) -> list[str]:
         """Those of the hooks that are there and can run."""

@@ -121,8 +121,8 @@ def _heads(found: Repo, stood: tuple[str, str, str], staged: bytes | None, sink:
 def _unborn(found: Repo) -> str:
     """The visible files as a tree, where git has no commit yet; large ones are left alone."""
     with index.private(found) as env:
-        listed = found.git("ls-files", "-z", "--others", "--exclude-standard", env=env)
-        paths = [os.fsdecode(path) for path in listed.split(b"\0") if path and path[-1:] != b"/"]
+        listed = found.paths("ls-files", "-z", "--others", "--exclude-standard", env=env)
+        paths = [path for path in listed if path[-1] != "/"]
         small = [path for path in paths if os.lstat(found.root / path).st_size <= _LARGE]
         given = os.fsencode("\0".join(small))
         found.git("update-index", "--add", "-z", "--stdin", given=given, env=env)
@@ -137,8 +137,7 @@ def _committed(found: Repo) -> bool:
 
 
 def _folders_of(found: Repo, tree: str) -> Collection[str]:
-    raw = found.git("ls-tree", "-r", "-d", "-z", "--name-only", tree)
-    return {os.fsdecode(path) for path in raw.split(b"\0")}
+    return {*found.paths("ls-tree", "-r", "-d", "-z", "--name-only", tree)}
 
 
 def _folded(paths: Iterable[str], known: Collection[str]) -> list[str]:
