@@ -103,17 +103,14 @@ def _servers(value: Mapping[str, Any]) -> Iterator[str]:
         if not isinstance(server, dict):
             yield f"server {name}: {results.shown(server)}"
             continue
-        words = (server.get("command") or server.get("url") or "", *_list(server.get("args")))
+        given = server["args"] if isinstance(server.get("args"), list) else []
+        words = (server.get("command") or server.get("url") or "", *given)
         env = " ".join(f"{key}={results.shown(one)}" for key, one in _items(server.get("env")))
         yield f"server {name}: {' '.join(filter(None, (env, *map(results.shown, words))))}"
 
 
 def _items(value: object) -> list[tuple[str, Any]]:
     return sorted(value.items()) if isinstance(value, dict) else []
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
 
 
 # -------------------------------------------------------------------- who pays

@@ -198,9 +198,10 @@ def fault(reply: Reply | None, ended: Ended) -> Fault | None:
     if reply is None:
         return _no_reply(ended)
     if reply.errors:
+        last = next(reversed(reply.complaint.strip().splitlines()), "")
         return Fault(
             Grade.PERMANENT,
-            f"codex's own sandbox does not work here: {_last(reply.complaint)}",
+            f"codex's own sandbox does not work here: {last}",
             "install bubblewrap, allow user namespaces, and keep CODEX_HOME out of /tmp",
         )
     if not reply.result.get("is_error"):
@@ -275,10 +276,6 @@ def _no_reply(ended: Ended) -> Fault:
     if told and ended.code > 0 and not ended.overflow:
         return Fault(Grade.PERMANENT, f"codex refused to start: {told}", "kern doctor")
     return faults.unanswered("codex", ended, login=LOGIN)
-
-
-def _last(text: str) -> str:
-    return next(reversed(text.strip().splitlines()), "")
 
 
 # -------------------------------------------------------------------- what it obeys and needs

@@ -52,7 +52,8 @@ class Command:
 
     def argv(self, launch: Launch) -> list[str]:
         given = {"model": launch.model, "effort": launch.effort, "role": str(launch.role)}
-        return [_filled(word, given) for word in self.template[1:]]
+        known = re.compile(r"\{(model|effort|role)\}")
+        return [known.sub(lambda match: given[match[1]], word) for word in self.template[1:]]
 
     def environment(self, launch: Launch) -> dict[str, str]:
         return {}
@@ -104,7 +105,3 @@ class Command:
     confinement = staticmethod(protocol.unconfined)
     unattended = staticmethod(protocol.anybody)
     refused = staticmethod(protocol.patient)
-
-
-def _filled(word: str, given: Mapping[str, str]) -> str:
-    return re.sub(r"\{(model|effort|role)\}", lambda match: given[match[1]], word)

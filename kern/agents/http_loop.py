@@ -278,7 +278,7 @@ def main() -> int:
 
 
 def _talked(asked: Asked, given: argparse.Namespace) -> int:
-    role = _role(given.role)
+    role = Stage(given.role) if given.role in {*Stage} else Aide(given.role)
     prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
     contract = Path(given.contract).read_text("utf-8", "replace") if given.contract else ""
     messages = [
@@ -307,10 +307,6 @@ def _talked(asked: Asked, given: argparse.Namespace) -> int:
                 trouble = faults.with_models(trouble, known)
     print(json.dumps(held.result(text, trouble)), flush=True)
     return 1 if trouble else 0
-
-
-def _role(name: str) -> Role:
-    return Stage(name) if name in {*Stage} else Aide(name)
 
 
 def _arguments() -> argparse.Namespace:

@@ -211,7 +211,8 @@ def _steps(
 ) -> Iterator[tuple[str, str]]:
     """Commands to type, each with what it does where it does not say so; `more`: not in git yet."""
     if there.misnamed:
-        move = "git mv" if _tracked(found, there.misnamed) else "mv"
+        tracked = found.run("ls-files", "-z", "--", f":(top,literal){there.misnamed}")[1]
+        move = "git mv" if tracked else "mv"
         yield f"{move} {shlex.quote(there.misnamed)} {SPEC}", f"kern reads {SPEC} alone"
     if there.todo:
         yield f"kern add --from {shlex.quote(there.todo)}", f"takes its tasks into {SPEC}"
@@ -245,7 +246,3 @@ def _would_add(there: _Files, offered: Sequence[Proposal]) -> list[str]:
         return []
     new = [f"  {one.line}" for one in offered]
     return [f"{FILE} was left as it is; kern would add to its [gates]:", *new]
-
-
-def _tracked(found: Repo, name: str) -> bool:
-    return bool(found.run("ls-files", "-z", "--", f":(top,literal){name}")[1])

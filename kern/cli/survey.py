@@ -32,7 +32,8 @@ def folders(found: Repo) -> tuple[list[Folder], str]:
         note = ""
     except TimeoutError:
         paths, note = [], f"only the top level was looked at: git took more than {_SECONDS:g} s"
-    parts = sorted({_above(path) for path in paths if _makes_a_part(path)} - {""}, key=_near)
+    above = {path.rpartition("/")[0] for path in paths if _makes_a_part(path)}
+    parts = sorted(above - {""}, key=_near)
     if len(parts) > MOST_PARTS:
         left = f"{len(parts) - MOST_PARTS} of {len(parts)} parts were left out"
         note = f"{left}, from {parts[MOST_PARTS]} on"
@@ -52,20 +53,13 @@ def _visible(found: Repo) -> list[str]:
     how = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--")
     code, out, _ = found.run(*how, *specs, timeout=_SECONDS)
     told = dict.fromkeys(out.decode("utf-8", "replace").split("\0")) if not code else {}
-    return [path for path in told if path and "\ufffd" not in path and _ours(path)]
-
-
-def _ours(path: str) -> bool:
-    return _ELSEWHERE.isdisjoint(path.split("/")[:-1])
+    ours = (path for path in told if _ELSEWHERE.isdisjoint(path.split("/")[:-1]))
+    return [path for path in ours if path and "\ufffd" not in path]
 
 
 def _makes_a_part(path: str) -> bool:
     name = path.rpartition("/")[2]
     return path.count("/") <= DEPTH and any(matches(name, one) for one in PROJECT)
-
-
-def _above(path: str) -> str:
-    return path.rpartition("/")[0]
 
 
 def _near(path: str) -> tuple[int, str]:

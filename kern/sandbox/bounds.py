@@ -187,7 +187,8 @@ def trimmed(env: Mapping[str, str], keep: Collection[str] = ()) -> dict[str, str
     return {
         name: value
         for name, value in env.items()
-        if name.startswith(tuple(keep)) or not _opens(name.upper())
+        if name.startswith(tuple(keep))
+        or not (name.upper() in _AGENT_SOCKETS or plain.names_a_secret(name.upper()))
     }
 
 
@@ -200,10 +201,6 @@ def caches(folder: Path, env: Mapping[str, str], home: Path, held: Bounds) -> di
         for name, usual in CACHES.items()
         if name not in env and held.access(home / usual) is not Access.WRITE
     }
-
-
-def _opens(name: str) -> bool:
-    return name in _AGENT_SOCKETS or plain.names_a_secret(name)
 
 
 def too_wide(path: Path, home: Path, root: Path) -> str:

@@ -39,7 +39,7 @@ class Row(TypedDict):
 
 def examine(folder: Path) -> list[Row]:
     checks = [
-        _kern(),
+        Check("kern", f"{__version__}, Python {platform.python_version()} ({sys.executable})"),
         *_git(folder),
         *(check for agent in needed(folder) for check in _agent(folder, agent)),
         *map(_limits, needed(folder)),
@@ -86,10 +86,6 @@ def _summary(marks: Sequence[str]) -> str:
         return "all is well"
     counts = [plain.count(marks.count(mark), mark) for mark in (PROBLEM, WARNING) if mark in marks]
     return f"{', '.join(counts)}{'' if PROBLEM in marks else ': a run can begin'}"
-
-
-def _kern() -> Check:
-    return Check("kern", f"{__version__}, Python {platform.python_version()} ({sys.executable})")
 
 
 def _git(folder: Path) -> Iterator[Check]:

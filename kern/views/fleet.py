@@ -152,9 +152,10 @@ def text(now: Fleet, clock: float, width: int, *, alive: bool) -> str:
     if not (alive or now.ended):
         begun = f"interrupted: kern -j {len(workers)} resumes it"
     cost = sum((one.cost for one in workers), Cost(None))
+    until = time.strftime("%a %H:%M", time.localtime(now.until))
     told = [
         (9, f"run {now.run[:8]} {begun}" if width >= _TASK * 2 else begun),
-        *([(8, f"usage limit until {_clock(now.until)}")] if alive and now.until > clock else []),
+        *([(8, f"usage limit until {until}")] if alive and now.until > clock else []),
         (6, plain.count(len(workers), "worker")),
         (8, f"{now.landed} landed"),
         *([(7, str(cost))] if cost != Cost() else []),
@@ -198,10 +199,6 @@ def _rows(workers: Sequence[Worker], clock: float, width: int, *, alive: bool) -
         task = plain.line(one.task, room) if one.number in busy else ""
         rows.append(f"{head}  {task}".rstrip())
     return rows
-
-
-def _clock(moment: float) -> str:
-    return time.strftime("%a %H:%M", time.localtime(moment))
 
 
 def _cost(cost: Cost) -> str:

@@ -226,7 +226,8 @@ def text(found: Mapping[str, Any]) -> str:
         for one in rows[:_SHOWN]:
             lines.append(f"{one['number']:4}  {plain.line(one['why'], 400)}")
             lines.append(f"      {one['do']}")
-        lines += _more(len(rows) - _SHOWN, f"kern status --json | jq .{key}")
+        if (more := len(rows) - _SHOWN) > 0:
+            lines.append(f"and {more} more: kern status --json | jq .{key}")
     lines += [
         f"line {fault['line']}: {plain.line(fault['message'])}" for fault in found["diagnostics"]
     ]
@@ -275,10 +276,6 @@ def _hidden(counts: Mapping[str, int]) -> list[str]:
     done, still = counts["done"], counts["open"]
     told = [f"{done} finished"] * (done > 0) + [f"{still} more open"] * (still > 0)
     return [f"and {', '.join(told)}: kern status --all"] if told else []
-
-
-def _more(count: int, how: str) -> list[str]:
-    return [f"and {count} more: {how}"] if count > 0 else []
 
 
 def _line(task: Mapping[str, Any], at_work: dict[str, Mapping[str, Any]]) -> str:

@@ -71,16 +71,13 @@ def following(ended: RunEnded) -> str:
     if ended.needs:
         rest = len(ended.needs) - 1
         other = "other task that needs" if rest == 1 else f"other {rest} tasks that need"
-        return f"next: {_first(ended)}, then the {other} you, then: {ended.called}"
+        first = ended.needs[0].do.partition(",")[0]
+        return f"next: {first}, then the {other} you, then: {ended.called}"
     if ended.held:
         return f"next: {ended.held[0].do} lets a held task be taken, then: {ended.called}"
     if ended.stuck:
         return "next: kern status shows what the open tasks wait for"
     return "all tasks are done: git log shows them"
-
-
-def _first(ended: RunEnded) -> str:
-    return ended.needs[0].do.partition(",")[0]
 
 
 def _unproven(ended: RunEnded) -> int:
