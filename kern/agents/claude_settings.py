@@ -61,11 +61,7 @@ def confinement(
     paths bind, relative ones do not; what it cannot hold, it does not start.
     """
     network = {} if hosts is None else {"network": {"allowedDomains": [*hosts]}}
-    files = {
-        "allowWrite": [*write],
-        "denyWrite": [*keep],
-        "denyRead": [*hide],
-    }
+    files = {"allowWrite": [*write], "denyWrite": [*keep], "denyRead": [*hide]}
     own = {"enabled": True, "failIfUnavailable": True, "allowUnsandboxedCommands": False}
     own["autoAllowBashIfSandboxed"] = True
     return json.dumps({"sandbox": {**own, "filesystem": files, **network}})

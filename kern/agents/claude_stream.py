@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from kern.agents import faults
 from kern.agents import result as results
 from kern.agents.protocol import Ended, Fault, Grade, Reply
 from kern.model import Act
@@ -127,18 +128,9 @@ def _no_reply(ended: Ended) -> Fault:
     lines = [line for line in ended.stderr.splitlines() if line.strip()]
     told = next((line for line in lines if line.lower().startswith("error:")), "")
     if ended.overflow:
-        size = ended.overflow // 1_000_000
-        return Fault(
-            Grade.FAILED,
-            f"the agent printed more than {size} MB and was ended",
-            "the beginning of it is kept in the transcript file",
-        )
+        return faults.unanswered("claude", ended, login=LOGIN)
     if "cannot be used with root" in ended.stderr:
-        return Fault(
-            Grade.PERMANENT,
-            f"claude refuses to run as root: {lines[0]}",
-            _ORDINARY,
-        )
+        return Fault(Grade.PERMANENT, f"claude refuses to run as root: {lines[0]}", _ORDINARY)
     if "unknown option" in told:
         oldest = ".".join(map(str, OLDEST))
         return Fault(
@@ -170,11 +162,7 @@ def _api_fault(reply: Reply, said: str, status: int | None, terminal: str) -> Fa
             "change `model:` at the top of the stage's prompt, in .kern/prompts/",
         )
     if "billing_error" in errors:
-        return Fault(
-            Grade.PERMANENT,
-            f"the account cannot pay: {said}",
-            "pay, then run kern again",
-        )
+        return Fault(Grade.PERMANENT, f"the account cannot pay: {said}", "pay, then run kern again")
     if terminal in ("prompt_too_long", "blocking_limit", "image_error") or status == 413:
         return Fault(Grade.FAILED, f"the agent's context is full: {said}")
     if "max_output_tokens" in errors or reply.result.get("stop_reason") == "refusal":

@@ -159,9 +159,7 @@ def reflect(
 
 
 @command
-def trust(
-    yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False,
-) -> None:
+def trust(yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False) -> None:
     from kern.cli.trust import give
 
     raise typer.Exit(give(Path.cwd(), yes=yes))
@@ -206,10 +204,7 @@ def status(
 
 
 @command
-def show(
-    task: options.Task,
-    as_json: options.AsJson = False,
-) -> None:
+def show(task: options.Task, as_json: options.AsJson = False) -> None:
     from kern.views.show import shown
 
     print(shown(Path.cwd(), task, as_json=as_json))
@@ -333,9 +328,7 @@ def demo() -> None:
 
 
 @command
-def uninstall(
-    yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False,
-) -> None:
+def uninstall(yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False) -> None:
     from kern.cli import installed
 
     raise typer.Exit(installed.uninstall(yes=yes))

@@ -67,8 +67,7 @@ def _guarded(argv: list[str]) -> int:
         where = f" {exc.filename}" if exc.filename else ""
         return _complain(
             KernError(
-                f"cannot use{where}: {exc.strerror}",
-                hint="fix it, then run kern again: it resumes",
+                f"cannot use{where}: {exc.strerror}", hint="fix it, then run kern again: it resumes"
             )
         )
 

@@ -16,16 +16,7 @@ from kern.frozen import frozen
 from kern.model import Needs
 from kern.person import Mode
 from kern.sandbox import landlock, means, relay
-from kern.sandbox.bounds import (
-    AGENTS,
-    Bounds,
-    Kind,
-    Repository,
-    Wishes,
-    bounds,
-    caches,
-    trimmed,
-)
+from kern.sandbox.bounds import AGENTS, Bounds, Kind, Repository, Wishes, bounds, caches, trimmed
 
 _TRIAL_S = 20.0
 

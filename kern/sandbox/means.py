@@ -38,15 +38,10 @@ _RULES = {
 
 
 def bubblewrap(
-    program: str,
-    bounds: Bounds,
-    cwd: Path,
-    is_folder: Callable[[Path], bool | None],
-    *,
-    dies: bool,
+    program: str, bounds: Bounds, cwd: Path, is_folder: Callable[[Path], bool | None], *, dies: bool
 ) -> list[str]:
-    """Namespaces. `is_folder` is None where nothing is: what does not exist
-    cannot be bound. `dies`: at once with all that it has started, when the command or kern does.
+    """Namespaces. `is_folder` is None where nothing is: what does not exist cannot be bound.
+    `dies`: at once with all that it has started, when the command or kern does.
     """
     ending = ("--die-with-parent",) if dies else ()
     mounts = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")

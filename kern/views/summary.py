@@ -113,10 +113,7 @@ def _done(ended: RunEnded) -> Iterator[list[_Row]]:
         bad = unverified(proved)
         red = red or (bad and bool(proved))
         yield [
-            (
-                f"  {plain.line(task, 100)}  ({plain.line(commit, 100)})",
-                NOTICE if bad else GOOD,
-            ),
+            (f"  {plain.line(task, 100)}  ({plain.line(commit, 100)})", NOTICE if bad else GOOD),
             (f"      {_how(proved)}", NOTICE if bad else ""),
         ]
     for task, done in ended.decomposed:
