@@ -1,7 +1,7 @@
 """What each stage is told: its prompt, composed of SPEC.md, LEARNINGS.md and what git knows."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -90,24 +90,28 @@ def research(
     checks: Checks | None = None,
 ) -> Prompt:
     """`state`: what the project's probes say."""
-    exempt = {
-        **_task(form, task, checks, known),
-        "GUIDANCE": known.guidance.text,
-        "NEIGHBOURS": _neighbours(task, known),
-    }
-    prompt = _remembering(form, exempt, _sections(task, known, state), known, task_text(task))
+    sections = _sections(task, known, state)
+    prompt = _remembering(form, task, known, checks, sections, task_text(task))
     damage = tuple(f"{LEARNINGS}: {fault}" for fault in faults(known.learnings)[:_MOST_FAULTS])
     return replace(prompt, notices=(*prompt.notices, *damage))
 
 
 def _remembering(
     form: Template,
-    exempt: Mapping[str, str],
-    sections: dict[str, list[str]],
+    task: Task,
     known: Known,
+    checks: Checks | None,
+    sections: dict[str, list[str]],
     query: str,
+    mode: str = "",
 ) -> Prompt:
     """With those learnings that the query calls for, within what the rest leaves."""
+    exempt = {
+        **_task(form, task, checks, known),
+        "GUIDANCE": known.guidance.text,
+        "NEIGHBOURS": _neighbours(task, known),
+        "MODE": mode,
+    }
     memory = known.recall(query, room(form, sections, "LEARNINGS"))
     prompt = compose(form, exempt, sections | {"LEARNINGS": memory.texts}, known.guidance.notices)
     return replace(prompt, memory=memory)
@@ -146,14 +150,9 @@ def implement(
         *(note for note in notes if not _repeats(note, researched)),
     ]
     sections["ANSWER"] = [researched]
-    exempt = {
-        **_task(form, task, checks, known),
-        "GUIDANCE": known.guidance.text,
-        "NEIGHBOURS": _neighbours(task, known),
-        "MODE": str(work(task, due, mending)),
-    }
     query = f"{task_text(task)}\n\n{researched}"
-    return _remembering(form, exempt, sections, known, query)
+    mode = str(work(task, due, mending))
+    return _remembering(form, task, known, checks, sections, query, mode)
 
 
 def _repeats(note: str, answer: str) -> bool:

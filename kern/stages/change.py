@@ -1,6 +1,7 @@
 """git's testimony: what the task's commit must hold, and whether a commit is the task's."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TypeVar, cast
 
 from kern import plain
 from kern.git import filters, history, index
@@ -12,6 +13,8 @@ from kern.spec import checklist
 from kern.stages import record
 from kern.system.workspace import Scope
 
+T = TypeVar("T")
+
 
 class Witness:
     def __init__(self, repo: Repo, snapshots: Snapshots, scope: Scope) -> None:
@@ -22,9 +25,7 @@ class Witness:
         # and left. In no file, where an agent could name a person's.
         self.made: dict[str, Entry] = {}
         # Functions of immutable objects, asked for again at each step.
-        self._merged: dict[tuple[str, str, str], tuple[str, list[str]]] = {}
-        self._objections: dict[tuple[str, Key, str, str], str] = {}
-        self._cleaned: tuple[tuple[str, str], dict[str, Change]] = ("", ""), {}
+        self._known: dict[Hashable, object] = {}
         self._of: tuple[int, Mapping[str, Change]] = 0, {}
 
     def staged(self, start: str, tree: str) -> Mapping[str, Change]:
@@ -79,20 +80,17 @@ class Witness:
         """HEAD plus exactly what changed between the snapshots, merged three-way; or the paths in
         conflict. SPEC.md and LEARNINGS.md are as in `onto`.
         """
-        self._refresh(start, tree)
-        asked = (start, tree, onto)
-        if asked not in self._merged:
-            self._merged[asked] = self._merge(*asked)
-        return self._merged[asked]
+        return self._once(start, tree, onto, lambda: self._merge(start, tree, onto))
 
-    def _refresh(self, start: str, tree: str) -> None:
-        """Forget what was told of another change, or of objects that are gone."""
+    def _once(self, start: str, tree: str, asked: Hashable, ask: Callable[[], T]) -> T:
+        """What was told before; not of another change, nor of objects that are gone."""
         of = self.repo.losses, self.staged(start, tree)
         if self._of != of:
             self._of = of
-            self._merged.clear()
-            self._objections.clear()
-            self._cleaned = ("", ""), {}
+            self._known.clear()
+        if (start, tree, asked) not in self._known:
+            self._known[start, tree, asked] = ask()
+        return cast(T, self._known[start, tree, asked])
 
     def _merge(self, start: str, tree: str, onto: str) -> tuple[str, list[str]]:
         head = f"{onto}^{{tree}}"
@@ -119,11 +117,10 @@ class Witness:
         return conflicts or sorted(self.repo.changed(again, left))
 
     def _clean(self, start: str, tree: str) -> dict[str, Change]:
-        self._refresh(start, tree)
-        if self._cleaned[0] != (start, tree):
-            change = filters.cleaned(self.repo, self.task_change(start, tree))
-            self._cleaned = (start, tree), change
-        return self._cleaned[1]
+        def clean() -> dict[str, Change]:
+            return filters.cleaned(self.repo, self.task_change(start, tree))
+
+        return self._once(start, tree, "clean", clean)
 
     def uncommitted(self, onto: str, tree: str) -> list[str]:
         """The paths in which a snapshot differs from a commit, as git would see it."""
@@ -155,11 +152,8 @@ class Witness:
 
     def objection(self, commit: Commit, key: Key, start: str, tree: str) -> str:
         """Why the commit is not the task's; empty when it is."""
-        self._refresh(start, tree)
-        asked = (commit.sha, key, start, tree)
-        if asked not in self._objections:
-            self._objections[asked] = self._object(commit, key, start, tree)
-        return self._objections[asked]
+        asked = commit.sha, key
+        return self._once(start, tree, asked, lambda: self._object(commit, key, start, tree))
 
     def _object(self, commit: Commit, key: Key, start: str, tree: str) -> str:
         if len(commit.parents) != 1:
