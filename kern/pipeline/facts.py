@@ -2,33 +2,22 @@
 nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kern.frozen import frozen
 from kern.git import history, objects, protect, refs
-from kern.git.history import Commit, Stray
+from kern.git.history import Commit
 from kern.git.refs import StartRef
 from kern.git.repository import Head
 from kern.model import SPEC, Key, Marker, Saved, Stage, Tier
-from kern.pipeline import carried
+from kern.pipeline.early import Early, not_carried, ticked_early, unrecorded
 from kern.pipeline.place import Place
 from kern.pipeline.table import ATTEMPTS, Do, Facts, Held, Research, Start, due, resume
 from kern.spec import checklist, edit, needs, questions
 from kern.spec.checklist import Kind, Spec, Task
 from kern.stages import answer, record
 from kern.stages.record import EarlyTick, StageRecord
-
-
-@frozen
-class Early:
-    """What a stage 3 wrote for a commit that did not come, and what it committed elsewhere."""
-
-    place: Place
-    key: Key
-    made: EarlyTick
-    strays: tuple[Stray, ...]
-    stands: bool  # in the files of this branch
 
 
 @frozen
@@ -93,7 +82,7 @@ def look(here: Place, *, proved: str = "", reading: bool = False) -> Situation:
     if start and start.guard:
         _know(here, start)
     active = parsed.active[0] if parsed.active else None
-    early = _early(here, head, parsed, start, reading=reading)
+    early = ticked_early(here, head, parsed, start, reading=reading)
     away = early is not None and early.place.scope != here.scope
     key = active.key if active else start.task if start else early.key if early else None
     task = parsed.find(key) if key else None
@@ -105,9 +94,12 @@ def look(here: Place, *, proved: str = "", reading: bool = False) -> Situation:
     if not base and Stage.RESEARCH in files:
         base = files[Stage.RESEARCH].base
     commits = _since(here, base, head)
-    standing = early is not None and not away
-    proofs = carried.without(here, key, attempt, commits, standing, reading=reading)
-    done = _done(here, proofs, key) if key and base else _done_at_tip(here, head, active)
+    if key and base:
+        standing = early is not None and not away
+        proofs = not_carried(here, key, attempt, commits, standing, reading=reading)
+        done = _done(here, proofs, key)
+    else:
+        done = _done_at_tip(here, head, active)
     facts = Facts(
         active=active is not None,
         elsewhere=Stage.RESEARCH not in files and (away if active is None else bool(other)),
@@ -126,18 +118,14 @@ def look(here: Place, *, proved: str = "", reading: bool = False) -> Situation:
         subtask=bool(task and task.parent is not None),
         experiment=bool(task and checklist.is_experiment(task.text)),
     )
-    if facts.rejected and commits and commits[-1].sha in history.marked(here.repo, "stage 3"):
-        facts = replace(facts, bad_tip=True)
-    if commits and key and not (reading or facts.bad_tip):
+    if commits and not facts.bad_tip:
         tip = commits[-1]
-        # What concludes an experiment changes nothing but the two documents.
-        none = (tip.tree, tip.tree) if due(facts) is Tier.CONCLUDE else None
-        change = none or (second.change if second else None)
-        checked = not none and bool(second and second.proof)
-        bad = _bad(here, head, tip, key, base, change, ours, checked=checked)
+        bad = facts.rejected and tip.sha in history.marked(here.repo, "stage 3")
+        if key and not (bad or reading):
+            bad = _bad(here, head, tip, key, base, facts, second, ours)
         facts = replace(facts, bad_tip=bad)
     lost = resume(facts) is Do.REMARK and second is None
-    made = carried.unrecorded(here, key) if lost and key else None
+    made = unrecorded(here, key) if lost and key else None
     return Situation(
         *(facts, head, key, task, attempt, start, other, files, base, done, early, made)
     )
@@ -163,34 +151,6 @@ def _starts(here: Place, head: Head, parsed: Spec) -> tuple[StartRef | None, str
         if refs.detached(branch) and history.since(here.repo, start.base, head.commit) is not None:
             return start, ""
     return ours, next(iter(away), "")
-
-
-def _early(
-    here: Place, head: Head, parsed: Spec, start: StartRef | None, *, reading: bool
-) -> Early | None:
-    """On this branch, or on another from which HEAD was switched meanwhile."""
-    for branch, begun in [(head.name, start)] if start else refs.starts(here.repo):
-        assert begun is not None
-        there = here if start else replace(here, scope=replace(here.scope, branch=branch))
-        key = begun.task
-        second = record.load(there.scope, Stage.IMPLEMENT)
-        made = second.early if second and second.key == key else None
-        if made is None:
-            continue
-        strays: Sequence[Stray] = ()
-        if not reading:
-            was = head.branch if start else "" if branch.startswith("HEAD-") else branch
-            mark = f"kern {made.run} stage 3"
-            strays = history.strays(here.repo, mark, Head(begun.base, was))
-        task = parsed.find(key)
-        done = task is not None and task.marker is Marker.DONE
-        theirs = done and (
-            not here.witness.ticked(head.commit, key)
-            or carried.by(there, begun, head, reading=reading)
-        )
-        if start or theirs or strays:
-            return Early(there, key, made, tuple(strays), bool(start) or theirs)
-    return None
 
 
 def _files(here: Place, key: Key, attempt: int, start: StartRef | None) -> dict[Stage, StageRecord]:
@@ -250,20 +210,21 @@ def _bad(
     tip: Commit,
     key: Key,
     base: str,
-    change: tuple[str, str] | None,
+    facts: Facts,
+    second: StageRecord | None,
     start: StartRef | None,
-    *,
-    checked: bool,
 ) -> bool:
-    """Whether HEAD's tip is a commit of stage 3 that is not the task's; `change`: the
-    snapshots before and after, where they are known; `checked`: gates passed on that.
-    """
+    """Whether HEAD's tip is a commit of stage 3 that is not the task's."""
     if tip.sha not in history.marked(here.repo, "stage 3"):
         return False
     if history.since(here.repo, base, tip.sha) is None:
         # It rewrote what was there before.
         return history.moved_by(here.repo, head, base, "stage 3")
+    # What concludes an experiment changes nothing but the two documents.
+    concludes = due(facts) is Tier.CONCLUDE
+    change = (tip.tree, tip.tree) if concludes else second.change if second else None
     if change is not None:
+        checked = second is not None and second.proof and not concludes
         unseen = checked and here.witness.altered(tip, *change)
         return bool(unseen or here.witness.objection(tip, key, *change))
     if start is None or not tip.parents:

@@ -1,26 +1,67 @@
-"""A person's commit that takes along the `[x]` which stands on the disk early, for stage 3 at work:
-it tells nothing of the task.
+"""What a stage 3 at work has ticked early, read back: what stands so on the disk, and whether a
+person's commit took it along, which tells nothing of the task.
 """
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 from kern import plain
-from kern.git import history
-from kern.git.history import Commit
+from kern.frozen import frozen
+from kern.git import history, refs
+from kern.git.history import Commit, Stray
 from kern.git.refs import StartRef
 from kern.git.repository import Head
 from kern.model import LEARNINGS, SPEC, Key, Marker, Stage
 from kern.pipeline.place import Place
 from kern.plain import decode
 from kern.spec import checklist, edit
-from kern.spec.checklist import Task
+from kern.spec.checklist import Spec, Task
 from kern.stages import record
 from kern.stages.record import EarlyTick
 
 
-def by(place: Place, begun: StartRef, head: Head, *, reading: bool) -> bool:
+@frozen
+class Early:
+    """What a stage 3 wrote for a commit that did not come, and what it committed elsewhere."""
+
+    place: Place
+    key: Key
+    made: EarlyTick
+    strays: tuple[Stray, ...]
+    stands: bool  # in the files of this branch
+
+
+def ticked_early(
+    here: Place, head: Head, parsed: Spec, start: StartRef | None, *, reading: bool
+) -> Early | None:
+    """On this branch, or on another from which HEAD was switched meanwhile."""
+    for branch, begun in [(head.name, start)] if start else refs.starts(here.repo):
+        assert begun is not None
+        there = here if start else replace(here, scope=replace(here.scope, branch=branch))
+        key = begun.task
+        second = record.load(there.scope, Stage.IMPLEMENT)
+        made = second.early if second and second.key == key else None
+        if made is None:
+            continue
+        strays: Sequence[Stray] = ()
+        if not reading:
+            was = head.branch if start else "" if branch.startswith("HEAD-") else branch
+            mark = f"kern {made.run} stage 3"
+            strays = history.strays(here.repo, mark, Head(begun.base, was))
+        task = parsed.find(key)
+        done = task is not None and task.marker is Marker.DONE
+        theirs = done and (
+            not here.witness.ticked(head.commit, key)
+            or _carried(there, begun, head, reading=reading)
+        )
+        if start or theirs or strays:
+            return Early(there, key, made, tuple(strays), bool(start) or theirs)
+    return None
+
+
+def _carried(place: Place, begun: StartRef, head: Head, *, reading: bool) -> bool:
     """Whether a commit of HEAD's that is younger than that stage 2 merely takes the tick along."""
     began = history.commit(place.repo, begun.commit).seconds
     return any(
@@ -31,9 +72,9 @@ def by(place: Place, begun: StartRef, head: Head, *, reading: bool) -> bool:
     )
 
 
-def without(
+def not_carried(
     place: Place,
-    key: Key | None,
+    key: Key,
     attempt: int,
     commits: Sequence[Commit],
     standing: bool,
@@ -43,8 +84,6 @@ def without(
     """The commits whose tick can tell of the task; `standing`: a record of an early one is there
     still, else those that took one along are noted.
     """
-    if key is None:
-        return ()
     past = record.carried(place.scope, key, attempt)
     last = max((at for at, commit in enumerate(commits, 1) if commit.sha in past), default=0)
     return tuple(
