@@ -3,18 +3,28 @@
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kern import plain
-from kern.agents import protocol
 from kern.agents.protocol import Agent, Ended, Grade, Launch, Program, Reply
 from kern.config import Gate, Settings, Spent
 from kern.errors import BudgetReached, KernError, LimitReached, TransientFault
-from kern.events import Sink, StageFailed, StageFinished, StageRetried, StageStarted, Traced, Warned
+from kern.events import (
+    Event,
+    Recalled,
+    Sink,
+    StageFailed,
+    StageFinished,
+    StageRetried,
+    StageStarted,
+    Traced,
+    Warned,
+)
 from kern.frozen import frozen
 from kern.git import environment
+from kern.memory.select import IRRELEVANT
 from kern.model import Cost, Role, Stage
 from kern.sandbox.bounds import Kind
 from kern.sandbox.confine import Hold, unheld
@@ -27,6 +37,7 @@ from kern.system.workspace import Scope
 
 _KINDS: Mapping[Role, Kind] = {Stage.IMPLEMENT: Kind.WORKER, Stage.COMMIT: Kind.COMMITTER}
 RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run {}: it resumes"
+_MOST_NAMED = 20  # of the learnings that are left out
 _FOR_EVER = 7 * 24 * 3600.0  # seconds, for who knows no bound
 
 
@@ -51,10 +62,6 @@ class _Asked:
     gates: Sequence[Gate]
 
 
-def _usual() -> dict[str, Program]:
-    return {protocol.DEFAULT: Program(protocol.find(protocol.DEFAULT), protocol.DEFAULT)}
-
-
 @dataclass(slots=True)
 class Caller:
     """Runs stages for one run of kern and adds up what they cost."""
@@ -63,7 +70,7 @@ class Caller:
     scope: Scope
     run: str  # id
     sink: Sink
-    programs: Mapping[str, Program] = field(default_factory=_usual)  # by the agent's name
+    programs: Mapping[str, Program] = field(default_factory=dict)  # by the agent's name
     settings: Settings = field(default_factory=Settings)
     sleep: Callable[[float], None] = time.sleep
     tick: process.Tick = process.unwatched
@@ -113,7 +120,7 @@ class Caller:
         """
         self._afford(task)
         self.heed()
-        for event in prompt.announced(task):
+        for event in _announced(prompt, task):
             self.sink(event)
         every = (prompt.by, *prompt.stand_ins)
         for by, after in self.rota.order(every, time.time()):
@@ -327,3 +334,20 @@ def _text(agent: Agent, prompt: Prompt) -> str:
 def _reply(agent: Agent, place: Path, stage: Role) -> Reply | None:
     with place.open("rb") as file:
         return agent.read(agent.objects(file), stage)
+
+
+def _announced(prompt: Prompt, task: str) -> Iterator[Event]:
+    """What a person is told of a prompt: its size, what it holds of the learnings, its notices."""
+    said = f"prompt of {prompt.tokens} tokens, {prompt.injected} of them context"
+    for what in (said, *(f"no room for {one}" for one in prompt.left_out)):
+        yield Traced(f"{prompt.stage}: {what}")
+    memory = prompt.memory
+    if memory.chosen or memory.left_out:
+        told = {one.entry.id: one.why for one in memory.chosen}
+        named = {one.id: why for one, why in memory.left_out if not why.startswith(IRRELEVANT)}
+        irrelevant = len(memory.left_out) - len(named)
+        left = dict(list(named.items())[:_MOST_NAMED])
+        yield Recalled(prompt.stage, task, told, left, irrelevant, memory.tokens)
+    yield from map(Warned, prompt.notices)
+    if memory.remark:
+        yield Warned(memory.remark)

@@ -2,11 +2,10 @@
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from kern.events import Event, Recalled, Traced, Warned
 from kern.frozen import frozen
-from kern.memory.select import IRRELEVANT, NOTHING, Selection
+from kern.memory.select import NOTHING, Selection
 from kern.model import Aide, Role, Stage
 from kern.models import Choice
 from kern.stages import template
@@ -20,7 +19,6 @@ BUDGET: dict[Role, int] = {  # tokens
     Aide.PLANNER: 3000,
 }
 CHARS_PER_TOKEN = 4
-_MOST_NAMED = 20  # of the learnings that are left out
 _FAILED_SO_FAR = 3  # attempts that count for the tier: a stage must know them
 _BARE = ("MODE", "TRAILER")  # words of kern's own: not data, so without a tag
 # A text after which the agent's CLI would read `@name` as a file to inline (measured: white space
@@ -44,22 +42,6 @@ class Prompt:
     @property
     def tokens(self) -> int:
         return tokens(self.contract + self.text)
-
-    def announced(self, task: str) -> Iterator[Event]:
-        """What a person is told of it: its size, what it holds of the learnings, its notices."""
-        said = f"prompt of {self.tokens} tokens, {self.injected} of them context"
-        for what in (said, *(f"no room for {one}" for one in self.left_out)):
-            yield Traced(f"{self.stage}: {what}")
-        memory = self.memory
-        if memory.chosen or memory.left_out:
-            told = {one.entry.id: one.why for one in memory.chosen}
-            named = {one.id: why for one, why in memory.left_out if not why.startswith(IRRELEVANT)}
-            irrelevant = len(memory.left_out) - len(named)
-            left = dict(list(named.items())[:_MOST_NAMED])
-            yield Recalled(self.stage, task, told, left, irrelevant, memory.tokens)
-        yield from map(Warned, self.notices)
-        if memory.remark:
-            yield Warned(memory.remark)
 
 
 def tokens(text: str) -> int:
