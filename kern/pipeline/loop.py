@@ -138,11 +138,9 @@ class Loop:
             if do in _LONG and self.steered.asked():
                 self._obey()
                 continue
-            self.sink(Traced(f"next: {str(do).partition(': ')[2]}"))
-            if not told and do is not Do.SELECT and at.key is not None and do is not Do.ABANDON:
-                self.sink(
-                    TaskStarted(at.key.text, number, "" if step else str(do).partition(": ")[2])
-                )
+            self.sink(Traced(f"next: {do.words}"))
+            if at.key and not told and do not in (Do.SELECT, Do.ABANDON):
+                self.sink(TaskStarted(at.key.text, number, "" if step else do.words))
                 told = True
             if do in _UNTOUCHED and self._unchecked(do):
                 self._patiently(partial(baseline.check, self.site))
@@ -311,4 +309,4 @@ def _place(due: Do) -> str:
     if due is Do.SELECT:
         return "the next task"
     work = "; the implemented work is in your tree, uncommitted"
-    return str(due).partition(": ")[2] + (work if due in (Do.PROVE, Do.COMMIT) else "")
+    return due.words + (work if due in (Do.PROVE, Do.COMMIT) else "")

@@ -113,6 +113,11 @@ class Do(StrEnum):
     CONCLUDE = "m: the experiment did not work: commit what it taught"
     RESEARCH = "n: research"
 
+    @property
+    def words(self) -> str:
+        """For a person, who knows nothing of the table."""
+        return self.partition(": ")[2]
+
 
 @frozen
 class Settled:
