@@ -146,27 +146,47 @@ NOT_THERE = {
     *("forced into the index", "hidden by its own rule"),
     *(f"made: .claude/{path}" for path in ("agents/own/x.md", "commands/deep/x.md", "hooks/x.sh")),
 }
+
+
+def fives(names: list[str]) -> list[list[str]]:
+    return [names[at : at + 5] for at in range(0, len(names), 5)]
+
+
+ONE_BY_ONE = [[name] for name in ODD if not name.startswith("made: ")]
+TOGETHER = [name for name in STEPS if [name] not in ONE_BY_ONE]
+# As many in one attempt as its note names; what is odd has one of its own.
+GROUPS = [
+    *fives([name for name in TOGETHER if name not in NOT_THERE]),
+    *fives([name for name in TOGETHER if name in NOT_THERE]),
+    *ONE_BY_ONE,
+]
 CASES = [
-    pytest.param(*step, id=name, marks=() if name in NOT_THERE else pytest.mark.unheld)
-    for name, step in STEPS.items()
+    pytest.param(
+        dict(map(STEPS.__getitem__, names)),
+        id=", ".join(names),
+        marks=() if NOT_THERE.issuperset(names) else pytest.mark.unheld,
+    )
+    for names in GROUPS
 ]
 
 
-@pytest.mark.parametrize(("path", "run"), CASES)
+@pytest.mark.parametrize("steps", CASES)
 def test_what_an_agent_plants_for_later_is_undone_named_and_fails_the_attempt(
-    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path, path: str, run: str
+    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path, steps: dict[str, str]
 ) -> None:
     places = furnish(repo, git, tmp_path / "home")
     places += [repo / ".git" / "hooks", repo / ".git" / "config", repo / ".git" / "info"]
     before = portrait(*places)
-    fake.script(implement=[{"run": ["echo bad > n", run], "result": "SUCCESS"}, WORK])
+    runs = ["echo bad > n", *steps.values()]
+    fake.script(implement=[{"run": runs, "result": "SUCCESS"}, WORK])
 
     ran = inline(1)
 
     assert ran.code == 0, ran.err
     (note,) = attempts(repo)
-    assert re.search(rf"it changed .*{re.escape(path)}.*; restored", note)
-    assert re.search(rf"broke its limits: it changed .*{re.escape(path)}", ran.err)
+    for path in steps:
+        assert re.search(rf"it changed .*{re.escape(path)}.*; restored", note)
+        assert re.search(rf"broke its limits: it changed .*{re.escape(path)}", ran.err)
     assert portrait(*places) == before
     assert not (repo / "evil").exists()
     assert git("show", "HEAD:n") == "1"
