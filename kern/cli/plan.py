@@ -16,7 +16,7 @@ from kern.errors import Asked, Exit, KernError, UsageError
 from kern.events import Event, Planned, Sink, StageFinished
 from kern.git import repository
 from kern.model import SPEC
-from kern.models import NO_CHOICES, Choices
+from kern.models import Choices
 from kern.pipeline import place, session
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.review import Reviews
@@ -39,7 +39,7 @@ def main(
     folder: Path,
     words: str | None,
     leave: Leave,
-    models: Choices = NO_CHOICES,
+    models: Choices,
     *,
     review: bool,
     yes: bool,

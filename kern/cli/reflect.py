@@ -10,7 +10,7 @@ from kern.errors import Exit, KernError
 from kern.git import repository
 from kern.memory import entries
 from kern.model import LEARNINGS, Marker
-from kern.models import NO_CHOICES, Choices
+from kern.models import Choices
 from kern.pipeline import place
 from kern.pipeline.options import Leave
 from kern.pipeline.review import Reviews
@@ -22,7 +22,7 @@ from kern.views.console import Console
 _ASKED = f"Change {LEARNINGS} like this? [y]es, [n]o:"
 
 
-def main(folder: Path, leave: Leave, models: Choices = NO_CHOICES, *, yes: bool, dry: bool) -> int:
+def main(folder: Path, leave: Leave, models: Choices, *, yes: bool, dry: bool) -> int:
     """One read-only run of the planner; nothing is written without a yes."""
     if not _anything(folder):
         print(f"{LEARNINGS} has no entry and no task is finished: there is nothing to look at")

@@ -24,7 +24,7 @@ def path(folder: Path) -> Path:
     return workspace.scope(found.root, found.head().name, create=False).folder
 
 
-def clean(folder: Path, older: str, *, everything: bool, dry: bool = False) -> None:
+def clean(folder: Path, older: str, *, everything: bool, dry: bool) -> None:
     """History, saved attempts and what was moved aside, older than, say, `30d` or `12h`; what is
     kept of open tasks only where `everything` is to go. `dry`: only say it.
     """

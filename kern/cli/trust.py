@@ -22,7 +22,7 @@ def ask(lines: Sequence[str], first: bool) -> bool:
     return agreed("Run these here?", sys.stderr, sys.stderr)
 
 
-def leave(sandbox: str = "", *, trust: bool = False, bare: bool = False) -> Leave:
+def leave(sandbox: str, *, trust: bool, bare: bool = False) -> Leave:
     """What a person lets the repository start: by options, environment, or when they are asked."""
     trusted = trust or os.environ.get("KERN_TRUST") == "1"
     return Leave(sandbox, trusted, project=not bare, ask=ask)
