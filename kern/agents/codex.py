@@ -140,9 +140,7 @@ def read(seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
         return None
     when = began(session) if failed else None
     wrong = [failed] if failed else []
-    result = results.made(
-        failed or text, cost=None, turns=None, session=session, tokens=tokens, errors=wrong
-    )
+    result = results.made(failed or text, session=session, tokens=tokens, errors=wrong)
     return replace(
         results.reply(result),
         complaint=complaint,

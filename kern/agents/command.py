@@ -76,7 +76,7 @@ class Command:
             told = {}
         usage, cost = results.part(told, "usage"), results.known(told.get("total_cost_usd"))
         tokens = {kind: results.whole(usage.get(f"{kind}_tokens")) for kind in results.KINDS}
-        made = results.made(text, cost=cost, turns=None, session="", tokens=tokens if told else {})
+        made = results.made(text, cost=cost, tokens=tokens if told else {})
         return results.reply(made) if text else None
 
     def act(self, line: bytes) -> Act | None:

@@ -192,8 +192,6 @@ def read(seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
     text = "".join(texts)
     made = results.made(
         text,
-        cost=None,  # it does not tell
-        turns=None,
         session=session,
         tokens=_tokens(result),
         model=model,

@@ -14,7 +14,7 @@ KINDS = ("input", "output", "cache_creation_input", "cache_read_input")  # of to
 COMPLAINT = 4000  # characters of what a call that failed said
 _LONGEST = 300  # characters of what a call was given
 # What says most about a call, the first that is there.
-TELLING = (
+_TELLING = (
     *("command", "filePath", "file_path", "path", "pattern", "url", "query", "description"),
     "prompt",
 )
@@ -23,15 +23,17 @@ TELLING = (
 def made(
     text: str,
     *,
-    cost: float | None,
-    turns: int | None,
-    session: str,
+    cost: float | None = None,
+    turns: int | None = None,
+    session: str = "",
     tokens: Mapping[str, int],
     model: str = "",
     errors: Sequence[str] = (),
     **more: object,
 ) -> dict[str, Any]:
-    """`errors`: what the CLI says went wrong. `more`: what its module's `fault` wants to know."""
+    """`cost`, `turns`: where the CLI tells them. `errors`: what it says went wrong. `more`: what
+    its module's `fault` wants to know.
+    """
     return {
         "type": "result",
         "subtype": "error" if errors else "success",
@@ -76,7 +78,7 @@ def said(result: Mapping[str, Any]) -> str:
     return "; ".join(map(str, errors)) if isinstance(errors, list) else ""
 
 
-def call(name: object, given: object, first: Sequence[str] = TELLING) -> str:
+def call(name: object, given: object, first: Sequence[str] = _TELLING) -> str:
     """`bash make test`: the tool and what it was given; `first`: what says most of that."""
     texts = given if isinstance(given, dict) else {}
     telling = next((text for key in first if isinstance(text := texts.get(key), str)), "")
