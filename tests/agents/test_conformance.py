@@ -18,7 +18,7 @@ from kern.model import Aide, Role, Stage
 from kern.system.descendants import marked
 from tests.agents.conformance import CLIS, RUN, Cli, Talk, ask
 from tests.conftest import Git
-from tests.kit.scripted_server import ScriptedServer, Turn
+from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
 
 pytestmark = pytest.mark.real
 READERS = (Stage.RESEARCH, Aide.JUDGE, Aide.PLANNER)
@@ -46,18 +46,6 @@ def serve(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
             return server
 
         yield start
-
-
-def say(text: str) -> Turn:
-    return {"text": text}
-
-
-def use(tool: str, **given: object) -> Turn:
-    return {"tool": tool, "input": given}
-
-
-def bash(command: str) -> Turn:
-    return use("Bash", command=command)
 
 
 def state(git: Git) -> tuple[str, ...]:

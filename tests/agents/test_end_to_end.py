@@ -19,7 +19,7 @@ from kern.model import Stage
 from kern.system.descendants import marked
 from tests.agents.conformance import CLIS, Cli
 from tests.conftest import Git, Kern
-from tests.kit.scripted_server import ScriptedServer, Turn
+from tests.kit.scripted_server import ScriptedServer, Turn, bash, say
 from tests.sandbox.test_confine import needs_bwrap
 
 pytestmark = pytest.mark.real
@@ -43,14 +43,6 @@ READY = "- Files: a.txt:1-7\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY"
 DONE = "Did it.\n\nSUCCESS"
 WORDS = "Greet people 😀"
 SETTINGS = '[commands]\nown = ["own"]\n'
-
-
-def say(text: str) -> Turn:
-    return {"text": text}
-
-
-def bash(command: str) -> Turn:
-    return {"tool": "Bash", "input": {"command": command}}
 
 
 def commits(task: str, subject: str = WORDS) -> list[Turn]:

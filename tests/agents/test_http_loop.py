@@ -20,7 +20,7 @@ from kern.agents.http import Http
 from kern.agents.protocol import Ended, Fault, Grade, Launch, Reply
 from kern.endpoint import Endpoint
 from kern.model import Role, Stage
-from tests.kit.scripted_server import ScriptedServer, Turn
+from tests.kit.scripted_server import ScriptedServer, Turn, use
 
 pytestmark = pytest.mark.slow
 
@@ -68,10 +68,6 @@ def ask(
 def played(root: Path, *turns: Turn, role: Role = Stage.IMPLEMENT, **about: Any) -> Ran:
     with ScriptedServer({"implement": turns}) as server:
         return ask(f"{server.url}/v1", root, role, **about)
-
-
-def use(tool: str, **given: object) -> Turn:
-    return {"tool": tool, "input": given}
 
 
 DONE: Turn = {"text": "Did it.\n\nSUCCESS"}

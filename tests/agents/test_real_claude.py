@@ -28,7 +28,7 @@ from kern.stages.prompt import compose
 from kern.system.process import marked
 from tests.conftest import PATIENCE_S, Git, Kern, wait_for
 from tests.kit import frameworks
-from tests.kit.scripted_server import ScriptedServer, Turn
+from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
 from tests.sandbox.test_confine import needs_bwrap
 from tests.world import test_examples
 from tests.world.test_walls import HELD, MISDEEDS, TRIED, World
@@ -71,18 +71,6 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
 
 
 # -------------------------------------------------------------------- turns of the model
-
-
-def say(text: str) -> Turn:
-    return {"text": text}
-
-
-def use(tool: str, **given: object) -> Turn:
-    return {"tool": tool, "input": given}
-
-
-def bash(command: str) -> Turn:
-    return use("Bash", command=command)
 
 
 def helper() -> Turn:

@@ -20,7 +20,7 @@ from kern.agents.protocol import Launch
 from kern.model import Aide, Role, Stage
 from tests.agents.conformance import CLIS
 from tests.conftest import PATIENCE_S, Fake, Git, Kern
-from tests.kit.scripted_server import ScriptedServer, Turn
+from tests.kit.scripted_server import ScriptedServer, Turn, bash
 from tests.sandbox.test_confine import needs_bwrap
 
 BINARY = CLIS["codex"].binary
@@ -50,10 +50,6 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
             return server
 
         yield start
-
-
-def bash(command: str) -> Turn:
-    return {"tool": "Bash", "input": {"command": command}}
 
 
 def begun(server: ScriptedServer) -> list[str]:

@@ -54,6 +54,18 @@ _LINGER_SECONDS = 2.0
 _COMPACTING = "an <analysis> block followed by a <summary> block"
 
 
+def say(text: str) -> Turn:
+    return {"text": text}
+
+
+def use(tool: str, **given: object) -> Turn:
+    return {"tool": tool, "input": given}
+
+
+def bash(command: str) -> Turn:
+    return use("Bash", command=command)
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request for a turn; `stage` is empty where kern's words are missing."""

@@ -21,7 +21,7 @@ from kern.cli.commands import app
 from kern.cli.help import COMMANDS
 from kern.spec import dependencies
 from kern.spec.checklist import Kind, parse
-from tests.conftest import Fake, Git, Inline
+from tests.conftest import Fake, Git, Inline, Kern
 
 TOP = Path(__file__).resolve().parent.parent.parent
 README = (TOP / "README.md").read_text()
@@ -219,23 +219,16 @@ def without_numbers(text: str) -> list[str]:
     return re.sub(r"\b[0-9a-f]{7}\b", "COMMIT", text).splitlines()
 
 
-@pytest.mark.slow
 def test_the_demo_prints_the_screen_that_the_readme_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kern: Kern, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And it leaves the home folder as it is."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     there = [*Path.home().rglob("*")]
-    done = subprocess.run(
-        [sys.executable, "-m", "kern", "demo"],
-        env={**os.environ, "PYTHONPATH": str(TOP), "KERN_SANDBOX": "auto"},
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    ran = kern("demo", cwd=tmp_path, env={"KERN_SANDBOX": "auto"}, started=True)
+    assert (ran.code, ran.err) == (0, "")
     assert [*Path.home().rglob("*")] == there
-    printed = iter(without_numbers(done.stdout))
+    printed = iter(without_numbers(ran.out))
     for line in without_numbers(fences("README")[0]):
         assert line in printed, f"not there, or not in this order: {line}"  # it reads on from there
 
