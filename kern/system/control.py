@@ -92,14 +92,18 @@ def _many(records: Sequence[_Record]) -> bool:
     return any("worker" in one for one in records)
 
 
-def _stages(records: Sequence[_Record]) -> set[object]:
-    """The workers that have a stage in progress."""
-    found = set()
+def _stages(records: Sequence[_Record]) -> Mapping[object, object]:
+    """By worker the branch on which it has a stage in progress. What one's kern was killed at, and
+    another resumes, is the other's.
+    """
+    found: dict[object, object] = {}
     for one in records:
+        worker, branch = one.get("worker"), one.get("branch")
         if one["kind"] == "stage" and one.get("did") == "start":
-            found.add(one.get("worker"))
+            found = {other: its for other, its in found.items() if its != branch}
+            found[worker] = branch
         elif one["kind"] in ("stage", "run"):
-            found.discard(one.get("worker"))
+            found.pop(worker, None)
     return found
 
 

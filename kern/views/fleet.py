@@ -79,9 +79,14 @@ def of(found: Sequence[Record]) -> Fleet | None:
     if not last:
         return None
     now = Fleet(last)
+    has: dict[str, Worker] = {}  # by work branch
     for record in found:
         if _fleet(record) == last:
-            _of_worker(now, record)
+            one = _of_worker(now, record)
+            if record["kind"] == "task" and (branch := record.get("branch")):
+                before, has[branch] = has.get(branch, one), one
+                if before is not one and before.task == one.task:  # its kern was killed
+                    before.task, before.doing = "", ""
         elif record["run"] == last:
             _of_landing(now, record)
     return now
@@ -92,7 +97,7 @@ def _fleet(record: Record) -> str:
     return str(record["run"]) if record["kind"] == "sent" else str(record.get("fleet", ""))
 
 
-def _of_worker(now: Fleet, record: Record) -> None:
+def _of_worker(now: Fleet, record: Record) -> Worker:
     number = int(timeline.number(record.get("worker")))
     one = now.workers.setdefault(number, Worker(number))
     task, moment = str(record.get("task") or ""), timeline.moment(record["time"])
@@ -117,6 +122,7 @@ def _of_worker(now: Fleet, record: Record) -> None:
                 now.queue.append(task)
         case "run", _:
             one.task, one.doing = "", ""
+    return one
 
 
 def _of_landing(now: Fleet, record: Record) -> None:

@@ -432,8 +432,8 @@ def test_when_a_request_is_heeded_is_told_from_the_records() -> None:
 
 
 def test_many_at_once_heed_a_request_when_no_worker_has_a_stage_in_progress() -> None:
-    stage = {"kind": "stage", "did": "start", "stage": "x"}
-    one, two = {**stage, "worker": 1}, {**stage, "worker": 2}
+    stage: dict[str, object] = {"kind": "stage", "did": "start", "stage": "x"}
+    one, two = ({**stage, "worker": n, "branch": f"kern/work/{n}"} for n in (1, 2))
     waits = {"kind": "request", "did": "paused", "worker": 1}
     at_work: list[dict[str, object]] = [one, two, {**one, "did": "end"}, waits]
     assert due(at_work, paused=False) == "after the stages in progress"
@@ -442,6 +442,9 @@ def test_many_at_once_heed_a_request_when_no_worker_has_a_stage_in_progress() ->
     assert due(over, paused=False) == "now"
     assert control.is_paused(over, Request.PAUSE) and not control.is_paused(over, Request.STOP)
     assert control.standing("stop", paused=False, many=True) == "stops after the stages in progress"
+    resumed = {**one, "worker": 2}  # the first one's kern was killed, and said no more
+    assert due([one, resumed], paused=False) == "after the stages in progress"
+    assert due([one, resumed, {**resumed, "did": "end"}], paused=False) == "now"
 
 
 @pytest.mark.parametrize("wanted", Request)

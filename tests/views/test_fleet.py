@@ -85,6 +85,12 @@ def test_two_tasks_of_one_text_are_two() -> None:
     assert now and [one.number for one in now.busy] == [2] and not now.queue
 
 
+def test_what_another_worker_goes_on_with_is_that_ones_alone() -> None:
+    begun = {"kind": "task", "did": "start", "task": "three", "branch": "kern/work/three-1"}
+    now = fleet.of(told(*UNDER_WAY, {**begun, "worker": 1}, {**begun, "worker": 3}))
+    assert now and [one.number for one in now.busy] == [2, 3]
+
+
 def test_what_landed_or_went_back_waits_no_more() -> None:
     landed = {"kind": "task", "did": "done", "task": "one"}
     back = {"kind": "attempt", "task": "one"}
