@@ -85,26 +85,15 @@ def _filtered(
 
 def _stored_with_crlf(repo: Repo, paths: Collection[str]) -> set[str]:
     """Where git only guesses, it leaves a file alone that was stored with CRLF."""
-    listed = sorted(paths)
-    given = os.fsencode("".join(f"HEAD:{path}\0" for path in listed))
-    form = "--batch-check=%(objectname) %(objecttype)"
-    told = repo.git("cat-file", form, "-z", given=given)
-    stored: dict[str, Entry | None] = {}
-    at = 0
-    for path in listed:
-        missing = os.fsencode(f"HEAD:{path} missing\n")  # of more than one line, perhaps
-        end = at + len(missing) if told.startswith(missing, at) else told.index(b"\n", at) + 1
-        words, at = told[at:end].split(), end
-        if words[-1] == b"blob":
-            stored[path] = Entry("100644", words[0].decode())
+    head = repo.head().commit
+    known = {path: repo.entry(head, path) for path in paths}
+    stored = {p: Entry("100644", e.blob) for p, e in known.items() if e and e.mode != SUBMODULE}
     with index.apart(repo) as (_, env):
         index.update(repo, stored, env)
         ends = repo.git("ls-files", "--eol", "-z", env=env).split(b"\0")
     found = (record.partition(b"\t") for record in ends if record)
-    return {os.fsdecode(path) for told, _, path in found if told.split()[0] in _CRLF}
-
-
-_CRLF = (b"i/crlf", b"i/mixed")
+    crlf = (b"i/crlf", b"i/mixed")
+    return {os.fsdecode(path) for told, _, path in found if told.split()[0] in crlf}
 
 
 def _together(repo: Repo, entries: Mapping[str, Entry]) -> dict[str, Entry]:
@@ -122,17 +111,14 @@ def _together(repo: Repo, entries: Mapping[str, Entry]) -> dict[str, Entry]:
                 shutil.copyfile(rules, folder / above / ".gitattributes")
         env = {"GIT_DIR": str(repo.git_dir), "GIT_WORK_TREE": str(folder)}
         given = b"".join(_quoted(path) for path in entries)
-        argv = (*_AS_IT_COMES, "hash-object", "-w", "--stdin-paths")
+        # core.safecrlf guards a person's `git add`; here the bytes are kept in refs anyway.
+        argv = ("-c", "core.safecrlf=false", "hash-object", "-w", "--stdin-paths")
         code, out, err = repo.run(*argv, given=given, env=env, cwd=folder)
         if code:
             raise GitFailed(argv, code, err)
     blobs = out.decode().split()
     pairs = zip(entries.items(), blobs, strict=True)
     return {path: Entry(entry.mode, blob) for (path, entry), blob in pairs}
-
-
-# core.safecrlf guards a person's `git add`; here the bytes are kept in refs anyway.
-_AS_IT_COMES = ("-c", "core.safecrlf=false")
 
 
 def _quoted(path: str) -> bytes:

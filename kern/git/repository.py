@@ -35,7 +35,7 @@ class Entry:
 Change = tuple[Entry | None, Entry | None]
 LINK, SUBMODULE = "120000", "160000"  # modes of what is no file; a submodule's blob is a commit
 
-_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # of an object
 OLDEST = (2, 38)  # of git: merge-tree --write-tree
 _MOST_KEPT = 1 << 16  # bytes of a blob that was written
 T = TypeVar("T")
@@ -180,7 +180,7 @@ class Repo:
                 text = (self.common_dir / name).read_text("ascii").strip()
         except (OSError, UnicodeError):
             return None
-        if not _ID.fullmatch(text):
+        if not ID.fullmatch(text):
             return None
         branch = name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else ""
         return Head(text, branch) if branch or name == text else None
@@ -196,7 +196,7 @@ class Repo:
             for above, _, names in os.walk(self.common_dir / prefix):
                 for place in (Path(above, name) for name in names if not name.endswith(".lock")):
                     text = place.read_text("ascii").removesuffix("\n")
-                    if not _ID.fullmatch(text):
+                    if not ID.fullmatch(text):
                         return None
                     found[os.path.relpath(place, self.common_dir)] = text
             # Looked at last: git writes the packed ones before it removes the others.

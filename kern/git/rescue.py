@@ -9,12 +9,10 @@ from pathlib import Path
 
 from kern.git import copies, environment, protect, protected_files, refs, submodules
 from kern.git.protect import Guard, Restored
-from kern.git.repository import Repo
+from kern.git.repository import ID, Repo
 from kern.git.snapshot import Snapshots
 from kern.plain import some
 from kern.system import descendants, lock
-
-_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def configuration(folder: Path) -> list[str]:
@@ -76,7 +74,7 @@ def _begun(found: Repo) -> str:
     packed = copies.read(found.common_dir / "packed-refs", 64 * copies.LARGEST) or b""
     lines = (line.partition(" ") for line in os.fsdecode(packed).splitlines())
     known = [os.fsdecode(loose).strip(), *(sha for sha, _, name in lines if name == ref)]
-    return next(filter(_ID.fullmatch, known), "")
+    return next(filter(ID.fullmatch, known), "")
 
 
 def _objects(found: Repo, bare: Path, known: str) -> Repo:

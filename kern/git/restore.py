@@ -319,9 +319,6 @@ class Keeper:
                 f"the index is as before, what was staged is saved: git show {ref}:PATH"
             )
 
-    def index_to(self, tree: str, base: str) -> str:
-        return staging.back_to(self.repo, tree, self.touched(base))
-
     def index_forward(self, commit: Commit, key: Key | None = None) -> None:
         """The index follows the commit in its paths; lines that the person staged there stay staged
         on top.

@@ -161,7 +161,8 @@ def contained(site: Site, label: str, head: Head, start: StartRef | None) -> Ite
         guarded.settle(site, papers, trusted=False)
         if start:
             enforce(site, head, start, gate=label)
-        if lost := site.keeper.index_to(staged, head.commit):
+        touched = site.keeper.touched(head.commit)
+        if lost := staging.back_to(site.repo, staged, touched):
             if start:
                 name = f"{start.attempt}-staged"
                 lost = site.keeper.keep(start.task, name, lost, head.commit)
