@@ -1,9 +1,7 @@
 """kern's own refs: what stage 2 began with, and what was kept of failed work."""
 
-import contextlib
 import hashlib
 import json
-import os
 import re
 from dataclasses import replace
 
@@ -40,12 +38,7 @@ def are_below(repo: Repo, *names: str) -> bool:
     """Whether there is a ref below one of these names; nobody asks git. Where refs lie in a table
     it is not known, and yes.
     """
-    with contextlib.suppress(OSError):
-        packed = (repo.common_dir / "packed-refs").read_bytes()
-        if any(f" {name}/".encode() in packed for name in names):
-            return True
-    below = (files for name in names for _, _, files in os.walk(repo.common_dir / name))
-    return any(below) or (repo.common_dir / "reftable").exists()
+    return any(repo.plain_refs(f"{name}/") != {} for name in names)
 
 
 def starts(repo: Repo) -> list[tuple[str, StartRef]]:

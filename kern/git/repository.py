@@ -204,8 +204,8 @@ class Repo:
             told = os.fsdecode(packed.read_bytes()) if packed.exists() else ""
         except (OSError, UnicodeError):
             return None
-        rows = (row.partition(" ") for row in told.split("\n"))
-        return {ref: tip for tip, _, ref in rows if ref.startswith(prefix)} | found
+        rows = re.findall(rf"^(\w+) ({re.escape(prefix)}.*)$", told, re.M)
+        return {ref: tip for tip, ref in rows} | found
 
     def branch(self) -> str:
         """Where HEAD points, also where there is no commit; empty when detached."""
