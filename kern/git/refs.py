@@ -122,11 +122,8 @@ def is_open(commit: str) -> bool:
     return re.search(r"^Kern-Spec: ", commit, re.M) is not None
 
 
-def write_start(
-    repo: Repo, head: Head, tree: str, staged: str, own: str, key: Key, attempt: int, spec: str = ""
-) -> StartRef:
-    """Remember what stage 2 begins with, before its process exists. `spec`: a tree with SPEC.md."""
-    start = begun(repo, head, tree, staged, own, key, attempt, spec)
+def write_start(repo: Repo, start: StartRef) -> StartRef:
+    """Remember what stage 2 begins with, before its process exists."""
     repo.git("update-ref", start.ref, start.commit)
     return start
 
@@ -134,7 +131,9 @@ def write_start(
 def begun(
     repo: Repo, head: Head, tree: str, staged: str, own: str, key: Key, attempt: int, spec: str = ""
 ) -> StartRef:
-    """The same as a value alone: nothing stands yet that a later run would see."""
+    """What stage 2 begins with, as a value alone: nothing stands yet that a later run would see.
+    `spec`: a tree with SPEC.md.
+    """
     noted = repo.commit_object(staged, (), index.marks_noted(repo))
     before = repo.commit_object(tree, (head.commit,), f"before attempt {attempt}\n")
     text = repo.commit_object(spec, (), "SPEC.md before stage 2\n") if spec else ""

@@ -102,7 +102,8 @@ class Keeper:
             self.guard.store(own)
             staged = index.tree(self.repo)
             text = "" if spec is None else self._spec_tree(spec)
-            start = refs.write_start(self.repo, head, tree, staged, own, key, attempt, text)
+            start = refs.begun(self.repo, head, tree, staged, own, key, attempt, text)
+            refs.write_start(self.repo, start)
             if lacking := objects.lost(self.repo, head.commit, start.commit):
                 refs.delete(self.repo, start.ref)  # stage 2 has not begun
             return start, lacking

@@ -675,7 +675,7 @@ def test_a_copy_stays_as_long_as_a_start_ref_goes_by_it(repo: Path, git: Git) ->
         own = held.take(tree)
         held.store(own)
         head = repository.Head(found.head().commit, branch)
-        starts.append(refs.write_start(found, head, tree, tree, own, KEY, 1))
+        starts.append(refs.write_start(found, refs.begun(found, head, tree, tree, own, KEY, 1)))
         needed.append(protect.needs(found, own))
     assert needed[0] != needed[1]
     file = protect.stored(found)

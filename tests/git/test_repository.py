@@ -565,7 +565,9 @@ def test_the_index_goes_back_per_path_and_keeps_what_the_person_staged(
     head = found.head()
     before = git("ls-files", "-s"), git("diff", "--cached", "--name-status")
     tree = Snapshots(found).take()
-    refs.write_start(found, head, tree, index.tree(found), guarded(found, tree), KEY, 1)
+    refs.write_start(
+        found, refs.begun(found, head, tree, index.tree(found), guarded(found, tree), KEY, 1)
+    )
     ((_, start),) = refs.starts(found)
     (repo / "agent.txt").write_text("agent's\n")
     git("add", "agent.txt")
@@ -657,10 +659,10 @@ def test_start_refs_belong_to_a_branch_of_one_working_tree(
     tree = git("rev-parse", "HEAD^{tree}")
     odd = Key("a parent: \u4e2d", "task `with` $odd: \xfc, Kern-Attempt: 9", 3)
     own = guarded(here, tree)
-    refs.write_start(here, Head(sha, "a"), tree, tree, own, KEY, 1)
-    refs.write_start(here, Head(sha, "a/b"), tree, tree, own, odd, 2)
-    refs.write_start(here, Head(sha, ""), tree, tree, own, KEY, 3)
-    refs.write_start(there, there.head(), tree, tree, own, KEY, 4)
+    refs.write_start(here, refs.begun(here, Head(sha, "a"), tree, tree, own, KEY, 1))
+    refs.write_start(here, refs.begun(here, Head(sha, "a/b"), tree, tree, own, odd, 2))
+    refs.write_start(here, refs.begun(here, Head(sha, ""), tree, tree, own, KEY, 3))
+    refs.write_start(there, refs.begun(there, there.head(), tree, tree, own, KEY, 4))
     found = {branch: start for branch, start in refs.starts(here)}
     assert {branch: (s.task, s.attempt) for branch, s in found.items()} == {
         "a": (KEY, 1),
@@ -741,7 +743,9 @@ def test_paths_that_a_person_s_commit_touched_meanwhile_are_left_alone(
     held, _ = keeping(found)
     head = found.head()
     tree = held.snapshots.take()
-    refs.write_start(found, head, tree, index.tree(found), guarded(found, tree), KEY, 1)
+    refs.write_start(
+        found, refs.begun(found, head, tree, index.tree(found), guarded(found, tree), KEY, 1)
+    )
     ((_, start),) = refs.starts(found)
     commit(git, repo, a_txt="a person's\n")
     (repo / "own.txt").write_text("agent's\n")
