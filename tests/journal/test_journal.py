@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kern.journal import record as records
-from kern.journal import totals
+from kern.journal import store, totals
 from tests.conftest import Fake, Git, Inline, Kern, wait_for
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\n## Learned\nn is good\n\nSUCCESS"}
@@ -189,6 +189,28 @@ def test_the_log_can_be_narrowed_and_followed(
         assert inline(1).code == 0
         wait_for(lambda: '"done"' in said.read_text() and "one more" in said.read_text())
         follower.terminate()
+
+
+def test_who_follows_gets_what_a_runs_workers_write_from_then_on_each_once(tmp_path: Path) -> None:
+    def row(name: str, **more: str) -> bytes:
+        head = {"v": 1, "id": name, "time": "T", "run": "w", "kind": "task", "seq": 1}
+        return records.line({**head, **more})
+
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(row("before", fleet="ours"))
+    follower = store.Follower(path, "ours")
+    assert follower.new() == []
+    for written, told in (
+        (row("a", fleet="ours") + row("b", fleet="another"), ["a"]),
+        (row("c") + row("d", fleet="ours")[:20], []),
+        (row("d", fleet="ours")[20:] + row("e", fleet="ours"), ["d", "e"]),
+        (b"", []),
+    ):
+        with path.open("ab") as file:
+            file.write(written)
+        assert [one["id"] for one in follower.new()] == told
+    path.unlink()
+    assert follower.new() == []
 
 
 @pytest.mark.parametrize("text", ["soon", "2x", "-3d", "7"])
