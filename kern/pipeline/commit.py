@@ -12,7 +12,7 @@ from kern.git.repository import Change
 from kern.model import Cause, Stage
 from kern.pipeline import lessons, recover, settle, tick, tries, verify
 from kern.pipeline.facts import Situation
-from kern.pipeline.site import Site
+from kern.pipeline.site import Site, keep
 from kern.pipeline.table import Settled, Then, Tried, after
 from kern.pipeline.tries import Try
 from kern.plain import some
@@ -54,8 +54,7 @@ def _committed(site: Site, at: Situation, before: str) -> str:
 
 def _first_the_agent(site: Site, at: Situation, whole: str, before: str, *, ask: bool) -> str:
     """The agent first; kern where that tried and there is nothing left to decide."""
-    called = _asked(site, at, whole, before) if ask else []
-    then = after([one.what for one in called]) if ask else Then.COMMIT
+    then, called = _asked(site, at, whole, before) if ask else (Then.COMMIT, [])
     match then:
         case Then.LEAVE:
             return ""
@@ -78,8 +77,8 @@ def _first_the_agent(site: Site, at: Situation, whole: str, before: str, *, ask:
     return why
 
 
-def _asked(site: Site, at: Situation, whole: str, before: str) -> list[Try]:
-    """The agent, as often as there is something left for it to decide."""
+def _asked(site: Site, at: Situation, whole: str, before: str) -> tuple[Then, list[Try]]:
+    """The agent, as often as there is something left for it to decide; and what follows."""
     called: list[Try] = []
     then = Then.ASK
     while then is Then.ASK:
@@ -92,7 +91,7 @@ def _asked(site: Site, at: Situation, whole: str, before: str) -> list[Try]:
                 f"HEAD moved during the commit stage, and not as kern may undo: {called[-1].why}",
                 hint="look at `git log`; then run kern again: it resumes",
             )
-    return called
+    return then, called
 
 
 def _own(site: Site, at: Situation, whole: str, before: str) -> tuple[Tried, str]:
@@ -193,8 +192,7 @@ def _name_left(site: Site, at: Situation, before: str) -> None:
         return
     was = ""
     if any(made[path][0] for path in others):
-        name = f"{at.attempt}-before-hook"
-        ref = site.keeper.keep(at.opened[0], name, before, at.head.commit)
+        ref = keep(site, at, "before-hook", before)
         was = f"; as it was: git checkout {ref} -- PATH"
     site.warn(f"{some(sorted(others))} changed while a commit hook ran: left as it is{was}")
 
@@ -207,9 +205,8 @@ def _undo(site: Site, at: Situation, before: str) -> None:
     task = site.repo.changed(start, tree)
     now, made = _made(site, at, before)
     if old := {path: entry for path, (entry, _) in made.items() if path in task}:
-        key, base, name = at.opened[0], at.head.commit, f"{at.attempt}-hooks"
-        ref = site.keeper.keep(key, name, now, base)
-        site.keeper.put_back(key, old, start=start, known=now, base=base, name=name)
+        ref, base, name = keep(site, at, "hooks", now), at.head.commit, f"{at.attempt}-hooks"
+        site.keeper.put_back(at.opened[0], old, start=start, known=now, base=base, name=name)
         site.warn(
             f"{some(sorted(old))} changed while a commit hook ran; restored before the hooks run "
             f"again. Yours? git checkout {ref} -- PATH"

@@ -8,7 +8,7 @@ from kern.model import SPEC, Marker, Stage
 from kern.pipeline import facts, guarded, limits, tick
 from kern.pipeline import undo as reverting
 from kern.pipeline.facts import Situation
-from kern.pipeline.site import Site, drop_start
+from kern.pipeline.site import Site, drop_start, keep
 from kern.pipeline.table import Do, resume
 from kern.plain import some
 from kern.spec import edit
@@ -156,7 +156,7 @@ def name_taken_out(site: Site, at: Situation) -> None:
         gone |= {*site.witness.uncommitted(git_has, held)} - {*there}
     if not gone:
         return
-    ref = site.keeper.keep(key, f"{at.attempt}-before", held, at.head.commit)
+    ref = keep(site, at, "before", held)
     since = history.commit(site.repo, at.start.commit).seconds if at.start else 0
     saved = [f"; saved by {one}" for one in backups.commands(site.repo, gone, since)]
     site.warn(

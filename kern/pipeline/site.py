@@ -115,6 +115,11 @@ def put_back(
     )
 
 
+def keep(site: Site, at: Situation, name: str, tree: str) -> str:
+    """The ref under which a tree is saved, as one of the attempt under way on HEAD."""
+    return site.keeper.keep(at.opened[0], f"{at.attempt}-{name}", tree, at.head.commit)
+
+
 def drop_start(site: Site, at: Situation) -> None:
     if at.start:
         refs.delete(site.repo, at.start.ref, at.start.commit)

@@ -14,7 +14,7 @@ from kern.git.repository import Change, Entry
 from kern.model import Aide, Cause, Decision, OnRed, Result, Saved, Stage, Tier
 from kern.pipeline import baseline, limits
 from kern.pipeline.facts import Situation
-from kern.pipeline.site import Site, put_back
+from kern.pipeline.site import Site, keep, put_back
 from kern.plain import some
 from kern.spec import questions
 from kern.stages import answer, briefs, patches, record, verdict
@@ -65,7 +65,7 @@ def _name_changed_since(site: Site, at: Situation) -> None:
     paths = site.repo.changed(tree, now).keys() - site.repo.changed(start, tree).keys()
     paths -= {*site.keeper.touched(at.second.base)}
     if paths:
-        ref = site.keeper.keep(at.opened[0], f"{at.attempt}-before", tree, at.head.commit)
+        ref = keep(site, at, "before", tree)
         site.warn(
             "changed since the task was implemented, by you or by a gate that was ended: "
             f"{some(sorted(paths))}: left as it is; as it was: git checkout {ref} -- PATH"
@@ -169,7 +169,7 @@ def _name_others(
             "what it makes to .gitignore"
         )
     if changed := [path for path in others if path not in made]:
-        ref = site.keeper.keep(at.opened[0], f"{at.attempt}-before-gate", before, at.head.commit)
+        ref = keep(site, at, "before-gate", before)
         site.warn(
             f"{some(changed)} changed while {gate.label} ran: left as it is, and not "
             f"committed; as it was: git checkout {ref} -- PATH"
