@@ -1,6 +1,4 @@
-"""The loop: look at what is true, ask the pipeline what is next, have the walk do it, tell the
-sinks.
-"""
+"""The loop: look at what is true, ask the table what is next, have it done, tell the sinks."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -32,9 +30,7 @@ _UNTOUCHED = (Do.SELECT, Do.RESEARCH)
 _NOTHING = (Outcome.SKIPPED, Outcome.BLOCKED)
 UNKNOWN_WAIT_S = 900.0  # where a limit does not say when it ends
 RESET_MARGIN_S = 5.0
-MOST_STEPS = (
-    200  # of one walk; the table's longest is far below, so more means a fault of kern's own
-)
+MOST_STEPS = 200  # of one iteration; the table's longest is far below: more means a fault of kern's
 
 
 def run(folder: Path, options: Options, sink: Sink) -> int:

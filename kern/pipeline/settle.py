@@ -1,4 +1,4 @@
-"""How a walk ends: done, an attempt noted, decomposed, skipped. Every end can be repeated."""
+"""How an attempt or a task ends: done, noted, split, skipped. Every end can be repeated."""
 
 from collections.abc import Sequence
 from dataclasses import replace
