@@ -14,7 +14,7 @@ import pytest
 from kern.events import GateEnded
 from kern.model import OnRed
 from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, survivors, wait_for
-from tests.world.test_hostile import terminal
+from tests.kit.terminal import on_terminal
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
 RED = {"run": ["echo bad > n"], "result": "did it\n\nSUCCESS"}
@@ -589,7 +589,7 @@ def test_only_what_a_gate_stands_behind_is_green(
     repo: Path, git: Git, fake: Fake, gates: str, advice: str
 ) -> None:
     toml(repo, git, f"[gates]\n{gates}\n")
-    code, sent = terminal("1", "0", cwd=repo)
+    code, sent = on_terminal("1", "0", cwd=repo)
     assert code == 0
     how = ", UNVERIFIED" if advice else ""
     found = re.findall(rf"\x1b\[(?:1;)?3(.)m(?:done{how}: |  add a greeting  \()", sent)

@@ -1,18 +1,16 @@
 """`kern help`: the list of pages, one page on a pipe and on a terminal, a command's own help."""
 
-import os
-import pty
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from kern.cli import help as pages
 from kern.pipeline.table import Do
-from tests.conftest import PATIENCE_S, Kern
+from tests.conftest import Kern
+from tests.kit.terminal import on_terminal
 
 TOP = Path(__file__).resolve().parent.parent.parent
 
@@ -134,27 +132,9 @@ def test_what_other_tools_call_it_leads_to_a_command_that_is_there() -> None:
 
 @pytest.mark.slow
 def test_a_terminal_gets_the_page_laid_out_and_no_wider_than_is_read_well() -> None:
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kern", "help", "checks"],
-        env={**os.environ, "PYTHONPATH": str(TOP), "TERM": "xterm-256color", "COLUMNS": "200"},
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-    )
-    os.close(follower)
-    said = b""
-    while True:
-        try:
-            some = os.read(leader, 1 << 16)
-        except OSError:  # the other end is closed
-            break
-        if not some:
-            break
-        said += some
-    os.close(leader)
-    assert process.wait(PATIENCE_S) == 0
-    shown = re.sub(r"\x1b\[[\d;]*m", "", said.decode())
+    code, said = on_terminal("help", "checks", env={"TERM": "xterm-256color"})
+    assert code == 0
+    shown = re.sub(r"\x1b\[[\d;]*m", "", said)
     assert "Checks" in shown and "# Checks" not in shown and "`" not in shown
     assert max(map(len, shown.splitlines())) <= 100
 

@@ -1,8 +1,6 @@
 """`kern init` as a person types it: what it finds, runs, writes and says; each kind for real."""
 
-import contextlib
 import os
-import pty
 import pwd
 import re
 import shutil
@@ -21,6 +19,7 @@ from kern.git import repository
 from kern.system import lock, workspace
 from tests.conftest import PATIENCE_S, Git, Kern, survivors, wait_for
 from tests.kit.kinds import KINDS, Kind
+from tests.kit.terminal import on_terminal
 
 Background = Callable[..., "subprocess.Popen[str]"]
 TOP = Path(__file__).parent.parent.parent
@@ -164,22 +163,8 @@ def test_a_person_at_a_terminal_is_asked(
     monkeypatch.delenv("KERN_TRUST")
     monkeypatch.setenv("PYTHONPATH", str(TOP))
     write(empty, {"Makefile": "test:\n\ttouch ran; ! test -t 0\n", ".gitignore": "ran\n"})
-    ours, theirs = pty.openpty()
-    os.write(ours, typed.encode())
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kern", "init"],
-        cwd=empty,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    said = ""
-    with contextlib.suppress(OSError):  # the other end is closed
-        while data := os.read(ours, 65536):
-            said += data.decode()
-    os.close(ours)
-    assert process.wait(PATIENCE_S) == 0
+    code, said = on_terminal("init", cwd=empty, typed=typed)
+    assert code == 0
     assert "Run each of them once now, to see which pass? [Y/n]" in said
     assert (empty / "ran").exists() is bool(runs)
     assert ("none of them was run: you said no" in said) is (not runs)

@@ -1,17 +1,15 @@
 """`kern uninstall` and `kern --update` where kern lies as install.sh puts it, and elsewhere."""
 
 import os
-import pty
-import select
 import site
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import PATIENCE_S, Kern
+from tests.conftest import Kern
+from tests.kit.terminal import on_terminal
 
 pytestmark = pytest.mark.slow
 TOP = Path(__file__).resolve().parent.parent.parent
@@ -62,18 +60,8 @@ def test_at_a_terminal_a_yes_removes_what_the_installer_made_and_nothing_else(
     data: Path, said: str
 ) -> None:
     (data / "mine").write_text("mine")
-    leader, follower = pty.openpty()
-    child = subprocess.Popen(
-        call(data, "uninstall"), env=environment(), stdin=follower, stdout=follower, stderr=follower
-    )
-    os.close(follower)
-    shown, end = b"", time.monotonic() + PATIENCE_S
-    while b"[y/N]" not in shown and time.monotonic() < end:
-        if select.select([leader], [], [], 0.1)[0]:
-            shown += os.read(leader, 1 << 16)
-    os.write(leader, f"{said}\n".encode())
-    code = child.wait(PATIENCE_S)
-    os.close(leader)
+    program, env = call(data, "uninstall"), environment()
+    code, _ = on_terminal(program=program, env=env, typed=f"{said}\n", at="[y/N]")
     command = data.parent.parent / "bin" / "kern"
     assert (data / "mine").exists()
     if said == "y":

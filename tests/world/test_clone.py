@@ -4,18 +4,13 @@ seen all of them and said yes.
 
 import json
 import os
-import pty
-import select
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import HERE, PATIENCE_S, Fake, Git, Kern
+from tests.conftest import Fake, Git, Kern
+from tests.kit.terminal import INTERRUPT, on_terminal
 
 QUESTION = "Run these here? [y/N] "
 SHOWN = (
@@ -193,32 +188,8 @@ def test_what_kern_init_proposed_needs_no_question_where_it_is_all(
 
 def talk(answer: str, cwd: Path) -> tuple[int, str]:
     """`kern 1 0` in a terminal of its own, and what the person types at the question."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kern", "1", "0"],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(HERE.parent), "TERM": "xterm", "COLUMNS": "200"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    said, asked = "", False
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        if select.select([ours], [], [], 0.1)[0]:
-            try:
-                said += os.read(ours, 65536).decode("utf-8", "replace")
-            except OSError:  # the other end is closed
-                break
-        if QUESTION in said and not asked:
-            asked = True
-            if answer == "Ctrl-C":
-                process.send_signal(signal.SIGINT)
-            else:
-                os.write(ours, answer.encode())
-    os.close(ours)
-    return process.wait(PATIENCE_S), said.replace("\r\n", "\n")
+    code, said = on_terminal("1", "0", cwd=cwd, typed=answer, at=QUESTION)
+    return code, said.replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", "what?\n", "\x04"])
@@ -239,6 +210,6 @@ def test_a_yes_is_remembered(clone: Clone, kern: Kern) -> None:
 
 
 def test_ctrl_c_at_the_question_is_a_no(clone: Clone) -> None:
-    code, said = talk("Ctrl-C", clone.root)
+    code, said = talk(INTERRUPT, clone.root)
     assert code == 130, said
     assert clone.started() == []

@@ -4,14 +4,10 @@ secrets, neighbours. What a repository or an agent brings along is data.
 
 import json
 import os
-import pty
 import re
-import select
 import shlex
 import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +21,7 @@ from kern.git import refs, repository
 from kern.model import LEARNINGS, SPEC
 from kern.views import dryrun
 from tests.conftest import HERE, PATIENCE_S, Fake, Git, Heard, Inline, Kern, patience, wait_for
+from tests.kit.terminal import on_terminal
 from tests.system.test_lock import Background, waiting
 from tests.words.test_plain import UNSAFE
 
@@ -321,32 +318,6 @@ def test_an_answer_gives_no_orders_to_kern(
 OWN = re.compile(r"\x1b\[(?:[0-9;]*m|\?25[lh]|[0-9]?[KAJ])|\r")
 
 
-def terminal(*argv: str, cwd: Path, width: int = 200) -> tuple[int, str]:
-    """kern on a terminal of its own: exit code, and all that the terminal was sent."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kern", *argv],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(HERE.parent), "TERM": "xterm", "COLUMNS": str(width)},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    sent = b""
-    deadline = time.monotonic() + 60
-    try:
-        while time.monotonic() < deadline:
-            if select.select([ours], [], [], 0.1)[0]:
-                sent += os.read(ours, 65536)
-    except OSError:  # the other end is closed
-        pass
-    finally:
-        os.close(ours)
-        code = process.wait(PATIENCE_S)
-    return code, sent.decode("utf-8", "surrogateescape")
-
-
 def harmless(sent: str) -> None:
     assert "\x1b[5m" not in sent
     assert "\x1b]" not in sent
@@ -400,7 +371,7 @@ def test_a_run_on_a_terminal_sends_it_nothing_of_others(
         commit=[{"run": [commit], "result": NASTY, "fields": asked}],
     )
 
-    code, sent = terminal("-v", "2", "0", cwd=spoiled)
+    code, sent = on_terminal("-v", "2", "0", cwd=spoiled)
 
     assert fake.stages.count("research") >= 2, sent
     harmless(sent)
@@ -430,20 +401,20 @@ def test_what_only_looks_sends_nothing_of_others_either(
         (tmp_path / "code").write_text(code)
         own.write_text(text.replace("model: haiku", model))
         for argv in commands:
-            _, sent = terminal(*argv.split(), cwd=spoiled)
+            _, sent = on_terminal(*argv.split(), cwd=spoiled)
             harmless(sent)
             assert sent.strip()
     good = (spoiled / SPEC).read_bytes().replace(b"- [-]", b"- [ ]")
     (spoiled / SPEC).write_bytes(good)
     own.write_text(text.replace("model: haiku", f"model: {NAME}"))
     for argv in ("-n 3", "-nv 3"):
-        _, sent = terminal(*argv.split(), cwd=spoiled)
+        _, sent = on_terminal(*argv.split(), cwd=spoiled)
         harmless(sent)
         assert "is no model's name" in sent
     own.unlink()
     own.symlink_to(tmp_path / "said")
     for argv in ("doctor", "1 0"):  # the hint names the folder
-        _, sent = terminal(*argv.split(), cwd=spoiled)
+        _, sent = on_terminal(*argv.split(), cwd=spoiled)
         harmless(sent)
         assert "put the file itself into" in sent
 
