@@ -138,8 +138,6 @@ class Cost:
 
 UNVERIFIED = "unverified"
 SUBSCRIPTION = "the subscription"  # begins what is said of one that pays
-
-
 _CODES = {126: "cannot be executed", 127: "command not found"}
 
 
@@ -246,8 +244,6 @@ class Key(NamedTuple):
 
 
 SPEC = "SPEC.md"
-
-
 LEARNINGS = "LEARNINGS.md"
 SETUP = "setup"  # of a worktree, as if it were a stage
 

@@ -87,11 +87,7 @@ def encode(text: str) -> bytes:
 
 
 _MENTION = r"@\w[\w-]*|#\d+|\bGH-\d+"  # as code it calls nobody, and closes no issue
-
-
 _SPECIAL = r"[\\`*\[\]<>&~|]|(?<!\w)_|_(?!\w)|(?<=^)[#+=-]"
-
-
 _ACTIVE = f"(?i)({_MENTION})|({_SPECIAL})"
 
 
