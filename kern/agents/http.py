@@ -9,8 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from kern.agents import http_faults, protocol
-from kern.agents import http_talk as talk
+from kern.agents import http_faults, http_tools, protocol
 from kern.agents import result as results
 from kern.agents.http_faults import EDIT, EXTRA, Kind
 from kern.agents.http_faults import NAME as NAME
@@ -92,7 +91,7 @@ class Http:
         return {}
 
     def tools(self, role: Role) -> tuple[str, ...]:
-        return talk.offered(role)
+        return http_tools.offered(role)
 
     objects = staticmethod(objects)
     confinement = staticmethod(protocol.unconfined)

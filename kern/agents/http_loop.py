@@ -25,7 +25,7 @@ from kern.agents import http_talk as talk
 from kern.agents import result as results
 from kern.agents.http_faults import Kind, Trouble
 from kern.agents.http_talk import Answer, Bounds, Call
-from kern.agents.http_tools import Tools, failed
+from kern.agents.http_tools import Tools, failed, offered, read, schemas
 from kern.agents.http_tree import Closed, Refused, Tree
 from kern.model import Aide, Role, Stage
 
@@ -200,7 +200,7 @@ class Talk:
         """Where nothing is done yet, another try is kern's, unless the endpoint names a wait."""
         waits = iter(_WAITS)
         while True:
-            body = talk.request(self.asked.model, self.effort, self.messages, self.role)
+            body = talk.request(self.asked.model, self.effort, self.messages, schemas(self.role))
             try:
                 return self.asked.answer(body)
             except Trouble as trouble:
@@ -220,7 +220,7 @@ class Talk:
         say("assistant", turn=self.bounds.begun, message=message, usage=answer.tokens)
 
     def _carry_out(self, call: Call, at: int) -> None:
-        given, why = talk.read(call, self.role)
+        given, why = read(call, self.role)
         if at >= talk.MOST_CALLS:
             why = f"more than {talk.MOST_CALLS} calls at once: make this one again"
         self.bounds.called(sound=not why)
@@ -295,7 +295,7 @@ def _talked(asked: Asked, given: argparse.Namespace) -> int:
         messages,
         str(uuid.uuid4()),
     )
-    about = {"url": asked.url, "model": asked.model, "tools": talk.offered(role)}
+    about = {"url": asked.url, "model": asked.model, "tools": offered(role)}
     say("system", subtype="init", session_id=held.session, version=__version__, **about)
     text, trouble = "", None
     try:

@@ -1,5 +1,5 @@
-"""What is said to an endpoint and what it answers: tools, messages, a stream put together, and the
-bounds of a talk. Values alone.
+"""What is said to an endpoint and what it answers: messages, a stream put together, and the bounds
+of a talk. Values alone.
 
 The wire is OpenAI's Chat Completions as its many copies speak it: a call may come without an index,
 its arguments as an object, the whole answer in one piece although a stream was asked for.
@@ -12,91 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kern.agents import result as results
-from kern.agents.protocol import PUBLISHES
 from kern.model import Role, Stage
 
-READING = ("read", "list", "search")
-WORKING = (*READING, "edit", "write", "run")
 MOST_CALLS = 32  # in one answer
 LONGEST_ANSWER = 400_000  # characters, arguments of calls included
-MOST_RESULT = 30_000  # characters of a tool's
 _SAME, _SAME_END = 4, 8  # the same call so often in a row: refused, the end
 _WRONG_END = 10  # calls in a row that are none
 _KEPT = 4  # of the newest results of tools, where the context is full
 _SHORT = 400  # characters; a shorter result makes no room
 _LEFT_OUT = "[left out to make room; call the tool again if you need it]"
-_GIT = re.compile(PUBLISHES, re.M)
 _THOUGHTS = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.S)
-
-_PATH = "from the top of the working tree"
-_STRING, _NUMBER, _FLAG = "string", "integer", "boolean"
-# Name: what it does; its parameters, the required ones first, and how many these are.
-_TOOLS: Mapping[str, tuple[str, Mapping[str, tuple[str, str]], int]] = {
-    "read": (
-        "Read a text file. Each line comes with its number and a tab before it.",
-        {
-            "path": (_STRING, f"The file, {_PATH}."),
-            "first": (_NUMBER, "The line to begin with; 1 where it is left out."),
-            "lines": (_NUMBER, "How many lines at most; 1000 where it is left out."),
-        },
-        1,
-    ),
-    "list": (
-        "List a folder; with a pattern, the files at any depth below it that match.",
-        {
-            "path": (_STRING, f"The folder, {_PATH}; the top itself where it is left out."),
-            "pattern": (_STRING, "Of file names, like *.py or src/**/test_*.py."),
-        },
-        0,
-    ),
-    "search": (
-        "Search the contents of files with a regular expression, as Python knows them. Prints "
-        "path:line: text for each line that matches.",
-        {
-            "pattern": (_STRING, "The regular expression."),
-            "path": (_STRING, f"The file or folder to search, {_PATH}; all where it is left out."),
-            "files": (_STRING, "Only files whose names match this, like *.py."),
-        },
-        1,
-    ),
-    "edit": (
-        "Replace a text in a file by another. The old text must be in the file exactly once, with "
-        "all of its spaces and line breaks and without line numbers.",
-        {
-            "path": (_STRING, f"The file, {_PATH}."),
-            "old": (_STRING, "The text to replace, with enough around it to be unique."),
-            "new": (_STRING, "The text to put in its place."),
-            "all": (_FLAG, "Replace each of its occurrences."),
-        },
-        3,
-    ),
-    "write": (
-        "Write a whole file, new or in place of the one that is there, with the folders above it.",
-        {
-            "path": (_STRING, f"The file, {_PATH}."),
-            "content": (_STRING, "All that is to be in it."),
-        },
-        2,
-    ),
-    "run": (
-        "Run a shell command at the top of the working tree and see its output and exit code. "
-        "Nobody can answer its questions, and what it leaves running is ended with it.",
-        {
-            "command": (_STRING, "For the shell."),
-            "seconds": (_NUMBER, "How long it may take at most."),
-        },
-        1,
-    ),
-}
-_KINDS: Mapping[str, tuple[type, str]] = {
-    _STRING: (str, "a text"),
-    _NUMBER: (int, "a whole number"),
-    _FLAG: (bool, "true or false"),
-}
-
-
-def offered(role: Role) -> tuple[str, ...]:
-    return WORKING if role is Stage.IMPLEMENT else READING
 
 
 def told(role: Role, contract: str) -> str:
@@ -116,26 +41,19 @@ def told(role: Role, contract: str) -> str:
 
 
 def request(
-    model: str, effort: str, messages: Sequence[Mapping[str, Any]], role: Role
+    model: str,
+    effort: str,
+    messages: Sequence[Mapping[str, Any]],
+    tools: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     level = {"xhigh": "high", "max": "high"}.get(effort, effort)
     return {
         "model": model,
         "messages": [*messages],
-        "tools": [_schema(name) for name in offered(role)],
+        "tools": [*tools],
         "stream": True,
         "stream_options": {"include_usage": True},
         **({"reasoning_effort": level} if level else {}),
-    }
-
-
-def _schema(name: str) -> dict[str, Any]:
-    about, parameters, required = _TOOLS[name]
-    known = {one: {"type": kind, "description": said} for one, (kind, said) in parameters.items()}
-    wanted = {"type": "object", "properties": known, "required": [*parameters][:required]}
-    return {
-        "type": "function",
-        "function": {"name": name, "description": about, "parameters": wanted},
     }
 
 
@@ -264,38 +182,6 @@ def complaint(body: str) -> str:
 # -------------------------------------------------------------------- bounds
 
 
-def read(call: Call, role: Role) -> tuple[dict[str, Any], str]:
-    """What a call gives to its tool, or why it is none."""
-    if call.name not in offered(role):
-        return {}, f"there is no tool {call.name!r} here; there are {', '.join(offered(role))}"
-    try:
-        given = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError) as exc:
-        return {}, f"the arguments of {call.name} are no JSON: {exc}"
-    if not isinstance(given, dict):
-        return {}, f"the arguments of {call.name} are no JSON object"
-    _, parameters, required = _TOOLS[call.name]
-    for at, (name, (kind, _)) in enumerate(parameters.items()):
-        if given.get(name) is None:
-            if at < required:
-                return {}, f"{call.name} needs {name!r}"
-            given.pop(name, None)
-            continue
-        wanted, words = _KINDS[kind]
-        value = given[name]
-        if wanted is int and isinstance(value, float | str) and _is_whole(value):
-            given[name] = value = int(float(value))
-        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
-            return {}, f"{name!r} of {call.name} must be {words}"
-    if call.name == "run" and _GIT.search(given["command"]):
-        return {}, "kern commits, and nothing is pushed: run everything else, and leave the tree"
-    return given, ""
-
-
-def _is_whole(value: float | str) -> bool:
-    return bool(re.fullmatch(r"\d{1,9}(\.0+)?", str(value)))
-
-
 @dataclass(slots=True)
 class Bounds:
     """What a talk may come to."""
@@ -331,15 +217,6 @@ class Bounds:
         if self.wrong >= _WRONG_END:
             return f"{self.wrong} calls of tools in a row could not be carried out"
         return ""
-
-
-def clipped(text: str) -> str:
-    """A tool's result, without its middle where it is too long."""
-    if len(text) <= MOST_RESULT:
-        return text
-    first = MOST_RESULT // 3
-    left = len(text) - MOST_RESULT
-    return f"{text[:first]}\n[{left} characters left out here]\n{text[first + left :]}"
 
 
 def make_room(messages: list[dict[str, Any]]) -> bool:

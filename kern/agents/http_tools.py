@@ -1,7 +1,8 @@
-"""What the tools of an endpoint's model do; which of them there are, `http_talk` says."""
+"""The tools of an endpoint's model: which there are, what a call of one must give, what it does."""
 
 import contextlib
 import fnmatch
+import json
 import os
 import re
 import shutil
@@ -10,14 +11,18 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from kern.agents import http_talk as talk
+from kern.agents.http_talk import Call
 from kern.agents.http_tree import Refused, Tree
+from kern.agents.protocol import PUBLISHES
+from kern.model import Role, Stage
 
 Given = Mapping[str, Any]
 
+MOST_RESULT = 30_000  # characters of a tool's
 _LOOK_S = 30  # seconds that a look at files may take
 _LINES = 1000
 _HITS = 200
@@ -25,6 +30,72 @@ _LISTED = 500
 _WIDEST = 400  # characters of a line that is searched or shown
 _PRINTED = 100_000_000  # bytes at which a command is ended
 _POLL_S = 0.2
+_GIT = re.compile(PUBLISHES, re.M)
+_READING = ("read", "list", "search")
+_TOOLS: Mapping[str, Mapping[str, Any]] = {
+    one["name"]: one for one in json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+}
+_KINDS: Mapping[str, tuple[type, str]] = {
+    "string": (str, "a text"),
+    "integer": (int, "a whole number"),
+    "boolean": (bool, "true or false"),
+}
+
+
+def offered(role: Role) -> tuple[str, ...]:
+    return (*_TOOLS,) if role is Stage.IMPLEMENT else _READING
+
+
+def schemas(role: Role) -> list[dict[str, Any]]:
+    """As a request has them."""
+    return [_schema(_TOOLS[name]) for name in offered(role)]
+
+
+def _schema(about: Mapping[str, Any]) -> dict[str, Any]:
+    wanted = {"type": "object", **{name: about[name] for name in ("properties", "required")}}
+    named = {name: about[name] for name in ("name", "description")}
+    return {"type": "function", "function": {**named, "parameters": wanted}}
+
+
+def read(call: Call, role: Role) -> tuple[dict[str, Any], str]:
+    """What a call gives to its tool, or why it is none."""
+    if call.name not in offered(role):
+        return {}, f"there is no tool {call.name!r} here; there are {', '.join(offered(role))}"
+    try:
+        given = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError) as exc:
+        return {}, f"the arguments of {call.name} are no JSON: {exc}"
+    if not isinstance(given, dict):
+        return {}, f"the arguments of {call.name} are no JSON object"
+    about = _TOOLS[call.name]
+    for name, parameter in about["properties"].items():
+        if given.get(name) is None:
+            if name in about["required"]:
+                return {}, f"{call.name} needs {name!r}"
+            given.pop(name, None)
+            continue
+        wanted, words = _KINDS[parameter["type"]]
+        value = given[name]
+        if wanted is int and isinstance(value, float | str) and _is_whole(value):
+            given[name] = value = int(float(value))
+        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+            return {}, f"{name!r} of {call.name} must be {words}"
+    if call.name == "run" and _GIT.search(given["command"]):
+        return {}, "kern commits, and nothing is pushed: run everything else, and leave the tree"
+    return given, ""
+
+
+def _is_whole(value: float | str) -> bool:
+    return bool(re.fullmatch(r"\d{1,9}(\.0+)?", str(value)))
+
+
+def clipped(text: str) -> str:
+    """A tool's result, without its middle where it is too long."""
+    if len(text) <= MOST_RESULT:
+        return text
+    first = MOST_RESULT // 3
+    left = len(text) - MOST_RESULT
+    return f"{text[:first]}\n[{left} characters left out here]\n{text[first + left :]}"
 
 
 class Tools:
@@ -52,7 +123,7 @@ class Tools:
             if name == "run":
                 return self._run(given)
             with _in_time(name):
-                return talk.clipped(self._tools[name](given))
+                return clipped(self._tools[name](given))
         except ValueError as exc:  # letters that no file system and no shell takes
             raise Refused(f"{name} cannot take that: {exc}") from None
 
@@ -70,7 +141,7 @@ class Tools:
         for number, line in enumerate(lines[first - 1 : first - 1 + most], first):
             shown.append(f"{number}\t{line.rstrip(chr(13))}")
             size += len(shown[-1]) + 1
-            if size > talk.MOST_RESULT - 200:
+            if size > MOST_RESULT - 200:
                 break
         last = first + len(shown) - 1
         if last < len(lines):
@@ -147,7 +218,7 @@ class Tools:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
-            said = talk.clipped(_ends(printed.fileno()).decode("utf-8", "replace"))
+            said = clipped(_ends(printed.fileno()).decode("utf-8", "replace"))
         end = why or f"exit {child.returncode}"
         return f"{said.rstrip()}\n[{end}]".lstrip()
 
@@ -172,7 +243,7 @@ def _attended(child: "subprocess.Popen[bytes]", printed: int, most: float) -> st
 
 def _ends(file: int) -> bytes:
     """The beginning and the end of what was printed, more of each than is told."""
-    size, part = os.fstat(file).st_size, 8 * talk.MOST_RESULT
+    size, part = os.fstat(file).st_size, 8 * MOST_RESULT
     if size <= 2 * part:
         return os.pread(file, size, 0)
     return os.pread(file, part, 0) + b"\n[...]\n" + os.pread(file, part, size - part)

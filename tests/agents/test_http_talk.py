@@ -7,7 +7,6 @@ import pytest
 
 from kern.agents import http_talk as talk
 from kern.agents.http_talk import Answer, Bounds, Call
-from kern.model import Aide, Stage
 
 
 def chunk(finish: str = "", **delta: Any) -> dict[str, Any]:
@@ -127,67 +126,6 @@ def test_half_of_a_surrogate_pair_is_not_said_back() -> None:
     json.dumps(taken(chunk(content="a\ud83d")).message(1), ensure_ascii=False).encode()
 
 
-# -------------------------------------------------------------------- calls
-
-
-def read(name: str, arguments: str, role: Stage | Aide = Stage.IMPLEMENT) -> tuple[Any, str]:
-    return talk.read(Call("c", name, arguments), role)
-
-
-def test_only_implement_may_change_and_run_anything() -> None:
-    assert talk.offered(Stage.IMPLEMENT) == ("read", "list", "search", "edit", "write", "run")
-    for role in (Stage.RESEARCH, Stage.COMMIT, *Aide):
-        assert talk.offered(role) == ("read", "list", "search")
-        names = [one["function"]["name"] for one in talk.request("m", "", [], role)["tools"]]
-        assert names == ["read", "list", "search"]
-        for name in ("edit", "write", "run"):
-            assert "there is no tool" in read(name, "{}", role)[1]
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "why"),
-    [
-        ("fetch", "{}", "there is no tool 'fetch' here; there are read, list"),
-        ("", "{}", "there is no tool ''"),
-        ("read", '{"path": ', "the arguments of read are no JSON: "),
-        ("read", "[" * 100_000, "the arguments of read are no JSON: "),
-        ("read", '["a"]', "the arguments of read are no JSON object"),
-        ("read", "{}", "read needs 'path'"),
-        ("read", '{"path": null}', "read needs 'path'"),
-        ("read", '{"path": 3}', "'path' of read must be a text"),
-        ("read", '{"path": "a", "first": "x"}', "'first' of read must be a whole number"),
-        ("read", '{"path": "a", "first": true}', "'first' of read must be a whole number"),
-        ("edit", '{"path": "a", "old": "b"}', "edit needs 'new'"),
-        ("edit", '{"path": "a", "old": "b", "new": "", "all": 1}', "must be true or false"),
-    ],
-)
-def test_a_call_that_is_none_says_why(name: str, arguments: str, why: str) -> None:
-    assert why in read(name, arguments)[1]
-
-
-def test_what_is_left_out_or_written_as_a_text_is_understood() -> None:
-    given, why = read("read", '{"path": "a", "first": "12", "lines": 3.0, "other": 1}')
-    assert (given["first"], given["lines"], why) == (12, 3, "")
-    assert read("list", "") == ({}, "")
-    assert read("list", '{"path": null}') == ({}, "")
-
-
-@pytest.mark.parametrize(
-    ("command", "free"),
-    [
-        ("git commit -m x", False),
-        ("true && git -C . commit -m x", False),
-        ("cd a; /usr/bin/git push", False),
-        ("git -c a=b push origin", False),
-        ("git status && git diff HEAD", True),
-        ("grep -rn 'git commit' .", True),
-        ("make commit-log", True),
-    ],
-)
-def test_what_kern_does_no_command_does(command: str, free: bool) -> None:
-    assert (read("run", json.dumps({"command": command}))[1] == "") is free
-
-
 # -------------------------------------------------------------------- bounds
 
 
@@ -216,15 +154,6 @@ def test_calls_that_are_none_have_an_end() -> None:
         assert bounds.end == ""
     bounds.called(sound=False)
     assert "10 calls of tools in a row" in bounds.end
-
-
-def test_a_long_result_loses_its_middle() -> None:
-    text = talk.clipped("a" * 20_000 + "b" * 20_000 + "c" * 20_000)
-    assert len(text) < talk.MOST_RESULT + 100
-    assert text.startswith("a" * 10_000)
-    assert "30000 characters left out" in text
-    assert text.endswith("c" * 20_000)
-    assert talk.clipped("abc") == "abc"
 
 
 def test_room_is_made_of_old_results_alone() -> None:
