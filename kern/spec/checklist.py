@@ -129,6 +129,13 @@ class Spec:
         """How many tasks it is a part of."""
         return len([*self.above(task)])
 
+    def open_parts(self, index: int) -> list[str]:
+        """Its open subtasks, by the numbers that a person knows."""
+        numbered = enumerate(self.tasks, 1)
+        return [
+            str(n) for n, one in numbered if one.parent == index and one.marker is not Marker.DONE
+        ]
+
     def shown(self, index: int) -> str:
         """The task as a person is told of it."""
         return f"{index + 1}: {plain.line(self.tasks[index].text, 200)}"

@@ -241,12 +241,7 @@ def _refuse_active(spec: Spec, index: int) -> None:
 
 
 def _refuse_parent(spec: Spec, index: int) -> None:
-    parts = [
-        str(number)
-        for number, task in enumerate(spec.tasks, 1)
-        if task.parent == index and task.marker is not Marker.DONE
-    ]
-    if parts:
+    if parts := spec.open_parts(index):
         raise UsageError(
             f"it is done with its last subtask: {spec.shown(index)}",
             hint=f"its open subtasks are {', '.join(parts)}: name one of them",

@@ -118,9 +118,7 @@ def _obstacle(spec: Spec, index: int, then: str) -> tuple[str, str]:
         return "it is done", f"kern reopen {number}, {then}"
     if why := dependencies.held(spec, task):
         return plain.line(why), f"{_unhold(spec, index)}, {then}"
-    below = enumerate(spec.tasks, 1)
-    parts = [str(n) for n, one in below if one.parent == index and one.marker is not Marker.DONE]
-    if parts:
+    if parts := spec.open_parts(index):
         hint = f"its open subtasks are {', '.join(parts)}; say: kern --task {parts[0]}"
         return "it is done with its last subtask", hint
     if task.of(Kind.BLOCKED):
