@@ -122,8 +122,8 @@ TYPED = [
 ]
 
 
-def pressed(shell: list[str], line: str, folder: Path) -> list[str]:
-    """The words of the line after the key was pressed at its end, as the shell itself has them."""
+def pressed(shell: list[str], lines: Sequence[str], folder: Path) -> list[list[str]]:
+    """The words of each line after the key was pressed at its end, as the shell itself has them."""
     tools = folder / "bin"
     tools.mkdir(exist_ok=True)
     (tools / "kern").write_text(f'#!/bin/sh\nexec {sys.executable} -m kern "$@"\n')
@@ -140,7 +140,7 @@ def pressed(shell: list[str], line: str, folder: Path) -> list[str]:
         start_new_session=True,
     )
     os.close(follower)
-    said = b""
+    said, found = b"", []
 
     def until(mark: bytes) -> None:
         nonlocal said
@@ -153,23 +153,22 @@ def pressed(shell: list[str], line: str, folder: Path) -> list[str]:
     try:
         os.write(leader, f'eval "$(kern completion {shell[0]})"; echo set up\n'.encode())
         until(b"\nset up")
-        said = b""
-        # The key, to the line's beginning, what shows its words, return.
-        os.write(leader, line.encode() + b"\t\x01show \r")
-        until(b"end of words")
+        for line in lines:
+            said = b""
+            # The key, to the line's beginning, what shows its words, return.
+            os.write(leader, line.encode() + b"\t\x01show \r")
+            until(b"end of words")
+            found.append(re.findall(r"^<(.*)>\r?$", said.decode(), re.M))
     finally:
         os.close(leader)
         child.kill()
         child.wait(PATIENCE_S)
-    return re.findall(r"^<(.*)>\r?$", said.decode(), re.M)
+    return found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("line", "expected"), TYPED)
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_a_real_shell_completes(
-    listed: Path, monkeypatch: pytest.MonkeyPatch, shell: str, line: str, expected: list[str]
-) -> None:
+def test_a_real_shell_completes(listed: Path, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
     if not shutil.which(shell):
         pytest.skip(f"{shell} is not installed")
     show = "show() { printf '<%s>\\n' \"$@\"; echo end of words; }\n"
@@ -177,7 +176,8 @@ def test_a_real_shell_completes(
     (listed / "rc").write_text(show)
     flags = {"bash": ["--rcfile", "rc", "-i"], "zsh": ["-i"]}[shell]
     monkeypatch.setenv("ZDOTDIR", str(listed))
-    assert pressed([shell, *flags], line, listed) == expected
+    lines = [line for line, _ in TYPED]
+    assert pressed([shell, *flags], lines, listed) == [words for _, words in TYPED]
 
 
 @pytest.mark.slow
