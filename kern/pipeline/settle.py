@@ -1,7 +1,8 @@
 """How an attempt or a task ends: done, noted, split, skipped. Every end can be repeated."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from kern import plain
 from kern.events import AttemptNoted, QuestionNoted
@@ -105,77 +106,76 @@ def _before(site: Site, at: Situation) -> str:
 
 
 def release(site: Site, at: Situation, *, exhausted: bool = False) -> Settled:
-    """A split, or a skip: keep, put back, drop the ref, then one write."""
+    """A split, or a skip: keep, put back, then let go."""
     _, task = at.opened
     second = at.files.get(Stage.IMPLEMENT)
-    outcome, reason = Outcome.SKIPPED, ""
-    titles: tuple[str, ...] = ()
     if second is not None and at.facts.saved in (Saved.DECOMPOSED, Saved.SKIPPED):
         _put_aside(site, at, "stopped")
+        if at.facts.saved is Saved.DECOMPOSED:
+            titles = verdict.subtasks(second.answer, task.text)
+            split = partial(edit.add_subtasks, titles=titles)
+            return _let_go(site, at, Outcome.DECOMPOSED, f"{len(titles)} subtasks", split)
         reason = second.decision.reason
         exhausted = at.due is not Tier.IMPLEMENT
-        if at.facts.saved is Saved.DECOMPOSED:
-            outcome = Outcome.DECOMPOSED
-            titles = verdict.subtasks(second.answer, task.text)
     elif exhausted:
         last = task.of(Kind.ATTEMPT)[-1].text
         reason = f"{task.recent_attempts} attempts failed, the last: {last}"
     else:
         first = at.files[Stage.RESEARCH]
         reason = first.fault or first.answer.reason
-    if outcome is not Outcome.DECOMPOSED:
-        outcome = skipped(task.full_failures(ATTEMPTS), exhausted=exhausted)
-    return _let_go(site, at, outcome, reason, titles)
+    outcome = skipped(task.full_failures(ATTEMPTS), exhausted=exhausted)
+    return _noted(site, at, outcome, reason)
 
 
 def block(site: Site, at: Situation, reason: str) -> Settled:
     """A person is needed for what no other attempt can mend."""
-    return _let_go(site, at, Outcome.BLOCKED, reason)
+    return _noted(site, at, Outcome.BLOCKED, reason)
+
+
+def _noted(site: Site, at: Situation, outcome: Outcome, reason: str) -> Settled:
+    kind = Kind.BLOCKED if outcome is Outcome.BLOCKED else Kind.SKIPPED
+    note = edit.note(kind, reason)
+    return _let_go(
+        site, at, outcome, reason, lambda text, _, task: edit.annotate(text, task, [note])
+    )
 
 
 def _let_go(
-    site: Site, at: Situation, outcome: Outcome, reason: str, titles: Sequence[str] = ()
+    site: Site,
+    at: Situation,
+    outcome: Outcome,
+    detail: str,
+    change: Callable[[str, Spec, Task], str],
 ) -> Settled:
-    """Drop the ref, then one write."""
+    """Drop the ref, then one write: the task is pending again, and `change` says why."""
     key, _ = at.opened
     drop_start(site, at)
 
-    def apply(text: str, parsed: Spec, found: Task) -> str:
-        text = edit.mark(text, found, Marker.PENDING)
-        if outcome is Outcome.DECOMPOSED:
-            return edit.add_subtasks(text, parsed, found, titles)
-        kind = Kind.BLOCKED if outcome is Outcome.BLOCKED else Kind.SKIPPED
-        return edit.annotate(text, found, [edit.note(kind, reason)])
+    def apply(text: str, parsed: Spec, task: Task) -> str:
+        return change(edit.mark(text, task, Marker.PENDING), parsed, task)
 
     site.papers.edit_task(key, apply)
     record.sweep(site.scope)
-    detail = f"{len(titles)} subtasks" if titles else reason
     return Settled(key.text, outcome, detail, key)
 
 
 def ask(site: Site, at: Situation) -> Settled:
-    """A question: keep, put back, drop the ref, then one write. No attempt, no
-    skip: the task waits for its answer.
-    """
-    key, _ = at.opened
+    """A question: keep, put back, let go. No attempt, no skip: the task waits for its answer."""
     stage, ref = Stage.RESEARCH, ""
     if at.facts.saved is Saved.ASKED:
         stage, ref = Stage.IMPLEMENT, _put_aside(site, at, "asked")
         question = at.second.decision.reason
     else:
         question = at.files[stage].answer.reason
-    drop_start(site, at)
 
     def apply(text: str, _: Spec, found: Task) -> str:
-        text = edit.mark(text, found, Marker.PENDING)
         waits = questions.pending(found)
         there = waits is not None and questions.same(question, waits)
         return text if there else edit.annotate(text, found, [questions.note(question, ref)])
 
-    site.papers.edit_task(key, apply)
-    record.sweep(site.scope)
-    site.sink(QuestionNoted(key.text, stage, question, ref))
-    return Settled(key.text, Outcome.ASKED, question, key)
+    settled = _let_go(site, at, Outcome.ASKED, question, apply)
+    site.sink(QuestionNoted(settled.task, stage, question, ref))
+    return settled
 
 
 def _put_aside(site: Site, at: Situation, name: str) -> str:
