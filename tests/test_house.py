@@ -57,7 +57,7 @@ PURE = (
         f"agents.{name}"
         for name in (
             *("faults", "result", "vendors", "opencode", "pi"),
-            *("http", "http_faults", "http_talk"),
+            *("http", "http_talk"),
         )
     ),
     *(f"stages.{name}" for name in ("prompt", "answer", "verdict", "proposal", "reflection")),

@@ -9,10 +9,10 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from kern.agents import http_faults, http_tools, protocol
+from kern.agents import http_talk as talk
+from kern.agents import http_tools, protocol
 from kern.agents import result as results
-from kern.agents.http_faults import EDIT, EXTRA, Kind
-from kern.agents.http_faults import NAME as NAME
+from kern.agents.http_talk import EDIT, EXTRA, NAME, Kind
 from kern.agents.protocol import Ended, Fault, Grade, Launch, Payer, Reply
 from kern.agents.transcript import objects
 from kern.endpoint import Endpoint
@@ -128,7 +128,7 @@ class Http:
         return Act(str(value.get("turn")), shown, results.part(value, "usage"))
 
     def fault(self, reply: Reply | None, ended: Ended) -> Fault | None:
-        return http_faults.fault(reply, ended, self.LOGIN)
+        return talk.fault(reply, ended, self.LOGIN)
 
     def unattended(self, env: Mapping[str, str], *, root: bool) -> Fault | None:
         """Also where it is not set up."""
@@ -140,7 +140,7 @@ class Http:
             said = f"{key} is to hold the key of {self.endpoint.url}, and is not set"
             return Fault(Grade.PERMANENT, said, f"export {key}=…")
         if find_spec("httpx") is None:
-            return http_faults.NOT_INSTALLED
+            return talk.NOT_INSTALLED
         return None
 
     def login(self, code: int, said: str) -> str | None:

@@ -20,11 +20,9 @@ from typing import Any
 import httpx
 
 from kern import __version__
-from kern.agents import http_faults as faults
 from kern.agents import http_talk as talk
 from kern.agents import result as results
-from kern.agents.http_faults import Kind, Trouble
-from kern.agents.http_talk import Answer, Bounds, Call
+from kern.agents.http_talk import Answer, Bounds, Call, Kind, Trouble
 from kern.agents.http_tools import Tools, failed, offered, read, schemas
 from kern.agents.http_tree import Closed, Refused, Tree
 from kern.model import Aide, Role, Stage
@@ -304,7 +302,7 @@ def _talked(asked: Asked, given: argparse.Namespace) -> int:
         trouble = exc
         with contextlib.suppress(Trouble):
             if trouble.of_model and (known := asked.models()):
-                trouble = faults.with_models(trouble, known)
+                trouble = talk.with_models(trouble, known)
     print(json.dumps(held.result(text, trouble)), flush=True)
     return 1 if trouble else 0
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from kern import endpoint
-from kern.agents import http_faults
+from kern.agents import http_talk
 from kern.agents.http import Http
-from kern.agents.http_faults import Kind, Trouble
+from kern.agents.http_talk import Kind, Trouble
 from kern.agents.protocol import Agent, Ended, Fault, Grade, Launch, Reply
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
@@ -163,7 +163,7 @@ def test_a_used_up_budget_is_one() -> None:
 
 
 def test_the_models_that_there_are_are_named() -> None:
-    trouble = http_faults.with_models(Trouble(Kind.STATUS, "model x not found", 404), ["a", "b"])
+    trouble = http_talk.with_models(Trouble(Kind.STATUS, "model x not found", 404), ["a", "b"])
     assert trouble.of_model
     assert trouble.said == "model x not found (it has a, b)"
     assert AGENT.login(0, "a\nb\n") == f"{URL}, which has a, b"
