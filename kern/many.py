@@ -34,9 +34,8 @@ class Many:
 
 def of_settings(given: Mapping[str, Any], file: str) -> Many:
     """Raises UsageError with file and key."""
-    worktree, fleet = (toml.table(given, name, file) for name in TABLES)
-    toml.known(worktree, ("copy", "link", "setup"), file, "worktree.")
-    toml.known(fleet, ("scheduler", "remote"), file, "fleet.")
+    worktree = toml.table(given, "worktree", file, "copy", "link", "setup")
+    fleet = toml.table(given, "fleet", file, "scheduler", "remote")
     setup, seconds = _setup(worktree.get("setup", ""), file)
     jobs = given.get(SINGLE, "")
     if isinstance(jobs, bool) or not isinstance(jobs, (int, str)) or isinstance(jobs, float):

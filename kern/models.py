@@ -128,8 +128,7 @@ def _of_table(settings: Mapping[str, Any], name: str, origin: str) -> Choices:
     """`[models]` in a settings file: a model, or `{ model = NAME, effort = LEVEL }`; `[stages]`:
     the same, also with `agent = NAME`. Raises UsageError.
     """
-    table = toml.table(settings, name, origin)
-    toml.known(table, ROLES, origin, f"{name}.")
+    table = toml.table(settings, name, origin, *ROLES)
     known = ("agent", "model", "effort") if name == "stages" else ("model", "effort")
     found: dict[Role, Choice] = {}
     for key, value in table.items():

@@ -26,11 +26,13 @@ def loaded(data: bytes | str, origin: str) -> dict[str, Any]:
     raise UsageError(f"{origin} {why}", hint=f"edit {origin}")
 
 
-def table(given: Mapping[str, Any], key: str, origin: str) -> Mapping[str, Any]:
-    """Empty where there is none. Raises UsageError."""
+def table(given: Mapping[str, Any], key: str, origin: str, *names: str) -> Mapping[str, Any]:
+    """Empty where there is none. `names`: of the settings there; none: any. Raises UsageError."""
     value = given.get(key, {})
     if not isinstance(value, dict):
         raise wrong(origin, key, "a table")
+    if names:
+        known(value, names, origin, f"{key}.")
     return value
 
 

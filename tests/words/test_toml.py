@@ -33,6 +33,8 @@ def test_what_is_no_table_or_not_known_is_named_with_what_is() -> None:
     with pytest.raises(UsageError, match=r"x\.toml: unknown setting gates\.ruin") as caught:
         toml.known({"run": 1, "ruin": 2}, ("run", "timeout"), "x.toml", "gates.")
     assert caught.value.hint == "known there: run, timeout"
+    with pytest.raises(UsageError, match=r"x\.toml: unknown setting a\.ruin"):
+        toml.table({"a": {"ruin": 2}}, "a", "x.toml", "run")
 
 
 @pytest.mark.parametrize("value", [None, "a", 1, {}, [1], [""], [" "], ["a\0"], ["a", None]])
