@@ -1,4 +1,4 @@
-"""A commit made anew: its words and its author stay, the person commits it now."""
+"""A commit of the history made anew: its words and author stay, the person commits it now."""
 
 import subprocess
 from pathlib import Path
