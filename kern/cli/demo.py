@@ -87,7 +87,9 @@ def _agent(folder: Path) -> Path:
 
 
 def sample(root: Path) -> None:
-    shutil.copytree(SAMPLE, root)
+    root.mkdir()
+    for file in SAMPLE.iterdir():  # without their modes: kern may be installed read-only
+        shutil.copyfile(file, root / file.name)
     for script in root.glob("*.sh"):
         script.chmod(0o755)
     for argv in (

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -723,6 +724,19 @@ def test_a_second_kern_is_told_who_works_and_a_signal_ends_the_first(
     assert not alive(fake.calls[1]["pid"])
     assert git("log", "--format=%s") == "start"
     assert "- [~]" in spec(repo)
+
+
+def test_the_demo_can_write_into_its_sample_where_kern_is_installed_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(demo.SAMPLE, installed := tmp_path / "installed")
+    for place in (*installed.iterdir(), installed):
+        place.chmod(0o555 if place.is_dir() else 0o444)
+    monkeypatch.setattr(demo, "SAMPLE", installed)
+    demo.sample(root := tmp_path / "sample")
+    found = (root, root / "SPEC.md", root / "check.sh")
+    assert [one.stat().st_mode & 0o700 for one in found] == [0o700, 0o600, 0o700]
+    installed.chmod(0o755)  # or nobody can delete it
 
 
 def test_the_demo_ends_with_commands_that_work_where_kern_is_not_on_path(
