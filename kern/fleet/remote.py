@@ -275,6 +275,9 @@ class Carrier:
                 bundles.unpack(self.repo, came.bundle, named)
         if self.history:
             slots.lay(self.history, came.files)
-        for line in came.journal:
-            writer.append(journal.place(self.repo.common_dir), line)
+        try:
+            for line in came.journal:
+                writer.append(journal.place(self.repo.common_dir), line)
+        except OSError as exc:
+            self.warn(writer.unwritten(journal.place(self.repo.common_dir), exc))
         return replace(came, journal=(), files=(), bundle=b"")

@@ -59,7 +59,11 @@ class Journal:
             append(self.path, record.line(kept))
         except OSError as exc:
             self._append = lambda kept: None  # type: ignore[method-assign]
-            self.warn(f"the journal {self.path} cannot be written: {exc.strerror}")
+            self.warn(unwritten(self.path, exc))
+
+
+def unwritten(path: Path, exc: OSError) -> str:
+    return f"the journal {path} cannot be written: {exc.strerror}"
 
 
 def append(path: Path, line: bytes) -> None:

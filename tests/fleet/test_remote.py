@@ -85,6 +85,19 @@ def test_a_task_is_done_elsewhere_and_its_commit_comes_back(
     assert env.get("KERN_WORKER") == "1", "the machine's own number: ports differ by it"
 
 
+def test_a_journal_that_cannot_be_written_loses_no_work_that_was_done_elsewhere(
+    repo: Path, git: Git, fake: Fake, watched: Watched
+) -> None:
+    (repo / ".git" / "kern" / journal.FILE).mkdir(parents=True)
+    warned: list[str] = []
+    came = carrier(repo, watched, warn=warned.append)(asked := job(repo, git))
+    assert (came.fault, came.unfit) == ("", False)
+    assert came.commit == git("rev-parse", f"refs/heads/{asked.branch}")
+    assert len(watched.sent) == 2, "to a worker that lacks the history, and then with it"
+    (line,) = warned
+    assert "the journal" in line and "cannot be written" in line
+
+
 def test_run_files_come_back_and_none_lands_elsewhere_or_on_another(
     repo: Path, git: Git, fake: Fake, watched: Watched, tmp_path: Path
 ) -> None:
