@@ -227,7 +227,8 @@ def reset(repo: Repo, tree: str) -> None:
 
 def read_into(repo: Repo, tree: str, env: Mapping[str, str]) -> None:
     """Fill a private index from a tree. What is known of unchanged files stays known, and the
-    others are looked at: a hook that asks what differs on the disk must not be told of these.
+    others are looked at: a hook that asks what differs on the disk must not be told of these. A
+    file that was merely touched git itself looks at when it commits, before the hooks.
     """
     asked = ("diff-index", "--cached", "--name-only", "-z", "--diff-filter=a", tree)
     new = repo.paths(*asked, env=env)

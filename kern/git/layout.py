@@ -172,7 +172,7 @@ def _is(entry: Entry | None, mode: int) -> bool:
 @contextlib.contextmanager
 def _opened(folder: Path) -> Iterator[Iterator[os.DirEntry[str]]]:
     """What is in it, looked at by its name alone: with the whole path a look takes half again as
-    long. After that nothing more is told of the entries.
+    long. After that the entries tell no more than what they were asked meanwhile.
     """
     place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -26,7 +26,7 @@ from kern.git.store import FOLDER
 from kern.system import process
 
 OWN = ("SPEC.md", "LEARNINGS.md")
-# No longer, or than a look itself takes: what a person saves meanwhile would count as the agent's.
+# Or as long as the look took: what a person saves meanwhile would count as the agent's.
 _MOMENT_S = 0.2
 _RACY_NS = 50_000_000  # a file written this recently may change again within its time stamp
 

@@ -112,6 +112,7 @@ def _run_unknown(site: Site, head: Head, start: StartRef, wanted: Sequence[Gate]
     unknown = [gate for gate in wanted if site.gates.known(gate, start.tree) is None]
     try:
         for gate in unknown:
+            site.caller.heed()
             ended = limits.gate(site, gate, start.tree, head, start, before=True)
             site.sink(GateEnded(ended, before=True))
     finally:

@@ -144,7 +144,6 @@ def gate(
     """One gate on the working tree, which is `tree` now; `before`: the task. Its end is for the
     caller to tell.
     """
-    site.caller.heed()
     site.sink(GateStarted(gate.label, gate.command, before=before))
     with contained(site, gate.label, head, start):
         return site.gates.run(gate, tree, before=before)

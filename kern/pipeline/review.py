@@ -92,6 +92,7 @@ class Reviews:
     def _ended(self, gate: Gate) -> Result:
         """A final gate on the tree as it is; what it changes goes back."""
         site = self.site
+        site.caller.heed()  # before the tree is looked at: what changes from then on goes back
         head, tree = site.repo.head(), site.snapshots.take()
         start = limits.standing(site, head, tree, Key("", gate.label), 1)
         try:

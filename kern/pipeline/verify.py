@@ -132,6 +132,7 @@ def _checked(
 def _gate(site: Site, gate: Gate, at: Situation, change: Mapping[str, Entry | None]) -> Result:
     """On the tree as the agent left it, which it is again afterwards in the task's paths."""
     start = at.second.start
+    site.caller.heed()
     before = site.snapshots.take(start)
     # What a person has changed since stage 2, say a setting of git's, is theirs.
     ref = at.start and replace(at.start, guard=site.keeper.guard.take(at.start.tree))

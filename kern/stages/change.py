@@ -64,7 +64,9 @@ class Witness:
             return False
         if commit.trailer == trailer(key) or commit.sha in history.marked(self.repo, "stage 3"):
             return True
-        return change is not None and self.expected(*change, commit.sha)[0] == commit.tree
+        if change is None or not self._clean(*change):  # what changes nothing is in every commit
+            return False
+        return self.expected(*change, commit.sha)[0] == commit.tree
 
     def among(self, commits: Sequence[Commit], key: Key, change: tuple[str, str]) -> bool:
         """Whether one of the commits is the task's, where not all of them are stage 3's."""

@@ -197,6 +197,29 @@ def test_an_experiment_that_is_concluded_does_so_past_a_hook_that_stashes_too(
     assert git("status", "--porcelain") == ""
 
 
+# A person, in another terminal.
+MINE = "git -c user.name=me -c user.email=me@x commit --no-verify -qam mine"
+
+
+def test_your_commit_that_takes_the_tick_of_an_experiment_along_concludes_nothing(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    (repo / "SPEC.md").write_text("- [ ] Experiment: greet late\n")
+    git("commit", "-qam", "tasks")
+    hook(repo, "pre-commit", f"mkdir .git/once 2> /dev/null || exit 0; env -i PATH=$PATH {MINE}")
+    fake.script(implement=[{"run": ["echo 1 > n"], "result": "FAILED: nobody saw it"}])
+
+    ran = inline(1)
+
+    assert ran.code == 1
+    assert "has an [x] that kern had set early: the task is not done by that" in ran.err
+    assert git("show", "HEAD:SPEC.md").startswith("- [x]"), "it took nothing along"
+    assert spec(repo).startswith("- [~]")
+    assert git("status", "--porcelain").split() == ["M", "SPEC.md"]
+    assert inline(1).code == 0
+    assert subjects(git)[2:] == ["mine", "Conclude: Experiment: greet late"]
+
+
 def test_where_git_ignores_spec_md_it_stays_as_it_is_until_head_has_the_task(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
