@@ -2,7 +2,6 @@
 in it is ever executed by reading it. Pure.
 """
 
-import tomllib
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -14,6 +13,8 @@ MOST = 1e9  # of any number
 
 def loaded(data: bytes | str, origin: str) -> dict[str, Any]:
     """TOML as it stands there. Raises UsageError."""
+    import tomllib  # 2 ms, and most of what looks at kern reads no settings
+
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")
         return tomllib.loads(text.removeprefix("\ufeff"))
