@@ -256,9 +256,6 @@ class Kind(StrEnum):
     BUDGET = "budget"
 
 
-_PASSING = (Kind.NOBODY, Kind.SILENT, Kind.BROKEN, Kind.GARBAGE)
-
-
 @dataclass(slots=True, eq=False)
 class Trouble(Exception):
     kind: Kind

@@ -176,7 +176,7 @@ def anybody(env: Mapping[str, str], *, root: bool) -> Fault | None:
 
 
 def patient(line: bytes) -> Fault | None:
-    """`Agent.refused` of one that gives up by itself, within seconds."""
+    """`Agent.refused` of one that gives up by itself, or whose lines tell nothing of it."""
     return None
 
 
