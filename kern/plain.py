@@ -27,7 +27,7 @@ def line(text: str, limit: int = 300) -> str:
 
 def last(text: str) -> str:
     """Its last line that says anything."""
-    return text.strip().rpartition("\n")[2].strip()
+    return (text.strip().splitlines() or [""])[-1].strip()
 
 
 def data(value: object, indent: int | None = 1) -> str:

@@ -138,4 +138,5 @@ def test_a_length_of_time_is_read_back_as_it_was_written() -> None:
 
 def test_the_last_line_is_the_last_that_says_anything() -> None:
     assert plain.last("one\n  two \n \n") == "two"
+    assert plain.last("10 %\r90 %\rno such file\r\n") == "no such file", "after a progress bar"
     assert plain.last(" \n") == ""
