@@ -131,13 +131,17 @@ class Follower:
         self.fleet = fleet
         self.read = size(path)
         self.torn = b""
+        self.seen: set[str] = set()  # a task's records come home again where it is sent once more
 
     def new(self) -> list[dict[str, Any]]:
         """Those since the last call."""
         data = _since(self.path, self.read)
         self.read += len(data)
         *whole, self.torn = (self.torn + data).split(b"\n")
-        return [one for one in read(whole) if one.get("fleet") == self.fleet]
+        ours = {one["id"]: one for one in read(whole) if one.get("fleet") == self.fleet}
+        new = [one for key, one in ours.items() if key not in self.seen]
+        self.seen |= ours.keys()
+        return new
 
 
 def _since(path: Path, begin: int) -> bytes:

@@ -204,6 +204,7 @@ def test_who_follows_gets_what_a_runs_workers_write_from_then_on_each_once(tmp_p
         (row("a", fleet="ours") + row("b", fleet="another"), ["a"]),
         (row("c") + row("d", fleet="ours")[:20], []),
         (row("d", fleet="ours")[20:] + row("e", fleet="ours"), ["d", "e"]),
+        (row("a", fleet="ours") + row("f", fleet="ours") * 2, ["f"]),  # brought home once more
         (b"", []),
     ):
         with path.open("ab") as file:
