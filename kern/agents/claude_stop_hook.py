@@ -3,7 +3,8 @@ red goes back to it, in the same process. It saves an attempt and proves nothing
 afterwards, from kern.
 
 Started as a program of its own; what it runs stands in the variable `KERN_GATES`. Measured with
-2.1.197: exit 2 hands what stands on stderr to the agent as "Stop hook feedback".
+2.1.197: a "reason" on stdout reaches the agent as "Stop hook feedback". So does stderr of exit 2,
+unless "no such file" stands there: claude then takes the hook for a broken one, and ends.
 """
 
 import json
@@ -105,5 +106,5 @@ def _red(name: str, command: str, seconds: float) -> str:
 
 if __name__ == "__main__":
     told = feedback(json.load(sys.stdin), **json.loads(os.environ[VARIABLE]))
-    print(told, end="", file=sys.stderr)
-    sys.exit(2 if told else 0)
+    if told:
+        json.dump({"decision": "block", "reason": told}, sys.stdout)

@@ -46,7 +46,7 @@ def _sent_back(answer: str) -> str:
     (hook,) = settings["hooks"]["Stop"][0]["hooks"]
     asked = json.dumps({"last_assistant_message": answer})
     done = subprocess.run(hook["command"], shell=True, input=asked, capture_output=True, text=True)
-    return done.stderr if done.returncode == 2 else ""
+    return str(json.loads(done.stdout)["reason"]) if done.stdout else ""
 
 
 def _print(text: str, told: list[dict[str, str]]) -> None:

@@ -24,8 +24,8 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def ends(gates: Gates, said: str = "Did it.\n\nSUCCESS", run: str = "1") -> tuple[int, str]:
-    """Exit code, and what the agent is told."""
+def ends(gates: Gates, said: str = "Did it.\n\nSUCCESS", run: str = "1") -> str:
+    """What the agent is told; empty where it may end."""
     hook = claude_stop_hook.settings(gates)["hooks"]["Stop"][0]["hooks"][0]
     done = subprocess.run(
         shlex.split(hook["command"]),
@@ -34,22 +34,25 @@ def ends(gates: Gates, said: str = "Did it.\n\nSUCCESS", run: str = "1") -> tupl
         capture_output=True,
         text=True,
     )
-    return done.returncode, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+    answer = json.loads(done.stdout or "{}")
+    assert not answer or answer.keys() == {"decision", "reason"}
+    assert answer.get("decision", "block") == "block"
+    return str(answer.get("reason", ""))
 
 
 def test_a_red_gate_goes_back_twice_and_then_no_more(temporary: Path) -> None:
     gates: Gates = [("gate fmt", "true", 0), ("gate check", "echo no semicolon; exit 3", 5)]
-    code, told = ends(gates)
-    assert code == 2
+    told = ends(gates)
     assert "gate check is red (exit 3)" in told and "no semicolon" in told and "fmt" not in told
     assert "round 1 of 2" in told
-    assert "round 2 of 2" in ends(gates)[1]
-    assert ends(gates) == (0, "")
+    assert "round 2 of 2" in ends(gates)
+    assert ends(gates) == ""
     assert list(temporary.iterdir()) == []
 
 
 def test_green_gates_let_it_end_and_nothing_is_left(temporary: Path) -> None:
-    assert ends([("gate check", "true", 0)]) == (0, "")
+    assert ends([("gate check", "true", 0)]) == ""
     assert list(temporary.iterdir()) == []
 
 
@@ -57,33 +60,33 @@ def test_green_gates_let_it_end_and_nothing_is_left(temporary: Path) -> None:
     "said", ["FAILED: it cannot be", "SKIPPED: no network", "NEEDS_ANSWER: a or b?", ""]
 )
 def test_who_claims_no_success_may_end_and_no_gate_runs(said: str, tmp_path: Path) -> None:
-    assert ends([("gate check", f"touch {tmp_path}/ran; exit 1", 0)], said) == (0, "")
+    assert ends([("gate check", f"touch {tmp_path}/ran; exit 1", 0)], said) == ""
     assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("said", ["**SUCCESS**", "SUCCESS\n\nAll is well.", "- SUCCESS: done"])
 def test_a_claim_is_one_however_it_is_marked(said: str) -> None:
-    assert ends([("gate check", "exit 1", 0)], said)[0] == 2
+    assert "is red" in ends([("gate check", "exit 1", 0)], said)
 
 
 def test_a_gate_that_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     began = time.monotonic()
-    code, told = ends([("gate slow", f"(sleep 60; touch {tmp_path}/late) & sleep 60", 0.5)])
+    told = ends([("gate slow", f"(sleep 60; touch {tmp_path}/late) & sleep 60", 0.5)])
     assert time.monotonic() - began < 6 * BUSY
-    assert code == 2 and "not done after 0.5 s" in told
+    assert "not done after 0.5 s" in told
     assert not (tmp_path / "late").exists()
     assert not subprocess.run(["pgrep", "-f", f"{tmp_path}/late"], capture_output=True).stdout
 
 
 def test_a_long_output_is_told_by_its_end() -> None:
-    told = ends([("gate check", "seq 100000; exit 1", 0)])[1]
+    told = ends([("gate check", "seq 100000; exit 1", 0)])
     assert "100000" in told and len(told) < 4000
 
 
 def test_two_stages_at_once_count_their_own_rounds() -> None:
     gates: Gates = [("gate check", "exit 1", 0)]
-    assert "round 1" in ends(gates, run="a")[1]
-    assert "round 1" in ends(gates, run="b")[1]
+    assert "round 1" in ends(gates, run="a")
+    assert "round 1" in ends(gates, run="b")
 
 
 def test_its_own_time_out_is_one_that_a_timer_takes() -> None:

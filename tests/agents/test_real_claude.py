@@ -801,7 +801,7 @@ def test_an_interrupt_while_a_hook_has_your_edits_gives_it_time_to_restore_them(
 # -------------------------------------------------------------------- gates within stage 2
 
 
-RED = "- [ ] add a greeting\n  > **Gate:** `grep hello hi.txt || { echo lacks it; exit 1; }`\n"
+RED = "- [ ] add a greeting\n  > **Gate:** `grep hello hi.txt || { echo No such file; exit 1; }`\n"
 
 
 def test_a_red_gate_sends_the_agent_back_in_the_same_process(
