@@ -27,6 +27,7 @@ class Aide(StrEnum):
 
 
 Role = Stage | Aide
+TEMPORARY = ("TMPDIR", "TMP", "TEMP", "CLAUDE_CODE_TMPDIR")  # variables that name a folder
 
 
 class Output(StrEnum):

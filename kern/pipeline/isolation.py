@@ -127,7 +127,7 @@ def ready(wanted: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
 
     with contextlib.ExitStack() as open_things:
         folder = Path(open_things.enter_context(tempfile.TemporaryDirectory(prefix="kern-")))
-        held = confine.chosen(mode, replace(wanted, temp=folder))
+        held = confine.chosen(mode, replace(wanted, temp=Path(tempfile.gettempdir())))
         if held.means is not Means.NONE:
             _make(wanted)
             held = replace(held, caches=_caches(wanted))

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from kern.errors import UsageError
 from kern.frozen import frozen
-from kern.model import Needs
+from kern.model import TEMPORARY, Needs
 from kern.person import Mode
 from kern.sandbox import landlock, means, relay
 from kern.sandbox.bounds import AGENTS, Bounds, Kind, Repository, Wishes, bounds, caches, trimmed
@@ -117,8 +117,14 @@ class Sandbox:
     ) -> Confined:
         if self.means is Means.NONE:
             return unheld(kind, argv, env)
+        temp = self.temp
+        if self.means is Means.BWRAP:
+            temp = Path("/tmp")  # the child's own
+        elif temp:
+            write = (*write, temp)
         held = self.bounds(kind, agent).and_write(*write).resolved()
         env = trimmed(env, held.keep)
+        env |= dict.fromkeys(TEMPORARY, str(temp)) if temp else {}
         if self.caches:
             env |= caches(self.caches / audience(kind), env, self.home, held)
         if self.own and kind in AGENTS:
@@ -144,9 +150,8 @@ class Sandbox:
             case Means.SEATBELT:
                 return Confined((*means.seatbelt(held), *argv), env)
             case Means.LANDLOCK:
-                open_to = [str(path) for path in (*held.writable(), self.temp) if path]
+                open_to = [str(path) for path in held.writable()]
                 before = [sys.executable, "-I", "-S", landlock.__file__, *open_to, "--"]
-                env |= {"TMPDIR": str(self.temp)} if self.temp else {}
                 return Confined((*before, *argv), env)
 
 

@@ -1,0 +1,83 @@
+"""The folder for temporary files of a run: of kern, and of all that it starts."""
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from kern.model import TEMPORARY
+from kern.system import workspace
+
+_PREFIX = ".kern-run-"  # with a dot until it is locked
+_LOCKED = r"kern-run-\w{8}"
+
+
+def variables(folder: Path) -> dict[str, str]:
+    """What tells a child where its temporary files go. An agent waits for ever for a folder that is
+    not there, or that it may not write.
+    """
+    return dict.fromkeys(TEMPORARY, str(folder))
+
+
+@contextlib.contextmanager
+def folder() -> Iterator[Path]:
+    """A folder of this process's, which its environment names, and so that of every child. It lies
+    where the person wants temporary files, if they can lie there, and goes at the end; those that
+    killed processes left go at the beginning. One within another is that one. Raises KernError.
+    """
+    if re.fullmatch(_LOCKED, Path(tempfile.tempdir or "").name):
+        yield Path(tempfile.gettempdir())
+        return
+    before = {name: os.environ.get(name) for name in TEMPORARY}, tempfile.tempdir
+    tempfile.tempdir = None  # what is known from before may be of another environment
+    parent = Path(tempfile.gettempdir())
+    _sweep(parent)
+    made, lock = _made(parent)
+    os.environ.update(variables(made))
+    tempfile.tempdir = str(made)
+    try:
+        yield made
+    finally:
+        tempfile.tempdir = before[1]
+        for name, value in before[0].items():
+            _set(name, value)
+        shutil.rmtree(made, ignore_errors=True)
+        os.close(lock)
+
+
+def _made(parent: Path) -> tuple[Path, int]:
+    """Locked for as long as this process lives: whoever can lock it may remove it."""
+    with workspace.reported(parent):
+        made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        lock = os.open(made, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return made.rename(parent / made.name.removeprefix(".")), lock
+
+
+def _sweep(parent: Path) -> None:
+    for name in os.listdir(parent):
+        if re.fullmatch(_LOCKED, name):
+            with contextlib.suppress(OSError):  # another's, or in use
+                _remove(parent / name)
+
+
+def _remove(place: Path) -> None:
+    """Raises OSError where it is no folder, or somebody holds it."""
+    lock = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(lock).st_uid == os.getuid():  # to root every door is open
+            shutil.rmtree(place, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
+def _set(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
