@@ -1,7 +1,7 @@
 """The words that many rooms speak."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import NamedTuple, Self
 
@@ -251,9 +251,11 @@ SETUP = "setup"  # of a worktree, as if it were a stage
 
 @frozen
 class Needs:
-    """What an agent's own program needs of the machine to work."""
+    """What an agent's own program needs of the machine to work; paths are absolute."""
 
-    write: tuple[str, ...] = ()  # paths
-    read: tuple[str, ...] = ()  # within these: what the next session would obey
-    variables: tuple[str, ...] = ()  # beginnings of names
-    hosts: tuple[str, ...] = ()
+    login: tuple[str, ...] = ()  # files and folders that it renews
+    settings: tuple[str, ...] = ()  # files and folders that it, and the next session, obeys
+    # JSON files of which it needs these keys of the top level alone: see `logins.excerpt`.
+    excerpts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    variables: tuple[str, ...] = ()  # names, or where they end in `_` beginnings of names
+    hosts: tuple[str, ...] = ()  # of the person's own machine with the port: `127.0.0.1:4141`

@@ -6,14 +6,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
+from kern.agents import claude_stop_hook, protocol
 from kern.agents import result as results
 from kern.agents.protocol import SUBSCRIPTION, Payer
 from kern.model import Needs
 
 FILES: tuple[str, ...] = (".claude/settings.json", ".claude/settings.local.json", ".mcp.json")
-# Below the configuration folder: what the next session obeys, which no stage may write.
+# Below the configuration folder: what this session and the next obey.
 OBEYED = (
     *("settings.json", "settings.local.json", "CLAUDE.md", "agents", "commands", "hooks"),
     *("output-styles", "plugins", "rules", "skills"),
@@ -22,7 +22,12 @@ _COMMANDS = (
     *("apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh"),
     *("otelHeadersHelper", "statusLine", "fileSuggestion"),
 )
-_VARIABLES = ("ANTHROPIC_", "CLAUDE_")
+# With those that `claude.environment` sets.
+_VARIABLES = (
+    *("ANTHROPIC_", "CLAUDE_", "API_TIMEOUT_MS", "MAX_THINKING_TOKENS", "MCP_TIMEOUT"),
+    *("BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_TIMEOUT_MS", claude_stop_hook.VARIABLE),
+    *("DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING"),
+)
 _HOSTS = ("*.anthropic.com", "claude.ai", "*.claude.ai", "*.claude.com")
 _LOGGED_IN = ('"claudeAiOauth"', '"oauthAccount"')  # what `claude` stores at a login
 _KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY")
@@ -32,26 +37,32 @@ _CLOUDS = {
 }
 
 
-def needs(env: Mapping[str, str], home: str) -> Needs:
-    """Where it keeps its login, which it renews, and whom it asks. Measured: it works where
-    `.claude.json`, which names servers to start, cannot be written.
+def needs(env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Needs:
+    """Measured: the login of a subscription is `.credentials.json` alone, the key of a login to the
+    console stands in `.claude.json`, beside histories and servers; without one claude makes it.
     """
     named = env.get("CLAUDE_CONFIG_DIR")
     folder = named or f"{home}/.claude"
-    config = f"{folder if named else home}/.claude.json"
-    write, variables, hosts = [folder], [*_VARIABLES], [*_HOSTS]
-    if url := urlsplit(env.get("ANTHROPIC_BASE_URL", "")).hostname:
-        hosts.append(url)
+    account = f"{folder if named else home}/.claude.json"
+    login = [f"{folder}/.credentials.json"]
+    settings = [f"{folder}/{name}" for name in OBEYED]
+    variables, hosts = [*_VARIABLES], [*_HOSTS]
+    if host := protocol.host(env.get("ANTHROPIC_BASE_URL", "")):
+        hosts.append(host)
     if env.get("CLAUDE_CODE_USE_BEDROCK"):
-        write.append(f"{home}/.aws")  # its cache of short-lived keys
+        login += (f"{home}/.aws/sso/cache", f"{home}/.aws/cli/cache")
+        settings += (f"{home}/.aws/config", f"{home}/.aws/credentials")
+        settings += protocol.paths(env, "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")
         variables.append("AWS_")
         hosts.append("*.amazonaws.com")
     if env.get("CLAUDE_CODE_USE_VERTEX"):
-        write.append(f"{home}/.config/gcloud")
+        settings.append(f"{home}/.config/gcloud/application_default_credentials.json")
+        settings += protocol.paths(env, "GOOGLE_APPLICATION_CREDENTIALS")
         variables += ["GOOGLE_", "CLOUD_ML_", "VERTEX_"]
         hosts.append("*.googleapis.com")
-    obeyed = (config, *(f"{folder}/{name}" for name in OBEYED))
-    return Needs(tuple(write), obeyed, tuple(variables), tuple(hosts))
+    return Needs(
+        tuple(login), tuple(settings), {account: ("primaryApiKey",)}, tuple(variables), tuple(hosts)
+    )
 
 
 def confinement(

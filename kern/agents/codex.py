@@ -321,13 +321,10 @@ def payer(env: Mapping[str, str], root: str, home: str, text: Callable[[str], st
     return Payer(known.get(str(kind), ""))
 
 
-def needs(env: Mapping[str, str], home: str) -> Needs:
-    """Where it keeps its login, which it renews, and its records, without which it does not start.
-    The hosts of a provider of one's own stand in its settings: a person names them to kern.
-    """
+def needs(env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Needs:
     folder = env.get("CODEX_HOME") or f"{home}/.codex"
-    obeyed = tuple(f"{folder}/{name}" for name in _OBEYED)
-    return Needs((folder,), obeyed, ("CODEX_", "OPENAI_"), _HOSTS)
+    settings = tuple(f"{folder}/{name}" for name in _OBEYED)
+    return Needs((f"{folder}/auth.json",), settings, variables=("CODEX_", "OPENAI_"), hosts=_HOSTS)
 
 
 def started(files: Mapping[str, bytes]) -> list[str]:

@@ -96,7 +96,7 @@ class Command:
     ) -> Payer:
         return Payer("")
 
-    def needs(self, env: Mapping[str, str], home: str) -> Needs:
+    def needs(self, env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Needs:
         return Needs()
 
     def started(self, files: Mapping[str, bytes]) -> list[str]:

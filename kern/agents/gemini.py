@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 from kern.agents import extension, faults, protocol
 from kern.agents import result as results
@@ -250,12 +249,17 @@ def payer(env: Mapping[str, str], root: str, home: str, text: Callable[[str], st
     return Payer(f"{SUBSCRIPTION} that gemini is logged in to" if logged_in else "", warning)
 
 
-def needs(env: Mapping[str, str], home: str) -> Needs:
+def needs(env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Needs:
     folder = _folder(env, home)
-    read = tuple(f"{folder}/{name}" for name in _OBEYED)
-    named = urlsplit(env.get("GOOGLE_GEMINI_BASE_URL", "")).hostname
-    hosts = (*_HOSTS, *([named] if named else []))
-    return Needs((folder,), read, ("GEMINI_", "GOOGLE_", "CODE_ASSIST_"), hosts)
+    settings = [f"{folder}/{name}" for name in _OBEYED]
+    settings += protocol.paths(env, "GOOGLE_APPLICATION_CREDENTIALS")
+    named = protocol.host(env.get("GOOGLE_GEMINI_BASE_URL", ""))
+    return Needs(
+        (f"{folder}/oauth_creds.json",),
+        tuple(settings),
+        variables=("GEMINI_", "GOOGLE_", "CODE_ASSIST_", "NODE_OPTIONS", *_CLOSED),
+        hosts=(*_HOSTS, *([named] if named else [])),
+    )
 
 
 def started(found: Mapping[str, bytes]) -> list[str]:

@@ -161,8 +161,8 @@ class Http:
         warning = f"the key in {key} goes to {url} unencrypted: https:// would hide it"
         return Payer(f"the key in {key}, by use, at {url}", warning if bare else "")
 
-    def needs(self, env: Mapping[str, str], home: str) -> Needs:
-        host = urlsplit(self.endpoint.url).hostname
+    def needs(self, env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Needs:
+        host = protocol.host(self.endpoint.url)
         key = self.endpoint.key
         return Needs(variables=(key,) if key else (), hosts=(host,) if host else ())
 

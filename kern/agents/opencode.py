@@ -52,6 +52,9 @@ _OBEYED = (
     *("agent", "agents", "command", "commands", "mode", "modes", "plugin", "plugins", "skill"),
     *("skills", "tool", "tools", "themes", "node_modules"),
 )
+# Below its folder for caches: packages and tools, without which it would have to fetch them.
+_FETCHED = ("version", "models.json", "package.json", "node_modules", "packages", "bin")
+_FOLDERS = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")
 _PROGRAMS = ("mcp", "plugin", "formatter", "lsp", "provider", "command", "agent", "permission")
 _CODE = re.compile(r"\.opencode/(?:plugins?|tools?)/|\.opencode/package\.json$")
 
@@ -241,14 +244,17 @@ def payer(env: Mapping[str, str], root: str, home: str, text: Callable[[str], st
     return vendors.payer(NAME, text(f"{_data(env, home)}/auth.json"), env)
 
 
-def needs(env: Mapping[str, str], home: str) -> Needs:
+def needs(env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Needs:
     config = f"{env.get('XDG_CONFIG_HOME') or f'{home}/.config'}/opencode"
     cache = f"{env.get('XDG_CACHE_HOME') or f'{home}/.cache'}/opencode"
-    state = f"{env.get('XDG_STATE_HOME') or f'{home}/.local/state'}/opencode"
-    read = tuple(f"{config}/{name}" for name in _OBEYED)
-    variables = ("OPENCODE_", "XDG_", "AWS_", "GOOGLE_", *vendors.KEYS)
-    hosts = (*vendors.HOSTS, "models.dev", "registry.npmjs.org")
-    return Needs((config, _data(env, home), cache, state), read, variables, hosts)
+    settings = [f"{config}/{name}" for name in _OBEYED]
+    settings += [f"{cache}/{name}" for name in _FETCHED]
+    return Needs(
+        (f"{_data(env, home)}/auth.json",),
+        tuple(settings),
+        variables=("OPENCODE_", *_FOLDERS, _OFFLINE, "AWS_", "GOOGLE_", *vendors.KEYS),
+        hosts=(*vendors.HOSTS, "models.dev", "registry.npmjs.org"),
+    )
 
 
 def started(found: Mapping[str, bytes]) -> list[str]:

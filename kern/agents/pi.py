@@ -39,7 +39,7 @@ _KINDS |= {"cacheWrite": "cache_creation_input"}
 _LONG_WAIT = 60  # seconds that the API asks for, after which kern asks again by itself
 _OBEYED = (
     *("settings.json", "models.json", "keybindings.json", "SYSTEM.md", "APPEND_SYSTEM.md"),
-    *("AGENTS.md", "CLAUDE.md", "extensions", "skills", "prompts", "themes", "git"),
+    *("AGENTS.md", "CLAUDE.md", "extensions", "skills", "prompts", "themes", "git", "npm", "bin"),
 )
 _PROGRAMS = ("extensions", "packages", "npmCommand", "shellPath", "shellCommandPrefix")
 
@@ -199,10 +199,14 @@ def payer(env: Mapping[str, str], root: str, home: str, text: Callable[[str], st
     return vendors.payer(NAME, text(f"{_folder(env, home)}/auth.json"), env)
 
 
-def needs(env: Mapping[str, str], home: str) -> Needs:
+def needs(env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Needs:
     folder = _folder(env, home)
-    variables = ("PI_", "AWS_", "GOOGLE_", *vendors.KEYS)
-    return Needs((folder,), tuple(f"{folder}/{name}" for name in _OBEYED), variables, vendors.HOSTS)
+    return Needs(
+        (f"{folder}/auth.json",),
+        tuple(f"{folder}/{name}" for name in _OBEYED),
+        variables=("PI_", "AWS_", "GOOGLE_", *vendors.KEYS),
+        hosts=vendors.HOSTS,
+    )
 
 
 def started(found: Mapping[str, bytes]) -> list[str]:

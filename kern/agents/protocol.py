@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from typing import Any, BinaryIO, Protocol, cast
+from urllib.parse import urlsplit
 
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
@@ -148,7 +149,8 @@ class Agent(Protocol):
         empty where there is none.
         """
 
-    def needs(self, env: Mapping[str, str], home: str) -> Needs: ...
+    def needs(self, env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Needs:
+        """`text`: as for `payer`."""
 
     def started(self, files: Mapping[str, bytes]) -> list[str]:
         """What those of its `FILES` that are there start, a line each."""
@@ -228,6 +230,24 @@ def find(name: str) -> Agent:
         raise UsageError(f"kern knows no agent {name!r}", hint=f"one of {known}")
     module = importlib.import_module(AGENTS[name])
     return cast(Agent, getattr(module, "AGENT", module))
+
+
+def host(url: str) -> str:
+    """Where a URL leads, as `Needs.hosts` has it; empty where it leads nowhere."""
+    try:
+        parts = urlsplit(url)
+        name, port = parts.hostname or "", parts.port
+    except ValueError:
+        return ""
+    if not (name in ("localhost", "::1") or name.startswith("127.")):
+        return name
+    shown = f"[{name}]" if ":" in name else name
+    return f"{shown}:{port or (443 if parts.scheme == 'https' else 80)}"
+
+
+def paths(env: Mapping[str, str], *names: str) -> tuple[str, ...]:
+    """The files and folders that variables of the environment name."""
+    return tuple(env[name] for name in names if env.get(name, "").startswith("/"))
 
 
 def version(text: str) -> tuple[int, ...]:

@@ -148,7 +148,7 @@ def paid(payers: Mapping[str, Payer]) -> Payer:
 def payer(agent: Agent, root: Path) -> Payer:
     if not own(agent):
         return Payer("")
-    return agent.payer(os.environ, str(root), str(Path.home()), _begin)
+    return agent.payer(os.environ, str(root), str(Path.home()), begin)
 
 
 def installed() -> list[Program]:
@@ -175,7 +175,7 @@ def login(agent: Agent, program: str) -> Check:
     return Check("login", f"by {how}")
 
 
-def _begin(place: str) -> str:
+def begin(place: str) -> str:
     try:
         if not stat.S_ISREG(os.stat(place).st_mode):
             return ""

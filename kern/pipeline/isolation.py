@@ -92,7 +92,7 @@ def wanted(
         Repository(repo.root, repo.git_dir, repo.common_dir, guarded, documents, saves),
         home,
         wishes(own.holding, theirs or Holding(), refused, repo.root),
-        {one.agent.NAME: one.agent.needs(os.environ, str(home)) for one in programs},
+        {one.agent.NAME: one.agent.needs(os.environ, str(home), agents.begin) for one in programs},
         hidden=(scope.base,),
         programs=confine.programs(*(one.command for one in programs)),
         image=own.image,
@@ -162,10 +162,11 @@ def _make(wanted: Sandbox) -> None:
             for folder in wanted.repository.saves:
                 folder.mkdir(parents=True, exist_ok=True)
         for needs in wanted.needs.values():
-            for folder in map(Path, needs.write):
+            for folder in bounds.folders(needs):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                for path in map(Path, needs.read):
-                    if path.is_relative_to(folder) and not os.path.lexists(path):
+                for path in map(Path, needs.settings):
+                    missing = path.is_relative_to(folder) and not os.path.lexists(path)
+                    if missing and ".cache" not in path.parts:
                         _make_one(path)
 
 

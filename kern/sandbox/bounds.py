@@ -150,7 +150,7 @@ def bounds(
     tree = repository
     places = dict.fromkeys(map(Path, _PRIVATE), Access.PRIVATE)
     secrets = [home / name for name in SECRETS]
-    theirs = [Path(one) for one in needs.write]  # of the agents of this run
+    theirs = folders(needs)  # of the agents of this run
     logins = [home / name for name in obeyed.LOGINS]
     secrets += [one for one in logins if not any(map(one.is_relative_to, theirs))]
     places |= dict.fromkeys((*secrets, *wishes.hide, *hidden), Access.HIDDEN)
@@ -172,14 +172,24 @@ def bounds(
         places |= dict.fromkeys(tree.documents, Access.READ)
     agents = kind in AGENTS
     if agents:
-        places |= dict.fromkeys(map(Path, needs.write), Access.WRITE)
-        places |= dict.fromkeys(map(Path, needs.read), Access.READ)
+        places |= dict.fromkeys(folders(needs), Access.WRITE)
+        places |= dict.fromkeys(map(Path, (*needs.settings, *needs.excerpts)), Access.READ)
     if kind is not Kind.READER:
         places |= dict.fromkeys(wishes.write, Access.WRITE)
     hosts = wishes.hosts
     if hosts is not None and agents:
         hosts = tuple(dict.fromkeys((*hosts, *needs.hosts)))
     return Bounds(places, hosts, (*wishes.env, *(needs.variables if agents else ())))
+
+
+def folders(needs: Needs) -> list[Path]:
+    """Where an agent keeps its login and what else it writes."""
+    found = [Path(one) if Path(one).is_dir() else Path(one).parent for one in needs.login]
+    shares = [one for one in found if one.parent.name == "share"]
+    local = [one.parents[1] / "state" / one.name for one in shares]
+    caches = [one.parents[2] / ".cache" / one.name for one in shares]
+    configs = [one.parents[2] / ".config" / one.name for one in shares]
+    return [*found, *local, *caches, *configs]
 
 
 def trimmed(env: Mapping[str, str], keep: Collection[str] = ()) -> dict[str, str]:

@@ -73,8 +73,8 @@ class Relay:
         head = _head(client)
         first, gap, body = head.partition(b"\r\n\r\n")
         host, port, told = target(first + gap)
-        if not allowed(host, self.hosts):
-            name = f"{host}:{port}"
+        name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        if not (allowed(host, self.hosts) or name in self.hosts):
             if name not in self._told:
                 self._told.add(name)
                 self.refused(name)

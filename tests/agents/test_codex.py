@@ -385,14 +385,6 @@ def test_the_login_by_its_own_words(code: int, said: str, how: str | None) -> No
     assert codex.login(code, said) == how
 
 
-def test_it_needs_its_folder_and_may_not_write_what_it_obeys() -> None:
-    needs = codex.needs({}, "/h")
-    assert needs.write == ("/h/.codex",)
-    assert "/h/.codex/config.toml" in needs.read
-    assert "/h/.codex/auth.json" not in needs.read, "it renews its login"
-    assert codex.needs({"CODEX_HOME": "/c"}, "/h").write == ("/c",)
-
-
 def test_what_a_project_makes_it_start_is_named() -> None:
     config = b'notify = ["sh", "a"]\n[mcp_servers.x]\ncommand = "evil"\nargs = ["-c", "b"]\n'
     hooks = b'{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "worse"}]}]}}'

@@ -91,8 +91,8 @@ def test_the_key_is_never_an_argument() -> None:
 
 
 def test_what_it_needs_is_its_host_and_its_key() -> None:
-    assert AGENT.needs({}, "/h") == Needs(variables=("GW_KEY",), hosts=("gw.example",))
-    assert Http(Endpoint("http://[::1]:80/v1")).needs({}, "/h") == Needs(hosts=("::1",))
+    assert AGENT.needs({}, "/h", str) == Needs(variables=("GW_KEY",), hosts=("gw.example",))
+    assert Http(Endpoint("http://[::1]/v1")).needs({}, "/h", str) == Needs(hosts=("[::1]:80",))
     assert AGENT.payer({}, "/", "/h", str).who == f"the key in GW_KEY, by use, at {URL}"
     assert AGENT.payer({}, "/", "/h", str).warning == ""
     bare = Http(Endpoint("http://gw.example/v1", key="K")).payer({}, "/", "/h", str)

@@ -198,10 +198,3 @@ def test_what_a_project_makes_it_start_is_told() -> None:
         '.pi/settings.json npmCommand: ["sh", "-c", "x"]',
     ]
     assert "cannot be read" in pi.started({".pi/settings.json": b"{"})[0]
-
-
-def test_what_it_needs_of_the_machine() -> None:
-    needs = pi.needs({"PI_CODING_AGENT_DIR": "/own"}, "/h")
-    assert needs.write == ("/own",)
-    assert "/own/settings.json" in needs.read
-    assert "PI_" in needs.variables

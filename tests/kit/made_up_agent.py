@@ -104,7 +104,7 @@ def payer(env: Mapping[str, str], root: str, home: str, text: Callable[[str], st
     return Payer("nobody: pal is free")
 
 
-def needs(env: Mapping[str, str], home: str) -> Needs:
+def needs(env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Needs:
     return Needs(variables=("PAL_",))
 
 

@@ -29,8 +29,8 @@ TREE = Repository(
     saves=(HOME / ".cache/pre-commit",),
 )
 NEEDS = Needs(
-    write=(f"{HOME}/.claude",),
-    read=(f"{HOME}/.claude/settings.json",),
+    login=(f"{HOME}/.claude/.credentials.json",),
+    settings=(f"{HOME}/.claude/settings.json",),
     variables=("ANTHROPIC_", "CLAUDE_"),
     hosts=("api.anthropic.com",),
 )

@@ -63,11 +63,18 @@ def world(tmp_path: Path, repo: Path, git: Git) -> World:
         (home / name).write_text("secret")
     (tmp_path / "temp").mkdir()
     tree = Repository(repo, repo / ".git", repo / ".git", guarded=(repo / "SPEC.md",))
-    needs = Needs((f"{home}/.claude",), (f"{home}/.claude/settings.json",), ("ANTHROPIC_",))
+    needs = Needs(
+        (f"{home}/.claude/.credentials.json",),
+        (f"{home}/.claude/settings.json",),
+        variables=("ANTHROPIC_",),
+    )
     wanted = Sandbox(
         tree,
         home,
-        needs={"claude": needs, "codex": Needs((f"{home}/.codex",), (), ("OPENAI_",))},
+        needs={
+            "claude": needs,
+            "codex": Needs((f"{home}/.codex/auth.json",), variables=("OPENAI_",)),
+        },
         hidden=(tmp_path / "kern",),
         programs=confine.programs(sys.executable),
         temp=tmp_path / "temp",

@@ -1,0 +1,99 @@
+"""What each agent needs of the machine: the table that a sandbox goes by."""
+
+import pytest
+
+from kern.agents import claude, codex, gemini, opencode, pi, protocol
+from kern.agents.protocol import Agent, Launch
+from kern.model import Needs, Stage
+
+AGENTS = ("claude", "codex", "gemini", "opencode", "pi")
+GATES = [("gate test", "true", 1.0)]
+
+
+def needs(name: str, **env: str) -> Needs:
+    return protocol.find(name).needs(env, "/h", lambda path: "")
+
+
+def passes(variable: str, names: tuple[str, ...]) -> bool:
+    return any(
+        variable.startswith(name) if name.endswith("_") else variable == name for name in names
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "env", "login", "setting"),
+    [
+        ("claude", {}, "/h/.claude/.credentials.json", "/h/.claude/skills"),
+        ("claude", {"CLAUDE_CONFIG_DIR": "/c"}, "/c/.credentials.json", "/c/settings.json"),
+        ("claude", {"CLAUDE_CODE_USE_BEDROCK": "1"}, "/h/.aws/sso/cache", "/h/.aws/config"),
+        (
+            "claude",
+            {"CLAUDE_CODE_USE_VERTEX": "1", "GOOGLE_APPLICATION_CREDENTIALS": "/k.json"},
+            "/h/.claude/.credentials.json",
+            "/k.json",
+        ),
+        ("codex", {}, "/h/.codex/auth.json", "/h/.codex/config.toml"),
+        ("codex", {"CODEX_HOME": "/c"}, "/c/auth.json", "/c/AGENTS.md"),
+        ("gemini", {}, "/h/.gemini/oauth_creds.json", "/h/.gemini/.env"),
+        ("gemini", {"GEMINI_CLI_HOME": "/g"}, "/g/.gemini/oauth_creds.json", "/g/.gemini/skills"),
+        (
+            "opencode",
+            {},
+            "/h/.local/share/opencode/auth.json",
+            "/h/.config/opencode/opencode.json",
+        ),
+        ("opencode", {"XDG_DATA_HOME": "/d"}, "/d/opencode/auth.json", "/h/.cache/opencode/bin"),
+        ("pi", {}, "/h/.pi/agent/auth.json", "/h/.pi/agent/models.json"),
+        ("pi", {"PI_CODING_AGENT_DIR": "/p"}, "/p/auth.json", "/p/settings.json"),
+    ],
+)
+def test_its_login_and_its_settings(
+    name: str, env: dict[str, str], login: str, setting: str
+) -> None:
+    found = needs(name, **env)
+    assert login in found.login
+    assert setting in found.settings
+    assert not {*found.login} & {*found.settings}, "what it renews would be read-only"
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_no_history_of_a_person_is_among_them(name: str) -> None:
+    found = needs(name)
+    told = " ".join((*found.login, *found.settings))
+    for word in ("history", "projects", "sessions", "transcripts", "snapshots", ".claude.json"):
+        assert word not in told
+    assert all(path.startswith("/h/.") for path in (*found.login, *found.settings))
+
+
+def test_of_a_file_with_histories_claude_gets_its_key_alone() -> None:
+    assert needs("claude").excerpts == {"/h/.claude.json": ("primaryApiKey",)}
+    moved = needs("claude", CLAUDE_CONFIG_DIR="/c").excerpts
+    assert moved == {"/c/.claude.json": ("primaryApiKey",)}
+
+
+@pytest.mark.parametrize("stage", [Stage.RESEARCH, Stage.IMPLEMENT])
+@pytest.mark.parametrize("agent", [claude, codex, gemini, opencode, pi])
+def test_what_kern_sets_for_it_is_passed_on(agent: Agent, stage: Stage) -> None:
+    launch = Launch(stage, "m", effort="high", folder="/f", patience=60, gates=GATES, mark="m")
+    names = needs(agent.NAME).variables
+    assert not [one for one in agent.environment(launch) if not passes(one, names)]
+    assert not passes("DATABASE_PASSWORD", names) and not passes("PATH", names)
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://127.0.0.1:4141", "127.0.0.1:4141"),
+        ("http://127.0.0.1/v1", "127.0.0.1:80"),
+        ("https://localhost/v1", "localhost:443"),
+        ("http://[::1]:11434/v1", "[::1]:11434"),
+        ("https://gw.example:8443/v1", "gw.example"),
+        ("http://[::1", ""),
+        ("http://h:99999", ""),
+        ("nonsense", ""),
+        ("", ""),
+    ],
+)
+def test_an_endpoint_of_one_s_own_machine_is_named_with_its_port(url: str, host: str) -> None:
+    assert protocol.host(url) == host
+    assert (host in needs("claude", ANTHROPIC_BASE_URL=url).hosts) is bool(host)
