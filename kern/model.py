@@ -27,7 +27,6 @@ class Aide(StrEnum):
 
 
 Role = Stage | Aide
-TEMPORARY = ("TMPDIR", "TMP", "TEMP", "CLAUDE_CODE_TMPDIR")  # variables that name a folder
 
 
 class Output(StrEnum):

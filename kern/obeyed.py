@@ -24,6 +24,8 @@ MAIN = ("CLAUDE.md", f"{HOME}/CLAUDE.md")
 OWN = "CLAUDE.local.md"
 RULES = f"{HOME}/rules"
 COMMON = "AGENTS.md"
+# Variables that name the folder for temporary files.
+TEMPORARY = ("TMPDIR", "TMP", "TEMP", "CLAUDE_CODE_TMPDIR")
 
 
 def digest(data: bytes) -> str:

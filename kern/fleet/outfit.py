@@ -18,7 +18,7 @@ from kern.git.repository import Repo
 from kern.many import Many
 from kern.pipeline import isolation, place, preflight, trust
 from kern.spec.documents import Documents
-from kern.system import process, temporary, workspace
+from kern.system import process, workspace
 
 INCLUDE = ".worktreeinclude"
 _DONE = "kern.setup"  # in the worktree's git folder: the command that has set it up
@@ -112,8 +112,7 @@ def _set_up(root: Path, command: str, seconds: float) -> None:
         known = trust.known(trust.place(made)) or ()
         refused = [line for line in settings.holding.asks if line not in known]
     wanted = isolation.wanted(made, scope, (), own, settings.holding, refused)
-    mode = isolation.mode("", own)
-    with temporary.folder(), isolation.ready(wanted, mode, lambda event: None) as held:
+    with isolation.ready(wanted, isolation.mode("", own), lambda event: None) as held:
         mark = ("KERN_RUN_ID", f"setup-{os.getpid()}")
         gates = Gates(root, scope, mark[1], mark, process.unwatched, held.confine)
         ended = gates.run(Gate("setup", command, seconds), "")

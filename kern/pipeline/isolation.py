@@ -28,7 +28,7 @@ from kern.sandbox.confine import Means, Sandbox
 from kern.sandbox.relay import Relay
 from kern.stages.call import Caller
 from kern.stages.template import Template
-from kern.system import process
+from kern.system import process, temporary
 from kern.system.workspace import Scope
 
 VARIABLE = "KERN_SANDBOX"
@@ -126,13 +126,14 @@ def ready(wanted: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
         sink(Warned(told))
 
     with contextlib.ExitStack() as open_things:
-        folder = Path(open_things.enter_context(tempfile.TemporaryDirectory(prefix="kern-")))
-        held = confine.chosen(mode, replace(wanted, temp=Path(tempfile.gettempdir())))
+        temp = open_things.enter_context(temporary.folder())
+        sockets = Path(open_things.enter_context(tempfile.TemporaryDirectory(prefix="relay-")))
+        held = confine.chosen(mode, replace(wanted, temp=temp))
         if held.means is not Means.NONE:
             _make(wanted)
             held = replace(held, caches=_caches(wanted))
         if held.wishes.hosts is not None and held.means is Means.BWRAP:
-            held = replace(held, sockets=folder)
+            held = replace(held, sockets=sockets)
             for agent in ("", *held.needs):
                 kind = Kind.WORKER if agent else Kind.CHECK
                 hosts = held.bounds(kind, agent).hosts or ()

@@ -22,7 +22,7 @@ from kern.pipeline.site import Site
 from kern.pipeline.trust import Consent
 from kern.spec.checklist import Spec
 from kern.stages.call import Caller
-from kern.system import lock, notify, process, steering, temporary, workspace
+from kern.system import lock, notify, process, steering, workspace
 from kern.system.steering import Steering
 
 
@@ -77,7 +77,6 @@ def begin(
     _known(caller, found)
     killed = lock.noted(found.git_dir) is not None  # it takes its note away as it ends
     with (
-        temporary.folder(),
         isolation.ready(wanted, isolation.mode(options.leave.sandbox, own), sink) as held,
         steering.signals(),
         lock.hold(scope, found.git_dir, run_id),

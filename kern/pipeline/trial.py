@@ -19,7 +19,7 @@ from kern.model import LEARNINGS, SPEC, Result
 from kern.pipeline import isolation, place, preflight
 from kern.sandbox.confine import Means, unheld
 from kern.spec.documents import Documents
-from kern.system import lock, process, steering, temporary, workspace
+from kern.system import lock, process, steering, workspace
 
 _LARGE = Settings().large_file * (1 << 20)
 
@@ -37,7 +37,6 @@ def run(
     wanted = isolation.wanted(found, scope, (), own)
     results: list[Result] = []
     with (
-        temporary.folder(),
         isolation.ready(wanted, isolation.mode(sandbox, own), sink) as held,
         steering.signals(),
         lock.hold(scope, found.git_dir),

@@ -13,7 +13,8 @@ from typing import Protocol
 
 from kern.errors import UsageError
 from kern.frozen import frozen
-from kern.model import TEMPORARY, Needs
+from kern.model import Needs
+from kern.obeyed import TEMPORARY
 from kern.person import Mode
 from kern.sandbox import landlock, means, relay
 from kern.sandbox.bounds import AGENTS, Bounds, Kind, Repository, Wishes, bounds, caches, trimmed

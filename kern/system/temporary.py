@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from kern.model import TEMPORARY
+from kern.obeyed import TEMPORARY
 from kern.system import workspace
 
 _PREFIX = ".kern-run-"  # with a dot until it is locked
@@ -27,7 +27,7 @@ def variables(folder: Path) -> dict[str, str]:
 def folder() -> Iterator[Path]:
     """A folder of this process's, which its environment names, and so that of every child. It lies
     where the person wants temporary files, if they can lie there, and goes at the end; those that
-    killed processes left go at the beginning. One within another is that one. Raises KernError.
+    killed processes left go at the beginning. One within another is the same. Raises KernError.
     """
     if re.fullmatch(_LOCKED, Path(tempfile.tempdir or "").name):
         yield Path(tempfile.gettempdir())

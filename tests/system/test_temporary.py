@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kern.model import TEMPORARY
+from kern.obeyed import TEMPORARY
 from kern.system import temporary
 from tests.conftest import HERE, Fake, Git, Kern
 
