@@ -149,7 +149,7 @@ class Settings:
     max_wait: float = 6 * 3600  # seconds, for a usage limit's reset
     max_failures: int = 3  # tasks in a row that came to nothing; 0: no bound
     budget: Budget = field(default_factory=Budget)
-    notify: str = ""  # for sh; empty: nobody is notified
+    notify: str = ""  # for sh; empty: nobody is notified; the person's to say, see `person.over`
     final: tuple[Gate, ...] = ()  # that must pass before a goal counts as reached
     max_rounds: int = 5  # reviews in one run with --until-done
     probes: tuple[Probe, ...] = ()
@@ -165,7 +165,7 @@ class Settings:
     search: tuple[str, ...] = ()  # patterns of further files that kern search reads
     branch: str = ""  # that a run begins, {date} in it for the day; empty: the one in use
     fleet: many.Many = field(default_factory=many.Many)
-    remark: str = ""  # of a setting that goes by an old name
+    remarks: tuple[str, ...] = ()  # of settings that go by an old name, or do not count
     picked: Choices = field(default_factory=dict)  # of the command line: before all others
 
     def total(self, role: Role) -> float:
@@ -217,7 +217,7 @@ def parse(data: bytes | str) -> Settings:
             **{name: _amount(value, f"max_cost.{name}") for name, value in costs.items()},
             minutes=_amount(given.get("max_minutes", 0), "max_minutes"),
         ),
-        _notify(given.get("notify", "")),
+        notify(given.get("notify", ""), FILE),
         tuple(_gate(f"gates.{FINAL}", name, value, timeouts.gate) for name, value in last.items()),
         _count(given, "max_rounds", 1),
         tuple(Probe(key, *_command(place, key, one, _PROBE_S)[:2]) for key, one in probes.items()),
@@ -231,7 +231,7 @@ def parse(data: bytes | str) -> Settings:
         search=_patterns(given.get("search", [])),
         branch=_branch(given.get("branch", "")),
         fleet=many.of_settings(given, FILE),
-        remark=_RENAMED * (place != "probes"),
+        remarks=(_RENAMED,) if place != "probes" else (),
     )
 
 
@@ -318,12 +318,13 @@ def _patterns(value: object) -> tuple[str, ...]:
     return found
 
 
-def _notify(value: object) -> str:
+def notify(value: object, origin: str) -> str:
+    """Raises UsageError."""
     if not isinstance(value, str) or "\0" in value:
-        raise _wrong("notify", 'a command; "" for none')
+        raise toml.wrong(origin, "notify", 'a command; "" for none')
     if value.strip() == "desktop":
         raise UsageError(
-            f'{FILE}: notify = "desktop" is no longer known',
+            f'{origin}: notify = "desktop" is no longer known',
             hint="name the command, say: notify = \"jq -r '.event' | xargs notify-send kern\"",
         )
     return value.strip()

@@ -26,16 +26,19 @@ class Many:
 
     @property
     def asks(self) -> tuple[str, ...]:
-        """What it would start, and where it would send the project, a line each."""
-        cluster = ("cluster", self.scheduler), ("cluster's remote", self.remote)
-        given = (("worktree setup", self.setup), *cluster)
+        """What it would start, a line each."""
+        return (f"worktree setup: {self.setup}",) if self.setup else ()
+
+    @property
+    def connects(self) -> tuple[str, ...]:
+        """Where it would send the project, a line each."""
+        given = ("cluster", self.scheduler), ("cluster's remote", self.remote)
         return tuple(f"{what}: {named}" for what, named in given if named)
 
 
 def of_settings(given: Mapping[str, Any], file: str) -> Many:
     """Raises UsageError with file and key."""
     worktree = toml.table(given, "worktree", file, "copy", "link", "setup")
-    fleet = toml.table(given, "fleet", file, "scheduler", "remote")
     setup, seconds = _setup(worktree.get("setup", ""), file)
     jobs = given.get(SINGLE, "")
     if isinstance(jobs, bool) or not isinstance(jobs, (int, str)) or isinstance(jobs, float):
@@ -46,9 +49,14 @@ def of_settings(given: Mapping[str, Any], file: str) -> Many:
         _paths(worktree, "link", file),
         setup,
         seconds,
-        _text(fleet, "scheduler", file),
-        _text(fleet, "remote", file),
+        *cluster(given, file),
     )
+
+
+def cluster(given: Mapping[str, Any], file: str) -> tuple[str, str]:
+    """The scheduler and the remote of the table `[fleet]`. Raises UsageError."""
+    fleet = toml.table(given, "fleet", file, "scheduler", "remote")
+    return _text(fleet, "scheduler", file), _text(fleet, "remote", file)
 
 
 def number(text: str, what: str, hint: str) -> str:

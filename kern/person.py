@@ -2,12 +2,12 @@
 repository for them.
 """
 
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import TypeVar
 
-from kern import config, endpoint, toml
-from kern.config import Holding
+from kern import config, endpoint, many, plain, toml
+from kern.config import Holding, Settings
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
 from kern.frozen import frozen
@@ -40,12 +40,14 @@ class Person:
     trust: Trust = Trust.ONCE
     holding: Holding = field(default_factory=Holding)
     endpoint: Endpoint | None = None  # of the `http` agent, where a repository names none
+    notify: str = ""  # for sh, outside of any sandbox
+    cluster: tuple[str, str] = ("", "")  # its scheduler, and the remote of its workers
 
 
 def parse(data: bytes | str, origin: str = FILE) -> Person:
     """`sandbox` is a mode, or a table with one. Raises UsageError."""
     given = toml.loaded(data, origin)
-    toml.known(given, ("sandbox", "trust", "agent"), origin)
+    toml.known(given, ("sandbox", "trust", "agent", "notify", "fleet"), origin)
     agent = given.get("agent", {})
     if not isinstance(agent, dict) or agent.keys() - {"http"}:
         raise UsageError(f"{origin}: agent knows the table http alone", hint=f"edit {origin}")
@@ -63,6 +65,25 @@ def parse(data: bytes | str, origin: str = FILE) -> Person:
         _one_of(Trust, given.get("trust", "once"), f"{origin}: trust"),
         config.holding(rest, origin),
         endpoint.parse(agent.get("http"), origin, theirs=False),
+        config.notify(given.get("notify", ""), origin),
+        many.cluster(given, origin),
+    )
+
+
+def over(own: Person, theirs: Settings) -> Settings:
+    """A repository's settings with the person's. What runs outside of any sandbox, or sends the
+    project away, is for the person alone to name: what the repository says of it gets a remark.
+    """
+    scheduler, remote = own.cluster
+    notify = (f"notify: {theirs.notify}",) if theirs.notify else ()
+    asks = plain.line("; ".join((*notify, *theirs.fleet.connects)), 300)
+    remark = f"{config.FILE} asks for {asks}, which only {FILE} may set: not started"
+    return replace(
+        theirs,
+        endpoint=theirs.endpoint or own.endpoint,
+        notify=own.notify,
+        fleet=replace(theirs.fleet, scheduler=scheduler, remote=remote),
+        remarks=(*theirs.remarks, remark) if asks else theirs.remarks,
     )
 
 

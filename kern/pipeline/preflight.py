@@ -6,7 +6,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from kern import person, plain
@@ -53,14 +52,14 @@ def prepare(
 
 
 def settings(found: Repo, papers: Documents) -> Settings:
-    """kern.toml, sound and seen by git; what it leaves open is the person's to say."""
+    """kern.toml, sound and seen by git; what it leaves open, or may not say, the person does."""
     read = kern_toml.read(papers)
     if (read.gates or read.final or read.probes) and ignore.ignored(found, FILE):
         raise UsageError(
             f"git ignores {FILE}: an agent could change unseen what it is measured by and told",
             hint=f"take {FILE} out of .gitignore; it need not be committed",
         )
-    return replace(read, endpoint=read.endpoint or person_settings(found.root).endpoint)
+    return person.over(person_settings(found.root), read)
 
 
 def person_settings(root: Path) -> Person:

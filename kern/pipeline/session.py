@@ -89,7 +89,7 @@ def begin(
         if name != before:
             branches.begin(found, name)
         here = site.prepared(found, caller)
-        notices = (*rescued, scope.notice, payer.warning, settings.remark, *consent.said)
+        notices = (*rescued, scope.notice, payer.warning, *settings.remarks, *consent.said)
         _settle_in(found, sink, (*notices, isolation.lacking(held)))
         recover.unplant(here, killed=killed)
         preflight.tasks(found, papers, empty=empty)

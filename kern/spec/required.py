@@ -68,8 +68,8 @@ def open_gates(parsed: Spec) -> list[Gate]:
 
 
 def commands(parsed: Spec, settings: Settings) -> tuple[str, ...]:
-    """What this repository makes kern run: the project's gates and those of its open tasks, what
-    tells how things stand, and the command that notifies.
+    """What this repository makes kern run: the project's gates and those of its open tasks, and
+    what tells how things stand.
     """
     own = {gate.shown: None for gate in open_gates(parsed)}
     shown = [
@@ -78,7 +78,6 @@ def commands(parsed: Spec, settings: Settings) -> tuple[str, ...]:
     ]
     more = len(shown) - MOST_COMMANDS
     return (
-        *([f"notify: {settings.notify}"] if settings.notify else []),
         *(f"probe {probe.shown}" for probe in settings.probes),
         *shown[:MOST_COMMANDS],
         *([f"and {more} more gates in SPEC.md"] if more > 0 else []),

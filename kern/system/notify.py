@@ -1,4 +1,4 @@
-"""A sink that notifies a person, by the command that kern.toml had when the run began.
+"""A sink that notifies a person, by the command that they had named when the run began.
 
 Never a reason to end paid work: what goes wrong here is a warning.
 """

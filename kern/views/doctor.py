@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from kern import __version__, models, plain
+from kern import __version__, models, person, plain
 from kern.agents import protocol
 from kern.agents.protocol import Agent, Program
 from kern.config import FILE
@@ -19,7 +19,7 @@ from kern.model import SPEC
 from kern.pipeline import agents, isolation, place, preflight, trust
 from kern.pipeline.preflight import Check, tried
 from kern.sandbox import confine
-from kern.spec import checklist, kern_toml, required
+from kern.spec import checklist, required
 from kern.spec.documents import Documents
 from kern.stages import template
 from kern.system import workspace
@@ -104,8 +104,8 @@ def _git(folder: Path) -> Iterator[Check]:
     yield tried(SPEC, lambda: plain.count(len(preflight.tasks(found, papers).tasks), "task"))
     yield _advised(FILE, lambda: _gates(found, papers))
     with contextlib.suppress(KernError):  # told by the check before it
-        notify = kern_toml.read(papers).notify  # what it does can only be seen by running it
-        yield Check("notify", notify or "nobody: notify in kern.toml names a command")
+        notify = preflight.person_settings(found.root).notify  # running it would show what it does
+        yield Check("notify", notify or f"nobody: notify in {person.FILE} names a command")
     yield tried("prompts", lambda: _prompts(found, papers))
     yield _advised("output folder", lambda: _folder(found))
 
@@ -115,7 +115,7 @@ def _gates(found: Repo, papers: Documents) -> tuple[str, str]:
     settings = preflight.settings(found, papers)
     parsed = checklist.parse(papers.read(SPEC) or "")
     shown = required.commands(parsed, settings)
-    lines = [settings.remark] if settings.remark else []
+    lines = [*settings.remarks]
     advice = f"edit {FILE}" if lines else ""
     if not settings.gates:
         own = "but for tasks with gates of their own " if required.open_gates(parsed) else ""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kern import config
+from kern import config, person
 from kern.fleet import work
 from tests.bench import simulation
 
@@ -15,14 +15,15 @@ WORDS = " ".join(PAGE.split())
 
 def test_its_settings_are_read_as_it_says() -> None:
     worktree, cluster = re.findall(r"```toml\n(.*?)```", PAGE, re.S)
-    found = config.parse(worktree + cluster).fleet
+    found = config.parse(worktree).fleet
     assert (found.jobs, found.copy, found.link) == (
         "4",
         (".env", "config/local.yml"),
         ("node_modules",),
     )
     assert found.setup == "uv sync --frozen"
-    assert found.scheduler == "tcp://host:8786" and found.remote.startswith("git@")
+    scheduler, remote = person.parse(cluster).cluster
+    assert scheduler == "tcp://host:8786" and remote.startswith("git@")
     assert f"`{work.BRANCHES}…`" in PAGE
 
 

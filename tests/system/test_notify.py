@@ -4,6 +4,7 @@ not do.
 
 import json
 import signal
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from kern import config
 from kern.errors import Exit, UsageError
 from kern.events import TaskSettled
 from kern.model import Outcome
+from kern.person import FILE
 from kern.system import notify
 from tests.conftest import BUSY, PATIENCE_S, Fake, Git, Inline, Kern, survivors, wait_for
 
@@ -22,10 +24,12 @@ NO_TASK = {"result": "NO_TASK: there is nothing to do"}
 KEEP = 'cat >> "$FAKE_CLAUDE/told"; env > "$FAKE_CLAUDE/env"; pwd > "$FAKE_CLAUDE/cwd"'
 
 
-def setting(repo: Path, git: Git, command: str, rest: str = "") -> None:
-    (repo / "kern.toml").write_text(f"notify = {json.dumps(command)}\n{rest}")
-    git("add", "kern.toml")
-    git("commit", "--quiet", "--message=settings")
+def setting(command: str, rest: str = "") -> None:
+    """In the person's own file."""
+    own = Path.home() / ".config" / "kern" / "config.toml"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    rest += own.read_text() if own.exists() else ""
+    own.write_text(f"notify = {json.dumps(command)}\n{rest}")
 
 
 def told(fake: Fake) -> list[dict[str, Any]]:
@@ -48,10 +52,7 @@ def tool(fake: Fake, name: str) -> None:
 def test_the_command_gets_no_secret_that_the_person_does_not_name(
     repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
 ) -> None:
-    setting(repo, git, KEEP)
-    own = tmp_path / "home" / ".config" / "kern"
-    own.mkdir(parents=True, exist_ok=True)
-    (own / "config.toml").write_text('[sandbox]\nenv = ["NTFY_TOKEN"]\n')
+    setting(KEEP, '[sandbox]\nenv = ["NTFY_TOKEN"]\n')
     env = {"NTFY_TOKEN": "topic", "GITHUB_TOKEN": "ghp", "SESSION": "desktop"}
     assert kern("1", "0", env=env).code == 0
     given = dict(line.split("=", 1) for line in (fake.folder / "env").read_text().splitlines())
@@ -61,14 +62,13 @@ def test_the_command_gets_no_secret_that_the_person_does_not_name(
 def test_the_end_of_a_run_and_each_task_that_needs_help_are_told(
     repo: Path, git: Git, fake: Fake, kern: Kern
 ) -> None:
-    setting(repo, git, KEEP)
+    setting(KEEP)
     (repo / "SPEC.md").write_text("- [ ] add a greeting\n- [ ] and “another”\n")
     git("commit", "--quiet", "--all", "--message=two tasks")
     ready = {"result": "- Files: a.txt:1\n\nREADY"}
     fake.script(research=[ready, NO_TASK], commit=[{"commit": True, "result": "x", "fields": {}}])
     ran = kern("2", "0", env={"KERN_SECRET": "x"})
     assert ran.code == Exit.HELP_NEEDED, ran.err
-    assert "notify: cat >>" in ran.out.partition("task:")[0]
     needs, ended = told(fake)
     run = json.loads((repo / ".git/kern/events.jsonl").read_text().splitlines()[0])["run"]
     where = {"root": str(repo), "branch": "main", "run": run}
@@ -101,7 +101,7 @@ def test_the_end_of_a_run_and_each_task_that_needs_help_are_told(
 def test_a_cost_that_is_not_known_is_null_never_0(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    setting(repo, git, KEEP)
+    setting(KEEP)
     fake.script(research=[{**NO_TASK, "fields": {"total_cost_usd": None}}])
     inline(1)
     assert told(fake)[-1]["cost_usd"] is None
@@ -109,7 +109,7 @@ def test_a_cost_that_is_not_known_is_null_never_0(
 
 
 def test_what_ended_a_run_early_is_told(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
-    setting(repo, git, KEEP)
+    setting(KEEP)
     info = {"status": "rejected", "rateLimitType": "five_hour", "resetsAt": time.time() + 3600}
     limit = {
         "events": [{"type": "rate_limit_event", "rate_limit_info": info}],
@@ -126,7 +126,7 @@ def test_what_ended_a_run_early_is_told(repo: Path, git: Git, fake: Fake, inline
 def test_an_interrupted_run_tells_its_end_quickly(
     repo: Path, git: Git, fake: Fake, background: Callable[..., Any]
 ) -> None:
-    setting(repo, git, KEEP)
+    setting(KEEP)
     fake.script(implement=[{"sleep": 300, "result": "never"}])
     first = background("1", "0")
     wait_for(lambda: "implement" in fake.stages)
@@ -141,7 +141,7 @@ def test_an_interrupted_run_tells_its_end_quickly(
 def test_a_stopped_run_tells_that_it_was(
     repo: Path, git: Git, fake: Fake, background: Callable[..., Any], kern: Kern
 ) -> None:
-    setting(repo, git, KEEP)
+    setting(KEEP)
     until = 'while [ ! -e "$FAKE_CLAUDE/go" ]; do sleep 0.05; done'
     fake.script(implement=[{"run": ["echo x > n", until], "result": "SUCCESS"}])
     first = background("1", "0")
@@ -174,7 +174,7 @@ def test_a_stopped_run_tells_that_it_was(
 def test_whatever_the_command_does_the_run_goes_on(
     repo: Path, git: Git, fake: Fake, kern: Kern, command: str, why: str
 ) -> None:
-    setting(repo, git, command)
+    setting(command)
     began = time.monotonic()
     ran = kern("1", "0")
     assert ran.code == Exit.OK, ran.err
@@ -190,7 +190,7 @@ def test_whatever_the_command_does_the_run_goes_on(
 def test_a_log_that_cannot_be_written_is_a_warning(
     repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
 ) -> None:
-    setting(repo, git, KEEP)
+    setting(KEEP)
     (tmp_path / "kern" / "project" / "main" / "notify.log").mkdir(parents=True, mode=0o700)
     (tmp_path / "kern" / "project" / "main").chmod(0o700)
     ran = inline(1)
@@ -199,29 +199,40 @@ def test_a_log_that_cannot_be_written_is_a_warning(
 
 
 def test_the_same_fault_is_told_once(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
-    setting(repo, git, "exit 3")
+    setting("exit 3")
     (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
     fake.script(research=[NO_TASK])
     assert inline(2).err.count("nobody was notified") == 1
 
 
-def test_what_an_agent_writes_into_kern_toml_is_not_run(
-    repo: Path, git: Git, fake: Fake, inline: Inline
+def test_a_repository_names_nobody_and_no_cluster(
+    repo: Path, git: Git, fake: Fake, kern: Kern
 ) -> None:
-    setting(repo, git, KEEP)
-    planted = "echo \"notify = 'touch planted'\" > kern.toml"
-    fake.script(implement=[{"run": [planted], "result": "did it\n\nSUCCESS"}])
-    assert inline(1).code == Exit.OK
-    assert len(told(fake)) == 1
+    """Neither one that was there, nor one that a task writes, trusted or not."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.settimeout(0)
+    where = f"tcp://127.0.0.1:{listening.getsockname()[1]}"
+    planted = f"notify = 'touch planted'\n[fleet]\nscheduler = '{where}'\nremote = '{where}/x'\n"
+    asks = f"notify: touch planted; cluster: {where}; cluster's remote: {where}/x"
+    said = f"kern.toml asks for {asks}, which only {FILE} may set: not started"
+    write = f"cat > kern.toml <<'E'\n{planted}E"
+    fake.script(implement=[{"run": [write, "echo x >> work.txt"], "result": "SUCCESS"}])
+    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
+    for told in (0, 1):
+        ran = kern("1", "0")
+        assert ran.code == Exit.OK, ran.said
+        assert ran.err.count(said) == told
+    with listening, pytest.raises(BlockingIOError):
+        listening.accept()
     assert not (repo / "planted").exists()
+    assert said in kern("doctor").out
 
 
-def test_the_doctor_names_the_command(repo: Path, git: Git, fake: Fake, kern: Kern) -> None:
-    setting(repo, git, "make tell")
+def test_the_doctor_names_the_command(repo: Path, fake: Fake, kern: Kern) -> None:
+    setting("make tell")
     out = kern("doctor").out
     assert "ok       notify: make tell" in out
-    assert "this repository makes kern run:\n           notify: make tell" in out
-    assert "no gates: commits are unverified" in out
+    assert "this repository makes kern run" not in out
 
 
 def test_the_desktop_is_no_setting_any_more() -> None:

@@ -63,8 +63,8 @@ def test_snapshot_commands_are_read_like_gates() -> None:
     )
     assert found.probes == (Probe("port", "echo 8080", 20), Probe("rows", "wc -l db", 60))
     old = config.parse("[snapshot]\nport = 'echo 8080'\n")
-    assert old.probes == found.probes[:1] and "[snapshot] is now called [probes]" in old.remark
-    assert found.remark == ""
+    assert old.probes == found.probes[:1] and "[snapshot] is now called [probes]" in old.remarks[0]
+    assert found.remarks == ()
     with pytest.raises(UsageError, match="old name"):
         config.parse("[snapshot]\na = 'a'\n[probes]\nb = 'b'\n")
     assert config.parse("[gates]\nsnapshot = 'make snapshot'\n").gates[0].name == "snapshot"

@@ -15,9 +15,9 @@ def test_every_setting_of_many_at_once_is_read() -> None:
     )
     paths = (".env", "config/local.yml"), ("node_modules",)
     assert found.fleet == Many("4", *paths, "uv sync", 120, "tcp://host:8786", "git@host:x.git")
-    assert found.fleet.asks == (
-        *("worktree setup: uv sync", "cluster: tcp://host:8786"),
-        "cluster's remote: git@host:x.git",
+    assert found.fleet.asks == ("worktree setup: uv sync",)
+    assert found.fleet.connects == (
+        *("cluster: tcp://host:8786", "cluster's remote: git@host:x.git"),
     )
     assert config.parse('jobs = "auto"\n[worktree]\nsetup = "make"\n').fleet.setup_s == 600
     assert Many().asks == ()

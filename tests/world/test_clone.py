@@ -17,7 +17,6 @@ SHOWN = (
     "gate check: touch",
     "gate of the task: touch",
     "probe now: touch",
-    "notify: touch",
     "prompt of the project: .kern/prompts/judge.md (",
     ".claude/settings.json apiKeyHelper: touch",
     ".claude/settings.json env NODE_OPTIONS=--require evil",
@@ -134,7 +133,8 @@ def test_after_a_yes_it_runs_and_a_word_for_one_run_is_for_one_run(
     options = ["--trust"] if how == "--trust" else []
     ran = kern(*options, "1", "0", env={"KERN_TRUST": "1"} if how == "KERN_TRUST" else {})
     assert ran.code == 0, ran.said
-    assert {"gate", "task", "snapshot", "notify", "pre-commit", "implement"} <= {*clone.started()}
+    assert {"gate", "task", "snapshot", "pre-commit", "implement"} <= {*clone.started()}
+    assert "notify" not in clone.started()
     assert kern("1", "0").code == (0 if how == "kern trust --yes" else 2)
 
 
