@@ -17,7 +17,7 @@ from kern.agents.protocol import Agent, Program
 from kern.config import FILE, Holding
 from kern.errors import UsageError
 from kern.events import Sink, Warned
-from kern.git import backups, protected_files
+from kern.git import backups, protected_files, submodules
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Role, Stage
 from kern.person import Mode, Person
@@ -85,7 +85,8 @@ def wanted(
 ) -> Sandbox:
     """Before any means was chosen; see `wishes`. `programs`: the agents of the run."""
     home = Path.home()
-    guarded = (repo.root / ".kern", *_obeyed(repo))
+    inside = (repo.root / path / ".git" for path in submodules.declared(repo))
+    guarded = (repo.root / ".kern", *_obeyed(repo), *inside)
     documents = (repo.root / SPEC, repo.root / LEARNINGS)
     saves = backups.folders(repo)
     return Sandbox(

@@ -168,6 +168,8 @@ def bounds(
     else:
         places |= dict.fromkeys((tree.common_dir, tree.git_dir), Access.READ)
     places |= dict.fromkeys(tree.guarded, Access.READ)
+    if tree.git_dir != tree.root / ".git":  # a file there names git's folder
+        places[tree.root / ".git"] = Access.READ
     if kind is not Kind.COMMITTER:
         places |= dict.fromkeys(tree.documents, Access.READ)
     agents = kind in AGENTS

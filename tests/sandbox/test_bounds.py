@@ -86,6 +86,8 @@ def test_a_worktree_writes_its_own_folder_of_git_and_no_other_one() -> None:
     assert found.access(common / "worktrees/that/HEAD") is Access.READ
     assert found.access(common / "objects/aa") is Access.WRITE
     assert held(Kind.WORKER, tree=tree).access(common / "worktrees/this/index") is Access.READ
+    for kind in Kind:  # another one there names another repository to git
+        assert held(kind, tree=tree).access(ROOT / ".git") is Access.READ
 
 
 def test_the_outer_places_come_first() -> None:
