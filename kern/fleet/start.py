@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from kern import many
-from kern.fleet import child, worktrees
+from kern.fleet import child, outfit, worktrees
 from kern.fleet.child import Workshop
 from kern.fleet.lanes import Picture
 from kern.fleet.loop import Many, Show, Tell
@@ -63,7 +63,9 @@ def run(
 
 
 def shop_of(begun: Session) -> Workshop:
+    """Raises UsageError where a worktree cannot get what it is to have."""
     site = begun.site
+    outfit.check(site.repo, site.caller.settings.fleet)
     yard = worktrees.yard(site.repo, site.scope)
     return Workshop(yard, site.caller.settings.fleet, yard.repo)
 

@@ -159,6 +159,83 @@ def test_what_is_to_be_copied_and_is_not_there_is_named(
     assert came.unfit and fake.calls == []
 
 
+@pytest.mark.parametrize(
+    ("many", "why"),
+    [
+        (Many(copy=("abs/key",)), "lies behind a link"),
+        (Many(link=("abs/key",)), "lies behind a link"),
+        (Many(copy=("new.txt",)), "git does not ignore new.txt"),
+        (Many(copy=("a.txt",)), "git does not ignore a.txt"),
+        (Many(link=("mixed",)), "git does not ignore mixed"),
+    ],
+)
+def test_a_worktree_gets_nothing_from_behind_a_link_and_nothing_that_git_does_not_ignore(
+    repo: Path, git: Git, fake: Fake, shop: Workshop, tmp_path: Path, many: Many, why: str
+) -> None:
+    """A link that git tracks is in the worktree as well: behind it both paths are one file."""
+    key = tmp_path / "ssh/key"
+    key.parent.mkdir()
+    key.write_text("KEY\n")
+    (repo / "abs").symlink_to(key.parent)
+    (repo / ".gitignore").write_text("*.local\n")
+    (repo / "mixed").mkdir()
+    (repo / "mixed/tracked").touch()
+    git("add", "--all")
+    git("commit", "--quiet", "--message=a link")
+    (repo / "mixed/one.local").touch()
+    (repo / "new.txt").write_text("mine\n")
+    came = child.carry(replace(shop, many=many), job(git, repo))
+    assert why in came.fault and came.unfit and fake.calls == []
+    assert key.read_text() == "KEY\n"
+
+
+def test_of_a_folder_that_is_copied_a_worktree_gets_what_git_ignores_and_no_link_is_followed(
+    repo: Path, git: Git, fake: Fake, shop: Workshop, tmp_path: Path
+) -> None:
+    (tmp_path / "away").mkdir()
+    (tmp_path / "away/x").write_text("theirs\n")
+    (repo / "conf").mkdir()
+    (repo / "conf/tracked").write_text("committed\n")
+    (repo / "conf/link").symlink_to(tmp_path / "away")
+    (repo / ".git/info/exclude").write_text("*.local\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=settings")
+    (repo / "conf/tracked").write_text("changed\n")
+    (repo / "conf/x.local/in").mkdir(parents=True)
+    (repo / "conf/x.local/in/x").write_text("mine\n")
+    shop = replace(shop, many=Many(copy=("conf",)))
+    first = job(git, repo)
+    assert child.carry(shop, first).fault == ""
+    conf = shop.yard.place(2) / "conf"
+    assert (conf / "x.local/in/x").read_text() == "mine\n"
+    assert (conf / "tracked").read_text() == "committed\n"
+    # What a task has left in the worktree leads nowhere either.
+    shutil.rmtree(conf / "x.local/in")
+    (conf / "x.local/in").symlink_to(tmp_path / "away")
+    git("update-ref", "-d", f"refs/heads/{first.branch}")
+    assert child.carry(shop, first).fault == ""
+    assert (conf / "x.local/in/x").read_text() == "mine\n"
+    assert (tmp_path / "away/x").read_text() == "theirs\n"
+
+
+def test_hooks_that_git_does_not_track_run_in_a_worktree(
+    repo: Path, git: Git, fake: Fake, shop: Workshop
+) -> None:
+    folder = repo / ".husky/_"
+    folder.mkdir(parents=True)
+    (folder / ".gitignore").write_text("*\n")
+    (folder / "h").write_text("echo no secrets; exit 1\n")
+    hook = folder / "pre-commit"
+    hook.write_text('#!/bin/sh\n. "$PWD/.husky/_/h"\n')
+    hook.chmod(0o755)
+    git("add", "--all")
+    git("commit", "--quiet", "--allow-empty", "--message=hooks")
+    git("config", "core.hooksPath", ".husky/_")
+    came = child.carry(shop, job(git, repo))
+    assert came.commit == ""
+    assert "the pre-commit hook refused" in (came.paper("SPEC.md") or "")
+
+
 def test_a_killed_child_is_resumed_in_its_worktree(
     repo: Path, git: Git, fake: Fake, shop: Workshop
 ) -> None:

@@ -57,6 +57,29 @@ def test_tasks_are_carried_out_at_once_and_land_one_at_a_time(
     assert "4 done, 4 unverified, 0 open" in ran.out
 
 
+def test_what_would_have_a_worker_test_the_persons_tree_is_refused_before_the_run(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    (repo / ".gitignore").write_text(".venv\n")
+    (repo / "kern.toml").write_text('[worktree]\ncopy = [".venv"]\n')
+    site = repo / ".venv/lib/python3.11/site-packages"
+    site.mkdir(parents=True)
+    git("add", "--all")
+    spec(repo, git, "one")
+    (site / "requests.pth").write_text("import os\n")
+    fake.script(implement=[IMPLEMENT])
+    assert kern("-j", "2").code == 0
+    (site / "_p.pth").write_text(f"{repo}/src\n")
+    calls = len(fake.calls)
+    spec(repo, git, "two")
+    ran = kern("-j", "2")
+    assert ran.code == 2, ran.said
+    where = ".venv leads back to your tree (lib/python3.11/site-packages/_p.pth)"
+    assert f"[worktree] copy: {where}: a worker would test your code" in ran.err
+    assert 'setup = "python3 -m venv .venv && .venv/bin/pip install -e ."' in ran.err
+    assert len(fake.calls) == calls and left_over(git) == []
+
+
 def test_killed_at_any_moment_the_next_run_lands_and_resumes(
     repo: Path, git: Git, fake: Fake, kern: Kern, background: Background, tmp_path: Path
 ) -> None:
