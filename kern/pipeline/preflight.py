@@ -16,7 +16,6 @@ from kern.git import branches, history, ignore, operations, refs, repository
 from kern.git.protected_files import PROMPTS
 from kern.git.repository import Repo
 from kern.git.snapshot import left_out
-from kern.many import Many
 from kern.model import LEARNINGS, SPEC
 from kern.person import Person
 from kern.pipeline import place
@@ -154,9 +153,9 @@ def tried(name: str, attempt: Callable[[], str]) -> Check:
         return Check(name, str(exc), exc)
 
 
-def yours(found: Repo, given: Many | None = None) -> str:
+def yours(found: Repo, *, workers: bool = False) -> str:
     """What a person should know of their uncommitted changes; empty where there are none, or where
-    an interrupted task's stand among them. `given`: what workers get, where they carry tasks out.
+    an interrupted task's stand among them. `workers`: they carry tasks out.
     """
     if found.head().name in dict(refs.starts(found)):
         return ""
@@ -165,24 +164,18 @@ def yours(found: Repo, given: Many | None = None) -> str:
     argv = ("--no-optional-locks", "status", "--porcelain", "-z", *how)
     rows = found.run(*argv)[1].split(b"\0")
     paths = [path for row in rows if row and not left_out(path := os.fsdecode(row[3:]))]
-    if given:
-        paths = [path for path in paths if not (path == FILE or _within(path, given))]
+    if workers:
+        paths = [path for path in paths if path != FILE and not path.startswith(f"{PROMPTS}/")]
     if not paths:
         return ""
     named = ", ".join([*(plain.line(path, 60) for path in paths[:2]), *["…"] * (len(paths) > 2)])
     files = plain.count(len(paths), "file") + (" has" if len(paths) == 1 else " have")
     told = f"{files} uncommitted changes ({named}): they stay yours; "
-    if given:
+    if workers:
         commit = found.head().commit[:7]
         return f"{told}workers begin with {commit} and do not see them: commit what a task needs"
     same = "a task that changes the same lines cannot be committed until you commit or stash them"
     return f"{told}{same}"
-
-
-def _within(path: str, given: Many) -> bool:
-    """Whether each worktree gets it."""
-    folders = (PROMPTS, *given.copy, *given.link)
-    return any(path == one or path.startswith(f"{one}/") for one in folders)
 
 
 def of_repository(found: Repo, *, commits: bool = True) -> Iterator[Check]:

@@ -179,7 +179,7 @@ def _many(repo: Repo, settings: Settings, jobs: str | None, scheduler: str) -> l
     if jobs is not None:
         jobs = jobs or fleet.jobs or many.AUTO * bool(where)
     told = many.told(jobs, where) if jobs else ""
-    return [*filter(None, (told, preflight.yours(repo, fleet if jobs else None)))]
+    return [*filter(None, (told, preflight.yours(repo, workers=bool(jobs))))]
 
 
 def _nothing(parsed: Spec) -> list[str]:
