@@ -2,7 +2,8 @@
 executed by reading it.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -25,6 +26,13 @@ _TABLES = (
     *("gates", "probes", "snapshot", "timeouts", "max_cost", "sandbox", "agent"),
     *("commands", *models.TABLES, *many.TABLES),
 )
+_GONE = {
+    "hide": "take it out: of your home folder nothing is seen but what read and write name",
+    "hosts": "name them in network",
+    "image": 'take it out, and run kern itself in the container, with sandbox = "off" there',
+}
+_HOST = r"\*|(\*\.)?[\w.-]+(:\d{1,5})?|\[[\da-fA-F:]+\]:\d{1,5}"
+_HOSTS = 'network = ["example.com", "*.example.com", "localhost:5432"]; ["*"] for all of it'
 _IDLE_S = 600.0
 _MARGIN = 0.01  # US dollars: an agent is not started for less
 
@@ -127,19 +135,27 @@ class Budget:
 
 @frozen
 class Holding:
-    """What a `[sandbox]` table opens and closes, as it stands there."""
+    """What a `[sandbox]` table opens, as it stands there."""
 
+    read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
-    hide: tuple[str, ...] = ()
-    network: tuple[str, ...] | None = None  # the only hosts; None: all
-    hosts: tuple[str, ...] = ()  # more of them
     env: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    # `example.com`, `*.example.com`, `localhost:5432`; None: any host, but nothing of this machine;
+    # `*`: the machine's network as it is.
+    network: tuple[str, ...] | None = None
 
-    @property
-    def asks(self) -> tuple[str, ...]:
-        """What it opens, a line each."""
-        given = (("write", self.write), ("hosts", self.hosts), ("env", self.env))
-        return tuple(f"sandbox {what}: {one}" for what, names in given for one in names)
+    def without(self, other: "Holding") -> Iterator[tuple[str, list[str]]]:
+        """By key, what it opens and the other does not, nor a folder of the other's."""
+        for key in ("read", "write", "env", "devices"):
+            there = [one.rstrip("/") for one in getattr(other, key)]
+            closed = [
+                one
+                for one in getattr(self, key)
+                if not any(one == folder or one.startswith(f"{folder}/") for folder in there)
+            ]
+            if closed:
+                yield key, closed
 
 
 @frozen
@@ -244,12 +260,42 @@ def _printed(value: object) -> Output | None:
 def holding(table: Any, origin: str) -> Holding:
     """A `[sandbox]` table. Raises UsageError."""
     given: Mapping[str, Any] = table if isinstance(table, dict) else {"": None}
+    for key in given.keys() & _GONE.keys():
+        raise UsageError(f"{origin}: there is no sandbox.{key} any more", hint=_GONE[key])
     toml.known(given, Holding.__match_args__, origin, "sandbox.")
     found = {key: toml.texts(names) for key, names in given.items()}
     for key, names in found.items():
         if names is None:
             raise toml.wrong(origin, f"sandbox.{key}", "a list of texts")
+    for host in found.get("network") or ():
+        if not re.fullmatch(_HOST, host):
+            wanted = f"a list of hosts, not {plain.line(host, 40)!r}"
+            raise toml.wrong(origin, "sandbox.network", wanted, _HOSTS)
     return Holding(**found)  # type: ignore[arg-type]
+
+
+def narrowed(own: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """The hosts that a person opens, as few of them as a repository names. It opens none: not this
+    machine's ports either, so a list that would hold nothing else is empty.
+    """
+    if theirs is None or "*" in theirs:
+        return own
+    if own is None or "*" in own:
+        return tuple(host for host in theirs if own or not _local(host))
+    found = [host for host in theirs if any(_within(host, one) for one in own)]
+    found += [one for one in own if any(_within(one, host) for host in theirs)]
+    return tuple(dict.fromkeys(found)) if not all(map(_local, found)) else ()
+
+
+def _within(host: str, pattern: str) -> bool:
+    """Whether all that the one names, the other does."""
+    host, pattern = host.lower(), pattern.lower()
+    return host == pattern or (pattern.startswith("*.") and host.endswith(pattern[1:]))
+
+
+def _local(host: str) -> bool:
+    """Whether it may name this machine: its name, or any address."""
+    return re.fullmatch(r"(.*\.)?localhost(:\d+)?|[\d.:]+|\[.*", host.lower()) is not None
 
 
 def _count(given: Mapping[str, Any], key: str, least: int) -> int:

@@ -2,6 +2,7 @@
 repository for them.
 """
 
+from collections.abc import Iterator
 from dataclasses import field, replace
 from enum import StrEnum
 from typing import TypeVar
@@ -13,6 +14,10 @@ from kern.errors import UsageError
 from kern.frozen import frozen
 
 FILE = "~/.config/kern/config.toml"
+_GONE = {
+    "claude": '"auto" holds claude, and all that it starts',
+    "docker": 'run kern itself in the container, with "off" there; "auto" is bubblewrap on Linux',
+}
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
@@ -21,8 +26,6 @@ class Mode(StrEnum):
 
     AUTO = "auto"  # the best that works here
     BWRAP = "bwrap"
-    OWN = "claude"  # the agent's, which has one; the project's commands by what the system has
-    DOCKER = "docker"
     OFF = "off"
 
 
@@ -36,7 +39,6 @@ class Trust(StrEnum):
 @frozen
 class Person:
     mode: Mode = Mode.AUTO
-    image: str = ""  # of docker
     trust: Trust = Trust.ONCE
     holding: Holding = field(default_factory=Holding)
     endpoint: Endpoint | None = None  # of the `http` agent, where a repository names none
@@ -55,13 +57,9 @@ def parse(data: bytes | str, origin: str = FILE) -> Person:
     table = {"mode": table} if isinstance(table, str) else table
     if not isinstance(table, dict):
         raise toml.wrong(origin, "sandbox", '"auto", or a table')
-    image = table.get("image", "")
-    if not isinstance(image, str):
-        raise toml.wrong(origin, "sandbox.image", "a name")
-    rest = {key: value for key, value in table.items() if key not in ("mode", "image")}
+    rest = {key: value for key, value in table.items() if key != "mode"}
     return Person(
         mode(table.get("mode", "auto"), f"{origin}: sandbox.mode"),
-        image,
         _one_of(Trust, given.get("trust", "once"), f"{origin}: trust"),
         config.holding(rest, origin),
         endpoint.parse(agent.get("http"), origin, theirs=False),
@@ -87,8 +85,20 @@ def over(own: Person, theirs: Settings) -> Settings:
     )
 
 
+def withheld(own: Holding, theirs: Holding) -> Iterator[str]:
+    """What a repository asks of a sandbox and does not get, with what a person can paste."""
+    for key, names in theirs.without(own):
+        line = f"{key} = {plain.data([*getattr(own, key), *names], indent=None)}"
+        yield (
+            f"{config.FILE} asks for {key} of {plain.line(', '.join(names), 200)} in the sandbox: "
+            f"not granted; below [sandbox] in {FILE} this would: {line}"
+        )
+
+
 def mode(value: object, where: str) -> Mode:
     """Raises UsageError."""
+    if value in _GONE:
+        raise UsageError(f'{where}: there is no "{value}" any more', hint=_GONE[str(value)])
     return _one_of(Mode, value, where)
 
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kern import plain
+from kern import person, plain
 from kern.config import Gate, Probe
 from kern.model import Result
 from kern.sandbox.bounds import Kind
@@ -18,7 +18,7 @@ from kern.system.workspace import Scope
 
 OUTPUT_LIMIT = 20_000_000  # bytes
 _WALL = r"Read-only file system|\bEROFS\b"
-_OPEN = "kern: all but the tree is read-only, .git too; sandbox.write in kern.toml names folders"
+_OPEN = f"kern: all but the tree is read-only, .git too; {person.FILE} opens folders: sandbox.write"
 _TAIL = 8192  # bytes of the output that are read
 
 

@@ -20,7 +20,7 @@ from kern.git import protected_files, repository
 from kern.git.checkout import in_real_folder
 from kern.git.repository import Repo
 from kern.many import Many
-from kern.pipeline import isolation, place, preflight, trust
+from kern.pipeline import isolation, place, preflight
 from kern.spec.documents import Documents
 from kern.system import process, workspace
 
@@ -194,11 +194,7 @@ def _set_up(root: Path, command: str, seconds: float) -> None:
     settings = preflight.settings(made, place.documents(made))
     own = preflight.person_settings(root)
     scope = workspace.scope(root, made.head().name)
-    refused: list[str] = []
-    if os.environ.get("KERN_TRUST") != "1":
-        known = trust.known(trust.place(made)) or ()
-        refused = [line for line in settings.holding.asks if line not in known]
-    wanted = isolation.wanted(made, scope, (), own, settings.holding, refused)
+    wanted = isolation.wanted(made, scope, (), own, settings.holding)
     with isolation.ready(wanted, isolation.mode("", own), lambda event: None) as held:
         mark = ("KERN_RUN_ID", f"setup-{os.getpid()}")
         gates = Gates(root, scope, mark[1], mark, process.unwatched, held.confine)

@@ -1,4 +1,4 @@
-"""The sandbox of a run: what the person wants, and what a repository that they trust asks for; and
+"""The sandbox of a run: what the person opens, and what a repository closes; and
 whether each role's agent is held to it, by that or by itself.
 """
 
@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from kern import person, plain
+from kern import config, person, plain
 from kern.agents import protocol
 from kern.agents.protocol import Agent, Program
-from kern.config import FILE, Holding
+from kern.config import Holding, Settings
 from kern.errors import UsageError
 from kern.events import Sink, Warned
 from kern.git import backups, protected_files, submodules
@@ -43,31 +43,12 @@ def mode(option: str, own: Person) -> Mode:
     return own.mode
 
 
-def wishes(own: Holding, theirs: Holding, refused: Collection[str], root: Path) -> Wishes:
-    """`theirs`: the repository's, of which `refused` was not trusted. Raises UsageError for what no
-    repository may ask.
-    """
-    home = Path.home()
-    asked = {line.partition(": ")[2] for line in refused}
-    write = [_path(one, root, home) for one in theirs.write if one not in asked]
-    for path in write:
-        if why := bounds.too_wide(path, home, root):
-            raise UsageError(
-                f"{FILE} asks to write {path}: {why}",
-                hint=f"take it out of sandbox.write; what you open yourself: {person.FILE}",
-            )
-    network = own.network
-    if theirs.network is not None:
-        narrower = theirs.network
-        network = narrower if network is None else tuple(set(network) & set(narrower))
-    if network is not None:
-        network = (*network, *own.hosts, *(one for one in theirs.hosts if one not in asked))
-    return Wishes(
-        (*(_path(one, root, home) for one in own.write), *write),
-        tuple(_path(one, root, home) for one in (*own.hide, *theirs.hide)),
-        network,
-        (*own.env, *(one for one in theirs.env if one not in asked)),
-    )
+def wishes(own: Holding, theirs: Holding, root: Path) -> Wishes:
+    """What the person opens; `theirs`, the repository's, can only close hosts."""
+    network = config.narrowed(own.network, theirs.network)
+    write = tuple(_path(one, root, Path.home()) for one in own.write)
+    hosts = None if network == ("*",) else network
+    return Wishes(write, (), hosts, own.env)
 
 
 def _path(text: str, root: Path, home: Path) -> Path:
@@ -81,7 +62,6 @@ def wanted(
     programs: Collection[Program],
     own: Person,
     theirs: Holding | None = None,
-    refused: Collection[str] = (),
 ) -> Sandbox:
     """Before any means was chosen; see `wishes`. `programs`: the agents of the run."""
     home = Path.home()
@@ -92,11 +72,10 @@ def wanted(
     return Sandbox(
         Repository(repo.root, repo.git_dir, repo.common_dir, guarded, documents, saves),
         home,
-        wishes(own.holding, theirs or Holding(), refused, repo.root),
+        wishes(own.holding, theirs or Holding(), repo.root),
         {one.agent.NAME: one.agent.needs(os.environ, str(home), agents.begin) for one in programs},
         hidden=(scope.base,),
         programs=confine.programs(*(one.command for one in programs)),
-        image=own.image,
     )
 
 
@@ -222,6 +201,12 @@ def lacking(held: Sandbox) -> str:
     else:
         what = f"the sandbox is {held.means} alone: secrets can be read, and .git be written"
     return f"{what}; {held.why} (kern help safety)"
+
+
+def notices(held: Sandbox, own: Person, theirs: Settings) -> tuple[str, ...]:
+    """What a run says first of its sandbox."""
+    closed = person.withheld(own.holding, theirs.holding) if held.means is not Means.NONE else ()
+    return (lacking(held), *closed)
 
 
 # ---------------------------------------------------------------- what holds each role's agent

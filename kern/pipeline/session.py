@@ -63,7 +63,7 @@ def begin(
     before = found.head().name
     name = preflight.branch(found, options.branch or settings.branch, parsed) if lands else before
     scope, run_id = workspace.scope(found.root, name), secrets.token_hex(8)
-    asked = programs.values(), own, settings.holding, consent.refused
+    asked = programs.values(), own, settings.holding
     wanted = isolation.wanted(found, scope, *asked)
     where = found.root, name, scope, run_id
     if paid:
@@ -90,7 +90,7 @@ def begin(
             branches.begin(found, name)
         here = site.prepared(found, caller)
         notices = (*rescued, scope.notice, payer.warning, *settings.remarks, *consent.said)
-        _settle_in(found, sink, (*notices, isolation.lacking(held)))
+        _settle_in(found, sink, (*notices, *isolation.notices(held, own, settings)))
         recover.unplant(here, killed=killed)
         preflight.tasks(found, papers, empty=empty)
         workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
@@ -128,7 +128,7 @@ def _consent(
         found,
         () if settings.bare else trust.started(found, settings, parsed, crew),
         leave.ask,
-        asks=(*settings.holding.asks, *endpoint),
+        asks=endpoint,
         every=own.trust is Trust.CONTENT,
         now=leave.trusted,
     )

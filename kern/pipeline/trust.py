@@ -34,7 +34,6 @@ def started(
     found = [
         *(f"gate {gate.shown}" for gate in (*settings.gates, *settings.final)),
         *(f"probe {probe.shown}" for probe in settings.probes),
-        *settings.holding.asks,
         *settings.fleet.asks,
         *(f"gate {gate.shown}" for gate in required.open_gates(parsed)),
         *_prompts(repo.root),

@@ -170,16 +170,6 @@ def chosen(
     match mode:
         case Mode.OFF:
             return wanted
-        case Mode.DOCKER:
-            return _docker(wanted, find)
-        case Mode.OWN:
-            best, remedy = _best(wanted, find)
-            if best.means is Means.NONE:
-                raise UsageError(
-                    f"nothing here can hold the gates beside the agent's own sandbox: {best.why}",
-                    hint=remedy,
-                )
-            return replace(best, own=True)
         case Mode.BWRAP:
             best, remedy = _bubblewrap(wanted, find)
             if best.means is Means.NONE:
@@ -221,27 +211,6 @@ def _floor(wanted: Sandbox, find: Callable[[str], str | None]) -> Sandbox:
     code, complaint = _tried(held, Kind.CHECK)
     if code:
         return replace(wanted, why=f"{found} does not work here: {_last(code, complaint)}")
-    return held
-
-
-def _docker(wanted: Sandbox, find: Callable[[str], str | None]) -> Sandbox:
-    if not wanted.image:
-        raise UsageError(
-            'sandbox = "docker" needs an image that holds the agent and the project\'s tools',
-            hint='[sandbox] image = "NAME" in ~/.config/kern/config.toml',
-        )
-    if wanted.wishes.hosts:
-        raise UsageError(
-            'sandbox = "docker" cannot hold the network to a list of hosts',
-            hint='network = [] closes it; sandbox = "bwrap" holds a list',
-        )
-    if not find(means.DOCKER):
-        raise UsageError("docker is not installed, or not on PATH", hint="kern doctor")
-    held = replace(wanted, means=Means.DOCKER)
-    code, complaint = _tried(held, Kind.CHECK)
-    if code:
-        why = _last(code, complaint)
-        raise UsageError(f"docker cannot run {wanted.image}: {why}", hint="docker info")
     return held
 
 

@@ -170,18 +170,6 @@ def test_in_a_sandbox_it_does_a_whole_task(
     assert fake.calls == []
 
 
-@needs_bwrap
-def test_an_agent_without_a_sandbox_of_its_own_is_not_left_to_it(
-    repo: Path, git: Git, fake: Fake, kern: Kern, script: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KERN_SANDBOX", "claude")
-    toml(repo, git, setting(script) + '[stages.implement]\nagent = "mine"\n')
-    ran = kern("1", "0")
-    assert ran.code == 2, ran.said
-    assert "mine has no sandbox of its own" in ran.err and "--sandbox bwrap" in ran.err
-    assert fake.calls == [] and not Path(f"{script}.implement.prompt").exists()
-
-
 def test_it_is_shown_before_it_runs(
     repo: Path, git: Git, fake: Fake, kern: Kern, script: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,6 @@ usage limit is not among the faults: with an API key claude reports it as any ot
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -31,7 +30,6 @@ from tests.kit import frameworks
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
 from tests.sandbox.test_confine import needs_bwrap
 from tests.world import test_examples
-from tests.world.test_walls import HELD, MISDEEDS, TRIED, World
 from tests.world.test_walls import world as world
 
 BINARY = os.environ.get("KERN_TEST_CLAUDE", "")
@@ -935,57 +933,6 @@ def test_in_a_sandbox_an_interrupted_hook_restores_your_edits(
     assert process.returncode == 130, said
     assert (repo / "own.txt").read_text() == "mine\nnot committed\n"
     assert git("log", "--format=%s") == "start"
-
-
-@needs_bwrap
-@pytest.mark.skipif(not shutil.which("socat"), reason="claude's own sandbox needs socat")
-@pytest.mark.parametrize("world", ["claude"], indirect=True)
-def test_in_claudes_own_sandbox_misdeeds_achieve_what_the_help_page_says(
-    world: World, serve: Serve, account: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    done = [misdeed for misdeed in MISDEEDS if "stage 2" in misdeed.by]
-    serve(
-        research=[READY],
-        implement=[
-            *(bash(misdeed.does) for misdeed in done),
-            bash(f"{TRIED}; echo work >>work.txt"),
-            DONE,
-        ],
-        commit=[commit("greet"), say("greet")],
-    )
-    said = world.run()
-    assert (world.root / "ignored/tried").exists(), said
-    achieved = {misdeed.title: misdeed.worked(world) for misdeed in done}
-    assert achieved == {misdeed.title: misdeed.claude != HELD for misdeed in done}, said
-
-
-@needs_bwrap
-@pytest.mark.skipif(not shutil.which("socat"), reason="claude's own sandbox needs socat")
-def test_in_claudes_own_sandbox_no_hook_of_its_runs_a_gate_outside_of_it(
-    kern: Kern,
-    repo: Path,
-    git: Git,
-    serve: Serve,
-    account: None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("KERN_SANDBOX", "claude")
-    (repo / "SPEC.md").write_text("- [ ] add a greeting\n  > **Gate:** `sh check.sh`\n")
-    (repo / "check.sh").write_text("grep -q hello hi.txt\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=a gate")
-    planted = tmp_path / "home/planted"
-    serve(
-        research=[READY],
-        implement=[bash(f"echo hello > hi.txt; echo 'touch {planted}; true' >> check.sh"), DONE],
-        commit=[commit("greet"), say("greet")],
-    )
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.said
-    assert "touch" in git("show", "HEAD:check.sh")
-    assert not planted.exists()
 
 
 def _ends_at_once(process: "subprocess.Popen[str]", repo: Path, seconds: str) -> None:

@@ -1,10 +1,12 @@
 """Who decides what the sandbox is: the person; a repository may close more, and ask for more."""
 
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kern import person
+from kern import config, person
 from kern.agents import protocol
 from kern.agents.protocol import Program
 from kern.config import Holding
@@ -12,30 +14,29 @@ from kern.errors import UsageError
 from kern.git.repository import open_at
 from kern.person import Mode, Person
 from kern.pipeline import isolation, preflight
-from kern.sandbox.bounds import Wishes
 from kern.system import workspace
 
-NONE = Holding()
 USUAL = Program(protocol.find(protocol.DEFAULT), protocol.DEFAULT)
+DB = "localhost:5432"
 
 
-def made(own: Holding, theirs: Holding, *refused: str) -> Wishes:
-    return isolation.wishes(own, theirs, refused, Path.home() / "project")
-
-
-def test_a_repository_asks_and_the_person_may_refuse() -> None:
-    theirs = Holding(write=("~/.cache/uv", "build"), env=("DB_URL",), hosts=("pypi.org",))
-    home = Path.home()
-    assert made(NONE, theirs).write == (home / ".cache/uv", home / "project/build")
-    assert made(NONE, theirs, *theirs.asks) == Wishes()
-    assert made(NONE, theirs, "sandbox env: DB_URL").env == ()
-
-
-@pytest.mark.parametrize("path", ["/", "~/.ssh", "~/.config", "/etc", "..", "~/.cache/../.ssh"])
-def test_what_no_repository_may_open(path: str) -> None:
-    with pytest.raises(UsageError, match=r"kern\.toml asks to write"):
-        made(NONE, Holding(write=(path,)))
-    assert made(Holding(write=(path,)), NONE).write, "the person may"
+def test_a_repository_opens_nothing_and_is_told_what_a_person_could_paste() -> None:
+    own = Holding(write=("~/.cache",), env=("A",))
+    theirs = Holding(("~/.aws",), ("~/.cache/uv", "~/.cachet"), ("A", "DB_URL"), ("/dev/kvm",))
+    root = Path.home() / "project"
+    assert isolation.wishes(own, theirs, root) == isolation.wishes(own, Holding(), root)
+    asks = ("read of ~/.aws", "write of ~/.cachet", "env of DB_URL", "devices of /dev/kvm")
+    grants = (
+        *('read = ["~/.aws"]', 'write = ["~/.cache", "~/.cachet"]'),
+        *('env = ["A", "DB_URL"]', 'devices = ["/dev/kvm"]'),
+    )
+    told = [*person.withheld(own, theirs)]
+    for said, ask, line in zip(told, asks, grants, strict=True):
+        assert said.startswith(f"kern.toml asks for {ask} in the sandbox: not granted; ")
+        assert said.endswith(f": {line}") and person.FILE in said
+        ((key, names),) = tomllib.loads(line).items()
+        own = replace(own, **{key: tuple(names)})
+    assert [*person.withheld(own, theirs)] == []
 
 
 @pytest.mark.parametrize(
@@ -43,43 +44,49 @@ def test_what_no_repository_may_open(path: str) -> None:
     [
         (None, None, None),
         (None, ("a",), ("a",)),
+        (None, (), ()),
+        (None, ("*",), None),
+        (None, ("a", DB, "127.0.0.1:80", "[::1]:80", "db.localhost"), ("a",)),
         (("a", "b"), None, ("a", "b")),
-        (("a", "b"), ("b", "c"), ("b",)),
+        (("a", "b"), ("B", "c"), ("B", "b")),
         (("a",), (), ()),
+        (("a",), ("*",), ("a",)),
+        (("*.a.com",), ("x.a.com", "a.com", "xa.com"), ("x.a.com",)),
+        (("x.a.com", "b"), ("*.a.com",), ("x.a.com",)),
+        (("*",), ("a", DB), ("a", DB)),
+        (("a", DB), ("a", DB), ("a", DB)),
+        (("a", DB), (DB,), ()),
     ],
 )
 def test_a_repository_narrows_the_network_and_never_opens_it(
     own: tuple[str, ...] | None, theirs: tuple[str, ...] | None, hosts: tuple[str, ...] | None
 ) -> None:
-    assert made(Holding(network=own), Holding(network=theirs)).hosts == hosts
-
-
-def test_more_hosts_count_where_there_is_a_list() -> None:
-    theirs = Holding(hosts=("pypi.org",))
-    assert made(NONE, theirs).hosts is None
-    assert made(Holding(network=("a",)), theirs).hosts == ("a", "pypi.org")
-    assert made(Holding(network=("a",)), theirs, *theirs.asks).hosts == ("a",)
+    assert config.narrowed(own, theirs) == hosts
 
 
 def test_the_command_line_is_before_the_environment_before_the_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("KERN_SANDBOX")
-    own = Person(mode=Mode.DOCKER)
-    assert isolation.mode("", own) is Mode.DOCKER
+    own = Person(mode=Mode.BWRAP)
+    assert isolation.mode("", own) is Mode.BWRAP
     monkeypatch.setenv("KERN_SANDBOX", "off")
     assert isolation.mode("", own) is Mode.OFF
-    assert isolation.mode("bwrap", own) is Mode.BWRAP
+    assert isolation.mode("auto", own) is Mode.AUTO
     with pytest.raises(UsageError, match=r"--sandbox must be one of auto, bwrap"):
         isolation.mode("yes", own)
+    with pytest.raises(UsageError, match='--sandbox: there is no "docker" any more') as raised:
+        isolation.mode("docker", own)
+    assert "container" in raised.value.hint
 
 
 def test_the_persons_file_and_its_two_forms() -> None:
     assert person.parse('sandbox = "off"').mode is Mode.OFF
+    hosts = ("*.a.com", "[::1]:1", "a_b:80")
     full = person.parse(
-        'trust = "content"\n[sandbox]\nmode = "docker"\nimage = "x"\nhide = ["~/d"]'
+        f'trust = "content"\n[sandbox]\nmode = "bwrap"\nread = ["~/d"]\nnetwork = {[*hosts]}'
     )
-    assert (full.mode, full.image, full.holding.hide) == (Mode.DOCKER, "x", ("~/d",))
+    assert (full.mode, full.holding) == (Mode.BWRAP, Holding(("~/d",), network=hosts))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +96,11 @@ def test_the_persons_file_and_its_two_forms() -> None:
         "sandbox = 1",
         'trust = "never"',
         "gates = 1",
-        "[sandbox]\nimage = 1",
+        '[sandbox]\nimage = "x"',
+        '[sandbox]\nhide = ["x"]',
+        '[sandbox]\nhosts = ["x"]',
+        '[sandbox]\nmode = "claude"',
+        '[sandbox]\nnetwork = ["https://a.com"]',
         '[sandbox]\nwrite = "x"',
         "[sandbox]\nwrite = [1]",
         "[sandbox]\nroot = []",
@@ -99,7 +110,7 @@ def test_the_persons_file_and_its_two_forms() -> None:
 def test_what_it_may_not_say(text: str) -> None:
     with pytest.raises(UsageError) as raised:
         person.parse(text)
-    assert person.FILE in str(raised.value)
+    assert person.FILE in str(raised.value) and raised.value.hint
 
 
 def test_a_file_in_the_repository_decides_nothing(

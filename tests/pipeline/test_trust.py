@@ -51,7 +51,7 @@ def test_all_of_it_is_shown_whole_and_nothing_hides(repo: Path, git: Git) -> Non
     found = lines(repo)
     starts = [
         *("gate test: make \\u202etest", "probe now: date"),
-        *("sandbox write: ~/.cache/uv", "gate of the task: sh gate.sh"),
+        "gate of the task: sh gate.sh",
         *("prompt of the project: .kern/prompts/judge.md", ".claude/settings.json apiKeyHelper"),
         *(".mcp.json server m: mcp", "git hook .husky/pre-commit"),
     ]

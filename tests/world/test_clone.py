@@ -25,7 +25,6 @@ SHOWN = (
     ".mcp.json server m: touch",
     "git hook .husky/pre-commit (",
     "git hook .husky/reference-transaction (",
-    "sandbox write: ~/.cache/uv",
 )
 
 
