@@ -257,4 +257,5 @@ class Needs:
     # JSON files of which it needs these keys of the top level alone: see `logins.excerpt`.
     excerpts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     variables: tuple[str, ...] = ()  # names, or where they end in `_` beginnings of names
+    commands: tuple[str, ...] = ()  # of the person's settings, for a shell: they print a key
     hosts: tuple[str, ...] = ()  # of the person's own machine with the port: `127.0.0.1:4141`

@@ -11,7 +11,6 @@ from typing import Any
 from kern.agents import claude_stop_hook
 from kern.agents import result as results
 from kern.agents.claude_settings import FILES as FILES
-from kern.agents.claude_settings import confinement as confinement
 from kern.agents.claude_settings import login as login
 from kern.agents.claude_settings import needs as needs
 from kern.agents.claude_settings import payer as payer
@@ -95,12 +94,6 @@ _RULES: dict[Role, tuple[str, ...]] = {
     Aide.JUDGE: _SEALED,
     Aide.PLANNER: _SEALED,
 }
-# Where it holds itself in: what no rule allows is refused, by whatever tool.
-_SANDBOXED = (
-    *("--permission-mode", "dontAsk", "--allowedTools"),
-    *("Bash", "Read", "Edit(/**)", "Glob", "Grep", "Task", "WebSearch", "WebFetch"),
-    *("--disallowedTools", *_NOT_IN_IMPLEMENT),
-)
 _READERS = (Stage.RESEARCH, Aide.JUDGE, Aide.PLANNER)
 _SMALL = (Stage.COMMIT, Aide.JUDGE)  # an overloaded model may be another one there
 
@@ -129,13 +122,11 @@ def argv(launch: Launch) -> list[str]:
     spare = ("--fallback-model", "haiku" if "sonnet" in model else "sonnet")
     offered = ",".join(TOOLS[role])
     most = ("--max-budget-usd", f"{launch.budget:.4f}") if launch.budget else ()
-    settings = json.loads(launch.confinement or "{}")
-    settings |= claude_stop_hook.settings(launch.gates) if launch.gates else {}
-    own = ("--settings", json.dumps(settings)) if settings else ()
-    rules = _SANDBOXED if launch.confinement and role is Stage.IMPLEMENT else _RULES[role]
+    hooks = claude_stop_hook.settings(launch.gates) if launch.gates else {}
+    own = ("--settings", json.dumps(hooks)) if hooks else ()
     bared = _UNTOUCHED if launch.bare and role is Stage.IMPLEMENT else ()
     models = (*(("--model", model) if model else ()), *pinned, *(spare if role in _SMALL else ()))
-    return [*printed, *models, "--tools", offered, *most, *told, *own, *bared, *rules]
+    return [*printed, *models, "--tools", offered, *most, *told, *own, *bared, *_RULES[role]]
 
 
 def environment(launch: Launch) -> dict[str, str]:

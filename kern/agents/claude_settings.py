@@ -4,7 +4,7 @@ to work at all, and who pays: names and places are read and said, never a secret
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kern.agents import claude_stop_hook, protocol
@@ -16,7 +16,7 @@ FILES: tuple[str, ...] = (".claude/settings.json", ".claude/settings.local.json"
 # Below the configuration folder: what this session and the next obey.
 OBEYED = (
     *("settings.json", "settings.local.json", "CLAUDE.md", "agents", "commands", "hooks"),
-    *("output-styles", "plugins", "rules", "skills"),
+    *("output-styles", "plugins", "rules", "skills", "workflows"),
 )
 _COMMANDS = (
     *("apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh"),
@@ -47,6 +47,8 @@ def needs(env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Need
     login = [f"{folder}/.credentials.json"]
     settings = [f"{folder}/{name}" for name in OBEYED]
     variables, hosts = [*_VARIABLES], [*_HOSTS]
+    own = text(f"{folder}/settings.json")
+    hosts += protocol.endpoints(own)
     if host := protocol.host(env.get("ANTHROPIC_BASE_URL", "")):
         hosts.append(host)
     if env.get("CLAUDE_CODE_USE_BEDROCK"):
@@ -60,22 +62,15 @@ def needs(env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Need
         settings += protocol.paths(env, "GOOGLE_APPLICATION_CREDENTIALS")
         variables += ["GOOGLE_", "CLOUD_ML_", "VERTEX_"]
         hosts.append("*.googleapis.com")
+    helper = results.parsed(own.encode()).get("apiKeyHelper")
     return Needs(
-        tuple(login), tuple(settings), {account: ("primaryApiKey",)}, tuple(variables), tuple(hosts)
+        login=tuple(login),
+        settings=tuple(settings),
+        excerpts={account: ("primaryApiKey",)},
+        variables=tuple(variables),
+        commands=(helper,) if isinstance(helper, str) else (),
+        hosts=tuple(hosts),
     )
-
-
-def confinement(
-    write: Iterable[str], keep: Iterable[str], hide: Iterable[str], hosts: Sequence[str] | None
-) -> str:
-    """Its own sandbox for the commands of its shell, as JSON for `--settings`. Measured: absolute
-    paths bind, relative ones do not; what it cannot hold, it does not start.
-    """
-    network = {} if hosts is None else {"network": {"allowedDomains": [*hosts]}}
-    files = {"allowWrite": [*write], "denyWrite": [*keep], "denyRead": [*hide]}
-    own = {"enabled": True, "failIfUnavailable": True, "allowUnsandboxedCommands": False}
-    own["autoAllowBashIfSandboxed"] = True
-    return json.dumps({"sandbox": {**own, "filesystem": files, **network}})
 
 
 def started(files: Mapping[str, bytes]) -> list[str]:

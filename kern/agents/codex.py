@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -49,7 +49,10 @@ _NO_SANDBOX = ("bwrap: ", "linux-sandbox/src")
 _LONGEST = 300  # characters of what a call was given
 _CALLS = ("command_execution", "file_change", "mcp_tool_call", "web_search", "collab_tool_call")
 # Below its folder: what the next session obeys.
-_OBEYED = ("config.toml", "AGENTS.md", "hooks.json", "rules", "skills", "plugins", "prompts")
+_OBEYED = (
+    *("config.toml", "environments.toml", ".env", "AGENTS.md", "AGENTS.override.md", "hooks.json"),
+    *("agents", "rules", "skills", "plugins", "prompts"),
+)
 _HOSTS = ("api.openai.com", "auth.openai.com", "chatgpt.com", "*.chatgpt.com")
 _LIMIT = re.compile(r"hit your usage limit|usage limit has been reached|quota exceeded", re.I)
 _STATUS = re.compile(r"(?:unexpected|last) status:? (\d{3})", re.I)
@@ -82,13 +85,11 @@ def tools(role: Role) -> tuple[str, ...]:
 
 
 def argv(launch: Launch) -> list[str]:
-    """Implement has all that kern's sandbox leaves it; what else it might be held by, `confinement`
-    says. Where nothing of its own can hold, kern's sandbox does.
+    """Implement has all that kern's sandbox leaves it, and so has a role that reads where a sandbox
+    of its own cannot be within kern's.
     """
     sealed = launch.role is not Stage.IMPLEMENT
-    held: Sequence[str] = _READING if sealed and launch.nests else _OPEN
-    if launch.confinement:
-        held = ("-c", 'default_permissions="kern"', "-c", f"permissions.kern={launch.confinement}")
+    held = _READING if sealed and launch.nests else _OPEN
     level = {"max": "xhigh"}.get(launch.effort, launch.effort)
     # As a project that the person does not trust: neither its settings nor its hooks and servers
     # count, while the person's own provider and login do.
@@ -279,18 +280,6 @@ def _no_reply(ended: Ended) -> Fault:
 # -------------------------------------------------------------------- what it obeys and needs
 
 
-def confinement(
-    write: Iterable[str], keep: Iterable[str], hide: Iterable[str], hosts: Sequence[str] | None
-) -> str:
-    """A profile of its sandbox, as TOML. The deepest path counts."""
-    places = {":root": "read", **dict.fromkeys(write, "write")}
-    places |= {**dict.fromkeys(keep, "read"), **dict.fromkeys(hide, "deny")}
-    listed = ",".join(f"{quoted(path)}={quoted(access)}" for path, access in places.items())
-    named = ",".join(f'{quoted(host)}="allow"' for host in hosts or ())
-    network = "enabled=true" if hosts is None else f"enabled=true,domains={{{named}}}"
-    return f"{{filesystem={{{listed}}},network={{{network if hosts != () else 'enabled=false'}}}}}"
-
-
 def login(code: int, said: str) -> str | None:
     """By what `codex login status` prints. It knows the login alone, no provider's own key."""
     if "Not logged in" in said:
@@ -322,9 +311,16 @@ def payer(env: Mapping[str, str], root: str, home: str, text: Callable[[str], st
 
 
 def needs(env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Needs:
+    """With the keys and the hosts of providers of the person's own."""
     folder = env.get("CODEX_HOME") or f"{home}/.codex"
-    settings = tuple(f"{folder}/{name}" for name in _OBEYED)
-    return Needs((f"{folder}/auth.json",), settings, variables=("CODEX_", "OPENAI_"), hosts=_HOSTS)
+    own = text(f"{folder}/config.toml")
+    skills = f"{home}/.agents/skills"  # of several CLIs
+    return Needs(
+        (f"{folder}/auth.json",),
+        (*(f"{folder}/{name}" for name in _OBEYED), skills),
+        variables=("CODEX_", "OPENAI_", *re.findall(r'^\s*env_key\s*=\s*"(\w+)"', own, re.M)),
+        hosts=(*_HOSTS, *protocol.endpoints(own)),
+    )
 
 
 def started(files: Mapping[str, bytes]) -> list[str]:

@@ -102,6 +102,5 @@ class Command:
     def started(self, files: Mapping[str, bytes]) -> list[str]:
         return [f"agent {self.NAME}: {json.dumps([*self.template], ensure_ascii=False)}"]
 
-    confinement = staticmethod(protocol.unconfined)
     unattended = staticmethod(protocol.anybody)
     refused = staticmethod(protocol.patient)

@@ -27,7 +27,7 @@ TRIAL: tuple[str, ...] = ()
 TAKES_CONTRACT = False  # a file for it would stand in the place of gemini's own system prompt
 RUNS_GATES = False
 READS_GUIDANCE = False
-confinement, unattended = protocol.unconfined, protocol.anybody
+unattended = protocol.anybody
 
 _READ = ("read_file", "list_directory", "glob", "grep_search")
 _TOOLS: Mapping[Role, tuple[str, ...]] = {Stage.RESEARCH: (*_READ, "google_web_search")}
@@ -53,7 +53,7 @@ _NO_LOGIN = 41  # exit code
 _KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 _OBEYED = (
     *("settings.json", "GEMINI.md", "trustedFolders.json", ".env", "policies", "commands"),
-    *("extensions", "skills", "agents", "hooks"),
+    *("extensions", "skills", "agents", "hooks", "trusted_hooks.json"),
 )
 _PROGRAMS = ("hooks", "mcpServers", "mcp", "tools", "extensions", "env", "security", "advanced")
 _HOSTS = ("*.googleapis.com", "accounts.google.com", "oauth2.googleapis.com", "*.google.com")
@@ -252,7 +252,7 @@ def payer(env: Mapping[str, str], root: str, home: str, text: Callable[[str], st
 def needs(env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Needs:
     folder = _folder(env, home)
     settings = [f"{folder}/{name}" for name in _OBEYED]
-    settings += protocol.paths(env, "GOOGLE_APPLICATION_CREDENTIALS")
+    settings += (f"{home}/.agents/skills", *protocol.paths(env, "GOOGLE_APPLICATION_CREDENTIALS"))
     named = protocol.host(env.get("GOOGLE_GEMINI_BASE_URL", ""))
     return Needs(
         (f"{folder}/oauth_creds.json",),

@@ -94,7 +94,6 @@ class Http:
         return http_tools.offered(role)
 
     objects = staticmethod(objects)
-    confinement = staticmethod(protocol.unconfined)
     refused = staticmethod(protocol.patient)
 
     def read(self, seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:

@@ -28,7 +28,7 @@ TRIAL: tuple[str, ...] = ()
 TAKES_CONTRACT = True
 RUNS_GATES = False
 READS_GUIDANCE = False
-confinement, unattended = protocol.unconfined, protocol.anybody
+unattended = protocol.anybody
 
 _AGENT = "kern"  # a role of its own: what a person allows their own roles does not count
 _READ = ("read", "grep", "glob", "list")
@@ -53,7 +53,7 @@ _OBEYED = (
     *("skills", "tool", "tools", "themes", "node_modules"),
 )
 # Below its folder for caches: packages and tools, without which it would have to fetch them.
-_FETCHED = ("version", "models.json", "package.json", "node_modules", "packages", "bin")
+_FETCHED = ("models.json", "package.json", "node_modules", "packages", "bin")
 _FOLDERS = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")
 _PROGRAMS = ("mcp", "plugin", "formatter", "lsp", "provider", "command", "agent", "permission")
 _CODE = re.compile(r"\.opencode/(?:plugins?|tools?)/|\.opencode/package\.json$")
@@ -249,11 +249,15 @@ def needs(env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Need
     cache = f"{env.get('XDG_CACHE_HOME') or f'{home}/.cache'}/opencode"
     settings = [f"{config}/{name}" for name in _OBEYED]
     settings += [f"{cache}/{name}" for name in _FETCHED]
+    own = "".join(text(f"{config}/{name}") for name in _OBEYED[:3])
     return Needs(
         (f"{_data(env, home)}/auth.json",),
         tuple(settings),
-        variables=("OPENCODE_", *_FOLDERS, _OFFLINE, "AWS_", "GOOGLE_", *vendors.KEYS),
-        hosts=(*vendors.HOSTS, "models.dev", "registry.npmjs.org"),
+        variables=(
+            *("OPENCODE_", *_FOLDERS, _OFFLINE, "AWS_", "GOOGLE_", *vendors.KEYS),
+            *re.findall(r"\{env:(\w+)\}", own),
+        ),
+        hosts=(*vendors.HOSTS, "models.dev", "registry.npmjs.org", *protocol.endpoints(own)),
     )
 
 

@@ -3,6 +3,7 @@
 Facts measured with 0.74.2 against a scripted API.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -25,7 +26,7 @@ TRIAL: tuple[str, ...] = ()
 TAKES_CONTRACT = True
 RUNS_GATES = False
 READS_GUIDANCE = False
-confinement, unattended = protocol.unconfined, protocol.anybody
+unattended = protocol.anybody
 
 _TOOLS = ("read", "grep", "find", "ls")
 _ALL = ("read", "bash", "edit", "write", "grep", "find", "ls")
@@ -40,6 +41,7 @@ _LONG_WAIT = 60  # seconds that the API asks for, after which kern asks again by
 _OBEYED = (
     *("settings.json", "models.json", "keybindings.json", "SYSTEM.md", "APPEND_SYSTEM.md"),
     *("AGENTS.md", "CLAUDE.md", "extensions", "skills", "prompts", "themes", "git", "npm", "bin"),
+    *("tools", "hooks", "commands"),
 )
 _PROGRAMS = ("extensions", "packages", "npmCommand", "shellPath", "shellCommandPrefix")
 
@@ -200,12 +202,15 @@ def payer(env: Mapping[str, str], root: str, home: str, text: Callable[[str], st
 
 
 def needs(env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Needs:
+    """With the keys and the hosts of providers of the person's own."""
     folder = _folder(env, home)
+    own = text(f"{folder}/models.json")
+    keys = [name for name in re.findall(r'"apiKey"\s*:\s*"(\w+)"', own) if name in env]
     return Needs(
         (f"{folder}/auth.json",),
-        tuple(f"{folder}/{name}" for name in _OBEYED),
-        variables=("PI_", "AWS_", "GOOGLE_", *vendors.KEYS),
-        hosts=vendors.HOSTS,
+        (*(f"{folder}/{name}" for name in _OBEYED), f"{home}/.agents/skills"),
+        variables=("PI_", "AWS_", "GOOGLE_", *vendors.KEYS, *keys),
+        hosts=(*vendors.HOSTS, *protocol.endpoints(own)),
     )
 
 

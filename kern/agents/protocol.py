@@ -77,7 +77,6 @@ class Launch:
     budget: float = 0  # US dollars, 0 for none
     patience: float = 0  # seconds that a command of its shell may take, 0 for its own choice
     bare: bool = False  # without the project's settings
-    confinement: str = ""  # of its own making: what `Agent.confinement` said
     mark: str = ""  # random, another for each process
     given: Mapping[str, str] = field(default_factory=dict)  # the environment that kern has
     root: str = ""  # the top level, where it is started
@@ -155,22 +154,6 @@ class Agent(Protocol):
     def started(self, files: Mapping[str, bytes]) -> list[str]:
         """What those of its `FILES` that are there start, a line each."""
 
-    def confinement(
-        self,
-        write: Iterable[str],
-        keep: Iterable[str],
-        hide: Iterable[str],
-        hosts: Sequence[str] | None,
-    ) -> str:
-        """Its own sandbox, for a `Launch`."""
-
-
-def unconfined(
-    write: Iterable[str], keep: Iterable[str], hide: Iterable[str], hosts: Sequence[str] | None
-) -> str:
-    """`Agent.confinement` of one that has no sandbox of its own: kern's holds it."""
-    return ""
-
 
 def anybody(env: Mapping[str, str], *, root: bool) -> Fault | None:
     """`Agent.unattended` of one that works for any user."""
@@ -192,6 +175,7 @@ class Program:
 
 # A command that does what kern does, and nobody else; a pattern of Python and JavaScript alike.
 PUBLISHES = r"(^|[\s;&|({/])git(\s+-\S+(\s+[^-\s]\S*)?)*\s+(commit|push)\b"
+_BASE_URL = re.compile(r'base_?url"?\s*[:=]\s*"(https?://[^"\s]+)"', re.I)
 DEFAULT = "claude"
 ENDPOINT = "http"  # by an endpoint of the settings
 AGENTS = {  # modules, loaded when they are used
@@ -243,6 +227,11 @@ def host(url: str) -> str:
         return name
     shown = f"[{name}]" if ":" in name else name
     return f"{shown}:{port or (443 if parts.scheme == 'https' else 80)}"
+
+
+def endpoints(settings: str) -> list[str]:
+    """Where the base URLs of a person's settings lead, in JSON or TOML; see `host`."""
+    return [found for url in _BASE_URL.findall(settings) if (found := host(url))]
 
 
 def paths(env: Mapping[str, str], *names: str) -> tuple[str, ...]:

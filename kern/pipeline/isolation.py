@@ -6,9 +6,8 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from kern import config, person, plain
@@ -23,7 +22,7 @@ from kern.model import LEARNINGS, SPEC, Role, Stage
 from kern.person import Mode, Person
 from kern.pipeline import agents
 from kern.sandbox import bounds, confine
-from kern.sandbox.bounds import Access, Kind, Repository, Wishes
+from kern.sandbox.bounds import Kind, Repository, Wishes
 from kern.sandbox.confine import Means, Sandbox
 from kern.sandbox.relay import Relay
 from kern.stages.call import Caller
@@ -162,34 +161,7 @@ def apply(held: Sandbox, caller: Caller) -> None:
     """To the agents of a run, and with them to its gates and commits."""
     if held.means is not Means.NONE:
         caller.hold = held.confine
-        caller.nests = held.own or held.means is Means.BWRAP
-    if held.own:
-        caller.own_sandbox = partial(_own, held)
-        caller.holds_hooks = False
-
-
-def _own(held: Sandbox, agent: Agent, kind: Kind, extra: Sequence[Path]) -> str:
-    """The agent's own, as its settings name it. What is not there it would put a file in place
-    of.
-    """
-    found = held.bounds(kind, agent.NAME).and_write(*extra)
-    write, keep, hide = (
-        [str(path) for path, it in found.ordered() if it is one and os.path.lexists(path)]
-        for one in (Access.WRITE, Access.READ, Access.HIDDEN)
-    )
-    around = [one for path in keep for one in _around(Path(path), [*map(Path, write)])]
-    return agent.confinement(write, around, hide, found.hosts)
-
-
-def _around(path: Path, open_to: Sequence[Path]) -> list[str]:
-    """The place, or where something within it is open, all else within it: there a refusal counts
-    before what is allowed.
-    """
-    if path in open_to:
-        return []
-    if not any(path in one.parents for one in open_to) or not path.is_dir():
-        return [str(path)]
-    return [one for inner in sorted(path.iterdir()) for one in _around(inner, open_to)]
+        caller.nests = held.means is Means.BWRAP
 
 
 def lacking(held: Sandbox) -> str:
@@ -221,12 +193,6 @@ def allowed(agent: Agent, role: Role) -> str:
 
 def promised(templates: Mapping[Role, Template], caller: Caller, held: Sandbox) -> None:
     """Raises UsageError where a role would be run by an agent that nothing holds to it."""
-    for agent in agents.chosen(templates.values()) if held.own else ():  # nothing of kern's does
-        if not agent.confinement((), (), (), None):
-            raise UsageError(
-                f"{agent.NAME} has no sandbox of its own, so nothing would hold it",
-                hint="kern --sandbox bwrap has kern hold it; kern help agents names others",
-            )
     for role, form in templates.items() if held.means is Means.NONE else ():
         # Where an agent commits that nothing holds, kern commits: see `Agent.unheld`.
         for by in form.runners if role is not Stage.COMMIT else ():
@@ -240,6 +206,22 @@ def promised(templates: Mapping[Role, Template], caller: Caller, held: Sandbox) 
     for agent in agents.chosen(reading) if caller.nests else ():
         if agent.TRIAL and agents.own(agent):
             _works(agent, caller)
+    for name, needs in held.needs.items() if held.means is not Means.NONE else ():
+        for command in needs.commands:
+            _check_key(name, command, caller)
+
+
+def _check_key(name: str, command: str, caller: Caller) -> None:
+    """Without a key an agent asks again and again, for minutes, and says that it is logged in."""
+    held = caller.hold(Kind.READER, ["sh", "-c", command], process.surroundings(), agent=name)
+    code, key, complaint = process.heard(held.argv, 30, env=held.env)
+    if code or not key.strip():
+        last = next(reversed(complaint.strip().splitlines()), f"exit {code}, and nothing printed")
+        raise UsageError(
+            f"{name} gets no key in the sandbox: {plain.line(command, 100)}: "
+            f"{plain.line(last, 200)}",
+            hint=f"open what that command reads, in {person.FILE}: kern help safety",
+        )
 
 
 def _works(agent: Agent, caller: Caller) -> None:

@@ -82,7 +82,6 @@ class Sandbox:
     programs: tuple[Path, ...] = ()
     image: str = ""
     means: Means = Means.NONE
-    own: bool = False  # the agent holds itself in
     program: str = ""
     sockets: Path | None = None  # the folder of the relays', one for each agent, one for the rest
     temp: Path | None = None  # for temporary files, where /tmp cannot be a private one
@@ -128,8 +127,6 @@ class Sandbox:
         env |= dict.fromkeys(TEMPORARY, str(temp)) if temp else {}
         if self.caches:
             env |= caches(self.caches / audience(kind), env, self.home, held)
-        if self.own and kind in AGENTS:
-            return unheld(kind, argv, env)
         folder = self.repository.root
         if held.hosts is not None and self.means is Means.BWRAP:
             assert self.sockets is not None

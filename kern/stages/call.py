@@ -83,10 +83,7 @@ class Caller:
     beside: Callable[[], float] = lambda: 0.0  # what others spent so far of the same budget
     hold: Hold = unheld
     nests: bool = True  # within what holds it, an agent can make a sandbox of its own
-    holds_hooks: bool = True  # the agent's own sandbox would not: its hooks run outside of it
     rota: Rota = field(default_factory=Rota)
-    # The agent's, as its settings name it; of what its kind may not write it may these.
-    own_sandbox: Callable[[Agent, Kind, Sequence[Path]], str] = lambda agent, kind, write: ""
     laid: set[Path] = field(default_factory=set)  # what was put there for agents
     _tasks: dict[str, float] = field(default_factory=dict)  # what each cost in this one
     _began: float = field(default_factory=time.monotonic)
@@ -229,7 +226,6 @@ class Caller:
             budget=self._left(asked.task),
             patience=self._patience(stage),
             bare=self.settings.bare,
-            confinement=self.own_sandbox(agent, kind, asked.write),
             mark=secrets.token_hex(8),
             given=process.surroundings(),
             root=str(self.root),
@@ -278,7 +274,7 @@ class Caller:
 
     def runs_gates(self, prompt: Prompt) -> bool:
         """Whether its agent is sent back by red gates where it would end."""
-        return self.holds_hooks and self._program(prompt).agent.RUNS_GATES
+        return self._program(prompt).agent.RUNS_GATES
 
     def _lay(self, place: Path, text: str) -> None:
         self.laid.add(place)

@@ -326,7 +326,11 @@ def capture(argv: Sequence[str], seconds: float, cwd: str | None = None) -> tupl
 
 
 def heard(
-    argv: Sequence[str], seconds: float, cwd: str | None = None, errors: int = subprocess.PIPE
+    argv: Sequence[str],
+    seconds: float,
+    cwd: str | None = None,
+    errors: int = subprocess.PIPE,
+    env: Mapping[str, str] | None = None,
 ) -> tuple[int, bytes, str]:
     """The same with its standard error apart."""
     try:
@@ -338,6 +342,7 @@ def heard(
             timeout=seconds,
             check=False,
             cwd=cwd,
+            env=env,
         )
     except subprocess.TimeoutExpired:
         return 124, b"", ""

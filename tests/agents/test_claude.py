@@ -1,9 +1,11 @@
 """The dialect of `claude -p`: its flags, its transcript, its faults. Values in, values out."""
 
+import json
 import time
 from fnmatch import fnmatchcase
 from itertools import product
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,8 @@ import pytest
 from kern.agents import claude
 from kern.agents.protocol import DEFAULT, Agent, Ended, Fault, Grade, Launch, Reply, find, version
 from kern.model import Aide, Output, Stage
+from tests.conftest import Fake, Kern
+from tests.sandbox.test_confine import needs_bwrap
 
 STAGES = list(Stage)
 RESULT: dict[str, Any] = {
@@ -557,3 +561,22 @@ def test_the_exit_code_of_a_sound_reply_decides_nothing(code: int) -> None:
 
 def test_a_failure_that_says_success_is_a_failure() -> None:
     assert fault({**FAILURE, "api_error_status": 529}, code=0).grade is Grade.TRANSIENT
+
+
+@needs_bwrap
+def test_a_key_that_the_sandbox_hides_is_told_before_the_run(
+    kern: Kern, repo: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = Path.home() / ".password-store/key"
+    key.parent.mkdir(parents=True)
+    key.write_text("k\n")
+    settings = fake.folder / "settings.json"
+    settings.write_text(json.dumps({"apiKeyHelper": f"cat {key}"}))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(fake.folder))
+    monkeypatch.setenv("KERN_SANDBOX", "bwrap")
+    ran = kern("1", "0")
+    assert ran.code == 2, ran.said
+    assert f"claude gets no key in the sandbox: cat {key}" in ran.err
+    assert not fake.calls
+    settings.write_text(json.dumps({"apiKeyHelper": "echo k"}))
+    assert "gets no key" not in kern("1", "0").said

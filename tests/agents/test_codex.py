@@ -65,22 +65,6 @@ def test_where_it_can_make_no_sandbox_the_one_around_it_holds_it() -> None:
     assert sandbox(argv) == "danger-full-access"
 
 
-@pytest.mark.parametrize("hosts", [None, (), ("a.example", "*.b.example")])
-def test_its_own_sandbox_is_a_profile_of_the_bounds(hosts: tuple[str, ...] | None) -> None:
-    told = codex.confinement(["/p", "/p/ä"], ["/p/.git"], ["/h/.ssh"], hosts)
-    argv = codex.argv(Launch(Stage.IMPLEMENT, "gpt-x", root="/p", confinement=told))
-    settings = given(argv)
-    assert sandbox(argv) == ""
-    assert settings["default_permissions"] == "kern"
-    assert settings["permissions.kern"]["filesystem"] == {
-        **{":root": "read", "/p": "write", "/p/ä": "write", "/p/.git": "read"},
-        "/h/.ssh": "deny",
-    }
-    network = settings["permissions.kern"]["network"]
-    assert network["enabled"] is (hosts != ())
-    assert network.get("domains") == ({host: "allow" for host in hosts} if hosts else None)
-
-
 @pytest.mark.parametrize(
     ("effort", "level"), [("", None), ("low", "low"), ("xhigh", "xhigh"), ("max", "xhigh")]
 )

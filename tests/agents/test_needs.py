@@ -81,6 +81,49 @@ def test_what_kern_sets_for_it_is_passed_on(agent: Agent, stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "path", "settings", "variable", "host"),
+    [
+        (
+            *("claude", "/h/.claude/settings.json"),
+            '{"env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:4141"}}',
+            *("", "127.0.0.1:4141"),
+        ),
+        (
+            *("codex", "/h/.codex/config.toml"),
+            '[model_providers.a]\nbase_url = "http://localhost:1/v1"\nenv_key = "OWN_KEY"\n',
+            *("OWN_KEY", "localhost:1"),
+        ),
+        (
+            *("opencode", "/h/.config/opencode/opencode.json"),
+            '{"options": {"baseURL": "https://gw.example/v1", "apiKey": "{env:OWN_KEY}"}}',
+            *("OWN_KEY", "gw.example"),
+        ),
+        (
+            *("pi", "/h/.pi/agent/models.json"),
+            '{"baseUrl": "http://10.0.0.7:8000/v1", "apiKey": "OWN_KEY"}',
+            *("OWN_KEY", "10.0.0.7"),
+        ),
+    ],
+)
+def test_a_provider_of_one_s_own_stands_in_the_settings(
+    name: str, path: str, settings: str, variable: str, host: str
+) -> None:
+    found = protocol.find(name).needs(
+        {"OWN_KEY": "k"}, "/h", lambda place: settings if place == path else ""
+    )
+    assert host in found.hosts
+    assert not variable or variable in found.variables
+
+
+def test_a_command_that_prints_claude_s_key_is_named() -> None:
+    def texts(path: str) -> str:
+        return '{"apiKeyHelper": "pass show k"}' if path == "/h/.claude/settings.json" else "{"
+
+    assert claude.needs({}, "/h", texts).commands == ("pass show k",)
+    assert claude.needs({}, "/h", lambda path: "{").commands == ()
+
+
+@pytest.mark.parametrize(
     ("url", "host"),
     [
         ("http://127.0.0.1:4141", "127.0.0.1:4141"),

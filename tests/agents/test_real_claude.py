@@ -30,7 +30,6 @@ from tests.kit import frameworks
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
 from tests.sandbox.test_confine import needs_bwrap
 from tests.world import test_examples
-from tests.world.test_walls import world as world
 
 BINARY = os.environ.get("KERN_TEST_CLAUDE", "")
 pytestmark = [

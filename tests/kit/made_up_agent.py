@@ -5,7 +5,7 @@
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, BinaryIO
 
 from kern.agents.protocol import Ended, Fault, Grade, Launch, Payer, Reply
@@ -110,9 +110,3 @@ def needs(env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Need
 
 def started(files: Mapping[str, bytes]) -> list[str]:
     return [f"{name} starts what it names" for name in files]
-
-
-def confinement(
-    write: Iterable[str], keep: Iterable[str], hide: Iterable[str], hosts: Sequence[str] | None
-) -> str:
-    return ""
