@@ -19,9 +19,7 @@ MaxCost = Annotated[
 MaxMinutes = Annotated[
     str, typer.Option(metavar="TIME", help="Begin no stage after this: 90 (minutes), 2h, 1h30m.")
 ]
-Sandbox = Annotated[
-    str, typer.Option(metavar="MODE", help="auto, bwrap or off: kern help safety.")
-]
+Sandbox = Annotated[str, typer.Option(metavar="MODE", help="auto, bwrap or off: kern help safety.")]
 Model = Annotated[
     list[str] | None,
     typer.Option(
