@@ -5,7 +5,6 @@ repository for them.
 from collections.abc import Iterator
 from dataclasses import field, replace
 from enum import StrEnum
-from typing import TypeVar
 
 from kern import config, endpoint, many, plain, toml
 from kern.config import Holding, Settings
@@ -18,7 +17,7 @@ _GONE = {
     "claude": '"auto" holds claude, and all that it starts',
     "docker": 'run kern itself in the container, with "off" there; "auto" is bubblewrap on Linux',
 }
-_Choice = TypeVar("_Choice", bound=StrEnum)
+_ASKED = "take it out: without a sandbox, what is new in a repository is always asked about"
 
 
 class Mode(StrEnum):
@@ -29,17 +28,9 @@ class Mode(StrEnum):
     OFF = "off"
 
 
-class Trust(StrEnum):
-    """When the question is asked again."""
-
-    ONCE = "once"
-    CONTENT = "content"  # whenever something new would be started
-
-
 @frozen
 class Person:
     mode: Mode = Mode.AUTO
-    trust: Trust = Trust.ONCE
     holding: Holding = field(default_factory=Holding)
     endpoint: Endpoint | None = None  # of the `http` agent, where a repository names none
     notify: str = ""  # for sh, outside of any sandbox
@@ -49,7 +40,9 @@ class Person:
 def parse(data: bytes | str, origin: str = FILE) -> Person:
     """`sandbox` is a mode, or a table with one. Raises UsageError."""
     given = toml.loaded(data, origin)
-    toml.known(given, ("sandbox", "trust", "agent", "notify", "fleet"), origin)
+    if "trust" in given:
+        raise UsageError(f"{origin}: there is no setting trust any more", hint=_ASKED)
+    toml.known(given, ("sandbox", "agent", "notify", "fleet"), origin)
     agent = given.get("agent", {})
     if not isinstance(agent, dict) or agent.keys() - {"http"}:
         raise UsageError(f"{origin}: agent knows the table http alone", hint=f"edit {origin}")
@@ -60,7 +53,6 @@ def parse(data: bytes | str, origin: str = FILE) -> Person:
     rest = {key: value for key, value in table.items() if key != "mode"}
     return Person(
         mode(table.get("mode", "auto"), f"{origin}: sandbox.mode"),
-        _one_of(Trust, given.get("trust", "once"), f"{origin}: trust"),
         config.holding(rest, origin),
         endpoint.parse(agent.get("http"), origin, theirs=False),
         config.notify(given.get("notify", ""), origin),
@@ -99,14 +91,10 @@ def mode(value: object, where: str) -> Mode:
     """Raises UsageError."""
     if value in _GONE:
         raise UsageError(f'{where}: there is no "{value}" any more', hint=_GONE[str(value)])
-    return _one_of(Mode, value, where)
-
-
-def _one_of(kind: type[_Choice], value: object, where: str) -> _Choice:
     try:
-        return kind(str(value))
+        return Mode(str(value))
     except ValueError:
         raise UsageError(
-            f"{where} must be one of {', '.join(kind)}, not {str(value)[:40]!r}",
+            f"{where} must be one of {', '.join(Mode)}, not {str(value)[:40]!r}",
             hint="kern help safety",
         ) from None

@@ -21,7 +21,6 @@ from kern.model import LEARNINGS, SPEC, Marker, Result
 from kern.pipeline import agents, trial, trust
 from kern.pipeline.options import Leave
 from kern.spec import checklist
-from kern.spec.documents import Documents
 from kern.stages import bundle
 from kern.system import workspace
 from kern.views import checks
@@ -163,7 +162,8 @@ def _write(found: Repo, there: _Files, offered: Sequence[Proposal]) -> list[str]
         for gate in settings.gates:
             print(f"         gate {plain.line(gate.shown)}")
         if any(one.ended for one in offered):  # the person let them run
-            _trust(found, settings)
+            with contextlib.suppress(KernError):  # what is wrong is the next run's to say
+                trust.agree_to_gates(found, settings.gates)
     return written
 
 
@@ -171,16 +171,6 @@ def _agent() -> str:
     """One that is here, where the usual one is not."""
     here = [program.agent.NAME for program in agents.installed()]
     return "" if protocol.DEFAULT in here else next(iter(here), "")
-
-
-def _trust(found: Repo, settings: Settings) -> None:
-    """What kern itself has just proposed, where nothing else would be started."""
-    with contextlib.suppress(KernError):  # what is wrong here is the next run's to say
-        text = bundle.without_example(Documents(found.root).read(SPEC) or "")
-        crew = agents.chosen(agents.foreseen(found.root, settings).values())
-        lines = trust.started(found, settings, checklist.parse(text), crew)
-        if lines and set(lines) <= {f"gate {gate.shown}" for gate in settings.gates}:
-            trust.remember(found, lines)
 
 
 def _end(

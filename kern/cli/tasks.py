@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from kern import plain
+from kern.config import Gate
 from kern.errors import Held, KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC, Question
-from kern.pipeline import agents, facts, place, preflight, trust
+from kern.pipeline import facts, place, trust
 from kern.pipeline import undo as reverting
 from kern.pipeline.place import Place
 from kern.spec import commands, dependencies, edit, questions
@@ -63,10 +64,7 @@ def add(
     _edit(papers, change)
     if gate and sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("KERN_ROOT"):
         with contextlib.suppress(KernError):  # what is wrong here is the next run's to say
-            settings = preflight.settings(found, papers)
-            crew = agents.chosen(agents.foreseen(found.root, settings).values())
-            lines = trust.started(found, settings, papers.spec()[1], crew)
-            trust.typed(found, lines, (one.strip() for one in gate))
+            trust.agree_to_gates(found, (Gate("", one.strip(), 0) for one in gate))
 
 
 def write(folder: Path, verb: str, wanted: str, *words: str) -> None:

@@ -32,18 +32,17 @@ def give(folder: Path, *, yes: bool) -> int:
     """`kern trust`: what is there now, and the person's word on it."""
     found, _, parsed, settings = preflight.prepare(folder, empty=True)
     crew = agents.chosen(template.templates(found.root, settings).values())
-    lines = trust.started(found, settings, parsed, crew)
+    lines = trust.started(found, settings, parsed, crew).lines
     record = trust.place(found)
     if not lines:
         print("nothing to trust: this repository has nothing started")
         return Exit.OK
-    before = trust.known(record) or frozenset()
-    new = [line for line in lines if line not in before]
+    new = trust.unseen(found, lines)
     if not new:
         print(f"trusted: {plain.count(len(lines), 'line')}, none of them new ({record})")
         return Exit.OK
-    if not yes and not ask(new, not before):
+    if not yes and not ask(new, not trust.known(record)):
         raise UsageError("not trusted", hint="kern trust in a terminal; kern trust --yes")
-    trust.remember(found, (*before, *lines))
+    trust.agree(found, new)
     print(f"trusted: {plain.count(len(lines), 'line')} ({trust.place(found)})")
     return Exit.OK

@@ -27,7 +27,7 @@ from kern.sandbox.confine import Means, Sandbox
 from kern.sandbox.relay import Relay
 from kern.stages.call import Caller
 from kern.stages.template import Template
-from kern.system import process, temporary
+from kern.system import process, temporary, workspace
 from kern.system.workspace import Scope
 
 VARIABLE = "KERN_SANDBOX"
@@ -173,6 +173,17 @@ def lacking(held: Sandbox) -> str:
     else:
         what = f"the sandbox is {held.means} alone: secrets can be read, and .git be written"
     return f"{what}; {held.why} (kern help safety)"
+
+
+def foreseen(repo: Repo, own: Person, option: str = "") -> Sandbox:
+    """As a run would choose it now. Raises UsageError."""
+    scope = workspace.scope(repo.root, repo.branch() or repo.head().name, create=False)
+    return confine.chosen(mode(option, own), wanted(repo, scope, (), own))
+
+
+def holds(repo: Repo, own: Person, option: str = "") -> bool:
+    """Whether what a repository has run here cannot get out. Raises UsageError."""
+    return foreseen(repo, own, option).means in (Means.BWRAP, Means.SEATBELT)
 
 
 def notices(held: Sandbox, own: Person, theirs: Settings) -> tuple[str, ...]:

@@ -4,22 +4,21 @@ import contextlib
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from kern import plain
 from kern.agents.protocol import Agent, Payer
-from kern.config import FILE, Settings
-from kern.errors import UsageError
+from kern.config import Settings
 from kern.events import Sink, Warned
 from kern.frozen import frozen
 from kern.git import branches, rescue
 from kern.git.repository import Repo
 from kern.journal import store, writer
-from kern.person import Person, Trust
+from kern.person import Person
 from kern.pipeline import agents, isolation, preflight, recover, site, trust
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.site import Site
-from kern.pipeline.trust import Consent
 from kern.spec.checklist import Spec
 from kern.stages.call import Caller
 from kern.system import lock, notify, process, steering, workspace
@@ -57,7 +56,7 @@ def begin(
     templates = agents.foreseen(found.root, settings)
     crew = agents.chosen(templates.values())
     own = preflight.person_settings(found.root)
-    consent = _consent(found, settings, parsed, crew, own, options.leave)
+    first = _consent(found, settings, parsed, crew, own, options.leave)
     preflight.demand(preflight.of_repository(found, commits=commits))
     programs, payer = agents.ready(crew, found.root) if paid else ({}, Payer(""))
     before = found.head().name
@@ -89,7 +88,7 @@ def begin(
         if name != before:
             branches.begin(found, name)
         here = site.prepared(found, caller)
-        notices = (*rescued, scope.notice, payer.warning, *settings.remarks, *consent.said)
+        notices = (*rescued, scope.notice, payer.warning, *settings.remarks, first)
         _settle_in(found, sink, (*notices, *isolation.notices(held, own, settings)))
         recover.unplant(here, killed=killed)
         preflight.tasks(found, papers, empty=empty)
@@ -122,22 +121,12 @@ def _consent(
     crew: Sequence[Agent],
     own: Person,
     leave: Leave,
-) -> Consent:
-    endpoint = settings.endpoint.asks if settings.endpoint else ()
-    found_out = trust.settle(
-        found,
-        () if settings.bare else trust.started(found, settings, parsed, crew),
-        leave.ask,
-        asks=endpoint,
-        every=own.trust is Trust.CONTENT,
-        now=leave.trusted,
-    )
-    for line in endpoint:
-        if line in found_out.refused:
-            raise UsageError(
-                f"{FILE} chooses an endpoint that you have not agreed to: {line}", hint=trust.HINT
-            )
-    return found_out
+) -> str:
+    """See `trust.settle`."""
+    if settings.bare or leave.trusted:
+        return ""
+    holds = partial(isolation.holds, found, own, leave.sandbox)
+    return trust.settle(found, trust.started(found, settings, parsed, crew), leave.ask, holds)
 
 
 def _settle_in(found: Repo, sink: Sink, notices: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kern import plain
 from kern.agents.protocol import Agent
-from kern.config import FILE, Gate, Settings
+from kern.config import Gate, Settings
 from kern.errors import KernError, UsageError
 from kern.frozen import frozen
 from kern.git import protected_files
@@ -27,30 +27,49 @@ _LARGEST = 1 << 20  # bytes of a record
 _MARK = "kern.trust"  # in git's folder
 
 
-def started(
-    repo: Repo, settings: Settings, parsed: Spec, agents: Iterable[Agent]
-) -> tuple[str, ...]:
-    """A line each, whole, and what a terminal would act on or hide as an escape."""
-    found = [
+@frozen
+class Started:
+    """What a repository starts, a line each: whole, and what a terminal would act on or hide as an
+    escape.
+    """
+
+    project: tuple[str, ...] = ()  # a sandbox holds it
+    agents: tuple[str, ...] = ()  # by their settings: beside a login, which a sandbox leaves them
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return (*self.project, *self.agents)
+
+
+def started(repo: Repo, settings: Settings, parsed: Spec, agents: Iterable[Agent]) -> Started:
+    project = (
         *(f"gate {gate.shown}" for gate in (*settings.gates, *settings.final)),
         *(f"probe {probe.shown}" for probe in settings.probes),
         *settings.fleet.asks,
         *(f"gate {gate.shown}" for gate in required.open_gates(parsed)),
         *_prompts(repo.root),
-        *(line for one in agents for line in one.started(_files(one, repo.root))),
         *_hooks(repo),
-    ]
-    return tuple(dict.fromkeys(map(_shown, found)))
+    )
+    theirs = (line for one in agents for line in one.started(_files(one, repo.root)))
+    return Started(*(tuple(dict.fromkeys(map(_shown, found))) for found in (project, theirs)))
 
 
 def _shown(line: str) -> str:
     return plain.data(line, indent=None)[1:-1].replace('\\"', '"').replace("\\\\", "\\")
 
 
-def unseen(repo: Repo, agent: Agent) -> list[str]:
-    """What its settings have the agent do, and the person has not seen. Raises UsageError."""
-    seen = known(place(repo)) or ()
-    return [line for line in map(_shown, agent.started({})) if line not in seen]
+def unseen(repo: Repo, lines: Iterable[str]) -> list[str]:
+    """Those that the person has not agreed to, as they stand. Raises UsageError."""
+    agreed = known(place(repo)) or ()
+    return [line for line in lines if line not in agreed]
+
+
+def questions(repo: Repo, found: Started, holds: Callable[[], bool]) -> list[str]:
+    """What a run asks about before it starts it. `holds`: whether a sandbox does. Raises
+    UsageError.
+    """
+    new = unseen(repo, found.lines)
+    return [line for line in new if line in found.agents] if new and holds() else new
 
 
 def _prompts(root: Path) -> list[str]:
@@ -166,65 +185,29 @@ def remember(repo: Repo, lines: Collection[str]) -> None:
     workspace.replace(record, plain.data(value).encode())
 
 
-def typed(repo: Repo, lines: Collection[str], commands: Iterable[str]) -> None:
-    """A person typed these gates themselves, which is their yes to them; where they were never
-    asked here, only if the repository would start nothing else. `lines`: all that it would start.
+def agree(repo: Repo, lines: Iterable[str]) -> None:
+    """A person's yes to these as well."""
+    remember(repo, (*(known(place(repo)) or ()), *lines))
+
+
+def agree_to_gates(repo: Repo, gates: Iterable[Gate]) -> None:
+    """Those that a person typed, or let kern propose, which is their yes to them."""
+    agree(repo, (_shown(f"gate {gate.shown}") for gate in gates))
+
+
+def settle(repo: Repo, found: Started, ask: Ask, holds: Callable[[], bool]) -> str:
+    """Make sure that the person trusts what would be started outside of a sandbox, and each new
+    line of it. What a first run says of the rest; empty later. Raises UsageError where they do not.
     """
-    own = {_shown(f"gate {Gate('', command, 0).shown}") for command in commands} & {*lines}
-    before = known(place(repo))
-    if own - (before or frozenset()) and (before is not None or own == {*lines}):
-        remember(repo, (*(before or ()), *own))
-
-
-def asks(repo: Repo, lines: Iterable[str], *, every: bool) -> bool:
-    """Whether a run would ask before it starts these; `every`: as for `settle`."""
-    before = known(place(repo))
-    return (before is None or every) and not {*lines} <= (before or frozenset())
-
-
-@frozen
-class Consent:
-    new: tuple[str, ...] = ()  # that a person who said yes once has not seen yet
-    refused: tuple[str, ...] = ()  # what asks for more than they said yes to
-
-    @property
-    def said(self) -> tuple[str, ...]:
-        """What a run says of it."""
-        told = f"new since you trusted this repository: {'; '.join(self.new)}" if self.new else ""
-        asks = "; ".join(self.refused)
-        more = f"asks for more than you trust, and does not get it: {asks}: kern trust"
-        return tuple(filter(None, (told, f"{FILE} {more}" if asks else "")))
-
-
-def settle(
-    repo: Repo,
-    lines: Sequence[str],
-    ask: Ask,
-    *,
-    asks: Collection[str] = (),
-    every: bool = False,
-    now: bool = False,
-) -> Consent:
-    """Make sure that the person trusts what would be started. `asks`: of the lines those that open
-    the sandbox, which count only after a yes. `every`: they are asked about anything new; `now`:
-    they have said yes for this run. Raises UsageError where they do not.
-    """
-    if now or not lines:
-        return Consent()
-    record = place(repo)
-    before = known(record)
-    new = [line for line in lines if line not in (before or ())]
-    if not new:
-        return Consent()
-    if before is None or every:
-        if not ask(new, before is None):
-            raise UsageError("nothing was started: this repository is not trusted", hint=HINT)
-        remember(repo, (*(before or ()), *new))
-        return Consent()
-    told = tuple(line for line in new if line not in asks)
-    if told:
-        remember(repo, (*before, *told))
-    return Consent(told, tuple(line for line in new if line in asks))
+    first = known(place(repo)) is None
+    new = questions(repo, found, holds)
+    if new and not ask(new, first):
+        raise UsageError("nothing was started: this repository is not trusted", hint=HINT)
+    told = [line for line in found.project if line not in new]
+    if new or (first and told):
+        agree(repo, new)
+    shown = plain.line("; ".join(told), 300)
+    return f"what this repository has run stays in the sandbox: {shown}" * (first and bool(told))
 
 
 HINT = "kern trust; or kern --trust, KERN_TRUST=1 for one run; kern --no-project-settings"

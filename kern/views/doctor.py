@@ -5,6 +5,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
@@ -18,6 +19,7 @@ from kern.git.repository import Repo
 from kern.model import SPEC
 from kern.pipeline import agents, isolation, place, preflight, trust
 from kern.pipeline.preflight import Check, tried
+from kern.pipeline.trust import Started
 from kern.sandbox import confine
 from kern.spec import checklist, required
 from kern.spec.documents import Documents
@@ -165,7 +167,7 @@ def _agent(folder: Path, agent: Agent) -> Iterator[Check]:
 def _login(folder: Path, found: Repo | None, agent: Agent, program: str) -> Check:
     """A repository may have named who is asked: not before the person has seen whom."""
     try:
-        new = trust.unseen(found, agent) if found else []
+        new = trust.unseen(found, agent.started({})) if found else []
     except KernError as exc:
         return Check("login", str(exc), exc)
     if new:
@@ -201,7 +203,7 @@ def _others(folder: Path) -> Iterator[Check]:
 def _sandbox(folder: Path) -> Iterator[Check]:
     """What holds agents and gates here, and whether this repository's may start."""
     crew = needed(folder)
-    found, lines = None, None
+    found, started = None, None
     with contextlib.suppress(KernError):  # told by an earlier check
         found = repository.open_at(folder)
         papers = place.documents(found)
@@ -209,7 +211,7 @@ def _sandbox(folder: Path) -> Iterator[Check]:
             preflight.settings(found, papers),
             checklist.parse(papers.read(SPEC) or ""),
         )
-        lines = trust.started(found, settings, parsed, crew)
+        started = trust.started(found, settings, parsed, crew)
     if found is None:
         return
 
@@ -223,8 +225,8 @@ def _sandbox(folder: Path) -> Iterator[Check]:
         return lacking or str(held.means), "kern help safety" if lacking else ""
 
     yield _advised("sandbox", means)
-    if lines is not None:
-        yield _advised("trust", lambda: _trusted(found, lines))
+    if started is not None:
+        yield _advised("trust", lambda: _trusted(found, started))
 
 
 def _advised(name: str, attempt: Callable[[], tuple[str, str]]) -> Check:
@@ -236,11 +238,11 @@ def _advised(name: str, attempt: Callable[[], tuple[str, str]]) -> Check:
     return Check(name, detail, advice=advice)
 
 
-def _trusted(found: Repo, lines: Sequence[str]) -> tuple[str, str]:
-    known = trust.known(trust.place(found))
-    if new := [line for line in lines if line not in (known or ())]:
+def _trusted(found: Repo, started: Started) -> tuple[str, str]:
+    holds = partial(isolation.holds, found, preflight.person_settings(found.root))
+    if new := trust.questions(found, started, holds):
         return f"kern will show {plain.count(len(new), 'line')} and ask", "kern trust"
-    return "nothing is started that you have not seen", ""
+    return "nothing is started outside of a sandbox that you have not seen", ""
 
 
 def _jq() -> Check:

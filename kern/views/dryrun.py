@@ -4,6 +4,7 @@ import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from kern import many, plain
@@ -15,8 +16,7 @@ from kern.git.repository import Repo
 from kern.journal import store
 from kern.model import Marker, OnRed, Role, Stage, Tier
 from kern.models import NO_CHOICES, Choices
-from kern.person import Trust
-from kern.pipeline import agents, preflight, trust
+from kern.pipeline import agents, isolation, preflight, trust
 from kern.pipeline.facts import Situation
 from kern.pipeline.table import ATTEMPTS, Do, resume
 from kern.spec import checklist, dependencies, edit, needs, required
@@ -136,8 +136,8 @@ def _asked(
     crew = agents.chosen(templates.values())
     started = trust.started(repo, settings, papers.spec()[1], crew)
     with contextlib.suppress(KernError):  # the run says what is wrong with the record
-        every = preflight.person_settings(repo.root).trust is Trust.CONTENT
-        if trust.asks(repo, started, every=every):
+        holds = partial(isolation.holds, repo, preflight.person_settings(repo.root))
+        if trust.questions(repo, started, holds):
             return ["        kern will ask once before it starts these: kern trust"]
     return []
 

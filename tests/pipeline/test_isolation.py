@@ -83,9 +83,7 @@ def test_the_command_line_is_before_the_environment_before_the_file(
 def test_the_persons_file_and_its_two_forms() -> None:
     assert person.parse('sandbox = "off"').mode is Mode.OFF
     hosts = ("*.a.com", "[::1]:1", "a_b:80")
-    full = person.parse(
-        f'trust = "content"\n[sandbox]\nmode = "bwrap"\nread = ["~/d"]\nnetwork = {[*hosts]}'
-    )
+    full = person.parse(f'[sandbox]\nmode = "bwrap"\nread = ["~/d"]\nnetwork = {[*hosts]}')
     assert (full.mode, full.holding) == (Mode.BWRAP, Holding(("~/d",), network=hosts))
 
 
@@ -94,7 +92,7 @@ def test_the_persons_file_and_its_two_forms() -> None:
     [
         'sandbox = "on"',
         "sandbox = 1",
-        'trust = "never"',
+        'trust = "content"',
         "gates = 1",
         '[sandbox]\nimage = "x"',
         '[sandbox]\nhide = ["x"]',

@@ -9,10 +9,11 @@ import pytest
 
 from kern import config
 from kern.agents import protocol
+from kern.config import Gate
 from kern.errors import UsageError
 from kern.git import repository
 from kern.pipeline import trust
-from kern.pipeline.trust import Consent
+from kern.pipeline.trust import Started
 from kern.spec import checklist
 from tests.conftest import Git
 
@@ -22,8 +23,6 @@ notify = "curl evil"
 test = "make \u202etest"
 [probes]
 now = "date"
-[sandbox]
-write = ["~/.cache/uv"]
 """
 AGENT = protocol.find(protocol.DEFAULT)
 SPEC = "- [ ] a\n  > **Gate:** `sh gate.sh`\n- [x] b\n  > **Gate:** `old`\n"
@@ -41,28 +40,45 @@ def hostile(root: Path, git: Git) -> None:
     git("config", "core.hooksPath", ".husky")
 
 
-def lines(root: Path) -> tuple[str, ...]:
+def lines(root: Path) -> Started:
     found = repository.open_at(root)
     return trust.started(found, config.parse(TOML), checklist.parse(SPEC), [AGENT])
+
+
+def agreed(new: Sequence[str], first: bool) -> bool:
+    return True
+
+
+def never(new: Sequence[str], first: bool) -> bool:
+    raise AssertionError("nobody is to be asked")
+
+
+def held() -> bool:
+    return True
+
+
+def unheld() -> bool:
+    return False
 
 
 def test_all_of_it_is_shown_whole_and_nothing_hides(repo: Path, git: Git) -> None:
     hostile(repo, git)
     found = lines(repo)
-    starts = [
-        *("gate test: make \\u202etest", "probe now: date"),
-        "gate of the task: sh gate.sh",
-        *("prompt of the project: .kern/prompts/judge.md", ".claude/settings.json apiKeyHelper"),
-        *(".mcp.json server m: mcp", "git hook .husky/pre-commit"),
-    ]
-    assert len(found) == len(starts)
-    for line, start in zip(found, starts, strict=True):
-        assert line.startswith(start), line
+    project = (
+        *("gate test: make \\u202etest", "probe now: date", "gate of the task: sh gate.sh"),
+        *("prompt of the project: .kern/prompts/judge.md", "git hook .husky/pre-commit"),
+    )
+    agents = ".claude/settings.json apiKeyHelper", ".mcp.json server m: mcp"
+    for told, starts in (found.project, project), (found.agents, agents):
+        for line, start in zip(told, starts, strict=True):
+            assert line.startswith(start), line
 
 
 def test_a_plain_repository_starts_nothing_of_its_own(repo: Path) -> None:
     found = repository.open_at(repo)
-    assert trust.started(found, config.Settings(), checklist.parse("- [ ] a\n"), [AGENT]) == ()
+    assert (
+        trust.started(found, config.Settings(), checklist.parse("- [ ] a\n"), [AGENT]) == Started()
+    )
 
 
 def test_code_of_another_agent_is_told_again_when_it_changes(repo: Path) -> None:
@@ -73,7 +89,7 @@ def test_code_of_another_agent_is_told_again_when_it_changes(repo: Path) -> None
     found, nothing = repository.open_at(repo), checklist.parse("- [ ] a\n")
 
     def told() -> tuple[str, ...]:
-        return trust.started(found, config.Settings(), nothing, [protocol.find("opencode")])
+        return trust.started(found, config.Settings(), nothing, [protocol.find("opencode")]).agents
 
     (before,) = told()
     assert before.startswith(".opencode/plugin/a.js is code, which opencode runs (")
@@ -81,11 +97,7 @@ def test_code_of_another_agent_is_told_again_when_it_changes(repo: Path) -> None
     assert told() != (before,)
 
 
-def never(new: Sequence[str], first: bool) -> bool:
-    raise AssertionError("nobody is to be asked")
-
-
-def test_asked_once_then_told_what_is_new(repo: Path) -> None:
+def test_each_new_line_is_asked_about_once(repo: Path) -> None:
     found = repository.open_at(repo)
     asked: list[tuple[Sequence[str], bool]] = []
 
@@ -93,30 +105,32 @@ def test_asked_once_then_told_what_is_new(repo: Path) -> None:
         asked.append((new, first))
         return True
 
-    assert trust.settle(found, ("a", "b"), yes) == Consent()
+    assert trust.settle(found, Started(("a",), ("b",)), yes, unheld) == ""
     assert asked == [(["a", "b"], True)]
-    assert trust.settle(found, ("a", "b"), never) == Consent()
-    assert trust.settle(found, ("a", "b", "c"), never) == Consent(("c",))
-    assert trust.settle(found, ("c", "a"), never) == Consent()
-    assert trust.settle(found, ("a", "d"), yes, every=True) == Consent()
-    assert asked[-1] == (["d"], False)
+    for known in ("a",), ("b", "a"), ():
+        assert trust.settle(found, Started(known), never, unheld) == ""
+    assert trust.settle(found, Started(("a", "c")), yes, unheld) == ""
+    assert asked[1:] == [(["c"], False)]
 
 
-def test_what_opens_the_sandbox_counts_only_after_a_yes(repo: Path) -> None:
+def test_in_a_sandbox_only_what_runs_beside_a_login_is_asked_about(repo: Path) -> None:
     found = repository.open_at(repo)
-    trust.settle(found, ("a",), lambda new, first: True)
-    more = ("a", "sandbox write: ~")
-    for _ in range(2):
-        assert trust.settle(found, more, never, asks=more[1:]) == Consent((), more[1:])
+    told = "what this repository has run stays in the sandbox: a; b"
+    assert trust.settle(found, Started(("a", "b")), never, held) == told
+    assert trust.settle(found, Started(("a", "c")), never, held) == ""
+    with pytest.raises(UsageError, match="not trusted"):
+        trust.settle(found, Started(("a",), ("d",)), lambda new, first: new != ["d"], held)
+    assert trust.settle(found, Started(("a",), ("d",)), agreed, held) == ""
+    assert trust.questions(found, Started(("a",), ("d",)), held) == []
+    assert trust.questions(found, Started(("a",), ("d",)), unheld) == ["a"]
 
 
 def test_a_no_starts_nothing_and_is_not_remembered(repo: Path) -> None:
     found = repository.open_at(repo)
     for _ in range(2):
         with pytest.raises(UsageError, match="not trusted") as raised:
-            trust.settle(found, ("a",), lambda new, first: False)
+            trust.settle(found, Started(("a",)), lambda new, first: False, unheld)
         assert "kern trust" in raised.value.hint
-    assert trust.settle(found, ("a",), never, now=True) == Consent()
     assert trust.known(trust.place(found)) is None
 
 
@@ -137,7 +151,7 @@ def test_a_record_that_is_damaged_or_anybodys_counts_for_nothing(
     repo: Path, harm: str, tmp_path: Path
 ) -> None:
     found = repository.open_at(repo)
-    trust.settle(found, ("a",), lambda new, first: True)
+    trust.agree(found, ("a",))
     record = trust.place(found)
     match harm:
         case "torn":
@@ -153,7 +167,7 @@ def test_a_record_that_is_damaged_or_anybodys_counts_for_nothing(
             record.unlink()
             record.mkdir()
     with pytest.raises(UsageError, match="cannot be used") as raised:
-        trust.settle(found, ("a",), never)
+        trust.settle(found, Started(("a",)), never, held)
     assert str(record) in str(raised.value)
 
 
@@ -168,16 +182,9 @@ def test_it_lies_where_no_repository_can_write(repo: Path, monkeypatch: pytest.M
 
 def test_what_a_person_types_themselves_is_their_yes_to_that_line_alone(repo: Path) -> None:
     found = repository.open_at(repo)
-    lines = ("gate of the task: mine", "gate test: theirs")
-    trust.typed(found, lines, ["mine"])
-    assert trust.known(trust.place(found)) is None
-    assert trust.asks(found, lines, every=False)
-    trust.typed(found, lines[:1], ["mine", "other"])
-    assert trust.known(trust.place(found)) == frozenset(lines[:1])
-    assert not trust.asks(found, lines[:1], every=False)
-    trust.typed(found, (*lines, "gate of the task: more"), ["more"])
-    assert trust.known(trust.place(found)) == frozenset([lines[0], "gate of the task: more"])
-    assert trust.asks(found, lines, every=True)
+    trust.agree_to_gates(found, [Gate("", "mine", 0)])
+    lines = Started(("gate of the task: mine", "gate test: theirs"))
+    assert trust.questions(found, lines, unheld) == ["gate test: theirs"]
 
 
 def test_a_yes_before_the_first_commit_outlasts_it_and_holds_for_no_other_repository(
@@ -191,7 +198,7 @@ def test_a_yes_before_the_first_commit_outlasts_it_and_holds_for_no_other_reposi
         return trust.place(repository.open_at(root))
 
     begin()
-    trust.settle(repository.open_at(root), ("a",), lambda new, first: True)
+    trust.agree(repository.open_at(root), ("a",))
     git("commit", "-q", "--allow-empty", "-m", "first")
     found = repository.open_at(root)
     assert trust.known(trust.place(found)) == frozenset("a")

@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import Fake, Git, Kern
 from tests.kit.terminal import INTERRUPT, on_terminal
+from tests.sandbox.test_confine import needs_bwrap
 
 QUESTION = "Run these here? [y/N] "
 SHOWN = (
@@ -137,23 +138,47 @@ def test_after_a_yes_it_runs_and_a_word_for_one_run_is_for_one_run(
     assert kern("1", "0").code == (0 if how == "kern trust --yes" else 2)
 
 
-def test_what_is_new_later_is_named_and_goes_on_or_is_asked_about(clone: Clone, kern: Kern) -> None:
+def test_each_new_or_changed_line_is_asked_about_again(clone: Clone, kern: Kern) -> None:
     assert kern("trust", "--yes").code == 0
+    assert kern("1", "0").code == 0
     clone.change("kern.toml", toml(clone.ran, f'new = "touch {clone.ran}/new"'))
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.said
-    assert f"new since you trusted this repository: gate new: touch {clone.ran}/new" in ran.said
-    assert "new" in clone.started()
-
-    own = Path.home() / ".config/kern/config.toml"
-    own.parent.mkdir(parents=True, exist_ok=True)
-    own.write_text('trust = "content"\n')
-    clone.change("kern.toml", toml(clone.ran, f'newer = "touch {clone.ran}/newer"'))
+    clone.change(".husky/pre-commit", f"#!/bin/sh\ntouch {clone.ran}/changed\n")
     ran = kern("1", "0")
     assert ran.code == 2
-    assert "New in this repository since you trusted it:\n  gate newer: touch" in ran.err
-    assert "gate check" not in ran.err
-    assert "newer" not in clone.started()
+    news = ran.err.partition("New in this repository since you trusted it:\n")[2].splitlines()
+    starts = f"  gate new: touch {clone.ran}/new", "  git hook .husky/pre-commit (", "kern: "
+    assert all(line.startswith(start) for line, start in zip(news, starts, strict=False)), ran.err
+    assert not {"new", "changed"} & {*clone.started()}
+    assert kern("trust", "--yes").code == 0
+    assert kern("1", "0").code == 0
+    assert {"new", "changed"} <= {*clone.started()}
+
+
+@needs_bwrap
+def test_in_a_sandbox_what_stays_in_it_is_told_and_the_rest_asked_about(
+    clone: Clone, kern: Kern
+) -> None:
+    """And asked about where there is no sandbox: another's branch has the same first commit."""
+    held, unheld = {"KERN_SANDBOX": "bwrap"}, {"KERN_SANDBOX": "off"}
+    ran = kern("check", env=held)
+    assert ran.code == 2
+    assert ".mcp.json server m: touch" in ran.err and "gate check" not in ran.err
+    for name in (".claude/settings.json", ".claude/settings.local.json", ".mcp.json"):
+        clone.change(name, "{}")
+    for told in (True, False):
+        ran = kern("check", env=held)
+        assert "check  red, exit 1" in ran.out, "the sandbox holds it"
+        assert ("what this repository has run stays in the sandbox: gate check" in ran.err) is told
+    assert "will ask" not in kern("-n", env=held).out and "will ask" in kern("-n", env=unheld).out
+    assert clone.started() == []
+
+    assert kern("trust", "--yes").code == 0
+    clone.change("kern.toml", '[gates]\ncheck = "touch theirs"\n')
+    ran = kern("check", env=held)
+    assert ran.code == 0, ran.said
+    ran = kern("check", env=unheld)
+    assert ran.code == 2 and "gate check: touch theirs" in ran.err
+    assert not (clone.root / "theirs").exists()
 
 
 def test_without_the_projects_settings_nothing_of_it_is_started(clone: Clone, kern: Kern) -> None:
@@ -179,7 +204,8 @@ def test_what_kern_init_proposed_needs_no_question_where_it_is_all(
     git("commit", "-qm", "settings")
     ran = kern("1", "0")
     assert ran.code == (2 if more else 0), ran.said
-    assert ("gate test: make test" in ran.err) is bool(more)
+    assert (".mcp.json server m: x" in ran.err) is bool(more)
+    assert "gate test: make test" not in ran.err
 
 
 # -------------------------------------------------------------------- in a terminal
