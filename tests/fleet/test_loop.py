@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from kern.journal import store
 from kern.model import Marker
 from kern.spec.checklist import parse
@@ -55,6 +57,20 @@ def test_tasks_are_carried_out_at_once_and_land_one_at_a_time(
     assert {call["env"]["KERN_WORKER"] for call in fake.calls} == {"1", "2", "3"}
     assert all(call["cwd"] != str(repo) for call in fake.calls)
     assert "4 done, 4 unverified, 0 open" in ran.out
+
+
+def test_workers_have_the_runs_yes_to_what_comes_with_a_task_meanwhile(
+    repo: Path, git: Git, fake: Fake, kern: Kern, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KERN_TRUST")
+    spec(repo, git, "one", "two")
+    own_gate = "grep -q new kern.toml || printf '[gates]\\nnew = \"true\"\\n' > kern.toml"
+    fake.script(implement=[{**IMPLEMENT, "run": [own_gate, "touch made-$$"]}])
+    ran = kern("-j", "1")
+    assert ran.code == 0, ran.said
+    assert "2 done, 1 unverified" in ran.out
+    ran = kern("check")
+    assert ran.code == 2 and "  gate new: true\n" in ran.err
 
 
 def test_what_would_have_a_worker_test_the_persons_tree_is_refused_before_the_run(
