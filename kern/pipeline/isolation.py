@@ -240,9 +240,10 @@ def _works(agent: Agent, caller: Caller) -> None:
     the same.
     """
     argv = [caller.programs[agent.NAME].command, *agent.TRIAL]
-    held = caller.hold(Kind.READER, argv, os.environ, agent=agent.NAME)
-    code, said = process.capture(held.argv, 30)
+    held = caller.hold(Kind.READER, argv, process.surroundings(), agent=agent.NAME)
+    code, out, complaint = process.heard(held.argv, 30, env=held.env)
     if code:
+        said = f"{complaint}\n{out.decode('utf-8', 'replace')}"
         lines = [line for line in said.splitlines() if line.strip()] or [f"exit {code}"]
         lines = [line for line in lines if not line.startswith("note:")] or lines
         told = next((line for line in lines if "error" in line.lower()), lines[-1])

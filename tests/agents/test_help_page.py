@@ -1,4 +1,4 @@
-"""`kern help agents` against the agents: its two tables are made here, of the modules and of the
+"""`kern help agents` against the agents: its three tables are made here, of the modules and of the
 cases that each CLI passes. `python -m tests.agents.test_help_page` prints them.
 """
 
@@ -28,6 +28,23 @@ def promises() -> str:
         for name in protocol.AGENTS
     ]
     return "".join([head, row(["---"] * 5), *map(row, rows)])
+
+
+def needed() -> str:
+    """Of a person's login and settings, what each CLI works with."""
+    lines = [row(["agent", "login, which it may renew", "settings, read-only"]), row(["---"] * 3)]
+    for name in CLIS:
+        needs = protocol.find(name).needs({}, "~", lambda path: "")
+        keys = [f"{', '.join(keys)} of `{path}`" for path, keys in needs.excerpts.items()]
+        folders: dict[str, list[str]] = {}
+        for path in needs.settings:
+            folder, _, file = path.rpartition("/")
+            folders.setdefault(folder, []).append(file)
+        settings = [f"`{folder}`: {', '.join(files)}" for folder, files in folders.items()]
+        login = [*(f"`{path}`" for path in needs.login), *keys]
+        if login:
+            lines.append(row([f"`{name}`", "; ".join(login), "; ".join(settings)]))
+    return "".join(lines)
 
 
 # Each case of the suite as a sentence, and where a CLI does something else, what.
@@ -96,6 +113,10 @@ def test_the_page_says_what_each_role_is_held_to() -> None:
     assert promises() in PAGE.read_text()
 
 
+def test_the_page_says_what_each_cli_has_of_a_person_s() -> None:
+    assert needed() in PAGE.read_text()
+
+
 def test_the_page_says_what_each_cli_passes() -> None:
     assert passed() in PAGE.read_text()
 
@@ -110,4 +131,4 @@ def test_each_cli_has_a_section_that_names_its_version() -> None:
 
 
 if __name__ == "__main__":
-    print(promises(), passed(), sep="\n")
+    print(promises(), needed(), passed(), sep="\n")

@@ -5,9 +5,11 @@ configured beside it, on a scripted API. What each agent has to pass is in `test
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -163,10 +165,11 @@ def test_in_kern_s_sandbox_its_own_works_as_well(
     program = tmp_path / "bin/codex"
     program.unlink()
     program.symlink_to(native())
-    inside = tmp_path / "home/.codex/temporary"  # what it can write there; no one names /tmp so
-    inside.mkdir()
-    monkeypatch.setenv("TMPDIR", str(inside))
-    ran = kern("1", "0", *AGENT)
+    # Its sandbox does not work where its folder lies in one for temporary files, as tests' do.
+    with tempfile.TemporaryDirectory(prefix=".home-", dir=Path(__file__).parents[2]) as home:
+        shutil.copytree(tmp_path / "home", home, dirs_exist_ok=True)
+        monkeypatch.setenv("HOME", home)
+        ran = kern("1", "0", *AGENT)
     assert ran.code == 0, ran.said
     assert git("log", "--format=%s") == "Greet people 😀\nstart"
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
@@ -215,7 +218,24 @@ def test_where_its_sandbox_does_not_work_nothing_begins(
     kern: Kern, repo: Path, git: Git, serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     server = serve(research=[READY], implement=[bash("echo x > hi.txt"), DONE], commit=[WORDS])
-    monkeypatch.setenv("TMPDIR", str(tmp_path))  # with its own folder in it
+    program = tmp_path / "bin/codex"
+    program.unlink()
+    broken = '[ "$1" = sandbox ] && echo "bwrap: execvp true" >&2 && exit 1'
+    program.write_text(f'#!/bin/sh\n{broken}\nexec {BINARY} "$@"\n')
+    program.chmod(0o755)
+    ran = kern("1", "0", *AGENT)
+    assert ran.code == 2, ran.said
+    assert "codex's own sandbox does not work here: bwrap: execvp" in ran.err
+    assert server.requests == []
+
+
+@needs_bwrap
+def test_its_sandbox_is_tried_with_the_variables_that_it_will_have(
+    kern: Kern, repo: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In kern's sandbox temporary files lie in /tmp, and its folder here does as well."""
+    monkeypatch.setenv("KERN_SANDBOX", "bwrap")
+    server = serve(research=[READY])
     ran = kern("1", "0", *AGENT)
     assert ran.code == 2, ran.said
     assert "codex's own sandbox does not work here: bwrap: execvp" in ran.err
