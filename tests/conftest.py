@@ -388,6 +388,19 @@ def number_within(process: psutil.Process) -> str:
     return ""
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "small"
+    place.mkdir()
+    argv = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "tmpfs", str(place)]
+    if os.getuid() != 0 or subprocess.run(argv, capture_output=True).returncode:
+        pytest.skip("cannot mount a small file system here")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
 @contextlib.contextmanager
 def patience(seconds: float) -> Iterator[None]:
     """What would hang fails instead: a regular expression, the reading of a pipe."""

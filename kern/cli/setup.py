@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kern import plain
 from kern.errors import UsageError
-from kern.git import checkout, nested, objects, refs, repository
+from kern.git import checkout, ignored, nested, objects, refs, repository
 from kern.git.refs import slug
 from kern.git.repository import Repo
 from kern.model import SPEC, Marker
@@ -43,6 +43,9 @@ def clean(folder: Path, older: str, *, everything: bool, dry: bool) -> None:
         old = [ref for ref, when in kept if when < before]
         broken = {ref for ref, when in kept if not when}  # of no use to anybody
         aside = folders_before(before, checkout.aside_in(found))
+        copies = folders_before(before, ignored.folders(found))
+        in_use = ignored.needed(found) if copies else set[str]()
+        aside += [place for place in copies if place.name not in in_use]
         needed = set[str]() if everything or not (old or aside) else _needed(found)
         stay = [ref for ref in old if ref.split("/")[3] in needed and ref not in broken]
         lie = [place for place in aside if nested.slug(place.name) in needed]
@@ -78,7 +81,7 @@ def folders_before(before: float, folder: Path) -> list[Path]:
 
 
 def _counted(attempts: int, aside: int) -> str:
-    more = f", and {plain.count(aside, 'folder')} moved aside" if aside else ""
+    more = f", and {plain.count(aside, 'folder')} of files set aside" if aside else ""
     return plain.count(attempts, "saved attempt") + more
 
 

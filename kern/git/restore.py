@@ -14,6 +14,7 @@ from kern.git import faults, history, index, mentions, objects, refs, staging
 from kern.git.checkout import plain_mode
 from kern.git.faults import GitFailed
 from kern.git.history import Commit
+from kern.git.ignored import Ignored
 from kern.git.layout import Layouts
 from kern.git.nested import Nested
 from kern.git.protect import Guard
@@ -38,6 +39,7 @@ class Keeper:
         self._told: set[str] = set()
         self.replay = replay
         self.layouts = Layouts(repo, snapshots)
+        self.ignored = Ignored(repo, self.warn)
         self.nested = Nested(repo, snapshots, self.layouts, self.warn)
 
     def warn(self, text: str) -> None:
@@ -263,6 +265,7 @@ class Keeper:
         if ref := self.back_to(start, f"{start.attempt}-retry"):
             self.warn(f"its work so far is undone and saved as {ref}")
             self.name_yours(transcript, self.repo.changed(start.tree, f"{ref}^{{tree}}"), ref)
+        self.ignored.restore(start.task, start.attempt, again=True)
 
     def _put_back(
         self, wanted: Mapping[str, Entry | None], start: str, key: Key, name: str

@@ -46,6 +46,7 @@ def implement(site: Site, at: Situation) -> None:
     before = site.snapshots.latest()
     settings = baseline.settings(site, before)  # their faults come before the start ref
     papers = guarded.take(site)
+    site.keeper.ignored.take(key, at.attempt)
     start = site.keeper.begin(at.head, key, at.attempt, before, papers.texts[0])
     mended = _mended(site, at, last, start)
 

@@ -87,6 +87,7 @@ def undo(site: Site, at: Situation) -> None:
             f"its work and what you changed since are saved: {some(paths)}; "
             f"git diff {at.start.tree[:12]} {ref}; yours back: git checkout {ref} -- PATH"
         )
+    site.keeper.ignored.restore(at.start.task, at.start.attempt)
     drop_start(site, at)
 
 
@@ -100,6 +101,7 @@ def abandon(site: Site, at: Situation) -> None:
         parent = refs.before(site.repo, start)
         site.keeper.keep(start.task, str(start.attempt), second.tree, parent)
     ref = site.keeper.back_to(start, f"{start.attempt}-killed")
+    site.keeper.ignored.restore(start.task, start.attempt)
     kept = f": its work is saved as {ref}, the tree is as it was before" if ref else ""
     site.warn(f"no longer in progress: {start.task.text}{kept}")
     record.sweep(site.scope)  # or its answer would count again if the task is taken up again
@@ -116,6 +118,7 @@ def take_over(site: Site, at: Situation) -> None:
         at.head.commit,
     )
     site.warn(f"you ticked it yourself: {at.start.task.text}: left as it is, and saved as {ref}")
+    site.keeper.ignored.name_changed(at.start.task, at.start.attempt)
     drop_start(site, at)
 
 

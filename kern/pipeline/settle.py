@@ -28,6 +28,7 @@ def finish(site: Site, at: Situation) -> Settled:
     said, second = lessons.taught(site, at), at.files.get(Stage.IMPLEMENT)
     site.keeper.index_forward(done, key)
     _name_yours(site, at)
+    site.keeper.ignored.name_changed(key, at.attempt)
     lessons.learn(site, key, done, said)
 
     def apply(text: str, parsed: Spec) -> str:
@@ -197,3 +198,4 @@ def _restore(site: Site, at: Situation, ref: str) -> None:
         site.keeper.name_yours(site.scope.transcript(Stage.IMPLEMENT), change, ref)
     if at.start:
         site.keeper.index_back(at.start)
+    site.keeper.ignored.restore(at.opened[0], at.attempt)

@@ -356,9 +356,9 @@ def test_what_a_killed_stage_2_left_is_moved_aside_by_the_next_kern(
     assert not (repo / "notes" / ".git").exists()
     assert not (repo / "tool").exists()
     aside = repo / ".git" / "kern" / "aside"
-    assert "moved aside" not in kern("clean", "--older", "1d").out
+    assert "set aside" not in kern("clean", "--older", "1d").out
     assert [*aside.iterdir()]
-    assert " and 1 folder moved aside" in kern("clean", "--all", "--older", "0d").out
+    assert " and 1 folder of files set aside" in kern("clean", "--all", "--older", "0d").out
     assert not [*aside.iterdir()]
 
 
@@ -375,7 +375,7 @@ def test_what_was_moved_aside_for_an_open_task_stays_unless_all_is_to_go(
     assert ran.code == 0, ran.err
     assert sorted(aside.iterdir()) == there
     do = "kern clean --all --older 0h deletes them too"
-    assert f"{len(there)} folders moved aside of 1 open task; {do}" in ran.out
+    assert f"{len(there)} folders of files set aside of 1 open task; {do}" in ran.out
     assert kern("clean", "--older", "0h", "--all").code == 0
     assert not [*aside.iterdir()]
 

@@ -9,7 +9,7 @@ import psutil
 
 from kern.pipeline.table import TRIES
 from tests.matrix.parked import SIGNALS
-from tests.matrix.place import PERSONS, Place
+from tests.matrix.place import IGNORED, PERSONS, Place
 from tests.matrix.stories import Story
 
 # What the next kern keeps of work whose answer was never saved.
@@ -118,6 +118,8 @@ def of_the_telling(story: Story, told: Told) -> list[str]:
     subjects = [line.partition("|")[0] for line in told.portrait["history"] if line]
     commits = ["start", story.commits] if story.commits else ["start"]
     wrong = [] if subjects == commits[::-1] else [f"the history is {subjects}"]
+    if told.portrait["ignored"] != IGNORED:
+        wrong.append("an ignored file is not as it was before the attempt that failed")
     asked = " ".join(told.calls)
     return wrong if asked == story.asks else [*wrong, f"asked {asked}, not {story.asks}"]
 

@@ -22,6 +22,7 @@ PERSONS = {
     "junk.txt": "untracked\n",
     "staged.txt": "staged\n",
 }
+IGNORED = "KEY=mine\n"  # in .env
 STAGES = ("research", "implement", "commit")
 # What a killed kern saw of a gate before the task excuses nothing later, and the note says that.
 UNSEEN = ("how it was before the task is not known to this run", "was green before the task")
@@ -105,6 +106,9 @@ class Place:
         for name, text in PERSONS.items():
             (self.root / name).write_text(text)
         self.git("add", "staged.txt")
+        (self.root / ".git" / "info").mkdir(exist_ok=True)
+        (self.root / ".git" / "info" / "exclude").write_text(".env\n")
+        (self.root / ".env").write_text(IGNORED)
         if story.hook:
             hook = self.root / ".git" / "hooks" / "pre-commit"
             hook.parent.mkdir()
@@ -225,6 +229,8 @@ class Place:
                 elif name == "stage2.json":
                     data = path.read_bytes()
                     yield str(path), data + self._there(json.loads(data)["kern"])
+                elif name == "list.json":  # of copies, without the times
+                    yield str(path), repr(sorted(json.loads(path.read_bytes()))).encode()
                 elif path.is_symlink():
                     yield str(path), os.readlink(path).encode()
                 elif top != str(self.out) or not name.startswith("."):
@@ -263,6 +269,7 @@ class Place:
             "unstaged": [_dateless(line) for line in told("diff") if not line.startswith("index ")],
             "staged": told("diff", "--cached"),
             "persons": [self.read(name) for name in PERSONS],
+            "ignored": self.read(".env"),
             "refs": [
                 line.replace(head, "what HEAD has")
                 for line in told("for-each-ref", "--format=%(refname) %(tree)")

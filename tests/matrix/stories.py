@@ -15,7 +15,10 @@ WORKS = {"run": WORK, "result": DONE}
 OTHER = {"run": ["rm -f work.txt", "echo other >> other.txt"], "result": DONE}
 KNOWN = "## Greetings\n\nNobody greets twice.\n"  # what it learned before
 USES_AND_LEARNS = {"run": WORK, "result": "## Learned\nGreet late.\n\nUsed: L1\n\nSUCCESS"}
-MISUSES = {"run": WORK, "result": "Used: L1\n\nFAILED: it does not link"}
+MISUSES = {
+    "run": [*WORK, "echo KEY=theirs > .env"],
+    "result": "Used: L1\n\nFAILED: it does not link",
+}
 LEARNS = {"run": WORK, "result": "Wrote it.\n\n## Learned\nGreet late.\n\nSUCCESS"}
 FAILS = {"run": WORK, "result": "FAILED: it does not link"}
 # Each leaves another tree: the same one twice would be no progress.

@@ -1,0 +1,289 @@
+"""What git ignores: as it was after an attempt that failed, named after one that succeeded."""
+
+import os
+import shutil
+import socket
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kern.git.ignored import Ignored
+from kern.git.repository import open_at
+from kern.model import Key
+from tests.conftest import Fake, Git, Inline, Kern
+
+Step = dict[str, Any]
+RULES = ".env\n*.sqlite*\nkey\nbuild/\nbig/\nvendor/\n__pycache__/\nodd/\n"
+DAY = 86_400
+
+
+@pytest.fixture
+def own(repo: Path, git: Git, tmp_path: Path) -> Path:
+    """A repository with files of a person's that git ignores, and a folder outside of it."""
+    (repo / ".gitignore").write_text(RULES)
+    git("add", "--all")
+    git("commit", "--quiet", "--message=rules")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "id").write_text("private\n")
+    (repo / ".env").write_text("KEY=mine\n")
+    (repo / ".env").chmod(0o600)
+    (repo / "data").mkdir(mode=0o700)
+    (repo / "data" / "dev.sqlite").write_text("rows\n")
+    (repo / "data" / "empty.sqlite.d").mkdir()
+    (repo / "key").symlink_to("../outside/id")
+    (repo / "build" / "deep").mkdir(parents=True)
+    (repo / "build" / "deep" / "out").write_text("built\n")
+    (repo / "build" / "deep" / "line\nbreak").write_text("x\n")
+    (repo / "build" / os.fsdecode(b"\xe9")).write_text("latin\n")
+    (repo / "src").mkdir()
+    (repo / "src" / "t.sqlite").write_text("beside a tracked file\n")
+    for path in ("data/dev.sqlite", ".env", "build/deep/out"):
+        os.utime(repo / path, ns=(0, 10**18 + 7))
+    return repo
+
+
+def state(root: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Mode, time and content of each ignored path; a link's target, a folder's nothing."""
+    found = {}
+    for name in (".env", "key", "data", "build", "src"):
+        top = root / name
+        inside = top.rglob("*") if top.is_dir() and not top.is_symlink() else ()
+        for place in (top, *inside):
+            info = place.lstat()
+            if stat.S_ISLNK(info.st_mode):
+                content = os.fsencode(os.readlink(place))
+            else:
+                content = place.read_bytes() if stat.S_ISREG(info.st_mode) else b""
+            when = info.st_mtime_ns if stat.S_ISREG(info.st_mode) else 0
+            found[str(place.relative_to(root))] = info.st_mode, when, content
+    return found
+
+
+def aside(root: Path) -> dict[str, str]:
+    """What was set aside, by its path in the tree."""
+    rooms = (root / ".git" / "kern" / "aside").glob("*")
+    return {
+        str(place.relative_to(room)): place.read_text()
+        for room in rooms
+        for place in room.rglob("*")
+        if place.is_file() and not place.is_symlink()
+    }
+
+
+def failing(*run: str) -> Step:
+    return {"run": list(run), "result": "FAILED: no"}
+
+
+GOOD: Step = {"run": ["echo new > new.txt"], "result": "SUCCESS"}
+HARM = {
+    "overwritten in place": "echo KEY=theirs > .env; echo more >> build/deep/out",
+    "replaced": "echo x > e; mv e .env; rm key; echo x > key",
+    "removed": "rm -r .env data build key; rm src/t.sqlite; rmdir src",
+    "permissions and times": "chmod 755 .env; touch data/dev.sqlite; chmod 777 data",
+    "closed": "chmod 000 .env; rm data/dev.sqlite; chmod 500 data build; rm key",
+    "folders for files": "rm .env; mkdir -p .env/a; echo x > .env/a/f; rm -r data; echo > data",
+    "links for files": "ln -sfn ../outside/id .env; ln -sfn ../outside/nothing key",
+    "links for folders": "rm -r data build; ln -s ../outside data; ln -s ../outside build",
+    "a link above": "rm -r src; ln -s ../outside src",
+    "same size and time": "echo KEY=evil > .env; touch -d '2001-09-09 01:46:40.000000007 UTC' .env",
+    "a pipe": "rm .env key; mkfifo .env key",
+    "a journal": "echo other > data/dev.sqlite; echo pages > data/dev.sqlite-wal",
+}
+
+
+@pytest.mark.parametrize("how", HARM)
+def test_after_a_failed_attempt_they_are_as_they_were(
+    own: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path, how: str
+) -> None:
+    before = state(own)
+    fake.script(implement=[failing(HARM[how]), GOOD])
+    ran = inline()
+    assert ran.code == 0, ran.err
+    assert fake.stages.count("implement") == 2
+    assert state(own) == before
+    assert [place.name for place in (tmp_path / "outside").iterdir()] == ["id"]
+    assert (tmp_path / "outside" / "id").read_text() == "private\n"
+    assert set(git("show", "--format=", "--name-only").split()) == {"SPEC.md", "new.txt"}
+    assert [*(own / ".git" / "kern" / "ignored").iterdir()] == [], "of no use any more"
+
+
+def test_what_stood_there_is_kept_and_said_but_not_for_caches(
+    own: Path, fake: Fake, inline: Inline
+) -> None:
+    (own / "__pycache__").mkdir()
+    (own / "__pycache__" / "a.pyc").write_text("code")
+    harm = "echo KEY=edited > .env; rm data/dev.sqlite; echo x > __pycache__/a.pyc"
+    fake.script(implement=[failing(harm), failing("echo x > __pycache__/a.pyc; echo 2 > n"), GOOD])
+    ran = inline()
+    assert ran.code == 0, ran.err
+    assert (own / "__pycache__" / "a.pyc").read_text() == "code"
+    assert aside(own) == {".env": "KEY=edited\n"}
+    said = [line for line in ran.err.splitlines() if "ignored by git" in line]
+    assert len(said) == 1
+    assert ".env, data/dev.sqlite: ignored by git, changed during the attempt" in said[0]
+    assert "what stood there is kept in " in said[0]
+
+
+def ends(*, how: str) -> list[Step]:
+    harm = ["echo KEY=theirs > .env", "rm data/dev.sqlite"]
+    api = {"is_error": True, "api_error_status": 529, "terminal_reason": "api_error"}
+    steps: dict[str, list[Step]] = {
+        "killed": [{"run": harm, "kill": "parent"}],
+        "api": [{"run": harm, "result": "Overloaded", "fields": api, "exit": 1}],
+        "gate": [{"run": [*harm, "echo > bad"], "result": "SUCCESS"}],
+        "asks": [{"run": harm, "result": "NEEDS_ANSWER: which?"}],
+        "skips": [{"run": harm, "result": "SKIPPED: no"}],
+    }
+    return [*steps[how], GOOD]
+
+
+@pytest.mark.parametrize("how", ["killed", "api", "gate", "asks", "skips"])
+def test_however_the_attempt_ends(
+    own: Path, git: Git, fake: Fake, kern: Kern, inline: Inline, how: str
+) -> None:
+    (own / "kern.toml").write_text("[gates]\ncheck = 'test ! -e bad'\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=gate")
+    before = state(own)
+    fake.script(implement=ends(how=how))
+    if how == "killed":
+        assert kern("1", "0").code < 0
+        assert (own / ".env").read_text() == "KEY=theirs\n"
+        assert kern("clean", "--all", "--older", "0d").code == 0
+    ran = inline()
+    assert state(own) == before, ran.err
+
+
+def test_after_a_success_what_changed_is_said_once_with_its_copy(
+    own: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
+) -> None:
+    harm = ["echo KEY=theirs > .env", "rm data/dev.sqlite build/deep/out"]
+    fake.script(implement=[{"run": [*GOOD["run"], *harm], "result": "SUCCESS"}])
+    ran = inline()
+    assert ran.code == 0, ran.err
+    assert (own / ".env").read_text() == "KEY=theirs\n", "the task may change it"
+    said = [line for line in ran.err.splitlines() if "ignored by git" in line]
+    assert len(said) == 1
+    assert ".env, data/dev.sqlite: ignored by git, changed while the task was" in said[0]
+    place = own / said[0].rpartition("as before: ")[2]
+    assert (place / ".env").read_text() == "KEY=mine\n"
+    assert (place / "data" / "dev.sqlite").read_text() == "rows\n"
+    assert stat.S_IMODE(place.parent.stat().st_mode) == 0o700
+
+    fake.script(implement=[{"run": ["echo 2 > new.txt"], "result": "SUCCESS"}])
+    (own / "SPEC.md").write_text((own / "SPEC.md").read_text() + "- [ ] another\n")
+    git("commit", "--quiet", "--all", "--message=more")
+    assert inline().code == 0
+    assert (place / ".env").exists(), "it was named, and nothing else has been since"
+    assert kern("clean", "--older", "0d").code == 0
+    assert not place.exists()
+
+
+def test_what_is_too_large_or_odd_is_named_once_and_left(
+    own: Path, fake: Fake, inline: Inline
+) -> None:
+    (own / "big").mkdir()
+    with (own / "big" / "weights").open("wb") as file:
+        file.truncate(65 << 20)
+    (own / "vendor" / "lib" / ".git").mkdir(parents=True)
+    (own / "vendor" / "lib" / "f").write_text("theirs\n")
+    (own / "odd").mkdir()
+    os.mkfifo(own / "odd" / "pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.path.relpath(own / "odd" / "socket"))
+    harm = "echo x > big/weights; echo x > vendor/lib/f; rm odd/*; echo KEY=theirs > .env"
+    fake.script(implement=[failing(harm), failing("echo 2 > n"), GOOD])
+    ran = inline()
+    assert ran.code == 0, ran.err
+    left = [line for line in ran.err.splitlines() if "not restored if an attempt fails" in line]
+    assert len(left) == 1
+    beyond = "big/ (beyond 64 MB or 10,000 files)"
+    assert left[0].endswith(f" fails: {beyond}, vendor/lib (a repository of its own)")
+    assert (own / ".env").read_text() == "KEY=mine\n"
+    assert (own / "vendor" / "lib" / "f").read_text() == "x\n"
+    assert (own / "big" / "weights").read_text() == "x\n"
+
+
+def test_what_another_program_writes_to_is_left_to_it(
+    own: Path, fake: Fake, inline: Inline
+) -> None:
+    fake.script(implement=[failing("echo x > data/dev.sqlite; echo KEY=theirs > .env"), GOOD])
+    with (own / "data" / "other.sqlite").open("w"):
+        ran = inline()
+    assert ran.code == 0, ran.err
+    assert (own / ".env").read_text() == "KEY=mine\n"
+    assert (own / "data" / "dev.sqlite").read_text() == "x\n"
+    line = next(line for line in ran.err.splitlines() if "open in another program" in line)
+    place = own / line.rpartition("as before: ")[2]
+    assert (place / "data" / "dev.sqlite").read_text() == "rows\n"
+
+
+def test_a_damaged_copy_is_not_put_over_a_file(own: Path, fake: Fake, inline: Inline) -> None:
+    spoil = "for f in .git/kern/ignored/*/files/.env; do echo spoilt > $f; done"
+    fake.script(implement=[failing(spoil, "echo KEY=theirs > .env; rm data/dev.sqlite"), GOOD])
+    ran = inline()
+    assert (own / ".env").read_text() == "KEY=theirs\n"
+    assert (own / "data" / "dev.sqlite").read_text() == "rows\n"
+    assert ".env (its copy is damaged): ignored by git, changed during the attempt" in ran.err
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root reads everything")
+def test_what_cannot_be_read_is_named_and_stops_nothing(
+    own: Path, fake: Fake, inline: Inline
+) -> None:
+    (own / "key").unlink()
+    (own / "key").write_text("mine\n")
+    (own / "key").chmod(0)
+    (own / "build" / "deep").chmod(0)
+    fake.script(implement=[failing("rm -f .env key"), GOOD])
+    ran = inline()
+    (own / "build" / "deep").chmod(0o755)
+    assert ran.code == 0, ran.err
+    assert "fails: key (Permission denied), build/deep (Permission denied)" in ran.err
+    assert (own / ".env").read_text() == "KEY=mine\n"
+
+
+def test_a_full_disk_is_said_before_an_agent_is_paid(
+    repo: Path, fake: Fake, kern: Kern, git: Git, small_disk: Path
+) -> None:
+    project = small_disk / "project"
+    git("clone", "--quiet", "--template=", str(repo), str(project))
+    (project / ".git" / "info").mkdir()
+    (project / ".git" / "info" / "exclude").write_text("data\n")
+    (project / "data").write_bytes(bytes(600_000))
+    ran = kern("1", "0", cwd=project)
+    assert ran.code == 1
+    assert "no space left for " in ran.err
+    assert "  hint: free some space" in ran.err
+    assert "implement" not in fake.stages
+    assert not [*(project / ".git" / "kern" / "ignored").iterdir()]
+    (project / "data").write_bytes(b"")
+    assert kern("1", "0", cwd=project).code == 0
+
+
+def test_kern_s_own_files_are_no_part_of_it(own: Path, fake: Fake, inline: Inline) -> None:
+    with (own / ".git" / "info" / "exclude").open("a") as file:
+        file.write(".kern/\nLEARNINGS.md\n")
+    (own / ".kern").mkdir()
+    (own / ".kern" / "notes").write_text("x\n")
+    fake.script(implement=[failing("ls -A .git/kern/ignored/*/files > ../listed"), GOOD])
+    assert inline().code == 0
+    listed = (own.parent / "listed").read_text().split()
+    assert {".env", "build", "data", "src"} == {*listed}
+
+
+def test_nothing_is_written_through_a_link_that_came_above(own: Path, tmp_path: Path) -> None:
+    (own / "a").mkdir()
+    for name in ("code", "t.sqlite"):
+        (own / "a" / name).write_text("mine\n")
+    told: list[str] = []
+    copies, key = Ignored(open_at(own), told.append), Key("", "add a greeting")
+    copies.take(key, 1)
+    shutil.rmtree(own / "a")
+    (own / "a").symlink_to(tmp_path / "outside")
+    copies.restore(key, 1)
+    assert [place.name for place in (tmp_path / "outside").iterdir()] == ["id"]
+    assert len(told) == 1
+    assert told[0].startswith("a/t.sqlite (a folder above it is none): ignored by git, changed")
