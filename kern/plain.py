@@ -32,8 +32,12 @@ def last(text: str) -> str:
 
 def data(value: object, indent: int | None = 1) -> str:
     """JSON in which what a terminal would act on stands as an escape."""
-    exact = json.dumps(value, indent=indent, ensure_ascii=False)
-    return UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], exact)
+    return visible(json.dumps(value, indent=indent, ensure_ascii=False))
+
+
+def visible(text: str) -> str:
+    """With escapes for what a terminal would act on."""
+    return UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def span(seconds: float) -> str:

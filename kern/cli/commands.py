@@ -288,7 +288,7 @@ def pr(
 def path() -> None:
     from kern.cli import setup
 
-    print(setup.path(Path.cwd()))
+    setup.path(Path.cwd())
 
 
 @command

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -18,10 +19,11 @@ from kern.spec.documents import Documents
 from kern.system import lock, workspace
 
 
-def path(folder: Path) -> Path:
-    """Where the run files of this branch lie."""
+def path(folder: Path) -> None:
+    """Where the run files of this branch lie: as it is for a program, harmless on a terminal."""
     found = repository.open_at(folder)
-    return workspace.scope(found.root, found.head().name, create=False).folder
+    place = str(workspace.scope(found.root, found.head().name, create=False).folder)
+    print(plain.visible(place) if sys.stdout.isatty() else place)
 
 
 def clean(folder: Path, older: str, *, everything: bool, dry: bool) -> None:

@@ -3,7 +3,7 @@ so holds for what git starts as well; and how a git is started.
 """
 
 import os
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from socket import socket
 from subprocess import Popen
@@ -66,6 +66,16 @@ def quiet() -> dict[str, str]:
     """
     closed = [("core.fsmonitor", "false"), ("core.hooksPath", os.devnull)]
     return {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true", **added(os.environ, closed)}
+
+
+def unfiltered(keys: Iterable[str]) -> dict[str, str]:
+    """For a look, which runs none of the filters that these settings name: what one would convert
+    counts as it lies there.
+    """
+    named = {key.rpartition(".")[0] for key in keys}
+    off = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
+    pairs = [(f"{one}.{key}", value) for one in sorted(named) for key, value in off]
+    return added(quiet(), pairs)
 
 
 def with_hooks(more: Sequence[tuple[str, str]] = ()) -> dict[str, str]:

@@ -12,7 +12,7 @@ from kern import person, plain
 from kern.config import FILE, Settings
 from kern.errors import KernError, UsageError
 from kern.frozen import frozen
-from kern.git import branches, history, ignore, operations, refs, repository
+from kern.git import branches, environment, history, ignore, operations, refs, repository
 from kern.git.protected_files import PROMPTS
 from kern.git.repository import Repo
 from kern.git.snapshot import left_out
@@ -24,6 +24,8 @@ from kern.spec.checklist import Diagnostic, Spec
 from kern.spec.documents import Documents
 from kern.stages import bundle
 from kern.system import process
+
+_WITHIN = ("local", "worktree")  # git's folder
 
 
 def git_version() -> str:
@@ -162,7 +164,7 @@ def yours(found: Repo, *, workers: bool = False) -> str:
     how = "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty"
     # Beside a run too, and where nothing may be written: the index is not refreshed.
     argv = ("--no-optional-locks", "status", "--porcelain", "-z", *how)
-    rows = found.run(*argv)[1].split(b"\0")
+    rows = found.run(*argv, env=environment.unfiltered(_filters(found)))[1].split(b"\0")
     paths = [path for row in rows if row and not left_out(path := os.fsdecode(row[3:]))]
     if workers:
         paths = [path for path in paths if path != FILE and not path.startswith(f"{PROMPTS}/")]
@@ -176,6 +178,16 @@ def yours(found: Repo, *, workers: bool = False) -> str:
         return f"{told}workers begin with {commit} and do not see them: commit what a task needs"
     same = "a task that changes the same lines cannot be committed until you commit or stash them"
     return f"{told}{same}"
+
+
+def _filters(found: Repo) -> list[str]:
+    """The settings of filters that lie in git's folder, which an archive can bring along."""
+    if not any(key.startswith("filter.") for key in found.config()):
+        return []
+    told = os.fsdecode(found.git("config", "-z", "--list", "--name-only", "--show-scope"))
+    rows = iter(told.split("\0"))
+    scoped = zip(rows, rows, strict=False)
+    return [key for scope, key in scoped if key.startswith("filter.") and scope in _WITHIN]
 
 
 def of_repository(found: Repo, *, commits: bool = True) -> Iterator[Check]:

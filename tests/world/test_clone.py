@@ -123,6 +123,20 @@ def test_what_only_looks_starts_nothing(clone: Clone, kern: Kern, words: str) ->
     assert clone.started() == [], ran.said
 
 
+@pytest.mark.parametrize("words", ["-n", "doctor", "status", "check"])
+def test_no_look_runs_a_filter_that_came_along_in_gits_folder(
+    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path, words: str
+) -> None:
+    (repo / ".gitattributes").write_text("a.txt filter=f\n")
+    git("add", "--all")
+    git("commit", "-qm", "attributes")
+    git("config", "filter.f.clean", f"touch {tmp_path}/ran; cat")
+    git("config", "filter.f.required", "true")
+    (repo / "a.txt").touch()
+    assert "a.txt" not in kern(words).said
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.parametrize("how", ["kern trust --yes", "--trust", "KERN_TRUST"])
 def test_after_a_yes_it_runs_and_a_word_for_one_run_is_for_one_run(
     clone: Clone, kern: Kern, how: str

@@ -393,7 +393,7 @@ def test_what_only_looks_sends_nothing_of_others_either(
     own = spoiled / ".kern" / "prompts" / "3_commit.md"
     own.parent.mkdir(parents=True)
     text = (HERE.parent / "prompts" / "3_commit.md").read_text()
-    every = ("status", "status --json", "-n", "-nv", "doctor", "doctor --json", "init", "1 0")
+    every = ("status", "-n", "-nv", "doctor", "status --json", "doctor --json", "init", "1 0")
     for code, model, commands in (
         ("0", f"model: {NAME}", every),
         ("1", f"{NAME}: x", ("-n", "doctor")),
@@ -411,6 +411,9 @@ def test_what_only_looks_sends_nothing_of_others_either(
         _, sent = on_terminal(*argv.split(), cwd=spoiled)
         harmless(sent)
         assert "is no model's name" in sent
+    _, sent = on_terminal("path", cwd=spoiled)
+    harmless(sent)
+    assert sent.strip().endswith("/br\\u202ean\\u009bch")
     own.unlink()
     own.symlink_to(tmp_path / "said")
     for argv in ("doctor", "1 0"):  # the hint names the folder
