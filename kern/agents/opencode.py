@@ -53,7 +53,7 @@ _OBEYED = (
     *("skills", "tool", "tools", "themes", "node_modules"),
 )
 # Below its folder for caches: packages and tools, without which it would have to fetch them.
-_FETCHED = ("models.json", "package.json", "node_modules", "packages", "bin")
+_FETCHED = ("package.json", "node_modules", "packages", "bin")
 _FOLDERS = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")
 _PROGRAMS = ("mcp", "plugin", "formatter", "lsp", "provider", "command", "agent", "permission")
 _CODE = re.compile(r"\.opencode/(?:plugins?|tools?)/|\.opencode/package\.json$")
@@ -249,6 +249,8 @@ def needs(env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Need
     cache = f"{env.get('XDG_CACHE_HOME') or f'{home}/.cache'}/opencode"
     settings = [f"{config}/{name}" for name in _OBEYED]
     settings += [f"{cache}/{name}" for name in _FETCHED]
+    models = f"{cache}/models.json"  # an empty one in its place would end it
+    settings += [models] if text(models) else []
     own = "".join(text(f"{config}/{name}") for name in _OBEYED[:3])
     return Needs(
         (f"{_data(env, home)}/auth.json",),

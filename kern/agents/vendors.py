@@ -13,10 +13,11 @@ KEYS = (
     *("TOGETHER_API_KEY", "FIREWORKS_API_KEY", "OPENCODE_API_KEY", "AZURE_OPENAI_API_KEY"),
 )
 HOSTS = (
-    *("*.anthropic.com", "claude.ai", "*.openai.com", "chatgpt.com", "*.googleapis.com"),
+    *("*.anthropic.com", "claude.ai", "*.claude.com", "*.openai.com", "chatgpt.com"),
     *("openrouter.ai", "api.deepseek.com", "api.groq.com", "api.cerebras.ai", "api.x.ai"),
     *("api.mistral.ai", "ai-gateway.vercel.sh", "api.z.ai", "api.moonshot.ai", "api.kimi.com"),
     *("api.together.xyz", "api.fireworks.ai", "opencode.ai", "*.githubcopilot.com", "github.com"),
+    "*.googleapis.com",
 )
 
 
