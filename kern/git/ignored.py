@@ -1,16 +1,15 @@
 """Copies of what git ignores: taken before an attempt, restored after one that failed, named after
 one that succeeded. Nobody else has a copy of an `.env` or of a development database.
 
-Each attempt has a folder of copies in the git folder, which counts once its list is there: a kill
-leaves a whole copy or none. No link is followed. Left out: what is more than fits, the largest
+The bytes of an attempt's copies are one file in the git folder, since to make 10,000 takes a disk
+some seconds. They count once their list is there: a kill leaves a whole copy or none. What a person
+is told of is laid out beside it. No link is followed. Left out: what is more than fits, the largest
 first; repositories; sockets, pipes and devices.
 """
 
 import contextlib
 import errno
-import fcntl
 import glob
-import hashlib
 import itertools
 import json
 import os
@@ -19,9 +18,10 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO
 
-from kern.git import checkout, refs
+from kern.git import archive, checkout, refs
+from kern.git.archive import Copy
 from kern.git.repository import Repo
 from kern.git.snapshot import left_out
 from kern.model import Key
@@ -29,11 +29,7 @@ from kern.plain import some
 from kern.system import process, workspace
 
 MOST_BYTES, MOST_FILES = 64 << 20, 10_000
-_MOST_SYNCED = 500  # files, as each costs some ms: of more a power cut may take the last ones
 _BEYOND = f"beyond {MOST_BYTES >> 20} MB or {MOST_FILES:,} files"
-_LIST, _FILES, _NAMED = "list.json", "files", "named"
-_FICLONE = 0x40049409  # linux/fs.h: both files share the disk's blocks until one of them changes
-_BAD_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 # Written anew by whoever needs them: restored without a word.
 _CACHES = {
     *("node_modules", ".venv", "venv", "target", "build", "dist", "out", "coverage", "htmlcov"),
@@ -42,17 +38,6 @@ _CACHES = {
 }
 _CACHED = (".log", ".pyc", ".tmp", ".swp", ".tsbuildinfo")
 _JOURNALS = ("-wal", "-shm", "-journal")  # SQLite applies one to whatever database is there
-
-
-class Copy(NamedTuple):
-    """A file, link or folder as it was; times in nanoseconds."""
-
-    mode: int  # type and permissions
-    size: int
-    mtime: int
-    ctime: int
-    inode: int
-    content: str  # SHA-256 of a file's, a link's target
 
 
 class Ignored:
@@ -75,7 +60,7 @@ class Ignored:
             with workspace.reported(folder):
                 self._fill(folder, self._chosen(left), left)
         except BaseException:
-            _drop(folder)
+            archive.drop(folder)
             raise
         new = {path: why for path, why in left.items() if path not in self._told}
         self._told.update(new)
@@ -86,19 +71,23 @@ class Ignored:
         """Of earlier copies stays what another task needs and what a person was told of."""
         own = f"{refs.slug(key)}-"
         stay = {name for name in needed(self.repo) if not name.startswith(own)}
-        (folder / _NAMED).unlink(missing_ok=True)
+        shutil.rmtree(folder / archive.FILES, ignore_errors=True)
         for old in folders(self.repo).glob("*"):
             if old.name not in stay:
-                _drop(old)
+                archive.drop(old)
 
     def _fill(self, folder: Path, chosen: Sequence[str], left: dict[str, str]) -> None:
-        copies, sync = dict[str, Copy](), len(chosen) <= _MOST_SYNCED
-        for path in chosen:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _noting(path, left):
-                copies[path] = self._copied(path, folder / _FILES / path, sync=sync)
-        if copies:
-            workspace.replace(folder / _LIST, json.dumps(copies).encode())
+        if not chosen:
+            return
+        copies = dict[str, Copy]()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (folder / archive.BYTES).open("wb") as target:
+            for path in chosen:
+                with archive.noting(path, left):
+                    copies[path] = self._copied(path, target)
+            target.flush()
+            os.fsync(target.fileno())
+        workspace.replace(folder / archive.LIST, json.dumps(copies).encode())
 
     def _chosen(self, left: dict[str, str]) -> list[str]:
         """The paths, without the largest of the outermost ones where there is more than fits."""
@@ -130,7 +119,7 @@ class Ignored:
         found, odd, size, ahead = list[str](), dict[str, str](), 0, [unit.rstrip("/")]
         while ahead and size <= MOST_BYTES and len(found) <= MOST_FILES:
             path = ahead.pop()
-            with _noting(path, odd):
+            with archive.noting(path, odd):
                 info = os.lstat(f"{self.repo.root}/{path}")
                 kind = stat.S_IFMT(info.st_mode)
                 names = os.listdir(f"{self.repo.root}/{path}") if kind == stat.S_IFDIR else []
@@ -142,18 +131,16 @@ class Ignored:
                     size += info.st_size if kind == stat.S_IFREG else 0
         return max(size / MOST_BYTES, len(found) / MOST_FILES), size, found, [*odd.items()]
 
-    def _copied(self, path: str, target: Path, *, sync: bool) -> Copy:
-        place = f"{self.repo.root}/{path}"
+    def _copied(self, path: str, target: BinaryIO) -> Copy:
+        place, start = f"{self.repo.root}/{path}", target.tell()
         info = os.lstat(place)
         if stat.S_ISLNK(info.st_mode):
-            return _copy(info, os.readlink(place))
+            return archive.copy_of(info, os.readlink(place), start)
         if stat.S_ISDIR(info.st_mode):
-            target.mkdir(parents=True, exist_ok=True)
-            return _copy(info, "")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        copy = _copy(info, _copy_file(place, target, sync=sync))
-        if copy != _copy(os.lstat(place), copy.content):
-            target.unlink()
+            return archive.copy_of(info, "", start)
+        with archive.opened(place) as source:
+            copy = archive.copy_of(info, archive.copy_bytes(source, target, info.st_size), start)
+        if copy != archive.copy_of(os.lstat(place), copy.content, start):
             raise OSError(errno.EBUSY, "it changed while it was copied")
         return copy
 
@@ -165,7 +152,7 @@ class Ignored:
         disk is full.
         """
         folder = _folder(self.repo, key, attempt)
-        copies = _listed(folder)
+        copies = archive.listed(folder)
         changed, left = self._changed(copies), dict[str, str]()
         rooms = (f"{folder.name}+ignored{number or ''}" for number in itertools.count())
         above = checkout.aside_in(self.repo)
@@ -179,13 +166,13 @@ class Ignored:
                 f"restored{kept}"
             )
         if loud := {path: why for path, why in left.items() if not _is_cache(path)}:
-            _mark(folder)
+            archive.lay_out(folder, copies, loud)
             self.warn(
                 f"{_named(loud)}: ignored by git, changed during the attempt and not restored; "
-                f"as before: {self._shown(folder / _FILES)}"
+                f"as before: {self._shown(folder / archive.FILES)}"
             )
         if not again:
-            _drop(folder)
+            archive.drop(folder)
 
     def _restore_all(
         self,
@@ -197,26 +184,25 @@ class Ignored:
     ) -> None:
         busy = {_top(path, copies) for path in _written(self.repo.root)} if changed else set()
         for path in changed:
-            with _noting(path, left):
+            with archive.noting(path, left):
                 if _top(path, copies) in busy:
                     raise OSError(errno.EBUSY, "open in another program")
-                self._restore(path, copies, folder / _FILES / path, room)
+                self._restore(path, copies, folder, room)
         for path, copy in reversed(copies.items()):
             if path not in left:
-                _restore_marks(self.repo.root / path, copy)
+                archive.restore_marks(self.repo.root / path, copy)
 
     def name_changed(self, key: Key, attempt: int) -> None:
         """What an attempt that succeeded has changed or removed, and where its copy is."""
         folder = _folder(self.repo, key, attempt)
-        if (folder / _NAMED).exists():
-            return
-        if names := [path for path in self._changed(_listed(folder)) if not _is_cache(path)]:
+        copies = archive.listed(folder)
+        if names := [path for path in self._changed(copies) if not _is_cache(path)]:
+            archive.lay_out(folder, copies, names)
             self.warn(
                 f"{some(names)}: ignored by git, changed while the task was carried out; as "
-                f"before: {self._shown(folder / _FILES)}"
+                f"before: {self._shown(folder / archive.FILES)}"
             )
-            _mark(folder)
-        _drop(folder)
+        archive.drop(folder)
 
     def _changed(self, copies: Mapping[str, Copy]) -> list[str]:
         """The paths of which the type or the content is another."""
@@ -233,13 +219,14 @@ class Ignored:
                 return True
             if stat.S_ISLNK(now.st_mode):
                 return os.readlink(place) != copy.content
-            if stat.S_ISDIR(now.st_mode) or _copy(now, copy.content) == copy:
+            if stat.S_ISDIR(now.st_mode) or archive.copy_of(now, copy.content, copy.start) == copy:
                 return False
-            return now.st_size != copy.size or _copy_file(place) != copy.content
+            with archive.opened(place) as file, open(os.devnull, "wb") as nowhere:
+                return archive.copy_bytes(file, nowhere, copy.size + 1) != copy.content
         except OSError:
             return True
 
-    def _restore(self, path: str, copies: Mapping[str, Copy], source: Path, room: Path) -> None:
+    def _restore(self, path: str, copies: Mapping[str, Copy], folder: Path, room: Path) -> None:
         """One path: whole in a temporary file first, then in the place of what stands there."""
         place, copy, scratch = self.repo.root / path, copies[path], self.repo.scratch
         if not checkout.in_real_folder(self.repo.root, path, {"": True}):
@@ -254,8 +241,8 @@ class Ignored:
                 made.symlink_to(copy.content)
             elif stat.S_ISDIR(copy.mode):
                 made.mkdir()
-            elif _copy_file(source, made, sync=True) != copy.content:
-                raise OSError(errno.EBADMSG, "its copy is damaged")
+            else:
+                archive.take_out(folder, copy, made)
             self._set_aside(path, room)
             for journal in (f"{path}{end}" for end in _JOURNALS):
                 if journal not in copies:
@@ -289,82 +276,6 @@ def needed(repo: Repo) -> set[str]:
 
 def _folder(repo: Repo, key: Key, attempt: int) -> Path:
     return folders(repo) / f"{refs.slug(key)}-{attempt}"
-
-
-def _mark(folder: Path) -> None:
-    """A person was told of these copies: they stay until the next ones that are named."""
-    (folder / _NAMED).touch()
-    for other in folder.parent.glob(f"*/{_NAMED}"):
-        if other.parent != folder:
-            other.unlink()
-
-
-def _drop(folder: Path) -> None:
-    """Unless a person was told of it. The list first: without it the rest does not count."""
-    if not (folder / _NAMED).exists():
-        (folder / _LIST).unlink(missing_ok=True)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _listed(folder: Path) -> dict[str, Copy]:
-    """By path; nothing where there is no list, or something else has written it."""
-    try:
-        rows = json.loads(workspace.read(folder / _LIST) or b"{}").items()
-        return {path: Copy(*row) for path, row in rows if not checkout.leads_out(path)}
-    except (ValueError, TypeError, AttributeError):
-        return {}
-
-
-# -------------------------------------------------------------------- one file
-
-
-def _copy(info: os.stat_result, content: str) -> Copy:
-    return Copy(
-        info.st_mode, info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, content
-    )
-
-
-def _copy_file(source: str | Path, target: str | Path = os.devnull, *, sync: bool = False) -> str:
-    """Copy the bytes of a file, by reflink where the disk can; their SHA-256."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with open(os.open(source, flags), "rb") as old, open(target, "wb") as new:
-        try:
-            fcntl.ioctl(new, _FICLONE, old.fileno())
-            cloned = True
-        except OSError:
-            cloned = False
-        digest = hashlib.sha256()
-        while piece := old.read(1 << 20):
-            digest.update(piece)
-            if not cloned:
-                new.write(piece)
-        if sync:
-            new.flush()
-            os.fsync(new.fileno())
-    return digest.hexdigest()
-
-
-def _restore_marks(place: Path, copy: Copy) -> None:
-    """Permissions and time, where the content is the same."""
-    with contextlib.suppress(OSError):
-        now = os.lstat(place)
-        if stat.S_ISLNK(now.st_mode) or stat.S_IFMT(now.st_mode) != stat.S_IFMT(copy.mode):
-            return
-        if now.st_mode != copy.mode:
-            place.chmod(stat.S_IMODE(copy.mode))
-        if stat.S_ISREG(now.st_mode) and now.st_mtime_ns != copy.mtime:
-            os.utime(place, ns=(now.st_atime_ns, copy.mtime))
-
-
-@contextlib.contextmanager
-def _noting(path: str, left: dict[str, str]) -> Iterator[None]:
-    """Why something cannot be done with this path; a full or broken disk stops everything."""
-    try:
-        yield
-    except OSError as exc:
-        if exc.errno in _BAD_DISK:
-            raise
-        left[path] = exc.strerror or str(exc)
 
 
 def _written(root: Path) -> Iterator[str]:

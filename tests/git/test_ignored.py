@@ -1,5 +1,6 @@
 """What git ignores: as it was after an attempt that failed, named after one that succeeded."""
 
+import json
 import os
 import shutil
 import socket
@@ -221,7 +222,7 @@ def test_what_another_program_writes_to_is_left_to_it(
 
 
 def test_a_damaged_copy_is_not_put_over_a_file(own: Path, fake: Fake, inline: Inline) -> None:
-    spoil = "for f in .git/kern/ignored/*/files/.env; do echo spoilt > $f; done"
+    spoil = "sed -i s/KEY=mine/KEY=evil/ .git/kern/ignored/*/bytes"
     fake.script(implement=[failing(spoil, "echo KEY=theirs > .env; rm data/dev.sqlite"), GOOD])
     ran = inline()
     assert (own / ".env").read_text() == "KEY=theirs\n"
@@ -268,10 +269,10 @@ def test_kern_s_own_files_are_no_part_of_it(own: Path, fake: Fake, inline: Inlin
         file.write(".kern/\nLEARNINGS.md\n")
     (own / ".kern").mkdir()
     (own / ".kern" / "notes").write_text("x\n")
-    fake.script(implement=[failing("ls -A .git/kern/ignored/*/files > ../listed"), GOOD])
+    fake.script(implement=[failing("cat .git/kern/ignored/*/list.json > ../listed"), GOOD])
     assert inline().code == 0
-    listed = (own.parent / "listed").read_text().split()
-    assert {".env", "build", "data", "src"} == {*listed}
+    listed = json.loads((own.parent / "listed").read_text())
+    assert {path.split("/")[0] for path in listed} == {".env", "build", "data", "key", "src"}
 
 
 def test_nothing_is_written_through_a_link_that_came_above(own: Path, tmp_path: Path) -> None:
