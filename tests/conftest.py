@@ -120,7 +120,7 @@ def sealed(shared: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
     unheld = request.node.get_closest_marker("unheld")
     monkeypatch.setenv("KERN_SANDBOX", "off" if unheld else SANDBOX)
     if held() and folder is not shared:
-        open_to_tests(folder, home)
+        open_to_tests(home, folder, *frameworks.PLACES)
 
 
 def held() -> bool:
@@ -128,11 +128,12 @@ def held() -> bool:
     return os.environ["KERN_SANDBOX"] != "off"
 
 
-def open_to_tests(folder: Path, home: Path) -> None:
+def open_to_tests(home: Path, *places: Path | str) -> None:
     """The agents and gates of a test leave traces beside the project."""
     own = home / ".config" / "kern" / "config.toml"
     own.parent.mkdir(parents=True, exist_ok=True)
-    own.write_text(f"[sandbox]\nwrite = {json.dumps([str(folder), *frameworks.PLACES])}\n")
+    write = json.dumps([str(place) for place in places])
+    own.write_text(f'[sandbox]\nwrite = {write}\nenv = ["FAKE_CLAUDE"]\n')
 
 
 Git = Callable[..., str]
@@ -207,10 +208,8 @@ class Fake:
 
 
 def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There it finds its script and keeps its records, in a sandbox as well."""
+    """There it finds its script and keeps its records."""
     monkeypatch.setenv("FAKE_CLAUDE", str(folder))
-    if held():
-        monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(folder))
 
 
 @pytest.fixture

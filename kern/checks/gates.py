@@ -11,8 +11,8 @@ from pathlib import Path
 from kern import person, plain
 from kern.config import Gate, Probe
 from kern.model import Result
-from kern.sandbox.bounds import Kind
 from kern.sandbox.confine import Hold, unheld
+from kern.sandbox.wall import Kind
 from kern.system import process
 from kern.system.workspace import Scope
 
@@ -64,7 +64,6 @@ class Gates:
             cwd=self.root,
             env=held.env,
             status=held.status,
-            ending=held.ending,
             stdin="",
             stdout=place,
             joined=True,

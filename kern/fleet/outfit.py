@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from kern import plain
@@ -26,7 +26,6 @@ from kern.system import process, workspace
 
 INCLUDE, IGNORE = ".worktreeinclude", ".gitignore"
 COPY, LINK = "copy", "link"
-_ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # in one of Python's, or conda's
 _DONE = "kern.setup"  # in the worktree's git folder: the command that has set it up
 
 
@@ -58,36 +57,12 @@ def check(home: Repo, wanted: Many) -> None:
     tree = origin.of(home.root, [home.root / path for path, _ in brought])
     for path, how in brought:
         if found := tree.traced(home.root / path, linked=how == LINK):
-            raise _leads_back(
-                f"[worktree] {how}: {path}", found, path, f"take {path} out of worktree.{how}"
+            raise UsageError(
+                f"[worktree] {how}: {path} leads back to your tree ({plain.line(found, 160)}): "
+                "a worker would test your code",
+                hint=f'make it in the worktree: [worktree] setup = "{_remedy(path, found)}", and '
+                f"take {path} out of worktree.{how}",
             )
-    for named, folder, instead in _environments():
-        tree = origin.of(home.root, [folder])
-        if found := tree.traced(folder, linked=True):
-            raise _leads_back(named, found, ".venv", instead)
-    for variable in ("PYTHONPATH", "NODE_PATH"):
-        for name in os.environ.get(variable, "").split(os.pathsep):
-            if os.path.isabs(name) and Path(name).is_relative_to(home.root):
-                raise _leads_back(variable, name, ".venv", f"unset {variable}")
-
-
-def _environments() -> Iterator[tuple[str, Path, str]]:
-    """Where Python finds what was installed, whatever the tree: what names the place, the place,
-    and what a person does about it.
-    """
-    for name in os.environ.get("PATH", "").split(os.pathsep):
-        folder = Path(name).parent
-        if os.path.isabs(name) and any((folder / one).exists() for one in _ENVIRONMENT):
-            yield f"PATH: {folder}", folder, "take it off PATH: deactivate"
-    for folder in Path.home().glob(".local/lib/python3*/site-packages"):
-        yield str(folder), folder, "uninstall it there: pip uninstall"
-
-
-def _leads_back(what: str, found: str, path: str, instead: str) -> UsageError:
-    return UsageError(
-        f"{what} leads back to your tree ({plain.line(found, 160)}): a worker would test your code",
-        hint=f'make it in the worktree: [worktree] setup = "{_remedy(path, found)}", and {instead}',
-    )
 
 
 def _remedy(path: str, found: str) -> str:

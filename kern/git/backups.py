@@ -15,12 +15,12 @@ _LEFTHOOK = ("lefthook*", ".lefthook*", ".config/lefthook*")  # its settings
 _MOST = 50  # patches; pre-commit never deletes one
 
 
-def commands(repo: Repo, paths: Collection[str], since: float) -> list[str]:
+def commands(repo: Repo, paths: Collection[str], since: float, home: Path) -> list[str]:
     """What to type for what was saved of the paths since then and is missing in the working tree,
-    with the framework's name.
+    with the framework's name. `home`: that hooks have in place of the person's.
     """
     found: dict[str, str] = {}
-    patches = sorted(_patches(repo, since), reverse=True)
+    patches = sorted(_patches(repo, since, home), reverse=True)
     for _, name, argv in patches[:_MOST]:
         if name not in found and _missing(repo, argv, paths):
             found[name] = shlex.join(("git", "apply", *argv))
@@ -31,9 +31,9 @@ def commands(repo: Repo, paths: Collection[str], since: float) -> list[str]:
 
 
 def folders(repo: Repo) -> tuple[Path, ...]:
-    """Where hooks of this project write them: lefthook beside what git obeys."""
+    """Where hooks of this project write them, in git's folder: lefthook beside what git obeys."""
     has_lefthook = any(True for name in _LEFTHOOK for _ in repo.root.glob(name))
-    return (_pre_commit(), repo.common_dir / "info") if has_lefthook else (_pre_commit(),)
+    return (repo.common_dir / "info",) if has_lefthook else ()
 
 
 def _pre_commit() -> Path:
@@ -42,10 +42,14 @@ def _pre_commit() -> Path:
     return Path(os.environ.get("PRE_COMMIT_HOME") or f"{cache}/pre-commit").expanduser()
 
 
-def _patches(repo: Repo, since: float) -> Iterator[tuple[float, str, tuple[str, ...]]]:
+def _patches(repo: Repo, since: float, home: Path) -> Iterator[tuple[float, str, tuple[str, ...]]]:
     """When each was written, whose it is, and how `git apply` is to read it."""
     places = {
-        "pre-commit": [*_pre_commit().glob("patch[0-9]*-[0-9]*")],
+        "pre-commit": [
+            path
+            for folder in (_pre_commit(), home / ".cache/pre-commit")
+            for path in folder.glob("patch[0-9]*-[0-9]*")
+        ],
         "lint-staged": [repo.git_dir / "lint-staged_unstaged.patch"],
         "lefthook": [*repo.common_dir.glob("info/lefthook-unstaged*.patch")],
     }

@@ -1,11 +1,12 @@
-"""The sandbox of a run: what the person opens, and what a repository closes; and
-whether each role's agent is held to it, by that or by itself.
+"""The sandbox of a run: what the person's settings open, the homes that children have, and whether
+each role's agent is held to it.
 """
 
 import contextlib
 import hashlib
 import os
 import tempfile
+import threading
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,16 +22,18 @@ from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Role, Stage
 from kern.person import Mode, Person
 from kern.pipeline import agents
-from kern.sandbox import bounds, confine
-from kern.sandbox.bounds import Kind, Repository, Wishes
+from kern.sandbox import confine
 from kern.sandbox.confine import Means, Sandbox
-from kern.sandbox.relay import Relay
+from kern.sandbox.proxy import Relay
+from kern.sandbox.wall import Grants, Kind, Tree
 from kern.stages.call import Caller
 from kern.stages.template import Template
 from kern.system import process, temporary, workspace
 from kern.system.workspace import Scope
 
 VARIABLE = "KERN_SANDBOX"
+_RENEWAL_S = 30.0
+_LONGEST = 70  # characters: the path of a socket has room for 108
 _INSTALL = "it may need bubblewrap, user namespaces, and a home folder outside of /tmp"
 
 
@@ -42,17 +45,16 @@ def mode(option: str, own: Person) -> Mode:
     return own.mode
 
 
-def wishes(own: Holding, theirs: Holding, root: Path) -> Wishes:
-    """What the person opens; `theirs`, the repository's, can only close hosts."""
-    network = config.narrowed(own.network, theirs.network)
-    write = tuple(_path(one, root, Path.home()) for one in own.write)
-    hosts = None if network == ("*",) else network
-    return Wishes(write, (), hosts, own.env)
+def grants(own: Holding, theirs: Holding) -> Grants:
+    """What the person opens. Of the repository's own counts that it closes hosts."""
+    read, write, devices = (
+        tuple(map(_path, names)) for names in (own.read, own.write, own.devices)
+    )
+    return Grants(read, write, devices, own.env, config.narrowed(own.network, theirs.network))
 
 
-def _path(text: str, root: Path, home: Path) -> Path:
-    whole = home / text[2:] if f"{text}/".startswith("~/") else Path(text)
-    return Path(os.path.normpath(root / whole if not whole.is_absolute() else whole))
+def _path(text: str) -> Path:
+    return Path(os.path.normpath(Path(text).expanduser()))
 
 
 def wanted(
@@ -62,20 +64,40 @@ def wanted(
     own: Person,
     theirs: Holding | None = None,
 ) -> Sandbox:
-    """Before any means was chosen; see `wishes`. `programs`: the agents of the run."""
+    """Before any means was chosen. `programs`: the agents of the run; `theirs`: see `grants`."""
     home = Path.home()
     inside = (repo.root / path / ".git" for path in submodules.declared(repo))
-    guarded = (repo.root / ".kern", *_obeyed(repo), *inside)
+    kept = (repo.root / ".kern", repo.root / ".git", *_obeyed(repo), *inside)
     documents = (repo.root / SPEC, repo.root / LEARNINGS)
-    saves = backups.folders(repo)
     return Sandbox(
-        Repository(repo.root, repo.git_dir, repo.common_dir, guarded, documents, saves),
+        Tree(repo.root, repo.git_dir, repo.common_dir, kept, documents, backups.folders(repo)),
         home,
-        wishes(own.holding, theirs or Holding(), repo.root),
+        homes(repo),
+        grants(own.holding, theirs or Holding()),
         {one.agent.NAME: one.agent.needs(os.environ, str(home), agents.begin) for one in programs},
+        (*confine.programs(home, *(one.command for one in programs)), *_settings_of_git(repo)),
         hidden=(scope.base,),
-        programs=confine.programs(*(one.command for one in programs)),
     )
+
+
+def homes(repo: Repo) -> Path:
+    """The folder of those that children have in place of the person's."""
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    digest = hashlib.sha256(os.fsencode(repo.common_dir)).hexdigest()[:8]
+    name = f"{repo.common_dir.parent.name}-{digest}"
+    return Path(state).expanduser() / "kern" / "homes" / name
+
+
+def _settings_of_git(repo: Repo) -> list[Path]:
+    """Files that the person's git reads, its hooks, and the lists of patterns that it names."""
+    listed = repo.run("config", "--global", "--includes", "--list", "--show-origin", "-z")[1]
+    origins = {one[5:] for one in listed.split(b"\0") if one.startswith(b"file:")}
+    lists = {
+        repo.run("config", "--type=path", "--get", key)[1].strip()
+        for key in ("core.excludesFile", "core.attributesFile")
+    }
+    paths = [repo.hooks_folder(), *(Path(os.fsdecode(one)) for one in sorted({*origins, *lists}))]
+    return [path for path in paths if path.is_absolute() and (path.is_file() or path.is_dir())]
 
 
 def _obeyed(repo: Repo) -> list[Path]:
@@ -96,65 +118,60 @@ def _obeyed(repo: Repo) -> list[Path]:
 
 @contextlib.contextmanager
 def ready(wanted: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
-    """The sandbox, with its folder for temporary files and its relays, for as long as the run.
-    Raises UsageError.
-    """
+    """The sandbox with its homes and its relays, for as long as the run. Raises UsageError."""
 
     def refused(host: str) -> None:
-        told = f"the sandbox let nothing reach {host}: sandbox.network in {person.FILE}"
-        sink(Warned(told))
+        sink(Warned(f"the sandbox let nothing reach {host}: sandbox.network in {person.FILE}"))
 
+    if mode is Mode.OFF:
+        with temporary.folder():
+            yield wanted
+        return
     with contextlib.ExitStack() as open_things:
-        temp = open_things.enter_context(temporary.folder())
-        sockets = Path(open_things.enter_context(tempfile.TemporaryDirectory(prefix="relay-")))
-        held = confine.chosen(mode, replace(wanted, temp=temp))
-        if held.means is not Means.NONE:
-            _make(wanted)
-            held = replace(held, caches=_caches(wanted))
-        if held.wishes.hosts is not None and held.means is Means.BWRAP:
-            held = replace(held, sockets=sockets)
-            for agent in ("", *held.needs):
-                kind = Kind.WORKER if agent else Kind.CHECK
-                hosts = held.bounds(kind, agent).hosts or ()
-                relay = Relay(str(held.socket(agent)), hosts, refused)
-                open_things.callback(relay.close)
+        open_things.enter_context(temporary.folder())
+        short = None if len(tempfile.gettempdir()) < _LONGEST else "/tmp"
+        made = tempfile.TemporaryDirectory(prefix="relay-", dir=short)
+        folder = Path(open_things.enter_context(made))
+        held = confine.chosen(mode, replace(_with_homes(wanted, folder, sink), sockets=folder))
+        for agent in ("", *held.needs) if held.means is Means.BWRAP and held.relayed else ():
+            relay = Relay(str(held.socket(agent)), held.hosts(agent), refused)
+            open_things.callback(relay.close)
+        open_things.enter_context(_renewing(held))
         yield held
 
 
-def _caches(wanted: Sandbox) -> Path | None:
-    """The project's own; none in a home folder that nobody can write."""
-    place = wanted.repository.common_dir
-    digest = hashlib.sha256(os.fsencode(place)).hexdigest()[:8]
-    folder = wanted.home / ".cache" / "kern" / f"{wanted.repository.root.name}-{digest}"
-    with contextlib.suppress(OSError):
-        for kind in Kind:
-            (folder / confine.audience(kind)).mkdir(mode=0o700, parents=True, exist_ok=True)
-        return folder
-    return None
+@contextlib.contextmanager
+def _renewing(held: Sandbox) -> Iterator[None]:
+    """A stage takes longer than a login lasts, and the person's own session needs the new one."""
+    ended = threading.Event()
+
+    def renew() -> None:
+        while not ended.wait(_RENEWAL_S):
+            held.renew()
+
+    thread = threading.Thread(target=renew, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        held.renew()
 
 
-def _make(wanted: Sandbox) -> None:
-    """What is not there cannot be bound: an agent could make it for the next session to obey, and
-    pre-commit could not.
-    """
-    with contextlib.suppress(OSError):  # a home folder that nobody can write: then no agent can
-        if (wanted.repository.root / ".pre-commit-config.yaml").exists():
-            for folder in wanted.repository.saves:
-                folder.mkdir(parents=True, exist_ok=True)
-        for needs in wanted.needs.values():
-            for folder in bounds.folders(needs):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                for path in map(Path, needs.settings):
-                    missing = path.is_relative_to(folder) and not os.path.lexists(path)
-                    if missing and ".cache" not in path.parts:
-                        _make_one(path)
-
-
-def _make_one(path: Path) -> None:
-    if path.suffix:
-        path.write_text("{}\n" if path.suffix == ".json" else "")
-    else:
-        path.mkdir()
+def _with_homes(wanted: Sandbox, folder: Path, sink: Sink) -> Sandbox:
+    """Those of the repository, or where they cannot be made, those of the run."""
+    try:
+        confine.homes(wanted.own)
+    except OSError as exc:
+        why = f"{wanted.own} cannot be made ({exc.strerror})"
+        sink(Warned(f"{why}: what tools of this run fetch is not kept for the next"))
+        wanted = replace(wanted, own=folder / "homes")
+        confine.homes(wanted.own)
+    for path in wanted.tree.saves:
+        with contextlib.suppress(OSError):
+            path.mkdir(parents=True, exist_ok=True)
+    return wanted
 
 
 def apply(held: Sandbox, caller: Caller) -> None:
@@ -165,14 +182,11 @@ def apply(held: Sandbox, caller: Caller) -> None:
 
 
 def lacking(held: Sandbox) -> str:
-    """What a run says where the sandbox is none, or the floor; empty where all is well."""
-    if not held.why:
+    """What a run says where there is no sandbox; empty where all is well."""
+    if not held.why or held.means is not Means.NONE:
         return ""
-    if held.means is Means.NONE:
-        what = "no sandbox: what agents and gates start can read and write whatever you can"
-    else:
-        what = f"the sandbox is {held.means} alone: secrets can be read, and .git be written"
-    return f"{what}; {held.why} (kern help safety)"
+    open_to = "no sandbox: what agents and gates start can read and write whatever you can"
+    return f"{open_to}; {held.why} (kern help safety)"
 
 
 def foreseen(repo: Repo, own: Person, option: str = "") -> Sandbox:

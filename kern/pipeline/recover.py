@@ -5,12 +5,14 @@ import contextlib
 from kern.errors import KernError
 from kern.git import backups, history, refs
 from kern.model import SPEC, Marker, Stage
-from kern.pipeline import facts, guarded, limits, tick
+from kern.pipeline import facts, guarded, isolation, limits, tick
 from kern.pipeline import undo as reverting
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start, keep
 from kern.pipeline.table import Do, resume
 from kern.plain import some
+from kern.sandbox import confine
+from kern.sandbox.wall import Kind
 from kern.spec import edit
 from kern.stages import record
 from kern.system import workspace
@@ -161,7 +163,8 @@ def name_taken_out(site: Site, at: Situation) -> None:
         return
     ref = keep(site, at, "before", held)
     since = history.commit(site.repo, at.start.commit).seconds if at.start else 0
-    saved = [f"; saved by {one}" for one in backups.commands(site.repo, gone, since)]
+    home = isolation.homes(site.repo) / confine.audience(Kind.COMMITTER)
+    saved = [f"; saved by {one}" for one in backups.commands(site.repo, gone, since, home)]
     site.warn(
         f"your uncommitted changes of {some(sorted(gone))} are no longer in the working tree: "
         "a hook that was ended may have taken them out. "

@@ -67,7 +67,7 @@ def begin(
     where = found.root, name, scope, run_id
     if paid:
         sink = writer.beside(sink, found.common_dir, name, run_id)
-        sink = notify.beside(sink, settings.notify, *where, wanted.wishes.env)
+        sink = notify.beside(sink, settings.notify, *where, wanted.grants.env)
     steered = _steering(found, run_id, sink, options)
     caller = Caller(
         *(found.root, scope, run_id, sink, programs, settings, steered.sleep),

@@ -19,8 +19,8 @@ from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
 from kern.pipeline.table import Tried
 from kern.plain import some
-from kern.sandbox.bounds import Kind
 from kern.sandbox.confine import unheld
+from kern.sandbox.wall import Kind
 from kern.spec import imports
 from kern.stages import answer, briefs
 from kern.stages.call import Said

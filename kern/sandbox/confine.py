@@ -1,7 +1,7 @@
-"""Chooses the means that this machine has, tries it once, and puts it before each command."""
+"""Chooses what holds a child on this machine, tries it once, and puts it before each command."""
 
+import contextlib
 import os
-import secrets
 import shutil
 import subprocess
 import sys
@@ -11,15 +11,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from kern.errors import UsageError
+import kern
+from kern.errors import KernError, UsageError
 from kern.frozen import frozen
 from kern.model import Needs
 from kern.obeyed import TEMPORARY
 from kern.person import Mode
-from kern.sandbox import landlock, means, relay
-from kern.sandbox.bounds import AGENTS, Bounds, Kind, Repository, Wishes, bounds, caches, trimmed
+from kern.sandbox import bubblewrap, entry, login, proxy, seatbelt, wall
+from kern.sandbox.wall import EVERYTHING, Access, Grants, Kind, Mount, Tree
 
 _TRIAL_S = 20.0
+_PROXY = Path("/run/kern/proxy")  # where a child finds the relay's socket
 
 
 class Means(StrEnum):
@@ -27,8 +29,6 @@ class Means(StrEnum):
 
     BWRAP = "bubblewrap"
     SEATBELT = "sandbox-exec"
-    DOCKER = "docker"
-    LANDLOCK = "Landlock"
     NONE = "nothing"
 
 
@@ -41,7 +41,6 @@ class Confined:
     # An option that takes the number of a file descriptor: there the means tells, as JSON, that
     # the command was started, and the pid that all of its processes hang below.
     status: str = ""
-    ending: tuple[str, ...] = ()  # ends what outlives its client
 
 
 class Hold(Protocol):
@@ -74,37 +73,52 @@ def unheld(
 
 @frozen
 class Sandbox:
-    repository: Repository
-    home: Path
-    wishes: Wishes = field(default_factory=Wishes)
+    tree: Tree
+    home: Path  # the person's
+    own: Path  # the folder of the homes that lie there instead: `homes`
+    grants: Grants = field(default_factory=Grants)
     needs: Mapping[str, Needs] = field(default_factory=dict)  # of each agent, by its name
-    hidden: tuple[Path, ...] = ()
     programs: tuple[Path, ...] = ()
-    image: str = ""
+    hidden: tuple[Path, ...] = ()
     means: Means = Means.NONE
     program: str = ""
     sockets: Path | None = None  # the folder of the relays', one for each agent, one for the rest
-    temp: Path | None = None  # for temporary files, where /tmp cannot be a private one
-    caches: Path | None = None  # a folder for agents, and one for the rest
-    why: str = ""  # it is no better than that, in words
+    why: str = ""  # there is none, in words
 
-    def bounds(self, kind: Kind, agent: str = "") -> Bounds:
-        found = bounds(
-            kind,
-            self.repository,
-            self.home,
-            self.wishes,
-            needs=self.needs.get(agent, Needs()),
-            hidden=self.hidden,
-            programs=self.programs,
-        )
-        return found.and_write(self.caches / audience(kind)) if self.caches else found
+    def hosts(self, agent: str) -> tuple[str, ...] | None:
+        """What it may reach: None for any host but this machine."""
+        asked, own = self.grants.network, self.needs.get(agent, Needs()).hosts
+        local = tuple(one for one in own if proxy.ports([one]))
+        if asked is None or (asked and all(proxy.ports([one]) for one in asked)):
+            return (*(asked or ()), *local, proxy.ANY) if asked or local else None
+        return (*asked, *own)
 
     def socket(self, agent: str) -> Path:
         """Of the relay for that agent, or for what is none's. A name may be no file's."""
         assert self.sockets is not None
         known = sorted(self.needs)
         return self.sockets / (f"agent{known.index(agent)}" if agent in known else "commands")
+
+    def mounts(self, kind: Kind, write: Sequence[Path], agent: str) -> list[Mount]:
+        found = [Mount(Access.READ, path, path) for path in self.programs]
+        found += wall.mounts(kind, self.tree, self.home, self.own / audience(kind), self.grants)
+        if needs := self.needs.get(agent):
+            found += login.mounts(needs, self.home, self.own / audience(kind))
+            found += wall.settings(needs, self.own / "blank")
+        found += [Mount(Access.WRITE, path, path) for path in write]
+        found += [Mount(Access.EMPTY, path) for path in self.hidden]
+        found += [Mount(Access.READ, _PROXY, self.socket(agent))] if self.relayed else []
+        return wall.ordered(found)
+
+    @property
+    def apart(self) -> bool:
+        """Whether a child has a network of its own."""
+        return EVERYTHING not in (self.grants.network or ())
+
+    @property
+    def relayed(self) -> bool:
+        """Whether kern is the way out of it."""
+        return self.apart and self.sockets is not None
 
     def confine(
         self,
@@ -117,45 +131,58 @@ class Sandbox:
     ) -> Confined:
         if self.means is Means.NONE:
             return unheld(kind, argv, env)
-        temp = self.temp
-        if self.means is Means.BWRAP:
-            temp = Path("/tmp")  # the child's own
-        elif temp:
-            write = (*write, temp)
-        held = self.bounds(kind, agent).and_write(*write).resolved()
-        env = trimmed(env, held.keep)
-        env |= dict.fromkeys(TEMPORARY, str(temp)) if temp else {}
-        if self.caches:
-            env |= caches(self.caches / audience(kind), env, self.home, held)
-        folder = self.repository.root
-        if held.hosts is not None and self.means is Means.BWRAP:
-            assert self.sockets is not None
-            held = held.and_read(self.sockets)
-            place = str(self.socket(agent))
-            argv = (sys.executable, "-I", "-S", relay.__file__, place, "--", *argv)
-        match self.means:
-            case Means.BWRAP:
-                # A hook may outlive git, and kern: it has a person's edits to restore.
-                dies = kind is not Kind.COMMITTER
-                before = means.bubblewrap(self.program, held, folder, _is_folder, dies=dies)
-                return Confined((*before, *argv), env, status="--json-status-fd")
-            case Means.DOCKER:
-                name = f"kern-{secrets.token_hex(6)}"
-                user = f"{os.getuid()}:{os.getgid()}"
-                git = {self.repository.common_dir, self.repository.git_dir}
-                before = means.docker(self.image, name, user, held, env, folder, _is_folder, git)
-                return Confined((*before, *argv), env, ending=(means.DOCKER, "kill", name))
-            case Means.SEATBELT:
-                return Confined((*means.seatbelt(held), *argv), env)
-            case Means.LANDLOCK:
-                open_to = [str(path) for path in held.writable()]
-                before = [sys.executable, "-I", "-S", landlock.__file__, *open_to, "--"]
-                return Confined((*before, *argv), env)
+        needs = self.needs.get(agent, Needs())
+        env = wall.environment(env, os.environ, (*self.grants.env, *needs.variables))
+        if needs.login or needs.excerpts:
+            self._lay(needs, kind)
+        mounts = self.mounts(kind, write, agent)
+        wall.make_room(mounts)
+        if self.means is Means.SEATBELT:
+            home = self.own / audience(kind)
+            before = seatbelt.argv(mounts, self.home, home, closed=self.grants.network is not None)
+            return Confined((*before, *argv), env | {"HOME": str(home)})
+        if self.relayed:
+            ports = map(str, proxy.ports(self.hosts(agent)))
+            argv = (sys.executable, "-I", "-S", entry.__file__, str(_PROXY), *ports, "--", *argv)
+        # A hook may outlive git, and kern: it has a person's edits to restore.
+        dies = kind is not Kind.COMMITTER
+        before = bubblewrap.argv(
+            self.program, mounts, self.tree.root, network=not self.apart, dies=dies
+        )
+        env |= {"HOME": str(self.home), **dict.fromkeys(TEMPORARY, "/tmp")}
+        return Confined((*before, *argv), env, status="--json-status-fd")
+
+    def renew(self) -> None:
+        """The logins of the run's agents, here and there."""
+        for needs in self.needs.values() if self.means is not Means.NONE else ():
+            for kind in wall.AGENTS:
+                with contextlib.suppress(OSError):  # a full disk: the next child tells
+                    login.renew(needs, self.home, self.own / audience(kind))
+
+    def _lay(self, needs: Needs, kind: Kind) -> None:
+        try:
+            login.lay(needs, self.home, self.own / audience(kind))
+        except OSError as exc:
+            raise KernError(
+                f"cannot lay an agent's login into {self.own}: {exc.strerror}",
+                hint="free some space there; then run kern again: it resumes",
+            ) from None
 
 
 def audience(kind: Kind) -> str:
-    """Who shares a cache: what an agent leaves in its own, no gate builds on."""
-    return "agents" if kind in AGENTS else "commands"
+    """Who shares a home: what implement leaves in its own, no judge and no gate finds."""
+    return {Kind.READER: "readers", Kind.WORKER: "workers"}.get(kind, "gates")
+
+
+def homes(folder: Path) -> None:
+    """Raises OSError."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for kind in Kind:
+        (folder / audience(kind)).mkdir(mode=0o700, exist_ok=True)
+    wall.blanks(folder / "blank")
+
+
+# ---------------------------------------------------------------- the choice
 
 
 def chosen(
@@ -164,60 +191,54 @@ def chosen(
     """The sandbox that the mode calls for, tried once. Raises UsageError where a mode that was
     named cannot be.
     """
-    match mode:
-        case Mode.OFF:
-            return wanted
-        case Mode.BWRAP:
-            best, remedy = _bubblewrap(wanted, find)
-            if best.means is Means.NONE:
-                raise UsageError(f'sandbox = "bwrap" cannot be: {best.why}', hint=remedy)
-            return best
-    return _best(wanted, find)[0]
+    if mode is Mode.OFF:
+        return wanted
+    found, remedy = _best(wanted, find)
+    if mode is Mode.BWRAP and found.means is not Means.BWRAP:
+        raise UsageError(f'sandbox = "bwrap" cannot be: {found.why}', hint=remedy)
+    return replace(found, why=found.why and f"{found.why}: {remedy}")
 
 
 def _best(wanted: Sandbox, find: Callable[[str], str | None]) -> tuple[Sandbox, str]:
-    """Namespaces, or the floor, which says why there are none; and what helps."""
-    best, remedy = _bubblewrap(wanted, find)
-    if best.means is not Means.NONE:
-        return best, ""
-    return replace(_floor(wanted, find), why=f"{best.why}: {remedy}"), remedy
-
-
-def _bubblewrap(wanted: Sandbox, find: Callable[[str], str | None]) -> tuple[Sandbox, str]:
-    """And what helps where it cannot be."""
-    program = find(means.BUBBLEWRAP) or ""
+    """And what helps where there is none."""
+    if why := _nowhere(wanted):
+        return replace(wanted, why=why), "keep the repository in a folder below your home"
+    if sys.platform == "darwin" and (program := find(seatbelt.PROGRAM)):
+        held = replace(wanted, means=Means.SEATBELT, program=program)
+        code, complaint = _tried(held)
+        why = f"sandbox-exec does not work here: {complaint.strip()[-200:]}"
+        return (replace(wanted, why=why) if code else held), "kern doctor"
+    program = find(bubblewrap.PROGRAM) or ""
     if not program or sys.platform != "linux":
-        return replace(wanted, why="bubblewrap is not installed"), means.INSTALL
-    if _is_ours(program, wanted.repository.root):
+        return replace(wanted, why="bubblewrap is not installed"), bubblewrap.INSTALL
+    if any(
+        one.is_relative_to(wanted.tree.root) for one in (Path(program), Path(program).resolve())
+    ):
         why = f"bwrap is a file of this repository, which an agent could change: {program}"
         return replace(wanted, why=why), "take its folder off PATH"
     held = replace(wanted, means=Means.BWRAP, program=program)
-    code, complaint = _tried(held, Kind.WORKER)
-    if code:
-        why, remedy = means.reason(code, complaint)
-        return replace(wanted, why=why), remedy
-    return held, ""
+    code, complaint = _tried(held)
+    why, remedy = bubblewrap.reason(code, complaint) if code else ("", "")
+    return (replace(wanted, why=why) if code else held), remedy
 
 
-def _floor(wanted: Sandbox, find: Callable[[str], str | None]) -> Sandbox:
-    """What there is without namespaces."""
-    found = Means.SEATBELT if find(means.SEATBELT) else Means.LANDLOCK
-    if wanted.wishes.hosts is not None and found is Means.LANDLOCK:
-        return replace(wanted, why="Landlock cannot hold the network to a list of hosts")
-    held = replace(wanted, means=found)
-    code, complaint = _tried(held, Kind.CHECK)
-    if code:
-        return replace(wanted, why=f"{found} does not work here: {_last(code, complaint)}")
-    return held
+def _nowhere(wanted: Sandbox) -> str:
+    """Why no other home can lie in the place of the person's."""
+    home = Path(os.path.realpath(wanted.home))
+    if home == Path("/"):
+        return "your home folder is /, and cannot be kept from a child"
+    if home == Path(os.path.realpath(wanted.tree.root)):
+        return "the repository is your home folder itself"
+    return ""
 
 
-def _tried(held: Sandbox, kind: Kind) -> tuple[int, str]:
-    """Exit code and complaint of a command that does nothing, held as that kind is but for what a
-    repository has a say in: it must not choose a weaker means.
+def _tried(held: Sandbox) -> tuple[int, str]:
+    """Exit code and complaint of a command that does nothing, held as an agent is but for what a
+    repository has a say in.
     """
-    tree = replace(held.repository, guarded=(), documents=(), saves=())
-    bare = replace(held, repository=tree, wishes=Wishes())
-    confined = bare.confine(kind, ["true"], os.environ)
+    tree = replace(held.tree, kept=(), documents=(), saves=())
+    bare = replace(held, tree=tree, grants=Grants(), sockets=None)
+    confined = bare.confine(Kind.WORKER, ["true"], os.environ)
     try:
         done = subprocess.run(
             confined.argv,
@@ -234,23 +255,11 @@ def _tried(held: Sandbox, kind: Kind) -> tuple[int, str]:
     return done.returncode, done.stderr.decode("utf-8", "replace")
 
 
-def _last(code: int, complaint: str) -> str:
-    """What a failed trial said in the end."""
-    return next(reversed(complaint.strip().splitlines()), f"it ended with {code}")
-
-
-def programs(*commands: str) -> tuple[Path, ...]:
-    """What runs the commands, wherever it lies: folders on PATH, kern and its interpreter."""
-    path = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
-    real = [Path(os.path.realpath(command)).parent for command in commands]
-    own = [Path(sys.prefix), Path(sys.base_prefix), Path(relay.__file__).parents[1]]
-    return tuple(dict.fromkeys((*path, *real, *own)))
-
-
-def _is_ours(program: str, root: Path) -> bool:
-    return any(Path(one).is_relative_to(root) for one in (program, os.path.realpath(program)))
-
-
-def _is_folder(path: Path) -> bool | None:
-    """None where nothing is, as at the end of a link that leads nowhere or in a circle."""
-    return os.path.isdir(path) if os.path.exists(path) else None
+def programs(home: Path, *commands: str) -> tuple[Path, ...]:
+    """What runs the commands, wherever it lies, and kern with its interpreter."""
+    found = [Path(sys.prefix), Path(sys.base_prefix), Path(kern.__file__).parent]
+    for real in (Path(os.path.realpath(command)) for command in commands):
+        packages = [one for one in reversed(real.parents) if one.name == "node_modules"]
+        folder = next(iter(packages), wall.installation(real.parent, home, home))
+        found.append(real if home.is_relative_to(folder) else folder)
+    return tuple(dict.fromkeys(found))

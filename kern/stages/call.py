@@ -26,8 +26,8 @@ from kern.frozen import frozen
 from kern.git import environment
 from kern.memory.select import IRRELEVANT
 from kern.model import Cost, Role, Stage
-from kern.sandbox.bounds import Kind
 from kern.sandbox.confine import Hold, unheld
+from kern.sandbox.wall import Kind
 from kern.stages import ending
 from kern.stages.ending import Rota
 from kern.stages.prompt import Prompt
@@ -244,7 +244,6 @@ class Caller:
             cwd=self.root,
             env=held.env,
             status=held.status,
-            ending=held.ending,
             stdin=_text(agent, prompt),
             stdout=place,
             mark=self.mark,

@@ -14,7 +14,7 @@ from kern.agents import claude
 from kern.agents.protocol import DEFAULT, Agent, Ended, Fault, Grade, Launch, Reply, find, version
 from kern.model import Aide, Output, Stage
 from tests.conftest import Fake, Kern
-from tests.sandbox.test_confine import needs_bwrap
+from tests.sandbox.test_wall import needs_bwrap
 
 STAGES = list(Stage)
 RESULT: dict[str, Any] = {

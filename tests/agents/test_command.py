@@ -13,8 +13,8 @@ from kern.agents.protocol import Agent, Ended, Fault, Grade, Launch, Reply
 from kern.errors import UsageError
 from kern.model import Aide, Stage
 from tests.checks.test_gates import toml
-from tests.conftest import Fake, Git, Kern
-from tests.sandbox.test_confine import needs_bwrap
+from tests.conftest import Fake, Git, Kern, open_to_tests
+from tests.sandbox.test_wall import needs_bwrap
 
 AGENT: Agent = Command("llm", ("llm", "-m", "{model}", "{role}:{effort}", "{}{other}"))
 
@@ -159,6 +159,7 @@ def test_in_a_sandbox_it_does_a_whole_task(
     repo: Path, git: Git, fake: Fake, kern: Kern, script: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KERN_SANDBOX", "bwrap")
+    open_to_tests(Path.home(), script.parent)
     script.write_text(SCRIPT.replace('cat > "$0.$1.prompt"', "cat > /dev/null; echo x > a.txt"))
     toml(repo, git, setting(script))
     ran = kern("1", "0", "--agent", "mine", "--agent", "implement=mine")

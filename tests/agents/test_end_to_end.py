@@ -20,7 +20,7 @@ from kern.system.descendants import marked
 from tests.agents.conformance import CLIS, Cli
 from tests.conftest import Git, Kern
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say
-from tests.sandbox.test_confine import needs_bwrap
+from tests.sandbox.test_wall import needs_bwrap
 
 pytestmark = pytest.mark.real
 Serve = Callable[..., ScriptedServer]

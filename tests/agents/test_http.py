@@ -26,7 +26,7 @@ from tests.agents.test_http_loop import raw
 from tests.checks.test_gates import toml
 from tests.conftest import Fake, Git, Kern
 from tests.kit.scripted_server import ScriptedServer, Turn
-from tests.sandbox.test_confine import needs_bwrap
+from tests.sandbox.test_wall import needs_bwrap
 
 URL = "https://gw.example/v1"
 AGENT: Agent = Http(Endpoint(URL, "big", "GW_KEY"))

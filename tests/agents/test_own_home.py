@@ -12,7 +12,7 @@ from kern.model import Needs, Stage
 from tests.agents.conformance import CLIS
 from tests.conftest import PATIENCE_S
 from tests.kit.scripted_server import ScriptedServer, say
-from tests.sandbox.test_confine import needs_bwrap
+from tests.sandbox.test_wall import needs_bwrap
 
 pytestmark = [pytest.mark.real, needs_bwrap]
 NAMES = ("claude", "codex", "gemini", "opencode", "pi")

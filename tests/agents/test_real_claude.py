@@ -28,7 +28,7 @@ from kern.system.process import marked
 from tests.conftest import PATIENCE_S, Git, Kern, wait_for
 from tests.kit import frameworks
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
-from tests.sandbox.test_confine import needs_bwrap
+from tests.sandbox.test_wall import needs_bwrap
 from tests.world import test_examples
 
 BINARY = os.environ.get("KERN_TEST_CLAUDE", "")
@@ -858,9 +858,7 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a person has it who names the hosts that may be reached."""
     own = tmp_path / "home/.config/kern/config.toml"
     own.parent.mkdir(parents=True, exist_ok=True)
-    own.write_text(
-        '[sandbox]\nnetwork = ["127.0.0.1"]\nwrite = ["~/.cache/pre-commit", "~/open"]\n'
-    )
+    own.write_text('[sandbox]\nnetwork = ["example.org"]\nwrite = ["~/open"]\n')
     monkeypatch.setenv("KERN_SANDBOX", "bwrap")
     (tmp_path / "home/open").mkdir()
 
@@ -913,10 +911,9 @@ def test_in_a_sandbox_an_interrupted_hook_restores_your_edits(
 ) -> None:
     """By its own handler of SIGINT: what holds it must not end it at once."""
     there = Path.home() / "open/there"
-    task = Path.home() / "task"
+    task = Path.home() / "open/task"
     task.write_text(f"#!/bin/sh\ntouch '{there}'\nsleep 60\n")
     task.chmod(0o755)
-    (Path.home() / ".cache/pre-commit").mkdir(parents=True)
     frameworks.install(frameworks.STAND_IN, repo, task, os.environ)
     (repo / "own.txt").write_text("mine\nnot committed\n")
     serve(

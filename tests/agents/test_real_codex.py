@@ -23,7 +23,7 @@ from kern.model import Aide, Role, Stage
 from tests.agents.conformance import CLIS
 from tests.conftest import PATIENCE_S, Fake, Git, Kern
 from tests.kit.scripted_server import ScriptedServer, Turn, bash
-from tests.sandbox.test_confine import needs_bwrap
+from tests.sandbox.test_wall import needs_bwrap
 
 BINARY = CLIS["codex"].binary
 pytestmark = [

@@ -1,4 +1,4 @@
-"""Who decides what the sandbox is: the person; a repository may close more, and ask for more."""
+"""Who decides what the sandbox is: the person; a repository may close more."""
 
 import tomllib
 from dataclasses import replace
@@ -15,6 +15,7 @@ from kern.git.repository import open_at
 from kern.person import Mode, Person
 from kern.pipeline import isolation, preflight
 from kern.system import workspace
+from tests.conftest import Git
 
 USUAL = Program(protocol.find(protocol.DEFAULT), protocol.DEFAULT)
 DB = "localhost:5432"
@@ -23,8 +24,7 @@ DB = "localhost:5432"
 def test_a_repository_opens_nothing_and_is_told_what_a_person_could_paste() -> None:
     own = Holding(write=("~/.cache",), env=("A",))
     theirs = Holding(("~/.aws",), ("~/.cache/uv", "~/.cachet"), ("A", "DB_URL"), ("/dev/kvm",))
-    root = Path.home() / "project"
-    assert isolation.wishes(own, theirs, root) == isolation.wishes(own, Holding(), root)
+    assert isolation.grants(own, theirs) == isolation.grants(own, Holding())
     asks = ("read of ~/.aws", "write of ~/.cachet", "env of DB_URL", "devices of /dev/kvm")
     grants = (
         *('read = ["~/.aws"]', 'write = ["~/.cache", "~/.cachet"]'),
@@ -123,17 +123,13 @@ def test_a_file_in_the_repository_decides_nothing(
     assert preflight.person_settings(tmp_path / "project").mode is Mode.OFF
 
 
-def test_hooks_save_edits_where_their_framework_does(
-    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def saves() -> tuple[Path, ...]:
-        scope = workspace.scope(repo, "main")
-        wanted = isolation.wanted(open_at(repo), scope, [USUAL], Person())
-        return wanted.repository.saves
-
-    assert saves() == (tmp_path / "home" / ".cache" / "pre-commit",)
-    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
-    assert saves() == (Path("/cache/pre-commit"),)
-    monkeypatch.setenv("PRE_COMMIT_HOME", "/own")
-    (repo / ".lefthook.toml").touch()
-    assert saves() == (Path("/own"), repo / ".git" / "info")
+def test_what_the_persons_git_reads_is_there(repo: Path, git: Git, tmp_path: Path) -> None:
+    home = Path.home()
+    (home / "work.gitconfig").write_text("[alias]\n\tx = log\n")
+    (home / "ignored").touch()
+    (tmp_path / "hooks").mkdir()
+    git("config", "--global", "include.path", "~/work.gitconfig")
+    git("config", "--global", "core.excludesFile", "~/ignored")
+    git("config", "core.hooksPath", str(tmp_path / "hooks"))
+    wanted = isolation.wanted(open_at(repo), workspace.scope(repo, "main"), [], Person())
+    assert {home / "work.gitconfig", home / "ignored", tmp_path / "hooks"} <= {*wanted.programs}

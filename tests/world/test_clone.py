@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Fake, Git, Kern
 from tests.kit.terminal import INTERRUPT, on_terminal
-from tests.sandbox.test_confine import needs_bwrap
+from tests.sandbox.test_wall import needs_bwrap
 
 QUESTION = "Run these here? [y/N] "
 SHOWN = (

@@ -29,7 +29,7 @@ from tests.conftest import (
     wait_for,
 )
 from tests.kit import frameworks
-from tests.sandbox.test_confine import needs_bwrap
+from tests.sandbox.test_wall import needs_bwrap
 
 LINES = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 MINE = LINES.replace("one", "one, which took me two days")
@@ -218,13 +218,13 @@ def test_each_framework_s_backup_is_found_and_the_command_restores_it(
     commit.wait()
     found = open_at(repo)
 
-    (said,) = backups.commands(found, ["a.txt"], began)
+    (said,) = backups.commands(found, ["a.txt"], began, Path())
 
-    assert backups.commands(found, ["own.txt"], began) == []
-    assert backups.commands(found, ["a.txt"], time.time() + 60) == []
+    assert backups.commands(found, ["own.txt"], began, Path()) == []
+    assert backups.commands(found, ["a.txt"], time.time() + 60, Path()) == []
     name, _, command = said.partition(": ")
     assert name == (framework if framework in frameworks.REAL else "pre-commit")
     subprocess.run(shlex.split(command), cwd=repo, check=True)
     assert read(repo) == text
     if name == "pre-commit":  # a patch without context would apply twice
-        assert backups.commands(found, ["a.txt"], began) == []
+        assert backups.commands(found, ["a.txt"], began, Path()) == []

@@ -13,8 +13,8 @@ import pytest
 from kern.git import repository
 from kern.person import FILE
 from kern.pipeline import trust
-from tests.conftest import Fake, Git, Kern, agents, wait_for
-from tests.sandbox.test_confine import needs_bwrap
+from tests.conftest import Fake, Git, Kern, agents, open_to_tests, wait_for
+from tests.sandbox.test_wall import needs_bwrap
 
 BWRAP = {"KERN_SANDBOX": "bwrap"}
 FULL = "bwrap: Creating new namespace failed: No space left on device"
@@ -22,9 +22,9 @@ ATTEMPT = "Attempt"
 
 
 @pytest.fixture(autouse=True)
-def visible(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stand-in's folder is the agent's own."""
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(fake.folder))
+def visible(fake: Fake) -> None:
+    """The stand-in's folder."""
+    open_to_tests(Path.home(), fake.folder)
 
 
 def wrapper(fake: Fake, lines: str) -> Path:
@@ -39,7 +39,7 @@ def wrapper(fake: Fake, lines: str) -> Path:
     [
         ("missing", "bubblewrap is not installed", "apt install bubblewrap"),
         ("too old", "this bubblewrap is too old: 0.4.0 is needed", "install bubblewrap"),
-        ("forbidden", "user namespaces are used up, or set to none", "sysctl"),
+        ("forbidden", "user namespaces are used up", "sysctl"),
     ],
 )
 def test_where_it_cannot_be_a_named_mode_is_refused_and_auto_says_so(
@@ -106,18 +106,18 @@ def test_where_it_fails_in_mid_run_the_run_stops_and_no_attempt_is_burnt(
 def test_what_tools_build_and_fetch_is_kept_for_the_project_apart_for_agents_and_gates(
     repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
 ) -> None:
-    keep = 'mkdir -p "$GOCACHE" && echo {} >>"$GOCACHE/made"'
-    gate = keep.format("gate") + " && test ! -e ~/.cache/go-build"
-    (repo / "kern.toml").write_text(f"[gates]\ncheck = '{gate}'\n")
+    keep = "mkdir -p ~/.cache/tool && echo {} >>~/.cache/tool/made"
+    (repo / "kern.toml").write_text(f"[gates]\ncheck = '{keep.format('gate')}'\n")
     git("add", "kern.toml")
     git("commit", "-qm", "gates")
     work = [keep.format("stage2"), "echo b >b.txt"]
     fake.script(implement=[{"run": work, "result": "SUCCESS"}])
     ran = kern("1", "0", env=BWRAP)
     assert ran.code == 0, ran.said
-    (folder,) = (tmp_path / "home/.cache/kern").iterdir()
-    assert {*(folder / "agents/go-build/made").read_text().split()} == {"stage2"}
-    assert {*(folder / "commands/go-build/made").read_text().split()} == {"gate"}
+    (folder,) = (tmp_path / "home/.local/state/kern/homes").iterdir()
+    assert {*(folder / "workers/.cache/tool/made").read_text().split()} == {"stage2"}
+    assert {*(folder / "gates/.cache/tool/made").read_text().split()} == {"gate"}
+    assert not (tmp_path / "home/.cache/tool").exists()
 
 
 @needs_bwrap
@@ -260,7 +260,7 @@ env = ["GW_KEY"]
         assert told == []
         return
     assert not (home / "open").exists() and not git("show", "HEAD:seen.txt").strip()
-    for line in ('read = ["~/.ssh"]', 'env = ["GW_KEY"]', '"/", "~", "link"]'):
+    for line in ('read = ["~/.ssh"]', '"GW_KEY"]', '"/", "~", "link"]'):
         assert any(f"{FILE} this would: " in one and line in one for one in told), told
     assert (own.read_text() if own.exists() else "") == held
 

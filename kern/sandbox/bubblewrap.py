@@ -1,0 +1,65 @@
+"""bubblewrap's command line for a list of mounts, and why it cannot work here."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from kern.sandbox.wall import Access, Mount
+
+PROGRAM = "bwrap"
+INSTALL = "install bubblewrap: apt install bubblewrap, dnf install bubblewrap"
+_NAMESPACES = (
+    *("--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
+    *("--unshare-cgroup-try", "--cap-drop", "ALL"),
+)
+_OPTIONS = {Access.READ: "--ro-bind", Access.WRITE: "--bind", Access.DEVICE: "--dev-bind"}
+_APPARMOR = "AppArmor allows bubblewrap no user namespaces"
+_PROFILE = (
+    "give bwrap an AppArmor profile with `userns,`, or: "
+    "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
+)
+_REASONS = (  # a sign, why, what helps
+    (
+        "mount proc",
+        "this container allows no /proc of its own",
+        "start the container with --security-opt systempaths=unconfined",
+    ),
+    ("uid map", _APPARMOR, _PROFILE),
+    ("RTM_NEW", _APPARMOR, _PROFILE),
+    ("No space left", "user namespaces are used up", "sysctl -w user.max_user_namespaces=10000"),
+    ("Operation not permitted", "user namespaces are off", ""),
+    ("No permissions", "user namespaces are off", ""),
+    ("nknown option", "this bubblewrap is too old: 0.4.0 is needed", INSTALL),
+)
+_TURN_ON = "sysctl -w kernel.unprivileged_userns_clone=1"
+
+
+def argv(
+    program: str, mounts: Iterable[Mount], cwd: Path, *, network: bool, dies: bool
+) -> list[str]:
+    """What comes before a command. `network`: the machine's own; else none. `dies`: at once, with
+    all that it has started, when the command or kern does.
+    """
+    found = [program, *_NAMESPACES]
+    found += ["--die-with-parent"] if dies else []
+    found += [] if network else ["--unshare-net"]
+    found += ["--dev", "/dev", "--proc", "/proc"]
+    if os.getuid() == 0:  # they ask for the user alone, and for no capability
+        found += ["--ro-bind", "/proc/sys", "/proc/sys"]
+    for one in mounts:
+        if one.source is None:
+            found += ["--tmpfs", str(one.target)]
+        elif one.target.is_symlink() and one.target.parent == Path("/"):
+            found += ["--symlink", os.readlink(one.target), str(one.target)]
+        else:
+            found += [_OPTIONS[one.access], str(one.source), str(one.target)]
+    return [*found, "--remount-ro", "/", "--chdir", str(cwd), "--"]
+
+
+def reason(code: int, complaint: str) -> tuple[str, str]:
+    """Why a trial failed, and what helps."""
+    for sign, why, remedy in _REASONS:
+        if sign in complaint:
+            return why, remedy or _TURN_ON
+    last = complaint.strip().splitlines()[-1:] or [f"it ended with {code}"]
+    return f"bubblewrap does not work here: {last[0]}", "kern doctor"

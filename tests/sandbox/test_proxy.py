@@ -1,0 +1,206 @@
+"""The way out of a sandbox: a real relay, real namespaces, servers on loopback."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from kern.model import Needs
+from kern.person import Mode
+from kern.sandbox import bubblewrap, confine
+from kern.sandbox.confine import Sandbox, chosen
+from kern.sandbox.proxy import ANY, Relay, Upstream, allowed, ports, target
+from kern.sandbox.wall import Grants, Kind, Tree
+
+needs_bwrap = pytest.mark.skipif(
+    not shutil.which(bubblewrap.PROGRAM), reason="bubblewrap is not installed"
+)
+
+
+class _Told(BaseHTTPRequestHandler):
+    """Answers what it was asked, and keeps the connection."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        said = self.path.encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+ELSEWHERE = "127.0.0.2"  # for clients no localhost
+
+
+@pytest.fixture(params=["127.0.0.1"])
+def server(request: pytest.FixtureRequest) -> Iterator[int]:
+    listening = ThreadingHTTPServer((request.param, 0), _Told)
+    threading.Thread(target=listening.serve_forever, daemon=True).start()
+    yield listening.server_port
+    listening.shutdown()
+    listening.server_close()
+
+
+elsewhere = pytest.mark.parametrize("server", [ELSEWHERE], indirect=True)
+
+
+class Net:
+    """A sandbox with a relay. `open_to_me`: what is on this machine counts as any other host."""
+
+    def __init__(self, tmp_path: Path, grants: Grants, *, open_to_me: bool = True) -> None:
+        confine.homes(tmp_path / "own")
+        (tmp_path / "sockets").mkdir()
+        root = tmp_path / "tree"
+        (root / ".git").mkdir(parents=True)
+        tree = Tree(root, root / ".git", root / ".git")
+        programs = confine.programs(tmp_path / "home", sys.executable)
+        wanted = Sandbox(tree, tmp_path / "home", tmp_path / "own", grants, programs=programs)
+        self.held = chosen(Mode.BWRAP, replace(wanted, sockets=tmp_path / "sockets"))
+        self.refused: list[str] = []
+        closed = (lambda server: False) if open_to_me else None
+        place = str(self.held.socket(""))
+        self.relay = Relay(place, self.held.hosts(""), self.refused.append, closed)
+
+    def python(self, code: str) -> "subprocess.CompletedProcess[str]":
+        confined = self.held.confine(Kind.CHECK, [sys.executable, "-c", code], os.environ)
+        return subprocess.run(
+            confined.argv, env=dict(confined.env), capture_output=True, text=True, check=False
+        )
+
+    def fetch(self, url: str) -> "subprocess.CompletedProcess[str]":
+        """By a client that asks for a proxy."""
+        return self.python(
+            f"import urllib.request as u; print(u.urlopen({url!r}, timeout=5).read())"
+        )
+
+
+@needs_bwrap
+@elsewhere
+def test_any_host_is_reached_but_this_machine(tmp_path: Path, server: int) -> None:
+    net = Net(tmp_path, Grants(), open_to_me=False)
+    said = net.fetch(f"http://{ELSEWHERE}:{server}/")
+    assert "403" in said.stderr and net.refused == [f"{ELSEWHERE}:{server}"]
+    assert "502" in net.fetch("http://nowhere.invalid/").stderr
+    direct = f"import socket; socket.create_connection(('{ELSEWHERE}', {server}), 2)"
+    assert net.python(direct).returncode, "its loopback is its own"
+
+
+@needs_bwrap
+@elsewhere
+def test_a_list_of_hosts_is_all_that_is_reached(tmp_path: Path, server: int) -> None:
+    net = Net(tmp_path, Grants(network=(ELSEWHERE,)))
+    assert net.fetch(f"http://{ELSEWHERE}:{server}/x").stdout == "b'/x'\n"
+    assert "403" in net.fetch("http://other.invalid:1/").stderr
+    assert net.refused == ["other.invalid:1"]
+
+
+@needs_bwrap
+@elsewhere
+def test_a_kept_connection_carries_each_request_to_its_host(tmp_path: Path, server: int) -> None:
+    net = Net(tmp_path, Grants())
+    code = (
+        "import http.client, os; from urllib.parse import urlsplit\n"
+        "proxy = urlsplit(os.environ['http_proxy'])\n"
+        "c = http.client.HTTPConnection(proxy.hostname, proxy.port)\n"
+        "for x in ('/one', '/two'):\n"
+        f"    url = 'http://{ELSEWHERE}:{server}' + x\n"
+        "    c.request('GET', url, headers={'Connection': 'keep-alive'})\n"
+        "    print(c.getresponse().read().decode())\n"
+    )
+    assert net.python(code).stdout.split() == ["/one", "/two"]
+
+
+@needs_bwrap
+def test_a_server_of_its_own_answers_on_localhost(tmp_path: Path) -> None:
+    net = Net(tmp_path, Grants(network=()))
+    code = (
+        "import http.server, threading, urllib.request as u\n"
+        "s = http.server.HTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler)\n"
+        "threading.Thread(target=s.serve_forever, daemon=True).start()\n"
+        "print(u.urlopen(f'http://localhost:{s.server_port}/', timeout=5).status)\n"
+    )
+    assert net.python(code).stdout == "200\n"
+
+
+@needs_bwrap
+def test_a_named_port_of_this_machine_is_there(tmp_path: Path, server: int) -> None:
+    net = Net(tmp_path, Grants(network=(f"localhost:{server}",)), open_to_me=False)
+    assert net.fetch(f"http://localhost:{server}/x").stdout == "b'/x'\n"
+
+
+@needs_bwrap
+def test_the_whole_network_is_the_persons_word(tmp_path: Path, server: int) -> None:
+    net = Net(tmp_path, Grants(network=("*",)))
+    assert net.fetch(f"http://127.0.0.1:{server}/x").stdout == "b'/x'\n"
+
+
+@needs_bwrap
+def test_abstract_sockets_are_closed(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("\0kern-test-abstract")
+        listening.listen()
+        ask = "import socket; socket.socket(socket.AF_UNIX).connect('\\0kern-test-abstract')"
+        assert Net(tmp_path, Grants()).python(ask).returncode
+
+
+def test_what_a_child_may_reach_is_the_persons_list_and_its_agents_own() -> None:
+    tree = Tree(Path("/r"), Path("/r/.git"), Path("/r/.git"))
+    needs = {"a": Needs(hosts=("api.example", "127.0.0.1:4141"))}
+
+    def hosts(agent: str, network: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        held = Sandbox(tree, Path("/h"), Path("/o"), Grants(network=network), needs)
+        return held.hosts(agent)
+
+    assert hosts("", None) is None
+    assert hosts("a", None) == ("127.0.0.1:4141", ANY)
+    assert hosts("", ("localhost:5432",)) == ("localhost:5432", ANY), "a port narrows nothing"
+    assert hosts("", ("x.org",)) == ("x.org",)
+    assert hosts("", ()) == ()
+    assert hosts("a", ()) == ("api.example", "127.0.0.1:4141")
+    assert ports(hosts("a", None)) == (4141,)
+
+
+@pytest.mark.parametrize(
+    ("host", "passes"),
+    [
+        *[("api.example.com", True), ("API.EXAMPLE.COM.", True), ("x.wild.org", True)],
+        *[("wild.org", False), ("evilwild.org", False), ("api.example.com.evil.org", False)],
+        ("", False),
+    ],
+)
+def test_hosts_are_whole_names(host: str, passes: bool) -> None:
+    assert allowed(host, ("api.example.com", "*.wild.org")) is passes
+
+
+def test_what_is_no_request_is_none() -> None:
+    for head in (b"", b"\r\n", b"GET / HTTP/1.1\r\n", b"GET ftp://x/ HTTP/1.1\r\n", b"a b c d\r\n"):
+        with pytest.raises(ValueError):
+            target(head)
+    assert target(b"CONNECT [::1]:443 HTTP/1.1\r\n")[:2] == ("::1", 443)
+
+
+@needs_bwrap
+def test_behind_a_proxy_of_the_persons_own_it_asks_that_one(
+    tmp_path: Path, server: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which hears the whole address, and its password, which no child has seen."""
+    net = Net(tmp_path, Grants(network=("open.invalid",)))
+    monkeypatch.setenv("http_proxy", f"http://me:secret@127.0.0.1:{server}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    asked = net.fetch("http://open.invalid/x")
+    assert asked.stdout == "b'http://open.invalid/x'\n", asked.stderr
+    assert "secret" not in net.python("import os; print(dict(os.environ))").stdout
+    assert "403" in net.fetch("http://other.invalid/").stderr
+    assert b"Basic bWU6c2VjcmV0" in Upstream("p", 1, "me:secret").request(b"GET http://x/ HTTP/1.1")

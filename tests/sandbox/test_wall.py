@@ -1,0 +1,337 @@
+"""The wall itself: real namespaces, a real home of the children's, real links."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from kern.errors import UsageError
+from kern.model import Needs
+from kern.person import Mode
+from kern.sandbox import bubblewrap, confine, seatbelt, wall
+from kern.sandbox.confine import Means, Sandbox, chosen
+from kern.sandbox.wall import Access, Grants, Kind, Mount, Tree
+from tests.conftest import Git
+
+needs_bwrap = pytest.mark.skipif(
+    not shutil.which(bubblewrap.PROGRAM), reason="bubblewrap is not installed"
+)
+HOME = (
+    *(".ssh/id", ".netrc", ".npmrc", "other/.env", ".cache/uv/x", ".bash_history", "bin/tool"),
+    *(".claude/settings.json", ".claude/.credentials.json", ".claude/history.jsonl"),
+    *(".codex/auth.json", ".cargo/bin/rustc", ".fly/bin/fly", ".fly/config.yml", "jdk/bin/java"),
+    "jdk/lib/x",
+)
+
+
+@dataclass
+class World:
+    wanted: Sandbox
+    home: Path
+    root: Path
+
+    def sh(
+        self,
+        kind: Kind,
+        command: str,
+        agent: str = "",
+        env: Mapping[str, str] | None = None,
+        **change: object,
+    ) -> "subprocess.CompletedProcess[str]":
+        held = chosen(Mode.BWRAP, replace(self.wanted, **change))  # type: ignore[arg-type]
+        given = {**os.environ, **(env or {})}
+        confined = held.confine(kind, ["sh", "-c", command], given, agent=agent)
+        return subprocess.run(
+            confined.argv, env=dict(confined.env), capture_output=True, text=True, check=False
+        )
+
+
+@pytest.fixture
+def world(tmp_path: Path, repo: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    home = tmp_path / "home"
+    for name in HOME:
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("secret")
+        (home / name).chmod(0o755)
+    folders = [home / name for name in (".cargo/bin", ".fly/bin", "bin", "jdk/bin")]
+    monkeypatch.setenv("PATH", ":".join(map(str, [*folders, os.environ["PATH"]])))
+    confine.homes(tmp_path / "own")
+    folder = home / ".claude"
+    needs = {
+        "claude": Needs(
+            (f"{folder}/.credentials.json",),
+            (f"{folder}/settings.json", f"{folder}/skills", f"{folder}/settings.local.json"),
+            variables=("ANTHROPIC_",),
+        ),
+        "codex": Needs((f"{home}/.codex/auth.json",), variables=("OPENAI_API_KEY",)),
+    }
+    tree = Tree(repo, repo / ".git", repo / ".git", documents=(repo / "SPEC.md",))
+    programs = confine.programs(home, sys.executable)
+    return World(Sandbox(tree, home, tmp_path / "own", needs=needs, programs=programs), home, repo)
+
+
+@needs_bwrap
+@pytest.mark.parametrize(
+    ("kind", "command", "works"),
+    [
+        (Kind.WORKER, "echo x > new.txt && rm new.txt", True),
+        (Kind.WORKER, "git status --porcelain && git diff && git log -1", True),
+        (Kind.WORKER, "git commit --allow-empty -m x", False),
+        (Kind.WORKER, "git config core.fsmonitor evil", False),
+        (Kind.WORKER, "echo x > .git/hooks/pre-commit", False),
+        (Kind.WORKER, "echo x >> SPEC.md", False),
+        (Kind.WORKER, "touch /etc/x || touch /x || touch /usr/x", False),
+        (Kind.WORKER, "touch /tmp/x /dev/shm/x ~/x && mkdir -p ~/.local/share/pnpm", True),
+        (Kind.WORKER, "umount /proc/sys || mount -o remount,bind,rw /etc || chroot /", False),
+        (Kind.WORKER, "grep -q 'CapEff:.0000000000000000' /proc/self/status", True),
+        (Kind.WORKER, "grep -q 'CapBnd:.0000000000000000' /proc/self/status", True),
+        (Kind.WORKER, "echo x > /proc/sys/kernel/core_pattern", False),
+        (Kind.WORKER, "ls ~/.ssh || ls ~/.npmrc || ls ~/other || ls ~/.bash_history", False),
+        (Kind.WORKER, "ls ~/.fly/config.yml", False),
+        (Kind.WORKER, "ls ~/.cargo/bin/rustc ~/bin/tool ~/.fly/bin/fly ~/jdk/lib/x", True),
+        (Kind.WORKER, "echo x >> ~/.cargo/bin/rustc", False),
+        (Kind.WORKER, "test -d /work || test -d /data || test -d /mnt", False),
+        (Kind.CHECK, "echo x > new.txt && rm new.txt && touch ~/x", True),
+        (Kind.CHECK, "git commit --allow-empty -m x", False),
+        (Kind.CHECK, "git config --global user.name", True),
+        (Kind.READER, "echo x > new.txt", False),
+        (Kind.READER, "git log -1", True),
+        (Kind.COMMITTER, "git commit --allow-empty -m x", True),
+        (Kind.COMMITTER, "echo x > .git/hooks/pre-commit", False),
+        (Kind.COMMITTER, "git config core.fsmonitor evil", False),
+    ],
+)
+def test_what_a_child_can_do(world: World, kind: Kind, command: str, works: bool) -> None:
+    done = world.sh(kind, command)
+    assert (done.returncode == 0) is works, done.stdout + done.stderr
+
+
+@needs_bwrap
+def test_a_home_is_kept_and_nobody_finds_what_implement_left_but_implement(world: World) -> None:
+    world.sh(Kind.WORKER, "mkdir -p ~/.cache/uv && echo warm > ~/.cache/uv/x")
+    assert world.sh(Kind.WORKER, "cat ~/.cache/uv/x").stdout == "warm\n"
+    for kind in (Kind.READER, Kind.CHECK, Kind.COMMITTER):
+        assert world.sh(kind, "cat ~/.cache/uv/x").returncode, kind
+    assert (world.home / ".cache/uv/x").read_text() == "secret", "the person's own"
+
+
+@needs_bwrap
+def test_an_agent_has_its_own_login_and_settings_and_no_command_any(world: World) -> None:
+    login = {"claude": "~/.claude/.credentials.json", "codex": "~/.codex/auth.json"}
+    for agent in login:
+        for other, place in login.items():
+            done = world.sh(Kind.WORKER, f"cat {place}", agent)
+            assert (done.returncode == 0) is (agent == other), (agent, other)
+    for kind in (Kind.CHECK, Kind.COMMITTER):
+        assert not any(world.sh(kind, f"cat {one}").stdout for one in login.values())
+    assert world.sh(Kind.WORKER, "ls ~/.claude/history.jsonl", "claude").returncode
+    assert world.sh(Kind.WORKER, "cat ~/.claude/settings.json", "claude").stdout == "secret"
+    for place in ("settings.json", "settings.local.json", "skills/x"):  # two are not there
+        done = world.sh(Kind.WORKER, f"echo evil > ~/.claude/{place}", "claude")
+        assert done.returncode, place
+    empty = world.sh(Kind.WORKER, "cat ~/.claude/settings.local.json", "claude").stdout
+    assert json.loads(empty) == {}
+    assert not (world.home / ".claude/settings.local.json").exists()
+
+
+@needs_bwrap
+def test_variables_are_a_list(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = {"DATABASE_URL": "p", "GH_PAT": "p", "OPENAI_API_KEY": "o", "ANTHROPIC_API_KEY": "a"}
+    for name, value in theirs.items():
+        monkeypatch.setenv(name, value)
+    for agent, seen in (("", ""), ("claude", "ANTHROPIC_API_KEY"), ("codex", "OPENAI_API_KEY")):
+        out = world.sh(Kind.WORKER, "env", agent, env={"GIT_INDEX_FILE": "of kern"}).stdout
+        names = {line.partition("=")[0] for line in out.splitlines()}
+        assert names & {*theirs} == ({seen} if seen else set())
+        assert {"PATH", "HOME", "GIT_INDEX_FILE", "TMPDIR"} <= names
+    opened = world.sh(Kind.CHECK, "env", grants=Grants(env=("DATABASE_URL",))).stdout
+    assert "DATABASE_URL=p" in opened
+
+
+def test_a_variable_that_an_output_names_and_the_child_did_not_get_is_known() -> None:
+    said = "KeyError: 'DATABASE_URL'\nPATH is fine; NEVER_HEARD_OF"
+    assert wall.missing(said, {"DATABASE_URL", "PATH"}, {"PATH"}) == ["DATABASE_URL"]
+
+
+@needs_bwrap
+def test_nothing_outlives_it_and_nothing_outside_is_seen(world: World) -> None:
+    done = world.sh(Kind.WORKER, "(setsid sleep 77 &) ; ls /proc | grep -c '^[0-9]'")
+    assert int(done.stdout) < 8
+    found = subprocess.run(["pgrep", "-f", "^sleep 77"], capture_output=True, check=False)
+    assert found.returncode == 1
+
+
+@needs_bwrap
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "rm -rf ~/.cargo; echo x > ~/.cargo",
+        "rm -rf ~/.cargo; ln -s /proc ~/.cargo",
+        "rm -rf ~/bin; ln -s ~/.ssh ~/bin",
+        "rm -rf ~/.config; echo x > ~/.config",
+    ],
+)
+def test_what_a_child_leaves_in_its_home_keeps_no_other_from_starting(
+    world: World, harm: str
+) -> None:
+    (world.home / ".config/git").mkdir(parents=True)
+    (world.home / ".config/git/config").write_text("[alias]\n\tx = log\n")
+    place = world.home.parent / "elsewhere"  # where nothing is mounted, and the same home lies
+    bare = World(replace(world.wanted, home=place), place, world.root)
+    bare.sh(Kind.WORKER, f"HOME={place}; {harm}")
+    found = world.sh(Kind.WORKER, "ls ~/.cargo/bin/rustc ~/bin/tool ~/.config/git/config")
+    assert found.returncode == 0, found.stderr
+
+
+@needs_bwrap
+def test_what_the_person_opens_is_open(world: World, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/x").write_text("x")
+    place = f"{tmp_path}/data/x"
+    for grants, reads, writes in (
+        (Grants(), False, False),
+        (Grants(read=(tmp_path / "data",)), True, False),
+        (Grants(write=(tmp_path / "data",)), True, True),
+    ):
+        assert (world.sh(Kind.CHECK, f"cat {place}", grants=grants).returncode == 0) is reads
+        done = world.sh(Kind.CHECK, f"echo y >> {place}", grants=grants)
+        assert (done.returncode == 0) is writes
+    opened = Grants(devices=(Path("/dev/zero"),), read=(tmp_path / "nowhere",))
+    assert world.sh(Kind.CHECK, "head -c 4 /dev/zero | wc -c", grants=opened).stdout.strip() == "4"
+
+
+@needs_bwrap
+@pytest.mark.parametrize(
+    "target", [".kern", "nowhere", "../home/.ssh/id", "/", "/proc", "/proc/self/environ", "/tmp"]
+)
+def test_a_link_in_the_repository_opens_nothing_and_costs_nobody_the_sandbox(
+    world: World, target: str
+) -> None:
+    for name in (".kern", ".venv", "keys"):
+        (world.root / name).symlink_to(target)
+    tree = replace(world.wanted.tree, kept=(world.root / ".kern",))
+    looks = "! grep -r secret ../home/.ssh keys/../.ssh; ls /proc | grep -c '^[0-9]'"
+    said = world.sh(Kind.WORKER, looks, tree=tree).stdout
+    assert "secret" not in said and int(said) < 8
+
+
+@needs_bwrap
+def test_a_virtual_environment_elsewhere_is_there(world: World, tmp_path: Path) -> None:
+    for name in ("pyvenv.cfg", "lib/x"):
+        (tmp_path / "venvs/p" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "venvs/p" / name).write_text("x")
+    (world.root / ".venv").symlink_to(tmp_path / "venvs/p")
+    assert world.sh(Kind.CHECK, "cat .venv/lib/x").stdout == "x"
+    assert world.sh(Kind.CHECK, "echo y > .venv/lib/x").returncode
+
+
+@needs_bwrap
+def test_the_git_file_of_a_worktree_is_not_for_a_task(
+    world: World, git: Git, tmp_path: Path
+) -> None:
+    made = tmp_path / "w"
+    git("worktree", "add", str(made), cwd=world.root)
+    tree = Tree(made, world.root / ".git/worktrees/w", world.root / ".git", (made / ".git",))
+    assert world.sh(Kind.WORKER, "git status", tree=tree).returncode == 0
+    done = world.sh(Kind.WORKER, "rm .git; mv .git x; echo 'gitdir: y' > .git", tree=tree)
+    assert done.returncode and (made / ".git").is_file()
+
+
+@needs_bwrap
+@pytest.mark.parametrize("name", ["a b", 'o\'dd "$(x)"', "läufe\n2"])
+def test_a_repository_on_any_path(world: World, tmp_path: Path, name: str) -> None:
+    root = tmp_path / name
+    world.root.rename(root)
+    tree = Tree(root, root / ".git", root / ".git")
+    done = world.sh(Kind.WORKER, "pwd && echo x > y && git status", tree=tree)
+    assert done.returncode == 0 and done.stdout.startswith(f"{root}\n"), done.stderr
+
+
+@needs_bwrap
+def test_a_home_that_is_a_link_is_another_all_the_same(world: World, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(world.home)
+    both = f"ls {tmp_path}/link/.ssh; ls {world.home}/.ssh; echo x > $HOME/y; cat {world.home}/y"
+    done = world.sh(Kind.WORKER, both, home=tmp_path / "link")
+    assert done.stdout == "x\n"
+    assert not (world.home / "y").exists()
+
+
+@pytest.mark.parametrize(
+    ("home", "why"), [("/", "your home folder is /"), ("ROOT", "the repository is your home")]
+)
+def test_where_no_home_can_be_the_childrens_there_is_no_sandbox(
+    world: World, home: str, why: str
+) -> None:
+    wanted = replace(world.wanted, home=Path(home.replace("ROOT", str(world.root))))
+    assert why in chosen(Mode.AUTO, wanted).why
+    with pytest.raises(UsageError, match=why):
+        chosen(Mode.BWRAP, wanted)
+
+
+@pytest.mark.parametrize(
+    ("complaint", "why"),
+    [
+        ("bwrap: setting up uid map: Permission denied", "AppArmor"),
+        ("bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted", "AppArmor"),
+        (
+            "bwrap: Creating new namespace failed: Operation not permitted",
+            "user namespaces are off",
+        ),
+        ("bwrap: No permissions to create new namespace, likely …", "user namespaces are off"),
+        ("bwrap: Creating new namespace failed: No space left on device", "used up"),
+        ("bwrap: Can't mount proc on /newroot/proc: Operation not permitted", "/proc"),
+        ("bwrap: Unknown option --unshare-cgroup-try", "too old"),
+        ("bwrap: Can't bind mount /x on /newroot/x: Input/output error", "Can't bind mount /x"),
+    ],
+)
+def test_why_it_cannot_work_here_is_known(
+    world: World, tmp_path: Path, complaint: str, why: str
+) -> None:
+    broken = tmp_path / "bin" / "bwrap"
+    broken.parent.mkdir()
+    broken.write_text(f'#!/bin/sh\nprintf "%s\\n" "{complaint}" >&2\nexit 1\n')
+    broken.chmod(0o755)
+
+    def find(name: str) -> str | None:
+        return str(broken) if name == bubblewrap.PROGRAM else None
+
+    with pytest.raises(UsageError, match=r"sandbox = .bwrap. cannot be") as raised:
+        chosen(Mode.BWRAP, world.wanted, find)
+    assert why in str(raised.value) and raised.value.hint
+    assert why in chosen(Mode.AUTO, world.wanted, find).why, "auto goes on, with a word"
+
+
+def test_a_bwrap_of_the_repository_is_none(world: World) -> None:
+    planted = world.root / "bwrap"
+    planted.write_text('#!/bin/sh\nshift $(($# - 1)); exec "$@"\n')
+    planted.chmod(0o755)
+    held = chosen(Mode.AUTO, world.wanted, lambda name: str(planted))
+    assert held.means is Means.NONE and "a file of this repository" in held.why
+
+
+def test_an_installation_is_whole_and_a_folder_of_settings_is_not(world: World) -> None:
+    for folder, whole in (("jdk/bin", "jdk"), (".fly/bin", ".fly/bin"), ("bin", "bin")):
+        found = wall.installation(world.home / folder, world.home, world.root)
+        assert found == world.home / whole
+    beside = world.root.parent / "bin"
+    assert wall.installation(beside, world.home, world.root) == beside
+
+
+def test_the_profile_of_macos_closes_the_home_and_opens_what_is_listed(tmp_path: Path) -> None:
+    """By its text alone: there is no such system here."""
+    home, own = tmp_path / "home", tmp_path / "own"
+    tool = home / ".cargo/bin"
+    tool.mkdir(parents=True)
+    mounts = [Mount(Access.READ, tool, tool), Mount(Access.WRITE, home, own)]
+    *_, profile = seatbelt.argv(mounts, home, own, closed=True)
+    assert (own / ".cargo/bin").resolve() == tool
+    lines = profile.splitlines()
+    closed = lines.index(f'(deny file-read* (subpath "{home}"))')
+    assert next(i for i, line in enumerate(lines) if f'"{tool}"' in line) > closed
+    assert f'(allow file-read* file-write* (subpath "{home}"))' not in lines
