@@ -3,6 +3,7 @@ each role's agent is held to it.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import tempfile
@@ -132,12 +133,30 @@ def ready(wanted: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
         short = None if len(tempfile.gettempdir()) < _LONGEST else "/tmp"
         made = tempfile.TemporaryDirectory(prefix="relay-", dir=short)
         folder = Path(open_things.enter_context(made))
-        held = confine.chosen(mode, replace(_with_homes(wanted, folder, sink), sockets=folder))
+        wanted = replace(_with_homes(wanted, folder, sink), sockets=folder)
+        if open_things.enter_context(_alone(wanted.own)):
+            wanted = replace(wanted, caches=wanted.own / "caches")
+        held = confine.chosen(mode, wanted)
         for agent in ("", *held.needs) if held.means is Means.BWRAP and held.relayed else ():
             relay = Relay(str(held.socket(agent)), held.hosts(agent), refused)
             open_things.callback(relay.close)
         open_things.enter_context(_renewing(held))
         yield held
+
+
+@contextlib.contextmanager
+def _alone(homes: Path) -> Iterator[bool]:
+    """Whether this run is the only one with these homes: no two overlays may have one folder."""
+    lock = os.open(homes / "alone.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    alone = True
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        alone = False
+    try:
+        yield alone
+    finally:
+        os.close(lock)
 
 
 @contextlib.contextmanager

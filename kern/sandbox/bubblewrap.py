@@ -1,6 +1,7 @@
 """bubblewrap's command line for a list of mounts, and why it cannot work here."""
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -49,11 +50,21 @@ def argv(
     for one in mounts:
         if one.source is None:
             found += ["--tmpfs", str(one.target)]
+        elif one.lower:
+            work = one.source.with_name("work")
+            found += ["--overlay-src", str(one.lower), "--overlay"]
+            found += [str(one.source), str(work), str(one.target)]
         elif one.target.is_symlink() and one.target.parent == Path("/"):
             found += ["--symlink", os.readlink(one.target), str(one.target)]
         else:
             found += [_OPTIONS[one.access], str(one.source), str(one.target)]
     return [*found, "--remount-ro", "/", "--chdir", str(cwd), "--"]
+
+
+def overlays(told: str) -> bool:
+    """Whether it has them, by what `--version` prints."""
+    match = re.search(r"(\d+)\.(\d+)", told)
+    return match is not None and tuple(map(int, match.groups())) >= (0, 11)
 
 
 def reason(code: int, complaint: str) -> tuple[str, str]:

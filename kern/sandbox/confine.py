@@ -83,6 +83,7 @@ class Sandbox:
     means: Means = Means.NONE
     program: str = ""
     sockets: Path | None = None  # the folder of the relays', one for each agent, one for the rest
+    caches: Path | None = None  # the folder of overlays over the person's
     why: str = ""  # there is none, in words
 
     def hosts(self, agent: str) -> tuple[str, ...] | None:
@@ -105,6 +106,8 @@ class Sandbox:
         if needs := self.needs.get(agent):
             found += login.mounts(needs, self.home, self.own / audience(kind))
             found += wall.settings(needs, self.own / "blank")
+        if self.caches and kind is not Kind.READER:
+            found += wall.caches(self.home, self.caches / audience(kind))
         found += [Mount(Access.WRITE, path, path) for path in write]
         found += [Mount(Access.EMPTY, path) for path in self.hidden]
         found += [Mount(Access.READ, _PROXY, self.socket(agent))] if self.relayed else []
@@ -217,9 +220,16 @@ def _best(wanted: Sandbox, find: Callable[[str], str | None]) -> tuple[Sandbox, 
         why = f"bwrap is a file of this repository, which an agent could change: {program}"
         return replace(wanted, why=why), "take its folder off PATH"
     held = replace(wanted, means=Means.BWRAP, program=program)
+    if held.caches and (not _overlays(program) or _tried(held)[0]):
+        held = replace(held, caches=None)
     code, complaint = _tried(held)
     why, remedy = bubblewrap.reason(code, complaint) if code else ("", "")
     return (replace(wanted, why=why) if code else held), remedy
+
+
+def _overlays(program: str) -> bool:
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    return bubblewrap.overlays(done.stdout)
 
 
 def _nowhere(wanted: Sandbox) -> str:

@@ -34,6 +34,7 @@ class Mount:
     access: Access
     target: Path  # where the child sees it
     source: Path | None = None  # what lies there; None of an empty one
+    lower: Path | None = None  # what is seen beneath it and not changed: then it is an overlay
 
 
 @frozen
@@ -81,6 +82,14 @@ _TOOLCHAINS = (
     *("sdk", "miniconda3", "miniforge3", "anaconda3", ".goenv", ".nodenv", ".jenv", ".swiftly"),
     *(".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"),
 )
+# Below the home folder: what tools have fetched and built, and can again.
+_CACHES = (
+    *(".cache/pip", ".cache/uv", ".cache/pypoetry", ".cache/pre-commit", ".cache/go-build"),
+    *(".cache/golangci-lint", ".cache/ccache", ".cache/sccache", ".cache/yarn", ".cache/deno"),
+    *(".cache/composer", ".cache/zig", ".cache/node", ".npm", ".yarn/berry", ".bun/install/cache"),
+    *(".local/share/pnpm/store", ".local/share/hatch", ".cargo/registry", ".cargo/git"),
+    *("go/pkg/mod", ".m2/repository", ".gradle/caches", ".gradle/wrapper", ".nuget/packages"),
+)
 _PREFIX = ("pyvenv.cfg", "lib", "libexec", "lib64", "VERSION", "release")  # X/bin is of such an X
 # What of the environment tells of the machine, and of no key.
 _VARIABLES = re.compile(
@@ -122,6 +131,18 @@ def ordered(found: Iterable[Mount]) -> list[Mount]:
     """What is there, the outer ones first; of two for one place the later."""
     there = {one.target: one for one in found if os.path.exists(one.source or one.target)}
     return sorted(there.values(), key=lambda one: len(one.target.parts))
+
+
+def caches(home: Path, folder: Path) -> list[Mount]:
+    """The person's, each beneath one of the children's in that folder, which is made."""
+    found = []
+    for name in _CACHES:
+        if (home / name).is_dir():
+            place = folder / name.replace("/", "-")
+            for part in ("upper", "work"):
+                (place / part).mkdir(mode=0o700, parents=True, exist_ok=True)
+            found.append(Mount(Access.WRITE, home / name, place / "upper", home / name))
+    return found
 
 
 def make_room(found: Iterable[Mount]) -> None:

@@ -121,6 +121,31 @@ def test_a_home_is_kept_and_nobody_finds_what_implement_left_but_implement(world
     assert (world.home / ".cache/uv/x").read_text() == "secret", "the person's own"
 
 
+def has_overlays() -> bool:
+    return confine._overlays(shutil.which(bubblewrap.PROGRAM) or "false")
+
+
+@needs_bwrap
+def test_the_persons_caches_are_warm_and_stay_as_they_are(world: World, tmp_path: Path) -> None:
+    if not has_overlays():
+        pytest.skip("this bubblewrap has no overlays")
+    for kind in (Kind.WORKER, Kind.CHECK):
+        warm = "cat ~/.cache/uv/x; echo more >> ~/.cache/uv/x; echo new > ~/.cache/uv/y"
+        assert world.sh(kind, warm, caches=tmp_path / "own/caches").stdout == "secret"
+        again = world.sh(kind, "cat ~/.cache/uv/x ~/.cache/uv/y", caches=tmp_path / "own/caches")
+        assert again.stdout == "secretmore\nnew\n"
+    assert [path.name for path in (world.home / ".cache/uv").iterdir()] == ["x"]
+    assert (world.home / ".cache/uv/x").read_text() == "secret"
+
+
+@pytest.mark.parametrize(
+    ("told", "has"),
+    [("bubblewrap 0.8.0\n", False), ("bubblewrap 0.11.0", True), ("bwrap 1.0", True), ("", False)],
+)
+def test_overlays_came_with_a_version(told: str, has: bool) -> None:
+    assert bubblewrap.overlays(told) is has
+
+
 @needs_bwrap
 def test_an_agent_has_its_own_login_and_settings_and_no_command_any(world: World) -> None:
     login = {"claude": "~/.claude/.credentials.json", "codex": "~/.codex/auth.json"}
