@@ -2,7 +2,6 @@
 an HTTP proxy to the hosts that are allowed, and to named ports of this machine's loopback.
 """
 
-import array
 import base64
 import contextlib
 import ipaddress
@@ -204,11 +203,7 @@ def _thread(run: Callable[..., None], *given: object) -> threading.Thread:
 
 def _received(child: socket.socket, count: int) -> Sequence[socket.socket]:
     """The listening sockets that it hands over. Raises ValueError."""
-    numbers = array.array("i")
-    space = socket.CMSG_SPACE(count * numbers.itemsize)
-    for level, kind, data in child.recvmsg(1, space)[1]:
-        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-            numbers.frombytes(data[: len(data) - len(data) % numbers.itemsize])
+    _, numbers, _, _ = socket.recv_fds(child, 1, count)
     found = [socket.socket(fileno=number) for number in numbers]
     if len(found) != count:
         raise ValueError("another number of sockets")

@@ -7,6 +7,7 @@ each tool that writes below ~ works.
 import os
 import re
 import shutil
+import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -62,46 +63,8 @@ class Grants:
 
 EVERYTHING = "*"
 AGENTS = (Kind.READER, Kind.WORKER)
-# Of the root folder. What else lies there (disks, shares, other people's) does not concern a task.
-_SYSTEM = (
-    *("/bin", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/sbin"),
-    *("/snap", "/sys", "/usr", "/var"),
-)
-_EMPTY = ("/tmp", "/var/tmp", "/var/crash", "/var/mail", "/var/spool")
-# Below /run: what resolves names, and drivers.
-_RUN = (
-    *("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/run/nscd"),
-    *("/run/opengl-driver", "/run/current-system"),
-)
-# Below the home folder: programs, and git's settings.
-_TOOLCHAINS = (
-    *(".cargo/bin", ".cargo/config.toml", ".rustup", ".nvm", ".volta", ".fnm", ".pyenv", ".rbenv"),
-    *(".asdf", ".sdkman", ".bun/bin", ".deno/bin", ".ghcup", ".opam", ".elan", ".juliaup"),
-    *(".dotnet", ".nix-profile", ".local/bin", ".local/lib", ".local/pipx", ".local/share/uv"),
-    *(".local/share/mise", ".local/share/pipx", ".local/share/fnm", ".virtualenvs", "go/bin"),
-    *("sdk", "miniconda3", "miniforge3", "anaconda3", ".goenv", ".nodenv", ".jenv", ".swiftly"),
-    *(".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"),
-)
-# Below the home folder: what tools have fetched and built, and can again.
-_CACHES = (
-    *(".cache/pip", ".cache/uv", ".cache/pypoetry", ".cache/pre-commit", ".cache/go-build"),
-    *(".cache/golangci-lint", ".cache/ccache", ".cache/sccache", ".cache/yarn", ".cache/deno"),
-    *(".cache/composer", ".cache/zig", ".cache/node", ".npm", ".yarn/berry", ".bun/install/cache"),
-    *(".local/share/pnpm/store", ".local/share/hatch", ".cargo/registry", ".cargo/git"),
-    *("go/pkg/mod", ".m2/repository", ".gradle/caches", ".gradle/wrapper", ".nuget/packages"),
-)
+_SEEN = tomllib.loads(Path(__file__).with_name("seen.toml").read_text("utf-8"))
 _PREFIX = ("pyvenv.cfg", "lib", "libexec", "lib64", "VERSION", "release")  # X/bin is of such an X
-# What of the environment tells of the machine, and of no key.
-_VARIABLES = re.compile(
-    r"PATH|USER|LOGNAME|SHELL|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|LANG|LANGUAGE|TZ|CI|PWD|"
-    r"EDITOR|COLUMNS|LINES|SOURCE_DATE_EPOCH|IS_SANDBOX|SSL_CERT_FILE|SSL_CERT_DIR|"
-    r"NIX_SSL_CERT_FILE|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|PIP_CERT|"
-    r"GIT_SSL_CAINFO|CARGO_HTTP_CAINFO|PIP_FIND_LINKS|PIP_DEFAULT_TIMEOUT|JAVA_HOME|GOROOT|"
-    r"GOFLAGS|NVM_DIR|PYENV_ROOT|PYENV_VERSION|RBENV_ROOT|RUSTUP_HOME|RUSTUP_TOOLCHAIN|"
-    r"VOLTA_HOME|CONDA_PREFIX|CONDA_DEFAULT_ENV|VIRTUAL_ENV|LD_LIBRARY_PATH|PKG_CONFIG_PATH|"
-    r"CC|CXX|CFLAGS|CXXFLAGS|LDFLAGS|MAKEFLAGS|PYTHONPATH|PYTHONUNBUFFERED|"
-    r"PYTHONDONTWRITEBYTECODE|PYTHONHASHSEED|NODE_PATH|NODE_ENV|NODE_OPTIONS|LC_.*|KERN_.*"
-)
 _NAME = re.compile(r"[A-Z][A-Z0-9_]{3,}")
 
 
@@ -112,9 +75,9 @@ def mounts(kind: Kind, tree: Tree, home: Path, own: Path, grants: Grants) -> lis
     """Of any child; the outer ones first. `home`: the person's, by its path alone; `own` lies
     there instead.
     """
-    read = [*map(Path, (*_SYSTEM, *_RUN)), *_names(), *toolchains(home, tree.root)]
+    read = [*map(Path, _SEEN["system"]), *_names(), *toolchains(home, tree.root)]
     found = [Mount(Access.READ, path, path) for path in read]
-    found += [Mount(Access.EMPTY, Path(path)) for path in _EMPTY]
+    found += [Mount(Access.EMPTY, Path(path)) for path in _SEEN["empty"]]
     for path in (home, Path(os.path.realpath(home))):
         found.append(Mount(Access.WRITE, path, own))
     found += _tree(kind, tree)
@@ -136,7 +99,7 @@ def ordered(found: Iterable[Mount]) -> list[Mount]:
 def caches(home: Path, folder: Path) -> list[Mount]:
     """The person's, each beneath one of the children's in that folder, which is made."""
     found = []
-    for name in _CACHES:
+    for name in _SEEN["caches"]:
         if (home / name).is_dir():
             place = folder / name.replace("/", "-")
             for part in ("upper", "work"):
@@ -207,7 +170,7 @@ def toolchains(home: Path, root: Path) -> list[Path]:
     """Programs outside of the system's folders: by a table, by PATH, of virtual environments that
     links at the tree's top lead to.
     """
-    known = [home / name for name in _TOOLCHAINS]
+    known = [home / name for name in _SEEN["toolchains"]]
     path = [Path(one) for one in os.environ.get("PATH", "").split(os.pathsep) if one[:1] == "/"]
     return [*known, *(installation(one, home, root) for one in path), *_linked(root)]
 
@@ -272,17 +235,15 @@ def blanks(folder: Path) -> None:
 def environment(
     env: Mapping[str, str], outside: Mapping[str, str], names: Collection[str]
 ) -> dict[str, str]:
-    """Of a child's environment what kern itself set, what is known to be harmless, and `names` (one
-    that ends in `_` is a beginning). `outside`: kern's own.
+    """Of a child's environment what kern itself set, what is known to be harmless, and `names`: one
+    that ends in `_` is a beginning. `outside`: kern's own.
     """
-    beginnings = tuple(name for name in names if name.endswith("_"))
+    passed = {*_SEEN["variables"], *names}
+    beginnings = tuple(name for name in passed if name.endswith("_"))
     return {
         name: value
         for name, value in env.items()
-        if outside.get(name) != value
-        or _VARIABLES.fullmatch(name)
-        or name in names
-        or name.startswith(beginnings)
+        if outside.get(name) != value or name in passed or name.startswith(beginnings)
     }
 
 
