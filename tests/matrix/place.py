@@ -51,13 +51,14 @@ fsync = none
 
 
 class Place:
-    """The folder, with the project, kern's output folder and the agent's script in it."""
+    """The folder: the project, kern's output folder, its temporary files, the agent's script."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.root = folder / "project"
         self.out = folder / "kern" / "project" / "main"
         self.fake = folder / "fake"
+        self.temporary = folder / "tmp"
         kept = {k: v for k, v in os.environ.items() if not k.startswith(STRIPPED)}
         bin_ = folder.parent / "bin"
         self.env = {
@@ -66,6 +67,7 @@ class Place:
             "HOME": str(folder.parent / "home"),
             "GIT_CONFIG_NOSYSTEM": "1",
             "KERN_DIR": str(folder / "kern"),
+            "TMPDIR": str(self.temporary),
             "FAKE_CLAUDE": str(self.fake),
             "KERN_TRUST": "1",
             "KERN_SANDBOX": SANDBOX,
@@ -86,6 +88,7 @@ class Place:
         self._seal()
         self.root.mkdir(parents=True)
         self.fake.mkdir()
+        self.temporary.mkdir()
         (self.fake / "calls.jsonl").touch()
         (self.root / "SPEC.md").write_text(story.spec)
         (self.root / "a.txt").write_text("one\ntwo\nthree\nfour\nfive\nsix\nseven\n")
@@ -216,7 +219,9 @@ class Place:
     def _files(self) -> Iterator[tuple[str, bytes]]:
         for top, folders, names in os.walk(self.folder):
             folders[:] = sorted(
-                name for name in folders if not name.endswith(".lock.d") and name != "objects"
+                name
+                for name in folders
+                if not name.endswith(".lock.d") and name not in ("objects", "tmp")
             )
             if top.endswith(os.path.join(".git", "kern")):
                 continue
@@ -281,6 +286,7 @@ class Place:
                 for path in walk.iterdir()
             ),
             "locks": [path.name for path in self.folder.glob("kern/*.lock.d")],
+            "temporary": sorted(os.listdir(self.temporary)),
         }
 
 
