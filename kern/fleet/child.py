@@ -76,6 +76,7 @@ class Workshop:
     yard: Yard
     many: Many
     home: Repo | None = None
+    shown: bool = False  # whether a sandbox shows worktrees in the place of `home`
     children: Children = field(default_factory=Children)
 
 
@@ -128,7 +129,7 @@ def _made(shop: Workshop, job: Job) -> Repo:
         return worktrees.again(shop.yard, job.place, job.branch)
     made = worktrees.make(shop.yard, job.place, job.branch, job.base)
     if shop.home:
-        outfit.equip(made, shop.home, shop.many)
+        outfit.equip(made, shop.home, shop.many, shown=shop.shown)
     outfit.write(made, job.papers)
     back.lay(made, job.before)
     return made

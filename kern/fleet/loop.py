@@ -50,7 +50,7 @@ class Many:
         self.shop = shop
         self.crew = Crew(begun.site, shop, carry, count, self.onto, options)
         self.journal = store.Follower(store.place(self.repo.common_dir), self.caller.run)
-        self.check = Proving(shop.yard, self.repo, shop.many, options, self.sink)
+        self.check = Proving(shop.yard, self.repo, shop.many, options, self.sink, shop.shown)
         self.show: Show = lambda picture: None
         self.tell: Tell = lambda record: None
         self.queue: list[Work] = []

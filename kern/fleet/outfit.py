@@ -8,7 +8,8 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from kern import plain
@@ -21,48 +22,101 @@ from kern.git.checkout import in_real_folder
 from kern.git.repository import Repo
 from kern.many import Many
 from kern.pipeline import isolation, place, preflight
+from kern.sandbox import view
 from kern.spec.documents import Documents
 from kern.system import process, workspace
 
 INCLUDE, IGNORE = ".worktreeinclude", ".gitignore"
 COPY, LINK = "copy", "link"
+_DEPENDENCIES = ("node_modules", "vendor", "bower_components")
+_ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # in one of Python's, or conda's
 _DONE = "kern.setup"  # in the worktree's git folder: the command that has set it up
 
 
-def equip(made: Repo, home: Repo, wanted: Many) -> None:
-    """Copies and links from the person's working tree. Raises KernError for one that is not there
+def equip(made: Repo, home: Repo, wanted: Many, *, shown: bool = False) -> None:
+    """Copies and links from the person's working tree. `shown`: in its place is where a sandbox
+    shows the worktree, so that nothing there needs a link. Raises KernError for what is not there
     or cannot be made.
     """
-    for path, how in _brought(home, wanted):
+    brought = _brought(home, wanted)
+    for path, how in brought:
         source, target = home.root / path, made.root / path
         try:
             _real(made.root, path, how)
             target.parent.mkdir(parents=True, exist_ok=True)
             if how == COPY:
                 _copied(source, target)
-            elif not os.path.lexists(target):  # what git has there stays
+            elif shown and target.is_symlink():  # where no sandbox held
+                target.unlink()
+            elif not (shown or os.path.lexists(target)):  # what git has there stays
                 target.symlink_to(source, target_is_directory=source.is_dir())
         except OSError as exc:
             raise KernError(
                 f"cannot {how} {path} into the worktree {target}: {exc.strerror or exc}",
                 hint="fix it, then run kern again",
             ) from None
+    linked = tuple(path for path, how in brought if how == LINK)
+    installed = _installed(home, {path for path, _ in brought}) if shown else ()
+    found = view.of(home.root, Path.home(), linked, installed)
+    view.lay(made.git_dir, made.common_dir, found if shown else None)
 
 
-def check(home: Repo, wanted: Many) -> None:
+def _installed(home: Repo, brought: Collection[str]) -> tuple[str, ...]:
+    """Folders of dependencies that git ignores, beside those that are brought."""
+    argv = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    found = (name.rstrip("/") for name in os.fsdecode(home.git(*argv)).split("\0"))
+    return tuple(
+        path
+        for path in found
+        if path
+        and not any(path == one or path.startswith(f"{one}/") for one in brought)
+        and (
+            os.path.basename(path) in _DEPENDENCIES
+            or any((home.root / path / name).exists() for name in _ENVIRONMENT)
+        )
+    )
+
+
+def check(home: Repo, wanted: Many, *, shown: bool = False) -> None:
     """Raises UsageError for what no worktree can get, or would have its gates judge the person's
-    tree.
+    tree. `shown`: see `equip`.
     """
     brought = _brought(home, wanted)
+    if shown:
+        return
     tree = origin.of(home.root, [home.root / path for path, _ in brought])
     for path, how in brought:
         if found := tree.traced(home.root / path, linked=how == LINK):
-            raise UsageError(
-                f"[worktree] {how}: {path} leads back to your tree ({plain.line(found, 160)}): "
-                "a worker would test your code",
-                hint=f'make it in the worktree: [worktree] setup = "{_remedy(path, found)}", and '
-                f"take {path} out of worktree.{how}",
+            raise _leads_back(
+                f"[worktree] {how}: {path}", found, path, f"take {path} out of worktree.{how}"
             )
+    for named, folder, instead in _environments():
+        tree = origin.of(home.root, [folder])
+        if found := tree.traced(folder, linked=True):
+            raise _leads_back(named, found, ".venv", instead)
+    for variable in ("PYTHONPATH", "NODE_PATH"):
+        for name in os.environ.get(variable, "").split(os.pathsep):
+            if os.path.isabs(name) and Path(name).is_relative_to(home.root):
+                raise _leads_back(variable, name, ".venv", f"unset {variable}")
+
+
+def _environments() -> Iterator[tuple[str, Path, str]]:
+    """Where Python finds what was installed, whatever the tree: what names the place, the place,
+    and what a person does about it.
+    """
+    for name in os.environ.get("PATH", "").split(os.pathsep):
+        folder = Path(name).parent
+        if os.path.isabs(name) and any((folder / one).exists() for one in _ENVIRONMENT):
+            yield f"PATH: {folder}", folder, "take it off PATH: deactivate"
+    for folder in Path.home().glob(".local/lib/python3*/site-packages"):
+        yield str(folder), folder, "uninstall it there: pip uninstall"
+
+
+def _leads_back(what: str, found: str, path: str, instead: str) -> UsageError:
+    return UsageError(
+        f"{what} leads back to your tree ({plain.line(found, 160)}): a worker would test your code",
+        hint=f'make it in the worktree: [worktree] setup = "{_remedy(path, found)}", and {instead}',
+    )
 
 
 def _remedy(path: str, found: str) -> str:
@@ -195,6 +249,8 @@ def _set_up(root: Path, command: str, seconds: float) -> None:
     own = preflight.person_settings(root)
     scope = workspace.scope(root, made.head().name)
     wanted = isolation.wanted(made, scope, (), own, settings.holding)
+    if wanted.view:  # what it is there to make must not be in its way
+        wanted = replace(wanted, view=replace(wanted.view, installed=()))
     with isolation.ready(wanted, isolation.mode("", own), lambda event: None) as held:
         mark = ("KERN_RUN_ID", f"setup-{os.getpid()}")
         gates = Gates(root, scope, mark[1], mark, process.unwatched, held.confine)

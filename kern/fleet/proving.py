@@ -35,6 +35,7 @@ class Proving:
     many: Many
     options: Options  # of the run
     sink: Sink
+    shown: bool = False  # see `outfit.equip`
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _site: Site | None = None
     _blamed: bool = False
@@ -97,7 +98,7 @@ class Proving:
         """The worktree, equipped and set up, with a session on it."""
         made = worktrees.at(self.yard, NUMBER, head)
         self._open.callback(worktrees.remove, self.yard, NUMBER)
-        outfit.equip(made, self.home, self.many)
+        outfit.equip(made, self.home, self.many, shown=self.shown)
         ours = ((name, Documents(self.home.root).read(name)) for name in _SEEN)
         outfit.write(made, ((name, text) for name, text in ours if text is not None))
         child.set_up(self.yard, made, self.many)

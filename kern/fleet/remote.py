@@ -102,7 +102,7 @@ def _answered(parcel: Parcel) -> Answer:
         return Lacks(slots.tips(store), said)
     here = worktrees.Yard(store, folder, parcel.folder)
     with slots.hold(here, job) as slot:
-        came = _carried(Workshop(here, Many(), None, _children(job.run)), job, slot)
+        came = _carried(Workshop(here, Many(), children=_children(job.run)), job, slot)
         if came.commit and (why := bundles.beside(store, came.commit)):
             came = child.unlanded(store, came, f"its work cannot be brought here: {why}")
         made = {_WORK: came.commit} if came.commit else {}

@@ -12,7 +12,7 @@ from kern.fleet.child import Workshop
 from kern.fleet.lanes import Picture
 from kern.fleet.loop import Many, Show, Tell
 from kern.fleet.work import Carry
-from kern.pipeline import facts, loop, preflight, summary
+from kern.pipeline import facts, isolation, loop, preflight, summary
 from kern.pipeline.options import Options
 from kern.pipeline.session import Session
 from kern.spec import dependencies
@@ -65,9 +65,10 @@ def run(
 def shop_of(begun: Session) -> Workshop:
     """Raises UsageError where a worktree cannot get what it is to have."""
     site = begun.site
-    outfit.check(site.repo, site.caller.settings.fleet)
-    yard = worktrees.yard(site.repo, site.scope)
-    return Workshop(yard, site.caller.settings.fleet, yard.repo)
+    yard, many = worktrees.yard(site.repo, site.scope), site.caller.settings.fleet
+    shown = isolation.shows(begun.sandbox, site.repo, site.caller.programs.values())
+    outfit.check(site.repo, many, shown=shown)
+    return Workshop(yard, many, yard.repo, shown)
 
 
 def settle(begun: Session, options: Options) -> None:

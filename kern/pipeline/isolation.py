@@ -8,7 +8,7 @@ import hashlib
 import os
 import tempfile
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Role, Stage
 from kern.person import Mode, Person
 from kern.pipeline import agents
-from kern.sandbox import confine
+from kern.sandbox import confine, view
 from kern.sandbox.confine import Means, Sandbox
 from kern.sandbox.proxy import Relay
 from kern.sandbox.wall import Grants, Kind, Tree
@@ -78,6 +78,7 @@ def wanted(
         {one.agent.NAME: one.agent.needs(os.environ, str(home), agents.begin) for one in programs},
         (*confine.programs(home, *(one.command for one in programs)), *_settings_of_git(repo)),
         hidden=(scope.base,),
+        view=view.find(repo.git_dir),
     )
 
 
@@ -196,8 +197,17 @@ def _with_homes(wanted: Sandbox, folder: Path, sink: Sink) -> Sandbox:
 def apply(held: Sandbox, caller: Caller) -> None:
     """To the agents of a run, and with them to its gates and commits."""
     if held.means is not Means.NONE:
-        caller.hold = held.confine
+        caller.hold, caller.named = held.confine, held.named
         caller.nests = held.means is Means.BWRAP
+
+
+def shows(held: Sandbox, repo: Repo, programs: Iterable[Program]) -> bool:
+    """Whether worktrees can be seen in the place of the tree. It would hide programs there; and in
+    a submodule git finds its folder by where the worktree really lies.
+    """
+    own = confine.programs(held.home, *(one.command for one in programs))
+    inside = any(one.is_relative_to(repo.root) for one in own)
+    return held.means is Means.BWRAP and not inside and not submodules.declared(repo)
 
 
 def lacking(held: Sandbox) -> str:

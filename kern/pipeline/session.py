@@ -19,6 +19,7 @@ from kern.person import Person
 from kern.pipeline import agents, isolation, preflight, recover, site, trust
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.site import Site
+from kern.sandbox.confine import Sandbox
 from kern.spec.checklist import Spec
 from kern.stages.call import Caller
 from kern.system import lock, notify, process, steering, workspace
@@ -30,6 +31,7 @@ class Session:
     site: Site
     steered: Steering
     payer: str
+    sandbox: Sandbox
     begun_from: str = ""  # the branch that the run's own, a new one, was begun from
 
 
@@ -93,7 +95,7 @@ def begin(
         recover.unplant(here, killed=killed)
         preflight.tasks(found, papers, empty=empty)
         workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
-        yield Session(site.with_prompts(here), steered, payer.who, before if name != before else "")
+        yield Session(site.with_prompts(here), steered, payer.who, held, before * (name != before))
 
 
 def _known(caller: Caller, found: Repo) -> None:

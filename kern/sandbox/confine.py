@@ -17,10 +17,12 @@ from kern.frozen import frozen
 from kern.model import Needs
 from kern.obeyed import TEMPORARY
 from kern.person import Mode
-from kern.sandbox import bubblewrap, entry, login, proxy, seatbelt, wall
+from kern.sandbox import bubblewrap, entry, login, proxy, seatbelt, view, wall
+from kern.sandbox.view import View
 from kern.sandbox.wall import EVERYTHING, Access, Grants, Kind, Mount, Tree
 
 _TRIAL_S = 20.0
+ROOT = "KERN_ROOT"  # by it kern finds processes of a tree
 _PROXY = Path("/run/kern/proxy")  # where a child finds the relay's socket
 
 
@@ -85,6 +87,15 @@ class Sandbox:
     sockets: Path | None = None  # the folder of the relays', one for each agent, one for the rest
     caches: Path | None = None  # the folder of overlays over the person's
     why: str = ""  # there is none, in words
+    view: View | None = None  # where else a child sees the tree
+
+    def named(self, text: str) -> str:
+        """A text for a child, by the paths that it sees."""
+        return view.named(text, self.tree, self.shown) if self.shown else text
+
+    @property
+    def shown(self) -> View | None:
+        return self.view if self.means is Means.BWRAP else None
 
     def hosts(self, agent: str) -> tuple[str, ...] | None:
         """What it may reach: None for any host but this machine."""
@@ -111,7 +122,8 @@ class Sandbox:
         found += [Mount(Access.WRITE, path, path) for path in write]
         found += [Mount(Access.EMPTY, path) for path in self.hidden]
         found += [Mount(Access.READ, _PROXY, self.socket(agent))] if self.relayed else []
-        return wall.ordered(found)
+        found = wall.ordered(found)
+        return view.moved(found, self.tree, self.shown) if self.shown else found
 
     @property
     def apart(self) -> bool:
@@ -147,11 +159,12 @@ class Sandbox:
         if self.relayed:
             ports = map(str, proxy.ports(self.hosts(agent)))
             argv = (sys.executable, "-I", "-S", entry.__file__, str(_PROXY), *ports, "--", *argv)
+        argv = [self.named(word) for word in argv]
+        env = {name: value if name == ROOT else self.named(value) for name, value in env.items()}
         # A hook may outlive git, and kern: it has a person's edits to restore.
         dies = kind is not Kind.COMMITTER
-        before = bubblewrap.argv(
-            self.program, mounts, self.tree.root, network=not self.apart, dies=dies
-        )
+        folder = self.shown.place if self.shown else self.tree.root
+        before = bubblewrap.argv(self.program, mounts, folder, network=not self.apart, dies=dies)
         env |= {"HOME": str(self.home), **dict.fromkeys(TEMPORARY, "/tmp")}
         return Confined((*before, *argv), env, status="--json-status-fd")
 

@@ -172,7 +172,7 @@ def toolchains(home: Path, root: Path) -> list[Path]:
     """
     known = [home / name for name in _SEEN["toolchains"]]
     path = [Path(one) for one in os.environ.get("PATH", "").split(os.pathsep) if one[:1] == "/"]
-    return [*known, *(installation(one, home, root) for one in path), *_linked(root)]
+    return [*known, *(installation(one, home, root) for one in path), *linked(root)]
 
 
 def installation(folder: Path, home: Path, root: Path) -> Path:
@@ -187,7 +187,7 @@ def installation(folder: Path, home: Path, root: Path) -> Path:
     return whole if sound and not settings else folder
 
 
-def _linked(root: Path) -> Iterator[Path]:
+def linked(root: Path) -> Iterator[Path]:
     """Of any other link nobody knows who made it."""
     for name in (".venv", "venv", "node_modules"):
         place = root / name

@@ -82,6 +82,7 @@ class Caller:
     earlier: Callable[[str], float] = lambda task: 0.0  # what a task cost in earlier runs
     beside: Callable[[], float] = lambda: 0.0  # what others spent so far of the same budget
     hold: Hold = unheld
+    named: Callable[[str], str] = str  # a text, by the paths that what is held sees
     nests: bool = True  # within what holds it, an agent can make a sandbox of its own
     rota: Rota = field(default_factory=Rota)
     laid: set[Path] = field(default_factory=set)  # what was put there for agents
@@ -228,9 +229,9 @@ class Caller:
             bare=self.settings.bare,
             mark=secrets.token_hex(8),
             given=process.surroundings(),
-            root=str(self.root),
+            root=self.named(str(self.root)),
             nests=self.nests,
-            folder=str(self.contract.parent),
+            folder=self.named(str(self.contract.parent)),
             gates=[(gate.label, gate.command, gate.timeout) for gate in asked.gates],
         )
         for name, text in agent.files(launch).items():
@@ -261,7 +262,7 @@ class Caller:
         if not prompt.contract:
             return ""
         self._lay(self.contract, prompt.contract)
-        return str(self.contract)
+        return self.named(str(self.contract))
 
     def _program(self, prompt: Prompt) -> Program:
         if found := self.programs.get(prompt.by.agent):

@@ -1,6 +1,7 @@
 """Many at once, from end to end: a small repository, the stand-in agent, real worktrees."""
 
 import itertools
+import os
 import re
 import signal
 import subprocess
@@ -13,14 +14,24 @@ import pytest
 from kern.journal import store
 from kern.model import Marker
 from kern.spec.checklist import parse
-from tests.conftest import PATIENCE_S, Fake, Git, Kern, agents, wait_for
+from tests.conftest import (
+    HERE,
+    PATIENCE_S,
+    Fake,
+    Git,
+    Kern,
+    agents,
+    open_to_tests,
+    wait_for,
+)
+from tests.sandbox.test_wall import needs_bwrap
 
 Background = Callable[..., "subprocess.Popen[str]"]
 RESEARCH = {"result": "- Files: a.txt:1-1\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY"}
 
 # Each writes a file of its own.
 IMPLEMENT = {
-    "run": ["touch made-$$"],
+    "run": ["mktemp made-XXXXXX"],
     "result": "Wrote it.\n\nSUCCESS",
 }
 
@@ -55,7 +66,7 @@ def test_tasks_are_carried_out_at_once_and_land_one_at_a_time(
     assert len([*repo.glob("made-*")]) == 4
     assert git("status", "--porcelain") == " M own.txt"
     assert {call["env"]["KERN_WORKER"] for call in fake.calls} == {"1", "2", "3"}
-    assert all(call["cwd"] != str(repo) for call in fake.calls)
+    assert all(call["env"]["KERN_ROOT"] != str(repo) for call in fake.calls)
     assert "4 done, 4 unverified, 0 open" in ran.out
 
 
@@ -65,7 +76,7 @@ def test_workers_have_the_runs_yes_to_what_comes_with_a_task_meanwhile(
     monkeypatch.delenv("KERN_TRUST")
     spec(repo, git, "one", "two")
     own_gate = "grep -q new kern.toml || printf '[gates]\\nnew = \"true\"\\n' > kern.toml"
-    fake.script(implement=[{**IMPLEMENT, "run": [own_gate, "touch made-$$"]}])
+    fake.script(implement=[{**IMPLEMENT, "run": [own_gate, "mktemp made-XXXXXX"]}])
     ran = kern("-j", "1")
     assert ran.code == 0, ran.said
     assert "2 done, 1 unverified" in ran.out
@@ -94,6 +105,55 @@ def test_what_would_have_a_worker_test_the_persons_tree_is_refused_before_the_ru
     assert f"[worktree] copy: {where}: a worker would test your code" in ran.err
     assert 'setup = "python3 -m venv .venv && .venv/bin/pip install -e ."' in ran.err
     assert len(fake.calls) == calls and left_over(git) == []
+
+
+@needs_bwrap
+@pytest.mark.parametrize("how", ["", "copy", "link"])
+def test_in_a_sandbox_a_worker_tests_its_own_tree_whatever_leads_back(
+    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path, how: str
+) -> None:
+    """What is installed names the person's tree by its path, where the worktree is seen."""
+    (repo / ".gitignore").write_text("node_modules\n")
+    (repo / "value").write_text("1\n")
+    (repo / "test.sh").write_text('. node_modules/installed; [ "$(cat value)" = "$value" ]\n')
+    (repo / "node_modules").mkdir()
+    (repo / "node_modules/installed").write_text(f"value=$(cat {repo}/expected)\n")
+    (repo / "node_modules/workspace").symlink_to(repo)
+    (repo / "expected").write_text("1\n")
+    table = f'[worktree]\n{how} = ["node_modules"]\n' if how else ""
+    (repo / "kern.toml").write_text(f'[gates]\ntest = "sh test.sh"\n{table}')
+    git("add", "--all")
+    spec(repo, git, "one")
+    walled = {"KERN_SANDBOX": "bwrap"}
+    open_to_tests(tmp_path / "home", tmp_path)
+    fake.script(implement=[{"run": ["echo 2 > expected"], "result": "SUCCESS"}])
+    ran = kern("-j", "1", "1", env=walled)
+    assert ran.code == 1 and "gate test is red" in ran.said
+    assert (repo / "expected").read_text() == "1\n"
+    spec(repo, git, "two")
+    both = ["echo 2 > expected", "echo 2 > value"]
+    fake.script(implement=[{"run": both, "result": "SUCCESS"}])
+    ran = kern("-j", "1", "1", env=walled)
+    assert ran.code == 0 and "verified by gate test" in ran.said, ran.said
+    assert (repo / "expected").read_text() == "2\n"
+    assert left_over(git) == []
+
+
+@pytest.mark.parametrize("variable", ["PATH", "PYTHONPATH", "HOME"])
+def test_surroundings_that_would_have_a_worker_test_the_persons_tree_are_refused(
+    repo: Path, fake: Fake, kern: Kern, tmp_path: Path, variable: str
+) -> None:
+    env, site = tmp_path / "venv", "lib/python3.11/site-packages"
+    env = tmp_path / "home/.local" if variable == "HOME" else env
+    (env / site).mkdir(parents=True)
+    (env / "pyvenv.cfg").touch()
+    (env / site / "p.pth").write_text(f"{repo}/src\n")
+    given = {"PATH": f"{env}/bin:{os.environ['PATH']}", "PYTHONPATH": f"{HERE.parent}:{repo}/src"}
+    ran = kern("-j", "1", env={variable: given[variable]} if variable in given else {})
+    assert ran.code == 2, ran.said
+    named = f"{env}/{site}" if variable == "HOME" else variable
+    assert re.match(rf"kern: {named}.* leads back to your tree", ran.err)
+    assert fake.calls == []
 
 
 def test_killed_at_any_moment_the_next_run_lands_and_resumes(
@@ -293,7 +353,7 @@ def test_what_is_in_progress_in_ones_own_tree_is_finished_there_first(
     assert kern("1").code == -signal.SIGKILL
     ran = kern("-j", "2")
     assert ran.code == 0, ran.said
-    places = [call["cwd"] for call in fake.calls]
+    places = [call["env"]["KERN_ROOT"] for call in fake.calls]
     assert places.count(str(repo)) == 4  # with the stage that was killed
     assert len(set(places)) == 2
     assert git("log", "--format=%s").splitlines().count("do the task") == 2
