@@ -48,7 +48,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # No file, no clock, no environment, no process.
 PURE = (
     *WORDS,
-    *("checks.result", "git.mentions", "git.trace"),
+    *("checks.result", "git.mentions"),
     *(f"spec.{name}" for name in ("checklist", "edit", "dependencies")),
     *(f"spec.{name}" for name in ("questions", "commands", "reconcile", "required", "imports")),
     *(f"agents.claude{part}" for part in ("", "_settings", "_stream")),

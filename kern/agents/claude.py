@@ -45,7 +45,7 @@ TOOLS: dict[Role, tuple[str, ...]] = {
         *("Bash", "Read", "Edit", "Write", "NotebookEdit", "Glob", "Grep"),
         *("Task", "WebSearch", "WebFetch"),
     ),
-    Stage.COMMIT: ("Bash", "Read", "Glob", "Grep"),
+    Stage.COMMIT: ("Glob", "Grep", "Read"),
     Aide.JUDGE: ("Read", "Glob", "Grep"),
     Aide.PLANNER: ("Read", "Glob", "Grep", "Task"),
 }
@@ -59,42 +59,17 @@ _NOT_IN_IMPLEMENT = (
     *("Bash(*/git push)", "Bash(*/git -* commit *)", "Bash(*/git -* push*)"),
     *("Bash(*{ git commit *)", "Bash(*{ git push *)", "Bash(*do git commit *)"),
 )
-# So that the agent learns at once; git's own event log says what was really used (trace.py).
-# Abbreviations and clustered short options count too. What stands first is no message's word.
-_NOT_IN_COMMIT = (
-    *(
-        "Bash(git commit *--no-v*)",
-        "Bash(git commit *--am)",
-        "Bash(git commit *--am *)",
-        "Bash(git commit *--ame*)",
-        "Bash(git commit -n*)",
-    ),
-    *("Bash(git commit * -n)", "Bash(git commit * -n *)", "Bash(git commit * -nm*)"),
-    *("Bash(git commit * -an*)", "Bash(git commit -qn*)"),
-    *("Bash(git commit * -qn*)", "Bash(git commit *'-n*)", 'Bash(git commit *"-n*)'),
-    *("Bash(git commit -F*)", "Bash(git commit --file*)", "Bash(git commit * -F -*)"),
-    *("Bash(git commit -a*)", "Bash(git commit --all*)", "Bash(git commit -t*)"),
-    *("Bash(git commit -C*)", "Bash(git commit -c*)", "Bash(git commit --reuse*)"),
-    *("Bash(git commit --author*)", "Bash(git commit --date*)"),
-    *("Bash(git commit --fixup*)", "Bash(git commit --squash*)"),
-)
 _RULES: dict[Role, tuple[str, ...]] = {
     Stage.RESEARCH: (*_SEALED, "--allowedTools", "WebSearch", "WebFetch"),
     Stage.IMPLEMENT: (
         *("--permission-mode", "bypassPermissions"),
         *("--disallowedTools", *_NOT_IN_IMPLEMENT),
     ),
-    # `git status`, `diff` and `log` are allowed by themselves while they are harmless; to name `git
-    # diff` would open `git diff --output=FILE`.
-    Stage.COMMIT: (
-        *_SEALED,
-        *("--allowedTools", "Bash(git add *)", "Bash(git commit *)"),
-        *("--disallowedTools", *_NOT_IN_COMMIT),
-    ),
+    Stage.COMMIT: _SEALED,
     Aide.JUDGE: _SEALED,
     Aide.PLANNER: _SEALED,
 }
-_READERS = (Stage.RESEARCH, Aide.JUDGE, Aide.PLANNER)
+_READERS = (Stage.RESEARCH, Stage.COMMIT, Aide.JUDGE, Aide.PLANNER)
 _SMALL = (Stage.COMMIT, Aide.JUDGE)  # an overloaded model may be another one there
 
 
@@ -107,8 +82,7 @@ def files(launch: Launch) -> Mapping[str, str]:
 
 
 def tools(role: Role) -> tuple[str, ...]:
-    git = ("Bash(git add, commit, status, diff)",)
-    return (*git, *TOOLS[role][1:]) if role is Stage.COMMIT else TOOLS[role]
+    return TOOLS[role]
 
 
 def argv(launch: Launch) -> list[str]:

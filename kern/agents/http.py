@@ -17,7 +17,7 @@ from kern.agents.protocol import Ended, Fault, Grade, Launch, Payer, Reply
 from kern.agents.transcript import objects
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
-from kern.model import Act, Needs, Role, Stage
+from kern.model import Act, Needs, Role
 
 _TOP = __file__.rpartition("/kern/")[0]  # where this kern lies
 # Nothing is imported from the repository, in which it is started, nor from where PYTHONPATH leads.
@@ -64,7 +64,7 @@ class Http:
         return "--url", self.endpoint.url, *(("--key", key) if key else ())
 
     def unheld(self, role: Role) -> str:
-        return "it has no tool for git" if role is Stage.COMMIT else ""
+        return ""
 
     def files(self, launch: Launch) -> Mapping[str, str]:
         return {}

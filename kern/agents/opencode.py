@@ -60,7 +60,7 @@ _CODE = re.compile(r"\.opencode/(?:plugins?|tools?)/|\.opencode/package\.json$")
 
 
 def unheld(role: Role) -> str:
-    return "its rules let `git status > FILE` through" if role is Stage.COMMIT else ""
+    return ""
 
 
 def files(launch: Launch) -> Mapping[str, str]:

@@ -104,9 +104,7 @@ class Agent(Protocol):
     READS_GUIDANCE: bool  # in implement: CLAUDE.md, without kern; what is only in AGENTS.md never
 
     def unheld(self, role: Role) -> str:
-        """Why the agent cannot be held to what the role may do; empty where it can. Where that is
-        the commit, it is held to reading, answers the message, and kern commits.
-        """
+        """Why the agent cannot be held to what the role may do; empty where it can."""
 
     def files(self, launch: Launch) -> Mapping[str, str]:
         """What has to lie in `Launch.folder` before it starts, by name."""

@@ -22,7 +22,7 @@ from kern.spec.documents import Documents
 from kern.stages import bundle
 from kern.system import lock, workspace
 from kern.system.workspace import Scope
-from kern.views import graph, project
+from kern.views import graph
 
 _VERBS = {
     "done": commands.done,
@@ -85,7 +85,7 @@ def mark(folder: Path, wanted: str, verb: str) -> None:
 def _half_done(here: Place) -> Sequence[str]:
     """The files that an interrupted run left changed, of the task in progress."""
     with contextlib.suppress(KernError):  # what is wrong is the next run's to say
-        at = facts.look(here, reading=True)
+        at = facts.look(here)
         if at.facts.active and at.start:
             return sorted(here.repo.changed(at.start.tree, here.snapshots.take()))
     return ()
@@ -170,7 +170,7 @@ def _asked(asked: Question) -> str:
 
 
 def drawing(folder: Path) -> str:
-    return graph.mermaid(project.meant(*_opened(folder)))
+    return graph.mermaid(_opened(folder)[1].spec()[1])
 
 
 def _opened(folder: Path) -> tuple[Repo, Documents]:

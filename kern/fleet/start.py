@@ -35,7 +35,7 @@ def run(
     wanted = None
     at = facts.look(begun.site)
     if options.task:
-        wanted = at.wanted(at.meant(*begun.site.papers.spec()), options.task)
+        wanted = at.wanted(begun.site.papers.spec()[1], options.task)
     settled = loop.Loop(begun, options).finish()  # what is in progress in the person's own tree
     _, parsed = begun.site.papers.spec()
     tasks = min(dependencies.ahead(parsed), options.iterations) or 1

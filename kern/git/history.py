@@ -24,19 +24,6 @@ class Commit:
     seconds: int  # when it was committed, since the epoch
 
 
-@frozen
-class Stray:
-    """What a stage 3 committed where it was not at work."""
-
-    ref: str  # a branch; HEAD where that is detached
-    tip: str
-    before: str  # the commit that stood there
-
-    @property
-    def name(self) -> str:
-        return self.ref.removeprefix("refs/heads/") if self.ref != "HEAD" else "a detached HEAD"
-
-
 def subjects(repo: Repo, count: int) -> list[str]:
     """The newest commits as `<short hash> <subject>`, oldest first; of ten at most."""
     return [subject for subject, _ in _recent(repo)[-count:]]
@@ -186,57 +173,10 @@ def marked(repo: Repo, word: str) -> frozenset[str]:
     return frozenset(sha for sha, said in _moves(repo, "HEAD")[:50] if pattern.match(said))
 
 
-def switched_by(repo: Repo, word: str) -> bool:
-    """Whether one of kern's agents was the last to have HEAD name another branch, or none."""
-    for _, said in _moves(repo, "HEAD"):
-        if re.fullmatch(rf"kern [0-9a-f]+ {word}", said):  # a commit has its subject behind it
-            return True
-        if not re.match(rf"kern(?: [0-9a-f]+ {word}\b|: )", said):
-            return False
-    return False
-
-
-def strays(repo: Repo, mark: str, at: Head) -> list[Stray]:
-    """What a stage 3 with the mark, at work `at` that HEAD, committed elsewhere: HEAD was switched
-    under it. What a person built upon is theirs.
-    """
-    made = f"{mark}: "
-    ours = {sha for sha, said in _moves(repo, "HEAD") if said.startswith(made)}
-    if not ours:
-        return []
-    places = [(ref, tip) for ref, tip in _branches(repo) if ref != f"refs/heads/{at.branch}"]
-    now = repo.head()
-    places += [] if now.branch else [("HEAD", now.commit)]
-    found = []
-    for ref, tip in places:
-        moves = _moves(repo, ref) if tip in ours else []
-        before = next((sha for sha, said in moves if not said.startswith(made)), "")
-        # On a detached HEAD it may be just where it was at work.
-        if before not in ("", tip, at.commit if ref == "HEAD" and not at.branch else ""):
-            found.append(Stray(ref, tip, before))
-    return found
-
-
-def _branches(repo: Repo) -> list[tuple[str, str]]:
-    """Each with the commit that it names."""
-    if (found := repo.plain_refs("refs/heads/")) is not None:
-        return [*found.items()]
-    told = repo.text("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads")
-    return [(ref, tip) for tip, _, ref in (line.partition(" ") for line in told.splitlines())]
-
-
-def signed(repo: Repo, made: Commit, timeout: float) -> Commit:
-    """HEAD's commit with the person's signature, where they sign and it has none. Raises KernError
-    where that fails, and TimeoutError.
-    """
-    if repo.head().commit != made.sha or (sha := sealed(repo, made.sha, timeout)) == made.sha:
-        return made
-    repo.git("update-ref", "-m", "kern: signed", "HEAD", sha, made.sha)
-    return commit(repo, sha)
-
-
 def sealed(repo: Repo, sha: str, timeout: float) -> str:
-    """The same of any commit; no ref names the new one yet."""
+    """The commit with the person's signature, where they sign and it has none; no ref names the new
+    one yet. Raises KernError where that fails, and TimeoutError.
+    """
     if not repo.is_set("commit.gpgsign"):
         return sha
     header, _, message = repo.git("cat-file", "commit", sha).partition(b"\n\n")
@@ -266,6 +206,35 @@ def _who(role: str, line: bytes) -> dict[str, str]:
     }
 
 
+def author(repo: Repo) -> dict[str, str]:
+    """The variables by which `git commit` tells its hooks."""
+    found = identity_now(repo)
+    return _who("AUTHOR", found[0].encode("utf-8", "surrogateescape")) if found else {}
+
+
+def create(repo: Repo, tree: str, parent: str, message: str, timeout: float) -> str:
+    """The person's commit, signed where they sign; no ref names it yet. Raises KernError, and
+    TimeoutError.
+    """
+    given = message.encode("utf-8", "surrogateescape")
+    code, out, told = repo.run("commit-tree", tree, "-p", parent, given=given)
+    if code:
+        raise faults.no_commit(told)
+    return sealed(repo, out.decode().strip(), timeout)
+
+
+def advance(repo: Repo, head: Head, new: str, subject: str) -> bool:
+    """Compare and swap of the branch, or of the detached HEAD; no file is touched. False where it
+    does not stand at `head` any more.
+    """
+    ref, how = (f"refs/heads/{head.branch}", ()) if head.branch else ("HEAD", ("--no-deref",))
+    argv = ("update-ref", *how, "-m", f"commit: {subject}", ref, new, head.commit)
+    code, _, told = repo.run(*argv)
+    if code and repo.head() == head:
+        raise GitFailed(argv, code, told)
+    return not code
+
+
 _KEPT_FIELDS = (b"author", b"encoding")
 
 
@@ -288,12 +257,6 @@ def transplanted(repo: Repo, commit: str, tree: str, parent: str, timeout: float
     lines += [b"%s %s" % field for field in fields.items()]
     made = repo.store.write("commit", b"\n".join(lines) + b"\n\n" + message)
     return sealed(repo, made, timeout)
-
-
-def take_back(repo: Repo, stray: Stray) -> None:
-    """Compare and swap of that branch; no file is touched."""
-    why = "kern: not the task's commit"
-    repo.git("update-ref", "--no-deref", "-m", why, stray.ref, stray.before, stray.tip)
 
 
 def _moves(repo: Repo, ref: str) -> list[tuple[str, str]]:
@@ -358,22 +321,6 @@ def identity_now(repo: Repo) -> tuple[str, ...]:
     config = [(name, *values) for name, values in repo.config().items()]
     found = repo.once("identity", (*config, time.strftime("%z")), lambda: identity(repo))
     return tuple(re.sub(r"> \d+ ", f"> {int(time.time())} ", one) for one in found)
-
-
-def forged(repo: Repo, commit: str, before: Sequence[str]) -> str:
-    """What of a new commit's author, committer and dates is not as git would have written it;
-    `before`: the identity when the stage began.
-    """
-    raw = (repo.store.read(commit, "commit") or b"").decode("utf-8", "surrogateescape")
-    for role, expected in zip(("author", "committer"), before, strict=False):
-        own, _, since = expected.rpartition("> ")
-        found = re.search(rf"^{role} (.*)> (\d{{1,18}}) ", raw, re.M)
-        if found is None or found[1] != own:
-            return f"its {role} is not {plain.line(own, 80)}>"
-        began = int(since.split()[0])
-        if not began <= int(found[2]) <= max(began, int(time.time())):
-            return f"its {role} date is not the time at which it was made"
-    return ""
 
 
 def move_head(repo: Repo, new: str, old: str, why: str) -> None:

@@ -7,14 +7,13 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from kern import plain
 from kern.errors import KernError
-from kern.git import environment, indexfile
+from kern.git import indexfile
 from kern.git.faults import GitFailed
-from kern.git.repository import Entry, Hold, Repo
+from kern.git.repository import Entry, Repo
 
 _HASH = 32  # bytes at most
 
@@ -237,40 +236,6 @@ def read_into(repo: Repo, tree: str, env: Mapping[str, str]) -> None:
     repo.git("reset", "--quiet", how, tree, "--", ".", env=env)
     if new and few:
         repo.run("add", "--refresh", "--", *_literal(new), env=env)
-
-
-def record(
-    repo: Repo,
-    message: str,
-    tree: str,
-    marks: Mapping[str, str],
-    timeout: float,
-    config: Sequence[tuple[str, str]] = (),
-    hold: Hold | None = None,
-) -> tuple[int, str]:
-    """`git commit` of exactly that tree, through a private index, the person's hooks included, with
-    `marks` in their environment. Returns the exit code and what git and the hooks said. Raises
-    TimeoutError. `hold`: see `Repo.run`.
-    """
-    printed = repo.scratch / "commit.log"
-    printed.unlink(missing_ok=True)  # it may be a link of an earlier hook's
-    with private(repo, copy=True) as env:
-        read_into(repo, tree, env)
-        # git itself waits here: hooks must not run twice because of a lock of another git's.
-        code, _, err = repo.run(
-            *("-c", f"core.filesRefLockTimeout={repo.patience * 1000:.0f}"),
-            # Whatever commit.cleanup says, a subject that begins with `#12` is no comment.
-            *("commit", "--allow-empty", "--quiet", "--cleanup=whitespace", "--file=-"),
-            given=message.encode("utf-8", "surrogateescape"),
-            env={**env, **marks, **environment.with_hooks(config)},
-            timeout=timeout,
-            hooked=True,
-            hold=hold,
-            spool=printed,
-        )
-    told = printed.read_text("utf-8", "replace") if printed.exists() else err
-    printed.unlink(missing_ok=True)
-    return code, plain.masked(told.strip(), plain.secrets(os.environ))
 
 
 @contextlib.contextmanager

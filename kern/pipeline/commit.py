@@ -1,112 +1,50 @@
-"""Stage 3: a commit that holds exactly the task's change, or none.
+"""Stage 3: an agent words the message, the person's hooks look, and kern commits exactly the task's
+change, or nothing.
 
-What its hooks change in the task's files is taken into the task's change, so that the gates decide
-on it: a formatter is no reason to throw work away.
+The branch moves by compare and swap. Where a person's commit or pull has moved it meanwhile nothing
+is committed: the next look finds that, and the gates decide on top of what is there.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 
+from kern import plain
 from kern.errors import KernError
-from kern.git import ignore
-from kern.git.repository import Change
-from kern.model import Cause, Stage
-from kern.pipeline import lessons, recover, settle, tick, tries, verify
+from kern.git import faults, history, ignore, index
+from kern.memory import changes
+from kern.memory.changes import Taught, Vote
+from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, Stage
+from kern.pipeline import hooks, lessons, limits, recover, settle, verify
 from kern.pipeline.facts import Situation
-from kern.pipeline.site import Site, keep
-from kern.pipeline.table import Settled, Then, Tried, after
-from kern.pipeline.tries import Try
+from kern.pipeline.hooks import Checked
+from kern.pipeline.site import Site, save
+from kern.pipeline.table import Settled
 from kern.plain import some
-from kern.stages import bundle, record
+from kern.spec import edit, imports
+from kern.spec.checklist import Task
+from kern.stages import answer, briefs, bundle, record
+from kern.stages.record import Made
+from kern.system import workspace
 
-MOST_FIXES = 2  # by hooks, in one attempt
+WORDINGS = 3  # by the agent, where a hook refuses the message
 
 
 def commit(site: Site, at: Situation) -> None:
-    """HEAD moves, or the attempt has failed."""
+    """HEAD moves to the task's commit, or the attempt has failed, or another step is due."""
     recover.name_taken_out(site, at)
-    before = _before_hooks(site, at)
-    site.keeper.nested.name_unpushed(*at.second.change)
-    if failed := _committed(site, at, before):
-        _name_left(site, at, before)
-        fresh = record.read(site.scope, Stage.IMPLEMENT)  # noted in it meanwhile: `tick`
-        verify.fail(site, fresh or at.second, failed, Cause.HOOK)
-
-
-def _committed(site: Site, at: Situation, before: str) -> str:
-    """HEAD moves to the task's commit, or stage 3 rejects it; else why the attempt failed.
-    `before` the hooks ran: what they change is taken in, so that the gates decide anew, or undone.
-    """
     second = at.second
+    site.keeper.nested.name_unpushed(*second.change)
     merged, conflicts = site.witness.expected(*second.change, at.head.commit)
     if conflicts:
-        return verify.overlap(at, conflicts)
+        verify.fail(site, second, verify.overlap(at, conflicts), Cause.HOOK)
+        return
     there_already = merged == site.repo.tree(at.head.commit)
-    learned = lessons.of(second)
-    with tick.at_work(site, at.opened[0], second.change, learned, second.day) as with_documents:
-
-        def make() -> Sequence[str]:
-            merged, _ = site.witness.expected(*second.change, at.head.commit)
-            return with_documents(merged), merged
-
-        whole, _ = site.keeper.hold(at.start, make) if at.start else make()
-        return _first_the_agent(site, at, whole, before, ask=not there_already)
-
-
-def _first_the_agent(site: Site, at: Situation, whole: str, before: str, *, ask: bool) -> str:
-    """The agent first; kern where that tried and there is nothing left to decide."""
-    then, called = _asked(site, at, whole, before) if ask else (Then.COMMIT, [])
-    match then:
-        case Then.LEAVE:
-            return ""
-        case Then.FAIL:
-            return tries.nothing(site, at, whole, called)
-        case _ if called and _taken_in(site, at, called[-1], before):
-            return ""
-    _undo(site, at, before)
-    if called and called[-1].what is Tried.REFUSED:
-        whole = tick.formed(site, whole)
-    what, why = _own(site, at, whole, before)
-    if what is Tried.REWORD:
-        _undo(site, at, before)
-        raise KernError(
-            f"{why}. No message for this commit passes it",
-            hint="say what it asks for under the task (kern note) or in "
-            f"{bundle.overriding(Stage.COMMIT)}; then run kern again: gates and "
-            "judges run once more, then it resumes at the commit; the work is in your tree",
-        )
-    return why
-
-
-def _asked(site: Site, at: Situation, whole: str, before: str) -> tuple[Then, list[Try]]:
-    """The agent, as often as there is something left for it to decide; and what follows."""
-    called: list[Try] = []
-    then = Then.ASK
-    while then is Then.ASK:
-        if called:
-            _undo(site, at, before)
-        called.append(tries.by_agent(site, at, whole, called[-1].why if called else ""))
-        then = after([one.what for one in called])
-        if then is not Then.LEAVE and site.repo.head().commit != at.head.commit:
-            raise KernError(
-                f"HEAD moved during the commit stage, and not as kern may undo: {called[-1].why}",
-                hint="look at `git log`; then run kern again: it resumes",
-            )
-    return then, called
-
-
-def _own(site: Site, at: Situation, whole: str, before: str) -> tuple[Tried, str]:
-    """kern's own commit; once more where a hook refused the form of the two documents alone. What
-    came of it, and why it does not stand.
-    """
-    change, subject = at.second.change, at.opened[0].text
-    own = tries.by_kern(site, at, whole, change, subject)
-    taken = _taken_in(site, at, own, before)
-    refused = own.what is Tried.REFUSED and not taken
-    if refused and (formed := tick.formed(site, whole)) != whole:
-        _undo(site, at, before)
-        own = tries.by_kern(site, at, formed, change, subject)
-        taken = _taken_in(site, at, own, before)
-    return own.what, "" if taken else own.why
+    checked = _checked(site, at, asks=0 if there_already else WORDINGS)
+    if checked and checked.objection:
+        verify.fail(site, at.second, checked.objection, Cause.HOOK)
+    elif checked:
+        tree, _ = site.witness.expected(*second.change, at.head.commit)
+        _make(site, at, tree, checked.message, lessons.of(second), second.day)
 
 
 def conclude(site: Site, at: Situation) -> Settled | None:
@@ -119,95 +57,186 @@ def conclude(site: Site, at: Situation) -> Settled | None:
         return None
     recover.name_taken_out(site, at)
     tree = site.repo.tree(at.head.commit)
-    learned, day = lessons.taught(site, at), record.now()[:10]
-    with tick.at_work(site, key, (tree, tree), learned, day, proved=False) as with_documents:
-        whole, subject = with_documents(tree), f"Conclude: {task.text}"
-        own = tries.by_kern(site, at, whole, (tree, tree), subject)
-        if own.what is Tried.REFUSED and (formed := tick.formed(site, whole)) != whole:
-            own = tries.by_kern(site, at, formed, (tree, tree), subject)
-    return settle.block(site, at, own.why) if own.why else None
+    message = _message(key, task, f"Conclude: {task.text}")
+    shown = hooks.with_documents(site, tree)
+    checked = hooks.run(site, shown, message)
+    if checked.objection and (formed := hooks.with_documents(site, tree)) != shown:
+        checked = hooks.run(site, formed, message)
+    why = checked.objection
+    if checked.altered:
+        more = some(sorted(checked.altered))
+        why = f"a hook changed the commit: it holds more than the task: {more}"
+    if site.repo.head() != at.head:
+        why = _taken_back(site, at)
+        if not why:
+            return None
+    if why:
+        return settle.block(site, at, why)
+    taught, day = lessons.taught(site, at), record.now()[:10]
+    _make(site, at, tree, checked.message, taught, day, proved=False)
+    return None
 
 
-# ---------------------------------------------------------------- what its hooks changed
+# ---------------------------------------------------------------- the message
 
 
-def sound(task: Mapping[str, Change], hooks: Mapping[str, Change], times: int) -> bool:
-    """Whether what the hooks changed is the task's alone: no other file, and none in which a person
-    had gone on since stage 2. `times`: how often they did already.
+def _checked(site: Site, at: Situation, asks: int) -> Checked | None:
+    """The commit as the hooks let it pass, or why they do not; None where another step is due.
+    `asks`: how often the agent may word it, before kern does.
     """
-    own = hooks.keys() <= task.keys()
-    return (
-        own and bool(hooks) and times < MOST_FIXES and all(hooks[p][0] == task[p][1] for p in hooks)
+    key, task = at.opened
+    refused, objection = "", ""
+    for left in range(asks, -1, -1):
+        wording = _wording(site, at, refused) if left else task.text
+        if not wording or site.repo.head() != at.head:
+            return None
+        checked = _through_hooks(site, at, _message(key, task, wording))
+        if checked is None or not checked.of_message:
+            return checked
+        refused, objection = checked.output, checked.objection
+    workspace.forget(site.scope, Stage.COMMIT)  # the next run asks for another
+    raise KernError(
+        f"{objection}. No message for this commit passes it",
+        hint="say what it asks for under the task (kern note) or in "
+        f"{bundle.overriding(Stage.COMMIT)}; then run kern again: gates and "
+        "judges run once more, then it resumes at the commit; the work is in your tree",
     )
 
 
-def _before_hooks(site: Site, at: Situation) -> str:
-    """The tree before the hooks run; empty where none does: nothing changes behind kern's back."""
-    return site.snapshots.take(at.second.start) if site.repo.hooks("pre-commit") else ""
-
-
-def _made(site: Site, at: Situation, before: str) -> tuple[str, dict[str, Change]]:
-    """The tree now, and what the hooks changed, but for new files that git ignores: a cache, say.
-    Nothing where none ran.
+def _wording(site: Site, at: Situation, refused: str) -> str:
+    """The agent's message, which is asked for once; empty where it rejects the change. `refused`:
+    what a hook holds against the one before.
     """
-    if not before:
-        return "", {}
-    now = site.snapshots.take(at.second.start)
-    task = site.repo.changed(*at.second.change)
-    made = site.repo.changed(before, now)
-    new = [path for path, (old, _) in made.items() if old is None and path not in task]
-    hidden = ignore.ignored(site.repo, *new)
-    return now, {path: change for path, change in made.items() if path not in hidden}
+    (key, task), second = at.opened, at.second
+    third = at.files.get(Stage.COMMIT)
+    if third is None or refused:
+        form, base = site.templates[Stage.COMMIT], at.head.commit
+        merged, _ = site.witness.expected(*second.change, base)
+        prompt = briefs.commit(site.repo, form, task, second.answer.body, base, merged, refused)
+        # It has nothing to do there; where nothing holds it, the person's index stays theirs.
+        with index.private(site.repo, copy=True) as own:
+            env = {**own, **site.commit_stage}
+            said = site.caller.call(prompt, task=key.text, attempt=at.attempt, env=env)
+        third = save(site, said, key, Stage.COMMIT, at.attempt, base=base, time=second.time)
+    if third.rejects:
+        return ""
+    return (not third.fault and answer.message(third.said)) or task.text
 
 
-def _taken_in(site: Site, at: Situation, tried: Try, before: str) -> bool:
-    """Whether there was anything to take in: it is the task's change by now, and stage2.json has no
-    outcome. Of a commit that the hooks altered and let pass, what they altered alone.
+def _message(key: Key, task: Task, wording: str) -> str:
+    subject, _, body = wording.partition("\n")
+    named = briefs.trailer(key, imports.references(task))
+    parts = [plain.line(subject, 200), plain.block(body).strip(), named]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+# ---------------------------------------------------------------- the hooks
+
+
+def _through_hooks(
+    site: Site, at: Situation, message: str, *, formed: bool = False
+) -> Checked | None:
+    """One pass of the hooks, or two where they only gave kern's documents another form; None where
+    what they changed is for the gates to see, or the branch has moved.
     """
-    if not before or tried.what not in (Tried.REFUSED, Tried.ALTERED):
-        return False
-    _, hooks = _made(site, at, before)
-    if tried.altered:
-        was = site.repo.entries(before)
-        hooks = {p: hooks.get(p, (was.get(p), new)) for p, new in tried.altered.items()}
-    # With the record of what stands early.
-    fresh = record.read(site.scope, Stage.IMPLEMENT)
-    task = site.repo.changed(*at.second.change)
-    if fresh is None or not sound(task, hooks, fresh.fixed):
-        return False
-    tree = site.repo.tree_with(at.second.tree, {p: new for p, (_, new) in hooks.items()})
-    record.save(site.scope, fresh.undecided(tree=tree, fixed=fresh.fixed + 1))
-    site.warn(
-        f"a commit hook changed {some(sorted(hooks))}: now part of the task's change; the "
-        "gates run again"
-    )
-    return True
+    second, before = at.second, hooks.before(site, at)
+    tree, _ = site.witness.expected(*second.change, at.head.commit)
+    shown = hooks.with_documents(site, tree)
+    checked = hooks.run(site, shown, message)
+    if site.repo.head() != at.head:
+        return _moved(site, at)
+    altered = checked.altered
+    why = site.witness.rejection(altered, at.head.commit, *second.change) if altered else ""
+    if (altered and not why) or checked.of_change:
+        if hooks.take_in(site, at, altered, before):
+            return None
+        why = f"it holds what no gate has seen in {some(sorted(altered))}" if altered else ""
+    if why:
+        checked = Checked(message, f"a hook changed the commit: {why}")
+    if checked.objection and not formed and hooks.with_documents(site, tree) != shown:
+        hooks.undo(site, at, before)
+        return _through_hooks(site, at, message, formed=True)
+    if checked.of_message:
+        hooks.undo(site, at, before)
+    elif checked.objection:
+        hooks.name_left(site, at, before)
+    return checked
 
 
-def _name_left(site: Site, at: Situation, before: str) -> None:
-    """What else changed while the hooks ran and no commit came: it stays so."""
-    _, made = _made(site, at, before)
-    others = made.keys() - site.repo.changed(*at.second.change).keys()
-    if not others:
+def _moved(site: Site, at: Situation) -> Checked | None:
+    """The branch moved while hooks ran: by them, or by a person, once or twice."""
+    if why := _taken_back(site, at):
+        return Checked("", why)
+    if at.second.fixed >= hooks.MOST_FIXES:
+        since = history.since(site.repo, at.head.commit, site.repo.head().commit) or ()
+        told = "the branch moved again and again while the commit hooks ran"
+        return Checked("", f"{told}{limits.commits(since)}")
+    record.save(site.scope, at.second.noting(fixed=at.second.fixed + 1))
+    return None
+
+
+def _taken_back(site: Site, at: Situation) -> str:
+    """Why no commit comes, where a hook moved the branch; empty where that was a person."""
+    assert at.start is not None
+    same = site.repo.head().branch == at.head.branch
+    base, who = at.head.commit, "a commit hook"
+    if same and limits.take_back(site, at.start, base, "stage 3", who):
+        return "a commit hook committed, or moved the branch, by itself"
+    return ""
+
+
+# ---------------------------------------------------------------- the commit
+
+
+def _make(
+    site: Site,
+    at: Situation,
+    tree: str,
+    message: str,
+    said: Taught,
+    date: str,
+    *,
+    proved: bool = True,
+) -> None:
+    """kern's documents into the tree; the commit, noted; then the branch moves to it."""
+    key, task = at.opened
+    text, parsed = site.papers.spec()
+    found = parsed.find(key)
+    if found is None or found.marker is not Marker.ACTIVE:  # a person took it away
         return
-    was = ""
-    if any(made[path][0] for path in others):
-        ref = keep(site, at, "before-hook", before)
-        was = f"; as it was: git checkout {ref} -- PATH"
-    site.warn(f"{some(sorted(others))} changed while a commit hook ran: left as it is{was}")
+    texts = {SPEC: edit.tick(text, parsed, found, proved=proved)}
+    texts[LEARNINGS], learned, votes = _learnings(site, key, said, date)
+
+    def make() -> Sequence[str]:
+        return (hooks.with_documents(site, tree, texts),)
+
+    (whole,) = site.keeper.hold(at.start, make) if at.start else make()
+    words = _cleaned(message, briefs.trailer(key, imports.references(task)))
+    try:
+        timeout = site.caller.settings.timeouts.commit
+        sha = history.create(site.repo, whole, at.head.commit, words, timeout)
+    except TimeoutError:
+        raise faults.no_commit("it is not signed yet, and its time is over") from None
+    record.note_commit(site.scope, key, Made(sha, learned, votes))
+    history.advance(site.repo, at.head, sha, words.partition("\n")[0])
 
 
-def _undo(site: Site, at: Situation, before: str) -> None:
-    """The task's files as they were, before the hooks run once more: a framework would take
-    what they changed for edits that are not staged, and a person's with them.
-    """
-    start, tree = at.second.change
-    task = site.repo.changed(start, tree)
-    now, made = _made(site, at, before)
-    if old := {path: entry for path, (entry, _) in made.items() if path in task}:
-        ref, base, name = keep(site, at, "hooks", now), at.head.commit, f"{at.attempt}-hooks"
-        site.keeper.put_back(at.opened[0], old, start=start, known=now, base=base, name=name)
-        site.warn(
-            f"{some(sorted(old))} changed while a commit hook ran; restored before the hooks run "
-            f"again. Yours? git checkout {ref} -- PATH"
-        )
+def _learnings(site: Site, key: Key, said: Taught, date: str) -> tuple[str, str, tuple[Vote, ...]]:
+    """LEARNINGS.md as the commit is to hold it, what of that is new, and its votes."""
+    before = site.papers.read(LEARNINGS) or ""
+    if ignore.ignored(site.repo, LEARNINGS):
+        return before, "", ()
+    added, change = lessons.written(before, date, key, said)
+    if not added and not change.swaps:
+        return before, "", change.votes
+    voted = changes.applied(before, change.swaps)
+    text = voted + edit.appended(voted, edit.learnings(plain.lf(added)))
+    return text, added, change.votes
+
+
+def _cleaned(message: str, trailer: str) -> str:
+    """As `git commit --cleanup=whitespace` leaves it; a hook may have dropped the trailer."""
+    lines = [line.rstrip() for line in message.splitlines()]
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+    missing = [line for line in trailer.splitlines() if line not in lines]
+    return "\n\n".join(filter(None, (text, "\n".join(missing)))) + "\n"

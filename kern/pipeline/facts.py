@@ -3,7 +3,6 @@ nothing.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from kern.frozen import frozen
 from kern.git import history, objects, protect, refs
@@ -11,13 +10,14 @@ from kern.git.history import Commit
 from kern.git.refs import StartRef
 from kern.git.repository import Head
 from kern.model import SPEC, Key, Marker, Saved, Stage, Tier
-from kern.pipeline.early import Early, not_carried, ticked_early, unrecorded
 from kern.pipeline.place import Place
 from kern.pipeline.table import ATTEMPTS, Do, Facts, Held, Research, Start, due, resume
-from kern.spec import checklist, edit, needs, questions
+from kern.spec import checklist, needs, questions
 from kern.spec.checklist import Kind, Spec, Task
 from kern.stages import answer, record
-from kern.stages.record import EarlyTick, StageRecord
+from kern.stages.record import StageRecord
+
+BY_ITSELF = "stage 3 by itself"  # in a reflog: what the commit stage and the hooks moved
 
 
 @frozen
@@ -34,10 +34,6 @@ class Situation:
     files: Mapping[Stage, StageRecord]
     base: str
     done: Commit | None  # the commit that ticks the task
-    early: Early | None
-    unrecorded: EarlyTick | None = (
-        None  # what stands early all the same, with no stage2.json to tell
-    )
 
     @property
     def opened(self) -> tuple[Key, Task]:
@@ -58,22 +54,9 @@ class Situation:
         """The task that a person names for this run. Raises UsageError where it cannot be taken."""
         return needs.can_begin(parsed, words, None if resume(self.facts) is Do.SELECT else self.key)
 
-    def meant(self, text: str, parsed: Spec) -> Spec:
-        """SPEC.md as a person means it: what stage 3 has ticked early is still in progress."""
-        key, made = self.key, self.unrecorded
-        if self.early and self.facts.early:
-            key, made = self.early.key, self.early.made
-        task = parsed.find(key) if key else None
-        if made is None or task is None or self.facts.done:
-            return parsed
-        before = checklist.parse(edit.untick(text, parsed, task, made.ticked))
-        return replace(before, finished=parsed.finished)
 
-
-def look(here: Place, *, proved: str = "", reading: bool = False) -> Situation:
-    """`proved`: stage2.json as this process wrote it when it proved the change. `reading`: no
-    git object is written.
-    """
+def look(here: Place, *, proved: str = "") -> Situation:
+    """`proved`: stage2.json as this process wrote it when it proved the change."""
     _, parsed = here.papers.spec()
     head = here.repo.head()
     start, other = _starts(here, head, parsed)
@@ -82,9 +65,7 @@ def look(here: Place, *, proved: str = "", reading: bool = False) -> Situation:
     if start and start.guard:
         _know(here, start)
     active = parsed.active[0] if parsed.active else None
-    early = ticked_early(here, head, parsed, start, reading=reading)
-    away = early is not None and early.place.scope != here.scope
-    key = active.key if active else start.task if start else early.key if early else None
+    key = active.key if active else start.task if start else None
     task = parsed.find(key) if key else None
     ours = start if start and start.task == key else None
     attempt = active.attempts + 1 if active else start.attempt if start else 1
@@ -95,15 +76,12 @@ def look(here: Place, *, proved: str = "", reading: bool = False) -> Situation:
         base = files[Stage.RESEARCH].base
     commits = _since(here, base, head)
     if key and base:
-        standing = early is not None and not away
-        proofs = not_carried(here, key, attempt, commits, standing, reading=reading)
-        done = _done(here, proofs, key)
+        done = _done(here, commits, key, second.made.sha if second and second.made else "")
     else:
         done = _done_at_tip(here, head, active)
     facts = Facts(
         active=active is not None,
-        elsewhere=Stage.RESEARCH not in files and (away if active is None else bool(other)),
-        early=early is not None and early.stands,
+        elsewhere=Stage.RESEARCH not in files and bool(other),
         start=_start(start, key, attempt),
         held=_held(task),
         done=done is not None,
@@ -114,21 +92,10 @@ def look(here: Place, *, proved: str = "", reading: bool = False) -> Situation:
         rejected=third is not None and third.rejects,
         at_base=not base or base == head.commit,
         attempts=task.spent(ATTEMPTS) if task else 0,
-        bad_tip=early is not None and bool(early.strays),
         subtask=bool(task and task.parent is not None),
         experiment=bool(task and checklist.is_experiment(task.text)),
     )
-    if commits and not facts.bad_tip:
-        tip = commits[-1]
-        bad = facts.rejected and tip.sha in history.marked(here.repo, "stage 3")
-        if key and not (bad or reading):
-            bad = _bad(here, head, tip, key, base, facts, second, ours)
-        facts = replace(facts, bad_tip=bad)
-    lost = resume(facts) is Do.REMARK and second is None
-    made = unrecorded(here, key) if lost and key else None
-    return Situation(
-        *(facts, head, key, task, attempt, start, other, files, base, done, early, made)
-    )
+    return Situation(facts, head, key, task, attempt, start, other, files, base, done)
 
 
 def _know(here: Place, start: StartRef) -> None:
@@ -187,49 +154,24 @@ def _done_at_tip(here: Place, head: Head, active: Task | None) -> Commit | None:
     if active is None:
         return None
     tip = history.commit(here.repo, head.commit)
-    if not tip.trailer and tip.sha not in history.marked(here.repo, "stage 3"):
-        return None  # a person's, with the tick that stood early when they committed
+    if not tip.trailer:
+        return None
     # Where the trailer alone tells, a twin of the same text may have been marked in that
     # second.
     leeway = 0 if here.repo.content(tip.sha, SPEC) is None else 1
-    early = here.papers.written() < tip.seconds + leeway
-    return _done(here, (tip,), active.key) if early else None
+    unwritten = here.papers.written() < tip.seconds + leeway
+    return _done(here, (tip,), active.key) if unwritten else None
 
 
-def _done(here: Place, commits: tuple[Commit, ...], key: Key) -> Commit | None:
+def _done(here: Place, commits: tuple[Commit, ...], key: Key, made: str = "") -> Commit | None:
+    """The commit that ticks the task: the one that kern `made`, else a person's, the newest."""
     done = [commit for commit in reversed(commits) if here.witness.ticks(commit, key)]
     if not done:
         return None
-    strays = history.marked(here.repo, "stage 2")  # an agent's, or a gate's: no proof
-    return next((commit for commit in done if commit.sha not in strays), None)
-
-
-def _bad(
-    here: Place,
-    head: Head,
-    tip: Commit,
-    key: Key,
-    base: str,
-    facts: Facts,
-    second: StageRecord | None,
-    start: StartRef | None,
-) -> bool:
-    """Whether HEAD's tip is a commit of stage 3 that is not the task's."""
-    if tip.sha not in history.marked(here.repo, "stage 3"):
-        return False
-    if history.since(here.repo, base, tip.sha) is None:
-        # It rewrote what was there before.
-        return history.moved_by(here.repo, head, base, "stage 3")
-    # What concludes an experiment changes nothing but the two documents.
-    concludes = due(facts) is Tier.CONCLUDE
-    change = (tip.tree, tip.tree) if concludes else second.change if second else None
-    if change is not None:
-        checked = second is not None and second.proof and not concludes
-        unseen = checked and here.witness.altered(tip, *change)
-        return bool(unseen or here.witness.objection(tip, key, *change))
-    if start is None or not tip.parents:
-        return False
-    return here.witness.carries(tip, start.tree)  # without them only this can be told
+    # An agent's, a gate's, a hook's: no proof. A "stage 3" alone is a commit of an older kern's.
+    strays = history.marked(here.repo, f"(?:stage 2|{BY_ITSELF})")
+    theirs = (commit for commit in done if commit.sha not in strays)
+    return next((commit for commit in done if commit.sha == made), next(theirs, None))
 
 
 def _held(task: Task | None) -> Held:

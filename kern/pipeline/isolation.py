@@ -240,15 +240,15 @@ def notices(held: Sandbox, own: Person, theirs: Settings) -> tuple[str, ...]:
 
 def allowed(agent: Agent, role: Role) -> str:
     """What the agent may do in the role, for a person."""
-    if not agent.unheld(role):
-        return ", ".join(agent.tools(role))
-    return "words the message; kern commits" if role is Stage.COMMIT else "only in a sandbox"
+    if role is Stage.COMMIT:
+        return "words the message; kern commits"
+    return "only in a sandbox" if agent.unheld(role) else ", ".join(agent.tools(role))
 
 
 def promised(templates: Mapping[Role, Template], caller: Caller, held: Sandbox) -> None:
     """Raises UsageError where a role would be run by an agent that nothing holds to it."""
     for role, form in templates.items() if held.means is Means.NONE else ():
-        # Where an agent commits that nothing holds, kern commits: see `Agent.unheld`.
+        # What the commit stage does beside its answer counts for nothing.
         for by in form.runners if role is not Stage.COMMIT else ():
             if why := protocol.find(by.agent).unheld(role):
                 raise UsageError(

@@ -16,7 +16,7 @@ from kern.plain import decode
 from kern.spec import edit
 from kern.spec.checklist import Kind, is_experiment
 from kern.stages import record, verdict
-from kern.stages.record import EarlyTick, StageRecord
+from kern.stages.record import Made, StageRecord
 
 # What an attempt can fail over by the fault of what it went by.
 _TELLING = (Cause.GATE, Cause.JUDGE, Cause.COMMIT, Cause.OWN)
@@ -128,16 +128,16 @@ def _settled(site: Site, second: StageRecord | None, change: Change) -> Sequence
     return second.swaps
 
 
-def tell(site: Site, key: Key, early: EarlyTick | None, said: Taught) -> None:
+def tell(site: Site, key: Key, made: Made | None, said: Taught) -> None:
     """What became of it, once it is done."""
     found = capture.whole(said.learned) if said.whole else None
     found = found or capture.lessons(said.learned, overcame=said.overcame)
     texts = [lesson.text for lesson in found.kept]
-    if early and not said.whole and (early.learned or early.votes):
-        texts = [entry.text for entry in parse(early.learned)]
+    if made and not said.whole and (made.learned or made.votes):
+        texts = [entry.text for entry in parse(made.learned)]
     if texts:
         site.sink(Learned(key.text, "\n".join(texts)))
     for text, why in found.refused:
         site.sink(Warned(f"not kept in {LEARNINGS}, {why}: {plain.line(text, 160)}"))
-    for vote in early.votes if early else ():
+    for vote in made.votes if made else ():
         site.sink(Voted(key.text, *vote))

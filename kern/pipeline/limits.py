@@ -74,29 +74,35 @@ def restore(site: Site, start: StartRef, who: str = "the agent") -> list[str]:
 
 
 def _undo_commits(site: Site, start: StartRef, by: str, who: str) -> None:
-    """What agents made of HEAD since the base (commits, an amend, a reset): kept under a ref,
-    HEAD back. A person's commits stay.
+    head = site.repo.head()
+    if head.commit == start.base or take_back(site, start, start.base, by, who):
+        return
+    since = history.since(site.repo, start.base, head.commit) or ()
+    site.warn(
+        "HEAD was moved meanwhile, and not by an agent that says so: what is there stays"
+        f"{commits(since)}"
+    )
+
+
+def take_back(site: Site, start: StartRef, base: str, by: str, who: str) -> bool:
+    """Where kern's own children alone have moved HEAD since the base (commits, an amend, a reset):
+    that is kept under a ref, HEAD back. A person's commits stay.
     """
     head = site.repo.head()
-    if head.commit == start.base:
-        return
-    if not history.moved_by(site.repo, head, start.base, by):
-        since = history.since(site.repo, start.base, head.commit) or ()
-        site.warn(
-            "HEAD was moved meanwhile, and not by an agent that says so: what is there stays"
-            f"{_commits(since[-MOST_TOLD:])}"
-        )
-        return
+    if not history.moved_by(site.repo, head, base, by):
+        return False
     tip = history.commit(site.repo, head.commit)
     ref = site.keeper.keep(start.task, f"{start.attempt}-commit", tip.tree, tip.sha)
-    history.move_head(site.repo, start.base, head.commit, "an agent's commit taken back")
+    history.move_head(site.repo, base, head.commit, "an agent's commit taken back")
     site.warn(f"{who} committed by itself: the commit was undone and saved as {ref}")
+    return True
 
 
-def _commits(made: Sequence[Commit]) -> str:
+def commits(made: Sequence[Commit]) -> str:
     """What a person is to know of those that came while an agent worked."""
     if not made:
         return ""
+    made = made[-MOST_TOLD:]
     told = ", ".join(f"{one.sha[:7]} {plain.line(one.subject, 60)!r}" for one in made)
     undo = " ".join(one.sha[:7] for one in reversed(made))
     return f": {told}; if that was not you: git show {made[-1].sha[:7]}, git revert {undo}"

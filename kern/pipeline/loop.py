@@ -42,8 +42,7 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
         loop = Loop(begun, options)
         if options.task:
             at = facts.look(begun.site)
-            parsed = at.meant(*begun.site.papers.spec())
-            loop.wanted = at.wanted(parsed, options.task)
+            loop.wanted = at.wanted(begun.site.papers.spec()[1], options.task)
         begun.site.sink(summary.begun(begun, options))
         return loop.run()
 

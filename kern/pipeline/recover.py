@@ -5,7 +5,7 @@ import contextlib
 from kern.errors import KernError
 from kern.git import backups, history, refs
 from kern.model import SPEC, Marker, Stage
-from kern.pipeline import facts, guarded, isolation, limits, tick
+from kern.pipeline import facts, guarded, isolation, limits
 from kern.pipeline import undo as reverting
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start, keep
@@ -27,7 +27,7 @@ def left(site: Site) -> str:
     """
     do = Do.SELECT
     with contextlib.suppress(KernError):  # what is wrong is the next run's to say
-        do = resume(facts.look(site, reading=True).facts)
+        do = resume(facts.look(site).facts)
     if do in _UNFINISHED:
         return (
             "the agent's unfinished work is in your working tree: do not commit it. The next run "
@@ -56,23 +56,6 @@ def unplant(site: Site, *, killed: bool) -> None:
             workspace.retire(site.scope, f"{start.attempt}-lost")
             guarded.recover(site, site.repo.content(start.spec, SPEC))
             refs.seal(site.repo, start)
-
-
-def undo_commit(site: Site, at: Situation) -> None:
-    """Stage 3 committed what is not the task's, and kern died before the check."""
-    if at.early and at.early.strays:
-        for stray in at.early.strays:
-            history.take_back(site.repo, stray)
-            site.warn(f"the agent's commit was undone: it committed on {stray.name}")
-        return
-    tip = history.commit(site.repo, at.head.commit)
-    rewritten = history.since(site.repo, at.base, tip.sha) is None
-    onto = at.base if rewritten else tip.parents[0]
-    history.move_head(site.repo, onto, tip.sha, "not the task's commit")
-    site.warn(
-        f"a commit of the commit stage that is not the task's was undone: {tip.sha[:7]} "
-        f"{tip.subject}"
-    )
 
 
 def undo(site: Site, at: Situation) -> None:
@@ -113,6 +96,8 @@ def abandon(site: Site, at: Situation) -> None:
 def take_over(site: Site, at: Situation) -> None:
     """A person ticked the task before kern could; the tree is theirs."""
     assert at.start is not None
+    if at.head.commit != at.base:
+        limits.take_back(site, at.start, at.base, "stage 3", "the commit stage")
     ref = site.keeper.keep(
         at.start.task,
         f"{at.start.attempt}-taken-over",
@@ -127,16 +112,8 @@ def take_over(site: Site, at: Situation) -> None:
 def remark(site: Site, at: Situation) -> None:
     """Before the verdict: an agent or a gate of a killed run can have ticked it."""
     assert at.key is not None
-    if at.unrecorded:
-        tick.take_back(site, site.scope, at.key, at.unrecorded)
     site.papers.edit_task(at.key, lambda text, _, task: edit.mark(text, task, Marker.ACTIVE))
     site.warn(f"ticked before kern had come to a verdict: back to [~]: {at.key.text}")
-
-
-def untick(site: Site, at: Situation) -> None:
-    """Stage 3 was interrupted: what it wrote into the two documents goes back."""
-    assert at.early is not None
-    tick.take_back(site, at.early.place.scope, at.early.key, at.early.made)
 
 
 def name_taken_out(site: Site, at: Situation) -> None:

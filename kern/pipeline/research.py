@@ -40,7 +40,6 @@ def research(site: Site, at: Situation) -> None:
         baseline.seen(site, wanted, before),
     )
     said = site.caller.call(prompt, task=key.text, attempt=at.attempt, settle=settle)
-    assert said is not None
     site.keeper.name_strangers(at.head, before)
     guarded.settle(site, papers, trusted=True)
     if task.of(Kind.RESEARCH):  # of an earlier one

@@ -1,12 +1,12 @@
 """How an attempt or a task ends: done, noted, split, skipped. Every end can be repeated."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from kern import plain
 from kern.events import AttemptNoted, QuestionNoted
 from kern.git import history, refs
+from kern.git.history import Commit
 from kern.model import Marker, Outcome, Saved, Stage, Tier
 from kern.pipeline import lessons
 from kern.pipeline.facts import Situation
@@ -15,15 +15,14 @@ from kern.pipeline.table import ATTEMPTS, Settled, mends, skipped
 from kern.spec import edit, questions
 from kern.spec.checklist import RESULT, STUCK, Kind, Spec, Task
 from kern.stages import record, verdict
+from kern.stages.record import StageRecord
 from kern.system import workspace
 
 
 def finish(site: Site, at: Situation) -> Settled:
     """HEAD has the task. All of it can be repeated."""
     assert at.done is not None and at.key is not None
-    key, timeout = at.key, site.caller.settings.timeouts.commit
-    done = history.signed(site.repo, at.done, timeout)
-    at = replace(at, done=done)
+    key, done = at.key, at.done
     concluded = at.due is Tier.CONCLUDE
     said, second = lessons.taught(site, at), at.files.get(Stage.IMPLEMENT)
     site.keeper.index_forward(done, key)
@@ -38,11 +37,22 @@ def finish(site: Site, at: Situation) -> Settled:
     site.papers.edit(apply)
     drop_start(site, at)
     record.sweep(site.scope)
-    lessons.tell(site, key, second.early if second else None, said)
-    proved = second.proof if second and not concluded else ""
+    lessons.tell(site, key, second.made if second else None, said)
+    proved = _proof(site, second, done) if second and not concluded else ""
     outcome = Outcome.CONCLUDED if concluded else Outcome.DONE
     detail = f"{done.sha[:7]} {done.subject}"
     return Settled(key.text, outcome, detail, key, proved, done.sha)
+
+
+def _proof(site: Site, second: StageRecord, done: Commit) -> str:
+    """What stands behind the commit: it says nothing of one that is not kern's own."""
+    if second.made and second.made.sha == done.sha:
+        return second.proof
+    site.warn(
+        f"{done.sha[:7]} {done.subject!r} ticks the task and is not the commit that kern made: "
+        "no gate has seen it"
+    )
+    return ""
 
 
 def _name_yours(site: Site, at: Situation) -> None:

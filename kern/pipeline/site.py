@@ -15,12 +15,12 @@ from kern.git.restore import Keeper
 from kern.memory import changes
 from kern.model import LEARNINGS, Key, Role, Stage
 from kern.pipeline import place
-from kern.pipeline.facts import Situation
+from kern.pipeline.facts import BY_ITSELF, Situation
 from kern.pipeline.place import Place
 from kern.spec import edit
 from kern.stages import record, template
 from kern.stages.call import Caller, Said
-from kern.stages.record import EarlyTick, StageRecord
+from kern.stages.record import StageRecord
 from kern.stages.template import Template
 
 # Of a fence or comment in SPEC.md that hides what follows.
@@ -34,7 +34,6 @@ class Memory:
     settings: tuple[str, Settings]  # of kern.toml, by the tree that holds it
     checked: bool = False  # whether the gates were seen on a tree without an agent's work
     proved: str = ""  # stage2.json as this process wrote it when it proved the change
-    standing: EarlyTick | None = None  # what stage 3 has ticked early
     unheard: bool = False  # whether it was said that the agent runs no Stop hook
     looked: set[Key] = field(default_factory=set)  # tasks whose tree was looked at before a commit
 
@@ -50,9 +49,9 @@ class Site(Place):
     memory: Memory
 
     @property
-    def commit_mark(self) -> str:
-        """HEAD's reflog says by this who made a commit."""
-        return f"kern {self.caller.run} stage 3"
+    def commit_stage(self) -> dict[str, str]:
+        """The environment by which a reflog tells what its agent and the commit hooks moved."""
+        return {"GIT_REFLOG_ACTION": f"kern {self.caller.run} {BY_ITSELF}"}
 
     def warn(self, text: str) -> None:
         self.keeper.warn(text)
@@ -87,7 +86,10 @@ def _replayed(path: str, text: str, came: str, key: Key) -> str:
 
 
 def with_prompts(site: Site) -> Site:
-    return replace(site, templates=template.templates(site.repo.root, site.caller.settings))
+    root, settings = site.repo.root, site.caller.settings
+    for line in () if settings.bare else template.outdated(root):
+        site.warn(line)
+    return replace(site, templates=template.templates(root, settings))
 
 
 # ---------------------------------------------------------------- what steps have in common

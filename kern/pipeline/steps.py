@@ -1,8 +1,8 @@
 """The durable steps: one for each row of the resume table, and the two of the loop's own, a look at
 what is true and the next task.
 
-Two rules hold throughout: `[x]` is on the disk before HEAD has it only while a record says so, and
-work is saved, then the tree restored, then the attempt noted.
+Two rules hold throughout: HEAD has the task before `[x]` is on the disk, and work is saved, then
+the tree restored, then the attempt noted.
 """
 
 from collections.abc import Callable, Collection
@@ -23,10 +23,8 @@ from kern.stages import record
 # iteration ended, where it did.
 STEPS: dict[Do, Callable[[Site, Situation], Settled | None]] = {
     Do.STOP: recover.stop,
-    Do.UNDO_COMMIT: recover.undo_commit,
     Do.FINISH: settle.finish,
     Do.TAKE_OVER: recover.take_over,
-    Do.UNTICK: recover.untick,
     Do.REMARK: recover.remark,
     Do.ABANDON: recover.abandon,
     Do.BOOK: settle.book,

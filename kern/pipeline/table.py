@@ -5,15 +5,12 @@ There is one way through a task, whether kern was killed or not: each durable st
 facts, and `resume` reads them anew. The order of the steps makes every state in between readable.
 """
 
-from collections.abc import Sequence
 from enum import StrEnum
 
 from kern.frozen import frozen
 from kern.model import Key, Outcome, Saved, Tier
 
 ATTEMPTS = 3  # before the next tier
-TRIES = 2  # of stage 3 in one attempt
-WORDINGS = 3  # the same where a hook refuses the message
 
 
 class Start(StrEnum):
@@ -41,35 +38,12 @@ class Research(StrEnum):
     ASKED = "asked"
 
 
-class Tried(StrEnum):
-    """What came of one call of stage 3."""
-
-    COMMITTED = "its commit is the task's"
-    REJECTED = "it rejected the change"
-    SPOILT = "its commit was undone for its form"
-    REFUSED = "a hook refused the change"
-    ALTERED = "a hook changed what its commit holds: undone, as no gate has seen that"
-    REWORD = "a hook refused the message"
-    NOTHING = "it committed nothing"
-
-
-class Then(StrEnum):
-    """What follows the calls of stage 3."""
-
-    ASK = "the commit stage is asked, or asked once more"
-    LEAVE = "HEAD or the answer says it"
-    COMMIT = "kern commits itself"
-    FAIL = "a failed attempt"
-
-
 @frozen
 class Facts:
     active: bool = False  # a task is [~]
     elsewhere: bool = False  # its start ref stands on another branch of this working tree
     start: Start = Start.NONE
     held: Held = Held.PENDING
-    bad_tip: bool = False  # HEAD's tip is stage 3's and not acceptable, or another branch's is
-    early: bool = False  # the two files stand on the disk as a stage 3's commit was to hold them
     done: bool = False  # a commit since the base ticks the task
     research: Research = Research.NONE
     noted: bool = False  # the research note stands in SPEC.md
@@ -86,8 +60,6 @@ class Do(StrEnum):
     """The next thing to do; the letters are the rows of the resume table in `kern help design`."""
 
     STOP = "a: stop, the task is in progress on another branch"
-    UNDO_COMMIT = "b: undo a commit of the commit stage that is not the task's"
-    UNTICK = "e: undo what an interrupted commit stage wrote into SPEC.md and LEARNINGS.md"
     FINISH = "c: the commit is there: tick the task"
     SELECT = "d: take the next task"
     TAKE_OVER = "e: you ticked it: save the work and go on"
@@ -101,7 +73,7 @@ class Do(StrEnum):
     ASK = "h: save the work, restore the tree, note the question"
     COMMIT = "i: commit the finished work"
     REJECT = "i: the commit stage rejected the change: a failed attempt"
-    REPROVE = "j: a commit of yours came in: run the gates again on top of it"
+    REPROVE = "j: the branch has moved: run the gates again on what is there"
     PROVE = "k: run the gates on the finished work"
     UNDO = "l: save the interrupted attempt, restore the tree, retry"
     NOTE_RESEARCH = "m: write the research note"
@@ -133,10 +105,6 @@ class Settled:
 
 def resume(facts: Facts) -> Do:
     """The resume table, first match wins."""
-    if facts.bad_tip:
-        return Do.UNDO_COMMIT
-    if facts.early and not facts.done:  # a `[x]` that HEAD lacks is kern's own
-        return Do.UNTICK
     if facts.active and facts.elsewhere:
         return Do.STOP
     if facts.done and (facts.active or facts.start is not Start.NONE):
@@ -170,7 +138,7 @@ def _in_progress(facts: Facts) -> Do:
         case Saved.PROVED if not facts.own:  # a file says so, and anyone can write a file
             return Do.PROVE
         case Saved.PROVED:
-            return Do.COMMIT  # also where an earlier one answered without a commit
+            return Do.COMMIT
         case Saved.OPEN:
             return Do.PROVE
         case Saved.NONE:
@@ -217,25 +185,6 @@ def tier(attempts: int, *, subtask: bool, experiment: bool) -> Tier:
     if experiment:
         return Tier.CONCLUDE
     return Tier.SKIP if subtask else Tier.DECOMPOSE
-
-
-def after(tried: Sequence[Tried]) -> Then:
-    """What follows the calls of stage 3 in one attempt: kern commits in its stead only what it was
-    willing to commit.
-    """
-    match tried[-1] if tried else None:
-        case Tried.COMMITTED | Tried.REJECTED:
-            return Then.LEAVE
-        case Tried.REFUSED | Tried.ALTERED:  # the same again: kern's own commit tells its words
-            return Then.COMMIT
-        case Tried.REWORD if len(tried) < WORDINGS:
-            return Then.ASK
-        case _ if len(tried) < TRIES:
-            return Then.ASK
-        case Tried.NOTHING:
-            return Then.FAIL
-        case _:
-            return Then.COMMIT
 
 
 def skipped(full_failures: int, *, exhausted: bool) -> Outcome:

@@ -9,7 +9,7 @@ from itertools import chain
 from kern.checks import result
 from kern.config import FILE, Gate
 from kern.events import GateEnded, Traced
-from kern.git import protect
+from kern.git import history, protect
 from kern.git.repository import Change, Entry
 from kern.model import Aide, Cause, Decision, OnRed, Result, Saved, Stage, Tier
 from kern.pipeline import baseline, limits
@@ -187,7 +187,6 @@ def _judge(site: Site, criterion: str, at: Situation) -> Result:
         said = site.caller.call(
             prompt, task=key.text, attempt=at.attempt, settle=may_not_write("judge")
         )
-        assert said is not None
         judges.append(verdict.judged(criterion, said.fault or said.reply.text))
         site.sink(GateEnded(judges[-1]))
     if disagreement := verdict.disagreement(judges):
@@ -210,11 +209,17 @@ def fail(site: Site, second: StageRecord, why: str, cause: Cause) -> None:
 
 
 def reprove(site: Site, at: Situation) -> None:
-    """Proof is bound to its base; HEAD has moved on by a person's commit."""
-    record.save(site.scope, at.second.undecided(onto=at.head.commit))
+    """Proof is bound to its base. What kern's own children made of HEAD since is undone; on top of
+    a person's commits, also those that hold the task's files, the gates run again.
+    """
+    base, head = at.second.bound_to, at.head.commit
+    if at.start and limits.take_back(site, at.start, base, "stage 3", "the commit stage"):
+        return
+    since = history.since(site.repo, base, head) or (history.commit(site.repo, head),)
+    record.save(site.scope, at.second.undecided(onto=head))
     site.warn(
         "a commit of yours came in before the task's: checked again on top of it: "
-        f"{at.opened[0].text}"
+        f"{at.opened[0].text}{limits.commits(since)}"
     )
 
 

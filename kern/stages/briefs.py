@@ -215,17 +215,14 @@ def commit(
     implemented: str,
     old: str,
     new: str,
-    taken_back: str = "",
+    refused: str = "",
 ) -> Prompt:
-    """`taken_back`: why a first commit of this stage did not hold."""
-    if taken_back:
-        implemented = f"A first try did not hold: {taken_back}\n\n{implemented}"
-    how = ("-O/dev/null", "--no-ext-diff", "--stat=100", "--stat-count=40", "--summary")
+    """`refused`: why its first message did not pass."""
+    if refused:
+        implemented = f"A first message did not pass: {refused}\n\n{implemented}"
     advice = guidance.in_tree(repo, old, repo.changed(old, new))
-    shown = [repo.text("diff", *how, old, new) if old != new else ""]
-    if form.only_words:  # it may have no means to ask git itself
-        room = BUDGET[Stage.COMMIT] * CHARS_PER_TOKEN // 2
-        shown = patches.shown(repo, old, new, room) or shown
+    room = BUDGET[Stage.COMMIT] * CHARS_PER_TOKEN // 2
+    shown = patches.shown(repo, old, new, room) if old != new else []
     return compose(
         form,
         {

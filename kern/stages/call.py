@@ -35,7 +35,6 @@ from kern.stages.watch import Growing, Refused, Watch
 from kern.system import process, workspace
 from kern.system.workspace import Scope
 
-_KINDS: Mapping[Role, Kind] = {Stage.IMPLEMENT: Kind.WORKER, Stage.COMMIT: Kind.COMMITTER}
 RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run {}: it resumes"
 _MOST_NAMED = 20  # of the learnings that are left out
 _FOR_EVER = 7 * 24 * 3600.0  # seconds, for who knows no bound
@@ -58,7 +57,6 @@ class _Asked:
     attempt: int
     env: Mapping[str, str]
     config: Sequence[tuple[str, str]]  # of git
-    write: Sequence[Path]
     gates: Sequence[Gate]
 
 
@@ -105,16 +103,13 @@ class Caller:
         attempt: int,
         mode: str = "",
         env: Mapping[str, str] | None = None,
-        write: Sequence[Path] = (),
         config: Sequence[tuple[str, str]] = (),
         gates: Sequence[Gate] = (),
         settle: Callable[[Reply], None] = lambda reply: None,
-        again: Callable[[], bool] = lambda: True,
-    ) -> Said | None:
-        """`write`: what its kind may not write, and it has to. `settle` may raise `TransientFault`
-        over a sound reply. `gates`: those that send the agent back where it would end and
-        they are red. `again` prepares a retry, or says that none is needed because the
-        stage's effect is there: then the answer is None.
+        again: Callable[[], object] = lambda: None,
+    ) -> Said:
+        """`settle` may raise `TransientFault` over a sound reply. `gates`: those that send the
+        agent back where it would end and they are red. `again` prepares a retry.
         """
         self._afford(task)
         self.heed()
@@ -124,7 +119,7 @@ class Caller:
         for by, after in self.rota.order(every, time.time()):
             ours = replace(prompt, by=by)
             self.sink(StageStarted(prompt.stage, task, by.model, attempt, mode, by.agent))
-            asked = _Asked(ours, task, attempt, env or {}, config, write, gates)
+            asked = _Asked(ours, task, attempt, env or {}, config, gates)
             try:
                 return self._tried(asked, settle, again)
             except (LimitReached, TransientFault) as exc:
@@ -134,15 +129,14 @@ class Caller:
                         exc.resets_at = self.rota.wakes(others, exc.resets_at)
                     raise
                 self.sink(self.rota.rest(by, after, exc, prompt.stage, time.time()))
-                if not again():
-                    return None
+                again()
                 self._afford(task)
                 self.heed()
         raise AssertionError("the last one returns or raises")
 
     def _tried(
-        self, asked: _Asked, settle: Callable[[Reply], None], again: Callable[[], bool]
-    ) -> Said | None:
+        self, asked: _Asked, settle: Callable[[Reply], None], again: Callable[[], object]
+    ) -> Said:
         """By one agent, again and again while the fault is one that passes."""
 
         def once() -> Said:
@@ -159,7 +153,11 @@ class Caller:
         def noted(fault: TransientFault, tries: int, wait: float) -> None:
             self.sink(StageRetried(stage, str(fault), tries, wait))
 
-        return ending.retried(fault, lambda: once() if again() else None, self.sleep, noted)
+        def anew() -> Said:
+            again()
+            return once()
+
+        return ending.retried(fault, anew, self.sleep, noted)
 
     def _once(self, asked: _Asked) -> Said:
         prompt, task, attempt = asked.prompt, asked.task, asked.attempt
@@ -216,8 +214,7 @@ class Caller:
         idle = self.settings.idle(output)
         checking = sum(gate.timeout or _FOR_EVER for gate in asked.gates)  # seconds
         agent = self._program(prompt).agent
-        # One that nothing holds to its role is to read, and kern does the rest.
-        kind = Kind.READER if agent.unheld(stage) else _KINDS.get(stage, Kind.READER)
+        kind = Kind.WORKER if stage is Stage.IMPLEMENT else Kind.READER
         launch = Launch(
             stage,
             prompt.by.model,
@@ -238,7 +235,7 @@ class Caller:
             self._lay(self.contract.with_name(name), text)
         argv = (self._program(prompt).command, *agent.argv(launch))
         env = self._environment(asked, agent.environment(launch))
-        held = self.hold(kind, argv, env, write=asked.write, agent=agent.NAME)
+        held = self.hold(kind, argv, env, agent=agent.NAME)
         watch = Watch(agent, stage, Growing(place), self.sink, self.tick)
         ran = process.run(
             held.argv,
@@ -295,11 +292,10 @@ class Caller:
         return {**given, **own, "KERN_ROOT": str(self.root), "PWD": str(self.root), **asked.env}
 
     def _patience(self, stage: Role) -> float:
-        """What a command may take: a gate that the agent runs, a commit with its hooks."""
-        if stage not in (Stage.IMPLEMENT, Stage.COMMIT):
+        """What a command may take: a gate that the agent runs."""
+        if stage is not Stage.IMPLEMENT:
             return 0.0
-        usual = self.settings.patience if stage is Stage.IMPLEMENT else 0.0
-        return usual or self.settings.total(stage) or _FOR_EVER
+        return self.settings.patience or self.settings.total(stage) or _FOR_EVER
 
     def _count(self, reply: Reply | None, task: str) -> None:
         price = reply.cost_usd if reply else None

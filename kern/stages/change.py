@@ -1,14 +1,14 @@
 """git's testimony: what the task's commit must hold, and whether a commit is the task's."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from typing import TypeVar, cast
 
 from kern import plain
-from kern.git import filters, history, index
+from kern.git import filters, index
 from kern.git.history import Commit
 from kern.git.repository import Change, Entry, Repo
 from kern.git.snapshot import Snapshots, left_out
-from kern.model import LEARNINGS, SPEC, Key, Marker, Stage
+from kern.model import SPEC, Key, Marker, Stage
 from kern.spec import checklist
 from kern.stages import record
 from kern.system.workspace import Scope
@@ -45,34 +45,6 @@ class Witness:
         before = (self.repo.content(parent, SPEC) for parent in commit.parents)
         there = any(ticked(text, key) for text in before if text is not None)
         return not there or commit.trailer == trailer(key)
-
-    def ticked(self, revision: str, key: Key) -> bool:
-        """Whether SPEC.md has the task done there."""
-        return ticked(self.repo.content(revision, SPEC) or b"", key)
-
-    def carries(self, commit: Commit, snapshot: str) -> bool:
-        """Whether it holds what the snapshot has uncommitted on top of the commit before."""
-        own = filters.cleaned(self.repo, self.repo.changed(commit.parents[0], snapshot))
-        holds = history.changed_by(self.repo, commit)
-        return any(holds[path][1] == own[path][1] for path in holds.keys() & own.keys())
-
-    def proves(self, commit: Commit, key: Key, change: tuple[str, str] | None) -> bool:
-        """Whether it ticks the task as the task's commit, and does not merely carry the `[x]` that
-        stands on the disk for a stage 3 at work; `change`: the snapshots before and after.
-        """
-        if not self.ticks(commit, key):
-            return False
-        if commit.trailer == trailer(key) or commit.sha in history.marked(self.repo, "stage 3"):
-            return True
-        if change is None or not self._clean(*change):  # what changes nothing is in every commit
-            return False
-        return self.expected(*change, commit.sha)[0] == commit.tree
-
-    def among(self, commits: Sequence[Commit], key: Key, change: tuple[str, str]) -> bool:
-        """Whether one of the commits is the task's, where not all of them are stage 3's."""
-        ours = history.marked(self.repo, "stage 3")
-        own = [commit for commit in commits if self.proves(commit, key, change)]
-        return any(one.sha not in ours or not self.objection(one, key, *change) for one in own)
 
     def whole(self, tree: str, staged: Mapping[str, Change]) -> str:
         """The tree as stage 2 left it, with what it did to the index alone."""
@@ -152,51 +124,21 @@ class Witness:
             change = {path: entries for path, entries in change.items() if path not in hidden}
         return {**change, **self.staged(start, tree)}
 
-    def objection(self, commit: Commit, key: Key, start: str, tree: str) -> str:
-        """Why the commit is not the task's; empty when it is."""
-        asked = commit.sha, key
-        return self._once(start, tree, asked, lambda: self._object(commit, key, start, tree))
-
-    def _object(self, commit: Commit, key: Key, start: str, tree: str) -> str:
-        if len(commit.parents) != 1:
-            return "it is not one commit on top of the one before"
-        parent = commit.parents[0]
-        _, conflicts = self.expected(start, tree, parent)
-        if conflicts:
-            return f"it conflicts in {', '.join(conflicts[:3])}"
-        if why := self._strays(self.altered(commit, start, tree), parent, start, tree):
-            return why
-        if not self.ticks(commit, key):
-            if self.repo.content(commit.sha, SPEC) is None:
-                return "its message lacks the trailer Kern-Task"
-            return "its SPEC.md does not tick the task"
-        return ""
-
-    def altered(self, commit: Commit, start: str, tree: str) -> dict[str, Entry | None]:
-        """What the commit holds otherwise than the task's change has it, its documents aside."""
-        merged, _ = self.expected(start, tree, commit.parents[0])
-        strayed = self.repo.changed(merged, commit.tree)
-        return {path: new for path, (_, new) in strayed.items() if path not in (SPEC, LEARNINGS)}
-
-    def _strays(
-        self, strayed: Mapping[str, Entry | None], parent: str, start: str, tree: str
+    def rejection(
+        self, altered: Mapping[str, Entry | None], parent: str, start: str, tree: str
     ) -> str:
-        """A hook may alter the task's paths, never add others, undo them, or let in what is the
-        person's.
+        """Why what a hook altered cannot be the task's: it may alter the task's paths, never add
+        others, undo them, or let in what is the person's. Empty where it can.
         """
-        if not strayed:
-            return ""
         own = self.task_change(start, tree)
-        if foreign := sorted(strayed.keys() - own.keys()):
+        if foreign := sorted(altered.keys() - own.keys()):
             return f"it holds more than the task: {', '.join(foreign[:3])}"
         before = self.repo.changed(parent, start)
-        for path, got in strayed.items():
+        for path, got in altered.items():
             if path in before:
                 return f"it holds uncommitted changes of yours in {path}"
             if got == self.repo.entry(parent, path):
                 return f"it leaves out {path}"
-        if not self.repo.hooks("pre-commit"):  # those after it come too late for the tree
-            return f"it differs from the task's change in {sorted(strayed)[0]}"
         return ""
 
 

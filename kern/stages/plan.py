@@ -48,7 +48,6 @@ class Planner:
         """`place`: where the answer is put as it comes."""
         by = may_not_write("planner")
         said = self.caller.call(told, task="", attempt=1, mode=mode, settle=by)
-        assert said is not None
         workspace.replace(place, said.reply.text.encode("utf-8", "surrogateescape"))
         return said
 

@@ -14,7 +14,7 @@ from kern.stages.template import SECTIONS, Template
 BUDGET: dict[Role, int] = {  # tokens
     Stage.RESEARCH: 2000,
     Stage.IMPLEMENT: 3000,
-    Stage.COMMIT: 1000,
+    Stage.COMMIT: 3000,  # most of it for the patches
     Aide.JUDGE: 3000,  # the list of changed files, and a share for each patch: patches.py
     Aide.PLANNER: 3000,
 }

@@ -28,14 +28,11 @@ _OF_A_VERDICT = ("outcome", "proof", "red", "cause")
 
 
 @frozen
-class EarlyTick:
-    """What stands in SPEC.md and LEARNINGS.md for the commit of a stage 3 at work."""
+class Made:
+    """The task's commit, noted before the branch moves to it, and what it does to LEARNINGS.md."""
 
-    run: str  # whose stage 3
-    ticked: int = 0  # the task, and of the parents above it those that are done with it
-    learned: str = ""  # what was added to LEARNINGS.md
-    new: bool = False  # it is the whole of that file
-    swaps: tuple[Swap, ...] = ()  # entries of that file before and after their votes
+    sha: str
+    learned: str = ""
     votes: tuple[Vote, ...] = ()
 
 
@@ -60,9 +57,8 @@ class StageRecord:
     sent_back: int  # how often a red gate let stage 2 not end yet; -1: no gate was to
     proof: str
     fault: str
-    fixed: int  # how often commit hooks changed the task's files
-    early: EarlyTick | None
-    carried: str  # the commit of a person's that took the early tick along
+    fixed: int  # how often commit hooks changed the task's files, or the branch moved under them
+    made: Made | None
 
     @property
     def bound_to(self) -> str:
@@ -144,7 +140,7 @@ def parse(stage: Stage, raw: Mapping[str, Any]) -> StageRecord:
         value = kern.get(name)
         return value if isinstance(value, int) else otherwise
 
-    words = ("run", "time", "base", "start", "tree", "onto", "outcome", "proof", "fault", "carried")
+    words = ("run", "time", "base", "start", "tree", "onto", "outcome", "proof", "fault")
     return StageRecord(
         stage,
         raw,
@@ -155,7 +151,7 @@ def parse(stage: Stage, raw: Mapping[str, Any]) -> StageRecord:
         cause=Cause(text("cause")) if text("cause") in [*Cause] else Cause.OTHER,
         sent_back=number("sent_back", -1),
         fixed=number("fixed", 0),
-        early=_early(kern.get("early")),
+        made=_made(kern.get("commit")),
         **{name: text(name) for name in words},
     )
 
@@ -166,14 +162,10 @@ def _red(value: object) -> Red | None:
     return Red(str(value.get("name")), value.get("code"), str(value.get("output")))
 
 
-def _early(value: object) -> EarlyTick | None:
+def _made(value: object) -> Made | None:
     if not isinstance(value, dict):
         return None
-    run, ticked, learned = value.get("run"), value.get("ticked"), value.get("learned")
-    if not (isinstance(run, str) and isinstance(ticked, int) and isinstance(learned, str)):
-        return None
-    swaps, votes = _swaps(value.get("swaps")), _votes(value.get("votes"))
-    return EarlyTick(run, ticked, learned, value.get("new") is True, swaps, votes)
+    return Made(str(value.get("sha")), str(value.get("learned")), _votes(value.get("votes")))
 
 
 def _swaps(value: object) -> tuple[Swap, ...]:
@@ -235,25 +227,11 @@ def counts(second: StageRecord, start: StartRef | None, attempt: int) -> bool:
     return (second.start, second.base) == (start.tree, start.base)
 
 
-def carried(scope: Scope, key: Key, attempt: int) -> set[str]:
-    """The commits down to which a tick of the task is no proof of it: a person's commit took along
-    what stood there early.
-    """
-    files = (read(scope, Stage.IMPLEMENT, number) for number in range(attempt))
-    return {one.carried for one in files if one and one.key == key}
-
-
-def note_early(scope: Scope, key: Key, made: EarlyTick | None, *, carried: str = "") -> bool:
-    """Write the record into the task's stage2.json, or take it out; says whether there is one."""
+def note_commit(scope: Scope, key: Key, made: Made) -> None:
+    """In the task's stage2.json, where there is one."""
     second = read(scope, Stage.IMPLEMENT)
-    if second is None or second.key != key:
-        return False
-    noted = second.noting(
-        early=asdict(made) if made else None, carried=carried or second.carried or None
-    )
-    if noted.raw != second.raw:
-        save(scope, noted)
-    return True
+    if second and second.key == key:
+        save(scope, second.noting(commit=asdict(made)))
 
 
 def sweep(scope: Scope) -> None:

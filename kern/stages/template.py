@@ -19,8 +19,6 @@ from kern.spec import documents
 from kern.stages import bundle
 from kern.system import workspace
 
-# The commit stage of an agent that cannot be held to git: it words the message, kern commits.
-MESSAGE = "3_message.md"
 REFLECT = "reflect.md"  # of the planner, where it looks after LEARNINGS.md
 _SPARED = {REFLECT: frozenset({"GOAL", "MODE", "RED", "SPECS"})}
 _DEFAULTS = Settings()
@@ -57,7 +55,6 @@ class Template:
     by: Choice  # as its front matter says; without an effort: what the agent takes by itself
     text: str
     stand_ins: tuple[Choice, ...] = ()  # for `by`, in this order
-    only_words: bool = False  # of the commit stage: it answers the message, kern commits
     contract: str = ""  # empty in a file without the separator: then all of it is the prompt
 
     @property
@@ -134,14 +131,19 @@ def _check_placeholders(stage: Role, body: str, origin: str, spared: frozenset[s
 def templates(root: Path, settings: Settings = _DEFAULTS) -> dict[Role, Template]:
     """With the agents, models and efforts that count. Raises UsageError."""
     know_commands(settings)
-    found = {role: form(root, role, name, settings) for role, name in bundle.PROMPTS.items()}
-    commit = found[Stage.COMMIT]
-    if any(protocol.find(by.agent).unheld(Stage.COMMIT) for by in commit.runners):
-        words = form(root, Stage.COMMIT, MESSAGE, settings)
-        found[Stage.COMMIT] = replace(
-            words, by=commit.by, stand_ins=commit.stand_ins, only_words=True
-        )
-    return found
+    return {role: form(root, role, name, settings) for role, name in bundle.PROMPTS.items()}
+
+
+def outdated(root: Path) -> list[str]:
+    """What of a project's own prompts says what an earlier kern did."""
+    told = []
+    folder = root / bundle.OVERRIDES
+    form = workspace.read(folder / bundle.PROMPTS[Stage.COMMIT]) or b""
+    if re.search(rb"(?m)^\s*git commit ", form):
+        told.append(f"{folder / bundle.PROMPTS[Stage.COMMIT]} has its agent run git commit")
+    if (folder / "3_message.md").exists():
+        told.append(f"{folder / '3_message.md'} is not read any more")
+    return [f"{one}: {bundle.overriding(Stage.COMMIT)} asks for the message" for one in told]
 
 
 def know_commands(settings: Settings) -> None:

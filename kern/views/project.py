@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from kern.errors import KernError
 from kern.frozen import frozen
 from kern.git import repository
 from kern.git.repository import Repo
@@ -21,7 +20,7 @@ class Project:
     papers: Documents
     scope: Scope
     at: Situation
-    parsed: Spec  # as a person means it: what an interrupted run left in SPEC.md does not count
+    parsed: Spec
 
 
 def look(folder: Path) -> Project:
@@ -31,17 +30,8 @@ def look(folder: Path) -> Project:
 
 def of(repo: Repo, papers: Documents) -> Project:
     scope = workspace.scope(repo.root, repo.head().name, create=False)
-    at = facts.look(place.of(repo, scope, papers), reading=True)
-    return Project(repo, papers, scope, at, at.meant(*papers.spec()))
-
-
-def meant(repo: Repo, papers: Documents) -> Spec:
-    """SPEC.md as a person means it; as it stands where its state in git cannot be told."""
-    parsed = papers.spec()[1]
-    try:
-        return of(repo, papers).parsed
-    except KernError:
-        return parsed
+    at = facts.look(place.of(repo, scope, papers))
+    return Project(repo, papers, scope, at, papers.spec()[1])
 
 
 def tier(task: Task) -> Tier:

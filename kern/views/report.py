@@ -17,7 +17,6 @@ from kern.spec import needs, questions
 from kern.spec.checklist import Kind
 from kern.spec.documents import Documents
 from kern.views.log import local, warn
-from kern.views.project import meant
 
 _DAYS = ("today", "yesterday")  # each as many days ago as its place says
 
@@ -61,7 +60,7 @@ def _now(project: Repo) -> Standing:
     """As SPEC.md and git have it now; where SPEC.md cannot be read the journal's word counts."""
     saved = frozenset(ref.removeprefix("refs/") for ref, when in refs.kept(project) if when)
     try:
-        parsed = meant(project, Documents(project.root))
+        parsed = Documents(project.root).spec()[1]
     except KernError:
         return Standing(refs=saved)
     done = frozenset(task.text for task in parsed.tasks if task.marker is Marker.DONE)

@@ -20,7 +20,6 @@ from kern.stages.record import StageRecord, history_name
 from kern.system import workspace
 from kern.system.workspace import Scope
 from kern.views.log import local, warn
-from kern.views.project import meant
 
 
 def shown(folder: Path, wanted: str, *, as_json: bool) -> str:
@@ -33,7 +32,7 @@ def snapshot(folder: Path, wanted: str) -> dict[str, Any]:
     """The receipt of one task. Keys are stable: they are what `--json` prints."""
     found = repository.open_at(folder, reading=True)
     records = store.load(store.place(found.common_dir), warn)
-    parsed = meant(found, Documents(found.root))
+    parsed = Documents(found.root).spec()[1]
     texts = [task.text for task in parsed.tasks]
     there = set(texts)
     ran = dict.fromkeys(record.get("task") or "" for record in records)

@@ -88,12 +88,11 @@ def test_implement_can_do_all_but_what_kern_does() -> None:
     assert not found.keys() & {"--allowedTools", "--setting-sources", "--strict-mcp-config"}
 
 
-def test_commit_can_only_add_and_commit() -> None:
+def test_commit_can_only_read() -> None:
     found = options(Stage.COMMIT)
-    assert found["--tools"] == ["Bash,Read,Glob,Grep"]
+    assert found["--tools"] == ["Glob,Grep,Read"]
     assert found["--permission-mode"] == ["dontAsk"]
-    # `git status` and `git diff` need no rule; one for `git diff` would open `--output=FILE`.
-    assert found["--allowedTools"] == ["Bash(git add *)", "Bash(git commit *)"]
+    assert not found.keys() & {"--allowedTools", "--disallowedTools"}
 
 
 @pytest.mark.parametrize("stage", [Stage.RESEARCH, Stage.COMMIT])
@@ -103,43 +102,10 @@ def test_a_repositorys_own_settings_are_off_where_limits_are_promised(stage: Sta
     assert "--strict-mcp-config" in found
 
 
-def denies(command: str, stage: Stage = Stage.COMMIT) -> bool:
-    rules = [rule[5:-1] for rule in options(stage)["--disallowedTools"] if rule.startswith("Bash(")]
+def denies(command: str) -> bool:
+    denied = options(Stage.IMPLEMENT)["--disallowedTools"]
+    rules = [rule[5:-1] for rule in denied if rule.startswith("Bash(")]
     return any(fnmatchcase(command, rule) for rule in rules)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "git commit --no-verify -m x",
-        "git commit -m x --no-verify",
-        "git commit -m x --no-veri",
-        "git commit -n -m x",
-        "git commit -nm x",
-        "git commit -m x -n",
-        "git commit -q -n -m x",
-        "git commit -anm x",
-        "git commit --amend",
-        "git commit --amend -m x",
-        "git commit -m x --amend",
-        "git commit --amend --no-edit",
-    ],
-)
-def test_hooks_cannot_be_skipped_nor_commits_changed(command: str) -> None:
-    assert denies(command)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        'git commit -m "Add a greeting"',
-        'git commit -m "Add a greeting" -m "It says hello." -m "Kern-Task: add a greeting"',
-        "git commit -q -m 'fix: name in the sign-up form'",
-        'git commit -m "Amend the docs, verify no names"',
-    ],
-)
-def test_ordinary_commits_are_not_denied(command: str) -> None:
-    assert not denies(command)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +121,7 @@ def test_ordinary_commits_are_not_denied(command: str) -> None:
     ],
 )
 def test_direct_forms_of_commit_and_push_are_denied_to_implement(command: str) -> None:
-    assert denies(command, Stage.IMPLEMENT)
+    assert denies(command)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -289,8 +255,7 @@ def test_a_tool_that_research_does_not_offer_is_a_write_if_it_ran(tool: str) -> 
 def test_reading_tools_and_subagents_write_nothing() -> None:
     for tool in ("Read", "Glob", "Grep", "Task", "Agent", "WebSearch", "WebFetch"):
         assert reply(use(tool), answered(), RESULT, stage=Stage.RESEARCH).wrote == ()
-    for stage in (Stage.IMPLEMENT, Stage.COMMIT):
-        assert reply(use("Write"), answered(), RESULT, stage=stage).wrote == ()
+    assert reply(use("Write"), answered(), RESULT, stage=Stage.IMPLEMENT).wrote == ()
 
 
 ODD: tuple[Any, ...] = (

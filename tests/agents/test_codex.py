@@ -77,13 +77,6 @@ def test_model_and_effort_are_named_where_a_person_named_them(
     assert codex.argv(Launch(Stage.RESEARCH, "gpt-x"))[-20:].count("gpt-x") == 1
 
 
-def test_it_promises_reading_and_not_git_alone() -> None:
-    assert [bool(codex.unheld(role)) for role in (*Stage, *Aide)] == [
-        *(False, False, True),
-        *(False, False),
-    ]
-
-
 # -------------------------------------------------------------------- output
 
 

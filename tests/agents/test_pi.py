@@ -162,7 +162,6 @@ def test_only_implement_has_tools_that_write_and_the_projects_own(role: Role) ->
     assert words[words.index("--append-system-prompt") + 1] == "/c"
     (source,) = pi.files(Launch(role, "x", mark="m")).values()
     assert f"const READS = {json.dumps(not free)};" in source
-    assert bool(pi.unheld(role)) is (role is Stage.COMMIT)
 
 
 def test_bare_is_without_the_projects_own_in_implement_too() -> None:

@@ -76,12 +76,6 @@ def helper() -> Turn:
     return use("Agent", description="help", subagent_type="general-purpose", prompt=prompt)
 
 
-def commit(subject: str, task: str = "add a greeting") -> Turn:
-    """With a here-document, as models like to write it."""
-    text = f'{subject}\n\nIt\'s said & "done".\n\nKern-Task: {task}'
-    return bash(f"git commit -m \"$(cat <<'EOF'\n{text}\nEOF\n)\"")
-
-
 def together(calls: Sequence[Turn]) -> list[Turn]:
     """The calls in few turns, several at once."""
     return [{"tools": calls[at : at + 12]} for at in range(0, len(calls), 12)]
@@ -197,113 +191,22 @@ def test_research_can_read_and_cannot_write(ask: Ask, git: Git, repo: Path, tmp_
     assert state(git) == before
 
 
-COMMIT_MAY = """
-git status --short
-git diff
-git diff --cached --stat
-git log -3 --format=%s
-git add a.txt
-git commit --quiet -m 'first line' -m 'It is > "all" of $x; & `text`, -F and --file too.'
-""".strip().splitlines()
-
-COMMIT_MAY_NOT = r"""
-rm a.txt
-touch new.txt
-echo x > new.txt
-git status > new.txt
-git status | tee new.txt
-git add a.txt && touch new.txt
-git commit -m "$(touch new.txt)"
-cat a.txt > new.txt
-sh -c 'touch new.txt'
-python3 -c "open('new.txt', 'w')"
-eval 'touch new.txt'
-find . -name a.txt -delete
-cd /tmp && git status
-git push
-git push origin main
-git -c alias.z='!touch new.txt' z
-git -c core.pager=cat commit -m x
-git -C . commit -m x
-git --git-dir=.git commit -m x
-GIT_EDITOR='touch new.txt' git commit
-git diff --output=new.txt
-git log -p --output new.txt
-git grep -O'touch new.txt' one
-git commit --amend --no-edit
-git commit -m x --amend
-git commit --am -m x
-git commit --no-verify -m x
-git commit -m x --no-verify
-git commit --no-veri -m x
-git commit -n -m x
-git commit -m x -n
-git commit -nm x
-git commit -anm x
-git commit -am x
-git commit "-n" -m x
-git commit -F /etc/hostname
-git commit -F - < /etc/hostname
-git commit -q -F - < /etc/hostname
-git commit --file=/etc/hostname
-git commit -t /etc/hostname -m x
-git commit -C HEAD
-git commit --author='x <x@y>' -m x
-git commit --date=2001-01-01 -m x
-git commit --allow-empty -m x
-git add a.txt && git commit --no-verify -m x
-env git commit -n -m x
-timeout 5 git commit -n -m x
-xargs git commit -n -m x
-git checkout -b other
-git switch -c other
-git branch other
-git tag new
-git reset --hard
-git restore a.txt
-git stash
-git rm a.txt
-git mv a.txt new.txt
-git clean -fdx
-git config alias.y '!touch new.txt'
-git update-ref refs/heads/other HEAD
-git rebase HEAD~1
-git merge other
-git fetch
-git worktree add ../other
-git commit-tree HEAD^{tree} -m x
-""".strip().splitlines()
-
-
-def test_commit_can_commit_and_nothing_else(ask: Ask, git: Git, repo: Path) -> None:
-    with (repo / "a.txt").open("a") as file:
-        file.write("eight\n")
-    (repo / "own.txt").write_text("mine, not to be committed\n")
+def test_the_commit_stage_can_read_and_cannot_write(ask: Ask, git: Git, repo: Path) -> None:
     before = state(git)
     barred = [
-        *(bash(line) for line in COMMIT_MAY_NOT),
+        *map(bash, ("git commit --allow-empty -m x", "git status", "touch new.txt")),
         use("Write", file_path=str(repo / "new.txt"), content="x"),
         use("Edit", file_path=str(repo / "a.txt"), old_string="two", new_string="2"),
     ]
-    talk = ask(Stage.COMMIT, *together(barred))
-    assert talk.done == Counter()
-    assert talk.refused == names(*barred)
-    assert state(git) == before
-
     looks = [
         use("Read", file_path=str(repo / "a.txt")),
         use("Grep", pattern="x"),
         use("Glob", pattern="*"),
     ]
-    allowed = [*map(bash, COMMIT_MAY), *looks]
-    talk = ask(Stage.COMMIT, *allowed, bash("git add own.txt"), commit("second"))
-    assert talk.refused == Counter()
-    assert git("show", "--stat", "--format=%B", "HEAD~1").splitlines()[:3] == [
-        "first line",
-        "",
-        'It is > "all" of $x; & `text`, -F and --file too.',
-    ]
-    assert git("log", "-1", "--format=%(trailers:key=Kern-Task,valueonly)") == "add a greeting"
+    talk = ask(Stage.COMMIT, *barred, *looks)
+    assert talk.refused == names(*barred)
+    assert talk.done == names(*looks)
+    assert state(git) == before
 
 
 IMPLEMENT_MAY_NOT = """
@@ -443,15 +346,7 @@ def test_three_tasks_become_three_commits(
     server = serve(
         research=looked,
         implement=[[*turns, DONE] for turns in worked],
-        commit=[
-            [
-                bash("git status --short"),
-                bash("git diff --cached"),
-                commit(f"do {n}", task),
-                say("ok"),
-            ]
-            for n, task in enumerate(tasks, 1)
-        ],
+        commit=[[say(f"do {n}")] for n in (1, 2, 3)],
     )
     ran = kern("3", "0")
     assert ran.code == 0, ran.err
@@ -478,7 +373,7 @@ def test_three_tasks_become_three_commits(
 
     last = tmp_path / "kern" / "project" / "main" / "last"
     results = [json.loads((last / f"stage{n}.json").read_text())["result"] for n in (1, 2, 3)]
-    assert results == [READY["text"], DONE["text"], "ok"]
+    assert results == [READY["text"], DONE["text"], "do 3"]
 
     assert sum(r.size for r in server.requests) / len(tasks) <= MOST_BYTES_PER_TASK
     for request in server.requests:
@@ -506,7 +401,7 @@ def test_both_forms_of_output_leave_the_same_stage_files(
         serve(
             research=[use("Read", file_path=str(repo / "a.txt")), READY],
             implement=[bash("git push"), bash("echo more >> a.txt"), DONE],
-            commit=[commit("more", f"add {form}"), say("more")],
+            commit=[say("more")],
         )
         ran = kern("1", "0")
         assert ran.code == 0, ran.said
@@ -565,7 +460,7 @@ def test_a_stage_whose_prompt_was_compacted_still_knows_its_task_and_how_to_end(
     server = serve(
         research=[READY],
         implement=[[*looks, full], [DONE]],
-        commit=[commit("greet"), say("greet")],
+        commit=[say("greet")],
     )
     ran = kern("1", "0")
     assert ran.code == 0, ran.said
@@ -615,7 +510,7 @@ def test_what_slips_past_the_rules_in_implement_is_undone(
                 DONE,
             ],
         ],
-        commit=[commit("greet"), say("greet")],
+        commit=[say("greet")],
     )
     ran = kern("1", "0")
     assert ran.code == 0, ran.err
@@ -670,7 +565,7 @@ def test_work_and_history_of_a_person_that_implement_takes_away_come_back(
             ],
             [bash("echo hello > hi.txt; git reset -q --soft HEAD~1"), DONE],
         ],
-        commit=[commit("greet"), say("greet")],
+        commit=[say("greet")],
     )
     ran = kern("1", "0")
     assert ran.code == 0, ran.err
@@ -683,59 +578,6 @@ def test_work_and_history_of_a_person_that_implement_takes_away_come_back(
     assert git("status", "--porcelain").splitlines() == [" M own.txt", "?? new.txt"]
     assert (repo / "own.txt").read_text() == "mine\nnot committed\n"
     assert (repo / "new.txt").read_text() == "not even tracked\n"
-
-
-@pytest.mark.unheld
-def test_a_commit_that_skips_the_hooks_or_amends_does_not_stay(
-    kern: Kern, repo: Path, git: Git, serve: Serve, tmp_path: Path
-) -> None:
-    """In spellings that no rule on the command's text refuses; the third commit is kern's own."""
-    base = git("rev-parse", "HEAD")
-    trailer = "Kern-Task: add a greeting"
-    hook = repo / ".git" / "hooks" / "commit-msg"
-    hook.write_text(f'#!/bin/sh\nhead -n 1 "$1" >> {tmp_path / "passed"}\n')
-    hook.chmod(0o755)
-    server = serve(
-        research=[READY],
-        implement=[bash("echo hello > hi.txt"), DONE],
-        commit=[
-            [bash(f'git commit --"amend" -m amended -m "{trailer}"'), say("amended")],
-            [bash(f"git commit -sn -m skipped -m '{trailer}'"), say("skipped")],
-        ],
-    )
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.err
-    assert begun(server)[2:] == ["commit", "commit"]
-    assert git("log", "--format=%s", f"{base}..") == "add a greeting"
-    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
-    passed = (tmp_path / "passed").read_text().splitlines()
-    assert passed[-1] == "add a greeting"
-    assert "skipped" not in passed
-    assert git("status", "--porcelain") == ""
-
-
-@pytest.mark.unheld
-def test_a_commit_of_a_file_does_not_stay_however_it_is_given(
-    kern: Kern, repo: Path, git: Git, serve: Serve, tmp_path: Path
-) -> None:
-    """In spellings that the rules on the command's text let through."""
-    (tmp_path / "key").write_text("PRIVATE KEY\n")
-    trailer = "--trailer 'Kern-Task: add a greeting'"
-    server = serve(
-        research=[READY],
-        implement=[bash("echo hello > hi.txt"), DONE],
-        commit=[
-            [bash(f"git commit -q {trailer} -F '{tmp_path / 'key'}'"), say("a file")],
-            [bash(f"git commit -q {trailer} -F- < '{tmp_path / 'key'}'"), say("its content")],
-        ],
-    )
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.err
-    assert ran.err.count("it used `-F") == 2
-    prompts = [str(one.body) for one in server.requests if one.stage == "commit"]
-    assert "it used `-F`: use `git commit` with `-m` alone" in prompts[-1]
-    assert git("log", "--format=%s", "-1") == "add a greeting"
-    assert "PRIVATE" not in git("log", "--format=%B")
 
 
 def test_an_interrupt_in_the_middle_of_a_command_leaves_nothing_running(
@@ -752,7 +594,7 @@ def test_an_interrupt_in_the_middle_of_a_command_leaves_nothing_running(
             [bash(f"echo half > hi.txt; touch begun; sleep {seconds}"), DONE],
             [bash("echo hello > hi.txt"), DONE],
         ],
-        commit=[commit("greet"), say("greet")],
+        commit=[say("greet")],
     )
     process = background("1", "0")
     _ends_at_once(process, repo, seconds)
@@ -782,7 +624,7 @@ def test_an_interrupt_while_a_hook_has_your_edits_gives_it_time_to_restore_them(
     serve(
         research=[READY],
         implement=[bash("echo hello > hi.txt"), DONE],
-        commit=[commit("greet"), commit("again"), say("greet")],
+        commit=[say("greet")],
     )
     process = background("1", "0")
     wait_for((tmp_path / "there").exists)
@@ -819,7 +661,7 @@ def test_a_red_gate_sends_the_agent_back_in_the_same_process(
                 bash("echo hello > hi.txt"),
                 DONE,
             ],
-            commit=[commit("greet"), say("greet")],
+            commit=[say("greet")],
         )
         ran = kern("1", "0")
         assert ran.code == 0, ran.said
@@ -842,7 +684,7 @@ def test_where_no_hook_runs_a_red_gate_is_a_failed_attempt_and_that_is_said(
     server = serve(
         research=[READY],
         implement=[[bash("echo hi > hi.txt"), DONE], [bash("echo hello > hi.txt"), DONE]],
-        commit=[commit("greet"), say("greet")],
+        commit=[say("greet")],
     )
     ran = kern("1", "0")
     assert ran.code == 0, ran.said
@@ -877,7 +719,7 @@ def test_in_a_sandbox_a_whole_task_reaches_the_api_and_no_other_host(
             bash("git commit -qam mine; git push; echo x >> ~/.bashrc; git status --short"),
             DONE,
         ],
-        commit=[commit("greet"), say("greet")],
+        commit=[say("greet")],
     )
     ran = kern("1", "0")
     assert ran.code == 0, ran.said
@@ -919,7 +761,7 @@ def test_in_a_sandbox_an_interrupted_hook_restores_your_edits(
     serve(
         research=[READY],
         implement=[bash("echo hello > hi.txt"), DONE],
-        commit=[commit("greet"), commit("again"), say("greet")],
+        commit=[say("greet")],
     )
     process = background("1", "0")
     wait_for(there.exists)
@@ -1023,7 +865,7 @@ def test_a_subscriptions_limit_is_waited_for_and_the_same_stage_runs_again(
     server = serve(
         research=[READY],
         implement=[[limit], [bash("echo hello > hi.txt"), DONE]],
-        commit=[commit("greet"), say("greet")],
+        commit=[say("greet")],
     )
 
     ran = kern("1", "0")
@@ -1054,7 +896,7 @@ def test_a_gate_and_a_judge_stand_between_the_answer_and_the_commit(
             [say("FAIL: not polite")],
             [use("Read", file_path=str(repo / "hi.txt")), say("PASS: it says dear")],
         ],
-        commit=[commit("greet"), say("greet")],
+        commit=[say("greet")],
     )
 
     ran = kern("1", "0")
@@ -1081,8 +923,8 @@ def test_from_an_empty_repository_to_done(
         research=[READY],
         implement=[[bash(test_examples.SCRIPT), DONE], [bash(test_examples.DOCS), DONE]],
         commit=[
-            [commit("Greet", "Write greet.sh"), say("ok")],
-            [commit("Document it", "Document greet.sh in README.md"), say("ok")],
+            [say("Greet")],
+            [say("Document it")],
         ],
     )
     test_examples.check_first_minutes(tmp_path)
@@ -1104,7 +946,7 @@ def test_a_question_waits_for_its_answer_and_the_task_is_done_with_it(
     server = serve(
         research=[[READY], [READY]],
         implement=[[bash("echo half > half.txt"), asked], [bash("echo hi > hi.txt"), DONE]],
-        commit=[commit("greet"), say("greet")],
+        commit=[say("greet")],
     )
 
     first = kern("1", "0")
@@ -1137,7 +979,7 @@ def test_what_one_task_learned_is_told_to_the_next_and_voted_up(
             [bash("echo shop > shop.txt"), learned],
             [bash("echo basket > basket.txt"), say("Did it.\n\nUsed: L1\n\nSUCCESS")],
         ],
-        commit=[[commit("shop"), say("ok")], [commit("basket"), say("ok")]],
+        commit=[[say("shop")], [say("basket")]],
     )
 
     assert kern("2", "0").code == 0
@@ -1163,7 +1005,7 @@ def test_an_overloaded_api_is_asked_again_and_it_is_no_attempt(
             [bash("echo half > half.txt"), overloaded],
             [bash("test ! -e half.txt && echo hello > hi.txt"), DONE],
         ],
-        commit=[commit("greet"), say("greet")],
+        commit=[say("greet")],
     )
     ran = kern("1", "0")
     assert ran.code == 0, ran.err

@@ -239,7 +239,7 @@ def test_the_tree_of_a_task_in_progress_is_not_judged_but_the_next_tasks_is(
     toml(repo, git, f"[gates]\ncheck = 'echo x >> {ran}; test ! -e own.red'\n")
     (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
     git("commit", "--quiet", "--all", "--message=tasks")
-    last = {"run": ["touch own.red"], "commit": True, "result": "committed"}
+    last = {"run": ["touch own.red"], "result": "do the task"}
     fake.script(commit=[{"kill": "parent"}, last])
     assert kern("2", "0").code == -signal.SIGKILL
     assert ran.read_text().count("x") == 2
@@ -821,10 +821,10 @@ def test_what_you_write_into_a_file_that_a_gate_made_is_yours(
     git("commit", "--quiet", "--all", "--message=tasks")
     toml(repo, git, "[gates]\nlock = 'test -e lock || echo made > lock'\n")
     runs = (["echo 1 > n"], ["echo agent >> lock"], ["echo 2 > n"])
-    mine = {"run": ["echo mine >> lock"], "commit": True, "result": "committed"}
+    mine = {"run": ["echo mine >> lock"], "result": "do the task"}
     fake.script(
         implement=[{"run": run, "result": "SUCCESS"} for run in runs],
-        commit=[mine, {"commit": True, "result": "committed"}],
+        commit=[mine, {"result": "do the task"}],
     )
     ran = inline(2)
     assert ran.code == 0, ran.said

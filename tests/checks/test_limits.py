@@ -80,7 +80,7 @@ def test_every_stage_can_wait(repo: Path, git: Git, fake: Fake, inline: Inline, 
     good: dict[str, dict[str, Any]] = {
         "research": {"result": FRESH},
         "judge": {"result": "PASS: it is"},
-        "commit": {"commit": True, "result": "committed"},
+        "commit": {"result": "do the task"},
     }
     fake.script(implement=[GREEN])
     fake.script(**{stage: [limit(NOW + 60), good[stage]]})
@@ -96,7 +96,7 @@ def test_every_stage_can_wait(repo: Path, git: Git, fake: Fake, inline: Inline, 
 def test_a_limit_after_the_commit_is_not_waited_for(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    fake.script(implement=[GREEN], commit=[{**limit(NOW + 60), "commit": True}])
+    fake.script(implement=[GREEN], commit=[limit(NOW + 60), {"result": "do the task"}])
     ran = inline(1, clock=lambda: NOW)
     assert ran.code == 0, ran.err
     assert ran.slept == []

@@ -18,6 +18,7 @@ from kern.git import (
     environment,
     faults,
     history,
+    hooks,
     index,
     objects,
     operations,
@@ -599,29 +600,41 @@ def test_the_index_follows_a_commit_and_staged_lines_stay_staged_on_top(
     assert git("diff", "--cached", "--name-only") == "a.txt\nown.txt"
 
 
-def test_a_commit_of_kern_s_own_holds_that_tree_and_runs_the_person_s_hooks(
-    repo: Path, git: Git
-) -> None:
+def test_the_hooks_of_a_commit_run_on_an_index_of_their_own(repo: Path, git: Git) -> None:
     found = repository.open_at(repo)
     (repo / "own.txt").write_text("staged\n")
     git("add", "own.txt")
     hook = repo / ".git" / "hooks" / "pre-commit"
     hook.write_text("#!/bin/sh\necho refused by hook >&2\nexit 1\n")
     hook.chmod(0o755)
-    tree = edited(found, a_txt="task\n")
-    before = git("rev-parse", "HEAD")
-    marks = {"GIT_REFLOG_ACTION": "kern 00 stage 3"}
-    code, told = index.record(found, "subject\n", tree, marks, 60)
-    assert (code, git("rev-parse", "HEAD")) == (1, before)
-    assert "refused by hook" in told
-    hook.write_text("#!/bin/sh\ngit diff --cached --name-only > seen-by-hook\n")
-    code, told = index.record(found, "subject\n", tree, marks, 60)
-    assert (code, told) == (0, "")
-    assert git("rev-parse", "HEAD^", "HEAD^{tree}") == f"{before}\n{tree}"
-    assert (repo / "seen-by-hook").read_text() == "a.txt\n"
+    tree, before = edited(found, a_txt="task\n"), git("rev-parse", "HEAD")
+    ran = hooks.run(found, tree, "subject\n", {}, (), 60, None)
+    assert (ran.refused, ran.output) == ("pre-commit", "refused by hook")
+    hook.write_text("#!/bin/sh\ngit diff --cached --name-only > seen\ngit add seen\n")
+    ran = hooks.run(found, tree, "subject\n", {}, (), 60, None)
+    assert (ran.refused, ran.message) == ("", "subject\n")
+    assert (repo / "seen").read_text() == "a.txt\n"
+    assert found.changed(tree, ran.tree).keys() == {"seen"}
     assert git("show", ":own.txt") == "staged"
-    assert git("reflog", "-1", "--format=%gs") == "kern 00 stage 3: subject"
-    assert history.marked(found, "stage 3") == {git("rev-parse", "HEAD")}
+    assert git("rev-parse", "HEAD") == before
+
+
+def test_the_branch_moves_from_where_it_stood_alone(repo: Path, git: Git) -> None:
+    found = repository.open_at(repo)
+    head, tree = found.head(), edited(found, a_txt="task\n")
+    made = history.create(found, tree, head.commit, "subject\n\nbody\n", 60)
+    git("commit", "-q", "--allow-empty", "-m", "mine")
+    mine = git("rev-parse", "HEAD")
+    assert not history.advance(found, head, made, "subject")
+    assert git("rev-parse", "HEAD") == mine
+    git("reset", "-q", "--soft", head.commit)
+    assert history.advance(found, head, made, "subject")
+    assert git("rev-parse", "HEAD^", "HEAD^{tree}") == f"{head.commit}\n{tree}"
+    assert git("reflog", "-1", "--format=%gs") == "commit: subject"
+    git("checkout", "-q", "--detach")
+    here = found.head()
+    assert history.advance(found, here, head.commit, "back")
+    assert git("rev-parse", "HEAD", "main").split() == [head.commit, made]
 
 
 # ---------------------------------------------------------------- kern's refs
@@ -685,12 +698,14 @@ def test_no_link_that_a_hook_left_among_kerns_own_files_is_written_through(
     found = repository.open_at(repo)
     theirs = tmp_path / "theirs"
     theirs.write_text("mine\n")
-    hook = repo / ".git/hooks/pre-commit"
-    hook.write_text("#!/bin/sh\necho evil\nexit 1\n")
+    hook = repo / ".git/hooks/commit-msg"
+    hook.write_text(f"#!/bin/sh\necho evil\nln -sf '{theirs}' \"$1\"\n")
     hook.chmod(0o755)
     found.scratch.mkdir(parents=True)
-    (found.scratch / "commit.log").symlink_to(theirs)
-    assert index.record(found, "more\n", git("write-tree"), {}, 60) == (1, "evil")
+    (found.scratch / "hook.log").symlink_to(theirs)
+    for _ in range(2):
+        ran = hooks.run(found, git("write-tree"), "more\n", {}, (), 60, None)
+        assert ran.message == "more\n"
     following = next(store._numbers) + 1
     (found.scratch / f"object-{os.getpid()}-{following}").symlink_to(theirs)
     found.store.write("blob", b"evil\n")
@@ -865,19 +880,16 @@ def test_the_process_that_holds_a_lock_is_named(repo: Path) -> None:
     assert told in raised.value.hint
 
 
-def test_a_commit_waits_for_a_lock_and_runs_its_hooks_once(repo: Path, git: Git) -> None:
+def test_a_commit_waits_for_a_lock(repo: Path, git: Git) -> None:
     found = repository.open_at(repo)
-    hook = repo / ".git" / "hooks" / "pre-commit"
-    hook.write_text("#!/bin/sh\necho run >> .git/ran\n")
-    hook.chmod(0o755)
-    lock = repo / ".git" / "HEAD.lock"
+    lock = repo / ".git" / "refs" / "heads" / "main.lock"
     lock.touch()
     freed = threading.Timer(0.7, lock.unlink)
     freed.start()
     tree = edited(found, a_txt="task\n")
-    assert index.record(found, "subject\n", tree, {}, 60) == (0, "")
+    made = history.create(found, tree, found.head().commit, "subject\n", 60)
+    assert history.advance(found, found.head(), made, "subject")
     assert git("rev-parse", "HEAD^{tree}") == tree
-    assert (repo / ".git" / "ran").read_text() == "run\n"
     freed.join()
 
 
@@ -903,24 +915,6 @@ def test_a_ref_of_kerns_moves_without_a_process_each_and_only_from_where_it_stoo
     refs.delete(found, "refs/kern/a", one)
     assert git("for-each-ref", "refs/kern") == ""
     found.store.close()
-
-
-def test_the_branches_are_told_by_files_as_git_would(repo: Path, git: Git) -> None:
-    found = repository.open_at(repo)
-    mark = "kern r1 stage 3"
-    here = found.head()
-    for name in ("packed", "deep/loose", "twice"):
-        git("branch", name)
-    git("pack-refs", "--all")
-    made = found.commit_object(found.tree(here.commit), (here.commit,), "stray\n")
-    for ref in ("HEAD", "refs/heads/packed", "refs/heads/deep/loose"):
-        git("update-ref", "--no-deref", "--create-reflog", "-m", f"{mark}: x", ref, made)
-    git("pack-refs", "--all")
-    git("update-ref", "--create-reflog", "-m", f"{mark}: x", "refs/heads/twice", made)
-    told = {one.ref: (one.tip, one.before) for one in history.strays(found, mark, here)}
-    wanted = {f"refs/heads/{name}" for name in ("packed", "deep/loose", "twice")}
-    assert told.keys() - {"HEAD"} == wanted
-    assert {told[ref] for ref in wanted} == {(made, here.commit)}
 
 
 def test_who_commits_is_asked_again_once_the_configuration_says_another(

@@ -68,7 +68,7 @@ def kill_kern(signum: int) -> None:
 GOOD = {
     "research": {"result": "- Files: a.txt:1-1\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY"},
     "implement": {"run": ["echo work >> work.txt"], "result": "Wrote work.txt.\n\nSUCCESS"},
-    "commit": {"commit": True, "result": "committed"},
+    "commit": {"result": "do the task"},
     "judge": {"result": "PASS: it does"},
 }
 
@@ -105,7 +105,7 @@ def main() -> None:
         calls.write(dumps(call) + "\n")
     with open(os.path.join(folder, "script.json")) as script:
         steps = loads(script.read()).get(stage) or [GOOD[stage]]
-    play(steps[min(before, len(steps) - 1)], f"{system}\n{prompt}")
+    play(steps[min(before, len(steps) - 1)])
 
 
 def contract() -> str:
@@ -117,15 +117,11 @@ def contract() -> str:
         return file.read()
 
 
-def play(step: dict, prompt: str) -> None:
+def play(step: dict) -> None:
     sys.stderr.write(step.get("stderr", ""))
     sys.stderr.flush()
     for line in step.get("run", []):
         carry_out("/bin/sh", "-c", line)
-    if step.get("commit"):
-        told = (line.strip() for line in prompt.splitlines())
-        trailer = next((line for line in told if line.startswith("Kern-Task: ")), "")
-        carry_out("git", "commit", "-q", "-m", "do the task", "-m", trailer)
     for line in step.get("lines", []):
         print(dumps(line), flush=True)
         time.sleep(0.3)

@@ -26,7 +26,7 @@ class Kind(StrEnum):
 
 
 # What git writes at kern's command: names that stand, and objects or private files.
-_MOVES = ("update-ref", "symbolic-ref", "commit")
+_MOVES = ("update-ref", "symbolic-ref")
 _OBJECTS = ("commit-tree", "write-tree", "mktree", "merge-tree")
 _INDEX = ("update-index", "read-tree", "reset")
 _SAYS = {errno.ENOSPC: "No space left on device", errno.EIO: "Input/output error"}
@@ -136,6 +136,8 @@ def _git_write(argv: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, Kind
     """What a git command writes; no kind where it writes nothing."""
     words = argv[2:] if argv[0] == "-c" else argv
     name = words[0]
+    if name == "hook":  # its own name stands behind the options
+        return f"{words[3]} hook", Kind.CALL
     if name in _MOVES:
         return "delete-ref" if "-d" in words else name, Kind.DURABLE
     if name in _INDEX:

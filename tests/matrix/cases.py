@@ -15,7 +15,7 @@ WHAT = ("SIGKILL", BEFORE, "SIGINT", "SIGTERM", "ENOSPC", "EIO")
 OK, AGAIN, ON, BAD = ".", "a", "-", "!"
 OUTCOMES = {
     OK: "as if nothing had happened",
-    AGAIN: "the same; a stage whose answer was not saved, or had no commit, was asked again",
+    AGAIN: "the same; a stage whose answer was not saved was asked again",
     ON: "kern went on in spite of it",
     BAD: "bad",
 }

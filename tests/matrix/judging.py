@@ -7,7 +7,6 @@ from typing import Any
 
 import psutil
 
-from kern.pipeline.table import TRIES
 from tests.matrix.parked import SIGNALS
 from tests.matrix.place import IGNORED, PERSONS, Place
 from tests.matrix.stories import Story
@@ -60,8 +59,8 @@ def in_between(place: Place) -> list[str]:
     """What must hold at every moment: 2, 4 and 6 of `kern help design`."""
     wrong = _touched(place)
     spec = place.spec
-    if _ticked(spec) - _ticked(place.git("show", "HEAD:SPEC.md")) and not place.recorded:
-        wrong.append("[x] on disk before HEAD has it, and no record")
+    if _ticked(spec) - _ticked(place.git("show", "HEAD:SPEC.md")):
+        wrong.append("[x] on disk before HEAD has it")
     for ref in re.findall(r"\(kept: ([^)]+)\)", spec):
         if not place.git("for-each-ref", f"refs/{ref}"):
             wrong.append(f"a note without its ref {ref}")
@@ -92,22 +91,19 @@ def alive(place: Place) -> list[str]:
     return found
 
 
-def of_the_story(told: Told, expected: Told, before: Sequence[str], forgotten: str) -> list[str]:
+def of_the_story(told: Told, expected: Told, before: Sequence[str]) -> list[str]:
     """What differs from an end that is right; `before`: the answers that were saved."""
     wrong = [f"{line}" for ran in told.runs for line in _traceback(ran)]
     if told.runs[-1].code != expected.runs[-1].code:
         wrong.append(f"the last run ended with {told.runs[-1].code}: {told.runs[-1].err[-300:]}")
     asked = list(told.calls[len(before) :])
     rest = list(expected.calls[len(before) :])
-    wrong += _asked(asked, rest, anew=list(before[-1:]) == ["commit"])
+    wrong += _asked(asked, rest)
     for name, value in expected.portrait.items():
         found = told.portrait[name]
         if name in ("refs", "swept"):
             extra = _KEPT if name == "refs" else _LOST
             found = [line for line in found if line in value or not extra.match(line)]
-            if forgotten == "commit" and not asked:  # nobody told of the commit that is there
-                value = [line for line in value if "3.json" not in line]
-                found = [line for line in found if "3.json" not in line]
         if found != value:
             wrong.append(f"{name}: {found}\n  instead of {value}")
     return wrong
@@ -124,13 +120,6 @@ def of_the_telling(story: Story, told: Told) -> list[str]:
     return wrong if asked == story.asks else [*wrong, f"asked {asked}, not {story.asks}"]
 
 
-def _asked(asked: list[str], rest: list[str], *, anew: bool) -> list[str]:
-    """Nobody is asked whose answer was saved. Of commits, less may be asked: HEAD may have it; or,
-    `anew`, all of them again: a stage 3 that answered and did not commit says why once more.
-    """
-    commits = 0
-    while rest[commits : commits + 1] == ["commit"]:
-        commits += 1
-    most = TRIES if anew else commits
-    right = [["commit"] * number + rest[commits:] for number in range(most + 1)]
-    return [] if asked in right else [f"asked {asked}, not {rest}"]
+def _asked(asked: list[str], rest: list[str]) -> list[str]:
+    """Nobody is asked whose answer was saved."""
+    return [] if asked == rest else [f"asked {asked}, not {rest}"]

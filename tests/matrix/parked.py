@@ -6,8 +6,10 @@ import ctypes
 import errno
 import json
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -66,11 +68,23 @@ class Parked(Watcher):
             held = place.read_text()
             place.write_text(held.replace(str(os.getppid()), str(os.getpid()), 1))
         heed(os.environ)
+        _keep(tempfile.gettempdir())
         if number := SIGNALS.get(order["what"], 0):
             os.kill(os.getpid(), number)
         fault = FAULTS.get(order["what"], 0)
         self.full = fault if fault == errno.ENOSPC else 0
         return fault
+
+
+def _keep(folder: str) -> None:
+    """What the kern that goes on has for temporary files, its fork does not remove at its end."""
+    remove = shutil.rmtree
+
+    def removing(path: Any, *how: Any, **more: Any) -> None:
+        if str(path) != folder:
+            remove(path, *how, **more)
+
+    shutil.rmtree = removing  # type: ignore[assignment]
 
 
 def _adopt_nobody() -> None:

@@ -172,14 +172,12 @@ class Place:
         spoken = self.out / f"transcript{STAGES.index(calls[-1]) + 1}.json" if calls else self.out
         if not spoken.is_file():
             return ""
-        # The first thing that kern writes of an answer is its file, wherever that went since. What
-        # an interrupted stage 3 takes back, it takes back in stage2.json.
+        # The first thing that kern writes of an answer is its file, wherever that went since.
         saved = [*self.out.glob("*.json"), *self.out.glob("history/*/*.json")]
-        names = ("stage3" if calls[-1] == "commit" else "stage", "attempt")
         when = [
             path.stat().st_mtime_ns
             for path in saved
-            if path.name.startswith(names) and "transcript" not in path.name
+            if path.name.startswith(("stage", "attempt")) and "transcript" not in path.name
         ]
         if max(when, default=0) >= spoken.stat().st_mtime_ns:
             return ""
@@ -197,12 +195,6 @@ class Place:
     @property
     def spec(self) -> str:
         return self.read("SPEC.md")
-
-    @property
-    def recorded(self) -> bool:
-        """Whether stage2.json says that SPEC.md may have a `[x]` that HEAD lacks."""
-        path = self.out / "stage2.json"
-        return path.exists() and "early" in json.loads(path.read_text())["kern"]
 
     def locks(self) -> list[Path]:
         holder = self.root / ".git" / "kern.holder"

@@ -27,15 +27,12 @@ BREAKS = {"run": ["echo broken >> work.txt"], "result": DONE}
 MENDS = {"run": ["rm -f broken.txt", "test -e work.txt && touch a"], "result": DONE}
 CHECKS = "[gates]\ncheck = 'cat work.txt 2>/dev/null; ! grep -qs broken work.txt'\n"
 SPLITS = {"result": "## Subtasks\n- [ ] one half\n- [ ] other half\n\nDECOMPOSED"}
-COMMITS: Step = {"commit": True, "result": "committed"}
-SWEEPS = {"run": ["git add --all", "git commit -qm 'sweep up'"], "result": "committed"}
-# Once there is something else to commit it does: a call more or less changes nothing in that.
-WILL_NOT = {
-    "run": ["test ! -e other.txt || git commit -qm 'do the task' -m 'Kern-Task: add a greeting'"],
-    "result": "I looked at it",
+COMMITS: Step = {"result": "do the task"}
+COMMITS_ITSELF = {
+    "run": ["git add --all", "git commit -qm 'sweep up'"],
+    "result": "do the task",
 }
 REJECTS = {"result": "REJECT: it holds a password"}
-REGRETS = {**COMMITS, **REJECTS}
 THERE = {"result": "NO_TASK: it is there already"}
 NEXT = {"result": "NO_TASK: the next one"}  # ends a story in which no commit does
 TRIES = "- [ ] Experiment: add a greeting\n"
@@ -60,12 +57,11 @@ class Story:
     spec: str = TASK
     hook: str = ""  # the repository's pre-commit
     framework: str = ""  # whose hook it is instead
-    hooked: str = ""  # the write or call in the midst of which, in that hook, it happens as well
+    hooked: str = ""  # the call in the midst of which, in that hook, it happens as well
     settings: str = ""  # its kern.toml
     finished: tuple[str, ...] = ()  # tasks that workers of an earlier run have finished
     learnings: str = ""  # its LEARNINGS.md
     own: tuple[str, ...] = ()  # the steps that no earlier story has
-    spared: tuple[str, ...] = ()  # the steps at which nothing happens
 
     def steps(self, stage: str) -> list[Step]:
         return self.agent.get(stage) or [{"research": READY, "commit": COMMITS}[stage]]
@@ -119,32 +115,13 @@ STORIES = {
         spec=f"{TASK}- [ ] the next\n",
         own=("ASK_FIRST",),
     ),
-    "kern commits": Story(
-        {"implement": [WORKS], "commit": [SWEEPS]},
-        "research implement commit commit",
-        commits="add a greeting",
-        own=("COMMIT",),
-    ),
-    "taken back": Story(
-        {"implement": [WORKS], "commit": [SWEEPS, COMMITS]},
-        "research implement commit commit",
-        own=("COMMIT",),
-    ),
-    "no commit": Story(
-        {"implement": [WORKS, OTHER], "commit": [WILL_NOT]},
-        "research implement commit commit implement commit",
-        own=("COMMIT",),
+    "its agent commits": Story(
+        {"implement": [WORKS], "commit": [COMMITS_ITSELF]}, own=("COMMIT", "REPROVE")
     ),
     "rejected": Story(
         {"implement": [WORKS, OTHER], "commit": [REJECTS, COMMITS]},
         "research implement commit implement commit",
         own=("COMMIT", "REJECT"),
-    ),
-    "committed and rejected": Story(
-        {"implement": [WORKS, OTHER], "commit": [REGRETS, COMMITS]},
-        "research implement commit implement commit",
-        own=("REJECT",),
-        spared=("COMMIT",),  # until its answer is saved nothing tells of the rejection
     ),
     "gate": Story(
         {"implement": [BREAKS, OTHER]},
@@ -189,16 +166,8 @@ STORIES = {
         hook=REFUSES_ALL,
         own=("CONCLUDE",),
     ),
-    "pre-commit": Story(
-        {"implement": [WORKS], "commit": [SWEEPS]},
-        "research implement commit commit",
-        commits="add a greeting",
-        framework="pre-commit",
-        hooked="commit",
-    ),
-    "lint-staged": Story(
-        {"implement": [WORKS]}, framework="lint-staged", hooked="transcript3.json"
-    ),
+    "pre-commit": Story({"implement": [WORKS]}, framework="pre-commit", hooked="pre-commit hook"),
+    "lint-staged": Story({"implement": [WORKS]}, framework="lint-staged", hooked="pre-commit hook"),
 }
 # One lands, the other collides with it and goes back.
 STORIES["lands"] = Story(

@@ -26,8 +26,8 @@ from tests.matrix.stories import MAIN, STORIES
 
 MOST_RUNS = 5
 MOST_DEATHS = 60
-# In writes. The longest is for: SPEC.md, LEARNINGS.md and the record taken back, the verdict, both
-# again, the tree held, stage 3's answer; or for stage 2 from its start ref to its saved answer.
+# In writes. The longest is for stage 2 from its start ref to its saved answer, and for what follows
+# a verdict.
 LIVES = (1, 2, 1, 3, 1, 2, 3, 9)
 HALF = "half.txt"  # what an agent leaves that never answers
 
@@ -44,7 +44,8 @@ class Stop:
     def happens(self, what: str) -> bool:
         """Whether that can happen here: faults in place of a write, signals between two."""
         if self.kind == Kind.CALL:
-            return self.when == "before" and self.name.startswith("transcript") and what in SIGNALS
+            known = self.name.startswith("transcript") or self.name.endswith(" hook")
+            return self.when == "before" and known and what in SIGNALS
         if what in FAULTS:
             return self.when == "before"
         return self.kind == Kind.DURABLE and (self.when == "before") is (what == BEFORE)
@@ -123,7 +124,7 @@ class Telling:
         for stop in steered.stops():
             if stop.when == "after" or stop.kind == Kind.SCRATCH:
                 self.writes.append(stop.name)
-            if stop.step in self.story.spared:
+            if stop.name.endswith(" hook") and not self._hooked(stop):
                 continue
             new = stop.step in self.story.own or (stop.step, stop.name) not in known
             new = new or self._hooked(stop)
@@ -138,13 +139,13 @@ class Telling:
                 shutil.rmtree(self.place.folder)
             os.rename(self.parking, self.place.folder)
         # Where this differs, stopping was no standing still.
-        if problems := judging.of_the_story(self._to_the_end(), self.end, (), ""):
+        if problems := judging.of_the_story(self._to_the_end(), self.end, ()):
             yield Case(self.name, "END", "of the parked kern", WHAT[0], BAD, problems)
 
     def _happens(self, steered: Steered, stop: Stop, what: str) -> tuple[str, list[str]]:
         place, out, err = self.place, self.folder / "out", self.folder / "err"
         what = "SIGKILL" if what == BEFORE else what
-        hooked = self._hooked(stop) and what in SIGNALS  # a write can fail there as well
+        hooked = self._hooked(stop)
         if hooked:
             place.signal_in_hook(SIGNALS[what])
         elif stop.kind == Kind.CALL:
@@ -199,8 +200,8 @@ class Telling:
         before = self.place.calls
         told = self._to_the_end()
         asked = told.calls[len(before) : len(before) + 1]
-        again = asked == [forgotten] or asked == before[-1:] == ["commit"]
-        problems += judging.of_the_story(told, self.end, before, forgotten)
+        again = asked == [forgotten]
+        problems += judging.of_the_story(told, self.end, before)
         problems += judging.alive(self.place)
         if half and not self.place.kept(HALF):
             problems.append("what an agent had done when it was ended is lost")
@@ -217,7 +218,7 @@ class Telling:
             if deaths == MOST_DEATHS:
                 return deaths, ["it makes no headway"]
         told = Told(self.place.portrait(), self.place.calls, [ran])
-        return deaths, judging.of_the_story(told, self.end, (), "")
+        return deaths, judging.of_the_story(told, self.end, ())
 
 
 @cache

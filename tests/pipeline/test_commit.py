@@ -1,17 +1,15 @@
 """The task's commit: exactly its change, whatever the agent, the hooks and the person's tree do."""
 
-import json
+import time
 from pathlib import Path
 
 import pytest
 
-from kern.git import trace
-from kern.git.trace import Account
-from tests.conftest import Fake, Git, Inline, Kern
+from tests.conftest import Fake, Git, Inline, Kern, held
 
 EDIT = {"run": ["sed -i s/seven/SEVEN/ a.txt"], "result": "Shouted.\n\nSUCCESS"}
 WORK = {"run": ["echo 1 > n && echo 2 > m"], "result": "SUCCESS"}
-DONE = {"commit": True, "result": "committed"}
+DONE = {"result": "do the task"}
 ORIGINAL = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 SHOUTED = ORIGINAL.replace("seven", "SEVEN")
 
@@ -161,90 +159,34 @@ def test_line_endings_are_committed_as_git_add_would(
     assert git("status", "--porcelain") == ""
 
 
-# ---------------------------------------------------------------- agents that commit otherwise
+# ---------------------------------------------------------------- the message
 
 TRAILER = "Kern-Task: add a greeting"
-COMMIT = f"git commit -qm theirs -m '{TRAILER}'"
-AMEND = f"git commit -q --amend -m theirs -m '{TRAILER}'"
-OTHERWISE = [
-    ("nothing", ["true"], "an empty one", [f"git reset -q && {COMMIT} --allow-empty"]),
-    ("everything", [f"git add -A && {COMMIT}"], "some paths", [f"git reset -q -- n && {COMMIT}"]),
-    ("without SPEC.md", [f"git reset -q -- SPEC.md && {COMMIT}"], "an amend", [AMEND]),
-    (
-        *("twice", [COMMIT, "git commit -q --allow-empty -m again"]),
-        *("another branch", [f"git checkout -q -b other && {COMMIT}"]),
-    ),
-    (
-        *("a reset", ["git reset -q --soft HEAD~1"]),
-        *("other content", [f"echo 3 > m && git add m && {COMMIT}"]),
-    ),
-]
+PERSON = "env -u GIT_REFLOG_ACTION -u GIT_INDEX_FILE git"
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [pytest.param(a, b, id=f"{one}, {two}") for one, a, two, b in OTHERWISE],
-)
-def test_commits_that_are_not_exactly_the_tasks_are_undone_and_kern_commits(
-    repo: Path, git: Git, fake: Fake, inline: Inline, first: list[str], second: list[str]
-) -> None:
-    git("commit", "--quiet", "--allow-empty", "--message=base")
-    base = git("rev-parse", "HEAD")
-    (repo / "own.txt").write_text("mine\nand more\n")
-    (repo / ".env").write_text("SECRET=1\n")
-    claim = "Committed: theirs"
-    fake.script(
-        implement=[WORK], commit=[{"run": first, "result": claim}, {"run": second, "result": claim}]
-    )
-
-    ran = inline(1)
-
-    assert ran.code == 0, ran.err
-    assert fake.stages == ["research", "implement", "commit", "commit"]
-    assert "A first try did not hold" in fake.calls[3]["prompt"]
-    assert git("symbolic-ref", "--short", "HEAD") == "main"
-    assert git("rev-parse", "HEAD~1") == base
-    assert "- [x] add a greeting" in git("show", "HEAD:SPEC.md")
-    assert git("log", "-1", "--format=%s%n%(trailers:key=Kern-Task)").splitlines()[:2] == [
-        "add a greeting",
-        TRAILER,
-    ]
-    assert paths(git) == {"m", "n", "SPEC.md"}
-    assert shown(git, "HEAD:m") == "2\n"
-    dirt = [" M m"] if "echo 3" in second[0] else []
-    assert git("status", "--porcelain").splitlines() == [*dirt, " M own.txt", "?? .env"]
-
-
-def test_an_amend_of_which_kern_died_is_undone_without_losing_the_commit_before(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    git("commit", "--quiet", "--allow-empty", "--message=base")
-    base = git("rev-parse", "HEAD")
-    fake.script(implement=[WORK], commit=[{"run": [AMEND], "kill": "parent"}, DONE])
-    assert kern("1", "0").code == -9
-    assert git("rev-parse", "HEAD") != base
-
-    ran = kern("1", "0")
-
-    assert ran.code == 0, ran.err
-    assert subjects(git)[:2] == ["start", "base"]
-    assert git("rev-parse", "HEAD~1") == base
-    assert paths(git) == {"m", "n", "SPEC.md"}
-
-
-def test_an_agent_that_mends_its_commit_at_the_second_try_keeps_its_message(
+def test_the_agent_words_the_message_and_kern_adds_the_trailer(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    fake.script(
-        implement=[WORK],
-        commit=[{"result": "I forgot."}, {"run": ["git commit -qm 'feat: mine'"], "result": "ok"}],
-    )
+    said = f"Here it is:\n\n```\nfeat: mine\n\nBecause.\n\nKern-Task: another\n{TRAILER}\n```"
+    fake.script(implement=[WORK], commit=[{"result": said}])
 
     assert inline(1).code == 0
 
     committed(git)
-    assert subjects(git) == ["start", "feat: mine"]  # ticked in SPEC.md: the trailer may be missing
-    assert paths(git) == {"m", "n", "SPEC.md"}
+    assert git("log", "-1", "--format=%B").rstrip() == f"feat: mine\n\nBecause.\n\n{TRAILER}"
+
+
+def test_an_agent_that_cannot_say_it_leaves_the_words_to_kern(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    fault = {"result": "", "fields": {"is_error": True, "subtype": "error_max_turns"}}
+    fake.script(implement=[WORK], commit=[fault])
+
+    assert inline(1).code == 0
+
+    committed(git)
+    assert subjects(git) == ["start", "add a greeting"]
 
 
 def test_a_rejected_change_is_a_failed_attempt(
@@ -253,10 +195,7 @@ def test_a_rejected_change_is_a_failed_attempt(
     leak = {"run": ["echo key > n"], "result": "SUCCESS"}
     fake.script(
         implement=[leak, WORK],
-        commit=[
-            {"result": "Looked at it.\n\nREJECT: n holds a key"},
-            {"run": [COMMIT], "result": "theirs"},
-        ],
+        commit=[{"result": "Looked at it.\n\nREJECT: n holds a key"}, {"result": "theirs"}],
     )
 
     assert inline(1).code == 0
@@ -270,131 +209,188 @@ def test_a_rejected_change_is_a_failed_attempt(
     assert shown(git, f"{ref}:n") == "key\n"
 
 
-WILL_NOT = {
-    "run": ["git commit -q --dry-run"],
-    "result": "Looked at it.\n\nI will not commit a key.",
+@pytest.mark.unheld
+def test_a_message_that_was_paid_for_is_not_asked_for_again(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    kills = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)"  # kern, whose child git is
+    hook(repo, "pre-commit", f"mkdir ../once 2> /dev/null || exit 0; {kills}")
+    fake.script(implement=[WORK], commit=[{"result": "feat: mine"}])
+    assert kern("1", "0").code == -9
+
+    assert kern("1", "0").code == 0
+
+    assert fake.stages == ["research", "implement", "commit"]
+    committed(git)
+    assert subjects(git) == ["start", "feat: mine"]
+
+
+# ---------------------------------------------------------------- the branch moves meanwhile
+
+MINE = "echo more >> own.txt"
+SEES = "[gates]\nsee = 'git rev-parse HEAD >> ../seen; ! grep -qs BROKEN own.txt'\n"
+ONCE = f"mkdir ../once 2> /dev/null || exit 0; {MINE}; {PERSON} "
+MOVES = {
+    "a commit": "commit --no-verify -qm mine own.txt",
+    "a commit of all": "commit --no-verify -qam mine",
+    "a rewritten one": "commit --no-verify -q --amend -m mine own.txt",
 }
 
 
-def test_what_stage_3_does_not_commit_is_a_failed_attempt_and_never_kerns_commit(
-    repo: Path, git: Git, fake: Fake, inline: Inline
+@pytest.mark.unheld
+@pytest.mark.parametrize("when", ["the agent", "a hook"])
+@pytest.mark.parametrize("how", MOVES)
+def test_where_you_move_the_branch_nothing_is_committed_and_the_gates_run_on_top(
+    repo: Path, git: Git, fake: Fake, inline: Inline, how: str, when: str
 ) -> None:
-    leak = {"run": ["echo key > n"], "result": "SUCCESS"}
-    fake.script(implement=[leak, WORK], commit=[WILL_NOT, WILL_NOT, DONE])
+    (repo / "kern.toml").write_text(SEES)
+    git("add", "--all")
+    git("commit", "-qm", "gates")
+    moves = ONCE + MOVES[how]
+    if when == "a hook":
+        hook(repo, "pre-commit", moves)
+        moves = "true"
+    fake.script(implement=[WORK, WORK], commit=[{"run": [moves], "result": "do the task"}])
 
-    assert inline(1).code == 0
+    told = inline(1)
 
-    assert fake.stages == ["research", "implement", *["commit"] * 2, "implement", "commit"]
-    said = "the commit stage committed nothing, twice: I will not commit a key. (kept: "
-    assert "> **Attempt 1:** the commit stage" in spec(repo)
-    assert said in spec(repo)
-    assert "nothing was committed" in fake.calls[3]["prompt"]
-    committed(git)
+    assert told.code == 0, told.err
+    mine = git("rev-parse", "HEAD~1")
+    assert subjects(git)[-2:] == ["mine", "do the task"]
+    assert f"on top of it: add a greeting: {mine[:7]} 'mine'" in told.err
+    assert shown(git, "HEAD:own.txt") == "mine\nmore\n"
+    assert "- [x] add a greeting" in git("show", "HEAD:SPEC.md")
+    assert "- [x]" not in git("show", "HEAD~1:SPEC.md"), "it took a tick along"
     assert shown(git, "HEAD:n") == "1\n"
-
-
-def test_a_commit_that_was_taken_back_is_no_leave_for_kern_where_the_next_call_makes_none(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    sweeps = {"run": [f"git add -A && {COMMIT}"], "result": "theirs"}
-    (repo / ".env").write_text("SECRET=1\n")
-    fake.script(implement=[WORK, {**WORK, "run": ["echo 2 > n"]}], commit=[sweeps, WILL_NOT, DONE])
-
-    assert inline(1).code == 0
-
-    assert "the commit stage committed nothing: I will not commit a key." in spec(repo)
-    committed(git)
-    assert shown(git, "HEAD:n") == "2\n"
-
-
-def test_a_stage_3_that_calls_git_wrongly_is_a_failed_attempt(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    """git gives up as it does without an identity; but here it could make a commit."""
-    wrong = {"run": ["git commit -q -F nowhere"], "result": "It fails."}
-    fake.script(implement=[WORK, {**WORK, "run": ["echo 2 > n"]}], commit=[wrong, wrong, DONE])
-
-    assert inline(1).code == 0
-
-    assert "the commit stage committed nothing, twice: It fails." in spec(repo)
-    committed(git)
-
-
-# ---------------------------------------------------------------- a person switches the branch
-
-PERSON = "env -u GIT_REFLOG_ACTION -u GIT_INDEX_FILE git"
-
-
-@pytest.mark.parametrize("whose", ["the agent's", "kern's own"])
-@pytest.mark.parametrize(
-    ("switch", "hint"),
-    [("switch -q other", "git switch main"), ("checkout -q --detach other", "git switch main")],
-    ids=["another branch", "detached"],
-)
-def test_a_commit_on_the_branch_that_you_switched_to_is_taken_back_there(
-    repo: Path, git: Git, fake: Fake, inline: Inline, switch: str, hint: str, whose: str
-) -> None:
-    git("switch", "-qc", "other")
-    (repo / "theirs.txt").write_text("of the other branch\n")
-    git("add", "theirs.txt")
-    git("commit", "-qm", "other work")
-    git("switch", "-q", "main")
-    tips = git("rev-parse", "main", "other")
-    past = {"run": [f"{COMMIT} --no-verify"], "result": "theirs"}
-    during = {"run": [f"{PERSON} {switch}", COMMIT], "result": "theirs"}
-    if whose == "kern's own":
-        hook(repo, "pre-commit", f"test -e .git/was || {{ touch .git/was; {PERSON} {switch}; }}")
-    fake.script(implement=[WORK], commit=[during, DONE] if whose == "the agent's" else [past] * 2)
-
-    stopped = inline(1)
-
-    assert stopped.code == 1
-    assert hint in stopped.err
-    assert ("undone: it committed on" in stopped.err) == (whose == "the agent's")
-    assert git("rev-parse", "main", "other") == tips
-    assert git("rev-parse", "HEAD") == tips.split()[1], "HEAD stays where the person has it"
-    assert git("branch", "--show-current") == ("other" if "--detach" not in switch else "")
-    assert spec(repo).startswith("- [~] add a greeting")
-    status = git("status", "--porcelain").splitlines()
-    assert status == [" M SPEC.md", "?? m", "?? n"]
-
-    git("switch", "-q", "main")
-    fake.script(commit=[DONE])
-    resumed = inline(1)
-
-    assert resumed.code == 0, resumed.err
-    committed(git)
-    assert git("rev-parse", "other") == tips.split()[1]
-    assert paths(git) == {"m", "n", "SPEC.md"}
+    assert mine in (repo.parent / "seen").read_text().split(), "no gate ran on top of it"
+    assert fake.stages.count("commit") == 1
     assert git("status", "--porcelain") == ""
 
 
-def test_a_commit_on_a_branch_from_which_you_are_back_is_taken_back_there_too(
-    repo: Path, git: Git, fake: Fake, inline: Inline
+@pytest.mark.unheld
+@pytest.mark.parametrize("when", ["the agent", "a hook"])
+def test_where_you_switch_the_branch_nothing_is_committed_until_you_are_back(
+    repo: Path, git: Git, fake: Fake, inline: Inline, when: str
 ) -> None:
-    git("branch", "other")
-    back = f"{PERSON} symbolic-ref HEAD refs/heads/main"
-    there_and_back = [f"{PERSON} switch -q other", COMMIT, back]
-    fake.script(implement=[WORK], commit=[{"run": there_and_back, "result": "theirs"}, DONE])
+    git("switch", "-qc", "other")
+    git("commit", "-qm", "other work", "--allow-empty")
+    git("switch", "-q", "main")
+    tips = git("rev-parse", "main", "other")
+    moves = f"mkdir ../once 2> /dev/null || exit 0; {PERSON} switch -q other"
+    if when == "a hook":
+        hook(repo, "pre-commit", moves)
+        moves = "true"
+    fake.script(implement=[WORK], commit=[{"run": [moves], "result": "do the task"}])
 
-    heard = inline(1)
+    stopped = inline(1)
 
-    assert heard.code == 0, heard.err
-    assert "undone: it committed on other" in heard.err
+    assert stopped.code == 1 and "git switch main" in stopped.err
+    assert git("rev-parse", "main", "other") == tips
+    git("switch", "-q", "main")
+    assert inline(1).code == 0
     committed(git)
-    assert git("rev-parse", "other") == git("rev-parse", "main~1")
+    assert git("rev-parse", "other") == tips.split()[1]
 
 
-def test_a_branch_that_a_person_makes_of_the_tasks_commit_is_theirs(
+@pytest.mark.unheld
+def test_your_commit_of_all_that_a_gate_refuses_is_not_called_done(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    kept = f"{PERSON} branch kept; {PERSON} fetch -q . main:other"
-    fake.script(implement=[WORK], commit=[{"run": [COMMIT, kept], "result": "theirs"}])
+    """It holds the task's files beside your own half-done work."""
+    (repo / "kern.toml").write_text(SEES)
+    git("add", "--all")
+    git("commit", "-qm", "gates")
+    takes = f"echo BROKEN >> own.txt; {PERSON} add n m; {PERSON} commit -qam 'half done'"
+    fake.script(
+        implement=[WORK, {"result": "SKIPPED: enough"}],
+        commit=[{"run": [takes], "result": "do the task"}],
+    )
+
+    told = inline(1)
+
+    assert subjects(git)[-1] == "half done", "your commit stays"
+    assert "verified" not in told.err and "- [x]" not in git("show", "HEAD:SPEC.md")
+    assert "**Attempt 1:** gate see is red" in spec(repo)
+    assert (repo / "own.txt").read_text() == "mine\nBROKEN\n"
+
+
+def test_a_commit_of_the_commit_stage_is_undone_and_named(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    (repo / "own.txt").write_text("mine\nand more\n")
+    by_itself = {"run": [f"git commit -qam theirs -m '{TRAILER}'"], "result": "do the task"}
+    fake.script(implement=[WORK], commit=[by_itself])
+
+    told = inline(1)
+
+    assert told.code == 0, told.err
+    committed(git)
+    assert subjects(git) == ["start", "do the task"]
+    assert fake.stages == ["research", "implement", "commit"]
+    if not held():  # else it could not
+        assert "the commit stage committed by itself: the commit was undone and saved" in told.err
+    assert git("status", "--porcelain") == " M own.txt"
+
+
+@pytest.mark.parametrize(
+    ("name", "script", "why"),
+    [
+        ("pre-commit", "git commit -q --no-verify -m again", "committed, or moved the branch"),
+        ("commit-msg", "git reset -q --soft HEAD~1", "committed, or moved the branch"),
+        (
+            "pre-commit",
+            "unset GIT_REFLOG_ACTION; git update-ref HEAD "
+            "$(git commit-tree -p HEAD -m mine HEAD^{tree})",
+            "the branch moved again and again while the commit hooks ran",
+        ),
+    ],
+    ids=["commits", "resets", "hides it"],
+)
+def test_a_hook_that_moves_the_branch_has_no_commit_made(
+    repo: Path, git: Git, fake: Fake, inline: Inline, name: str, script: str, why: str
+) -> None:
+    git("commit", "--quiet", "--allow-empty", "--message=base")
+    hook(repo, name, f"test -e ../quiet || {{ {script}; }}")
+    calm = {"run": ["touch ../quiet", "echo 2 > n"], "result": "SUCCESS"}
+    fake.script(implement=[WORK, calm])
+
+    told = inline(1)
+
+    assert told.code == 0, told.err
+    (note,) = (line for line in spec(repo).splitlines() if "**Attempt 1:**" in line)
+    assert why in note
+    strays = [one for one in subjects(git) if one not in ("start", "base", "do the task")]
+    assert {*strays} <= {"mine"}, "what a hook committed as itself is undone"
+    for sha in git("log", "--format=%h", "--grep=^mine$").split():
+        assert sha[:7] in told.err, "what stays is named"
+    assert subjects(git)[-1] == "do the task"
+    assert shown(git, "HEAD:n") == "2\n"
+
+
+SWAPS = """cat > .git/swap <<'S'
+was=$(git rev-parse HEAD)
+for i in $(seq 60); do sleep 0.05; test $(git rev-parse HEAD) = $was || break; done
+unset GIT_DIR GIT_REFLOG_ACTION
+export GIT_INDEX_FILE=$(mktemp -u)
+git read-tree HEAD
+git update-index --add --cacheinfo 100644,$(echo evil | git hash-object -w --stdin),evil
+git update-ref HEAD $(git log -1 --format=%B | git commit-tree -p HEAD~1 $(git write-tree))
+S
+"""
+
+
+@pytest.mark.parametrize("name", ["pre-commit", "commit-msg", "post-commit"])
+def test_no_process_of_a_hook_puts_another_commit_in_the_place_of_the_tasks(
+    repo: Path, git: Git, fake: Fake, inline: Inline, name: str
+) -> None:
+    hook(repo, name, f"{SWAPS}sh .git/swap > /dev/null 2>&1 &\nexit 0")
+    fake.script(implement=[WORK])
 
     assert inline(1).code == 0
 
+    time.sleep(0.5)
     committed(git)
-    assert git("rev-parse", "kept", "other").split() == [git("rev-parse", "main")] * 2
+    assert paths(git) == {"m", "n", "SPEC.md"}
 
 
 # ---------------------------------------------------------------- hooks
@@ -425,99 +421,36 @@ def test_a_hook_that_refuses_the_message_is_heard_once_more(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
     hook(repo, "commit-msg", "grep -q ^feat: \"$1\" || { echo 'say feat:' >&2; exit 1; }")
-    feat = {"run": [f"git commit -qm 'feat: mine' -m '{TRAILER}'"], "result": "feat: mine"}
-    refused = {**DONE, "result": "The hook says: say feat:"}
-    fake.script(implement=[WORK], commit=[refused, feat])
+    fake.script(implement=[WORK], commit=[DONE, {"result": "feat: mine"}])
 
     assert inline(1).code == 0
 
     assert fake.stages == ["research", "implement", "commit", "commit"]
-    assert "the commit-msg hook refused it" in fake.calls[3]["prompt"]
-    assert "say feat:" in fake.calls[3]["prompt"]
+    assert "the commit-msg hook refused it: say feat:" in fake.calls[3]["prompt"]
     committed(git)
     assert subjects(git) == ["start", "feat: mine"]
 
 
-def test_what_git_tells_of_a_commit() -> None:
-    def event(sid: str, event: str, **more: object) -> str:
-        return json.dumps({"sid": sid, "event": event, **more})
-
-    def ran(sid: str, code: int, **hooks: int) -> list[str]:
-        lines = [event(sid, "cmd_name", name="commit")]
-        for number, (name, ended) in enumerate(hooks.items()):
-            name = name.replace("_", "-")
-            lines += [
-                event(sid, "child_start", child_class="hook", hook_name=name, child_id=number),
-                event(sid, "child_exit", child_id=number, code=ended),
-            ]
-        return [*lines, event(sid, "exit", code=code)]
-
-    both = {"pre_commit": 0, "commit_msg": 0}
-    told = {
-        "nothing": ([], Account()),
-        "a good one": (ran("1", 0, **both), Account()),
-        "refused": (ran("1", 1, pre_commit=1), Account(refused="pre-commit")),
-        "its message": (ran("1", 1, pre_commit=0, commit_msg=3), Account(refused="commit-msg")),
-        "then good": (ran("1", 1, pre_commit=1) + ran("2", 0, **both), Account()),
-        "good, then refused": (
-            ran("1", 0, **both) + ran("2", 1, pre_commit=1),
-            Account(refused="pre-commit"),
-        ),
-        "no signature": (ran("1", 128, **both), Account(gave_up=True)),
-        "a wrong flag": (ran("1", 129), Account()),
-        "nothing staged": (ran("1", 1, pre_commit=0), Account()),
-        "a hook that ends badly afterwards": (ran("1", 0, **both, post_commit=1), Account()),
-        "one in a hook": (ran("1/2", 1, pre_commit=1), Account()),
-        "torn": (["{", "[]", '{"sid": 1}'], Account()),
-    }
-    for what, (lines, expected) in told.items():
-        assert trace.read(lines) == expected, what
-
-
-def test_a_commit_past_the_hooks_is_undone(
+def test_the_hooks_have_what_git_commit_gives_them(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    hook(repo, "pre-commit", "echo ran >> .git/ran")
-    fake.script(implement=[WORK], commit=[{"run": [f"{COMMIT} --no-verify"], "result": "theirs"}])
+    """The index, the author, the message where they look for it, and nothing of it is lost."""
+    sees = "git diff --cached --name-only; echo $GIT_AUTHOR_EMAIL; git branch --show-current"
+    hook(repo, "pre-commit", f"({sees}) > .git/seen")
+    hook(repo, "prepare-commit-msg", 'echo "$2" >> .git/seen; sed -i "1s/^/ABC-1 /" "$1"')
+    hook(repo, "commit-msg", "cat .git/COMMIT_EDITMSG >> .git/seen; echo 'only this' > \"$1\"")
+    fake.script(implement=[WORK])
 
     assert inline(1).code == 0
 
-    assert fake.stages == ["research", "implement", "commit", "commit"]
-    assert "hook" in fake.calls[3]["prompt"]
     committed(git)
-    assert subjects(git) == ["start", "add a greeting"]
-    assert (repo / ".git" / "ran").read_text() == "ran\n"
+    seen = (repo / ".git" / "seen").read_text()
+    start = "SPEC.md\nm\nn\nt@example.com\nmain\nmessage\nABC-1 do the task\n"
+    assert seen == f"{start}\n{TRAILER}\n"
+    assert git("log", "-1", "--format=%B").rstrip() == f"only this\n\n{TRAILER}"
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        (f"git commit -qF ../secret --trailer '{TRAILER}'", "it used `-qF`"),
-        (f"git commit -qF - --trailer '{TRAILER}' < ../secret", "it used `-qF`"),
-        (f"{COMMIT} --author='Some One <some@one>'", "it used `--author="),
-        (f"GIT_AUTHOR_NAME=other {COMMIT}", "its author is not t <t@example.com>"),
-        (f"GIT_COMMITTER_EMAIL=o@example.com {COMMIT}", "its committer is not t <t@example.com>"),
-        (f"GIT_AUTHOR_DATE='2001-01-01 00:00' {COMMIT}", "its author date is not the time"),
-        (f"GIT_COMMITTER_DATE='2037-01-01 00:00' {COMMIT}", "its committer date is not the time"),
-        (f"GIT_TRACE2_EVENT=0 {COMMIT}", "it was not made by `git commit`"),
-    ],
-)
-def test_a_commit_with_more_than_a_message_is_undone_and_the_next_try_knows_why(
-    repo: Path, git: Git, fake: Fake, inline: Inline, line: str, why: str
-) -> None:
-    (repo.parent / "secret").write_text("a password\n")
-    fake.script(implement=[WORK], commit=[{"run": [line], "result": "theirs"}, DONE])
-
-    assert inline(1).code == 0
-
-    assert fake.stages == ["research", "implement", "commit", "commit"]
-    assert why in fake.calls[3]["prompt"]
-    committed(git)
-    assert subjects(git) == ["start", "do the task"]
-    assert "password" not in git("log", "--format=%B%an%cn%ae%ce")
-
-
-def test_an_identity_of_the_person_s_own_making_is_no_forgery(
+def test_the_identity_is_the_person_s(
     repo: Path, git: Git, fake: Fake, inline: Inline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Set for this folder alone, half of it in the environment, and with a date of theirs."""
@@ -529,16 +462,13 @@ def test_an_identity_of_the_person_s_own_making_is_no_forgery(
     )
     monkeypatch.setenv("GIT_COMMITTER_NAME", "robot")
     monkeypatch.setenv("GIT_AUTHOR_DATE", "2001-01-01 00:00 +0000")
-    hook(repo, "prepare-commit-msg", "echo 'by a hook' >> \"$1\"")
     fake.script(implement=[WORK])
 
     assert inline(1).code == 0
 
-    assert fake.stages == ["research", "implement", "commit"]
     committed(git)
     told = git("log", "-1", "--format=%an %ae %cn %as").splitlines()
     assert told == ["Wörk, Inc w@example.com robot 2001-01-01"]
-    assert "by a hook" in git("log", "-1", "--format=%B")
 
 
 def test_a_hook_may_format_the_tasks_files(
@@ -606,22 +536,21 @@ def test_a_contract_is_not_written_through_a_link_that_a_hook_left(
 # ---------------------------------------------------------------- SPEC.md outside git
 
 
-@pytest.mark.parametrize("message", [COMMIT, "git commit -qm theirs"], ids=["trailer", "without"])
 def test_where_git_ignores_spec_md_the_trailer_is_the_witness(
-    repo: Path, git: Git, fake: Fake, inline: Inline, message: str
+    repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
     git("rm", "--quiet", "--cached", "SPEC.md")
     (repo / ".gitignore").write_text("SPEC.md\n")
     git("add", ".gitignore")
     git("commit", "--quiet", "--amend", "--message=start")
-    fake.script(implement=[WORK], commit=[{"run": [message], "result": "theirs"}])
+    fake.script(implement=[WORK], commit=[{"result": "theirs"}])
 
     ran = inline(1)
 
     assert ran.code == 0
     assert "git ignores SPEC.md" in ran.err
     assert "- [x] add a greeting" in spec(repo)
-    assert subjects(git) == ["start", "theirs" if TRAILER in message else "add a greeting"]
+    assert subjects(git) == ["start", "theirs"]
     assert TRAILER in git("log", "-1", "--format=%B")
     assert paths(git) == {"m", "n"}
     assert git("status", "--porcelain") == ""
@@ -645,7 +574,7 @@ def test_an_untracked_spec_md_comes_in_with_the_first_commit(
 
 
 @pytest.mark.unheld
-def test_a_failing_signature_stops_the_run_and_the_next_one_asks_stage_3_anew(
+def test_a_failing_signature_stops_the_run_and_the_next_one_goes_on_with_the_message(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
     git("config", "commit.gpgSign", "true")
@@ -664,11 +593,10 @@ def test_a_failing_signature_stops_the_run_and_the_next_one_asks_stage_3_anew(
     assert "Attempt" not in spec(repo)
 
     git("config", "commit.gpgSign", "false")
-    assert fake.stages == ["research", "implement", "commit", "commit"]
     resumed = inline(1)
 
     assert resumed.code == 0
-    assert fake.stages[4:] == ["commit"]
+    assert fake.stages == ["research", "implement", "commit"]
     committed(git)
     assert paths(git) == {"m", "n", "SPEC.md"}
     assert git("status", "--porcelain") == " M own.txt"
@@ -828,23 +756,6 @@ def test_other_changes_of_the_index_are_no_part_of_the_task(
     assert git("show", "--format=", "--name-only") == "SPEC.md\nwork.txt"
     assert git("status", "--porcelain") == f" M secrets.env\n{STAGED}"
     assert (tracked / "secrets.env").read_text() == "S=mine\n"
-
-
-def test_a_commit_that_stage_3_rejects_in_the_same_breath_is_taken_back(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    regrets = {**DONE, "result": "do the task\n\nREJECT: it holds a key, I should not have"}
-    fake.script(implement=[WORK, {"run": ["echo 2 > n"], "result": "SUCCESS"}])
-    fake.script(commit=[regrets, DONE])
-
-    told = inline(1)
-
-    assert told.code == 0
-    assert fake.stages == ["research", "implement", "commit", "implement", "commit"]
-    assert "the agent's commit was undone: it rejected the change itself" in told.err
-    assert "**Attempt 1:** rejected at the commit: it holds a key" in spec(repo)
-    committed(git)
-    assert shown(git, "HEAD:n") == "2\n"
 
 
 def test_what_you_stage_meanwhile_is_kept_where_the_attempt_fails(

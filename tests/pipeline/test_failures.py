@@ -19,7 +19,7 @@ Step = dict[str, Any]
 
 READY = "- Files: a.txt\n- Pattern: a.txt:1\n\nREADY"
 WORK: Step = {"run": ["echo 1 > n"], "result": "SUCCESS"}
-DONE: list[Step] = [{"commit": True, "result": "committed"}]
+DONE: list[Step] = [{"result": "do the task"}]
 PARTS = "## Subtasks\n- [ ] part one\n- part two\n2. part three\n\nDECOMPOSED"
 
 
@@ -137,17 +137,6 @@ def test_a_fault_that_lasts_ends_the_run_and_the_next_one_goes_on_there(
     assert len(subjects(git)) == 2
     assert "half.txt" not in git("ls-tree", "-r", "--name-only", "HEAD")
     assert git("status", "--porcelain") == ""
-
-
-def test_a_commit_stage_that_died_after_its_commit_is_not_asked_again(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    fake.script(commit=[{"commit": True, **REFUSED}])
-
-    assert inline(1).code == 0
-
-    assert fake.stages == ["research", "implement", "commit"]
-    assert subjects(git) == ["start", "do the task"]
 
 
 # ---------------------------------------------------------------- what a person must settle

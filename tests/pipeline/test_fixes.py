@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from kern.git.repository import Change, Entry
-from kern.pipeline import commit
+from kern.pipeline import hooks
 from tests.conftest import Fake, Git, Inline, Kern
-from tests.pipeline.test_commit import TRAILER, WORK, committed, hook, shown, spec, subjects
+from tests.pipeline.test_commit import WORK, committed, hook, shown, spec, subjects
 
 FORMATS = 'git show :n | grep -q 1 || exit 0; sed -i s/1/one/ n; echo "n was formatted"; exit 1'
-DONE = {"commit": True, "result": "committed"}
+DONE = {"result": "do the task"}
 
 
 def test_a_hook_that_formats_the_tasks_files_is_taken_in_and_the_gates_run_on_the_result(
@@ -29,7 +29,7 @@ def test_a_hook_that_formats_the_tasks_files_is_taken_in_and_the_gates_run_on_th
     told = inline(1)
 
     assert told.code == 0
-    assert fake.stages == ["research", "implement", "commit", "commit"]
+    assert fake.stages == ["research", "implement", "commit"]
     committed(git)
     assert shown(git, "HEAD:n") == "one\n"
     assert (repo.parent / "seen").read_text() == "1\none\n"
@@ -70,7 +70,7 @@ def test_a_hook_that_goes_on_or_goes_too_far_is_an_attempt(
     assert inline(1).code == 0
 
     assert fake.stages.count("implement") == 2
-    assert fake.stages.count("commit") <= 2 + commit.MOST_FIXES
+    assert fake.stages.count("commit") == 2
     assert "**Attempt 1:** the pre-commit hook refused" in spec(repo)
     committed(git)
     assert shown(git, "HEAD:n") == "2\n"
@@ -127,7 +127,7 @@ def test_what_a_hook_puts_into_the_commit_is_committed_only_after_the_gates_pass
     told = inline(1)
 
     assert told.code == 0, told.err
-    assert "it holds what no gate has seen in n" in told.err
+    assert "a commit hook changed n: now part of the task's change" in told.err
     assert fake.stages == ["research", "implement", "commit", "implement", "commit"]
     assert "**Attempt 1:** gate plain is red" in spec(repo)
     committed(git)
@@ -148,29 +148,11 @@ def test_what_a_hook_formats_and_stages_is_the_tasks_when_the_gates_pass_on_it(
     told = inline(1)
 
     assert told.code == 0, told.err
-    assert fake.stages == ["research", "implement", "commit", "commit"]
+    assert fake.stages == ["research", "implement", "commit"]
     committed(git)
     assert shown(git, "HEAD:n") == "one\n"
     assert (repo / "LEARNINGS.md").read_text().count("Greet") == 1
     assert git("status", "--porcelain") == ""
-
-
-def test_what_stage_3_stages_of_its_own_is_not_committed_because_a_hook_is_there(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    hook(repo, "pre-commit", "exit 0")
-    adds = {**DONE, "run": ["echo BAD of mine >> n; git add n"]}
-    fake.script(implement=[WORK], commit=[adds])
-
-    told = inline(1)
-
-    assert told.code == 0, told.err
-    assert "it differs from the task's change in n" in told.err
-    committed(git)
-    assert shown(git, "HEAD:n") == "1\n"
-    kept = "git checkout (kern/attempts/add-a-greeting-[0-9a-f]+/1-hooks) -- PATH"
-    found = re.search(kept, told.err)
-    assert found and "BAD of mine" in shown(git, f"refs/{found[1]}:n")
 
 
 TIDIES = """for f in SPEC.md LEARNINGS.md; do
@@ -180,24 +162,18 @@ git show :$f | cmp -s .git/tidy - || { cat .git/tidy > $f; echo "tidied $f"; exi
 done"""
 
 
-@pytest.mark.parametrize("past", [False, True])
 def test_a_hook_that_formats_the_documents_alone_burns_no_attempt(
-    repo: Path, git: Git, fake: Fake, inline: Inline, past: bool
+    repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    """`past`: stage 3's own tries do not count, so that kern is the first whom the hook refuses."""
     (repo / "SPEC.md").write_text("- [ ] add a greeting\n\n  the end")
     git("commit", "--quiet", "--all", "--amend", "--no-edit")
     hook(repo, "pre-commit", TIDIES)
     fake.script(implement=[WORK])
-    if past:
-        fake.script(
-            commit=[{"run": [f"git commit --no-verify -qm x -m '{TRAILER}'"], "result": ""}]
-        )
 
     told = inline(1)
 
     assert told.code == 0, told.err
-    assert fake.stages == ["research", "implement", "commit", *["commit"] * past]
+    assert fake.stages == ["research", "implement", "commit"]
     assert git("rev-list", "--count", "HEAD") == "2"
     assert shown(git, "HEAD:SPEC.md").startswith("* [x] add a greeting")
     assert git("status", "--porcelain") == ""
@@ -227,13 +203,13 @@ def test_only_a_change_of_the_tasks_own_files_as_it_left_them_is_taken_in() -> N
         ({"n": (ONE, None)}, 0, True),
         ({"gone": (None, TWO)}, 1, True),
         ({}, 0, False),
-        ({"n": (ONE, TWO)}, commit.MOST_FIXES, False),
+        ({"n": (ONE, TWO)}, hooks.MOST_FIXES, False),
         ({"n": (ONE, TWO), "own": (ONE, TWO)}, 0, False),
         ({"own": (ONE, TWO)}, 0, False),
         ({"n": (TWO, ONE)}, 0, False),  # a person had gone on in it
     ]
-    for hooks, times, expected in cases:
-        assert commit.sound(MADE, hooks, times) is expected, hooks
+    for changed, times, expected in cases:
+        assert hooks.sound(MADE, changed, times) is expected, changed
 
 
 def test_before_the_hooks_run_again_the_files_are_as_the_task_left_them(
@@ -243,8 +219,7 @@ def test_before_the_hooks_run_again_the_files_are_as_the_task_left_them(
     clean = "test -z \"$(git diff --name-only)\" || { echo 'not clean' >&2; exit 9; }"
     hook(repo, "pre-commit", f"{clean}; sed -i s/1/one/ n && git add n")
     hook(repo, "commit-msg", 'grep -q ^feat: "$1" || { echo "say feat:" >&2; exit 1; }')
-    feat = {"run": [f"git commit -qm 'feat: mine' -m '{TRAILER}'"], "result": "feat: mine"}
-    fake.script(implement=[WORK], commit=[DONE, feat])
+    fake.script(implement=[WORK], commit=[DONE, {"result": "feat: mine"}])
 
     told = inline(1)
 
@@ -265,7 +240,7 @@ def test_a_cache_that_a_hook_leaves_is_no_change(
 
     assert inline(1).code == 0
 
-    assert fake.stages == ["research", "implement", "commit", "commit"]
+    assert fake.stages == ["research", "implement", "commit"]
     committed(git)
     assert shown(git, "HEAD:n") == "one\n"
 

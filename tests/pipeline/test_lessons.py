@@ -48,7 +48,7 @@ def test_a_lesson_is_captured_told_to_a_later_task_used_and_voted_up(
             answer("## Learned", LESSON, "When: anything sold; payments"),
             answer("Used: L1", "Misled: L77"),
         ],
-        commit=[{"commit": True, "result": "the basket"}],
+        commit=[{"result": "do the task"}],
     )
 
     ran = inline(2)

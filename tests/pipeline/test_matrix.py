@@ -22,15 +22,14 @@ ATTEMPTED = ["update-ref", "update-ref", "stage2.json", "update-ref", "stage2.js
 # Kept, put back; the votes, first as they are to be; noted.
 VOTED = ["stage2.json", "LEARNINGS.md"]
 BOOKED = ["update-ref", "put-back", "put-back", *VOTED, "SPEC.md", "attempt1.json"]
-EARLY = ["stage2.json", "SPEC.md"]  # the record, and what the commit is to hold
-HELD = ["update-ref"]  # the tree to be committed, by the start ref
-FINISHED = [*EARLY, *HELD, "stage3.json", "delete-ref"]
+# The message; the tree is held by the start ref, the commit noted, and the branch moves to it.
+COMMITTED = ["stage3.json", "update-ref", "stage2.json", "update-ref"]
 ORDER = {
-    "learns": [
-        *(*RESEARCHED, *ATTEMPTED, *EARLY, "LEARNINGS.md", *HELD),
-        *("stage3.json", "delete-ref"),
+    "learns": [*RESEARCHED, *ATTEMPTED, *COMMITTED, "LEARNINGS.md", "SPEC.md", "delete-ref"],
+    "fails once": [
+        *(*RESEARCHED, *ATTEMPTED, *BOOKED, *ATTEMPTED, *COMMITTED),
+        *("SPEC.md", "delete-ref"),
     ],
-    "fails once": [*RESEARCHED, *ATTEMPTED, *BOOKED, *ATTEMPTED, *FINISHED],
 }
 WHOLE = {"SPEC.md", "LEARNINGS.md", "stage1.json", "stage2.json", "stage3.json"}
 
@@ -86,7 +85,7 @@ def test_killed_at_any_write_of_its_own_it_comes_to_the_same_end(
 def test_ended_while_a_hook_framework_has_your_edits_it_comes_to_the_same_end(
     worker: Worker, story: str
 ) -> None:
-    told = worker.ask(story, (), (BEFORE, *SIGNALS))
+    told = worker.ask(story, (), tuple(SIGNALS))
     nothing_is_bad(told)
     assert {case.name for case in told.cases} == {STORIES[story].hooked}
 

@@ -19,7 +19,7 @@ import pytest
 from kern.system import workspace
 from tests.conftest import Fake, Git, at_home, survivors
 from tests.kit.stable import Ran, Stable
-from tests.matrix.stories import COMMITS, DONE, FAILS, LEARNS, SWEEPS, TASK, WORK, WORKS
+from tests.matrix.stories import COMMITS, COMMITS_ITSELF, DONE, FAILS, LEARNS, TASK, WORK, WORKS
 
 pytestmark = pytest.mark.crash
 
@@ -27,6 +27,7 @@ Script = list[dict[str, Any]]
 
 HERE = Path(__file__).parent.parent
 DIES = {"kill": "parent"}
+BRANCH = "update-ref#5"  # the write by which HEAD has the task
 HALFWAY = {"run": WORK, "kill": "parent"}  # the work is in the tree, the answer never came
 
 
@@ -97,8 +98,7 @@ class Bench:
         (self.root / name).write_text(text)
 
     def mark(self, marker: str) -> None:
-        """The task's, which is `[x]` while stage 3 is at work."""
-        text = re.sub(r"\[[~x]\](?= add)", f"[{marker}]", self.spec)
+        text = self.spec.replace("[~] add", f"[{marker}] add")
         assert text != self.spec
         self.write("SPEC.md", text)
 
@@ -263,52 +263,33 @@ def test_unmarked_on_the_other_branch_the_task_is_done_there(bench: Bench) -> No
     )
 
 
-# ------------------------------------------------------------ b: a commit that is not the task's
+# ------------------------------------------------------------ j: a commit of the commit stage
 
 
 @pytest.mark.parametrize("cleaned", [False, True])
+@pytest.mark.unheld
 def test_a_swept_up_commit_is_taken_back_after_the_kill(bench: Bench, cleaned: bool) -> None:
-    bench.killed(implement=[WORKS], commit=[{**SWEEPS, "kill": "parent"}, COMMITS])
+    bench.killed(implement=[WORKS], commit=[{**COMMITS_ITSELF, "kill": "parent"}, COMMITS])
     assert bench.subjects[-1] == "sweep up"
     if cleaned:
         bench.clean_tmp()
-    ran = bench.resumed()
-    assert "not the task's was undone" in ran.err
+    told = bench.resumed().err
+    assert "committed by itself: the commit was undone" in told
+    assert "HEAD was moved meanwhile" not in told
     is_done_once(bench)
     assert bench.asked == (["research", "implement", "commit"] if cleaned else ["commit"])
 
 
-def test_a_commit_without_the_tick_is_taken_back_even_when_no_answer_is_left(
-    bench: Bench,
-) -> None:
-    partial = {"run": ["git reset -q HEAD -- work.txt SPEC.md", "git commit -qm partial"]}
-    bench.killed(implement=[WORKS], commit=[{**partial, "kill": "parent"}, COMMITS])
-    bench.clean_tmp()
-    told = bench.resumed().err
-    assert "the agent committed by itself: the commit was undone" in told
-    assert "HEAD was moved meanwhile" not in told
-    is_done_once(bench)
-
-
-def test_a_swept_up_commit_that_a_person_built_upon_is_theirs(bench: Bench) -> None:
-    bench.killed(implement=[WORKS], commit=[{**SWEEPS, "kill": "parent"}, COMMITS])
-    bench.git("add", "--all")
+@pytest.mark.unheld
+def test_a_swept_up_commit_that_a_person_built_upon_is_theirs_and_named(bench: Bench) -> None:
+    bench.killed(implement=[WORKS], commit=[{**COMMITS_ITSELF, "kill": "parent"}, COMMITS])
+    bench.git("reset", "-q")
     bench.git("commit", "-q", "--allow-empty", "-m", "on top")
-    bench.resumed()
-    assert not bench.asked
-    assert bench.subjects == ["start", "sweep up", "on top"]
-    assert bench.head("SPEC.md").startswith("- [x]"), "it swept up the tick as well"
+    told = bench.resumed().err
+    assert "'sweep up'" in told and "git revert" in told
+    assert bench.subjects == ["start", "sweep up", "on top", "add a greeting"]
+    assert bench.head("SPEC.md").startswith("- [x]") and not bench.refs("start")
     assert bench.git("status", "--porcelain") == ""
-    assert bench.spec.startswith("- [x]") and not bench.refs("start")
-
-
-def test_after_the_answer_to_a_swept_up_commit_stage_3_is_asked_anew(bench: Bench) -> None:
-    bench.crashed("stage3.json", implement=[WORKS], commit=[SWEEPS])
-    assert "not the task's was undone" in bench.resumed().err
-    assert bench.asked == ["commit", "commit"]
-    assert bench.subjects == ["start", "add a greeting"]
-    assert bench.head("work.txt") == "work"
-    nothing_of_the_persons_is_touched(bench)
 
 
 # ------------------------------------------------------------ c: HEAD has the task
@@ -323,18 +304,14 @@ def unmarks_and_cleans(bench: Bench) -> None:
     bench.clean_tmp()
 
 
-def takes_it_up_again(bench: Bench) -> None:
-    bench.mark("~")
-
-
 def commits_on_top(bench: Bench) -> None:
     bench.git("commit", "-qm", "my own", "own.txt")
 
 
-@pytest.mark.parametrize("person", [nobody, unmarks_and_cleans, takes_it_up_again])
+@pytest.mark.parametrize("person", [nobody, unmarks_and_cleans])
 def test_a_committed_task_is_only_finished(bench: Bench, person: Callable[[Bench], None]) -> None:
-    bench.killed(implement=[WORKS], commit=[{**COMMITS, "kill": "parent"}])
-    assert bench.spec.startswith("- [x]") and bench.head("SPEC.md").startswith("- [x]")
+    bench.crashed(BRANCH, implement=[WORKS], commit=[COMMITS])
+    assert bench.spec.startswith("- [~]") and bench.head("SPEC.md").startswith("- [x]")
     person(bench)
     bench.resumed()
     assert not bench.asked
@@ -343,7 +320,7 @@ def test_a_committed_task_is_only_finished(bench: Bench, person: Callable[[Bench
 
 
 def test_a_committed_task_is_finished_under_a_persons_commit(bench: Bench) -> None:
-    bench.killed(implement=[WORKS], commit=[{**COMMITS, "kill": "parent"}])
+    bench.crashed(BRANCH, implement=[WORKS], commit=[COMMITS])
     bench.git("commit", "-qm", "my own", "own.txt")
     bench.resumed()
     assert not bench.asked
@@ -358,7 +335,7 @@ def test_a_committed_task_is_finished_under_a_persons_commit(bench: Bench) -> No
 
 def test_a_committed_task_is_finished_even_without_any_ref_or_file(bench: Bench) -> None:
     """Base unknown: HEAD itself is the witness."""
-    bench.killed(implement=[WORKS], commit=[{**COMMITS, "kill": "parent"}])
+    bench.crashed(BRANCH, implement=[WORKS], commit=[COMMITS])
     bench.clean_tmp()
     for ref in bench.git("for-each-ref", "--format=%(refname)", "refs/kern").splitlines():
         bench.git("update-ref", "-d", ref)
@@ -370,9 +347,7 @@ def test_a_committed_task_is_finished_even_without_any_ref_or_file(bench: Bench)
 
 def test_the_last_subtask_ticks_its_parent_after_the_kill_as_well(bench: Bench) -> None:
     bench.write("SPEC.md", "- [ ] all\n  - [x] first\n  - [ ] add a greeting\n")
-    bench.killed(anew=True, implement=[WORKS], commit=[{**COMMITS, "kill": "parent"}])
-    bench.mark("~")
-    bench.write("SPEC.md", bench.spec.replace("[x] all", "[ ] all"))
+    bench.crashed(BRANCH, anew=True, implement=[WORKS], commit=[COMMITS])
     bench.resumed()
     assert not bench.asked
     assert bench.spec.startswith("- [x] all\n  - [x] first\n  - [x] add a greeting\n")
@@ -381,7 +356,7 @@ def test_the_last_subtask_ticks_its_parent_after_the_kill_as_well(bench: Bench) 
 
 
 def test_a_lock_that_a_killed_git_left_is_named_and_not_deleted(bench: Bench) -> None:
-    bench.killed(implement=[WORKS], commit=[{**COMMITS, "kill": "parent"}])
+    bench.crashed(BRANCH, implement=[WORKS], commit=[COMMITS])
     lock = bench.root / ".git" / "index.lock"
     lock.touch()
     ran = bench.resumed(code=1)
@@ -423,104 +398,6 @@ def test_what_a_person_ticked_after_the_answer_is_theirs(bench: Bench) -> None:
     assert (bench.root / "work.txt").read_text() == "work\n"
     assert bench.kept("1-taken-over", "work.txt") == "work"
     assert bench.spec.startswith("- [x]") and not bench.refs("start") and not bench.left
-
-
-def test_what_stands_on_the_disk_for_a_commit_that_never_came_goes_back(bench: Bench) -> None:
-    bench.killed(implement=[LEARNS], commit=[DIES, COMMITS])
-    assert bench.spec.startswith("- [x]")
-    assert (bench.root / "LEARNINGS.md").exists()
-    shown = json.loads(bench.kern("status", "--json").out)
-    assert shown["counts"] == {"pending": 0, "active": 1, "done": 0}
-    assert "undo what an interrupted commit stage wrote" in shown["resume"]
-    assert "task:   add a greeting" in bench.kern("-n").out
-    assert ":::active" in bench.kern("graph").out and ":::done" not in bench.kern("graph").out
-    assert bench.kern("show", "1").out.startswith("1  [~] add a greeting")
-    bench.fake.script(commit=[{"result": "no"}] * 3, implement=[LEARNS, {"result": "SKIPPED: no"}])
-    ran = bench.resumed(code=1)
-    assert "you ticked" not in ran.err
-    assert bench.asked == ["commit", "commit", "implement"]
-    assert bench.subjects == ["start"]
-    assert bench.spec.startswith(TASK) and "committed nothing, twice: no" in bench.spec
-    assert not (bench.root / "LEARNINGS.md").exists()
-    nothing_but_the_spec_differs(bench)
-
-
-def test_a_tick_that_is_not_found_again_is_named(bench: Bench) -> None:
-    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
-    bench.write("SPEC.md", "- [x] add a warm greeting\n- [ ] write the manual\n")
-    ran = bench.resumed()
-    assert "no longer in SPEC.md: add a greeting" in ran.err and "its [x] is kern's" in ran.err
-    assert bench.kept("1", "work.txt") == "work"
-
-
-def test_killed_in_stage_3_after_a_switch_nothing_is_left_on_the_other_branch(
-    bench: Bench,
-) -> None:
-    bench.git("branch", "other")
-    switch = "env -u GIT_REFLOG_ACTION -u GIT_INDEX_FILE git switch -q other"
-    bench.killed(
-        implement=[LEARNS], commit=[{**COMMITS, "run": [switch], "kill": "parent"}, COMMITS]
-    )
-    assert bench.git("log", "-1", "--format=%s", "other") == "do the task"
-    ran = bench.resumed(code=1)
-    assert "undone: it committed on other" in ran.err
-    assert "begun on branch main" in ran.err and "git switch main" in ran.err
-    assert bench.git("rev-parse", "other", "HEAD").split() == [bench.git("rev-parse", "main")] * 2
-    assert bench.spec.startswith("- [~]") and not (bench.root / "LEARNINGS.md").exists()
-    bench.git("switch", "-q", "main")
-    assert bench.kern("1", "0").code == 0
-    assert bench.asked == ["commit"]
-    assert bench.subjects == ["start", "do the task"]
-    assert bench.git("rev-parse", "other") == bench.git("rev-parse", "main~1")
-    nothing_of_the_persons_is_touched(bench)
-
-
-MINE = "env -u GIT_REFLOG_ACTION -u GIT_INDEX_FILE git commit -qam mine"
-
-
-def test_a_commit_of_yours_that_takes_the_early_tick_along_is_not_the_tasks(bench: Bench) -> None:
-    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
-    bench.git("commit", "-qam", "mine")
-    assert bench.head("SPEC.md").startswith("- [x]")
-    ran = bench.resumed()
-    assert "has an [x] that kern had set early" in ran.err
-    assert bench.subjects == ["start", "mine", "do the task"]
-    assert bench.head("work.txt") == "work" and bench.spec.startswith("- [x]")
-    assert not bench.refs("start") and not bench.left
-
-
-def test_a_commit_of_yours_with_the_tick_and_the_work_is_the_tasks(bench: Bench) -> None:
-    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
-    bench.git("add", "work.txt")
-    bench.git("commit", "-qam", "mine")
-    bench.resumed()
-    assert not bench.asked and bench.subjects == ["start", "mine"]
-    assert bench.spec.startswith("- [x]") and not bench.refs("start") and not bench.left
-
-
-@pytest.mark.parametrize("kills", [{}, DIES])
-def test_a_rejected_change_is_not_done_by_your_commit_meanwhile(
-    bench: Bench, kills: dict[str, Any]
-) -> None:
-    """Nor after the next attempt, which fails as well."""
-    bench.fake.script(
-        implement=[WORKS, FAILS],
-        commit=[{"run": [MINE], "result": "REJECT: a key", **kills}, {"result": "REJECT: a key"}],
-    )
-    bench.kern("1", "0")
-    bench.kern("1", "0")
-    assert bench.subjects == ["start", "mine"]
-    assert "work.txt" not in bench.git("ls-tree", "--name-only", "HEAD")
-    assert not bench.spec.startswith("- [x]") and "rejected at the commit: a key" in bench.spec
-
-
-def test_the_early_tick_in_a_commit_on_another_branch_is_no_proof_there(bench: Bench) -> None:
-    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
-    bench.git("switch", "-qc", "other")
-    bench.git("commit", "-qam", "mine")
-    ran = bench.resumed(code=1)
-    assert "has an [x] that kern had set early" in ran.err and "begun on branch main" in ran.err
-    assert bench.spec.startswith("- [~]")
 
 
 def test_a_tick_without_an_answer_is_not_believed(bench: Bench) -> None:
@@ -660,18 +537,29 @@ def test_a_proved_change_is_proved_again_without_what_was_edited_since(bench: Be
     is_done_once(bench)
 
 
-def test_an_agent_that_answered_without_a_commit_is_asked_anew(bench: Bench) -> None:
-    """It may have had its reasons: kern does not commit in its stead."""
-    looked = {"result": "I looked at it"}
-    bench.crashed("stage3.json", implement=[WORKS], commit=[looked, COMMITS])
+def test_a_message_that_was_saved_is_not_asked_for_again(bench: Bench) -> None:
+    bench.crashed("stage3.json", implement=[WORKS], commit=[COMMITS])
     bench.resumed()
-    assert bench.asked == ["commit"]
+    assert not bench.asked
     is_done_once(bench)
 
 
-@pytest.mark.parametrize("committed", [False, True])
-def test_a_saved_rejection_is_a_failed_attempt(bench: Bench, committed: bool) -> None:
-    rejects = {"commit": committed, "result": "REJECT: it holds a password"}
+def test_the_tasks_commit_that_you_amend_after_a_kill_is_not_called_verified(
+    bench: Bench,
+) -> None:
+    bench.write("kern.toml", "[gates]\nsee = 'true'\n")
+    bench.git("add", "kern.toml")
+    bench.git("commit", "-qm", "gates", "--", "kern.toml")
+    bench.crashed(BRANCH, anew=True, implement=[WORKS], commit=[COMMITS])
+    bench.git("commit", "-q", "--amend", "-m", "mine\n\nKern-Task: add a greeting", "own.txt")
+    ran = bench.resumed()
+    assert not bench.asked and bench.spec.startswith("- [x]")
+    assert "is not the commit that kern made: no gate has seen it" in ran.err
+    assert "verified by" not in ran.out and "UNVERIFIED" in ran.out
+
+
+def test_a_saved_rejection_is_a_failed_attempt(bench: Bench) -> None:
+    rejects = {"result": "REJECT: it holds a password"}
     mends = {"result": "SUCCESS"}
     bench.crashed("stage3.json", implement=[WORKS, mends], commit=[rejects, COMMITS])
     bench.resumed()
@@ -679,51 +567,6 @@ def test_a_saved_rejection_is_a_failed_attempt(bench: Bench, committed: bool) ->
     assert bench.kept("1", "work.txt") == "work"
     assert bench.asked == ["implement", "commit"]
     is_done_once(bench)
-
-
-@pytest.mark.unheld
-def test_what_a_hook_put_into_a_commit_is_proved_after_the_kill_too(bench: Bench) -> None:
-    (bench.root / "kern.toml").write_text("[gates]\nseen = 'cat work.txt >> .git/seen; true'\n")
-    bench.git("add", "kern.toml")
-    bench.git("commit", "-qm", "gates", "--", "kern.toml")
-    tidies = "grep -q tidy work.txt || { echo tidy >> work.txt; git add work.txt; }"
-    place = bench.root / ".git" / "hooks" / "pre-commit"
-    place.write_text(f"#!/bin/sh\n{tidies}\n")
-    place.chmod(0o755)
-    bench.crashed("stage3.json", anew=True, implement=[WORKS], commit=[COMMITS])
-    assert bench.head("work.txt") == "work\ntidy"
-    (bench.root / ".git" / "seen").unlink()
-    ran = bench.resumed()
-    assert "a commit of the commit stage that is not the task's was undone" in ran.err
-    assert bench.asked == ["commit", "commit"]
-    assert bench.subjects == ["start", "gates", "do the task"]
-    assert bench.head("work.txt") == "work\ntidy"
-    assert (bench.root / ".git" / "seen").read_text().endswith("work\ntidy\n")
-
-
-@pytest.mark.parametrize("learnings", [None, "# Learnings\n", "# Learnings"])
-def test_what_stands_early_goes_back_though_no_file_tells_of_it(
-    bench: Bench, learnings: str | None
-) -> None:
-    tasks = "- [ ] all\n  - [ ] add a greeting\n- [ ] other\n"
-    (bench.root / "SPEC.md").write_text(tasks)
-    place = bench.root / "LEARNINGS.md"
-    if learnings is not None:
-        place.write_text(learnings)
-        bench.git("add", "LEARNINGS.md")
-    bench.git("commit", "-qm", "tasks", "--", "SPEC.md", *(["LEARNINGS.md"] if learnings else []))
-    stops = {"result": "SKIPPED: no more"}
-    bench.killed(anew=True, implement=[LEARNS, stops], commit=[{"kill": "parent"}])
-    assert bench.spec.startswith("- [x] all\n  - [x] add a greeting")
-    assert "Greet late." in place.read_text()
-    bench.clean_tmp()
-
-    assert "task:   add a greeting" in bench.kern("-n").out
-    bench.resumed(code=1)
-
-    assert bench.spec.startswith("- [ ] all\n  - [ ] add a greeting")
-    assert (place.read_text() if place.exists() else None) == learnings
-    assert bench.subjects == ["start", "tasks"]
 
 
 # ------------------------------------------------------------ stage files that an agent wrote
@@ -1052,7 +895,7 @@ def test_what_an_older_kern_began_on_a_detached_head_is_finished_on_a_branch(
     bench: Bench, at: str
 ) -> None:
     if at == "committed":
-        bench.killed(anew=True, implement=[WORKS], commit=[{**COMMITS, "kill": "parent"}])
+        bench.crashed(BRANCH, anew=True, implement=[WORKS], commit=[COMMITS])
     else:
         bench.killed(anew=True, implement=[HALFWAY, WORKS])
     detached(bench)
@@ -1077,20 +920,21 @@ def test_an_untracked_spec_is_added_with_the_first_commit(bench: Bench) -> None:
     is_done_once(bench, more=("untrack",))
 
 
-@pytest.mark.parametrize("killed", ["stage 3", "swept"])
+@pytest.mark.unheld
+@pytest.mark.parametrize("killed", ["committed", "swept"])
 def test_an_ignored_spec_stays_out_and_the_trailer_is_the_witness(
     bench: Bench, killed: str
 ) -> None:
     untrack_spec(bench)
     (bench.root / ".git" / "info" / "exclude").write_text("SPEC.md\n")
-    scripts: dict[str, dict[str, Script]] = {
-        "stage 3": {"implement": [WORKS], "commit": [{**COMMITS, "kill": "parent"}]},
-        "swept": {"implement": [WORKS], "commit": [{**SWEEPS, "kill": "parent"}, COMMITS]},
-    }
-    bench.killed(anew=True, **scripts[killed])
+    by_itself = {"run": ["git commit -qam x -m 'Kern-Task: add a greeting'"], **DIES}
+    if killed == "swept":
+        bench.killed(anew=True, implement=[WORKS], commit=[by_itself, COMMITS])
+    else:
+        bench.crashed(BRANCH, anew=True, implement=[WORKS], commit=[COMMITS])
     ran = bench.resumed()
     assert "git ignores SPEC.md" in ran.err
-    assert bench.asked == ([] if killed == "stage 3" else ["commit"])
+    assert bench.asked == ([] if killed == "committed" else ["commit"])
     assert bench.subjects == ["start", "untrack", "do the task"]
     assert bench.git("show", "--format=", "--name-only").split() == ["a.txt", "work.txt"]
     assert bench.spec.startswith("- [x]") and not bench.refs("start")
@@ -1171,13 +1015,11 @@ def test_branches_that_are_spelled_alike_keep_their_files_and_locks_apart(bench:
     assert len({scope.folder for scope in scopes}) == len({scope.lock for scope in scopes}) == 5
 
 
-@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("write", [BRANCH, "LEARNINGS.md"])
 def test_a_learning_is_written_once_though_the_run_died_after_its_commit(
-    bench: Bench, gone: bool
+    bench: Bench, write: str
 ) -> None:
-    bench.killed(implement=[LEARNS], commit=[{**COMMITS, "kill": "parent"}])
-    if gone:
-        (bench.root / "LEARNINGS.md").unlink()
+    bench.crashed(write, implement=[LEARNS], commit=[COMMITS])
     bench.clean_tmp()
     bench.resumed()
     text = (bench.root / "LEARNINGS.md").read_text()

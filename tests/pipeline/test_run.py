@@ -187,15 +187,13 @@ def test_each_stage_is_a_fresh_process_with_its_own_limits(
     assert models == ["opus", "opus", "haiku"]
     assert tools[0] == "Read,Glob,Grep,Task,WebSearch,WebFetch"
     assert {"Bash", "Edit", "Write"} < set(tools[1].split(","))
-    assert tools[2] == "Bash,Read,Glob,Grep"
+    assert tools[2] == "Glob,Grep,Read"
     for sealed in (research, commit):
         assert "--strict-mcp-config" in sealed["argv"]
         assert "bypassPermissions" not in sealed["argv"]
     denied = " ".join(implement["argv"])
     assert all(word in denied for word in ("SPEC.md", "LEARNINGS.md", "git commit", "git push"))
-    assert "GIT_INDEX_FILE" in commit["env"]
     assert not {"GIT_INDEX_FILE", "GIT_DIR"} & {*research["env"], *implement["env"]}
-    assert not Path(commit["env"]["GIT_INDEX_FILE"]).exists()
 
 
 def test_each_stage_is_told_what_it_needs_and_no_more(
@@ -248,7 +246,7 @@ def test_answers_of_150_kb_and_a_huge_learnings_file_stay_within_the_budgets(
     fake.script(
         research=[{"result": f"- Files: a.txt\n\n{long * 1900}\nREADY"}],
         implement=[{"run": ["echo 1 > n"], "result": f"{long * 1900}\nSUCCESS"}],
-        commit=[{"commit": True, "result": long * 1900}],
+        commit=[{"result": long * 1900}],
     )
 
     ran = kern("1", "0", "-v")
@@ -257,7 +255,7 @@ def test_answers_of_150_kb_and_a_huge_learnings_file_stay_within_the_budgets(
     assert committed_tasks(git) == ["a long task"]
     templates = Path(__file__).parent.parent.parent / "prompts"
     names = ("1_research.md", "2_implement.md", "3_commit.md")
-    for call, name, budget in zip(fake.calls, names, (2000, 3000, 1000), strict=True):
+    for call, name, budget in zip(fake.calls, names, (2000, 3000, 3000), strict=True):
         own = len((templates / name).read_text()) + len(body) + 200
         assert len(call["prompt"]) <= own + budget * 4, name
     assert "line 79 of the task" in fake.calls[0]["prompt"]
@@ -360,7 +358,7 @@ def test_the_stage_files_are_json_with_one_more_key_and_end_in_history(
     assert re.fullmatch(r"\d{8}T\d{6}Z-add-a-greeting", walk.name)
     assert {path.name for path in folder.iterdir()} == {"history", "last"}
     first, second, third = (load(walk / f"stage{n}.json") for n in (1, 2, 3))
-    assert [v["result"] for v in (first, second, third)] == [READY, "SUCCESS", "committed"]
+    assert [v["result"] for v in (first, second, third)] == [READY, "SUCCESS", "do the task"]
     assert first["total_cost_usd"] == 0.01
     common = {"task", "stage", "attempt", "base", "run", "time"}
     assert common <= first["kern"].keys()

@@ -13,16 +13,11 @@ import pytest
 from kern.model import Outcome, Saved, Stage, Tier
 from kern.pipeline.table import (
     ATTEMPTS,
-    TRIES,
-    WORDINGS,
     Do,
     Facts,
     Held,
     Research,
     Start,
-    Then,
-    Tried,
-    after,
     due,
     resume,
     skipped,
@@ -38,10 +33,10 @@ Decided = list[tuple[Facts, Do]]
 
 @pytest.fixture(scope="module")
 def decided() -> Decided:
-    """What is decided on each of some 900,000 combinations; attempts below, at the limit."""
+    """What is decided on each of some 230,000 combinations; attempts below, at the limit."""
     both = (False, True)
     every: Iterable[tuple[Any, ...]] = product(
-        *(both, both, Start, Held, both, both, both, Research, both, Saved, both, both, both),
+        *(both, both, Start, Held, both, Research, both, Saved, both, both, both),
         *((0, 3), both, both),
     )
     # Of what is not proved nobody asks whose proof it is.
@@ -58,8 +53,6 @@ Row = tuple[str, Callable[[Facts], bool]]
 
 # The table once more, as conditions from top to bottom: the first that holds names the row.
 ROWS: tuple[Row, ...] = (
-    ("b", lambda f: f.bad_tip),
-    ("e", lambda f: f.early and not f.done),
     ("a", lambda f: f.active and f.elsewhere),
     ("c", lambda f: f.done and (f.active or f.start is not Start.NONE)),
     ("d", lambda f: not f.active and f.start is Start.NONE),
@@ -111,12 +104,6 @@ def test_no_stage_runs_again_whose_answer_counts(decided: Decided) -> None:
     assert all(f.saved is Saved.NONE for f in when(decided, Do.IMPLEMENT, Do.DECOMPOSE))
 
 
-def test_what_stage_3_wrote_early_goes_before_anything_else_begins(decided: Decided) -> None:
-    early = [do for facts, do in decided if facts.early and not facts.done]
-    assert {*early} == {Do.UNDO_COMMIT, Do.UNTICK}
-    assert all(f.early and not f.done for f in when(decided, Do.UNTICK))
-
-
 def test_what_stage_3_rejected_is_never_committed(decided: Decided) -> None:
     assert not any(f.rejected for f in when(decided, Do.COMMIT))
     assert all(f.saved is Saved.PROVED for f in when(decided, Do.REJECT))
@@ -142,16 +129,15 @@ def test_only_an_experiment_is_concluded_and_only_where_no_attempt_is_open(
     concluded = list(when(decided, Do.CONCLUDE))
     for facts in concluded:
         assert facts.experiment and facts.attempts >= ATTEMPTS and facts.active
-        assert facts.saved is Saved.NONE and not facts.done and not facts.bad_tip
+        assert facts.saved is Saved.NONE and not facts.done
     assert {facts.research for facts in concluded} == {*Research}, "nobody is asked for it again"
     assert {facts.subtask for facts in concluded} == {False, True}
 
 
-def test_what_a_person_ticked_is_taken_over_only_with_a_saved_answer_and_no_record(
+def test_what_a_person_ticked_is_taken_over_only_with_a_saved_answer(
     decided: Decided,
 ) -> None:
     assert all(f.saved is not Saved.NONE for f in when(decided, Do.TAKE_OVER))
-    assert not any(f.early and not f.done for f in when(decided, Do.TAKE_OVER, Do.REMARK))
     assert all(f.saved in (Saved.NONE, Saved.OPEN) for f in when(decided, Do.REMARK))
     assert all(f.held is Held.DONE for f in when(decided, Do.TAKE_OVER, Do.REMARK))
 
@@ -160,30 +146,6 @@ def test_a_question_is_asked_only_by_the_stage_that_has_it(decided: Decided) -> 
     assert all(f.saved is Saved.ASKED and f.active for f in when(decided, Do.ASK))
     assert all(f.research is Research.ASKED for f in when(decided, Do.ASK_FIRST))
     assert all(f.saved is Saved.NONE for f in when(decided, Do.ASK_FIRST))
-
-
-def test_kern_commits_in_the_place_of_stage_3_only_what_that_tried_to_commit() -> None:
-    """Every series of calls that can come to be, and what follows it."""
-    begun: list[tuple[Tried, ...]] = [()]
-    ended: dict[tuple[Tried, ...], Then] = {}
-    for tried in begun:
-        then = after(tried)
-        if then is Then.ASK:
-            begun += [(*tried, what) for what in Tried]
-        else:
-            ended[tried] = then
-    for tried in ended:
-        assert 1 <= len(tried) <= (WORDINGS if Tried.REWORD in tried[:-1] else TRIES)
-    again = (Tried.SPOILT, Tried.REWORD, Tried.NOTHING)
-    asked = {(), *((one,) for one in again), *((one, Tried.REWORD) for one in again)}
-    assert {*begun} - ended.keys() == asked
-    for tried, then in ended.items():
-        last = tried[-1]
-        assert (then is Then.LEAVE) == (last in (Tried.COMMITTED, Tried.REJECTED))
-        assert (then is Then.FAIL) == (last is Tried.NOTHING)
-        willing = (Tried.SPOILT, Tried.REFUSED, Tried.ALTERED, Tried.REWORD)
-        assert (then is Then.COMMIT) == (last in willing)
-    assert (Tried.REFUSED,) in ended, "a hook that read the change would refuse it again"
 
 
 def test_the_second_full_failure_needs_a_person() -> None:
@@ -363,7 +325,6 @@ class Second:
     start: Tree
     tree: Tree
     outcome: Saved = Saved.OPEN
-    early: bool = False  # the record of what stands on the disk for a commit to come
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,15 +373,13 @@ STORIES = {
     "three failures of a subtask": Story(("fails",), subtask=True, ends="skipped"),
     "skips by itself": Story(("skips",), ends="skipped"),
     "rejected, then good": Story(commit=("rejects", "good")),
-    "committed and rejected, then good": Story(commit=("regrets", "good")),
     "a hook refuses, then good": Story(commit=("hooked", "good")),
     "no task": Story(research=Research.NO_TASK, ends="skipped"),
     "asks a person": Story(("asks",), ends="asked"),
     "fails, then asks a person": Story(("fails", "asks"), ends="asked"),
     "research asks a person": Story(research=Research.ASKED, ends="asked"),
     "the implementing agent commits": Story(("commits",)),
-    "the committing agent sweeps everything up": Story(commit=("sweeps",)),
-    "the committing agent commits nothing, then good": Story(commit=("silent", "good")),
+    "the committing agent commits": Story(commit=("sweeps",)),
     "an experiment that works": Story(("fails", "works"), experiment=True),
     "an experiment that does not": Story(("fails",), experiment=True, ends="concluded"),
     "an experiment, and a hook refuses": Story(
@@ -476,11 +435,10 @@ class World:
         if disk.start:
             later = disk.start.attempt - self.attempt
             start = Start.LATER if later > 0 else Start.EARLIER if later else Start.THIS
-        facts = Facts(
+        return Facts(
             active=disk.marker == "~",
             start=start,
             held=Held.DONE if disk.marker == "x" else Held.PENDING,
-            early=bool(disk.start and disk.second and disk.second.early),
             done=any(made.ticks for made in self.since(self.base)),
             research=disk.first,
             noted=disk.researched,
@@ -492,21 +450,6 @@ class World:
             subtask=self.story.subtask,
             experiment=self.story.experiment,
         )
-        return replace(facts, bad_tip=self.bad_tip(concluding=due(facts) is Tier.CONCLUDE))
-
-    def bad_tip(self, *, concluding: bool) -> bool:
-        tip = self.disk.head[-1]
-        if tip.by != "stage 3" or not self.since(self.base):
-            return False
-        if self.rejected:
-            return True
-        parent = self.disk.head[-2]
-        if concluding:
-            return tip.tree != parent.tree or not tip.ticks
-        if self.second:
-            return tip.tree != self.expected(self.second, parent) or not tip.ticks
-        uncommitted = self.disk.start.tree - parent.tree if self.disk.start else frozenset()
-        return bool(uncommitted & tip.tree)
 
     # -------------------------------------------------------- keeping and putting back
 
@@ -606,12 +549,8 @@ class World:
                 second = self.second
                 assert second
                 self.commit(second)
-            case Do.UNTICK:
-                self.untick()
             case Do.FINISH:
                 self.finish()
-            case Do.UNDO_COMMIT:
-                self.write(head=self.disk.head[:-1])
             case _:
                 start = self.disk.start
                 assert start
@@ -652,6 +591,11 @@ class World:
             self.write(second=decided)
             self.proved = decided if decided.outcome is Saved.PROVED else None
         elif do is Do.REPROVE:
+            assert self.disk.start
+            before = self.disk.head
+            self.take_back(replace(self.disk.start, base=second.base), "stage 3")
+            if self.disk.head != before:
+                return
             head = self.disk.head[-1].number
             self.write(second=replace(second, base=head, outcome=Saved.OPEN))
         elif do is Do.REJECT:
@@ -679,45 +623,16 @@ class World:
         word = self.story.in_attempt(Stage.COMMIT, n)
         here = self.disk.head
         whole = self.expected(second, here[-1])
-        good = Made(here[-1].number + 1, whole, ticks=True, by="stage 3")
-        self.tick()
-        came = {"silent": Tried.NOTHING, "sweeps": Tried.SPOILT, "hooked": Tried.REFUSED}
-        came |= {"good": Tried.COMMITTED, "rejects": Tried.REJECTED, "regrets": Tried.REJECTED}
-        tried: list[Tried] = []
-        then = Then.COMMIT if whole == here[-1].tree else after(())
-        while then is Then.ASK:
-            if word in ("good", "regrets"):
-                self.write(head=(*here, good))
+        if whole != here[-1].tree and self.disk.third != (n, False):
             if word == "sweeps":
-                self.write(head=(*here, Made(good.number, self.disk.tree, by="stage 3")))
-            self.write(third=(n, word in ("rejects", "regrets")))
-            tried.append(came[word])
-            then = after(tried)
-            if tried[-1] is Tried.SPOILT or word == "regrets":
-                self.write(head=here)
-        if then is Then.FAIL or (then is Then.COMMIT and word == "hooked"):
-            self.untick()
+                swept = Made(here[-1].number + 100, self.disk.tree, by="stage 3")
+                self.write(head=(*here, swept))
+            self.write(third=(n, word == "rejects"))
+        if word == "hooked":
             self.write(second=replace(second, outcome=Saved.FAILED))
-        elif then is Then.COMMIT:
+        elif not self.rejected and self.disk.head == here:
+            good = Made(here[-1].number + 1, whole, ticks=True, by="kern")
             self.write(head=(*here, good))
-        elif tried[-1] is Tried.REJECTED:
-            self.untick()
-
-    def tick(self) -> None:
-        """What the commit is to hold stands on the disk before it, if a record can say so."""
-        second = self.disk.second
-        if second:
-            self.write(second=replace(second, early=True))
-            self.write(marker="x")
-            self.write(lesson=True)
-
-    def untick(self) -> None:
-        second = self.disk.second
-        if second and second.early:
-            self.write(lesson=False)
-            if self.disk.marker == "x":
-                self.write(marker="~")
-            self.write(second=replace(second, early=False))
 
     def conclude(self) -> None:
         here, disk = self.disk.head, self.disk
@@ -725,12 +640,9 @@ class World:
             start = Begun(self.attempt - 1, here[-1].number, disk.tree, disk.index)
             self.write(start=start)
         elif self.story.in_attempt(Stage.COMMIT, 1) == "hooked":
-            self.tick()
-            self.untick()
             self.settle("blocked")
         else:
-            self.tick()
-            good = Made(here[-1].number + 1, here[-1].tree, ticks=True, by="stage 3")
+            good = Made(here[-1].number + 1, here[-1].tree, ticks=True, by="kern")
             self.write(head=(*here, good))
 
     def finish(self) -> None:
@@ -753,6 +665,7 @@ class World:
             self.write(marker="~")
             return
         if do is Do.TAKE_OVER:
+            self.take_back(replace(start, base=self.base), "stage 3")
             self.keep(f"{start.attempt}-taken-over", self.disk.tree)
         else:
             assert do in (Do.UNDO, Do.ABANDON), do
@@ -787,8 +700,7 @@ def cleans_tmp(disk: Disk) -> Disk:
 
 def marks(marker: str) -> Callable[[Disk], Disk]:
     def act(disk: Disk) -> Disk:
-        early = disk.second and disk.second.early
-        if disk.marker != "~" and not early:
+        if disk.marker != "~":
             return disk
         answers = disk.answers if marker == "x" else frozenset()
         return replace(disk, marker=marker, answers=answers, hand="marks " + marker)
@@ -820,11 +732,10 @@ def lost(disk: Disk) -> Tree:
 def hold_at_every_instant(disk: Disk) -> None:
     assert not lost(disk)
     ticked = any(made.ticks for made in disk.head)
-    told = ticked or (disk.second is not None and disk.second.early)
-    if disk.marker == "x" and "x" not in disk.hand and disk.hand != "cleans":
-        assert told, "[x] before HEAD has it, and no record"
-    if disk.lesson and not disk.hand:
-        assert told, "a lesson before HEAD has it, and no record"
+    if disk.marker == "x" and "x" not in disk.hand:
+        assert ticked, "[x] before HEAD has it"
+    if disk.lesson:
+        assert ticked, "a lesson before HEAD has it"
 
 
 def hold_at_the_end(disk: Disk, story: Story) -> None:

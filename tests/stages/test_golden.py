@@ -57,8 +57,6 @@ def rendered() -> Iterator[tuple[str, Prompt]]:
     yield "implement-plain", compose(form, {**bare, "MODE": "implement"}, {})
     trailer = {"TRAILER": briefs.trailer(Key("", task.splitlines()[0]))}
     yield "commit", compose(forms[Stage.COMMIT], {**exempt, **trailer}, {**SECTIONS, **DIFF})
-    words = template.form(HERE, Stage.COMMIT, template.MESSAGE)
-    yield "commit-message", compose(words, {**exempt, **trailer}, {**SECTIONS, **DIFF})
     criterion = {"CRITERION": "--help names it"}
     yield "judge", compose(forms[Aide.JUDGE], {**exempt, **criterion}, DIFF)
     goal = {"GOAL": "A command line that explains itself.", "GUIDANCE": GUIDANCE}

@@ -269,7 +269,7 @@ def assert_within(stage: Stage, prompt: Prompt) -> None:
 
 
 def test_the_budgets_are_those_of_the_table() -> None:
-    stages: dict[Role, int] = {Stage.RESEARCH: 2000, Stage.IMPLEMENT: 3000, Stage.COMMIT: 1000}
+    stages: dict[Role, int] = {Stage.RESEARCH: 2000, Stage.IMPLEMENT: 3000, Stage.COMMIT: 3000}
     assert {**stages, Aide.JUDGE: 3000, Aide.PLANNER: 3000} == BUDGET
 
 
@@ -311,7 +311,7 @@ def test_the_tasks_own_text_neither_counts_nor_is_cut(stage: Stage) -> None:
 
 def test_the_messages_that_a_commit_is_to_follow_are_dropped_last() -> None:
     messages = "Add a\n\nBecause.\n\n---\n\nAdd b"
-    prompt = filled(Stage.COMMIT, DIFF=["d" * 5000], ANSWER=["a" * 5000], COMMITS=[messages])
+    prompt = filled(Stage.COMMIT, DIFF=["d" * 15_000], ANSWER=["a" * 15_000], COMMITS=[messages])
     assert inside(section(prompt, "COMMITS")) == messages
     assert len(prompt.left_out) == 2
 

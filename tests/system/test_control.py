@@ -56,7 +56,7 @@ def paused(repo: Path) -> bool:
     [
         ("research", {"result": "- Files: a.txt:1\n\nREADY"}),
         ("implement", GOOD),
-        ("commit", {"commit": True, "result": "committed"}),
+        ("commit", {"result": "do the task"}),
     ],
 )
 def test_a_stop_ends_the_run_after_its_stage_and_the_next_goes_on_there(

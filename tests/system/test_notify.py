@@ -66,7 +66,7 @@ def test_the_end_of_a_run_and_each_task_that_needs_help_are_told(
     (repo / "SPEC.md").write_text("- [ ] add a greeting\n- [ ] and “another”\n")
     git("commit", "--quiet", "--all", "--message=two tasks")
     ready = {"result": "- Files: a.txt:1\n\nREADY"}
-    fake.script(research=[ready, NO_TASK], commit=[{"commit": True, "result": "x", "fields": {}}])
+    fake.script(research=[ready, NO_TASK], commit=[{"result": "do the task", "fields": {}}])
     ran = kern("2", "0", env={"KERN_SECRET": "x"})
     assert ran.code == Exit.HELP_NEEDED, ran.err
     needs, ended = told(fake)

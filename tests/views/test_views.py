@@ -465,7 +465,7 @@ def test_a_report_without_any_cost_says_unknown(
     fake.script(
         research=[{"result": "- Files: a.txt:1\n\nREADY", "fields": unknown}],
         implement=[{**GREEN, "fields": unknown}],
-        commit=[{"commit": True, "result": "done", "fields": unknown}],
+        commit=[{"result": "do the task", "fields": unknown}],
     )
     assert inline(1).code == 0
     found = json.loads(kern("report", "--json").out)

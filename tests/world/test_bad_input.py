@@ -544,7 +544,7 @@ def test_good_json_is_read_in_every_shape(repo: Path, git: Git, fake: Fake, inli
             {"run": work, "stdout": f"{init}\n{result('SUCCESS')}\n"},
             {"run": work, "result": "SUCCESS", "stderr": warning, "exit": 1},
         ],
-        commit=[{"commit": True, "stdout": f"[{result('no')}, {result('committed')}]"}],
+        commit=[{"stdout": f"[{result('no')}, {result('do the task')}]"}],
     )
 
     ran = inline(2)
@@ -825,7 +825,7 @@ def test_odd_texts_and_a_persons_own_git_settings_do_no_harm(
             {"run": ["echo x >> n"], "result": "FAILED: no"},
             {"run": ["echo y >> n"], "result": "SUCCESS"},
         ],
-        commit=[twice, twice, {"commit": True, "result": "done"}],
+        commit=[twice, twice, {"result": "do the task"}],
     )
 
     ran = inline(2)

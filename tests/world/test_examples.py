@@ -90,7 +90,7 @@ def evening(
             },
             {**step("did it\n\nSUCCESS", 0.125), "run": ["echo good again > n"]},
         ],
-        commit=[{**step("done", cost), "commit": True} for cost in (0.0625, 0.03125)],
+        commit=[step("do the task", cost) for cost in (0.0625, 0.03125)],
     )
     assert inline(3).code == 1
     on_path(tmp_path, monkeypatch)

@@ -35,8 +35,6 @@ LINES = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 MINE = LINES.replace("one", "one, which took me two days")
 LEFT = MINE.replace("seven", "SEVEN")  # with the task's change
 WORK = {"run": ["sed -i s/seven/SEVEN/ a.txt"], "result": "Shouted.\n\nSUCCESS"}
-# Past the hooks, twice: kern commits itself then.
-IDLE = {"run": ["git commit -q --no-verify -m past"], "result": "I committed past the hooks"}
 # Until it is told not to, the task says that it is there and stays.
 TASK = '#!/bin/sh\n[ -e "$FAKE_CLAUDE/quick" ] && exit 0\ntouch "$FAKE_CLAUDE/there"\nsleep 60\n'
 
@@ -102,7 +100,6 @@ def done(git: Git) -> None:
 
 
 @pytest.mark.parametrize("framework", [*ALL, *HELD], indirect=True)
-@pytest.mark.parametrize("whose", ["the agent's", "kern's own"])
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_interrupted_or_killed_in_a_hook_your_edits_come_back(
     repo: Path,
@@ -111,11 +108,8 @@ def test_interrupted_or_killed_in_a_hook_your_edits_come_back(
     background: Background,
     inline: Inline,
     framework: str,
-    whose: str,
     signum: signal.Signals,
 ) -> None:
-    if whose == "kern's own":
-        fake.script(commit=[IDLE])
     kern = background("1", "0")
     wait_for(its_task_runs(repo, fake))
     began = time.monotonic()
@@ -142,7 +136,6 @@ def test_interrupted_or_killed_in_a_hook_your_edits_come_back(
 
 
 @pytest.mark.parametrize("framework", [frameworks.STAND_IN], indirect=True)
-@pytest.mark.parametrize("whose", ["the agent's", "kern's own"])
 def test_where_the_hook_was_killed_as_well_the_next_run_says_where_your_edits_are(
     repo: Path,
     git: Git,
@@ -150,11 +143,8 @@ def test_where_the_hook_was_killed_as_well_the_next_run_says_where_your_edits_ar
     background: Background,
     inline: Inline,
     framework: str,
-    whose: str,
 ) -> None:
     (repo / "own.txt").unlink()
-    if whose == "kern's own":
-        fake.script(commit=[IDLE])
     kern = background("1", "0")
     wait_for(its_task_runs(repo, fake))
     for process_ in (psutil.Process(kern.pid), *psutil.Process(kern.pid).children(recursive=True)):
@@ -181,7 +171,7 @@ def test_where_the_hook_was_killed_as_well_the_next_run_says_where_your_edits_ar
 def test_what_you_changed_yourself_meanwhile_is_no_loss(
     repo: Path, git: Git, fake: Fake, kern: Kern, inline: Inline, framework: str
 ) -> None:
-    fake.script(commit=[{"kill": "parent"}, IDLE])
+    fake.script(commit=[{"kill": "parent"}, {"result": "do the task"}])
     assert kern("1", "0").code == -signal.SIGKILL
     (repo / "a.txt").write_text(LEFT.replace("two days", "three days"))
     (repo / "own.txt").write_text("mine\nand more\n")

@@ -23,7 +23,7 @@ from kern import plain
 from kern.agents import claude, protocol, transcript
 from kern.agents.protocol import Ended
 from kern.errors import KernError
-from kern.git import refs, repository, trace
+from kern.git import refs, repository
 from kern.model import LEARNINGS, SPEC, Key, Marker, Stage, Tier
 from kern.pipeline import facts, place
 from kern.pipeline.table import resume
@@ -459,7 +459,7 @@ def test_stage_files_refs_and_marks_of_any_content_are_read_or_passed_over(
             scope.stage_file(stage).write_bytes(data)
         for _ in range(2):
             with suppress(KernError):
-                resume(facts.look(place.of(found, scope, papers), reading=True).facts)
+                resume(facts.look(place.of(found, scope, papers)).facts)
         with suppress(KernError):
             sweep(scope)
         assert not list(tmp_path.glob("kern/project/main/*.json"))
@@ -472,15 +472,6 @@ def test_stage_files_refs_and_marks_of_any_content_are_read_or_passed_over(
             damaged(b'x\n\nKern-Task: t\nKern-Key: ["", "t", 1]\nKern-Attempt: 2\n', chance)
         )
         refs.said(text)
-        events = [
-            {"event": "start", "sid": "1", "argv": ["git", "commit", "-qm", "x"]},
-            {"event": "cmd_name", "sid": "1", "name": "commit"},
-            {"event": "exit", "sid": "1", "code": 0},
-        ]
-        lines = [decode(damaged(dump(event), chance)) for event in events]
-        told = "\n".join(lines).splitlines()
-        trace.misused(told, ["pre-commit"])
-        trace.read(told)
         protocol.version(decode(damaged(b"2.1.3 (Claude Code)", chance)))
         scope.lock.mkdir(exist_ok=True)
         (scope.lock / "pid").write_bytes(damaged(b"4711\nhost\n", chance))

@@ -622,7 +622,7 @@ def test_a_secret_that_somebody_prints_reaches_no_note_and_no_journal(
             {"run": ["echo 3 > n"], "result": f"FAILED: {second} was refused"},
             {"run": ["echo 4 > n"], "result": f"SKIPPED: no, {second}"},
         ],
-        commit=[{"commit": True, "result": "no"}],
+        commit=[{"result": "do the task"}],
     )
     heard = inline(3)
     text = (repo / SPEC).read_text()
