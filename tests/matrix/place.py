@@ -71,7 +71,6 @@ class Place:
             "FAKE_CLAUDE": str(self.fake),
             "KERN_TRUST": "1",
             "KERN_SANDBOX": SANDBOX,
-            "CLAUDE_CONFIG_DIR": str(self.fake),  # the agent's own, in a sandbox as well
             "IS_SANDBOX": "1",  # tests may run as root in a container
         }
 
@@ -145,7 +144,7 @@ class Place:
             folder.mkdir(parents=True, exist_ok=True)
         (home / ".gitconfig").write_text(CONFIG)
         if SANDBOX != "off":
-            open_to_tests(self.folder, home)
+            open_to_tests(home, self.folder, *frameworks.PLACES)
         body = (HERE / "kit/fake_claude.py").read_text().partition("\n")[2]
         program.write_text(f"#!{sys.executable} -IS\n{body}")
         program.chmod(0o755)
