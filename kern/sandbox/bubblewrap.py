@@ -54,6 +54,8 @@ def argv(
             work = one.source.with_name("work")
             found += ["--overlay-src", str(one.lower), "--overlay"]
             found += [str(one.source), str(work), str(one.target)]
+        elif one.access is Access.LINK:
+            continue  # the home has it
         elif one.target.is_symlink() and one.target.parent == Path("/"):
             found += ["--symlink", os.readlink(one.target), str(one.target)]
         else:

@@ -23,6 +23,8 @@ from kern.sandbox.wall import EVERYTHING, Access, Grants, Kind, Mount, Tree
 
 _TRIAL_S = 20.0
 ROOT = "KERN_ROOT"  # by it kern finds processes of a tree
+# `npm install` installs git's hooks by them, where a child may not.
+_UNHOOKED = {"HUSKY": "0", "SKIP_INSTALL_SIMPLE_GIT_HOOKS": "1"}
 _PROXY = Path("/run/kern/proxy")  # where a child finds the relay's socket
 
 
@@ -123,6 +125,7 @@ class Sandbox:
         found += [Mount(Access.EMPTY, path) for path in self.hidden]
         found += [Mount(Access.READ, _PROXY, self.socket(agent))] if self.relayed else []
         found = wall.ordered(found)
+        found = seatbelt.plain(found) if self.means is Means.SEATBELT else found
         return view.moved(found, self.tree, self.shown) if self.shown else found
 
     @property
@@ -148,17 +151,23 @@ class Sandbox:
             return unheld(kind, argv, env)
         needs = self.needs.get(agent, Needs())
         env = wall.environment(env, os.environ, (*self.grants.env, *needs.variables))
-        if needs.login or needs.excerpts:
-            self._lay(needs, kind)
-        mounts = self.mounts(kind, write, agent)
-        wall.make_room(mounts)
+        try:
+            if needs.login or needs.excerpts:
+                login.lay(needs, self.home, self.own / audience(kind))
+            mounts = self.mounts(kind, write, agent)
+            wall.make_room(mounts)
+        except OSError as exc:
+            raise KernError(
+                f"cannot write to {self.own}: {exc.strerror}",
+                hint="free some space there; then run kern again: it resumes",
+            ) from None
         if self.means is Means.SEATBELT:
             home = self.own / audience(kind)
             before = seatbelt.argv(mounts, self.home, home, closed=self.grants.network is not None)
             return Confined((*before, *argv), env | {"HOME": str(home)})
-        if self.relayed:
-            ports = map(str, proxy.ports(self.hosts(agent)))
-            argv = (sys.executable, "-I", "-S", entry.__file__, str(_PROXY), *ports, "--", *argv)
+        ports = map(str, proxy.ports(self.hosts(agent)))
+        way = (str(_PROXY), *ports) if self.relayed else ()
+        argv = (sys.executable, "-I", "-S", entry.__file__, *way, "--", *argv)
         argv = [self.named(word) for word in argv]
         env = {name: value if name == ROOT else self.named(value) for name, value in env.items()}
         # A hook may outlive git, and kern: it has a person's edits to restore.
@@ -166,6 +175,7 @@ class Sandbox:
         folder = self.shown.place if self.shown else self.tree.root
         before = bubblewrap.argv(self.program, mounts, folder, network=not self.apart, dies=dies)
         env |= {"HOME": str(self.home), **dict.fromkeys(TEMPORARY, "/tmp")}
+        env |= _UNHOOKED if kind is not Kind.COMMITTER else {}
         return Confined((*before, *argv), env, status="--json-status-fd")
 
     def renew(self) -> None:
@@ -174,15 +184,6 @@ class Sandbox:
             for kind in wall.AGENTS:
                 with contextlib.suppress(OSError):  # a full disk: the next child tells
                     login.renew(needs, self.home, self.own / audience(kind))
-
-    def _lay(self, needs: Needs, kind: Kind) -> None:
-        try:
-            login.lay(needs, self.home, self.own / audience(kind))
-        except OSError as exc:
-            raise KernError(
-                f"cannot lay an agent's login into {self.own}: {exc.strerror}",
-                hint="free some space there; then run kern again: it resumes",
-            ) from None
 
 
 def audience(kind: Kind) -> str:

@@ -4,6 +4,7 @@ can mount nothing, so that HOME names the home of kern's, and links in it lead t
 
 import contextlib
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from kern.sandbox.wall import Access, Mount
@@ -14,6 +15,14 @@ _RULES = {
     Access.WRITE: "(allow file-read* file-write* {0})",
     Access.DEVICE: "(allow file-read* file-write* {0})",
 }
+
+
+def plain(mounts: Iterable[Mount]) -> list[Mount]:
+    """A link leads to the person's own."""
+    return [
+        replace(one, access=Access.READ, source=one.target) if one.access is Access.LINK else one
+        for one in mounts
+    ]
 
 
 def argv(mounts: Iterable[Mount], home: Path, own: Path, *, closed: bool) -> list[str]:

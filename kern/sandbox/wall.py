@@ -4,11 +4,14 @@ In place of the person's home lies one that is kern's. So no list of secrets can
 each tool that writes below ~ works.
 """
 
+import contextlib
 import os
+import pwd
 import re
 import shutil
+import stat
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 
@@ -28,6 +31,7 @@ class Access(StrEnum):
     WRITE = "write"
     EMPTY = "empty"  # a folder in memory, gone when the child ends
     DEVICE = "device"
+    LINK = "link"  # to what its source names, laid into a home
 
 
 @frozen
@@ -64,6 +68,7 @@ class Grants:
 EVERYTHING = "*"
 AGENTS = (Kind.READER, Kind.WORKER)
 _SEEN = tomllib.loads(Path(__file__).with_name("seen.toml").read_text("utf-8"))
+_BENEATH = Path("/run/kern/added")  # where the person's folders of `_added` lie
 _PREFIX = ("pyvenv.cfg", "lib", "libexec", "lib64", "VERSION", "release")  # X/bin is of such an X
 _NAME = re.compile(r"[A-Z][A-Z0-9_]{3,}")
 
@@ -78,8 +83,8 @@ def mounts(kind: Kind, tree: Tree, home: Path, own: Path, grants: Grants) -> lis
     read = [*map(Path, _SEEN["system"]), *_names(), *toolchains(home, tree.root)]
     found = [Mount(Access.READ, path, path) for path in read]
     found += [Mount(Access.EMPTY, Path(path)) for path in _SEEN["empty"]]
-    for path in (home, Path(os.path.realpath(home))):
-        found.append(Mount(Access.WRITE, path, own))
+    found += [Mount(Access.WRITE, path, own) for path in _homes(home)]
+    found += _added(home)
     found += _tree(kind, tree)
     for access, paths in (
         (Access.READ, grants.read),
@@ -92,8 +97,41 @@ def mounts(kind: Kind, tree: Tree, home: Path, own: Path, grants: Grants) -> lis
 
 def ordered(found: Iterable[Mount]) -> list[Mount]:
     """What is there, the outer ones first; of two for one place the later."""
-    there = {one.target: one for one in found if os.path.exists(one.source or one.target)}
+    there = {
+        one.target: one
+        for one in found
+        if one.access is Access.LINK or os.path.exists(one.source or one.target)
+    }
     return sorted(there.values(), key=lambda one: len(one.target.parts))
+
+
+def _homes(home: Path) -> Iterator[Path]:
+    """Where programs look for it: most heed HOME, Java and ssh what the system says."""
+    yield from (home, Path(os.path.realpath(home)))
+    with contextlib.suppress(KeyError):
+        known = Path(pwd.getpwuid(os.getuid()).pw_dir)
+        if known.parent != known and known.is_dir() and known.stat().st_uid == os.getuid():
+            yield known
+
+
+def _added(home: Path) -> Iterator[Mount]:
+    """Folders of programs to which a child adds its own: so the person's lies elsewhere, and each
+    of its programs has a link. A link stays what it is; a folder (a virtual environment) is in its
+    own place, which its files name.
+    """
+    for folder in (home / name for name in _SEEN["added"]):
+        beneath = _BENEATH / folder.relative_to("/")
+        yield Mount(Access.READ, beneath, folder)
+        for one in os.scandir(folder) if folder.is_dir() else ():
+            path = folder / one.name
+            if one.name.startswith("."):  # a tool's own lock
+                continue
+            if one.is_symlink():
+                yield Mount(Access.LINK, path, Path(os.path.realpath(folder), os.readlink(path)))
+            elif one.is_dir():
+                yield Mount(Access.READ, path, path)
+            else:
+                yield Mount(Access.LINK, path, beneath / one.name)
 
 
 def caches(home: Path, folder: Path) -> list[Mount]:
@@ -109,26 +147,63 @@ def caches(home: Path, folder: Path) -> list[Mount]:
 
 
 def make_room(found: Iterable[Mount]) -> None:
-    """In the homes for what is to lie in them: a child may have left a file or a link in the place
-    of a folder, or the place of an earlier mount is there, of another kind.
+    """In the homes for what is to lie in them, and their links: a child may have left a file or a
+    link in the place of a folder, or the place of an earlier mount is there, of another kind. A
+    child at work there may change it meanwhile: no link is followed.
     """
-    homes = {one.target: one.source for one in found if one.source not in (None, one.target)}
+    homes = {
+        one.target: one.source
+        for one in found
+        if one.access is Access.WRITE and one.source and one.source != one.target
+    }
     for one in found:
         outer = next((path for path in one.target.parents if path in homes), None)
-        if outer is None or one.source is None:
-            continue
-        place = homes[outer]
-        assert place
-        *way, name = one.target.relative_to(outer).parts
-        for part in way:
-            place /= part
-            if place.is_symlink() or place.is_file():
-                place.unlink()
-        place /= name
-        if place.is_symlink() or (place.is_file() and one.source.is_dir()):
-            place.unlink()
-        elif place.is_dir() and not one.source.is_dir():
-            shutil.rmtree(place)
+        if outer and one.source:
+            *way, name = one.target.relative_to(outer).parts
+            with contextlib.suppress(FileNotFoundError, FileExistsError):  # another kern's doing
+                folder = _folder(homes[outer], way)
+                try:
+                    _clear(folder, name, one)
+                finally:
+                    os.close(folder)
+
+
+def _folder(home: Path, way: Iterable[str]) -> int:
+    """An open descriptor of that folder in the home, which is made."""
+    found = os.open(home, os.O_DIRECTORY)
+    for part in way:
+        outer = found
+        try:
+            if _is(stat.S_ISDIR, part, outer) is False:
+                os.unlink(part, dir_fd=outer)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(part, 0o700, dir_fd=outer)
+            found = os.open(part, os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=outer)
+        finally:
+            os.close(outer)
+    return found
+
+
+def _clear(folder: int, name: str, one: Mount) -> None:
+    """For the mount, or make it where it is a link."""
+    assert one.source
+    if _is(stat.S_ISLNK, name, folder):
+        if one.access is Access.LINK and os.readlink(name, dir_fd=folder) == str(one.source):
+            return
+        os.unlink(name, dir_fd=folder)
+    wanted = one.access is not Access.LINK and one.source.is_dir()
+    if (there := _is(stat.S_ISDIR, name, folder)) is not None and there is not wanted:
+        shutil.rmtree(name, dir_fd=folder) if there else os.unlink(name, dir_fd=folder)
+    if one.access is Access.LINK:
+        os.symlink(one.source, name, dir_fd=folder)
+
+
+def _is(kind: Callable[[int], bool], name: str, folder: int) -> bool | None:
+    """None where there is nothing."""
+    try:
+        return kind(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return None
 
 
 def _tree(kind: Kind, tree: Tree) -> Iterator[Mount]:
@@ -172,7 +247,11 @@ def toolchains(home: Path, root: Path) -> list[Path]:
     """
     known = [home / name for name in _SEEN["toolchains"]]
     path = [Path(one) for one in os.environ.get("PATH", "").split(os.pathsep) if one[:1] == "/"]
-    return [*known, *(installation(one, home, root) for one in path), *linked(root)]
+    path = [one for one in path if one not in [home / name for name in _SEEN["added"]]]
+    whole = [installation(one, home, root) for one in path]
+    # What lies in the bin of a folder of settings may lead to its lib: ~/.npm-global
+    libraries = [one.parent / "lib" for one in whole if one.name == "bin"]
+    return [*known, *whole, *libraries, *linked(root)]
 
 
 def installation(folder: Path, home: Path, root: Path) -> Path:

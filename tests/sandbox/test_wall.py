@@ -100,6 +100,9 @@ def world(tmp_path: Path, repo: Path, monkeypatch: pytest.MonkeyPatch) -> World:
         (Kind.CHECK, "echo x > new.txt && rm new.txt && touch ~/x", True),
         (Kind.CHECK, "git commit --allow-empty -m x", False),
         (Kind.CHECK, "git config --global user.name", True),
+        (Kind.CHECK, "env | grep HUSKY=0", True),
+        (Kind.COMMITTER, "env | grep HUSKY", False),
+        (Kind.CHECK, "cd $(getent passwd $(id -u) | cut -d: -f6) && touch x && test -e ~/x", True),
         (Kind.READER, "echo x > new.txt", False),
         (Kind.READER, "git log -1", True),
         (Kind.COMMITTER, "git commit --allow-empty -m x", True),
@@ -254,6 +257,68 @@ def test_a_virtual_environment_elsewhere_is_there(world: World, tmp_path: Path) 
     (world.root / ".venv").symlink_to(tmp_path / "venvs/p")
     assert world.sh(Kind.CHECK, "cat .venv/lib/x").stdout == "x"
     assert world.sh(Kind.CHECK, "echo y > .venv/lib/x").returncode
+
+
+@needs_bwrap
+def test_a_child_adds_programs_to_the_persons_and_changes_none(world: World) -> None:
+    scripts = {name: f"#!/bin/sh\necho {name}\n" for name in ("plain", "linked", "npm")}
+    venv = world.home / ".local/share/uv/tools/x/bin"
+    library = world.home / ".npm-global/lib/node_modules/npm"
+    for folder, name in (
+        (world.home / ".local/bin", "plain"),
+        (venv, "linked"),
+        (library, "npm"),
+    ):
+        folder.mkdir(parents=True)
+        (folder / name).write_text(scripts[name])
+        (folder / name).chmod(0o755)
+    (world.home / ".local/bin/linked").symlink_to("../share/uv/tools/x/bin/linked")
+    (world.home / ".npm-global/bin").mkdir()
+    (world.home / ".npm-global/bin/npm").symlink_to("../lib/node_modules/npm/npm")
+    path = f"{world.home}/.npm-global/bin:{os.environ['PATH']}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", path)
+        own = "cp ~/.local/bin/plain ~/.local/bin/mine && mkdir ~/.local/share/uv/tools/y"
+        evil = "cd ~/.local/bin && rm linked plain && cp mine plain && mkdir linked"
+        done = world.sh(Kind.CHECK, f"{own} && {evil}")
+        assert done.returncode == 0, done.stderr
+        assert world.sh(Kind.CHECK, "echo x >> ~/.local/share/uv/tools/x/bin/linked").returncode
+        programs = (
+            "~/.local/bin/linked; ~/.local/bin/plain; ~/.local/bin/mine; ~/.npm-global/bin/npm"
+        )
+        done = world.sh(Kind.CHECK, f"{programs}; ls ~/.local/share/uv/tools")
+    assert done.stdout.split() == ["linked", "plain", "plain", "npm", "x", "y"], done.stderr
+    assert sorted(os.listdir(world.home / ".local/bin")) == ["linked", "plain"]
+
+
+_KEYRING = """
+import ctypes, platform, sys
+add, ask = {"x86_64": (248, 249), "aarch64": (217, 218)}[platform.machine()]
+call = ctypes.CDLL(None, use_errno=True).syscall
+if sys.argv[1:]:  # into the keyring of this session, which children have
+    assert call(add, b"user", b"kern-test", b"secret", 6, -3) > 0, "skip"
+    import subprocess
+    sys.exit(subprocess.run(sys.argv[1:]).returncode)
+sys.exit(call(ask, b"user", b"kern-test", None, 0) > 0)
+"""
+
+
+@needs_bwrap
+@pytest.mark.parametrize("network", [None, ("*",)])
+def test_the_keys_of_the_persons_session_stay_there(
+    world: World, tmp_path: Path, network: tuple[str, ...] | None
+) -> None:
+    script = world.root / "keys.py"
+    script.write_text(_KEYRING)
+    ask = (sys.executable, str(script))
+    seen = subprocess.run([*ask, *ask], capture_output=True, text=True, check=False)
+    if "skip" in seen.stderr or "KeyError" in seen.stderr:
+        pytest.skip("this machine keeps no keys")
+    assert seen.returncode == 1, "without a sandbox they are there"
+    held = chosen(Mode.BWRAP, replace(world.wanted, grants=Grants(network=network)))
+    confined = held.confine(Kind.WORKER, ask, os.environ)
+    argv = (*ask, *confined.argv)
+    assert subprocess.run(argv, env=dict(confined.env), check=False).returncode == 0
 
 
 @needs_bwrap
