@@ -46,8 +46,7 @@ SETTINGS = '[commands]\nown = ["own"]\n'
 
 
 def commits(task: str, subject: str = WORDS) -> list[Turn]:
-    """By one that may; of all others kern takes the words alone."""
-    return [bash(f"git commit -m '{subject}' -m 'Kern-Task: {task}'"), say(subject)]
+    return [say(subject)]
 
 
 def begun(server: ScriptedServer) -> list[str]:

@@ -118,27 +118,18 @@ def _spread(taken: Mapping[str, list[float]], name: str) -> str:
 
 
 def _script(cli: Cli) -> dict[str, list[list[Turn]]]:
-    """Each stage uses one tool and answers, but for a commit stage that only words the message."""
+    """Each stage uses one tool and answers, but for the commit stage, which words the message."""
     search: Turn = {"tool": "Grep", "input": {"pattern": "line", "output_mode": "content"}}
     look: Turn = {"tool": "Read", "input": {"file_path": "a.txt"}}
     found: Turn = {"text": "- Files: a.txt:1-3\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY"}
     work: Turn = {"tool": "Bash", "input": {"command": "echo more >> a.txt"}}
     done: Turn = {"text": "Appended to a.txt.\n\n## Learned\n\na.txt grows.\n\nSUCCESS"}
-    words = bool(cli.agent.unheld(Stage.COMMIT))
-    commits: list[list[Turn]] = [
-        [{"text": f"Do it: {task}"}] if words else [_commit(task), {"text": "committed"}]
-        for task in TASKS
-    ]
+    commits: list[list[Turn]] = [[{"text": f"Do it: {task}"}] for task in TASKS]
     return {
         "research": [[search if cli is CLAUDE else look, found]],
         "implement": [[work, done]],
         "commit": commits * 99,
     }
-
-
-def _commit(task: str) -> Turn:
-    command = f"git commit -q -m 'Do it: {task}' -m 'Kern-Task: {task}'"
-    return {"tool": "Bash", "input": {"command": command}}
 
 
 class Bench:

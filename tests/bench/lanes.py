@@ -34,14 +34,13 @@ class Named(ScriptedServer):
 def script() -> dict[str, list[Turn]]:
     """Each stage uses one tool and answers."""
     look = {"tool": "Grep", "input": {"pattern": "line", "output_mode": "content"}}
-    commit = "git commit -q -m 'Do it: TASK' -m 'Kern-Task: TASK'"
     return {
         "research": [look, {"text": "- Files: a.txt:1-3\n- Pattern: a.txt:1\n\nREADY"}],
         "implement": [
             {"tool": "Bash", "input": {"command": "echo more > TASK.txt"}},
             {"text": "Wrote it.\n\nSUCCESS"},
         ],
-        "commit": [{"tool": "Bash", "input": {"command": commit}}, {"text": "committed"}],
+        "commit": [{"text": "Do it: TASK"}],
     }
 
 

@@ -93,16 +93,6 @@ def test_every_stage_can_wait(repo: Path, git: Git, fake: Fake, inline: Inline, 
     assert sum(ran.slept) == pytest.approx(65)
 
 
-def test_a_limit_after_the_commit_is_not_waited_for(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    fake.script(implement=[GREEN], commit=[limit(NOW + 60), {"result": "do the task"}])
-    ran = inline(1, clock=lambda: NOW)
-    assert ran.code == 0, ran.err
-    assert ran.slept == []
-    assert fake.stages == ["research", "implement", "commit"]
-
-
 def test_a_limit_that_holds_longer_than_it_said_is_asked_less_and_less_often(
     repo: Path, fake: Fake, inline: Inline
 ) -> None:

@@ -17,7 +17,7 @@ CALLS = {
         ("Write", "file_path", "words.sh"),
         ("Bash", "command", "./check.sh"),
     ],
-    "commit": [("Bash", "command", "git commit")],
+    "commit": [],
 }
 COSTS = {"research": 0.21, "implement": 0.34, "commit": 0.02}
 

@@ -819,13 +819,12 @@ def test_odd_texts_and_a_persons_own_git_settings_do_no_harm(
     for setting in settings:
         git("config", *setting.split("=", 1))
     git("commit", "--quiet", "--all", "--message=tasks")
-    twice = {"run": ["git commit -qm x", "git commit -q --allow-empty -m y"], "result": "both"}
     fake.script(
         implement=[
             {"run": ["echo x >> n"], "result": "FAILED: no"},
             {"run": ["echo y >> n"], "result": "SUCCESS"},
         ],
-        commit=[twice, twice, {"result": "do the task"}],
+        commit=[{"result": " "}, {"result": "do the task"}],
     )
 
     ran = inline(2)
