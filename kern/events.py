@@ -24,6 +24,7 @@ class RunStarted:
     lands: str = ""  # where its commits go, in words
     models: Mapping[Role, str] = field(default_factory=dict)  # each with its effort
     yours: str = ""  # what a person has not committed, in words
+    sandbox: str = ""  # what holds agents and gates, in words
 
 
 @frozen

@@ -161,6 +161,7 @@ class Result:
     strict: bool = False
     known_red: bool = False  # kern.toml says that it is red before any task
     log: str = ""  # where all of the output is
+    closed: tuple[str, ...] = ()  # what the sandbox closed, which ends the output too
 
     @property
     def red(self) -> bool:

@@ -8,17 +8,16 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kern import person, plain
+from kern import plain
 from kern.config import Gate, Probe
 from kern.model import Result
+from kern.sandbox import closed
 from kern.sandbox.confine import Hold, unheld
 from kern.sandbox.wall import Kind
 from kern.system import process
 from kern.system.workspace import Scope
 
 OUTPUT_LIMIT = 20_000_000  # bytes
-_WALL = r"Read-only file system|\bEROFS\b"
-_OPEN = f"kern: all but the tree is read-only, .git too; {person.FILE} opens folders: sandbox.write"
 _TAIL = 8192  # bytes of the output that are read
 
 
@@ -52,6 +51,10 @@ class Gates:
         """Run a command that tells how things stand; nothing of it is remembered."""
         return self._run(probe, self._log(probe.label))
 
+    def outside(self, gate: Gate) -> Result:
+        """How it ends where no sandbox holds it; nothing of it is remembered."""
+        return replace(self, hold=unheld)._run(gate, self._log(f"outside-{_name(gate)}"))
+
     def _run(self, command: Gate | Probe, place: Path) -> Result:
         env = {
             **process.surroundings(),
@@ -73,8 +76,8 @@ class Gates:
             total=command.timeout,
         )
         output = plain.masked(_end(place), plain.secrets(os.environ))
-        if ran.code and self.hold is not unheld and re.search(_WALL, output):
-            output += f"\n{_OPEN}"
+        if told := closed.sentences(output, held.bounds) if ran.code else []:
+            output = "\n".join((output.rstrip(), *told))
         ended = ran.timed_out or (ran.overflow and f"it printed more than {ran.overflow} bytes")
         return Result(
             command.label,
@@ -82,6 +85,7 @@ class Gates:
             f"{output}\n{ended}" if ended else output,
             ran.seconds,
             log=str(place),
+            closed=tuple(told),
         )
 
     def _log(self, name: str) -> Path:

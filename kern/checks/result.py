@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from kern import plain
+from kern import person, plain
 from kern.frozen import frozen
 from kern.model import UNVERIFIED, OnRed, Result
 
@@ -72,6 +72,8 @@ def refusal(results: Sequence[Result]) -> tuple[str, str]:
             "green; kern --allow-red, to hold it against no task; known_red = true in kern.toml, "
             "if it is to be expected"
         )
+    if any(result.closed for result in results):
+        hint = f"open it below [sandbox] in {person.FILE} (kern help safety); or {hint}"
     return "\n".join(lines), hint
 
 

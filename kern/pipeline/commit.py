@@ -62,6 +62,7 @@ def conclude(site: Site, at: Situation) -> Settled | None:
     checked = hooks.run(site, shown, message)
     if checked.objection and (formed := hooks.with_documents(site, tree)) != shown:
         checked = hooks.run(site, formed, message)
+    hooks.stop_where_closed(checked)
     why = checked.objection
     if checked.altered:
         more = some(sorted(checked.altered))
@@ -160,6 +161,7 @@ def _through_hooks(
         hooks.undo(site, at, before)
     elif checked.objection:
         hooks.name_left(site, at, before)
+    hooks.stop_where_closed(checked)
     return checked
 
 

@@ -8,7 +8,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from kern import plain
+from kern import person, plain
+from kern.errors import KernError
 from kern.frozen import frozen
 from kern.git import hooks, ignore
 from kern.git.repository import Change, Entry, Hold
@@ -17,6 +18,8 @@ from kern.pipeline import guarded
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, keep
 from kern.plain import encode, some
+from kern.sandbox import closed
+from kern.sandbox.confine import Confined
 from kern.sandbox.wall import Kind
 from kern.spec import reconcile
 from kern.stages import record
@@ -35,6 +38,7 @@ class Checked:
     refused: str = ""  # by this hook
     output: str = ""  # its, for an agent
     altered: Mapping[str, Entry | None] = field(default_factory=dict)  # beside kern's documents
+    closed: tuple[str, ...] = ()  # to the hook, by the sandbox
 
     @property
     def of_change(self) -> bool:
@@ -67,7 +71,9 @@ def run(site: Site, tree: str, message: str) -> Checked:
         why = f"the {ran.refused} hook refused: " + (f'"{last}"' if last else "it said nothing")
         output = plain.block(ran.output).strip()[-_MOST_OUTPUT:] or "it said nothing"
         told = f"the {ran.refused} hook refused it: {output}"
-        return Checked(message, why, ran.refused, told)
+        bounds = _confined(site, (), env).bounds
+        shut = tuple(closed.sentences(ran.output, bounds))
+        return Checked(message, why, ran.refused, told, closed=shut)
     changed = site.repo.changed(tree, ran.tree).items()
     altered = {path: new for path, (_, new) in changed if path not in (SPEC, LEARNINGS)}
     return Checked(ran.message, altered=altered)
@@ -99,13 +105,18 @@ def _hold(site: Site) -> Hold:
     """They are the project's. `env` reaches them, on top of kern's own."""
 
     def hold(argv: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
+        held = _confined(site, argv, env)
         whole = {**os.environ, **env}
-        held = site.caller.hold(Kind.COMMITTER, argv, whole, write=(site.repo.scratch,))
-        gone = sorted(whole.keys() - held.env.keys())
-        unset = ("env", *(f"--unset={name}" for name in gone)) if gone else ()
-        return (*unset, *held.argv)
+        unset = (f"--unset={name}" for name in sorted(whole.keys() - held.env.keys()))
+        other = (f"{name}={value}" for name, value in held.env.items() if whole.get(name) != value)
+        return ("env", *unset, *other, *held.argv)
 
     return hold
+
+
+def _confined(site: Site, argv: Sequence[str], env: Mapping[str, str]) -> Confined:
+    whole = {**os.environ, **env}
+    return site.caller.hold(Kind.COMMITTER, argv, whole, write=(site.repo.scratch,))
 
 
 def _config(site: Site) -> list[tuple[str, str]]:
@@ -116,6 +127,16 @@ def _config(site: Site) -> list[tuple[str, str]]:
         return []
     site.warn(f"git's hooks are in {now} by now, say an agent's: those of before count")
     return [("core.hooksPath", str(site.hooks_folder))]
+
+
+def stop_where_closed(checked: Checked) -> None:
+    """No other message and no other attempt opens the sandbox. Raises KernError."""
+    if checked.closed:
+        raise KernError(
+            f"the {checked.refused} hook failed in the sandbox: {'; '.join(checked.closed)}",
+            hint=f"open it in {person.FILE} (kern help safety), then run kern again: gates and "
+            "judges run once more, then it resumes at the commit; the work is in your tree",
+        )
 
 
 # ---------------------------------------------------------------- what they changed

@@ -23,8 +23,8 @@ from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Role, Stage
 from kern.person import Mode, Person
 from kern.pipeline import agents
-from kern.sandbox import confine, view
-from kern.sandbox.confine import Means, Sandbox
+from kern.sandbox import closed, confine, view
+from kern.sandbox.confine import Hold, Means, Sandbox
 from kern.sandbox.proxy import Relay
 from kern.sandbox.wall import Grants, Kind, Tree
 from kern.stages.call import Caller
@@ -218,6 +218,13 @@ def lacking(held: Sandbox) -> str:
     return f"{open_to}; {held.why} (kern help safety)"
 
 
+def described(held: Sandbox) -> str:
+    """What a run says where there is one."""
+    if held.means is Means.NONE:
+        return ""
+    return f"{held.means}; your home folder is not in it (kern help safety)"
+
+
 def foreseen(repo: Repo, own: Person, option: str = "") -> Sandbox:
     """As a run would choose it now. Raises UsageError."""
     scope = workspace.scope(repo.root, repo.branch() or repo.head().name, create=False)
@@ -262,19 +269,20 @@ def promised(templates: Mapping[Role, Template], caller: Caller, held: Sandbox) 
             _works(agent, caller)
     for name, needs in held.needs.items() if held.means is not Means.NONE else ():
         for command in needs.commands:
-            _check_key(name, command, caller)
+            check_key(name, command, caller.hold)
 
 
-def _check_key(name: str, command: str, caller: Caller) -> None:
+def check_key(name: str, command: str, hold: Hold) -> None:
     """Without a key an agent asks again and again, for minutes, and says that it is logged in."""
-    held = caller.hold(Kind.READER, ["sh", "-c", command], process.surroundings(), agent=name)
+    held = hold(Kind.READER, ["sh", "-c", command], process.surroundings(), agent=name)
     code, key, complaint = process.heard(held.argv, 30, env=held.env)
     if code or not key.strip():
         last = next(reversed(complaint.strip().splitlines()), f"exit {code}, and nothing printed")
+        shut = closed.sentences(complaint, held.bounds) or ["open what that command reads"]
         raise UsageError(
             f"{name} gets no key in the sandbox: {plain.line(command, 100)}: "
             f"{plain.line(last, 200)}",
-            hint=f"open what that command reads, in {person.FILE}: kern help safety",
+            hint="; ".join((*shut, f"in {person.FILE}: kern help safety")),
         )
 
 

@@ -8,7 +8,7 @@ from kern.agents import protocol
 from kern.events import RunEnded, RunStarted
 from kern.journal import store
 from kern.model import Cost, Key, Marker, Need, Outcome
-from kern.pipeline import preflight
+from kern.pipeline import isolation, preflight
 from kern.pipeline.options import Options
 from kern.pipeline.session import Session
 from kern.pipeline.table import Settled
@@ -34,6 +34,7 @@ def begun(session: Session, options: Options) -> RunStarted:
         preflight.lands(site.repo, branch, session.begun_from),
         {role: form.by.said(protocol.DEFAULT) for role, form in site.templates.items()},
         preflight.yours(site.repo),
+        isolation.described(session.sandbox),
     )
 
 

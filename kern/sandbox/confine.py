@@ -18,6 +18,7 @@ from kern.model import Needs
 from kern.obeyed import TEMPORARY
 from kern.person import Mode
 from kern.sandbox import bubblewrap, entry, login, proxy, seatbelt, view, wall
+from kern.sandbox.closed import Bounds
 from kern.sandbox.view import View
 from kern.sandbox.wall import EVERYTHING, Access, Grants, Kind, Mount, Tree
 
@@ -45,6 +46,7 @@ class Confined:
     # An option that takes the number of a file descriptor: there the means tells, as JSON, that
     # the command was started, and the pid that all of its processes hang below.
     status: str = ""
+    bounds: Bounds | None = None  # for `closed.sentences`, where it fails
 
 
 class Hold(Protocol):
@@ -164,7 +166,8 @@ class Sandbox:
         if self.means is Means.SEATBELT:
             home = self.own / audience(kind)
             before = seatbelt.argv(mounts, self.home, home, closed=self.grants.network is not None)
-            return Confined((*before, *argv), env | {"HOME": str(home)})
+            bounds = Bounds(mounts, self.tree.root, self.home, env)
+            return Confined((*before, *argv), env | {"HOME": str(home)}, bounds=bounds)
         ports = map(str, proxy.ports(self.hosts(agent)))
         way = (str(_PROXY), *ports) if self.relayed else ()
         argv = (sys.executable, "-I", "-S", entry.__file__, *way, "--", *argv)
@@ -176,7 +179,12 @@ class Sandbox:
         before = bubblewrap.argv(self.program, mounts, folder, network=not self.apart, dies=dies)
         env |= {"HOME": str(self.home), **dict.fromkeys(TEMPORARY, "/tmp")}
         env |= _UNHOOKED if kind is not Kind.COMMITTER else {}
-        return Confined((*before, *argv), env, status="--json-status-fd")
+        hosts = self.hosts(agent)
+        bounds = Bounds(
+            *(mounts, folder, self.home, env),
+            *(self.apart, hosts is not None, proxy.ports(hosts)),
+        )
+        return Confined((*before, *argv), env, status="--json-status-fd", bounds=bounds)
 
     def renew(self) -> None:
         """The logins of the run's agents, here and there."""

@@ -26,6 +26,8 @@ from kern.frozen import frozen
 from kern.git import environment
 from kern.memory.select import IRRELEVANT
 from kern.model import Cost, Role, Stage
+from kern.sandbox import closed
+from kern.sandbox.closed import Bounds
 from kern.sandbox.confine import Hold, unheld
 from kern.sandbox.wall import Kind
 from kern.stages import ending
@@ -165,7 +167,7 @@ class Caller:
         place = self.scope.transcript(stage)
         began = time.monotonic()
         try:
-            ran = self._ran(asked)
+            ran, bounds = self._ran(asked)
         except Refused as exc:
             took = time.monotonic() - began
             self._count(None, task)
@@ -181,7 +183,10 @@ class Caller:
         self.sink(Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
         self._count(reply, task)
         fault = ending.timed_out(stage, ended) or agent.fault(reply, ended)
-        fault = fault and replace(fault, message=plain.masked(fault.message, hidden))
+        if fault:
+            shut = closed.sentences(f"{ran.stderr}\n{fault.message}", bounds)
+            message = plain.masked("; ".join((fault.message, *shut)), hidden)
+            fault = replace(fault, message=message)
         broke = reply is not None and reply.broke and bool(self._left(task))
         if fault and (broke or fault.grade is not Grade.FAILED):
             cost = reply.cost_usd if reply else None
@@ -207,7 +212,8 @@ class Caller:
         )
         return Said(reply, fault.message if fault else "")
 
-    def _ran(self, asked: _Asked) -> process.Ran:
+    def _ran(self, asked: _Asked) -> tuple[process.Ran, Bounds | None]:
+        """And what it saw of the machine, where a sandbox held it."""
         prompt, stage = asked.prompt, asked.prompt.stage
         place = self.scope.transcript(stage)
         output = self.settings.output(watched=self.watched)
@@ -250,7 +256,7 @@ class Caller:
             idle=idle and max(idle, checking),
         )
         watch.rest()
-        return ran
+        return ran, held.bounds
 
     def _contract(self, prompt: Prompt) -> str:
         """The file that holds it, empty where there is none. The folder of the stage files is

@@ -96,6 +96,7 @@ def rows(ended: Result, width: int) -> list[str]:
         indent = " " * _INDENT
         if first := result.first_failing(ended.output, result.TELLING):
             lines.append(f"{indent}{first}")
+        lines += [f"{indent}{one}" for one in ended.closed if one != first]
         if ended.log and not ended.cannot_run:  # the shell's word is all there is
             lines.append(f"{indent}full output: {plain.line(ended.log)}")
     return lines

@@ -200,6 +200,8 @@ class Console:
         if event.lands:
             self._say(event.lands)
         self._say(f"run files: {event.folder}")
+        if event.sandbox:
+            self._say(f"sandbox: {event.sandbox}")
         if event.payer:
             self._say(f"billing: {plain.line(event.payer)}")
         if event.models:
