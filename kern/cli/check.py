@@ -10,7 +10,7 @@ from kern.checks import result
 from kern.config import Gate
 from kern.errors import Asked, Exit, UsageError
 from kern.model import OnRed
-from kern.pipeline import baseline, session
+from kern.pipeline import baseline, outside, session
 from kern.pipeline.options import Leave, Options
 from kern.spec import kern_toml
 from kern.views import checks
@@ -25,13 +25,14 @@ def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
             gates = _chosen(kern_toml.read(begun.site.papers).gates, names)
             table.expect(gates)
             results = baseline.now(begun.site, gates)
+            told = outside.compared(begun.site, gates, results, leave, hooked=not names)
     except Asked:
         print("stopped, as asked: not every gate was run", file=sys.stderr)
         return Exit.HELP_NEEDED
     finally:
         table.close()
     stopping = [one for one in results if one.stops(OnRed.STOP, first=True)]
-    print(checks.summary(results, stopping))
+    print(*told, checks.summary(results, stopping), sep="\n")
     if not stopping:
         return Exit.OK
     print(f"no run begins like this: {result.refusal(stopping)[1]}")

@@ -61,19 +61,20 @@ def check(site: Site) -> None:
     where no task could be proven.
     """
     if kern_toml.read(site.papers).gates:
-        head, start = _now(site)
+        head, start = standing(site)
         gates(site, head, start, settings(site, start.tree).gates)
     site.memory.checked = True
 
 
-def _now(site: Site) -> tuple[Head, StartRef]:
+def standing(site: Site) -> tuple[Head, StartRef]:
+    """The tree as it is, without a task."""
     head, tree = site.repo.head(), site.snapshots.take()
     return head, limits.standing(site, head, tree, Key("", "gates"), 1)
 
 
 def now(site: Site, wanted: Sequence[Gate]) -> list[Result]:
     """How they end on the tree as it is, for a person who asks, without a task."""
-    head, start = _now(site)
+    head, start = standing(site)
     _run_unknown(site, head, start, wanted)
     known = (site.gates.known(gate, start.tree) for gate in wanted)
     return [ended for ended in known if ended]

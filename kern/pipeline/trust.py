@@ -101,6 +101,10 @@ def _those(named: str, root: Path) -> list[str]:
     return sorted(str(one) for one in files if "node_modules" not in one.parts)
 
 
+def of_hooks(repo: Repo) -> Started:
+    return Started(tuple(_hooks(repo)))
+
+
 def _hooks(repo: Repo) -> list[str]:
     """Those that the tree itself holds: the clone's own are the person's."""
     folder = protected_files.hooks_in_tree(repo)
@@ -192,7 +196,11 @@ def agree(repo: Repo, lines: Iterable[str]) -> None:
 
 def agree_to_gates(repo: Repo, gates: Iterable[Gate]) -> None:
     """Those that a person typed, or let kern propose, which is their yes to them."""
-    agree(repo, (_shown(f"gate {gate.shown}") for gate in gates))
+    agree(repo, of_gates(gates).project)
+
+
+def of_gates(gates: Iterable[Gate]) -> Started:
+    return Started(tuple(_shown(f"gate {gate.shown}") for gate in gates))
 
 
 def settle(repo: Repo, found: Started, ask: Ask, holds: Callable[[], bool]) -> str:
