@@ -28,7 +28,7 @@ _VARIABLES = (
     *("BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_TIMEOUT_MS", claude_stop_hook.VARIABLE),
     *("DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING"),
 )
-_HOSTS = ("*.anthropic.com", "claude.ai", "*.claude.ai", "*.claude.com")
+_HOSTS = ("*.anthropic.com", "claude.ai", "*.claude.ai", "*.claude.com", "api.anthropic.com")
 _LOGGED_IN = ('"claudeAiOauth"', '"oauthAccount"')  # what `claude` stores at a login
 _KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY")
 _CLOUDS = {

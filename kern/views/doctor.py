@@ -17,10 +17,10 @@ from kern.errors import KernError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC
-from kern.pipeline import agents, isolation, place, preflight, trust
+from kern.pipeline import agents, inside, isolation, place, preflight, trust
 from kern.pipeline.preflight import Check, tried
 from kern.pipeline.trust import Started
-from kern.sandbox import confine
+from kern.sandbox.confine import Means
 from kern.spec import checklist, required
 from kern.spec.documents import Documents
 from kern.stages import template
@@ -215,18 +215,32 @@ def _sandbox(folder: Path) -> Iterator[Check]:
     if found is None:
         return
 
-    def means() -> tuple[str, str]:
-        programs = [Program(agent, agents.command(agent)) for agent in crew]
-        own = preflight.person_settings(found.root)
-        scope = workspace.scope(found.root, found.head().name, create=False)
-        wanted = isolation.wanted(found, scope, programs, own)
-        held = confine.chosen(isolation.mode("", own), wanted)
-        lacking = isolation.lacking(held)
-        return lacking or str(held.means), "kern help safety" if lacking else ""
-
-    yield _advised("sandbox", means)
+    try:
+        yield from _inside(found, crew)
+    except KernError as exc:
+        yield Check("sandbox", str(exc), exc)
     if started is not None:
         yield _advised("trust", lambda: _trusted(found, started))
+
+
+def _inside(found: Repo, crew: Sequence[Agent]) -> Iterator[Check]:
+    """Which sandbox there is, and what an agent has in it. Raises KernError."""
+    programs = [Program(agent, agents.command(agent)) for agent in crew]
+    own = preflight.person_settings(found.root)
+    scope = workspace.scope(found.root, found.head().name, create=False)
+    wanted = isolation.wanted(found, scope, programs, own)
+    with isolation.ready(wanted, isolation.mode("", own), lambda event: None) as held:
+        if held.means is Means.NONE:
+            lacking = isolation.lacking(held)
+            yield Check(
+                "sandbox", lacking or str(held.means), advice="kern help safety" * bool(lacking)
+            )
+            return
+        yield Check("sandbox", f"{held.means}; the homes of its children: {held.own}")
+        for program in programs:
+            yield from inside.checks(held, program)
+            if not trust.unseen(found, program.agent.started({})):
+                yield from filter(None, [inside.login(held, program)])
 
 
 def _advised(name: str, attempt: Callable[[], tuple[str, str]]) -> Check:

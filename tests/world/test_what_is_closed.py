@@ -1,0 +1,163 @@
+"""Whoever meets the sandbox reads its name and the setting: on the screen, in `check`, `show`,
+`doctor` and the note, and what goes back to the agent.
+"""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from kern.person import FILE
+from tests.conftest import Fake, Git, Kern, open_to_tests
+from tests.sandbox.test_wall import needs_bwrap
+from tests.views.test_doctor import rows
+
+pytestmark = needs_bwrap
+CLOSED = 'closed by the sandbox: ~/out ([sandbox] write = ["~/out"] opens it)'
+WRITES = "echo x > ~/out/stamp"
+GREEN = f"is green outside of the sandbox: {CLOSED}"
+
+
+@pytest.fixture(autouse=True)
+def held(fake: Fake, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERN_SANDBOX", "bwrap")
+    open_to_tests(Path.home(), fake.folder)
+    (Path.home() / "out").mkdir()
+
+
+def gate(repo: Path, git: Git, command: str) -> None:
+    (repo / "kern.toml").write_text(f"[gates]\na = '{command}'\n")
+    git("add", "--all")
+    git("commit", "-qm", "gates")
+
+
+def hook(repo: Path, lines: str, name: str = "pre-commit") -> None:
+    place = repo / ".git/hooks" / name
+    place.write_text(f"#!/bin/sh\n{lines}\n")
+    place.chmod(0o755)
+
+
+def stamp() -> Path:
+    return Path.home() / "out/stamp"
+
+
+@pytest.mark.parametrize("name", ["pre-commit", "commit-msg"])
+def test_a_hook_that_it_refuses_ends_the_run_and_the_next_goes_on_at_the_commit(
+    repo: Path, fake: Fake, git: Git, kern: Kern, name: str
+) -> None:
+    """A temporary file it can make, as by hand."""
+    hook(repo, f"mktemp > /dev/null && {WRITES}", name)
+    ran = kern("1", "0")
+    assert ran.code == 1
+    assert f"the {name} hook failed in the sandbox: {CLOSED}" in ran.err
+    assert f"open it in {FILE}" in ran.err
+    assert "Attempt" not in (repo / "SPEC.md").read_text()
+    paid = fake.stages
+    assert paid == ["research", "implement", "commit"]
+    open_to_tests(Path.home(), fake.folder, Path.home() / "out")
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.said
+    assert fake.stages == paid and stamp().exists()
+    assert "[x]" in git("show", "HEAD:SPEC.md")
+
+
+def test_check_tells_what_is_red_in_it_alone_and_asks_before_it_runs_that_outside(
+    repo: Path, git: Git, kern: Kern, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate(repo, git, WRITES)
+    hook(repo, WRITES)
+    monkeypatch.delenv("KERN_TRUST")
+    ran = kern("check")
+    assert ran.code == 2 and not stamp().exists(), ran.said
+    assert f"    {CLOSED}\n" in ran.out
+    assert f"the pre-commit hook: {CLOSED}" in ran.out
+    assert "not tried outside of the sandbox: kern trust" in ran.out
+    assert f"gate a: {WRITES}" in ran.err, "the usual question"
+    ran = kern("check", "--trust")
+    assert ran.code == 2 and stamp().exists(), ran.said
+    assert f"gate a {GREEN}" in ran.out and f"the pre-commit hook {GREEN}" in ran.out
+    assert FILE in ran.out
+
+
+def test_check_says_too_what_is_red_either_way_and_nothing_without_a_sandbox(
+    repo: Path, git: Git, kern: Kern
+) -> None:
+    gate(repo, git, "cat gone.txt")
+    hook(repo, "exit 1")
+    ran = kern("check")
+    assert "gate a is red outside of the sandbox too" in ran.out, ran.said
+    assert "closed by the sandbox" not in ran.said and "hook" not in ran.said
+    ran = kern("check", env={"KERN_SANDBOX": "off"})
+    assert "outside" not in ran.said
+
+
+def test_what_a_hook_may_stash_is_not_risked_for_a_trial(repo: Path, git: Git, kern: Kern) -> None:
+    gate(repo, git, "true")
+    hook(repo, "touch ~/tried")
+    (repo / "a.txt").write_text("mine\n")
+    assert "green" in kern("check").out
+    homes = Path.home() / ".local/state/kern/homes"
+    assert not list(homes.glob("*/gates/tried"))
+    git("checkout", "-q", "a.txt")
+    assert "green" in kern("check").out
+    assert list(homes.glob("*/gates/tried"))
+
+
+def test_the_screen_the_note_the_agent_and_show_say_what_a_gate_met(
+    repo: Path, fake: Fake, git: Git, kern: Kern
+) -> None:
+    gate(repo, git, "test ! -e a.new || cat ~/out/in.csv")
+    (Path.home() / "out/in.csv").touch()
+    fake.script(
+        implement=[
+            {"run": ["touch a.new"], "result": "Did it.\n\nSUCCESS"},
+            {"result": "No.\n\nFAILED"},
+        ]
+    )
+    ran = kern("1", "0")
+    said = 'closed by the sandbox: ~/out/in.csv ([sandbox] read = ["~/out/in.csv"] opens it)'
+    assert "sandbox: bubblewrap; your home folder is not in it (kern help safety)" in ran.out
+    assert f"    {said}" in ran.out
+    assert said in (repo / "SPEC.md").read_text()
+    again = [call for call in fake.calls if call["stage"] == "implement"][1]
+    assert said in str(again)
+    assert said in kern("show", "1").out
+
+
+def test_an_agent_that_ends_with_a_fault_is_told_so(repo: Path, fake: Fake, kern: Kern) -> None:
+    (Path.home() / "out/key").touch()
+    why = f"cat: {Path.home()}/out/key: No such file or directory"
+    fake.script(research=[{"stderr": why, "exit": 1, "stdout": ""}])
+    ran = kern("1", "0")
+    assert 'closed by the sandbox: ~/out/key ([sandbox] read = ["~/out/key"]' in ran.said, ran.said
+
+
+def test_doctor_tries_from_within_what_an_agent_needs(
+    repo: Path, fake: Fake, kern: Kern, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = fake.folder / "bin" / "claude"
+    told = 'test -e ~/out && echo "{\\"loggedIn\\": true}" || echo "{\\"loggedIn\\": false}"'
+    program.write_text(f'#!/bin/sh\ncase "$1" in --version) echo 2.1.900;; *) {told};; esac\n')
+    settings = Path.home() / ".claude/settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"apiKeyHelper": "cat ~/out/key"}')
+    (Path.home() / "out/key").write_text("sk-1\n")
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{port}")
+        found = rows(kern)
+        assert "/.local/state/kern/homes/project-" in found["sandbox"]["detail"]
+        assert found["temporary files"]["mark"] == "ok"
+        assert found["network"]["mark"] == "warning"
+        assert "nothing listens there" in found["network"]["detail"]
+        assert found["key"]["mark"] == "problem"
+        assert 'read = ["~/out/key"]' in found["key"]["fix"]
+        assert found["login inside"]["mark"] == "problem" and found["login inside"]["fix"]
+        listening.listen()
+        open_to_tests(Path.home(), fake.folder, Path.home() / "out")
+        found = rows(kern)
+    names = ("network", "key", "login inside")
+    assert {found[name]["mark"] for name in names} == {"ok"}, found
+    monkeypatch.setenv("KERN_SANDBOX", "off")
+    assert not {*names, "temporary files"} & {*rows(kern)}
