@@ -198,7 +198,8 @@ def apply(held: Sandbox, caller: Caller) -> None:
     """To the agents of a run, and with them to its gates and commits."""
     if held.means is not Means.NONE:
         caller.hold, caller.named = held.confine, held.named
-        caller.nests = held.means is Means.BWRAP
+        # Without capabilities root can make no namespace for users, which a sandbox begins with.
+        caller.nests = held.means is Means.BWRAP and os.getuid() != 0
 
 
 def shows(held: Sandbox, repo: Repo, programs: Iterable[Program]) -> bool:

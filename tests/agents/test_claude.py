@@ -536,12 +536,12 @@ def test_a_key_that_the_sandbox_hides_is_told_before_the_run(
     key.parent.mkdir(parents=True)
     key.write_text("k\n")
     settings = fake.folder / "settings.json"
-    settings.write_text(json.dumps({"apiKeyHelper": f"cat {key}"}))
+    settings.write_text(json.dumps({"apiKeyHelper": "cat ~/.password-store/key"}))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(fake.folder))
     monkeypatch.setenv("KERN_SANDBOX", "bwrap")
     ran = kern("1", "0")
     assert ran.code == 2, ran.said
-    assert f"claude gets no key in the sandbox: cat {key}" in ran.err
+    assert "claude gets no key in the sandbox: cat ~/.password-store/key" in ran.err
     assert not fake.calls
     settings.write_text(json.dumps({"apiKeyHelper": "echo k"}))
     assert "gets no key" not in kern("1", "0").said
