@@ -224,7 +224,7 @@ class Proposal:
             return ""
         if not self.ended.red:
             return f"  # {plain.span(self.ended.seconds)}"
-        said = result.first_failing(self.ended.output, _SHOWN)
+        said = next(iter(self.ended.closed), result.first_failing(self.ended.output, _SHOWN))
         why = f": {said}" if said else ""
         return f"  # {result.outcome(self.ended)}{why}"
 
