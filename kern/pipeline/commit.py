@@ -5,12 +5,13 @@ The branch moves by compare and swap. Where a person's commit or pull has moved 
 is committed: the next look finds that, and the gates decide on top of what is there.
 """
 
+import os
 import re
 from collections.abc import Sequence
 
 from kern import plain
 from kern.errors import KernError
-from kern.git import faults, history, ignore, index
+from kern.git import faults, history, ignore
 from kern.memory import changes
 from kern.memory.changes import Taught, Vote
 from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, Stage
@@ -114,10 +115,9 @@ def _wording(site: Site, at: Situation, refused: str) -> str:
         form, base = site.templates[Stage.COMMIT], at.head.commit
         merged, _ = site.witness.expected(*second.change, base)
         prompt = briefs.commit(site.repo, form, task, second.answer.body, base, merged, refused)
-        # It has nothing to do there; where nothing holds it, the person's index stays theirs.
-        with index.private(site.repo, copy=True) as own:
-            env = {**own, **site.commit_stage}
-            said = site.caller.call(prompt, task=key.text, attempt=at.attempt, env=env)
+        # Where nothing holds it, git has no index for it, so that it can neither stage nor commit.
+        env = {"GIT_INDEX_FILE": f"{os.devnull}/none", **site.commit_stage}
+        said = site.caller.call(prompt, task=key.text, attempt=at.attempt, env=env)
         third = save(site, said, key, Stage.COMMIT, at.attempt, base=base, time=second.time)
     if third.rejects:
         return ""

@@ -29,7 +29,7 @@ CHECKS = "[gates]\ncheck = 'cat work.txt 2>/dev/null; ! grep -qs broken work.txt
 SPLITS = {"result": "## Subtasks\n- [ ] one half\n- [ ] other half\n\nDECOMPOSED"}
 COMMITS: Step = {"result": "do the task"}
 COMMITS_ITSELF = {
-    "run": ["git add --all", "git commit -qm 'sweep up'"],
+    "run": ["env -u GIT_INDEX_FILE git commit -q --allow-empty -m 'sweep up'"],
     "result": "do the task",
 }
 REJECTS = {"result": "REJECT: it holds a password"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Fake, Git, Inline, Kern, held
+from tests.conftest import Fake, Git, Inline, Kern
 
 EDIT = {"run": ["sed -i s/seven/SEVEN/ a.txt"], "result": "Shouted.\n\nSUCCESS"}
 WORK = {"run": ["echo 1 > n && echo 2 > m"], "result": "SUCCESS"}
@@ -238,7 +238,7 @@ MOVES = {
 
 
 @pytest.mark.unheld
-@pytest.mark.parametrize("when", ["the agent", "a hook"])
+@pytest.mark.parametrize("when", ["the agent", "the agent, which commits as well", "a hook"])
 @pytest.mark.parametrize("how", MOVES)
 def test_where_you_move_the_branch_nothing_is_committed_and_the_gates_run_on_top(
     repo: Path, git: Git, fake: Fake, inline: Inline, how: str, when: str
@@ -250,7 +250,8 @@ def test_where_you_move_the_branch_nothing_is_committed_and_the_gates_run_on_top
     if when == "a hook":
         hook(repo, "pre-commit", moves)
         moves = "true"
-    fake.script(implement=[WORK, WORK], commit=[{"run": [moves], "result": "do the task"}])
+    run = [moves, *(["git commit -qm theirs"] if "as well" in when else [])]
+    fake.script(implement=[WORK, WORK], commit=[{"run": run, "result": "do the task"}])
 
     told = inline(1)
 
@@ -314,12 +315,32 @@ def test_your_commit_of_all_that_a_gate_refuses_is_not_called_done(
     assert (repo / "own.txt").read_text() == "mine\nBROKEN\n"
 
 
+def test_the_commit_stage_can_neither_stage_nor_commit(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    """Else its commit, made of an index from before, would revert what you commit meanwhile."""
+    (repo / "own.txt").write_text("mine\nand more\n")
+    (repo / "staged.txt").write_text("staged\n")
+    git("add", "staged.txt")
+    tries = ("git add -A", f"git commit -qam theirs -m '{TRAILER}'", "git commit -qm theirs")
+    fake.script(implement=[WORK], commit=[{"run": [*tries], "result": "do the task"}])
+
+    told = inline(1)
+
+    assert told.code == 0, told.err
+    committed(git)
+    assert subjects(git) == ["start", "do the task"]
+    assert git("status", "--porcelain").splitlines() == [" M own.txt", "A  staged.txt"]
+
+
+@pytest.mark.unheld
 def test_a_commit_of_the_commit_stage_is_undone_and_named(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
+    """What it takes some purpose to make."""
     (repo / "own.txt").write_text("mine\nand more\n")
-    by_itself = {"run": [f"git commit -qam theirs -m '{TRAILER}'"], "result": "do the task"}
-    fake.script(implement=[WORK], commit=[by_itself])
+    forced = f"env -u GIT_INDEX_FILE git commit -q --allow-empty -m theirs -m '{TRAILER}'"
+    fake.script(implement=[WORK], commit=[{"run": [forced], "result": "do the task"}])
 
     told = inline(1)
 
@@ -327,8 +348,7 @@ def test_a_commit_of_the_commit_stage_is_undone_and_named(
     committed(git)
     assert subjects(git) == ["start", "do the task"]
     assert fake.stages == ["research", "implement", "commit"]
-    if not held():  # else it could not
-        assert "the commit stage committed by itself: the commit was undone and saved" in told.err
+    assert "the commit stage committed by itself: the commit was undone and saved" in told.err
     assert git("status", "--porcelain") == " M own.txt"
 
 
