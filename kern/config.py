@@ -46,6 +46,7 @@ class Gate:
     timeout: float  # seconds; 0: none
     strict: bool = False  # blocks also where it was red before the task
     known_red: bool = False  # red before any task, which stops no run
+    room: bool = True  # in a tree that holds exactly what is to be committed, where there is one
 
     @property
     def shown(self) -> str:
@@ -314,8 +315,11 @@ def _amount(value: Any, key: str) -> float:
 
 
 def _gate(table: str, name: str, value: object, timeout: float, *more: str) -> Gate:
-    command, timeout, given = _command(table, name, value, timeout, "strict", *more)
+    command, timeout, given = _command(table, name, value, timeout, "strict", "room", *more)
     flags = {word: given.get(word, False) for word in ("strict", "known_red")}
+    room = given.get("room", True)
+    if not isinstance(room, bool):
+        raise _wrong(f"{table}.{name}.room", "true or false")
     for word, flag in flags.items():
         if not isinstance(flag, bool):
             raise _wrong(f"{table}.{name}.{word}", "true or false")
@@ -324,7 +328,7 @@ def _gate(table: str, name: str, value: object, timeout: float, *more: str) -> G
             f"{FILE}: {table}.{name} is both strict and known_red",
             hint="a strict gate must be green before the first task: take one of the two off",
         )
-    return Gate(name, command, timeout, **flags)
+    return Gate(name, command, timeout, room=room, **flags)
 
 
 def _command(

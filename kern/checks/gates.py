@@ -5,6 +5,7 @@ those that only tell how things stand.
 import hashlib
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from kern.config import Gate, Probe
 from kern.model import Result
 from kern.sandbox import closed
 from kern.sandbox.confine import Hold, unheld
-from kern.sandbox.wall import Kind
+from kern.sandbox.wall import Kind, Room
 from kern.system import process
 from kern.system.workspace import Scope
 
@@ -31,6 +32,8 @@ class Gates:
     mark: tuple[str, str]
     tick: process.Tick
     hold: Hold = unheld
+    # Makes a room that holds a tree and nothing else; None where there is none.
+    furnish: Callable[[str], Room] | None = None
     # By tree, name and command; in no file, which an agent could write.
     _ended: dict[tuple[str, str, str], Result] = field(default_factory=dict)
 
@@ -38,11 +41,17 @@ class Gates:
         """How it ended on that tree, where this run saw it: tools and services come and go."""
         return self._ended.get((tree, gate.name, gate.command))
 
-    def run(self, gate: Gate, tree: str, *, before: bool = False) -> Result:
-        """Run it on the working tree, which is `tree` now, and remember how it ended. `before`: the
-        task, whose stage files its output is none of.
+    def apart(self, gate: Gate) -> bool:
+        """Whether it runs in a room."""
+        return self.furnish is not None and gate.room
+
+    def run(self, gate: Gate, tree: str, *, before: bool = False, exact: str = "") -> Result:
+        """Run it on the working tree, which is `tree` now, or in a room that holds `exact`, and
+        remember how it ended. `before`: the task, whose stage files its output is none of.
         """
-        ended = self._run(gate, self._log(f"{'before' if before else 'gate'}-{_name(gate)}"))
+        room = self.furnish(exact) if exact and self.furnish and gate.room else None
+        place = self._log(f"{'before' if before else 'gate'}-{_name(gate)}")
+        ended = self._run(gate, place, room)
         result = replace(ended, strict=gate.strict, known_red=gate.known_red)
         self._ended[tree, gate.name, gate.command] = result
         return result
@@ -55,13 +64,17 @@ class Gates:
         """How it ends where no sandbox holds it; nothing of it is remembered."""
         return replace(self, hold=unheld)._run(gate, self._log(f"outside-{_name(gate)}"))
 
-    def _run(self, command: Gate | Probe, place: Path) -> Result:
+    def beside(self, gate: Gate) -> Result:
+        """How it ends in the working tree, where it ended otherwise in the room."""
+        return self._run(gate, self._log(f"tree-{_name(gate)}"))
+
+    def _run(self, command: Gate | Probe, place: Path, room: Room | None = None) -> Result:
         env = {
             **process.surroundings(),
             "KERN_ROOT": str(self.root),
             "GIT_REFLOG_ACTION": f"kern {self.run_id} stage 2",  # so that its commits are told
         }
-        held = self.hold(Kind.CHECK, ("sh", "-c", command.command), env)
+        held = self.hold(Kind.CHECK, ("sh", "-c", command.command), env, room=room)
         ran = process.run(
             held.argv,
             cwd=self.root,

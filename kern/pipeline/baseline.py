@@ -13,7 +13,7 @@ from kern.events import GateEnded, ProbeStarted
 from kern.git.refs import StartRef
 from kern.git.repository import LINK, SUBMODULE, Entry, Head
 from kern.model import Key, OnRed, Result
-from kern.pipeline import limits
+from kern.pipeline import exact, limits
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
 from kern.spec import kern_toml, required
@@ -114,13 +114,28 @@ def _run_unknown(site: Site, head: Head, start: StartRef, wanted: Sequence[Gate]
     try:
         for gate in unknown:
             site.caller.heed()
-            ended = limits.gate(site, gate, start.tree, head, start, before=True)
+            ended = _before(site, head, start, gate)
             site.sink(GateEnded(ended, before=True))
     finally:
-        if unknown:
+        if not all(map(site.gates.apart, unknown)):
             name = f"{start.attempt}-gate"
             limits.back_to(site, start, name, "the gates", " before the task")
     return unknown
+
+
+def _before(site: Site, head: Head, start: StartRef, gate: Gate) -> Result:
+    """On what is committed; where there is no room, on the working tree."""
+    committed = site.repo.tree(head.commit)
+    ended = limits.gate(site, gate, start.tree, head, start, exact=committed, before=True)
+    if not site.gates.apart(gate):
+        return ended
+    others = site.witness.uncommitted(head.commit, start.tree)
+
+    def in_tree() -> Result:
+        with limits.contained(site, gate.label, head, start):
+            return site.gates.beside(gate)
+
+    return exact.explained(site, ended, [*others], in_tree)
 
 
 def seen(site: Site, wanted: Checks, tree: str) -> Checks:

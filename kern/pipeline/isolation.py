@@ -20,6 +20,7 @@ from kern.errors import UsageError
 from kern.events import Sink, Warned
 from kern.git import backups, protected_files, submodules
 from kern.git.repository import Repo
+from kern.git.room import Room
 from kern.model import LEARNINGS, SPEC, Role, Stage
 from kern.person import Mode, Person
 from kern.pipeline import agents
@@ -209,6 +210,11 @@ def shows(held: Sandbox, repo: Repo, programs: Iterable[Program]) -> bool:
     own = confine.programs(held.home, *(one.command for one in programs))
     inside = any(one.is_relative_to(repo.root) for one in own)
     return held.means is Means.BWRAP and not inside and not submodules.declared(repo)
+
+
+def room(held: Sandbox, repo: Repo) -> Room | None:
+    """Where gates prove what is to be committed, if one can lie in the place of the tree."""
+    return Room(repo) if held.means is Means.BWRAP else None
 
 
 def lacking(held: Sandbox) -> str:

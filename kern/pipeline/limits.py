@@ -145,12 +145,21 @@ def back_to(site: Site, start: StartRef, name: str, who: str, when: str = "") ->
 
 
 def gate(
-    site: Site, gate: Gate, tree: str, head: Head, start: StartRef | None, *, before: bool = False
+    site: Site,
+    gate: Gate,
+    tree: str,
+    head: Head,
+    start: StartRef | None,
+    *,
+    exact: str = "",
+    before: bool = False,
 ) -> Result:
-    """One gate on the working tree, which is `tree` now; `before`: the task. Its end is for the
-    caller to tell.
+    """One gate on the working tree, which is `tree` now, or in the room, which holds
+    `exact`; `before`: the task. Its end is for the caller to tell.
     """
     site.sink(GateStarted(gate.label, gate.command, before=before))
+    if exact and site.gates.apart(gate):
+        return site.gates.run(gate, tree, before=before, exact=exact)
     with contained(site, gate.label, head, start):
         return site.gates.run(gate, tree, before=before)
 

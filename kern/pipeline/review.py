@@ -96,7 +96,8 @@ class Reviews:
         head, tree = site.repo.head(), site.snapshots.take()
         start = limits.standing(site, head, tree, Key("", gate.label), 1)
         try:
-            result = limits.gate(site, gate, tree, head, start)
+            exact = site.repo.tree(head.commit)
+            result = limits.gate(site, gate, tree, head, start, exact=exact)
         finally:
             limits.back_to(site, start, "1-final", gate.label)
         self.sink(GateEnded(result))

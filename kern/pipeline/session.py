@@ -89,7 +89,7 @@ def begin(
         isolation.promised(templates if paid else {}, caller, held)
         if name != before:
             branches.begin(found, name)
-        here = site.prepared(found, caller)
+        here = site.prepared(found, caller, isolation.room(held, found))
         notices = (*rescued, scope.notice, payer.warning, *settings.remarks, first)
         _settle_in(found, sink, (*notices, *isolation.notices(held, own, settings)))
         recover.unplant(here, killed=killed)

@@ -1,7 +1,7 @@
 """Where a run works and with what: one frozen value, handed to each step."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,11 +12,13 @@ from kern.frozen import frozen
 from kern.git import refs
 from kern.git.repository import Entry, Repo
 from kern.git.restore import Keeper
+from kern.git.room import Room
 from kern.memory import changes
 from kern.model import LEARNINGS, Key, Role, Stage
 from kern.pipeline import place
 from kern.pipeline.facts import BY_ITSELF, Situation
 from kern.pipeline.place import Place
+from kern.sandbox import wall
 from kern.spec import edit
 from kern.stages import record, template
 from kern.stages.call import Caller, Said
@@ -35,6 +37,8 @@ class Memory:
     checked: bool = False  # whether the gates were seen on a tree without an agent's work
     proved: str = ""  # stage2.json as this process wrote it when it proved the change
     unheard: bool = False  # whether it was said that the agent runs no Stop hook
+    again: bool = False  # whether the last gate rewrote files of the task: all run once more
+    told: set[str] = field(default_factory=set)  # what is said once
     looked: set[Key] = field(default_factory=set)  # tasks whose tree was looked at before a commit
 
 
@@ -47,6 +51,7 @@ class Site(Place):
     templates: Mapping[Role, Template]
     hooks_folder: Path  # of git's hooks, before any agent can name another
     memory: Memory
+    room: Room | None = None  # where gates prove what is to be committed
 
     @property
     def commit_stage(self) -> dict[str, str]:
@@ -57,7 +62,7 @@ class Site(Place):
         self.keeper.warn(text)
 
 
-def prepared(repo: Repo, caller: Caller) -> Site:
+def prepared(repo: Repo, caller: Caller, room: Room | None = None) -> Site:
     """Still without prompts: a killed agent may have left some."""
     here = place.of(
         repo,
@@ -70,11 +75,23 @@ def prepared(repo: Repo, caller: Caller) -> Site:
         caller,
         caller.sink,
         Keeper(repo, here.snapshots, caller.sink, _replayed),
-        Gates(repo.root, caller.scope, caller.run, caller.mark, caller.tick, caller.hold),
+        Gates(
+            *(repo.root, caller.scope, caller.run, caller.mark, caller.tick, caller.hold),
+            furnish=_furnish(room) if room else None,
+        ),
         {},
         Path(os.devnull) if caller.settings.bare else repo.hooks_folder(),
         Memory(("", caller.settings)),
+        room,
     )
+
+
+def _furnish(room: Room) -> Callable[[str], wall.Room]:
+    def filled(tree: str) -> wall.Room:
+        room.fill(tree)
+        return wall.Room(room.tree, room.index, room.over, room.folders)
+
+    return filled
 
 
 def _replayed(path: str, text: str, came: str, key: Key) -> str:

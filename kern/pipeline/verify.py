@@ -12,7 +12,7 @@ from kern.events import GateEnded, Traced
 from kern.git import history, protect
 from kern.git.repository import Change, Entry
 from kern.model import Aide, Cause, Decision, OnRed, Result, Saved, Stage, Tier
-from kern.pipeline import baseline, limits
+from kern.pipeline import baseline, exact, limits
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, keep, put_back
 from kern.plain import some
@@ -39,6 +39,8 @@ def prove(site: Site, at: Situation) -> None:
         objection = _objection(site, at, change)
         if not objection:
             objection, facts = _checked(site, at, change)
+            if facts.get("again"):
+                return
             _name_unheard(site, second, facts)
     found = verdict.decide(
         second.answer, task.text, at.due, subtask=at.facts.subtask, objection=objection
@@ -108,9 +110,8 @@ def _checked(
     wanted = baseline.checks(site, at.opened[1], baseline.settings(site, at.second.start))
     if not wanted.shown:
         return "", {}
-    now = site.snapshots.take(at.second.start)
-    dirty = site.witness.uncommitted(at.head.commit, now)
-    if others := [path for path in dirty if path not in change]:
+    others = [] if all(map(site.gates.apart, wanted.gates)) else _beside(site, at, change)
+    if others:
         site.warn(f"note: the gates also saw your uncommitted {some(others)}")
     asked = chain(
         (_gate(site, gate, at, change) for gate in wanted.gates),
@@ -119,6 +120,8 @@ def _checked(
     results: list[Result] = []
     for ended in asked:
         results.append(ended)
+        if site.memory.again:
+            return "", {"again": True}
         if ended.blocks:
             cause = Cause.JUDGE if ended.name.startswith("judge") else Cause.GATE
             return result.objection(ended), {"red": asdict(result.evidence(ended)), "cause": cause}
@@ -126,27 +129,55 @@ def _checked(
     changed = f"; the task changed {some(sorted(named))}, named by a gate" if named else ""
     tests = patches.weakened(site.repo, *at.second.change)
     weaker = f"; tests: {some(tests)}" if tests else ""
-    return "", {"proof": result.proved(results) + changed + weaker}
+    where = f", in your tree, which also held {some(others)}" if others else ""
+    return "", {"proof": result.proved(results) + where + changed + weaker}
+
+
+def _beside(site: Site, at: Situation, change: Mapping[str, Entry | None]) -> list[str]:
+    """What of the working tree is neither committed nor of the task."""
+    now = site.snapshots.take(at.second.start)
+    dirty = site.witness.uncommitted(at.head.commit, now)
+    return [path for path in dirty if path not in change]
 
 
 def _gate(site: Site, gate: Gate, at: Situation, change: Mapping[str, Entry | None]) -> Result:
+    site.caller.heed()
+    start = at.second.start
+    if site.gates.apart(gate):
+        ended = _in_room(site, gate, at, change)
+    else:
+        ended = _in_tree(site, gate, at, change)
+    known = site.gates.known(gate, start)
+    allowed = site.caller.settings.on_red is OnRed.ALLOW or None
+    ended = ended.against(known.red if known else allowed)
+    site.sink(GateEnded(ended))
+    return ended
+
+
+def _in_room(site: Site, gate: Gate, at: Situation, change: Mapping[str, Entry | None]) -> Result:
+    """On exactly what is to be committed."""
+    candidate, _ = site.witness.expected(*at.second.change, at.head.commit)
+    ended = limits.gate(site, gate, at.second.tree, at.head, None, exact=candidate)
+    site.memory.again = exact.take_in(site, at, gate.label, candidate)
+    if site.memory.again:
+        return ended
+    others = _beside(site, at, change)
+    return exact.explained(site, ended, others, lambda: _in_tree(site, gate, at, change))
+
+
+def _in_tree(site: Site, gate: Gate, at: Situation, change: Mapping[str, Entry | None]) -> Result:
     """On the tree as the agent left it, which it is again afterwards in the task's paths."""
     start = at.second.start
-    site.caller.heed()
     before = site.snapshots.take(start)
     # What a person has changed since stage 2, say a setting of git's, is theirs.
     ref = at.start and replace(at.start, guard=site.keeper.guard.take(at.start.tree))
     ended = limits.gate(site, gate, before, at.head, ref)
-    known = site.gates.known(gate, start)
-    allowed = site.caller.settings.on_red is OnRed.ALLOW or None
-    ended = ended.against(known.red if known else allowed)
     strayed = site.repo.changed(before, site.snapshots.take(start))
     if strayed.keys() & change.keys():
         put_back(site, at, change, known=before, by=f"{gate.label}, or you,")
     touched = site.keeper.touched(at.head.commit)
     if others := sorted(strayed.keys() - change.keys() - {*touched}):
         _name_others(site, gate, at, others, strayed, before)
-    site.sink(GateEnded(ended))
     return ended
 
 

@@ -2,7 +2,9 @@
 
 import os
 import re
+import shlex
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 
 from kern.sandbox.wall import Access, Mount
@@ -35,13 +37,27 @@ _REASONS = (  # a sign, why, what helps
 _TURN_ON = "sysctl -w kernel.unprivileged_userns_clone=1"
 
 
+class Overlays(StrEnum):
+    OWN = "own"  # bubblewrap's
+    BEFORE = "before"  # mounted by `mounting`, in a namespace around it
+    NONE = "none"  # what would be beneath is seen, and not written
+
+
 def argv(
-    program: str, mounts: Iterable[Mount], cwd: Path, *, network: bool, dies: bool
+    program: str,
+    mounts: Iterable[Mount],
+    cwd: Path,
+    *,
+    network: bool,
+    dies: bool,
+    over: Overlays = Overlays.OWN,
 ) -> list[str]:
     """What comes before a command. `network`: the machine's own; else none. `dies`: at once, with
     all that it has started, when the command or kern does.
     """
     found = [program, *_NAMESPACES]
+    if over is Overlays.BEFORE and os.getuid():  # who is root there is nobody else
+        found += ["--unshare-user", "--uid", str(os.getuid()), "--gid", str(os.getgid())]
     found += ["--die-with-parent"] if dies else []
     found += [] if network else ["--unshare-net"]
     found += ["--dev", "/dev", "--proc", "/proc"]
@@ -51,9 +67,7 @@ def argv(
         if one.source is None:
             found += ["--tmpfs", str(one.target)]
         elif one.lower:
-            work = one.source.with_name("work")
-            found += ["--overlay-src", str(one.lower), "--overlay"]
-            found += [str(one.source), str(work), str(one.target)]
+            found += _overlay(one, over)
         elif one.access is Access.LINK:
             continue  # the home has it
         elif one.target.is_symlink() and one.target.parent == Path("/"):
@@ -67,6 +81,35 @@ def overlays(told: str) -> bool:
     """Whether it has them, by what `--version` prints."""
     match = re.search(r"(\d+)\.(\d+)", told)
     return match is not None and tuple(map(int, match.groups())) >= (0, 11)
+
+
+def _overlay(one: Mount, over: Overlays) -> list[str]:
+    assert one.source and one.lower
+    if over is Overlays.NONE:
+        return ["--ro-bind", str(one.lower), str(one.target)]
+    if over is Overlays.BEFORE:
+        return ["--bind", str(one.source.with_name("merged")), str(one.target)]
+    work = one.source.with_name("work")
+    given = ("--overlay-src", one.lower, "--overlay", one.source, work, one.target)
+    return list(map(str, given))
+
+
+def mounting(program: str, mounts: Iterable[Mount]) -> str:
+    """A script that mounts the overlays, then becomes the program with its own arguments: for an
+    ordinary user in a user namespace (Linux 5.11).
+    """
+    lines = [_mount(one) for one in mounts if one.lower]
+    inner = shlex.quote(" && ".join([*lines, f'exec {shlex.quote(program)} "$@"']))
+    return f'#!/bin/sh\nexec unshare {"-Urm" if os.getuid() else "-m"} sh -c {inner} sh "$@"\n'
+
+
+def _mount(one: Mount) -> str:
+    assert one.source and one.lower
+    places = one.lower, one.source, one.source.with_name("work")
+    lower, upper, work = (re.sub(r"([\\,:])", r"\\\1", str(path)) for path in places)
+    options = f"lowerdir={lower},upperdir={upper},workdir={work},userxattr"
+    merged = str(one.source.with_name("merged"))
+    return shlex.join(("mount", "-t", "overlay", "overlay", "-o", options, merged))
 
 
 def reason(code: int, complaint: str) -> tuple[str, str]:

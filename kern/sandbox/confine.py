@@ -1,10 +1,12 @@
 """Chooses what holds a child on this machine, tries it once, and puts it before each command."""
 
 import contextlib
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
@@ -18,9 +20,10 @@ from kern.model import Needs
 from kern.obeyed import TEMPORARY
 from kern.person import Mode
 from kern.sandbox import bubblewrap, entry, login, proxy, seatbelt, view, wall
+from kern.sandbox.bubblewrap import Overlays
 from kern.sandbox.closed import Bounds
 from kern.sandbox.view import View
-from kern.sandbox.wall import EVERYTHING, Access, Grants, Kind, Mount, Tree
+from kern.sandbox.wall import EVERYTHING, Access, Grants, Kind, Mount, Room, Tree
 
 _TRIAL_S = 20.0
 ROOT = "KERN_ROOT"  # by it kern finds processes of a tree
@@ -62,6 +65,7 @@ class Hold(Protocol):
         *,
         write: Sequence[Path] = (),
         agent: str = "",
+        room: Room | None = None,
     ) -> Confined: ...
 
 
@@ -72,8 +76,10 @@ def unheld(
     *,
     write: Sequence[Path] = (),
     agent: str = "",
+    room: Room | None = None,
 ) -> Confined:
     """Nothing holds it."""
+    assert room is None, "there is none without a sandbox"
     return Confined(tuple(argv), env)
 
 
@@ -89,7 +95,8 @@ class Sandbox:
     means: Means = Means.NONE
     program: str = ""
     sockets: Path | None = None  # the folder of the relays', one for each agent, one for the rest
-    caches: Path | None = None  # the folder of overlays over the person's
+    caches: Path | None = None  # the folder of overlays over the person's, which are bubblewrap's
+    overlays: Overlays = Overlays.OWN
     why: str = ""  # there is none, in words
     view: View | None = None  # where else a child sees the tree
 
@@ -115,7 +122,9 @@ class Sandbox:
         known = sorted(self.needs)
         return self.sockets / (f"agent{known.index(agent)}" if agent in known else "commands")
 
-    def mounts(self, kind: Kind, write: Sequence[Path], agent: str) -> list[Mount]:
+    def mounts(
+        self, kind: Kind, write: Sequence[Path], agent: str, room: Room | None = None
+    ) -> list[Mount]:
         found = [Mount(Access.READ, path, path) for path in self.programs]
         found += wall.mounts(kind, self.tree, self.home, self.own / audience(kind), self.grants)
         if needs := self.needs.get(agent):
@@ -126,7 +135,7 @@ class Sandbox:
         found += [Mount(Access.WRITE, path, path) for path in write]
         found += [Mount(Access.EMPTY, path) for path in self.hidden]
         found += [Mount(Access.READ, _PROXY, self.socket(agent))] if self.relayed else []
-        found = wall.ordered(found)
+        found = wall.furnished(found, self.tree, room) if room else wall.ordered(found)
         found = seatbelt.plain(found) if self.means is Means.SEATBELT else found
         return view.moved(found, self.tree, self.shown) if self.shown else found
 
@@ -148,6 +157,7 @@ class Sandbox:
         *,
         write: Sequence[Path] = (),
         agent: str = "",
+        room: Room | None = None,
     ) -> Confined:
         if self.means is Means.NONE:
             return unheld(kind, argv, env)
@@ -156,7 +166,7 @@ class Sandbox:
         try:
             if needs.login or needs.excerpts:
                 login.lay(needs, self.home, self.own / audience(kind))
-            mounts = self.mounts(kind, write, agent)
+            mounts = self.mounts(kind, write, agent, room)
             wall.make_room(mounts)
         except OSError as exc:
             raise KernError(
@@ -176,15 +186,30 @@ class Sandbox:
         # A hook may outlive git, and kern: it has a person's edits to restore.
         dies = kind is not Kind.COMMITTER
         folder = self.shown.place if self.shown else self.tree.root
-        before = bubblewrap.argv(self.program, mounts, folder, network=not self.apart, dies=dies)
+        how = {"network": not self.apart, "dies": dies}
+        program = self.mounting(mounts) if room else self.program
+        before = bubblewrap.argv(program, mounts, folder, over=self.overlays, **how)
         env |= {"HOME": str(self.home), **dict.fromkeys(TEMPORARY, "/tmp")}
         env |= _UNHOOKED if kind is not Kind.COMMITTER else {}
+        env |= {"GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"} if room else {}
         hosts = self.hosts(agent)
         bounds = Bounds(
             *(mounts, folder, self.home, env),
             *(self.apart, hosts is not None, proxy.ports(hosts)),
         )
         return Confined((*before, *argv), env, status="--json-status-fd", bounds=bounds)
+
+    def mounting(self, mounts: Sequence[Mount]) -> str:
+        """The program that bubblewrap is started by."""
+        if self.overlays is not Overlays.BEFORE or not any(one.lower for one in mounts):
+            return self.program
+        assert self.sockets
+        text = bubblewrap.mounting(self.program, mounts).encode("utf-8", "surrogateescape")
+        script = self.sockets / f"overlays-{hashlib.sha256(text).hexdigest()[:12]}"
+        if not script.exists():
+            script.write_bytes(text)
+            script.chmod(0o700)
+        return str(script)
 
     def renew(self) -> None:
         """The logins of the run's agents, here and there."""
@@ -241,17 +266,14 @@ def _best(wanted: Sandbox, find: Callable[[str], str | None]) -> tuple[Sandbox, 
     ):
         why = f"bwrap is a file of this repository, which an agent could change: {program}"
         return replace(wanted, why=why), "take its folder off PATH"
-    held = replace(wanted, means=Means.BWRAP, program=program)
-    if held.caches and (not _overlays(program) or _tried(held)[0]):
-        held = replace(held, caches=None)
+    held = replace(wanted, means=Means.BWRAP, program=program, caches=None)
     code, complaint = _tried(held)
+    if not code and held.sockets:
+        held = replace(held, overlays=_overlays(held))
+        warm = replace(held, caches=wanted.caches)
+        held = warm if held.overlays is Overlays.OWN and not _tried(warm)[0] else held
     why, remedy = bubblewrap.reason(code, complaint) if code else ("", "")
     return (replace(wanted, why=why) if code else held), remedy
-
-
-def _overlays(program: str) -> bool:
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    return bubblewrap.overlays(done.stdout)
 
 
 def _nowhere(wanted: Sandbox) -> str:
@@ -271,10 +293,14 @@ def _tried(held: Sandbox) -> tuple[int, str]:
     tree = replace(held.tree, kept=(), documents=(), saves=())
     bare = replace(held, tree=tree, grants=Grants(), sockets=None)
     confined = bare.confine(Kind.WORKER, ["true"], os.environ)
+    return _ended(confined.argv, confined.env)
+
+
+def _ended(argv: Sequence[str], env: Mapping[str, str]) -> tuple[int, str]:
     try:
         done = subprocess.run(
-            confined.argv,
-            env=dict(confined.env),
+            argv,
+            env=dict(env),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_TRIAL_S,
@@ -285,6 +311,32 @@ def _tried(held: Sandbox) -> tuple[int, str]:
     except OSError as exc:
         return 127, str(exc.strerror)
     return done.returncode, done.stderr.decode("utf-8", "replace")
+
+
+def _overlays(held: Sandbox) -> Overlays:
+    """Those that can lie over folders of the working tree, tried once."""
+    told = subprocess.run([held.program, "--version"], capture_output=True, text=True, check=False)
+    own = bubblewrap.overlays(told.stdout)
+    held = replace(held, overlays=Overlays.OWN if own else Overlays.BEFORE)
+    with contextlib.suppress(OSError), tempfile.TemporaryDirectory(dir=held.tree.git_dir) as place:
+        lower = Path(place, "lower")
+        lower.mkdir()
+        root = Mount(Access.READ, Path("/"), Path("/"))
+        mounts = [root, wall.overlay(lower, Path(place, "over"))]
+        program = held.mounting(mounts)
+        before = bubblewrap.argv(
+            program, mounts, lower, network=True, dies=True, over=held.overlays
+        )
+        code, _ = _ended([*before, "touch", str(lower / "x")], os.environ)
+        _open_work(Path(place))
+        return held.overlays if code == 0 else Overlays.NONE
+    return Overlays.NONE
+
+
+def _open_work(place: Path) -> None:
+    """An overlay leaves a folder that its owner must open before it can go."""
+    for work in place.glob("**/work/work"):
+        work.chmod(0o700)
 
 
 def programs(home: Path, *commands: str) -> tuple[Path, ...]:

@@ -55,6 +55,16 @@ class Tree:
 
 
 @frozen
+class Room:
+    """A tree that children see in the place of the working tree, and what of that lies in it."""
+
+    tree: Path
+    index: Path  # git's, of that tree
+    over: Path  # a folder for what is written over the others
+    folders: tuple[str, ...] = ()  # of the working tree, changed in the room alone
+
+
+@frozen
 class Grants:
     """What the person's own settings open."""
 
@@ -135,15 +145,34 @@ def _added(home: Path) -> Iterator[Mount]:
 
 
 def caches(home: Path, folder: Path) -> list[Mount]:
-    """The person's, each beneath one of the children's in that folder, which is made."""
-    found = []
-    for name in _SEEN["caches"]:
-        if (home / name).is_dir():
-            place = folder / name.replace("/", "-")
-            for part in ("upper", "work"):
-                (place / part).mkdir(mode=0o700, parents=True, exist_ok=True)
-            found.append(Mount(Access.WRITE, home / name, place / "upper", home / name))
-    return found
+    """The person's, each beneath one of the children's in that folder."""
+    names = [name for name in _SEEN["caches"] if (home / name).is_dir()]
+    return [overlay(home / name, folder / name.replace("/", "-")) for name in names]
+
+
+def furnished(found: Iterable[Mount], tree: Tree, room: Room) -> list[Mount]:
+    """The same mounts with the room in the place of the tree. Nothing there is to be kept."""
+    git = (tree.git_dir, tree.common_dir)
+    kept = [
+        one
+        for one in found
+        if not one.target.is_relative_to(tree.root)
+        or any(one.target.is_relative_to(folder) for folder in git)
+    ]
+    kept.append(Mount(Access.WRITE, tree.root, room.tree))
+    kept.append(Mount(Access.READ, tree.git_dir / "index", room.index))
+    if tree.git_dir != tree.root / ".git":
+        kept.append(Mount(Access.READ, tree.root / ".git", tree.root / ".git"))
+    for number, name in enumerate(room.folders):
+        kept.append(overlay(tree.root / name, room.over / str(number)))
+    return ordered(kept)
+
+
+def overlay(lower: Path, place: Path) -> Mount:
+    """What is written goes into a folder of that place, which is made."""
+    for part in ("upper", "work", "merged"):
+        (place / part).mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Mount(Access.WRITE, lower, place / "upper", lower)
 
 
 def make_room(found: Iterable[Mount]) -> None:

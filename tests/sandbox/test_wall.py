@@ -124,18 +124,18 @@ def test_a_home_is_kept_and_nobody_finds_what_implement_left_but_implement(world
     assert (world.home / ".cache/uv/x").read_text() == "secret", "the person's own"
 
 
-def has_overlays() -> bool:
-    return confine._overlays(shutil.which(bubblewrap.PROGRAM) or "false")
-
-
 @needs_bwrap
 def test_the_persons_caches_are_warm_and_stay_as_they_are(world: World, tmp_path: Path) -> None:
-    if not has_overlays():
+    (tmp_path / "sockets").mkdir()
+    wanted = replace(world.wanted, grants=Grants(network=("*",)), sockets=tmp_path / "sockets")
+    wanted = replace(wanted, caches=tmp_path / "own/caches")
+    if chosen(Mode.BWRAP, wanted).caches is None:
         pytest.skip("this bubblewrap has no overlays")
+    warm = World(wanted, world.home, world.root)
     for kind in (Kind.WORKER, Kind.CHECK):
-        warm = "cat ~/.cache/uv/x; echo more >> ~/.cache/uv/x; echo new > ~/.cache/uv/y"
-        assert world.sh(kind, warm, caches=tmp_path / "own/caches").stdout == "secret"
-        again = world.sh(kind, "cat ~/.cache/uv/x ~/.cache/uv/y", caches=tmp_path / "own/caches")
+        adds = "cat ~/.cache/uv/x; echo more >> ~/.cache/uv/x; echo new > ~/.cache/uv/y"
+        assert warm.sh(kind, adds).stdout == "secret"
+        again = warm.sh(kind, "cat ~/.cache/uv/x ~/.cache/uv/y")
         assert again.stdout == "secretmore\nnew\n"
     assert [path.name for path in (world.home / ".cache/uv").iterdir()] == ["x"]
     assert (world.home / ".cache/uv/x").read_text() == "secret"

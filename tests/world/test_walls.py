@@ -18,7 +18,7 @@ from tests.sandbox.test_wall import needs_bwrap
 MARK = "s3cret-words"
 OPEN, HELD, DESIGN = "exploited", "held", "exploited, by design"
 MODES = ("off", "bwrap")
-TRIED = "touch ignored/tried"
+TRIED = 'touch "$FAKE_CLAUDE/tried"'
 
 
 @dataclass
@@ -77,6 +77,8 @@ def pushed(world: World) -> bool:
 def beats(world: World) -> bool:
     """Whether what was left behind still writes."""
     beat = world.root / "ignored/beat"
+    if not beat.exists():  # the room of a gate has gone
+        return False
     before = beat.read_text()
     time.sleep(0.5)
     return beat.read_text() != before
@@ -221,6 +223,7 @@ MISDEEDS = (
         *(DESIGN, DESIGN),
         "echo 'exit 0' >ignored/check.sh",
         gate_is_weak,
+        by=("stage 2",),  # what a gate does there is gone with its room
     ),
     Misdeed(
         "write to a pipe in the home folder, which a service of yours reads",
@@ -288,7 +291,10 @@ TOGETHER = tuple(misdeed for misdeed in MISDEEDS if misdeed.off != HELD)
             for misdeed in ALONE
             for by in misdeed.by
         ),
-        *(pytest.param(TOGETHER, by, id=f"all others-{by}") for by in Misdeed.by),
+        *(
+            pytest.param(tuple(one for one in TOGETHER if by in one.by), by, id=f"all others-{by}")
+            for by in Misdeed.by
+        ),
     ],
 )
 @pytest.mark.parametrize("world", WALLS, indirect=True)
@@ -305,7 +311,7 @@ def test_what_a_misdeed_achieves(
         world.git("add", "kern.toml")
         world.git("commit", "-q", "-m", "a gate")
     said = world.run()
-    assert (world.root / "ignored/tried").exists(), said
+    assert (fake.folder / "tried").exists(), said
     for misdeed in misdeeds:
         achieved = misdeed.worked(world)
         assert achieved is (getattr(misdeed, world.mode) != HELD), f"{misdeed.title}: {said}"

@@ -1,0 +1,63 @@
+"""What comes of a gate that ran in a room, beside its end: what it rewrote there, and why it is red
+where it is green in the working tree.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from kern.git import checkout
+from kern.git.repository import Entry
+from kern.model import Result
+from kern.pipeline.facts import Situation
+from kern.pipeline.hooks import MOST_FIXES
+from kern.pipeline.site import Site
+from kern.plain import some
+from kern.stages import record
+
+
+def take_in(site: Site, at: Situation, label: str, candidate: str) -> bool:
+    """Whether the gate rewrote files of the task, as a formatter does: they are part of its change
+    by now, and the gates run again. What else it rewrote is gone with the room.
+    """
+    assert site.room
+    second = at.second
+    made = site.room.candidate()
+    rewritten = site.repo.changed(candidate, made) if made != candidate else {}
+    task = site.repo.changed(*second.change)
+    own = {p: new for p, (old, new) in rewritten.items() if p in task and task[p][1] == old}
+    if others := sorted(rewritten.keys() - own.keys()):
+        _say_once(site, f"{label} rewrote {some(others)}, which is not part of the task: not kept")
+    if not own or second.fixed >= MOST_FIXES or not _untouched(site, second.tree, own):
+        return False
+    checkout.put_back(site.repo, own)
+    tree = site.repo.tree_with(second.tree, own)
+    record.save(site.scope, second.undecided(tree=tree, fixed=second.fixed + 1))
+    site.warn(f"{label} changed {some(sorted(own))}: now part of the task; the gates run again")
+    return True
+
+
+def _untouched(site: Site, tree: str, paths: Mapping[str, Entry | None]) -> bool:
+    """Whether the working tree has of them what the agent left."""
+    return not site.repo.changed(tree, site.snapshots.take(tree)).keys() & paths.keys()
+
+
+def explained(
+    site: Site, ended: Result, uncommitted: Sequence[str], in_tree: Callable[[], Result]
+) -> Result:
+    """A red end with what is missing in the room, where that is why. `uncommitted`: what of the
+    working tree is not to be committed. `in_tree` runs the gate there.
+    """
+    assert site.room
+    missing = [*uncommitted, *site.room.new()]
+    if not ended.red or not missing or in_tree().red:
+        return ended
+    named = [path for path in missing if path.rsplit("/")[-1].split(".")[0] in ended.output]
+    told = f"green in your tree: it needs {some(named or missing)}, which is not committed"
+    site.warn(f"{ended.name}: {told}")
+    return replace(ended, output=f"{ended.output.rstrip()}\nerror: {told}")
+
+
+def _say_once(site: Site, text: str) -> None:
+    if text not in site.memory.told:
+        site.memory.told.add(text)
+        site.warn(text)

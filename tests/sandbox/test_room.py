@@ -1,0 +1,158 @@
+"""What a gate sees in a room: exactly a tree, at the project's own path. Real git, namespaces and
+overlays.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kern.git.repository import open_at
+from kern.git.room import Room
+from kern.person import Mode
+from kern.sandbox import confine, wall
+from kern.sandbox.bubblewrap import Overlays
+from kern.sandbox.confine import Sandbox, chosen
+from kern.sandbox.wall import Grants, Kind, Tree
+from tests.conftest import Git
+from tests.sandbox.test_wall import needs_bwrap
+
+pytestmark = needs_bwrap
+Run = Callable[[str], "subprocess.CompletedProcess[str]"]
+
+
+def held(root: Path, tmp_path: Path) -> Sandbox:
+    confine.homes(tmp_path / "own")
+    (tmp_path / "sockets").mkdir(exist_ok=True)
+    wanted = Sandbox(
+        Tree(root, root / ".git", root / ".git"),
+        tmp_path / "home",
+        tmp_path / "own",
+        Grants(network=("*",)),
+        programs=confine.programs(tmp_path / "home", sys.executable),
+        sockets=tmp_path / "sockets",
+    )
+    return chosen(Mode.BWRAP, wanted)
+
+
+@pytest.fixture(params=["as it is", "read-only"])
+def here(request: pytest.FixtureRequest, repo: Path, git: Git, tmp_path: Path) -> tuple[Room, Run]:
+    """With overlays as the machine has them, and where it has none."""
+    (repo / ".gitignore").write_text(".env\nbuild/\nnode_modules/\n")
+    (repo / "lib.py").write_text("x = 1\n")
+    git("add", "--all")
+    git("commit", "-qm", "begin")
+    (repo / ".env").write_text("A=1\n")
+    for name in ("build/there", "packages/a/node_modules/x"):
+        (repo / name).parent.mkdir(parents=True)
+        (repo / name).write_text("yours\n")
+    sandbox = held(repo, tmp_path)
+    assert sandbox.overlays is not Overlays.NONE
+    if request.param == "read-only":
+        sandbox = replace(sandbox, overlays=Overlays.NONE)
+    room = Room(open_at(repo))
+
+    def run(command: str) -> "subprocess.CompletedProcess[str]":
+        seen = wall.Room(room.tree, room.index, room.over, room.folders)
+        confined = sandbox.confine(Kind.CHECK, ["sh", "-c", command], os.environ, room=seen)
+        return subprocess.run(
+            confined.argv, env=dict(confined.env), capture_output=True, text=True, check=False
+        )
+
+    return room, run
+
+
+def test_exactly_the_tree_is_there_at_the_projects_path(
+    here: tuple[Room, Run], repo: Path, git: Git
+) -> None:
+    room, run = here
+    (repo / "mine.py").write_text("mine\n")
+    (repo / "lib.py").write_text("x = 2\n")
+    (repo / "build/new").write_text("of an agent\n")
+    room.fill(git("rev-parse", "HEAD^{tree}"))
+    said = run("pwd; cat lib.py .env build/there packages/a/node_modules/x; ls; git status -s")
+    assert said.stdout.split("\n")[:5] == [str(repo), "x = 1", "A=1", "yours", "yours"], said.stderr
+    assert "mine.py" not in said.stdout and " M lib.py" not in said.stdout
+    done = run("git diff --exit-code && git describe --always && cd packages/a && git log -1")
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_a_gate_does_there_is_gone_and_yours_is_as_it_was(
+    here: tuple[Room, Run], repo: Path, git: Git
+) -> None:
+    room, run = here
+    tree = git("rev-parse", "HEAD^{tree}")
+    room.fill(tree)
+    run("echo x > lib.py; echo y > new; rm .env; echo z > build/made; rm -r build/there; mkdir d")
+    assert room.candidate() != tree
+    room.fill(tree)
+    assert room.candidate() == tree
+    assert run("cat lib.py .env build/there; ls new build/made d").stdout == "x = 1\nA=1\nyours\n"
+    assert (repo / ".env").read_text() == "A=1\n"
+    assert [path.name for path in (repo / "build").iterdir()] == ["there"]
+    assert (repo / "lib.py").read_text() == "x = 1\n" and not (repo / "new").exists()
+
+
+def test_what_lies_beneath_can_be_written_over(here: tuple[Room, Run], git: Git) -> None:
+    room, run = here
+    room.fill(git("rev-parse", "HEAD^{tree}"))
+    done = run(
+        "echo more >> build/there && cat build/there && touch packages/a/node_modules/.cache"
+    )
+    if "yours\nmore" not in done.stdout:
+        assert "Read-only file system" in done.stderr, "where the machine has no overlays"
+
+
+def test_a_second_filling_writes_what_differs(here: tuple[Room, Run], repo: Path, git: Git) -> None:
+    room, run = here
+    os.utime(repo / "a.txt", (1_000_000_000, 1_000_000_000))
+    room.fill(git("rev-parse", "HEAD^{tree}"))
+    assert int((room.tree / "a.txt").stat().st_mtime) == 1_000_000_000, "a build is warm"
+    before = (room.tree / "a.txt").stat().st_ino
+    (repo / "lib.py").write_text("x = 3\n")
+    git("commit", "-qam", "three")
+    room.fill(git("rev-parse", "HEAD^{tree}"))
+    assert run("cat lib.py").stdout == "x = 3\n"
+    assert (room.tree / "a.txt").stat().st_ino == before
+
+
+@pytest.mark.parametrize("harm", ["index", "tree", "lock"])
+def test_a_filling_that_was_killed_is_made_anew(
+    here: tuple[Room, Run], git: Git, harm: str
+) -> None:
+    room, run = here
+    tree = git("rev-parse", "HEAD^{tree}")
+    room.fill(tree)
+    if harm == "index":
+        room.index.write_bytes(b"DIRC")
+    elif harm == "tree":
+        shutil.rmtree(room.tree)
+    else:
+        room.index.with_name("index.lock").touch()
+    room.fill(tree)
+    assert run("cat lib.py").stdout == "x = 1\n"
+
+
+@pytest.mark.parametrize("name", ["a b", "comma,colon:back\\slash", "ümlaut"])
+def test_a_path_of_any_name(name: str, repo: Path, git: Git, tmp_path: Path) -> None:
+    root = tmp_path / name
+    repo.rename(root)
+    (root / ".gitignore").write_text("o,u:t/\n")
+    git("add", "--all", cwd=root)
+    git("commit", "-qm", "begin", cwd=root)
+    (root / "o,u:t").mkdir()
+    (root / "o,u:t/x").write_text("x\n")
+    sandbox, room = held(root, tmp_path), Room(open_at(root))
+    room.fill(git("rev-parse", "HEAD^{tree}", cwd=root))
+    seen = wall.Room(room.tree, room.index, room.over, room.folders)
+    command = ["sh", "-c", "cat 'o,u:t/x' && echo y > 'o,u:t/y' && git status -s"]
+    confined = sandbox.confine(Kind.CHECK, command, os.environ, room=seen)
+    done = subprocess.run(
+        confined.argv, env=dict(confined.env), capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "x\n", done.stderr
