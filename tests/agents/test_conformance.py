@@ -243,7 +243,7 @@ def test_silence_is_ended_by_kern(cli: Cli, serve: Serve, repo: Path) -> None:
     for most in (6, 30):  # a slow machine needs longer until there is silence
         talk = ask(cli, repo, Stage.RESEARCH, most=most)
         assert "timed out" in talk.again, talk
-        assert talk.seconds < 60
+        assert talk.seconds < 3 * most + 40  # three tries
         assert left_over() == []
         if server.requests:
             break
