@@ -65,7 +65,7 @@ def framework(
     name, _, sandbox = str(request.param).partition(" in ")
     if sandbox:
         monkeypatch.setenv("KERN_SANDBOX", sandbox)
-        open_to_tests(tmp_path, tmp_path / "home")
+        open_to_tests(tmp_path / "home", tmp_path, *frameworks.PLACES)
         at_home(fake.folder, monkeypatch)
     monkeypatch.setenv("PATH", os.pathsep.join((os.environ["PATH"], frameworks.PATH)))
     task = fake.folder / "task"
