@@ -81,7 +81,8 @@ _ITEM = r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[.?\]\s+)?(\S.*)"
 
 def message(text: str) -> str:
     """The commit message that an answer is: without a fence around it and what announces that, and
-    without trailers that name a task; empty where it says nothing. A fence further down is its own.
+    without trailers that name a task; empty where it says nothing, or is a code word and no message.
+    A fence further down is its own.
     """
     lines = plain.block(text).strip().splitlines()
     fenced = [at for at, line in enumerate(lines) if re.match(_FENCE, line)]
@@ -90,7 +91,11 @@ def message(text: str) -> str:
     if (whole and len(fenced) > 1) or (len(fenced) == 2 and (announced or not fenced[0])):
         lines = lines[fenced[0] + 1 : fenced[-1]]
     kept = [line.rstrip() for line in lines if not line.strip().lower().startswith("kern-task:")]
-    return "\n".join(kept).strip()[:_MESSAGE].rstrip()
+    if kept and kept[-1] in [*Code]:
+        kept.pop()
+    words = "\n".join(kept).strip()[:_MESSAGE].rstrip()
+    ends = words.splitlines()[:1] + words.splitlines()[-1:]
+    return "" if any(line.partition(":")[0] in [*Code] for line in ends) else words
 
 
 @frozen

@@ -381,6 +381,10 @@ def test_a_long_answer_takes_no_time(piece: str) -> None:
         ("```\n```", ""),
         ("\x00\x1b[31m\u200b", ""),
         ("\x1b[1mAdd b\x1b[0m", "Add b"),
+        ("FAILED: nothing to commit", ""),
+        ("I could not.\n\nFAILED: a hook", ""),
+        ("SUCCESS", ""),
+        ("Add b\n\nWhy.\n\nSUCCESS", "Add b\n\nWhy."),
     ],
 )
 def test_the_commit_message_that_an_answer_is(text: str, expected: str) -> None:
