@@ -81,8 +81,8 @@ _ITEM = r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[.?\]\s+)?(\S.*)"
 
 def message(text: str) -> str:
     """The commit message that an answer is: without a fence around it and what announces that, and
-    without trailers that name a task; empty where it says nothing, or is a code word and no message.
-    A fence further down is its own.
+    without trailers that name a task; empty where it says nothing but a code word. A fence further
+    down is its own.
     """
     lines = plain.block(text).strip().splitlines()
     fenced = [at for at, line in enumerate(lines) if re.match(_FENCE, line)]
