@@ -84,11 +84,15 @@ def wanted(
 
 
 def homes(repo: Repo) -> Path:
-    """The folder of those that children have in place of the person's."""
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    """The folder of those that children have in place of the person's. In the tree it would be what
+    a task leaves.
+    """
+    state = Path(os.environ.get("XDG_STATE_HOME", "")).expanduser()
+    if not state.is_absolute() or Path(os.path.realpath(state)).is_relative_to(repo.root):
+        state = Path("~/.local/state").expanduser()
     digest = hashlib.sha256(os.fsencode(repo.common_dir)).hexdigest()[:8]
     name = f"{repo.common_dir.parent.name}-{digest}"
-    return Path(state).expanduser() / "kern" / "homes" / name
+    return state / "kern" / "homes" / name
 
 
 def _settings_of_git(repo: Repo) -> list[Path]:
@@ -186,7 +190,8 @@ def _with_homes(wanted: Sandbox, folder: Path, sink: Sink) -> Sandbox:
         confine.homes(wanted.own)
     except OSError as exc:
         why = f"{wanted.own} cannot be made ({exc.strerror})"
-        sink(Warned(f"{why}: what tools of this run fetch is not kept for the next"))
+        if not confine.nowhere(wanted):
+            sink(Warned(f"{why}: what tools of this run fetch is not kept for the next"))
         wanted = replace(wanted, own=folder / "homes")
         confine.homes(wanted.own)
     for path in wanted.tree.saves:

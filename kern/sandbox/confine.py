@@ -251,8 +251,8 @@ def chosen(
 
 def _best(wanted: Sandbox, find: Callable[[str], str | None]) -> tuple[Sandbox, str]:
     """And what helps where there is none."""
-    if why := _nowhere(wanted):
-        return replace(wanted, why=why), "keep the repository in a folder below your home"
+    if why := nowhere(wanted):
+        return replace(wanted, why=why), "set HOME to a folder outside of it"
     if sys.platform == "darwin" and (program := find(seatbelt.PROGRAM)):
         held = replace(wanted, means=Means.SEATBELT, program=program)
         code, complaint = _tried(held)
@@ -276,13 +276,13 @@ def _best(wanted: Sandbox, find: Callable[[str], str | None]) -> tuple[Sandbox, 
     return (replace(wanted, why=why) if code else held), remedy
 
 
-def _nowhere(wanted: Sandbox) -> str:
+def nowhere(wanted: Sandbox) -> str:
     """Why no other home can lie in the place of the person's."""
     home = Path(os.path.realpath(wanted.home))
     if home == Path("/"):
-        return "your home folder is /, and cannot be kept from a child"
-    if home == Path(os.path.realpath(wanted.tree.root)):
-        return "the repository is your home folder itself"
+        return "your home folder is /, which cannot be kept from a child"
+    if home.is_relative_to(os.path.realpath(wanted.tree.root)):
+        return "your home folder is the repository, or lies in it"
     return ""
 
 

@@ -353,7 +353,12 @@ def test_a_home_that_is_a_link_is_another_all_the_same(world: World, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("home", "why"), [("/", "your home folder is /"), ("ROOT", "the repository is your home")]
+    ("home", "why"),
+    [
+        ("/", "your home folder is /"),
+        ("ROOT", "home folder is the repository"),
+        ("ROOT/home", "or lies in it"),
+    ],
 )
 def test_where_no_home_can_be_the_childrens_there_is_no_sandbox(
     world: World, home: str, why: str
