@@ -2,7 +2,7 @@
 a network of its own, hands them to kern, and becomes the command.
 
 A program of its own, `python entry.py [SOCKET PORT…] -- COMMAND…`, for each child of a run: it
-loads next to nothing (13 ms in place of 27).
+loads next to nothing.
 """
 
 import _ctypes

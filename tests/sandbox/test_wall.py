@@ -410,6 +410,14 @@ def test_a_bwrap_of_the_repository_is_none(world: World) -> None:
     assert held.means is Means.NONE and "a file of this repository" in held.why
 
 
+def test_what_an_outer_mount_shows_is_not_mounted_again(world: World) -> None:
+    places = ("/usr", "/usr/lib", "/usr/lib/x", "/usr/bin", "/usr/bin/env")
+    outer, again, _, empty, within = map(Path, places)
+    found = [Mount(Access.READ, path, path) for path in (outer, again, within)]
+    found.append(Mount(Access.EMPTY, empty))
+    assert [one.target for one in wall.ordered(found)] == [outer, empty, within]
+
+
 def test_an_installation_is_whole_and_a_folder_of_settings_is_not(world: World) -> None:
     for folder, whole in (("jdk/bin", "jdk"), (".fly/bin", ".fly/bin"), ("bin", "bin")):
         found = wall.installation(world.home / folder, world.home, world.root)
