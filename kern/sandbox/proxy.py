@@ -151,11 +151,23 @@ class Relay:
             raise PermissionError(host)
         if proxy := upstream(host):
             return socket.create_connection((proxy.host, proxy.port), _CONNECT_S)
+        for family, *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            if self._leads_here(family, address):
+                raise PermissionError(host)
         server = socket.create_connection((host, port), _CONNECT_S)
-        if self.closed(server):
+        if self.closed(server):  # by now the name may lead elsewhere
             server.close()
             raise PermissionError(host)
         return server
+
+    def _leads_here(self, family: int, address: tuple[object, ...]) -> bool:
+        """By a socket that sends nothing: a child is not to learn either what listens here."""
+        with socket.socket(family, socket.SOCK_DGRAM) as way:
+            try:
+                way.connect(address)
+            except OSError:
+                return False  # nobody is there
+            return self.closed(way)
 
 
 @frozen

@@ -92,6 +92,7 @@ def test_any_host_is_reached_but_this_machine(tmp_path: Path, server: int) -> No
     net = Net(tmp_path, Grants(), open_to_me=False)
     said = net.fetch(f"http://{ELSEWHERE}:{server}/")
     assert "403" in said.stderr and net.refused == [f"{ELSEWHERE}:{server}"]
+    assert "403" in net.fetch(f"http://{ELSEWHERE}:1/").stderr, "nor what listens there"
     assert "502" in net.fetch("http://nowhere.invalid/").stderr
     direct = f"import socket; socket.create_connection(('{ELSEWHERE}', {server}), 2)"
     assert net.python(direct).returncode, "its loopback is its own"
