@@ -37,6 +37,7 @@ class Guess:
     folder: str
     kind: str  # the tool
     why: str  # the file that told of it
+    room: bool = True  # False: of no use there, since a daemon outside does the work
 
 
 @frozen
@@ -87,11 +88,14 @@ def _of(folder: Folder) -> Iterator[_Found]:
             )
 
 
-def _found(folder: Folder, family: str, purpose: str, kind: str, command: str, why: str) -> _Found:
-    """`why`: the file, below the folder."""
+def _found(
+    folder: Folder, family: str, purpose: str, kind: str, command: str, why: str, does: str = ""
+) -> _Found:
+    """`why`: the file, below the folder. `does`: what the command runs, where that is told."""
     inside = f"cd {shlex.quote(folder.path)} && " if folder.path else ""
     place = f"{folder.path}/{why}" if folder.path else why
-    return _Found(family, purpose, Guess("", f"{inside}{command}", folder.path, kind, place))
+    room = not kinds.DAEMON.search(does)
+    return _Found(family, purpose, Guess("", f"{inside}{command}", folder.path, kind, place, room))
 
 
 def _runner(family: str, folder: Folder) -> Runner | None:
@@ -144,9 +148,17 @@ def _targets(folder: Folder) -> Iterator[_Found]:
         why = next((name for name in names if name in folder.files), "")
         for purpose, words in kinds.NAMES.items():
             for word in words if why and purpose != "build" else ():
-                if re.search(form.format(name=re.escape(word)), folder.files[why], re.M):
-                    yield _found(folder, "", purpose, kind, f"{kind} {word}", why)
+                text = folder.files[why]
+                if match := re.search(form.format(name=re.escape(word)), text, re.M):
+                    does = _recipe(text[match.start() :])
+                    yield _found(folder, "", purpose, kind, f"{kind} {word}", why, does)
                     break
+
+
+def _recipe(text: str) -> str:
+    """Of the target on the first line: all below it that stands further in."""
+    found = re.match(r"([ \t]*).*((?:\n(?:\1[ \t].*)?)*)", text)
+    return found[2] if found else ""
 
 
 def _scripts(folder: Folder) -> Iterator[_Found]:
@@ -166,7 +178,7 @@ def _scripts(folder: Folder) -> Iterator[_Found]:
             kind = runner.kind if runner else names[0].partition(".")[0]
             if word == "test" and kind != "bun":
                 command = command.replace("run test", "test")  # as people type it
-            yield _found(folder, family, purpose, kind, command, why)
+            yield _found(folder, family, purpose, kind, command, why, scripts[word])
 
 
 def _read(text: str, key: str) -> dict[str, str]:
@@ -215,7 +227,9 @@ class Proposal:
     @property
     def line(self) -> str:
         """As kern.toml has it: a comment where it does not pass here."""
-        setting = f"{self.guess.name} = {_quoted(self.guess.command)}"
+        run = _quoted(self.guess.command)
+        value = run if self.guess.room else f"{{ run = {run}, room = false }}"
+        setting = f"{self.guess.name} = {value}"
         return f"{'' if self.gate else '# '}{setting}{self._note}"
 
     @property

@@ -180,6 +180,8 @@ SCRIPTS = (
 # fmt: on
 APART = frozenset(("go",))  # families whose command at the top level leaves parts out
 PLACEHOLDER = re.compile(r"no test specified")  # what `npm init` writes
+# A program that has others work, outside: they see the working tree, whatever is mounted here.
+DAEMON = re.compile(r"(?<![\w./-])(?:docker|podman)(?:-compose)?(?= )")
 WATCHES = re.compile(r"--watch(?:All)?\b(?!=false)|(?<!-)\bwatch\b|\bnodemon\b")
 
 PROJECT = (  # a folder with one of these is a part

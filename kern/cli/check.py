@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kern import plain
-from kern.checks import result
+from kern.checks import kinds, result
 from kern.config import Gate
 from kern.errors import Asked, Exit, UsageError
 from kern.model import OnRed
 from kern.pipeline import baseline, outside, session
 from kern.pipeline.options import Leave, Options
+from kern.pipeline.site import Site
 from kern.spec import kern_toml
 from kern.views import checks
+
+_ROOM = "{}: room = false, so that the daemon outside sees what the gate does (kern help checks)"
 
 
 def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
@@ -26,6 +29,7 @@ def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
             table.expect(gates)
             results = baseline.now(begun.site, gates)
             told = outside.compared(begun.site, gates, results, leave, hooked=not names)
+            told += [_ROOM.format(gate.label) for gate in gates if _is_apart(begun.site, gate)]
     except Asked:
         print("stopped, as asked: not every gate was run", file=sys.stderr)
         return Exit.HELP_NEEDED
@@ -37,6 +41,11 @@ def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
         return Exit.OK
     print(f"no run begins like this: {result.refusal(stopping)[1]}")
     return Exit.USAGE
+
+
+def _is_apart(site: Site, gate: Gate) -> bool:
+    """In a room, of no use to it."""
+    return site.gates.apart(gate) and bool(kinds.DAEMON.search(gate.command))
 
 
 def _chosen(gates: Sequence[Gate], names: Sequence[str]) -> list[Gate]:

@@ -111,6 +111,27 @@ def test_near_to_a_kind(files: dict[str, str], found: list[str]) -> None:
     assert commands(files) == found
 
 
+COMPOSE = '{"scripts": {"test": "docker compose run --rm tests", "lint": "eslint docker/ ."}}'
+
+
+@pytest.mark.parametrize(
+    ("files", "outside"),
+    [
+        ({"package.json": COMPOSE}, ["test"]),
+        ({"Makefile": "test: lint\n\tpodman run x\n\nlint:\n\ttrue # docker\n"}, ["test"]),
+        ({"Makefile": "test:\n\ttrue\nup:\n\tdocker-compose up\n"}, []),
+        ({"justfile": "test:\n  @docker-compose run x\n"}, ["test"]),
+        ({"Taskfile.yml": "tasks:\n  lint:\n    cmds: [a]\n  up:\n    cmds: [docker run]\n"}, []),
+    ],
+)
+def test_what_a_daemon_outside_does_is_of_no_use_in_a_room(
+    files: dict[str, str], outside: list[str]
+) -> None:
+    proposed = [Proposal(guess) for guess in detect.guesses([Folder("", files)])]
+    gates = config.parse(detect.kern_toml("[gates]\n# x\n\n", proposed)).gates
+    assert gates and [gate.name for gate in gates if not gate.room] == outside
+
+
 def test_a_part_gets_what_nothing_above_it_does() -> None:
     cargo = {"Cargo.toml": ""}
     assert len(commands(cargo, inner=cargo)) == 3

@@ -107,3 +107,10 @@ def test_a_baseline_that_only_your_tree_passes_is_told(
     ran = kern("1", "0", env=IN)
     assert ran.code == 2 and fake.calls == []
     assert "green in your tree: it needs mine.py, which is not committed" in ran.err
+
+
+def test_check_proposes_no_room_for_a_daemon(repo: Path, git: Git, kern: Kern) -> None:
+    gates(repo, git, "true docker run x")
+    assert "gate test: room = false, so that the daemon" in kern("check", env=IN).out
+    gates(repo, git, "true docker run x", room="false")
+    assert "room = false" not in kern("check", env=IN).out
