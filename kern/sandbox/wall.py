@@ -261,6 +261,17 @@ def _tree(kind: Kind, tree: Tree) -> Iterator[Mount]:
         yield Mount(Access.READ, path, path)
     for path in (tree.git_dir, *tree.saves) if commits else ():
         yield Mount(Access.WRITE, path, path)
+    for path in _sockets(tree.root):
+        yield Mount(Access.READ, path, Path(os.devnull))
+
+
+def _sockets(root: Path) -> Iterator[Path]:
+    """By which a service outside listens in the tree."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/net/unix").read_text("utf-8", "surrogateescape").splitlines():
+            path = Path(line.partition(str(root))[1] + line.partition(str(root))[2])
+            if path.is_relative_to(root) and path.is_socket():
+                yield path
 
 
 # What git obeys or kern remembers, of a git folder that hooks may otherwise write.

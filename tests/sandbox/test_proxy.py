@@ -156,6 +156,21 @@ def test_abstract_sockets_are_closed(tmp_path: Path) -> None:
         assert Net(tmp_path, Grants()).python(ask).returncode
 
 
+@needs_bwrap
+def test_a_service_that_listens_in_the_tree_is_not_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = Net(tmp_path, Grants(network=("*",)))
+    root = net.held.tree.root
+    monkeypatch.chdir(root)  # a path of a socket is short
+    ask = f"import socket; socket.socket(socket.AF_UNIX).connect('{root}/s')"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(f"{root}/s")
+        listening.listen()
+        done = net.python(ask)
+    assert "ConnectionRefusedError" in done.stderr or "PermissionError" in done.stderr
+
+
 def test_what_a_child_may_reach_is_the_persons_list_and_its_agents_own() -> None:
     tree = Tree(Path("/r"), Path("/r/.git"), Path("/r/.git"))
     needs = {"a": Needs(hosts=("api.example", "127.0.0.1:4141"))}
