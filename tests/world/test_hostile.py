@@ -364,11 +364,11 @@ def test_a_run_on_a_terminal_sends_it_nothing_of_others(
             {"result": f"{NASTY}\n{READY}", "fields": asked, "run": work[:1]},
         ],
         implement=[
-            {"run": work, "result": f"{NASTY}\n\nFAILED: {NASTY}", "fields": asked},
+            {"run": [*work, commit], "result": f"{NASTY}\n\nFAILED: {NASTY}", "fields": asked},
             {"run": ["git config core.x y", *work, "echo 4 > m"], "result": f"{NASTY}\n\nSUCCESS"},
             {"run": ["echo 3 > n"], "result": f"{NASTY}\n\nSUCCESS"},
         ],
-        commit=[{"run": [commit], "result": NASTY, "fields": asked}],
+        commit=[{"result": NASTY, "fields": asked}],
     )
 
     code, sent = on_terminal("-v", "2", "0", cwd=spoiled)
@@ -377,7 +377,7 @@ def test_a_run_on_a_terminal_sends_it_nothing_of_others(
     harmless(sent)
     for words in ("blink", "refused: Bash", "changed during research", "hook refused"):
         assert words in sent
-    assert "was undone" in sent
+    assert "the commit was undone" in sent
     text = (spoiled / SPEC).read_text()
     assert "**Attempt 3:**" in text
     assert not UNSAFE.search(text.replace("\x1b[5ma greeting\u202e", ""))
