@@ -103,6 +103,11 @@ def started(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "Popen[by
     return cast("Popen[bytes]", child)
 
 
+def of_kern(root: Path, *, hooked: bool = False) -> dict[str, str]:
+    """`hooked`: for a git that runs a person's hooks."""
+    return {**quiet(), **({} if hooked else OWN), **process.tree_last(root)}
+
+
 def answering(root: Path, argv: tuple[str, ...]) -> tuple["Popen[bytes]", socket, IO[bytes]]:
     """A git that answers while it is asked."""
-    return process.answering(["git", *argv], root, {**quiet(), **OWN})
+    return process.answering(["git", *argv], root, of_kern(root))

@@ -90,7 +90,7 @@ class Repo:
         """
         if hooked:  # they may change anything
             self._known.clear()
-        env = {**environment.quiet(), **({} if hooked else environment.OWN), **(env or {})}
+        env = {**environment.of_kern(self.root, hooked=hooked), **(env or {})}
         # Else each private index leaves the shared part of a split one.
         whole = ("-c", "core.splitIndex=false") if "GIT_INDEX_FILE" in env else ()
         command: Sequence[str] = ("git", *whole, *argv)

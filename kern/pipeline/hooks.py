@@ -115,7 +115,8 @@ def _hold(site: Site) -> Hold:
 
 
 def _confined(site: Site, argv: Sequence[str], env: Mapping[str, str]) -> Confined:
-    whole = {**os.environ, **env}
+    own = {"PATH": os.environ["PATH"]} if "PATH" in os.environ else {}  # theirs, not kern's
+    whole = {**os.environ, **env, **own}
     return site.caller.hold(Kind.COMMITTER, argv, whole, write=(site.repo.scratch,))
 
 

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from kern.sandbox.wall import Access, Mount
 
 PROGRAM = "bwrap"
+_SYSTEM = "/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin"
 INSTALL = "install bubblewrap: apt install bubblewrap, dnf install bubblewrap"
 _NAMESPACES = (
     *("--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
@@ -99,8 +101,14 @@ def mounting(program: str, mounts: Iterable[Mount]) -> str:
     ordinary user in a user namespace (Linux 5.11).
     """
     lines = [_mount(one) for one in mounts if one.lower]
+    unshare, sh = _program("unshare"), _program("sh")
     inner = shlex.quote(" && ".join([*lines, f'exec {shlex.quote(program)} "$@"']))
-    return f'#!/bin/sh\nexec unshare {"-Urm" if os.getuid() else "-m"} sh -c {inner} sh "$@"\n'
+    return f'#!/bin/sh\nexec {unshare} {"-Urm" if os.getuid() else "-m"} {sh} -c {inner} sh "$@"\n'
+
+
+def _program(name: str) -> str:
+    """The system's: what PATH names may lie in the tree, and this runs outside of the sandbox."""
+    return shutil.which(name, path=_SYSTEM) or f"/bin/{name}"
 
 
 def _mount(one: Mount) -> str:
@@ -109,7 +117,7 @@ def _mount(one: Mount) -> str:
     lower, upper, work = (re.sub(r"([\\,:])", r"\\\1", str(path)) for path in places)
     options = f"lowerdir={lower},upperdir={upper},workdir={work},userxattr"
     merged = str(one.source.with_name("merged"))
-    return shlex.join(("mount", "-t", "overlay", "overlay", "-o", options, merged))
+    return shlex.join((_program("mount"), "-t", "overlay", "overlay", "-o", options, merged))
 
 
 def reason(code: int, complaint: str) -> tuple[str, str]:

@@ -86,6 +86,7 @@ def _notify(
     place = scope.folder / _LOG
     given = process.surroundings().items()
     env = {name: one for name, one in given if name in keep or not plain.names_a_secret(name)}
+    env |= process.tree_last(root)
     try:
         ran = process.run(
             ["sh", "-c", setting],

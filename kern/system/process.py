@@ -4,6 +4,7 @@ Knows nothing of agents.
 """
 
 import contextlib
+import functools
 import os
 import select
 import signal
@@ -317,6 +318,22 @@ def surroundings() -> dict[str, str]:
     """kern's environment without what is meant for kern alone."""
     given = os.environ.items()
     return {name: value for name, value in given if name == WORKER or not name.startswith("KERN_")}
+
+
+@functools.cache
+def _tree_last(path: str, root: Path) -> str:
+    def inside(one: str) -> bool:
+        places = Path(os.path.normpath(one)), Path(os.path.realpath(one))
+        return not os.path.isabs(one) or any(place.is_relative_to(root) for place in places)
+
+    return os.pathsep.join(sorted(path.split(os.pathsep), key=inside))
+
+
+def tree_last(root: Path) -> dict[str, str]:
+    """The PATH by which kern itself finds programs: those of the tree, where an agent may have
+    left a `git`, come after all others.
+    """
+    return {"PATH": _tree_last(os.environ.get("PATH", os.defpath), root)}
 
 
 def capture(argv: Sequence[str], seconds: float, cwd: str | None = None) -> tuple[int, str]:
