@@ -130,12 +130,13 @@ def ready(wanted: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
     def refused(host: str) -> None:
         sink(Warned(f"the sandbox let nothing reach {host}: sandbox.network in {person.FILE}"))
 
+    written = [Path(os.path.realpath(one)) for one in (wanted.tree.root, *wanted.grants.write)]
     if mode is Mode.OFF:
-        with temporary.folder():
+        with temporary.folder(*written):
             yield wanted
         return
     with contextlib.ExitStack() as open_things:
-        open_things.enter_context(temporary.folder())
+        open_things.enter_context(temporary.folder(*written))
         short = None if len(tempfile.gettempdir()) < _LONGEST else "/tmp"
         made = tempfile.TemporaryDirectory(prefix="relay-", dir=short)
         folder = Path(open_things.enter_context(made))

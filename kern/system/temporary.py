@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kern.obeyed import TEMPORARY
@@ -24,17 +24,18 @@ def variables(folder: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def folder() -> Iterator[Path]:
+def folder(*outside_of: Path) -> Iterator[Path]:
     """A folder of this process's, which its environment names, and so that of every child. It lies
-    where the person wants temporary files, if they can lie there, and goes at the end; those that
-    killed processes left go at the beginning. One within another is the same. Raises KernError.
+    where the person wants temporary files, if they can lie there and that is no place to which an
+    agent can write; and goes at the end. Those that killed processes left go at the beginning. One
+    within another is the same. Raises KernError.
     """
     if re.fullmatch(_LOCKED, Path(tempfile.tempdir or "").name):
         yield Path(tempfile.gettempdir())
         return
     before = {name: os.environ.get(name) for name in TEMPORARY}, tempfile.tempdir
     tempfile.tempdir = None  # what is known from before may be of another environment
-    parent = Path(tempfile.gettempdir())
+    parent = _parent(outside_of)
     _sweep(parent)
     made, lock = _made(parent)
     os.environ.update(variables(made))
@@ -47,6 +48,14 @@ def folder() -> Iterator[Path]:
             _set(name, value)
         shutil.rmtree(made, ignore_errors=True)
         os.close(lock)
+
+
+def _parent(outside_of: Sequence[Path]) -> Path:
+    wanted = Path(tempfile.gettempdir())
+    for one in (wanted, Path("/tmp"), Path("/var/tmp")):
+        if not any(Path(os.path.realpath(one)).is_relative_to(other) for other in outside_of):
+            return one
+    return wanted
 
 
 def _made(parent: Path) -> tuple[Path, int]:
