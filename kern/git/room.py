@@ -8,7 +8,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from kern.git import submodules
+from kern.git import checkout, submodules
 from kern.git.faults import GitFailed
 from kern.git.repository import Repo
 from kern.system import workspace
@@ -100,7 +100,10 @@ class Room:
 
 
 def _remove(folder: Path) -> None:
-    """An overlay leaves a folder that its owner must open before it can go."""
-    for work in folder.glob("**/work/work"):
-        work.chmod(0o700)
+    """An overlay leaves a folder that its owner must open before it can go, tools leave read-only
+    ones. A gate may have left links: none is followed.
+    """
+    for above, names, _ in os.walk(folder):
+        for name in names:
+            checkout.open_folder(Path(above, name))
     shutil.rmtree(folder, ignore_errors=True)
