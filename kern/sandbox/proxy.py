@@ -4,13 +4,17 @@ an HTTP proxy to the hosts that are allowed, and to named ports of this machine'
 
 import base64
 import contextlib
+import errno
 import ipaddress
 import os
 import re
 import socket
+import stat
 import threading
+import time
 import urllib.request
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from urllib.parse import unquote, urlsplit
 
 from kern import plain
@@ -19,6 +23,9 @@ from kern.frozen import frozen
 _MOST_HEAD = 65_536  # bytes
 _CHUNK = 65_536
 _CONNECT_S = 30.0
+# Of an `accept`: the files of a process are used up for now, or who called is gone.
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ECONNABORTED)
+_PAUSE_S = 0.2
 _REFUSED = b"HTTP/1.1 403 Forbidden by kern\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _FAILED = b"HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _OPEN = b"HTTP/1.1 200 OK\r\n\r\n"
@@ -89,31 +96,35 @@ class Relay:
         _thread(self._entries)
 
     def close(self) -> None:
+        _end(self._socket)
         self._socket.close()
         with contextlib.suppress(OSError):
             os.unlink(self.place)
 
     def _entries(self) -> None:
         """One for each child: the sockets that it opened are served until it is gone."""
-        with contextlib.suppress(OSError):  # closed
-            while True:
-                child, _ = self._socket.accept()
-                _thread(self._child, child)
+        for child in _accepted(self._socket):
+            _thread(self._child, child)
 
     def _child(self, child: socket.socket) -> None:
         with contextlib.suppress(OSError, ValueError), child:
             served = _received(child, 1 + len(self.ports))
+            servers = set[socket.socket]()  # that it talks to: one may be silent for ever
             for listening, port in zip(served, (0, *self.ports), strict=True):
-                _thread(_accept, listening, lambda one, port=port: self._serve(one, port))
+                _thread(_accept, listening, partial(self._serve, port, servers))
             child.recv(1)
             for listening in served:
-                with contextlib.suppress(OSError):
-                    listening.shutdown(socket.SHUT_RDWR)  # wakes who waits in it
+                _end(listening)
                 listening.close()
+            for server in [*servers]:
+                _end(server)
 
-    def _serve(self, client: socket.socket, port: int) -> None:
+    def _serve(self, port: int, servers: set[socket.socket], client: socket.socket) -> None:
         if port:
-            with socket.create_connection(("127.0.0.1", port), _CONNECT_S) as server:
+            with (
+                socket.create_connection(("127.0.0.1", port), _CONNECT_S) as server,
+                _among(servers, server),
+            ):
                 _splice(client, server)
             return
         head = _head(client)
@@ -128,7 +139,7 @@ class Relay:
         except OSError:
             client.sendall(_FAILED)
             return
-        with server:
+        with server, _among(servers, server):
             if proxy := upstream(host):
                 server.sendall(proxy.request(first))
             elif told:
@@ -149,11 +160,13 @@ class Relay:
         """
         if not allowed(host, self.hosts):
             raise PermissionError(host)
-        if proxy := upstream(host):
+        proxy = upstream(host)
+        with contextlib.suppress(socket.gaierror) if proxy else contextlib.nullcontext():
+            for family, *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+                if self._leads_here(family, address):  # the proxy may be on this machine
+                    raise PermissionError(host)
+        if proxy:
             return socket.create_connection((proxy.host, proxy.port), _CONNECT_S)
-        for family, *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-            if self._leads_here(family, address):
-                raise PermissionError(host)
         server = socket.create_connection((host, port), _CONNECT_S)
         if self.closed(server):  # by now the name may lead elsewhere
             server.close()
@@ -216,10 +229,37 @@ def _thread(run: Callable[..., None], *given: object) -> threading.Thread:
 def _received(child: socket.socket, count: int) -> Sequence[socket.socket]:
     """The listening sockets that it hands over. Raises ValueError."""
     _, numbers, _, _ = socket.recv_fds(child, 1, count)
-    found = [socket.socket(fileno=number) for number in numbers]
-    if len(found) != count:
-        raise ValueError("another number of sockets")
-    return found
+    if len(numbers) != count or not all(stat.S_ISSOCK(os.fstat(one).st_mode) for one in numbers):
+        for number in numbers:
+            os.close(number)
+        raise ValueError("something else")
+    return [socket.socket(fileno=number) for number in numbers]
+
+
+def _accepted(listening: socket.socket) -> Iterator[socket.socket]:
+    """Until it is closed."""
+    while True:
+        try:
+            yield listening.accept()[0]
+        except OSError as exc:
+            if exc.errno not in _PASSING:
+                return
+            time.sleep(_PAUSE_S)
+
+
+def _end(one: socket.socket) -> None:
+    """Wakes who waits in it."""
+    with contextlib.suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)
+
+
+@contextlib.contextmanager
+def _among(servers: set[socket.socket], server: socket.socket) -> Iterator[None]:
+    servers.add(server)
+    try:
+        yield
+    finally:
+        servers.discard(server)
 
 
 def _accept(listening: socket.socket, serve: Callable[[socket.socket], None]) -> None:
@@ -227,10 +267,8 @@ def _accept(listening: socket.socket, serve: Callable[[socket.socket], None]) ->
         with contextlib.suppress(OSError, ValueError), client:
             serve(client)
 
-    with contextlib.suppress(OSError):  # closed
-        while True:
-            client, _ = listening.accept()
-            _thread(one, client)
+    for client in _accepted(listening):
+        _thread(one, client)
 
 
 def _head(client: socket.socket) -> bytes:

@@ -1,12 +1,15 @@
 """The way out of a sandbox: a real relay, real namespaces, servers on loopback."""
 
+import contextlib
 import os
+import resource
 import shutil
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -220,3 +223,105 @@ def test_behind_a_proxy_of_the_persons_own_it_asks_that_one(
     assert "secret" not in net.python("import os; print(dict(os.environ))").stdout
     assert "403" in net.fetch("http://other.invalid/").stderr
     assert b"Basic bWU6c2VjcmV0" in Upstream("p", 1, "me:secret").request(b"GET http://x/ HTTP/1.1")
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Iterator[Relay]:
+    """Its children are sockets of this process."""
+    relay = Relay(str(tmp_path / "relay"), None, lambda host: None, lambda server: False)
+    yield relay
+    relay.close()
+
+
+def _child(relay: Relay, handed: int) -> socket.socket:
+    child = socket.socket(socket.AF_UNIX)
+    child.connect(relay.place)
+    socket.send_fds(child, [b"\0"], [handed])
+    return child
+
+
+def _settled(count: Callable[[], int], wanted: int) -> int:
+    deadline = time.monotonic() + 5
+    while count() != wanted and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return count()
+
+
+def _files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts by /proc")
+def test_nothing_is_left_of_a_child_whose_server_stays_silent(bare: Relay) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        before = threading.active_count(), _files()
+        child = _child(bare, listening.fileno())
+        with socket.create_connection(listening.getsockname()) as client:
+            client.sendall(f"CONNECT 127.0.0.1:{server.getsockname()[1]} HTTP/1.1\r\n\r\n".encode())
+            assert b"200" in client.recv(100)
+        silent = server.accept()[0]
+        child.close()
+        assert _settled(threading.active_count, before[0]) == before[0]
+        assert _settled(_files, before[1] + 1) == before[1] + 1  # `silent`
+        silent.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts by /proc")
+def test_nothing_is_left_of_what_a_child_hands_over_in_place_of_a_socket(bare: Relay) -> None:
+    before = _files()
+    with open(os.devnull) as file:
+        for _ in range(20):
+            _child(bare, file.fileno()).close()
+    assert _settled(_files, before) == before
+
+
+def test_a_relay_that_is_closed_leaves_no_thread(tmp_path: Path) -> None:
+    before = threading.active_count()
+    relay = Relay(str(tmp_path / "relay"), None, lambda host: None)
+    time.sleep(0.1)  # until it waits
+    relay.close()
+    assert _settled(threading.active_count, before) == before
+
+
+def test_a_relay_serves_again_when_files_are_free_again(bare: Relay) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    child = socket.socket(socket.AF_UNIX)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        child.connect(bare.place)
+        time.sleep(0.3)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    child.close()
+    with socket.socket(socket.AF_UNIX) as another:
+        another.settimeout(5)
+        another.connect(bare.place)
+        another.sendall(b"-")
+        assert another.recv(1) == b""  # it was read, and closed
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "169.254.169.254"])
+def test_a_proxy_on_this_machine_leads_no_child_to_the_machine(
+    tmp_path: Path, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as proxy, socket.socket() as listening:
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        for name in ("HTTPS_PROXY", "https_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        refused: list[str] = []
+        relay = Relay(str(tmp_path / "relay"), None, refused.append)
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        with (
+            contextlib.closing(relay),
+            _child(relay, listening.fileno()),
+            socket.create_connection(listening.getsockname(), 5) as client,
+        ):
+            client.sendall(f"CONNECT {host}:22 HTTP/1.1\r\n\r\n".encode())
+            client.settimeout(2)
+            with contextlib.suppress(TimeoutError):
+                client.recv(100)
+            assert refused == [f"{host.strip('[]')}:22"]
