@@ -306,14 +306,15 @@ def toolchains(home: Path, root: Path) -> list[Path]:
 
 
 def installation(folder: Path, home: Path, root: Path) -> Path:
-    """With X/bin all of X, as a virtual environment needs it; but where X is no installation, or a
-    folder of settings (~/.fly/bin), only what is named.
+    """With X/bin all of X, as a virtual environment needs it, and with X/.bin, to whose programs
+    npm links; but where X is no installation, or a folder of settings (~/.fly/bin), only what is
+    named.
     """
-    whole = folder.parent if folder.name in ("bin", "shims", "Scripts") else folder
+    whole = folder.parent if folder.name in ("bin", ".bin", "shims", "Scripts") else folder
     if whole == folder or any(one.is_relative_to(whole) for one in (home, root)):
         return folder
     settings = whole.parent == home and whole.name.startswith(".")
-    sound = any((whole / name).exists() for name in _PREFIX)
+    sound = whole.name == "node_modules" or any((whole / name).exists() for name in _PREFIX)
     return whole if sound and not settings else folder
 
 

@@ -419,7 +419,13 @@ def test_what_an_outer_mount_shows_is_not_mounted_again(world: World) -> None:
 
 
 def test_an_installation_is_whole_and_a_folder_of_settings_is_not(world: World) -> None:
-    for folder, whole in (("jdk/bin", "jdk"), (".fly/bin", ".fly/bin"), ("bin", "bin")):
+    rows = (
+        ("jdk/bin", "jdk"),
+        (".fly/bin", ".fly/bin"),
+        ("bin", "bin"),
+        ("tools/node_modules/.bin", "tools/node_modules"),
+    )
+    for folder, whole in rows:
         found = wall.installation(world.home / folder, world.home, world.root)
         assert found == world.home / whole
     beside = world.root.parent / "bin"
