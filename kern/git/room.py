@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kern.git import checkout, submodules
 from kern.git.faults import GitFailed
-from kern.git.repository import Repo
+from kern.git.repository import SUBMODULE, Repo
 from kern.system import workspace
 
 MOST_FOLDERS = 100  # the outer ones first
@@ -30,10 +30,12 @@ class Room:
         self.over = self.place / "over"  # what children write over the ignored folders
         self._ignored = found = self._listed()
         folders = [path[:-1] for path in found if path.endswith("/")]
-        folders += submodules.declared(repo)  # git fills none of them
         folders.sort(key=lambda path: (path.count("/"), path))
-        self.folders = tuple(folders[:MOST_FOLDERS])
-        self.left_out = tuple(folders[MOST_FOLDERS:])
+        self._folders = tuple(folders[:MOST_FOLDERS])
+        self.folders = self._folders
+        self.absent = folders[MOST_FOLDERS:]  # what was ignored and has no place here
+        self._submodules = submodules.declared(repo)  # what an agent adds may obey it
+        self._uncommitted = list[str]()  # in them
         self._files = [path for path in found if not path.endswith("/")]
 
     def _listed(self) -> list[str]:
@@ -41,8 +43,10 @@ class Room:
         return [path for path in self.repo.paths("ls-files", *how) if not path.endswith(_REMADE)]
 
     def new(self) -> list[str]:
-        """What git ignores in the person's tree by now and did not when the run began."""
-        return sorted({*self._listed()} - {*self._ignored})
+        """What git ignores in the person's tree by now and did not when the run began, and what is
+        not committed in its submodules.
+        """
+        return sorted({*self._listed(), *self._uncommitted} - {*self._ignored})
 
     def fill(self, tree: str) -> None:
         """Raises KernError where the disk is full."""
@@ -59,17 +63,40 @@ class Room:
                 self._read(tree)
             if fresh:
                 self._date()
+            self._fill_submodules(tree)
             for path in self._files:
-                self._copy(path)
+                if not self._copy(path) and path not in self.absent:
+                    self.absent.append(path)
 
     def candidate(self) -> str:
         """The tree that it holds by now."""
-        self._git("add", "--all", "--", ":/")
+        beside = (f":(top,exclude,literal){path}" for path in self._submodules)
+        self._git("add", "--all", "--", ":/", *beside)
         return self._git("write-tree").decode().strip()
 
     def _read(self, tree: str) -> None:
         self._git("read-tree", "--reset", "-u", tree)
         self._git("clean", "-ffdxq", "--", ":/")
+
+    def _fill_submodules(self, tree: str) -> None:
+        """One that the person has as it is to be committed lies there as an ignored folder does,
+        with what it ignores.
+        """
+        same, self._uncommitted = list[str](), []
+        for path in self._submodules:
+            inner, entry = submodules.at(self.repo.root, path), self.repo.entry(tree, path)
+            if not inner or not entry or entry.mode != SUBMODULE:
+                continue
+            changed = [f"{path}/{name}" for name in submodules.uncommitted(inner)]
+            self._uncommitted += changed
+            if not changed and submodules.commit(inner) == entry.blob:
+                same.append(path)
+            else:
+                folder = self.tree / path
+                _remove(folder)
+                with contextlib.suppress(GitFailed):  # then it is empty
+                    submodules.fill(inner, entry.blob, folder, self.place / "submodule")
+        self.folders = (*self._folders, *same)
 
     def _git(self, *argv: str) -> bytes:
         places = {"GIT_DIR": self.repo.git_dir, "GIT_WORK_TREE": self.tree}
@@ -89,14 +116,21 @@ class Room:
                     os.utime(self.tree / path, ns=(theirs.st_atime_ns, theirs.st_mtime_ns))
         self._git("update-index", "-q", "--refresh")
 
-    def _copy(self, path: str) -> None:
+    def _copy(self, path: str) -> bool:
+        """Whether there is nothing left of it to copy."""
         source, target = self.repo.root / path, self.tree / path
-        with contextlib.suppress(FileNotFoundError, PermissionError):
+        try:
             info = os.lstat(source)
             small = stat.S_ISREG(info.st_mode) and info.st_size <= MOST_BYTES
             if small or stat.S_ISLNK(info.st_mode):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target, follow_symlinks=False)
+                return True
+        except FileNotFoundError:
+            return True
+        except PermissionError:
+            pass
+        return False
 
 
 def _remove(folder: Path) -> None:

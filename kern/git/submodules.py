@@ -126,6 +126,18 @@ def uncommitted(inner: Repo) -> dict[str, str]:
     return found
 
 
+def fill(inner: Repo, sha: str, folder: Path, index: Path) -> None:
+    """With the files of a commit of it; git in the folder finds the same repository. Raises
+    GitFailed where it has no such commit.
+    """
+    folder.mkdir(parents=True)
+    index.unlink(missing_ok=True)
+    places = {"GIT_DIR": inner.git_dir, "GIT_WORK_TREE": folder, "GIT_INDEX_FILE": index}
+    env = {name: str(path) for name, path in places.items()}
+    inner.git("-C", str(folder), *_SAFE, "read-tree", "--reset", "-u", sha, env=env)
+    (folder / ".git").write_text(f"gitdir: {inner.git_dir}\n")
+
+
 def only_here(inner: Repo, sha: str) -> bool:
     """Whether no remote of it is known to have the commit."""
     code, out, _ = _run(inner, "rev-list", "--max-count=1", sha, "--not", "--remotes")

@@ -49,12 +49,20 @@ def explained(
     """
     assert site.room
     missing = [*uncommitted, *site.room.new()]
-    if not ended.red or not missing or in_tree().red:
+    lacking = [*missing, *site.room.absent]
+    if not ended.red or not lacking or in_tree().red:
         return ended
-    named = [path for path in missing if path.rsplit("/")[-1].split(".")[0] in ended.output]
-    told = f"green in your tree: it needs {some(named or missing)}, which is not committed"
+    lacking = [path for path in lacking if _stem(path) in ended.output] or missing or lacking
+    why = "committed" if {*lacking} & {*missing} else "in its room (kern help checks)"
+    told = f"green in your tree: it needs {some(lacking)}, which is not {why}"
     site.warn(f"{ended.name}: {told}")
     return replace(ended, output=f"{ended.output.rstrip()}\nerror: {told}")
+
+
+def _stem(path: str) -> str:
+    """As an import has it."""
+    name = path.rstrip("/").rpartition("/")[2]
+    return name.lstrip(".").partition(".")[0]
 
 
 def _say_once(site: Site, text: str) -> None:

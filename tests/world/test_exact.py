@@ -114,3 +114,31 @@ def test_check_proposes_no_room_for_a_daemon(repo: Path, git: Git, kern: Kern) -
     assert "gate test: room = false, so that the daemon" in kern("check", env=IN).out
     gates(repo, git, "true docker run x", room="false")
     assert "room = false" not in kern("check", env=IN).out
+
+
+def test_a_submodule_has_what_is_to_be_committed(
+    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
+) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    git("init", "-q", cwd=inner)
+    git("commit", "-qm", "of inner", "--allow-empty", cwd=inner)
+    git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "part")
+    gates(
+        repo, git, "cd part && git log -1 --format=%s | grep inner && { test ! -e ../b || ls b; }"
+    )
+    (repo / "part/b").touch()
+    implement(fake, "touch b")
+    ran = kern("1", "0", env=IN)
+    assert "verified" not in ran.out, ran.said
+    assert "it needs part/b, which is not committed" in (repo / "SPEC.md").read_text()
+
+
+def test_what_the_room_has_no_place_for_is_told(repo: Path, git: Git, kern: Kern) -> None:
+    gates(repo, git, "ls build.big")
+    (repo / ".gitignore").write_text("*.big\n")
+    git("commit", "-qam", "large")
+    with (repo / "build.big").open("wb") as file:
+        file.truncate(60 << 20)
+    told = "green in your tree: it needs build.big, which is not in its room"
+    assert told in kern("1", "0", env=IN).err
