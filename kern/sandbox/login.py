@@ -16,6 +16,8 @@ from kern import logins, plain
 from kern.model import Needs
 from kern.sandbox.wall import Access, Mount
 
+_MOST = 10_000_000  # bytes
+
 
 def mounts(needs: Needs, home: Path, own: Path) -> list[Mount]:
     """`own`: the home that lies in place of `home`. The folder of a login is apart from it: a link
@@ -87,11 +89,12 @@ def _alone(own: Path) -> Iterator[None]:
 
 
 def _read(path: Path) -> str | None:
-    """None for what is no file: an agent may have left a link or a pipe."""
+    """None for what is no login: an agent may have left a link, a pipe, or a file without end."""
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         with os.fdopen(descriptor, "rb") as file:
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            info = os.fstat(descriptor)
+            if stat.S_ISREG(info.st_mode) and info.st_size <= _MOST:
                 return plain.decode(file.read())
     return None
 

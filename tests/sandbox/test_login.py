@@ -54,7 +54,7 @@ def test_what_the_persons_own_session_renewed_counts(place: tuple[Needs, Path, P
     assert "3" in (copy / "cred.json").read_text()
 
 
-@pytest.mark.parametrize("left", ["link", "pipe", "folder", "nonsense", "nothing"])
+@pytest.mark.parametrize("left", ["link", "pipe", "folder", "nonsense", "endless", "nothing"])
 def test_what_an_agent_left_in_its_place_comes_back_as_nothing(
     place: tuple[Needs, Path, Path], left: str
 ) -> None:
@@ -73,6 +73,9 @@ def test_what_an_agent_left_in_its_place_comes_back_as_nothing(
         (copy / "x").mkdir(parents=True)
     elif left == "nonsense":
         copy.write_text("[[[")
+    elif left == "endless":
+        copy.touch()
+        os.truncate(copy, 1 << 40)
     login.lay(needs, home, own)
     assert (home / ".claude/cred.json").read_text() == token("1")
     assert (home / ".ssh").read_text() == token("stolen")
