@@ -386,6 +386,12 @@ def test_no_function_is_too_long_to_be_read_at_once() -> None:
     assert {name: size for name, size in sizes.items() if size > MOST_LINES_OF_A_FUNCTION} == {}
 
 
+def test_no_two_modules_of_tests_have_one_name() -> None:
+    """pytest takes the second for the first, and collects none of its tests."""
+    names = [path.name for path in sorted((TOP / "tests").rglob("test_*.py"))]
+    assert [name for name in names if names.count(name) > 1] == []
+
+
 def test_no_test_patches_kern() -> None:
     patching = re.compile(r"^\s*(?:import|from)\b.*\bmock\b", re.M)
     for path in sorted((TOP / "tests").rglob("*.py")):

@@ -100,11 +100,10 @@ def test_git_works_there(world: World, git: Git) -> None:
     assert world.sh(Kind.COMMITTER, command).returncode, "it would open what it names"
 
 
+@pytest.mark.parametrize("world", ["home/project"], indirect=True)
 def test_settings_of_git_for_repositories_below_the_home_folder_hold_there(
     world: World, tmp_path: Path
 ) -> None:
-    if not world.tree.is_relative_to(tmp_path / "home"):
-        pytest.skip("only those")
     with (tmp_path / "home/.gitconfig").open("a") as settings:
         settings.write('[includeIf "gitdir:~/"]\n\tpath = .gitconfig-work\n')
     (tmp_path / "home/.gitconfig-work").write_text("[user]\n\temail = me@work.example\n")
