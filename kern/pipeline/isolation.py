@@ -26,7 +26,6 @@ from kern.person import Mode, Person
 from kern.pipeline import agents
 from kern.sandbox import closed, confine, view
 from kern.sandbox.confine import Hold, Means, Sandbox
-from kern.sandbox.proxy import Relay
 from kern.sandbox.wall import Grants, Kind, Tree
 from kern.stages.call import Caller
 from kern.stages.template import Template
@@ -135,6 +134,8 @@ def ready(wanted: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
         with temporary.folder(*written):
             yield wanted
         return
+    from kern.sandbox.proxy import Relay  # with asyncio, which most commands do without
+
     with contextlib.ExitStack() as open_things:
         open_things.enter_context(temporary.folder(*written))
         short = None if len(tempfile.gettempdir()) < _LONGEST else "/tmp"

@@ -20,7 +20,7 @@ from kern.frozen import frozen
 from kern.model import Needs
 from kern.obeyed import TEMPORARY
 from kern.person import Mode
-from kern.sandbox import bubblewrap, entry, login, proxy, seatbelt, view, wall
+from kern.sandbox import bubblewrap, entry, login, seatbelt, view, wall
 from kern.sandbox.bubblewrap import Overlays
 from kern.sandbox.closed import Bounds
 from kern.sandbox.view import View
@@ -112,9 +112,9 @@ class Sandbox:
     def hosts(self, agent: str) -> tuple[str, ...] | None:
         """What it may reach: None for any host but this machine."""
         asked, own = self.grants.network, self.needs.get(agent, Needs()).hosts
-        local = tuple(one for one in own if proxy.ports([one]))
-        if asked is None or (asked and all(proxy.ports([one]) for one in asked)):
-            return (*(asked or ()), *local, proxy.ANY) if asked or local else None
+        local = tuple(one for one in own if wall.ports([one]))
+        if asked is None or (asked and all(wall.ports([one]) for one in asked)):
+            return (*(asked or ()), *local, wall.ANY) if asked or local else None
         return (*asked, *own)
 
     def socket(self, agent: str) -> Path:
@@ -179,7 +179,7 @@ class Sandbox:
             before = seatbelt.argv(mounts, self.home, home, closed=self.grants.network is not None)
             bounds = Bounds(mounts, self.tree.root, self.home, env)
             return Confined((*before, *argv), env | {"HOME": str(home)}, bounds=bounds)
-        ports = map(str, proxy.ports(self.hosts(agent)))
+        ports = map(str, wall.ports(self.hosts(agent)))
         way = (str(_PROXY), *ports) if self.relayed else ()
         argv = (sys.executable, "-I", "-S", _entry(), *way, "--", *argv)
         argv = [self.named(word) for word in argv]
@@ -196,7 +196,7 @@ class Sandbox:
         hosts = self.hosts(agent)
         bounds = Bounds(
             *(mounts, folder, self.home, env),
-            *(self.apart, hosts is not None, proxy.ports(hosts)),
+            *(self.apart, hosts is not None, wall.ports(hosts)),
         )
         return Confined((*before, *argv), env, status="--json-status-fd", bounds=bounds)
 

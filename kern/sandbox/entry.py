@@ -40,11 +40,13 @@ def _announce(port: int) -> None:
 
 def _serve(place: str, *ports: str) -> None:
     served = [_listening(port) for port in (0, *map(int, ports))]
-    kern = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    here, there = _socket.socketpair()
+    numbers = [one.fileno() for one in (there, *served)]
+    kern = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
     kern.connect(place)
-    numbers = struct.pack(f"{len(served)}i", *(one.fileno() for one in served))
-    kern.sendmsg([b"\0"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)])
-    os.set_inheritable(kern.detach(), True)  # its end tells kern that nobody is there any more
+    packed = struct.pack(f"{len(numbers)}i", *numbers)
+    kern.sendmsg([b"\0"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, packed)])
+    os.set_inheritable(here.detach(), True)  # its end tells kern that nobody is there any more
     _announce(served[0].getsockname()[1])
 
 

@@ -2,64 +2,46 @@
 an HTTP proxy to the hosts that are allowed, and to named ports of this machine's loopback.
 """
 
+import asyncio
 import base64
 import contextlib
-import errno
+import functools
 import ipaddress
 import os
 import re
 import socket
 import stat
 import threading
-import time
 import urllib.request
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import partial
+import weakref
+from asyncio import StreamReader, StreamWriter
+from collections.abc import Callable, Collection
 from urllib.parse import unquote, urlsplit
 
 from kern import plain
 from kern.frozen import frozen
+from kern.sandbox import wall
 
-_MOST_HEAD = 65_536  # bytes
 _CHUNK = 65_536
+_ENDS = (OSError, ValueError, EOFError, asyncio.LimitOverrunError)  # of a connection
 _CONNECT_S = 30.0
-# Of an `accept`: the files of a process are used up for now, or who called is gone.
-_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ECONNABORTED)
-_PAUSE_S = 0.2
+_CLOSING_S = 2.0
+_END = b"\r\n\r\n"
 _REFUSED = b"HTTP/1.1 403 Forbidden by kern\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _FAILED = b"HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _OPEN = b"HTTP/1.1 200 OK\r\n\r\n"
-ANY = "*.*"  # any host but this machine
+_CLOSE = b"Connection: close"
 _OF_CONNECTION = (b"proxy-", b"connection:", b"keep-alive:")
-_LOCAL = ("localhost", "127.0.0.1", "::1", "[::1]")
-
-
-def ports(hosts: Collection[str] | None) -> tuple[int, ...]:
-    """Of this machine's loopback, as `localhost:5432` among the hosts names them."""
-    found = [one.rpartition(":") for one in hosts or ()]
-    return tuple(sorted({int(p) for name, _, p in found if name in _LOCAL and p.isdecimal()}))
-
-
-def allowed(host: str, hosts: Collection[str] | None) -> bool:
-    """`example.com` is itself alone, `*.example.com` all that ends so."""
-    host = host.lower().rstrip(".")
-    return (
-        hosts is None
-        or ANY in hosts
-        or any(
-            host == one.lower() or (one.startswith("*.") and host.endswith(one[1:].lower()))
-            for one in hosts
-        )
-    )
+# Beside those of the link: neighbours that hand out a machine's keys.
+_METADATA = ["fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"]
+_Tasks = weakref.WeakSet["asyncio.Task[None] | None"]
 
 
 def target(head: bytes) -> tuple[str, int, bytes]:
-    """Host and port that a request's head names, and what the server is to be told first; nothing
-    of it after CONNECT. One connection carries one request: the next may be for another host.
-    Raises ValueError.
+    """Host and port that a request's head names, and its first line for the server there; nothing
+    of it after CONNECT. Raises ValueError.
     """
-    line, _, rest = head.partition(b"\r\n")
-    method, url, version = line.decode("latin-1").split(" ")
+    method, url, version = head.partition(b"\r\n")[0].decode("latin-1").split(" ")
     if method == "CONNECT":
         host, _, port = url.rpartition(":")
         return host.strip("[]"), int(port), b""
@@ -67,120 +49,13 @@ def target(head: bytes) -> tuple[str, int, bytes]:
     if parts.scheme != "http" or not parts.hostname:
         raise ValueError(url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    first = f"{method} {path} {version}".encode("latin-1")
-    lines = (first, *_of_one_request(rest.split(b"\r\n")), b"", b"")
-    return parts.hostname, parts.port or 80, b"\r\n".join(lines)
+    return parts.hostname, parts.port or 80, f"{method} {path} {version}".encode("latin-1")
 
 
-class Relay:
-    """Serves in threads of this process until it is closed."""
-
-    def __init__(
-        self,
-        place: str,
-        hosts: Collection[str] | None,
-        refused: Callable[[str], None],
-        closed: "Callable[[socket.socket], bool] | None" = None,
-    ) -> None:
-        """`closed`: whether what was connected to is not to be reached: see `is_own`."""
-        self.place = place
-        self.hosts = hosts
-        self.closed = closed or is_own
-        self.ports = ports(hosts)
-        self.refused = refused  # told `host:port`, once each
-        self._told: set[str] = set()
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.bind(place)
-        os.chmod(place, 0o600)
-        self._socket.listen(64)
-        _thread(self._entries)
-
-    def close(self) -> None:
-        _end(self._socket)
-        self._socket.close()
-        with contextlib.suppress(OSError):
-            os.unlink(self.place)
-
-    def _entries(self) -> None:
-        """One for each child: the sockets that it opened are served until it is gone."""
-        for child in _accepted(self._socket):
-            _thread(self._child, child)
-
-    def _child(self, child: socket.socket) -> None:
-        with contextlib.suppress(OSError, ValueError), child:
-            served = _received(child, 1 + len(self.ports))
-            servers = set[socket.socket]()  # that it talks to: one may be silent for ever
-            for listening, port in zip(served, (0, *self.ports), strict=True):
-                _thread(_accept, listening, partial(self._serve, port, servers))
-            child.recv(1)
-            for listening in served:
-                _end(listening)
-                listening.close()
-            for server in [*servers]:
-                _end(server)
-
-    def _serve(self, port: int, servers: set[socket.socket], client: socket.socket) -> None:
-        if port:
-            with (
-                socket.create_connection(("127.0.0.1", port), _CONNECT_S) as server,
-                _among(servers, server),
-            ):
-                _splice(client, server)
-            return
-        head = _head(client)
-        first, gap, body = head.partition(b"\r\n\r\n")
-        host, port, told = target(first + gap)
-        try:
-            server = self._connected(host, port)
-        except PermissionError:
-            self._refuse(f"{plain.line(host, 100)}:{port}")
-            client.sendall(_REFUSED)
-            return
-        except OSError:
-            client.sendall(_FAILED)
-            return
-        with server, _among(servers, server):
-            if proxy := upstream(host):
-                server.sendall(proxy.request(first))
-            elif told:
-                server.sendall(told)
-            else:
-                client.sendall(_OPEN)
-            server.sendall(body)
-            _splice(client, server, last=bool(told))
-
-    def _refuse(self, name: str) -> None:
-        if name not in self._told:
-            self._told.add(name)
-            self.refused(name)
-
-    def _connected(self, host: str, port: int) -> socket.socket:
-        """To the host, or to the proxy that leads there. Raises PermissionError for what is not to
-        be reached.
-        """
-        if not allowed(host, self.hosts):
-            raise PermissionError(host)
-        proxy = upstream(host)
-        with contextlib.suppress(socket.gaierror) if proxy else contextlib.nullcontext():
-            for family, *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-                if self._leads_here(family, address):  # the proxy may be on this machine
-                    raise PermissionError(host)
-        if proxy:
-            return socket.create_connection((proxy.host, proxy.port), _CONNECT_S)
-        server = socket.create_connection((host, port), _CONNECT_S)
-        if self.closed(server):  # by now the name may lead elsewhere
-            server.close()
-            raise PermissionError(host)
-        return server
-
-    def _leads_here(self, family: int, address: tuple[object, ...]) -> bool:
-        """By a socket that sends nothing: a child is not to learn either what listens here."""
-        with socket.socket(family, socket.SOCK_DGRAM) as way:
-            try:
-                way.connect(address)
-            except OSError:
-                return False  # nobody is there
-            return self.closed(way)
+def headed(head: bytes, first: bytes, *fields: bytes) -> bytes:
+    """A head without what concerned its connection, with that line and those fields."""
+    kept = (one for one in head.split(b"\r\n")[1:] if not one.lower().startswith(_OF_CONNECTION))
+    return b"\r\n".join((first, *filter(None, (*kept, *fields)), b"", b""))
 
 
 @frozen
@@ -193,12 +68,10 @@ class Upstream:
 
     def request(self, head: bytes) -> bytes:
         """Of a child's request what this proxy is to hear."""
-        line, *fields = filter(None, head.split(b"\r\n"))
-        kept = [one for one in fields if not one.lower().startswith(b"proxy-")]
-        kept = kept if line.startswith(b"CONNECT ") else _of_one_request(kept)
-        word = base64.b64encode(self.login.encode())
-        known = [b"Proxy-Authorization: Basic " + word] if self.login else []
-        return b"\r\n".join((line, *kept, *known, b"", b""))
+        first = head.partition(b"\r\n")[0]
+        word = b"Proxy-Authorization: Basic " + base64.b64encode(self.login.encode())
+        last = b"" if first.startswith(b"CONNECT ") else _CLOSE
+        return headed(head, first, word if self.login else b"", last)
 
 
 def upstream(host: str) -> Upstream | None:
@@ -210,112 +83,169 @@ def upstream(host: str) -> Upstream | None:
     return Upstream(parts.hostname, parts.port or 80, ":".join(names))
 
 
-def is_own(server: socket.socket) -> bool:
-    """Whether this machine itself answers, or its neighbour that hands out keys."""
-    there, here = (
-        str(end[0]).partition("%")[0] for end in (server.getpeername(), server.getsockname())
-    )
+def is_own(way: socket.socket) -> bool:
+    """Whether this machine itself answers there, or its neighbour that hands out keys."""
+    there, here = (str(end[0]).partition("%")[0] for end in (way.getpeername(), way.getsockname()))
     address = ipaddress.ip_address(there)
-    mapped = getattr(address, "ipv4_mapped", None) or address
-    return there == here or mapped.is_loopback or mapped.is_link_local or mapped.is_unspecified
+    address = getattr(address, "ipv4_mapped", None) or address
+    near = address.is_loopback or address.is_link_local or address.is_unspecified
+    return there == here or near or str(address) in _METADATA
 
 
-def _thread(run: Callable[..., None], *given: object) -> threading.Thread:
-    thread = threading.Thread(target=run, args=given, daemon=True)
-    thread.start()
-    return thread
+class Relay:
+    """Serves in a thread of its own until it is closed."""
 
+    def __init__(
+        self,
+        place: str,
+        hosts: Collection[str] | None,
+        refused: Callable[[str], None],
+        closed: Callable[[socket.socket], bool] = is_own,
+    ) -> None:
+        """`refused` hears `host:port`, once each; `closed`: whether where that socket leads is not
+        to be reached.
+        """
+        self.place, self.hosts, self.closed = place, hosts, closed
+        self.refused = functools.cache(refused)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(place)
+        os.chmod(place, 0o600)
+        self._ended = asyncio.Event()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
 
-def _received(child: socket.socket, count: int) -> Sequence[socket.socket]:
-    """The listening sockets that it hands over. Raises ValueError."""
-    _, numbers, _, _ = socket.recv_fds(child, 1, count)
-    if len(numbers) != count or not all(stat.S_ISSOCK(os.fstat(one).st_mode) for one in numbers):
-        for number in numbers:
-            os.close(number)
-        raise ValueError("something else")
-    return [socket.socket(fileno=number) for number in numbers]
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join(_CLOSING_S)
+        with contextlib.suppress(OSError):
+            os.unlink(self.place)
 
+    def _run(self) -> None:
+        with self._socket, asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve_children())
 
-def _accepted(listening: socket.socket) -> Iterator[socket.socket]:
-    """Until it is closed."""
-    while True:
-        try:
-            yield listening.accept()[0]
-        except OSError as exc:
-            if exc.errno not in _PASSING:
+    async def _serve_children(self) -> None:
+        self._loop.set_exception_handler(lambda *_: None)  # the screen is the person's
+        self._loop.add_reader(self._socket, self._arrive)
+        await self._ended.wait()
+
+    def _arrive(self) -> None:
+        """A child hands over one end of what tells that it is gone, and its listening sockets."""
+        numbers = socket.recv_fds(self._socket, 1, 2 + len(wall.ports(self.hosts)))[1]
+        if all(stat.S_ISSOCK(os.fstat(one).st_mode) for one in numbers):
+            handed = [socket.socket(fileno=one) for one in numbers]
+            self._loop.create_task(self._serve_child(*handed))
+        else:
+            for one in numbers:
+                os.close(one)
+
+    async def _serve_child(self, *handed: socket.socket) -> None:
+        """Until it is gone."""
+        gone, tasks = asyncio.Event(), _Tasks()
+        with contextlib.suppress(*_ENDS), contextlib.ExitStack() as served:
+            child, *listening = map(served.enter_context, handed)
+            for one, port in zip(listening, (0, *wall.ports(self.hosts)), strict=True):
+                serve = functools.partial(self._serve, tasks, port)
+                served.callback((await asyncio.start_server(serve, sock=one)).close)
+            self._loop.add_reader(child, gone.set)
+            served.callback(self._loop.remove_reader, child)
+            served.callback(lambda: [task.cancel() for task in tasks if task])
+            await gone.wait()
+
+    async def _serve(
+        self, tasks: _Tasks, port: int, client: StreamReader, back: StreamWriter
+    ) -> None:
+        tasks.add(asyncio.current_task())
+        with contextlib.suppress(*_ENDS), contextlib.closing(back):
+            if port:
+                await _splice(client, back, *await _connected("127.0.0.1", port))
                 return
-            time.sleep(_PAUSE_S)
+            head = await client.readuntil(_END)
+            host, port, first = target(head)
+            proxy = upstream(host)
+            try:
+                server, out = await self._reached(host, port, proxy)
+            except PermissionError:
+                self.refused(f"{plain.line(host, 100)}:{port}")
+                back.write(_REFUSED)
+                return
+            except OSError:
+                back.write(_FAILED)
+                return
+            with contextlib.closing(out):
+                if proxy:
+                    out.write(proxy.request(head))
+                elif first:
+                    out.write(headed(head, first, _CLOSE))
+                if not first:
+                    answer = await server.readuntil(_END) if proxy else _OPEN
+                    back.write(answer)
+                    if not re.match(rb"HTTP/\S+ 2\d\d ", answer):
+                        return  # the proxy may wait for another host's name
+                await _splice(client, back, server, out, last=bool(first))
+
+    async def _reached(
+        self, host: str, port: int, proxy: Upstream | None
+    ) -> tuple[StreamReader, StreamWriter]:
+        """The host, or the proxy that leads there. Raises PermissionError for what is not to be
+        reached. A name is looked up once: the next time it may lead elsewhere.
+        """
+        if not wall.reaches(host, self.hosts):
+            raise PermissionError(host)
+        with contextlib.suppress(socket.gaierror) if proxy else contextlib.nullcontext():
+            found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            if any(self._leads_here(family, address) for family, *_, address in found):
+                raise PermissionError(host)
+        for name, there in [(proxy.host, proxy.port)] if proxy else [one[4][:2] for one in found]:
+            with contextlib.suppress(OSError):
+                return await _connected(str(name), int(there))
+        raise ConnectionError(host)
+
+    def _leads_here(self, family: int, address: tuple[object, ...]) -> bool:
+        """By a socket that sends nothing: a child is not to learn either what listens here."""
+        with socket.socket(family, socket.SOCK_DGRAM) as way:
+            try:
+                way.connect(address)
+            except OSError:
+                return False  # nobody is there
+            return self.closed(way)
 
 
-def _end(one: socket.socket) -> None:
-    """Wakes who waits in it."""
-    with contextlib.suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)
+async def _connected(host: str, port: int) -> tuple[StreamReader, StreamWriter]:
+    async with asyncio.timeout(_CONNECT_S):
+        return await asyncio.open_connection(host, port)
 
 
-@contextlib.contextmanager
-def _among(servers: set[socket.socket], server: socket.socket) -> Iterator[None]:
-    servers.add(server)
-    try:
-        yield
-    finally:
-        servers.discard(server)
-
-
-def _accept(listening: socket.socket, serve: Callable[[socket.socket], None]) -> None:
-    def one(client: socket.socket) -> None:
-        with contextlib.suppress(OSError, ValueError), client:
-            serve(client)
-
-    for client in _accepted(listening):
-        _thread(one, client)
-
-
-def _head(client: socket.socket) -> bytes:
-    head = b""
-    while b"\r\n\r\n" not in head and len(head) < _MOST_HEAD:
-        data = client.recv(_CHUNK)
-        if not data:
-            break
-        head += data
-    return head
-
-
-def _pass_answer(server: socket.socket, client: socket.socket) -> None:
-    """Its head, which tells the client besides that this connection carries no other request."""
-    data = b""
-    while part := server.recv(_CHUNK):
-        data += part
-        while b"\r\n\r\n" in data:
-            head, _, data = data.partition(b"\r\n\r\n")
-            if re.match(rb"HTTP/\S+ 1\d\d ", head):  # another follows
-                client.sendall(head + b"\r\n\r\n")
-                continue
-            first, *fields = head.split(b"\r\n")
-            lines = (first, *_of_one_request(fields), b"", data)
-            client.sendall(b"\r\n".join(lines))
-            return
-    client.sendall(data)
-
-
-def _of_one_request(fields: Iterable[bytes]) -> list[bytes]:
-    kept = [one for one in fields if one and not one.lower().startswith(_OF_CONNECTION)]
-    return [*kept, b"Connection: close"]
-
-
-def _splice(client: socket.socket, server: socket.socket, *, last: bool = False) -> None:
+async def _splice(
+    client: StreamReader,
+    back: StreamWriter,
+    server: StreamReader,
+    out: StreamWriter,
+    *,
+    last: bool = False,
+) -> None:
     """Both ways, until both have said all. `last`: the client sends one request."""
-    server.settimeout(None)
-    back = _thread(_pump, client, server)
-    if last:
-        _pass_answer(server, client)
-    _pump(server, client)
-    back.join()
+    with contextlib.closing(out):
+        await asyncio.gather(_pump(client, out), _pump(server, back, answers=last))
 
 
-def _pump(source: socket.socket, sink: socket.socket) -> None:
+async def _pump(source: StreamReader, sink: StreamWriter, *, answers: bool = False) -> None:
+    with contextlib.suppress(*_ENDS):
+        if answers:
+            sink.write(await _answer(source, sink))
+        while data := await source.read(_CHUNK):
+            sink.write(data)
+            await sink.drain()
     with contextlib.suppress(OSError):
-        while data := source.recv(_CHUNK):
-            sink.sendall(data)
-    with contextlib.suppress(OSError):
-        sink.shutdown(socket.SHUT_WR)
+        sink.write_eof()
+
+
+async def _answer(server: StreamReader, client: StreamWriter) -> bytes:
+    """Its head, which tells the client besides that this connection carries no other request."""
+    try:
+        while re.match(rb"HTTP/\S+ 1\d\d ", head := await server.readuntil(_END)):
+            client.write(head)  # another follows
+    except asyncio.IncompleteReadError as exc:
+        return exc.partial
+    return headed(head, head.partition(b"\r\n")[0], _CLOSE)

@@ -76,6 +76,8 @@ class Grants:
 
 
 EVERYTHING = "*"
+ANY = "*.*"  # any host but this machine
+_LOCAL = ("localhost", "127.0.0.1", "::1", "[::1]")
 AGENTS = (Kind.READER, Kind.WORKER)
 _SEEN = tomllib.loads(Path(__file__).with_name("seen.toml").read_text("utf-8"))
 _BENEATH = Path("/run/kern/added")  # where the person's folders of `_added` lie
@@ -358,6 +360,23 @@ def blanks(folder: Path) -> None:
     (folder / "folder").mkdir(parents=True, exist_ok=True)
     (folder / "file").write_text("")
     (folder / "file.json").write_text("{}\n")
+
+
+# ---------------------------------------------------------------- hosts
+
+
+def ports(hosts: Collection[str] | None) -> tuple[int, ...]:
+    """Of this machine's loopback, as `localhost:5432` among the hosts names them."""
+    found = [one.rpartition(":") for one in hosts or ()]
+    return tuple(sorted({int(p) for name, _, p in found if name in _LOCAL and p.isdecimal()}))
+
+
+def reaches(host: str, hosts: Collection[str] | None) -> bool:
+    """`example.com` is itself alone, `*.example.com` all that ends so."""
+    host = host.lower().rstrip(".")
+    found = (ANY,) if hosts is None else tuple(map(str.lower, hosts))
+    wild = (one[1:] for one in found if one.startswith("*."))
+    return ANY in found or host in found or host.endswith(tuple(wild))
 
 
 # ---------------------------------------------------------------- variables

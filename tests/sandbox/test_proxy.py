@@ -20,8 +20,8 @@ from kern.model import Needs
 from kern.person import Mode
 from kern.sandbox import bubblewrap, confine
 from kern.sandbox.confine import Sandbox, chosen
-from kern.sandbox.proxy import ANY, Relay, Upstream, allowed, ports, target
-from kern.sandbox.wall import Grants, Kind, Tree
+from kern.sandbox.proxy import Relay, Upstream, is_own, target
+from kern.sandbox.wall import ANY, Grants, Kind, Tree, ports, reaches
 
 needs_bwrap = pytest.mark.skipif(
     not shutil.which(bubblewrap.PROGRAM), reason="bubblewrap is not installed"
@@ -72,7 +72,7 @@ class Net:
         wanted = Sandbox(tree, tmp_path / "home", tmp_path / "own", grants, programs=programs)
         self.held = chosen(Mode.BWRAP, replace(wanted, sockets=tmp_path / "sockets"))
         self.refused: list[str] = []
-        closed = (lambda server: False) if open_to_me else None
+        closed = (lambda way: False) if open_to_me else is_own
         place = str(self.held.socket(""))
         self.relay = Relay(place, self.held.hosts(""), self.refused.append, closed)
 
@@ -200,7 +200,7 @@ def test_what_a_child_may_reach_is_the_persons_list_and_its_agents_own() -> None
     ],
 )
 def test_hosts_are_whole_names(host: str, passes: bool) -> None:
-    assert allowed(host, ("api.example.com", "*.wild.org")) is passes
+    assert reaches(host, ("api.example.com", "*.wild.org")) is passes
 
 
 def test_what_is_no_request_is_none() -> None:
@@ -234,10 +234,11 @@ def bare(tmp_path: Path) -> Iterator[Relay]:
 
 
 def _child(relay: Relay, handed: int) -> socket.socket:
-    child = socket.socket(socket.AF_UNIX)
-    child.connect(relay.place)
-    socket.send_fds(child, [b"\0"], [handed])
-    return child
+    here, there = socket.socketpair()
+    with there, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as way:
+        way.connect(relay.place)
+        socket.send_fds(way, [b"\0"], [there.fileno(), handed])
+    return here
 
 
 def _settled(count: Callable[[], int], wanted: int) -> int:
@@ -256,15 +257,14 @@ def test_nothing_is_left_of_a_child_whose_server_stays_silent(bare: Relay) -> No
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
-        before = threading.active_count(), _files()
+        before = _files()
         child = _child(bare, listening.fileno())
         with socket.create_connection(listening.getsockname()) as client:
             client.sendall(f"CONNECT 127.0.0.1:{server.getsockname()[1]} HTTP/1.1\r\n\r\n".encode())
             assert b"200" in client.recv(100)
         silent = server.accept()[0]
         child.close()
-        assert _settled(threading.active_count, before[0]) == before[0]
-        assert _settled(_files, before[1] + 1) == before[1] + 1  # `silent`
+        assert _settled(_files, before + 1) == before + 1  # `silent`
         silent.close()
 
 
@@ -285,24 +285,33 @@ def test_a_relay_that_is_closed_leaves_no_thread(tmp_path: Path) -> None:
     assert _settled(threading.active_count, before) == before
 
 
-def test_a_relay_serves_again_when_files_are_free_again(bare: Relay) -> None:
+@pytest.mark.parametrize("used_up", [False, True])
+def test_a_relay_serves_on_after_what_it_could_not_take(bare: Relay, used_up: bool) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    child = socket.socket(socket.AF_UNIX)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
-    try:
-        child.connect(bare.place)
-        time.sleep(0.3)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    child.close()
-    with socket.socket(socket.AF_UNIX) as another:
-        another.settimeout(5)
-        another.connect(bare.place)
-        another.sendall(b"-")
-        assert another.recv(1) == b""  # it was read, and closed
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as way:
+        way.connect(bare.place)
+        with socket.socket(socket.AF_UNIX) as handed:
+            if used_up:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+            try:
+                socket.send_fds(way, [b"\0"], [handed.fileno()] * 2)
+                way.send(b"")
+                time.sleep(0.3)
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        _child(bare, listening.fileno()),
+        socket.create_connection(listening.getsockname(), 5) as client,
+    ):
+        client.sendall(b"GET http://127.0.0.1:1/ HTTP/1.1\r\n\r\n")
+        assert b" 502 " in client.recv(100)
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "169.254.169.254"])
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "127.0.0.1", "[::1]", "169.254.169.254", "100.100.100.200", "168.63.129.16"],
+)
 def test_a_proxy_on_this_machine_leads_no_child_to_the_machine(
     tmp_path: Path, host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,3 +334,33 @@ def test_a_proxy_on_this_machine_leads_no_child_to_the_machine(
             with contextlib.suppress(TimeoutError):
                 client.recv(100)
             assert refused == [f"{host.strip('[]')}:22"]
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_of_a_connection_that_a_proxy_refused_it_hears_no_more(
+    tmp_path: Path, passes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where hosts are a list: a second name would be one that kern has not looked at."""
+    with socket.create_server(("127.0.0.1", 0)) as proxy, socket.socket() as listening:
+        for name in ("HTTPS_PROXY", "https_proxy"):
+            monkeypatch.setenv(name, f"http://me:pw@127.0.0.1:{proxy.getsockname()[1]}")
+        relay = Relay(str(tmp_path / "relay"), ("open.invalid",), lambda host: None)
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        with (
+            contextlib.closing(relay),
+            _child(relay, listening.fileno()),
+            socket.create_connection(listening.getsockname(), 5) as client,
+        ):
+            client.sendall(b"CONNECT open.invalid:443 HTTP/1.1\r\nProxy-Authorization: own\r\n\r\n")
+            server, _ = proxy.accept()
+            with server:
+                server.settimeout(5)
+                asked = server.recv(1000)
+                assert asked.startswith(b"CONNECT open.invalid:443") and b"Basic bWU6" in asked
+                assert b"own" not in asked
+                server.sendall(b"HTTP/1.1 %d x\r\n\r\n" % (200 if passes else 503))
+                assert client.recv(100) == b"HTTP/1.1 %d x\r\n\r\n" % (200 if passes else 503)
+                with contextlib.suppress(OSError):
+                    client.sendall(b"CONNECT evil.invalid:443 HTTP/1.1\r\n\r\n")
+                assert bool(server.recv(100)) is passes, "what follows is the host's own"
