@@ -49,6 +49,10 @@ heed_signals()
 keep_bytecode()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--bless", action="store_true", help="write the ends of stories into tables")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What starts kern, git or an agent is slow, and the table's every combination; a few of these

@@ -1,0 +1,184 @@
+"""A process with kern's modules loaded, forked for each kern that is typed: an interpreter's start
+and kern's imports are paid for once. Of kern it knows the entry point's name and nothing else.
+
+A job per line, {"argv", "cwd", "env", "stdin", "out", "events", "at", "what"}; answers the exit
+code. `events` names a file for what kern writes that lasts, see `Watch`; before the `at`-th of
+these `what` happens: a signal's name, or an errno's with which that write fails.
+"""
+
+import contextlib
+import ctypes
+import errno
+import gc
+import importlib
+import importlib.metadata
+import json
+import os
+import pkgutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+MOST_S = 120  # of one kern: a test must not hang with it
+WRITES = os.O_WRONLY | os.O_RDWR
+# Commands of git after which something else stands under a name, or in the person's index.
+MOVES = {
+    *[
+        "update-ref",
+        "symbolic-ref",
+        "read-tree",
+        "update-index",
+        "reset",
+        "checkout",
+        "commit",
+        "rm",
+        "mv",
+    ]
+}
+MOVES |= {*["cherry-pick", "merge", "stash", "restore", "switch", "branch", "worktree"]}
+FULL = "!echo 'error: unable to write file: {}' >&2; exit 128"
+
+
+class Watch:
+    """Hears of what is about to be written from the interpreter itself, whatever code writes it."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        self.log = os.open(job["events"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self.at, self.what, self.seen = job["at"], job["what"], 0
+        self.temporary, self.agent = job["env"]["TMPDIR"], job["env"]["FAKE_CLAUDE"]
+        self.owner, self.thread, self.busy = os.getpid(), threading.get_ident(), False
+        sys.addaudithook(self.hears)
+        asks = socket.socket.sendall
+
+        def asking(given: socket.socket, data: Any, *more: int) -> None:  # a git that lasts
+            if bytes(data[:6]) == b"start\n":
+                self.hears("sent", (bytes(data).split()[1:3],))
+            asks(given, data, *more)
+
+        socket.socket.sendall = asking  # type: ignore[assignment, method-assign]
+
+    def hears(self, event: str, args: Any) -> None:
+        if self.busy or os.getpid() != self.owner:
+            return
+        self.busy = True
+        try:
+            if name := self.name(event, args):
+                self.happens(name, event, args)
+        finally:
+            self.busy = False
+
+    def name(self, event: str, args: Any) -> str:
+        """What lasts that is about to be written; empty for the rest."""
+        match event:
+            case "os.rename":
+                return self.place(args[1])
+            case "os.remove" | "os.rmdir":
+                return (name := self.place(args[0], args[1])) and f"no {name}"
+            case "open" if isinstance(args[0], str) and (args[2] or 0) & WRITES:
+                tree = "/project/" in args[0] and "/.git/" not in args[0]
+                return (name := self.place(args[0])) if tree else ""
+            case "sent":
+                return b" ".join(args[0]).decode()
+            case "subprocess.Popen":
+                words = [os.fsdecode(word) for word in args[1]]
+                if Path(words[0]).name == "claude":
+                    return "" if "auth" in words else "call"
+                moves = [word for word in words[1:8] if word in MOVES]
+                private = "GIT_INDEX_FILE" in (args[3] or {}) and moves[:1] == ["read-tree"]
+                return f"git {moves[0]}" if "git" in words[0] and moves and not private else ""
+        return ""
+
+    def place(self, path: Any, folder: Any = -1) -> str:
+        """A name for a path that is neither temporary nor the stand-in's own."""
+        with contextlib.suppress(OSError):
+            if isinstance(folder, int) and folder >= 0:
+                path = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), os.fsdecode(path))
+        path = os.path.abspath(os.fsdecode(path))
+        own = (self.temporary, self.agent, "/dev", "/proc", "/tmp/kern")
+        lasts = not path.startswith(own) and not path.endswith(".lock")
+        return os.path.basename(path) if lasts else ""
+
+    def happens(self, name: str, event: str, args: Any) -> None:
+        self.seen += 1
+        os.write(self.log, f"{name}\n".encode())
+        if self.seen < self.at or not self.at:
+            return
+        if self.what.startswith("SIG"):
+            if self.seen == self.at:
+                os.kill(os.getpid(), signal.Signals[self.what])
+            return
+        number = getattr(errno, self.what)
+        if (self.seen > self.at and number != errno.ENOSPC) or name == "call":
+            return  # a full disk stays full, an error passes
+        if event == "subprocess.Popen":
+            args[1][1:] = ["-c", f"alias.full={FULL.format(os.strerror(number))}", "full"]
+        elif event != "sent" and not name.startswith("no "):
+            raise OSError(number, os.strerror(number), name)
+
+
+def obey(place: str) -> None:
+    """In a sandbox an agent cannot send kern a signal: it writes the number into a file."""
+    while True:
+        with contextlib.suppress(FileNotFoundError), open(place) as file:
+            number = int(file.read())
+            os.unlink(place)
+            os.kill(os.getpid(), number)
+        time.sleep(0.005)
+
+
+def become(job: dict[str, Any], main: Any) -> None:
+    code = 99
+    try:
+        signal.alarm(MOST_S)
+        for number, file in enumerate((job["stdin"], job["out"], job["out"])):
+            os.dup2(os.open(file, os.O_RDWR | os.O_APPEND), number)
+        os.chdir(job["cwd"])
+        os.environ.clear()
+        os.environ.update(job["env"])
+        time.tzset()
+        tempfile.tempdir = None  # it was asked for before the fork, in another environment
+        if job["env"]["KERN_SANDBOX"] != "off":
+            place = os.path.join(job["env"]["FAKE_CLAUDE"], "kill")
+            threading.Thread(target=obey, args=(place,), daemon=True).start()
+        if job["events"]:
+            Watch(job)
+        sys.argv = ["kern", *job["argv"]]
+        main()
+        code = 0
+    except SystemExit as exc:
+        code = exc.code if isinstance(exc.code, int) else int(exc.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def main() -> None:
+    with contextlib.suppress(OSError, AttributeError):  # what killed kerns leave is buried here
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+    start = next(iter(importlib.metadata.entry_points(group="console_scripts", name="kern"))).load()
+    package = importlib.import_module("kern")
+    for found in pkgutil.walk_packages(package.__path__, "kern."):
+        if not found.name.endswith("__main__"):
+            importlib.import_module(found.name)
+    gc.freeze()
+    for line in sys.stdin:
+        job = json.loads(line)
+        if not (pid := os.fork()):
+            become(job, start)
+        while (ended := os.waitpid(-1, 0))[0] != pid:
+            pass
+        print(os.waitstatus_to_exitcode(ended[1]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

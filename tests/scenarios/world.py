@@ -1,0 +1,200 @@
+"""A story's world: a folder with the project, a home, the agent; sealed from the machine."""
+
+import contextlib
+import importlib.util
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+TOP = Path(__file__).resolve().parent.parent.parent
+ENDS = ("exit", "first", "line", "asked", "log", "tree", "status", "refs", "spec", "learnings")
+ENDS += ("yours", "left", "shell")  # type: ignore[assignment]
+MODE = os.environ.get("KERN_TEST_SANDBOX", "off")
+HOOKS = os.environ.get("KERN_TEST_HOOKS", "")
+NEEDS: dict[str, Callable[[], object]] = {
+    "hooks": lambda: HOOKS,
+    "bwrap": lambda: not subprocess.call(["bwrap", "--dev-bind", "/", "/", "true"], stderr=-3),
+    "http": lambda: importlib.util.find_spec("httpx"),
+    "git-lfs": lambda: shutil.which("git-lfs"),
+    "ssh-keygen": lambda: shutil.which("ssh-keygen"),
+}
+CONFIG = "[user]\nname=t\nemail=t@example.com\n[init]\ndefaultBranch=main\n[core]\nfsync=none\n"
+RESEARCHED = re.compile(  # what the stand-in finds where its script has nothing else
+    r"(?m)> \*\*Research:\*\*(?=(\r?)$)"
+    r"(?:\r?\n *>   - (?:Files: a.txt:1-1|Pattern: a.txt:1|Constraint: none)(?=\r?$)){3}"
+)
+# What no two runs have alike.
+VARIES = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?)?|\b(?=[a-f]*\d)[0-9a-f]{7,40}\b"
+    r"|\b\d+(?:\.\d+)?(?= (?:s|ms|min)\b)|(?<=kern-)run-\w+|(?<=\bpid )\d+"
+)
+LOOKS = {
+    "log": "git log --reverse --format=%s $START..HEAD",
+    "tree": "git diff --name-status --no-renames $START HEAD | tr '\\t' ' '",
+    "status": "git status --porcelain --ignored -uall",
+    "refs": "git for-each-ref --format='%(refname)' | grep -vx refs/heads/main;"
+    "git symbolic-ref HEAD | grep -vx refs/heads/main;"
+    "git worktree list | tail -n +2 | sed 's/ .*//;s/^/worktree /'",
+}
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+@dataclass
+class World:
+    top: Path
+    row: Row
+    server: "subprocess.Popen[str]"
+
+    @property
+    def env(self) -> dict[str, str]:
+        top, mode = str(self.top), self.row.get("mode", MODE)
+        path = [f"{top}/fake/bin", os.environ["PATH"], *([f"{HOOKS}/bin"] if HOOKS else [])]
+        path += [f"{HOOKS}/node_modules/.bin"] if HOOKS else []
+        env = {"HOME": f"{top}/home", "TMPDIR": f"{top}/tmp", "TZ": "UTC", "LANG": "C.UTF-8"}
+        env |= {"FAKE_CLAUDE": f"{top}/fake", "KERN_DIR": f"{top}/kern", "W": top, "HOOKS": HOOKS}
+        env |= {"PATH": os.pathsep.join(path), "PYTHONPATH": str(TOP), "KERN_SANDBOX": mode}
+        env |= {"GIT_CONFIG_NOSYSTEM": "1", "KERN_TRUST": "1", "IS_SANDBOX": "1"}
+        env |= {name: os.environ[name] for name in os.environ if name.startswith("COVERAGE_")}
+        return env | {k: v.replace("$W", top) for k, v in self.row.get("env", {}).items()}
+
+    def shell(self, lines: str, *, must: bool = True) -> str:
+        """What it prints."""
+        argv, root = ["bash", "-ec" if must else "-c", lines], self.top / "project"
+        done = subprocess.run(argv, cwd=root, env=self.env, capture_output=True, text=True)
+        assert not must or not done.returncode, f"{lines}\n{done.stdout}{done.stderr}"
+        return done.stdout + ("" if must else done.stderr)
+
+    def furnish(self, fresh: Path) -> Row:
+        """What is there before the first kern."""
+        shutil.copytree(fresh, self.top, symlinks=True)
+        row, fake = self.row, self.top / "fake"
+        self.write({"SPEC.md": row.get("spec", "- [ ] add a greeting\n"), **row.get("files", {})})
+        self.shell(f"{row.get('setup', '')}\ngit add -A; git commit -qm tasks --allow-empty")
+        self.write(row.get("yours", {}))
+        self.shell(row.get("person", "true"))
+        start = self.shell("git rev-parse -q --verify HEAD || true").strip()
+        row["env"] = {**row.get("env", {}), "START": start}
+        (fake / "script.json").write_text(json.dumps(row.get("agent", {})))
+        own, places = (
+            self.top / "home/.config/kern/config.toml",
+            json.dumps([str(fake), *([HOOKS] if HOOKS else [])]),
+        )
+        if row.get("mode", MODE) != "off":
+            own.parent.mkdir(parents=True)
+            own.write_text(f'[sandbox]\nwrite = {places}\nenv = ["FAKE_CLAUDE", "W", "HOOKS"]\n')
+        return self.look()
+
+    def write(self, files: Mapping[str, str]) -> None:
+        for name, text in files.items():
+            path = self.top / "project" / name.removeprefix("x:")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            path.chmod(0o755 if name.startswith("x:") else 0o644)
+
+    def play(self) -> Row:
+        """What is there at the end."""
+        typed, between = self.row["kern"], as_list(self.row.get("then_person", []))
+        ran = []
+        for number, words in enumerate(as_list(typed)):
+            ran.append(self.kern(words))
+            self.shell(between[number] if number < len(between) else "true")
+        codes, outs = [code for code, _ in ran], [out for _, out in ran]
+        return {"exit": codes, "line": outs, "first": outs, **self.look()}
+
+    def kern(self, typed: str, events: str = "", at: int = 0, what: str = "") -> tuple[int, str]:
+        """Its exit code, and what it says; with something that happens, see forked.py."""
+        (self.top / "stdin").write_text(self.row.get("stdin", ""))
+        (self.top / "out").write_text("")
+        cwd = self.top / "project" / self.row.get("cwd", ".")
+        job: Row = {"argv": shlex.split(typed), "cwd": str(cwd), "env": self.env, "at": at}
+        job |= {name: str(self.top / name) for name in ("stdin", "out")}
+        job |= {"events": events, "what": what}
+        ended = threading.Event()
+        beside = threading.Thread(target=self.do_meanwhile, args=(ended,))
+        beside.start()
+        assert self.server.stdin and self.server.stdout
+        print(json.dumps(job), file=self.server.stdin, flush=True)
+        code = int(self.server.stdout.readline())
+        ended.set()
+        beside.join()
+        return code, self.plain((self.top / "out").read_text())
+
+    def do_meanwhile(self, ended: threading.Event) -> None:
+        open_ = dict(self.row.get("meanwhile", {}))
+        while open_ and not ended.wait(0.01):
+            for name in [one for one in open_ if (self.top / f"fake/{one}.waits").exists()]:
+                with (self.top / "meanwhile").open("a") as file:
+                    file.write(self.shell(open_.pop(name), must=False))
+                (self.top / "fake" / name).touch()
+
+    def plain(self, text: str) -> str:
+        """Without what no two runs have alike."""
+        text = re.sub(r"(?m)^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] ", "", text)
+        return RESEARCHED.sub("> **R**", VARIES.sub("…", text.replace(str(self.top), "W")))
+
+    def look(self) -> Row:
+        """All that a person can look at, in the words of git and of files."""
+        asks = "; echo =====; ".join(f"{{ {look}; }} 2>/dev/null" for look in LOOKS.values())
+        parts = [part.strip("\n") for part in self.shell(asks, must=False).split("=====\n")]
+        seen: Row = {k: self.plain(v).splitlines() for k, v in zip(LOOKS, parts, strict=True)}
+        yours = [name.removeprefix("x:") for name in self.row.get("yours", {})]
+        seen |= {"spec": self.text("SPEC.md"), "learnings": self.text("LEARNINGS.md")}
+        seen |= {"yours": {name: self.text(name) for name in yours}, "asked": self.asked()}
+        places = (path for name in ("tmp", "home") for path in (self.top / name).rglob("*"))
+        left = [str(path.relative_to(self.top)) for path in places]
+        shell = self.row.get("then", {}).get("shell", {})
+        seen["shell"] = {k: self.plain(self.shell(k, must=False)).strip("\n") for k in shell}
+        return seen | {"left": sorted([*left, *self.living()])}
+
+    def text(self, name: str) -> str:
+        path = self.top / "project" / name
+        return self.plain(path.read_bytes().decode()).strip("\n") if path.is_file() else ""
+
+    def asked(self) -> str:
+        made = (self.top / "fake/calls.jsonl").read_text().splitlines()
+        stages = [call["stage"] for call in map(json.loads, made) if not call["again"]]
+        return " ".join(sorted(stages) if "-j" in str(self.row["kern"]) else stages)
+
+    def living(self) -> Iterator[str]:
+        """What kern started here, and lives; a zombie has no environment."""
+        mark = f"FAKE_CLAUDE={self.top / 'fake'}\0".encode()
+        for place in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if mark in (place / "environ").read_bytes():
+                    words = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    yield f"alive: {self.plain(words.strip())}"
+
+
+def make_fresh(top: Path) -> Path:
+    """One committed repository and one agent; every story begins with a copy."""
+    body = (TOP / "tests/kit/fake_claude.py").read_text().partition("\n")[2]
+    files = {"home/.gitconfig": CONFIG, "fake/calls.jsonl": "", "tmp/": ""}
+    files |= {"fake/auth.json": '{"loggedIn": true, "authMethod": "claude.ai"}'}
+    files |= {"fake/bin/claude": f"#!{sys.executable} -IS\n{body}"}
+    files |= {"fake/bin/kern": f'#!/bin/sh\nexec {sys.executable} -m kern "$@"\n'}
+    files |= {"project/a.txt": "one\ntwo\n", "project/own.txt": "mine\n"}
+    for name, text in files.items():
+        path = top / name
+        (path if name.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
+        if not name.endswith("/"):
+            path.write_text(text)
+            path.chmod(0o755 if "/bin/" in name else 0o644)
+    env = {"PATH": os.environ["PATH"], "HOME": str(top / "home"), "GIT_CONFIG_NOSYSTEM": "1"}
+    for words in ("init -q --template=", "add -A", "commit -qm start"):
+        subprocess.run(["git", *words.split()], cwd=top / "project", env=env, check=True)
+    for name in ("hooks", "info"):
+        (top / "project/.git" / name).mkdir()
+    return top
