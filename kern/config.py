@@ -47,6 +47,7 @@ class Gate:
     strict: bool = False  # blocks also where it was red before the task
     known_red: bool = False  # red before any task, which stops no run
     room: bool = True  # in a tree that holds exactly what is to be committed, where there is one
+    again: int | None = None  # how often it runs once more where it is red; None: as kern chooses
 
     @property
     def shown(self) -> str:
@@ -315,20 +316,21 @@ def _amount(value: Any, key: str) -> float:
 
 
 def _gate(table: str, name: str, value: object, timeout: float, *more: str) -> Gate:
-    command, timeout, given = _command(table, name, value, timeout, "strict", "room", *more)
-    flags = {word: given.get(word, False) for word in ("strict", "known_red")}
-    room = given.get("room", True)
-    if not isinstance(room, bool):
-        raise _wrong(f"{table}.{name}.room", "true or false")
+    words = ("strict", "room", "again", *more)
+    command, timeout, given = _command(table, name, value, timeout, *words)
+    flags = {word: given.get(word, word == "room") for word in ("strict", "known_red", "room")}
+    again = given.get("again")
+    if again is not None and (isinstance(again, bool) or again not in (0, 1)):
+        raise _wrong(f"{table}.{name}.again", "0 or 1: how often it runs once more where it is red")
     for word, flag in flags.items():
         if not isinstance(flag, bool):
             raise _wrong(f"{table}.{name}.{word}", "true or false")
-    if all(flags.values()):
+    if flags["strict"] and flags["known_red"]:
         raise UsageError(
             f"{FILE}: {table}.{name} is both strict and known_red",
             hint="a strict gate must be green before the first task: take one of the two off",
         )
-    return Gate(name, command, timeout, room=room, **flags)
+    return Gate(name, command, timeout, again=again, **flags)
 
 
 def _command(

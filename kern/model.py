@@ -162,6 +162,7 @@ class Result:
     known_red: bool = False  # kern.toml says that it is red before any task
     log: str = ""  # where all of the output is
     closed: tuple[str, ...] = ()  # what the sandbox closed, which ends the output too
+    flaky: str = ""  # it is green, and was red on the same files just before: how
 
     @property
     def red(self) -> bool:

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,35 +22,33 @@ VARIABLE = "KERN_GATES"
 ROUNDS = 2  # claude itself ends with an empty answer after eight
 _CLAIM = "SUCCESS"
 _TAIL = 3000  # bytes of what a gate printed
+_LONG_S = 600.0  # a gate that takes longer is not run twice
 _MOST_S = 2_000_000  # claude's timer ends at once where it is set to 2**31 milliseconds or more
+# How it is called, its command, its seconds, 0 for as long as it takes, and how often it runs once
+# more where it is red; None: once, unless it is late.
+Gate = tuple[str, str, float, int | None]
 
 
-def settings(gates: Sequence[tuple[str, str, float]]) -> dict[str, Any]:
-    """For `--settings`: this program, which may take as long as they do."""
-    seconds = sum(seconds or _MOST_S for _, _, seconds in gates)
+def settings(gates: Sequence[Gate]) -> dict[str, Any]:
+    """For `--settings`: this program, which may take as long as they do, each twice."""
+    seconds = 2 * sum(seconds or _MOST_S for _, _, seconds, _ in gates)
     program = shlex.join((sys.executable, "-I", "-S", __file__))
     hook = {"type": "command", "command": program, "timeout": min(round(seconds), _MOST_S)}
     return {"hooks": {"Stop": [{"hooks": [hook]}]}}
 
 
-def given(run: str, gates: Sequence[tuple[str, str, float]]) -> str:
-    """The variable's value. `gates`: how each is called, its command, and its seconds, 0 for as
-    long as it takes.
-    """
+def given(run: str, gates: Sequence[Gate]) -> str:
+    """The variable's value."""
     return json.dumps({"run": run, "gates": gates})
 
 
-def feedback(asked: dict[str, Any], run: str, gates: list[tuple[str, str, float]]) -> str:
+def feedback(asked: dict[str, Any], run: str, gates: list[Gate]) -> str:
     """What goes back to the agent; empty where it may end."""
     last = str(asked.get("last_assistant_message", _CLAIM)).rstrip().splitlines()[-5:]
     if not any(line.strip(" *_`#->").startswith(_CLAIM) for line in last):
         return ""
     number = _round(run)
-    red = [
-        said
-        for name, command, seconds in gates
-        if number and (said := _red(name, command, seconds))
-    ]
+    red = [said for gate in gates if number and (said := _red(*gate))]
     if not red:
         _forget(run)
         return ""
@@ -81,8 +80,19 @@ def _marks(run: str) -> list[str]:
     return [os.path.join(folder, f"kern-{run}-round-{n}") for n in range(1, ROUNDS + 1)]
 
 
-def _red(name: str, command: str, seconds: float) -> str:
-    """How it failed, with the end of what it printed; empty where it is green."""
+def _red(name: str, command: str, seconds: float, again: int | None) -> str:
+    """How it failed, where it did twice, as kern has it run once more."""
+    began = time.monotonic()
+    told, ended = _once(name, command, seconds)
+    final = not ended or time.monotonic() - began > _LONG_S
+    once_more = not final if again is None else again
+    return _once(name, command, seconds)[0] if told and once_more else told
+
+
+def _once(name: str, command: str, seconds: float) -> tuple[str, bool]:
+    """How it failed, with the end of what it printed; empty where it is green. And whether it came
+    to its own end.
+    """
     with tempfile.TemporaryFile() as output:
         child = subprocess.Popen(
             ["sh", "-c", command],
@@ -98,10 +108,11 @@ def _red(name: str, command: str, seconds: float) -> str:
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
         if child.returncode == 0:
-            return ""
+            return "", True
         output.seek(max(0, output.seek(0, os.SEEK_END) - _TAIL))
         end = output.read().decode("utf-8", "replace").strip()
-    return f"{name} is red ({how}). The end of what `{command}` printed:\n{end or '(nothing)'}"
+    told = f"{name} is red ({how}). The end of what `{command}` printed:\n{end or '(nothing)'}"
+    return told, how.startswith("exit")
 
 
 if __name__ == "__main__":

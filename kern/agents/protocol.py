@@ -81,9 +81,9 @@ class Launch:
     given: Mapping[str, str] = field(default_factory=dict)  # the environment that kern has
     root: str = ""  # the top level, where it is started
     nests: bool = True  # a sandbox that it makes can be: not within every one of kern's
-    # Label, command and seconds (0: as long as it takes) of those that send it back where it
-    # would end and they are red.
-    gates: Sequence[tuple[str, str, float]] = ()
+    # Label, command, seconds (0: as long as it takes), and how often it runs once more (None: as a
+    # gate does) of those that send it back where it would end and they are red.
+    gates: Sequence[tuple[str, str, float, int | None]] = ()
 
 
 class Agent(Protocol):

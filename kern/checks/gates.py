@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kern import plain
+from kern.checks import again
 from kern.config import Gate, Probe
 from kern.model import Result
 from kern.sandbox import closed
@@ -53,6 +54,14 @@ class Gates:
         place = self._log(f"{'before' if before else 'gate'}-{_name(gate)}")
         ended = self._run(gate, place, room)
         result = replace(ended, strict=gate.strict, known_red=gate.known_red)
+        self._ended[tree, gate.name, gate.command] = result
+        return result
+
+    def counted(self, gate: Gate, tree: str, first: Result, once: Callable[[], Result]) -> Result:
+        """Its end on that tree, for which `once` runs it once more where the `first` is red."""
+        if not again.due(gate, first):
+            return first
+        result = again.both(first, once())
         self._ended[tree, gate.name, gate.command] = result
         return result
 

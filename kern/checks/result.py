@@ -94,7 +94,7 @@ def _said(result: Result) -> str:
 
 def proved(results: Sequence[Result]) -> str:
     """What stands behind a success, in words."""
-    green = [result.name for result in results if not result.red]
+    green = [f"{r.name}{' (flaky)' if r.flaky else ''}" for r in results if not r.red]
     before = [result.name for result in results if result.red]
     words = f"verified by {', '.join(green)}" if green else UNVERIFIED
     return f"{words}; red before and after: {', '.join(before)}" if before else words
@@ -122,7 +122,7 @@ def telling(output: str, limit: int) -> str:
 def outcome(result: Result) -> str:
     """How a gate ended, in a word or two."""
     if not result.red:
-        return "green"
+        return "green, flaky" if result.flaky else "green"
     if result.cannot_run:
         return "cannot run"
     return "stopped" if result.code is None else f"red, {result.how}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from kern import plain
 from kern.frozen import frozen
-from kern.journal import sums
+from kern.journal import sums, words
 from kern.journal.record import Record
 from kern.journal.sums import account, pay, spent
 from kern.model import SAID, UNVERIFIED, Cause, Need, unverified
@@ -29,6 +29,8 @@ _OVER: Mapping[str, str] = {
     Cause.OTHER: "over something else",
 }
 _OF_AN_ERROR = ("time", "run", "branch", "task", "text")
+_NO_TASK = "(before a task)"
+_UNSURE = {"what": "flaky", "where": ""}
 _NOTHING = ("skipped", "blocked", "asked")  # outcomes that call for a person
 _UNSETTLED = (*_NOTHING, "open")
 
@@ -58,6 +60,7 @@ def summary(found: Iterable[Record], now: Standing = NOWHERE) -> dict[str, Any]:
     tasks: dict[str, dict[str, Any]] = {}
     runs: dict[str, dict[str, Any]] = {}
     errors: list[dict[str, Any]] = []
+    flaky: list[dict[str, Any]] = []
     total = account()
     for record in found:
         run = runs.setdefault(record.get("fleet", record["run"]), _run(record))
@@ -73,6 +76,8 @@ def summary(found: Iterable[Record], now: Standing = NOWHERE) -> dict[str, Any]:
                 errors.append({name: record.get(name) for name in _OF_AN_ERROR})
             case "stage", "end" | "failed":
                 pay(total, record)
+            case "gate", _ if record.get("flaky"):
+                flaky.append({name: record.get(name) for name in ("gate", "flaky", "task")})
         if name := record.get("task"):
             _add(tasks.setdefault(name, blank(name)), record)
     for task in tasks.values():
@@ -93,8 +98,16 @@ def summary(found: Iterable[Record], now: Standing = NOWHERE) -> dict[str, Any]:
         "agents": sums.by_agent(found),
         "memory": sums.of_memory(found),
         "errors": errors,
-        "review": [one for task in tasks.values() for one in _review(task)],
+        "flaky": flaky,
+        "review": [
+            *(one for task in tasks.values() for one in _review(task)),
+            *({**_UNSURE, "task": one["task"] or _NO_TASK, "text": _gate(one)} for one in flaky),
+        ],
     }
+
+
+def _gate(flaky: Mapping[str, Any]) -> str:
+    return f"{flaky['gate']}: {flaky['flaky']}; green on the same files"
 
 
 def _state(task: Mapping[str, Any], now: Standing) -> str:
@@ -272,6 +285,8 @@ def text(found: Mapping[str, Any], local: Callable[[str], str], *, markdown: boo
         prefix = "" if one["what"] == "attempt" else f"{one['what']}: "
         reviewed.append(inner + shown(f"{prefix}{plain.line(one['text'])}{where}"))
     section("To review", reviewed)
+    often = words.flaky((str(one["gate"]), str(one["flaky"])) for one in found["flaky"])
+    section("Flaky gates", [bullet + shown(row) for row in often])
     section("Learnings", [bullet + row] if (row := sums.remembered(found["memory"])) else [])
     section("By agent", [bullet + shown(row) for row in sums.compared(found["agents"])])
     ended = [f"{local(error['time'])}  {plain.line(error['text'])}" for error in found["errors"]]

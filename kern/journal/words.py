@@ -5,7 +5,8 @@ A value of a record can be anything: others write journals as well.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kern import plain
@@ -169,8 +170,18 @@ def took(record: Record) -> str:
 def gate(result: Result) -> str:
     spent = f", {result.seconds:.1f} s" if result.seconds else ""
     before = ", as it was before the task" if result.red and result.red_before else ""
-    how = f"red ({result.how}{spent}){before}" if result.red else f"green{spent}"
+    flaky = f", flaky: {plain.line(result.flaky)}" if result.flaky else ""
+    how = f"red ({result.how}{spent}){before}" if result.red else f"green{spent}{flaky}"
     return f"{plain.line(result.name)}: {how}"
+
+
+def flaky(found: Iterable[tuple[str, str]]) -> list[str]:
+    """How often which gate was, and how it was red last. `found`: a gate each time, and how."""
+    last, times = dict(found := [*found]), Counter(name for name, _ in found)
+    return [
+        f"{plain.line(name)}, {plain.count(times[name], 'time')}: {plain.line(how)}"
+        for name, how in last.items()
+    ]
 
 
 def settled(outcome: str, detail: str, proved: str) -> str:
@@ -193,7 +204,9 @@ def _result(record: Record) -> Result:
     known = code if isinstance(code, int) or (code is None and red) else int(red)
     before = record.get("red_before") is True
     name = _text(record, "gate")
-    return Result(name, known, "", _number(record, "seconds"), red_before=before)
+    flaky = _text(record, "flaky", 400)
+    seconds = _number(record, "seconds")
+    return Result(name, known, "", seconds, red_before=before, flaky=flaky)
 
 
 def _text(record: Record, name: str, limit: int = 160) -> str:

@@ -184,7 +184,8 @@ def _gate(event: events.GateEnded) -> dict[str, Any]:
     said |= {"gate": result.name, "code": result.code, "red": result.red}
     tail = result.output[-_LONGEST:] if result.red else ""
     before = {"red_before": result.red_before, "seconds": result.seconds}
-    return {"kind": "gate", **said, **before, "output": tail}
+    flaky = {"flaky": result.flaky[:_LONGEST]} if result.flaky else {}
+    return {"kind": "gate", **said, **before, "output": tail, **flaky}
 
 
 def _now() -> str:

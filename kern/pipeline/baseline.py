@@ -96,7 +96,7 @@ def gates(site: Site, head: Head, start: StartRef, wanted: Sequence[Gate]) -> No
 
 def own(site: Site, head: Head, start: StartRef, wanted: Checks) -> list[str]:
     """How the task's own gates end before it, a text each for the stages. They ought to fail."""
-    mine = [gate for gate in wanted.gates if not gate.name]
+    mine = [replace(gate, again=0) for gate in wanted.gates if not gate.name]
     fresh = _run_unknown(site, head, start, mine)
     told = []
     for gate in mine:
@@ -113,20 +113,31 @@ def _run_unknown(site: Site, head: Head, start: StartRef, wanted: Sequence[Gate]
     unknown = [gate for gate in wanted if site.gates.known(gate, start.tree) is None]
     try:
         for gate in unknown:
-            site.caller.heed()
             ended = _before(site, head, start, gate)
+            site.memory.flaky |= {gate.label} if ended.flaky else set()
             site.sink(GateEnded(ended, before=True))
     finally:
         if not all(map(site.gates.apart, unknown)):
-            name = f"{start.attempt}-gate"
-            limits.back_to(site, start, name, "the gates", " before the task")
+            _back(site, start)
     return unknown
+
+
+def _back(site: Site, start: StartRef) -> None:
+    limits.back_to(site, start, f"{start.attempt}-gate", "the gates", " before the task")
 
 
 def _before(site: Site, head: Head, start: StartRef, gate: Gate) -> Result:
     """On what is committed; where there is no room, on the working tree."""
     committed = site.repo.tree(head.commit)
-    ended = limits.gate(site, gate, start.tree, head, start, exact=committed, before=True)
+
+    def once() -> Result:
+        site.caller.heed()
+        ended = limits.gate(site, gate, start.tree, head, start, exact=committed, before=True)
+        if ended.red and not site.gates.apart(gate):
+            _back(site, start)
+        return ended
+
+    ended = site.gates.counted(gate, start.tree, once(), once)
     if not site.gates.apart(gate):
         return ended
     others = site.witness.uncommitted(head.commit, start.tree)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 
-from kern.checks import result
+from kern.checks import again, result
 from kern.config import FILE, Gate
 from kern.events import GateEnded, Traced
 from kern.git import history, protect
@@ -118,6 +118,7 @@ def _checked(
         (_judge(site, criterion, at) for criterion in wanted.criteria),
     )
     results: list[Result] = []
+    site.memory.again = False
     for ended in asked:
         results.append(ended)
         if site.memory.again:
@@ -130,7 +131,9 @@ def _checked(
     tests = patches.weakened(site.repo, *at.second.change)
     weaker = f"; tests: {some(tests)}" if tests else ""
     where = f", in your tree, which also held {some(others)}" if others else ""
-    return "", {"proof": result.proved(results) + where + changed + weaker}
+    risks = again.risks(results, site.memory.flaky)
+    site.memory.flaky |= {ended.name for ended in results if ended.flaky}
+    return "", {"proof": result.proved(results) + where + changed + weaker + risks}
 
 
 def _beside(site: Site, at: Situation, change: Mapping[str, Entry | None]) -> list[str]:
@@ -141,28 +144,30 @@ def _beside(site: Site, at: Situation, change: Mapping[str, Entry | None]) -> li
 
 
 def _gate(site: Site, gate: Gate, at: Situation, change: Mapping[str, Entry | None]) -> Result:
-    site.caller.heed()
-    start = at.second.start
-    if site.gates.apart(gate):
-        ended = _in_room(site, gate, at, change)
-    else:
-        ended = _in_tree(site, gate, at, change)
-    known = site.gates.known(gate, start)
+    known = site.gates.known(gate, at.second.start)
     allowed = site.caller.settings.on_red is OnRed.ALLOW or None
-    ended = ended.against(known.red if known else allowed)
+    run = _in_room if site.gates.apart(gate) else _in_tree
+
+    def once() -> Result:
+        site.caller.heed()
+        return run(site, gate, at, change).against(known.red if known else allowed)
+
+    ended = once()
+    if not site.memory.again:
+        ended = site.gates.counted(gate, at.second.tree, ended, once)
+    if not site.memory.again and site.gates.apart(gate):
+        beside = _beside(site, at, change)
+        ended = exact.explained(site, ended, beside, lambda: _in_tree(site, gate, at, change))
     site.sink(GateEnded(ended))
     return ended
 
 
-def _in_room(site: Site, gate: Gate, at: Situation, change: Mapping[str, Entry | None]) -> Result:
+def _in_room(site: Site, gate: Gate, at: Situation, _: Mapping[str, Entry | None]) -> Result:
     """On exactly what is to be committed."""
-    candidate, _ = site.witness.expected(*at.second.change, at.head.commit)
+    candidate = site.witness.expected(*at.second.change, at.head.commit)[0]
     ended = limits.gate(site, gate, at.second.tree, at.head, None, exact=candidate)
     site.memory.again = exact.take_in(site, at, gate.label, candidate)
-    if site.memory.again:
-        return ended
-    others = _beside(site, at, change)
-    return exact.explained(site, ended, others, lambda: _in_tree(site, gate, at, change))
+    return ended
 
 
 def _in_tree(site: Site, gate: Gate, at: Situation, change: Mapping[str, Entry | None]) -> Result:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kern import plain
 from kern.agents.protocol import Agent, Ended, Grade, Launch, Program, Reply
+from kern.checks.again import settled
 from kern.config import Gate, Settings, Spent
 from kern.errors import BudgetReached, KernError, LimitReached, TransientFault
 from kern.events import (
@@ -218,7 +219,7 @@ class Caller:
         place = self.scope.transcript(stage)
         output = self.settings.output(watched=self.watched)
         idle = self.settings.idle(output)
-        checking = sum(gate.timeout or _FOR_EVER for gate in asked.gates)  # seconds
+        checking = 2 * sum(gate.timeout or _FOR_EVER for gate in asked.gates)  # seconds
         agent = self._program(prompt).agent
         kind = Kind.WORKER if stage is Stage.IMPLEMENT else Kind.READER
         launch = Launch(
@@ -235,7 +236,7 @@ class Caller:
             root=self.named(str(self.root)),
             nests=self.nests,
             folder=self.named(str(self.contract.parent)),
-            gates=[(gate.label, gate.command, gate.timeout) for gate in asked.gates],
+            gates=[(one.label, one.command, one.timeout, settled(one)) for one in asked.gates],
         )
         for name, text in agent.files(launch).items():
             self._lay(self.contract.with_name(name), text)

@@ -60,6 +60,7 @@ class Console:
         self.began = time.monotonic()
         self.progress = Progress()
         self.attempts: list[events.AttemptNoted] = []  # of this run
+        self.flaky: list[tuple[str, str]] = []  # gates of this run, each time with how it was red
         self.beat = 0.0
         self.many = 0.0  # when the lanes of many at once were shown; 0: there are none
 
@@ -179,6 +180,7 @@ class Console:
                     str(record.get("ref")),
                 )
             )
+        self._flaky(str(record.get("gate")), str(record.get("flaky") or ""))
         for line in progress.told(record):
             if self.live:
                 self.live.hide()
@@ -247,10 +249,11 @@ class Console:
         self._say(f"{landing}{self.progress.work}{when}{shown}", HEAD)
 
     def _gate(self, result: Result, *, before: bool) -> None:
+        self._flaky(result.name, result.flaky)
         # A task's own has no name but its command, and the task is there to turn it green.
         awaited = before and result.name.startswith("gate `") and not result.cannot_run
         colour = (BAD if result.blocks else NOTICE) if result.red else GOOD
-        self._say(f"  {words.gate(result)}", colour)
+        self._say(f"  {words.gate(result)}", NOTICE if result.flaky else colour)
         if result.red and awaited:
             last = plain.block(result.output).strip().rpartition("\n")[2]
             kept = f"its output: {_logs(Path(result.log))}" if result.log else last
@@ -261,6 +264,9 @@ class Console:
                 self._say(f"    {line}")
             if result.log:
                 self._say(f"    full output: {_logs(Path(result.log))}")
+
+    def _flaky(self, name: str, how: str) -> None:
+        self.flaky += [(name, how)] if how else []
 
     def _settled(self, event: events.TaskSettled) -> None:
         """Green only with something behind it."""
@@ -274,7 +280,7 @@ class Console:
         return f"  ({plain.line(task, progress.NAMED)})" if self.many and task else ""
 
     def _summary(self, event: events.RunEnded) -> None:
-        for text, style in summary.lines(event, self.attempts):
+        for text, style in summary.lines(event, self.attempts, self.flaky):
             self._print(text, style, self.out, stamped=False)
 
     def _say(self, text: str, style: str = "") -> None:

@@ -272,7 +272,9 @@ def told(record: Mapping[str, Any]) -> list[str]:
     kind, did = record["kind"], record.get("did")
     ended = (kind == "stage" and did == "end") or (kind == "work" and record.get("commit"))
     red = kind == "gate" and record.get("red") and record.get("task")
-    if not (kind in _TOLD or ended or red) or (kind == "task" and did != "start"):
+    if not (kind in _TOLD or ended or red or record.get("flaky")) or (
+        kind == "task" and did != "start"
+    ):
         return []
     first, *_ = words.said(record)
     task = plain.line(str(record.get("task") or ""), NAMED)

@@ -17,8 +17,10 @@ MOST = 20  # rows of a section
 _Row = tuple[str, str]  # a line and its style
 
 
-def lines(ended: RunEnded, attempts: Sequence[AttemptNoted]) -> Iterator[_Row]:
-    """`attempts`: those of this run that failed."""
+def lines(
+    ended: RunEnded, attempts: Sequence[AttemptNoted], flaky: Sequence[tuple[str, str]] = ()
+) -> Iterator[_Row]:
+    """`attempts`: those of this run that failed. `flaky`: gates, each time with how it was red."""
     worst = bool(ended.needs or ended.interrupted or _unproven(ended))
     yield "", ""
     yield headline(ended), HEAD if not worst else f"{HEAD} {NOTICE}"
@@ -34,6 +36,8 @@ def lines(ended: RunEnded, attempts: Sequence[AttemptNoted]) -> Iterator[_Row]:
     split = [[(f"  {plain.line(task, 100)}", "")] for task, done in ended.decomposed if not done]
     yield from _section("Split into subtasks", split, "kern status")
     yield from _section("Failed attempts, with the work of each", _tried(attempts), "kern report")
+    unsure = [[(f"  {row}", "")] for row in words.flaky(flaky)]
+    yield from _section("Flaky: red, and green on the same files", unsure, "kern report")
     if last := following(ended):
         yield "", ""
         yield last, NOTICE if ended.needs else ""

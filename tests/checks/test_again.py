@@ -1,0 +1,178 @@
+"""A red gate runs once more before it counts."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kern.checks import again
+from kern.config import Gate, parse
+from kern.errors import UsageError
+from kern.events import GateEnded, GateStarted
+from kern.model import Result
+from tests.checks.test_gates import attempts, task, toml
+from tests.conftest import Fake, Git, Inline, Kern
+
+DONE = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
+RED = Result("gate net", 1, "look\nFAILED test_timeout", 3.0)
+
+
+def counting(folder: Path, *red: int) -> str:
+    """A gate that is red in these of its runs, counted from 1."""
+    count = f"echo x >> {folder}/ran; k=$(wc -l < {folder}/ran)"
+    which = "|".join(map(str, red))
+    return f"{count}; case $((k)) in {which}) echo FAILED test_timeout $((k)); exit 1;; esac"
+
+
+def runs(folder: Path) -> int:
+    return len((folder / "ran").read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("ended", "due"),
+    [
+        (RED, True),
+        (Result("gate net", 0, ""), False),
+        (Result("gate net", -9, ""), True),  # it ended its own shell
+        (Result("gate net", None, "not done after 1 s"), False),
+        (Result("gate net", 127, "not found"), False),
+        (Result("gate net", 1, "", 601.0), False),
+        (RED.against(red_before=True), False),
+        (Result("gate net", 1, "", known_red=True), False),
+    ],
+)
+def test_only_a_red_gate_that_counts_and_came_to_its_end_runs_once_more(
+    ended: Result, due: bool
+) -> None:
+    assert again.due(Gate("net", "true", 0), ended) is due
+    assert not again.due(Gate("net", "true", 0, again=0), ended)
+    assert (
+        again.due(Gate("net", "true", 0, again=1), ended) is ended.against(ended.red_before).blocks
+    )
+
+
+def test_two_ends_are_one() -> None:
+    green = again.both(RED, Result("gate net", 0, "", 2.0))
+    assert (green.red, green.seconds) == (False, 5.0)
+    assert green.flaky == "red at first (exit 1): look / FAILED test_timeout"
+    assert not again.both(RED, RED).flaky
+
+
+@pytest.mark.parametrize("wrong", ["2", "-1", "true", '"1"', "0.5"])
+def test_a_gate_runs_once_more_or_not_at_all(wrong: str) -> None:
+    with pytest.raises(UsageError, match=r"gates\.net\.again"):
+        parse(f"[gates]\nnet = {{ run = 'true', again = {wrong} }}\n")
+
+
+def test_a_flake_costs_no_attempt_and_is_named_with_the_change_that_brought_it(
+    repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
+) -> None:
+    toml(repo, git, f"[gates]\nnet = '{counting(fake.folder, 2, 4)}'\n")
+    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
+    git("commit", "--quiet", "--all", "--message=tasks")
+    fake.script(implement=[DONE, {**DONE, "run": ["echo better > n"]}])
+
+    ran = inline(2)
+
+    assert (ran.code, attempts(repo)) == (0, []), ran.said
+    assert fake.stages == ["research", "implement", "commit"] * 2
+    flaky = "red at first (exit 1): FAILED test_timeout"
+    assert re.search(rf"gate net: green, [0-9.]+ s, flaky: {re.escape(flaky)} 2", ran.said)
+    risk = "verified by gate net (flaky); a risk of this change: gate net was not flaky before it"
+    assert ran.said.count(risk) == 1
+    assert f"Flaky: red, and green on the same files:\n  gate net, 2 times: {flaky} 4" in ran.said
+    told = kern("report").out
+    assert f"Flaky gates:\n\n  gate net, 2 times: {flaky} 4" in told
+    assert f"      flaky: gate net: {flaky} 2; green on the same files" in told
+
+
+def test_a_flake_before_the_first_task_ends_no_run(
+    repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
+) -> None:
+    toml(repo, git, f"[gates]\nnet = '{counting(fake.folder, 1)}'\n")
+    fake.script(implement=[DONE])
+
+    ran = inline(1)
+
+    assert (ran.code, runs(fake.folder)) == (0, 3), ran.said
+    assert "a risk" not in ran.said
+    assert "(before a task)\n      flaky: gate net: red at first" in kern("report").out
+
+
+def test_a_change_that_breaks_a_gate_costs_its_attempt_and_one_more_run_of_that_gate(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    count = f"echo x >> {fake.folder}/ran"
+    toml(repo, git, f"[gates]\nbad = '{count}; ! grep -q bad n'\nlater = 'true'\n")
+    bad = {**DONE, "run": ["echo bad > n"]}
+    fake.script(implement=[bad, DONE])
+
+    ran = inline(1)
+
+    assert (ran.code, len(attempts(repo))) == (0, 1), ran.said
+    begun = [one.name for one in ran.events if isinstance(one, GateStarted) and not one.before]
+    assert begun == ["gate bad", "gate bad", "gate bad", "gate later"]
+    ended = [one for one in ran.events if isinstance(one, GateEnded) and not one.before]
+    assert [one.result.red for one in ended] == [True, False, False]
+    assert "flaky" not in ran.said
+
+
+@pytest.mark.parametrize(
+    ("red", "more", "total", "failed"),
+    [((1, 3), "", 4, 0), ((2, 3), "", 4, 1), ((2,), ", again = 0", 3, 1)],
+)
+def test_red_green_red(
+    repo: Path,
+    git: Git,
+    fake: Fake,
+    inline: Inline,
+    red: tuple[int, ...],
+    more: str,
+    total: int,
+    failed: int,
+) -> None:
+    net = f"{{ run = '{counting(fake.folder, *red)}'{more} }}"
+    toml(repo, git, f"[gates]\nnet = {net}\n")
+    fake.script(implement=[DONE, DONE])
+
+    ran = inline(1)
+
+    assert ran.code == 0, ran.said
+    assert (runs(fake.folder), len(attempts(repo))) == (total, failed)
+
+
+@pytest.mark.unheld
+def test_what_a_red_run_makes_turns_no_second_one_green(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    """In the tree, where there is no room to be filled anew."""
+    gate = "test ! -f n || grep -q built n || { echo built > n; exit 1; }"
+    toml(repo, git, f"[gates]\nnet = '{gate}'\n")
+    fake.script(implement=[DONE, {**DONE, "run": ["echo built > n"]}])
+
+    ran = inline(1)
+
+    assert (ran.code, len(attempts(repo))) == (0, 1), ran.said
+
+
+def test_a_gate_that_kills_its_own_shell_is_red_twice(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    toml(repo, git, "[gates]\nnet = 'test ! -f n || kill -9 $$'\n")
+    fake.script(implement=[DONE, {**DONE, "run": ["true"], "result": "no\n\nFAILED: no"}])
+
+    ran = inline(1)
+
+    assert "gate net is red (ended by signal 9" in attempts(repo)[0]
+    assert sum(isinstance(one, GateStarted) and not one.before for one in ran.events) == 2
+
+
+def test_a_tasks_own_gate_runs_once_before_it_and_once_more_after_it(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    task(repo, git, f"**Gate:** {counting(fake.folder, 1, 2)}")
+    fake.script(implement=[DONE])
+
+    ran = inline(1)
+
+    assert (ran.code, attempts(repo), runs(fake.folder)) == (0, [], 3), ran.said
