@@ -249,7 +249,7 @@ def test_the_tree_of_a_task_in_progress_is_not_judged_but_the_next_tasks_is(
     assert again.code == 2, again.err
     assert "[x] one" in spec(repo) and "[ ] two" in spec(repo)
     assert "kern: gate check is red before any task (exit 1)" in again.err
-    assert ran.read_text().count("x") == 4  # proved anew, and before the next task
+    assert ran.read_text().count("x") == 5  # proved anew, and twice red before the next task
     assert fake.stages == ["research", "implement", "commit", "commit"]
 
 

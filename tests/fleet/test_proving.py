@@ -53,7 +53,7 @@ def test_a_merged_tree_is_checked_in_a_worktree_of_its_own(
     seen = [event.result.red for event in yard.events if isinstance(event, GateEnded)]
     assert seen == [True, False, False], "all; none of them; two, the first of which is proven"
     place = proving.yard.place(NUMBER)
-    assert (place / "built").read_text() == "x\n" * 3, "what git ignores stays between the checks"
+    assert (place / "built").read_text() == "x\n" * 4, "red twice; what git ignores stays"
     proving.close()
     assert not place.exists() and str(place) not in git("worktree", "list")
 
