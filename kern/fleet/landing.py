@@ -18,7 +18,7 @@ from kern.git import along, history, ignore, operations
 from kern.git.repository import Entry
 from kern.git.snapshot import OWN
 from kern.model import LEARNINGS, SPEC, Marker, Result
-from kern.pipeline import baseline
+from kern.pipeline import baseline, verify
 from kern.pipeline.site import Site
 from kern.spec import kern_toml
 from kern.spec.checklist import Spec, parse
@@ -248,7 +248,14 @@ class _Round:
             self.site.warn(line)
         proved = self._checked(built).proved
         for work, commit in zip(built.works, made, strict=True):
-            yield Landed(work, commit, proved or work.proved)
+            yield Landed(work, commit, self._proved(work, proved))
+
+    def _proved(self, work: Work, proved: str) -> str:
+        """What the gates of the landing say knows nothing of what the work did to them."""
+        if proved in ("", work.proved):
+            return work.proved
+        changed, gates = merging.change(self.repo, work), self.built.gates
+        return proved + verify.doubted(self.repo, gates, changed, work.base, work.commit)
 
     # ------------------------------------------------------------ what goes back
 

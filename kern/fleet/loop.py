@@ -12,7 +12,7 @@ from kern import plain
 from kern.config import Spent
 from kern.errors import Asked, BudgetReached, Exit, KernError
 from kern.events import LimitReset, TaskSettled, Traced
-from kern.fleet import ends, handout, landing, lanes, papers, worktrees
+from kern.fleet import ends, handout, landing, lanes, merging, papers, worktrees
 from kern.fleet.child import Workshop
 from kern.fleet.crew import Crew
 from kern.fleet.handout import Hold, Limit
@@ -28,6 +28,7 @@ from kern.pipeline import summary
 from kern.pipeline.options import Options
 from kern.pipeline.session import Session
 from kern.pipeline.table import Settled
+from kern.spec.checklist import is_experiment
 from kern.stages.call import RAISE
 
 _TURN_S = 0.2  # between two looks, where nothing ends
@@ -317,8 +318,9 @@ class Many:
         match end:
             case Landed(_, commit, proved):
                 detail = f"{commit[:7]} {self.repo.text('log', '-1', '--format=%s', commit)}"
-                one = Settled(work.text, End.DONE, detail, work.key, proved, commit)
-                self._settled(one)
+                concluded = is_experiment(work.text) and not merging.change(self.repo, work)
+                came, proof = (End.CONCLUDED, "") if concluded else (End.DONE, proved)
+                self._settled(Settled(work.text, came, detail, work.key, proof, commit))
             case Collided() | Red():
                 self.crew.handed -= 1  # the same task, once more
                 self.sink(Traced(f"sent back: {work.text}"))

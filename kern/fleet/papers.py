@@ -70,20 +70,21 @@ def _among(there: Sequence[Sequence[str]], raw: str) -> bool:
 
 def carried(text: str, key: Key, before: str, after: str) -> str:
     """`text` with what the worker's kern changed under the task from `before` to `after`, its
-    marker apart. Where a person has edited there meanwhile, theirs stays and what is new is added.
+    marker apart. Where a person has edited there meanwhile, or an earlier run handed the task out
+    and `before` is not known, what stands there stays and what is new is added.
     """
     now, old, new = parse(text), parse(before), parse(after)
     mine, was, theirs = now.find(key), old.find(key), new.find(key)
-    if mine is None or was is None or theirs is None:
+    if mine is None or theirs is None:
         return text
-    if _block(text, mine) == _block(before, was):
+    if was and _block(text, mine) == _block(before, was):
         lines = text.split("\n")
         came = _block(after, theirs)
         came[0] = lines[mine.line - 1]  # the task's own line, with its marker
         lines[mine.line - 1 : mine.block_end] = came
         return "\n".join(lines)
     fresh = _quotes(after, theirs)
-    known = {*_quotes(before, was), *_quotes(text, mine)}
+    known = {*(_quotes(before, was) if was else ()), *_quotes(text, mine)}
     text = edit.annotate(text, mine, [line for line in fresh if line not in known])
     now = parse(text)
     again = now.find(key)

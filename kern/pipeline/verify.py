@@ -2,7 +2,7 @@
 was red before the task is not the task's fault.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 
@@ -10,7 +10,7 @@ from kern.checks import again, result
 from kern.config import FILE, Gate
 from kern.events import GateEnded, Traced
 from kern.git import history, protect
-from kern.git.repository import Change, Entry
+from kern.git.repository import Change, Entry, Repo
 from kern.model import Aide, Cause, Decision, OnRed, Result, Saved, Stage, Tier
 from kern.pipeline import baseline, exact, limits
 from kern.pipeline.facts import Situation
@@ -88,7 +88,7 @@ def _objection(site: Site, at: Situation, change: Mapping[str, Entry | None]) ->
     if lost:
         return f"it took away uncommitted changes of yours in {some(lost)}"
     if names := protect.obeyed(site.repo, change):
-        site.warn(f"the task changes {some(names)}: it runs unasked; review it")
+        site.warn(f"the task changes {some(names)}: it runs unasked; review it", kept=True)
     new = change.get(FILE)
     return baseline.unsound_settings(site, new) if new else ""
 
@@ -126,14 +126,19 @@ def _checked(
         if ended.blocks:
             cause = Cause.JUDGE if ended.name.startswith("judge") else Cause.GATE
             return result.objection(ended), {"red": asdict(result.evidence(ended)), "cause": cause}
-    named = {path for gate in wanted.gates for path in result.named(gate.command, change)}
-    changed = f"; the task changed {some(sorted(named))}, named by a gate" if named else ""
-    tests = patches.weakened(site.repo, *at.second.change)
-    weaker = f"; tests: {some(tests)}" if tests else ""
     where = f", in your tree, which also held {some(others)}" if others else ""
     risks = again.risks(results, site.memory.flaky)
     site.memory.flaky |= {ended.name for ended in results if ended.flaky}
-    return "", {"proof": result.proved(results) + where + changed + weaker + risks}
+    doubts = doubted(site.repo, wanted.gates, change, *at.second.change)
+    return "", {"proof": result.proved(results) + where + doubts + risks}
+
+
+def doubted(repo: Repo, gates: Iterable[Gate], change: Collection[str], old: str, new: str) -> str:
+    """What lessens the word of green gates, to follow it: the change is of what they go by."""
+    named = {path for gate in gates for path in result.named(gate.command, change)}
+    changed = f"; the task changed {some(sorted(named))}, named by a gate" if named else ""
+    tests = patches.weakened(repo, old, new)
+    return changed + (f"; tests: {some(tests)}" if tests else "")
 
 
 def _beside(site: Site, at: Situation, change: Mapping[str, Entry | None]) -> list[str]:

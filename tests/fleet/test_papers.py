@@ -148,6 +148,13 @@ def test_a_persons_own_edit_of_that_task_stays_and_what_is_new_is_added() -> Non
     assert papers.carried(came, TWO, BEFORE, after) == came  # again changes nothing
 
 
+def test_of_a_worker_that_an_earlier_run_sent_all_notes_and_subtasks_come_once() -> None:
+    after = BEFORE.replace("- [ ] two", "- [ ] two\n  > **Attempt 1:** red\n  - [ ] part", 1)
+    came = papers.carried(BEFORE, TWO, "", after)
+    assert "> **Attempt 1:** red" in came and "- [ ] part" in came
+    assert papers.carried(came, TWO, "", after) == came
+
+
 def test_a_task_that_is_gone_gets_nothing() -> None:
     gone = BEFORE.replace("- [ ] one\n", "")
     after = BEFORE.replace("- [ ] one\n", "- [ ] one\n  > **Skipped:** no\n")
