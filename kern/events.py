@@ -83,6 +83,7 @@ class StageFailed:
     attempt: int
     model: str = ""
     agent: str = ""
+    tokens: Mapping[str, int] = field(default_factory=dict)  # as far as its output tells
 
 
 @frozen
@@ -212,6 +213,7 @@ class Steered:
 @frozen
 class Warned:
     text: str
+    kept: bool = False  # for the morning: in summary, report and journal
 
 
 @frozen

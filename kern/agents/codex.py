@@ -162,7 +162,8 @@ def act(line: bytes) -> Act | None:
     kind = item.get("type")
     if value.get("type") == "turn.completed":
         return Act("turn", (), _tokens(results.part(value, "usage")))
-    if value.get("type") != "item.started" or kind not in _CALLS:
+    seen = "item.completed" if kind == "file_change" else "item.started"  # it has no beginning
+    if value.get("type") != seen or kind not in _CALLS:
         return None
     return Act(str(item.get("id") or ""), (_call(str(kind), item)[:_LONGEST],), {})
 

@@ -42,8 +42,8 @@ class Keeper:
         self.ignored = Ignored(repo, self.warn)
         self.nested = Nested(repo, snapshots, self.layouts, self.warn)
 
-    def warn(self, text: str) -> None:
-        self.sink(Warned(text))
+    def warn(self, text: str, *, kept: bool = False) -> None:
+        self.sink(Warned(text, kept))
 
     def name_large(self, tree: str) -> None:
         """What of the large files that stood beside the snapshot is not as it was: each once."""
@@ -175,26 +175,27 @@ class Keeper:
         if changed := sorted(self.repo.changed(before, self.snapshots.take())):
             self.warn(f"changed during research, not by the agent; kept as yours: {some(changed)}")
 
-    def unnamed(self, transcript: Path, paths: Collection[str]) -> str:
-        """Of the paths that changed while an agent worked those that its transcript never names, in
-        words; empty where there is none, or no transcript: an agent that is ended leaves an empty
+    def unnamed(self, transcript: Path, paths: Collection[str]) -> Sequence[str]:
+        """Of the paths that changed while an agent worked those that its transcript never names;
+        empty where there is none, or no transcript: an agent that is ended leaves an empty
         one where it prints all at its end, a command that is no CLI for agents its answer alone.
         """
         if not paths or not transcript.is_file() or not transcript.stat().st_size:
-            return ""
+            return ()
         with transcript.open(encoding="utf-8", errors="replace") as file:
             if file.read(1) not in "{[":  # no objects that tell what it did
-                return ""
+                return ()
             file.seek(0)
             pieces = iter(lambda: file.read(_PIECE), "")
-            return some(mentions.unnamed(paths, pieces))
+            return mentions.unnamed(paths, pieces)
 
     def name_yours(self, transcript: Path, paths: Collection[str], ref: str) -> None:
         """Of what was put back with an attempt, `ref`, what may be a person's."""
         if names := self.unnamed(transcript, paths):
             self.warn(
-                f"{names} changed while the agent worked, and its transcript never names that: "
-                f"restored as well; if it is yours: git checkout {ref} -- PATH"
+                f"{some(names)} changed while the agent worked, and its transcript never names "
+                f"that: restored as well; if it is yours: git checkout {ref} -- PATH",
+                kept=True,
             )
 
     def put_back(

@@ -35,7 +35,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("until", "wait"), (int, float, type(None))),
     **{"seq": (int,), "worker": (int,), "fleet": (str,), "tokens": (dict,), "denied": (list,)},
 }
-_TELLING = ("error", "learning", "limit", "question")  # kinds that say nothing without a text
+# Kinds that say nothing without a text.
+_TELLING = ("error", "learning", "limit", "question", "warning")
 Paid = dict[str, list[float | None]]  # what each call for a task cost; None: it was not named
 
 

@@ -146,6 +146,7 @@ def blank(name: str) -> dict[str, Any]:
     """A task of which nothing is known."""
     end = {"outcome": "open", "state": "open", "detail": "", "proved": "", "commit": None}
     seen: dict[str, Any] = {"attempts": [], "retries": 0, "denied": [], "learned": []}
+    seen["warnings"] = []
     return {"task": name, **end, **seen, "red_gates": [], "red_before": [], **account()}
 
 
@@ -170,6 +171,8 @@ def _add(task: dict[str, Any], record: Record) -> None:
             gates = task["red_before" if record.get("red_before") else "red_gates"]
             if record.get("gate") not in gates:
                 gates.append(record.get("gate"))
+        case "warning", _:
+            task["warnings"].append(record.get("text"))
         case "learning", _:
             task["learned"].append(record.get("text"))
 
@@ -188,6 +191,8 @@ def _review(task: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
         yield look(UNVERIFIED, "no gate passed for this commit", commit)
     for gate in task["red_before"] if done else ():
         yield look("red before", f"{gate} was red before the task, and still is", commit)
+    for text in dict.fromkeys(task["warnings"]):
+        yield look("warning", text, commit)
     for attempt in task["attempts"]:
         said = f"attempt {attempt['attempt']} failed: {attempt['reason']}"
         yield look("attempt", said, f"git show {attempt['ref']}" if attempt["ref"] else "")
@@ -324,6 +329,6 @@ def _failed(causes: Mapping[str, int]) -> list[str]:
 
 def _line(task: Mapping[str, Any]) -> str:
     commit = f" ({task['commit'][:7]})" if task["commit"] else ""
-    proved = f"; {plain.line(task['proved'], 160)}" if task["proved"] else ""
+    proved = f"; {plain.line(task['proved'])}" if task["proved"] else ""
     state = f"{task['state']}, " if task["state"] not in ("done", "open", *SAID.values()) else ""
     return f"{plain.line(task['task'], 160)}{commit}: {state}{spent(task)}{proved}"

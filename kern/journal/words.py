@@ -65,8 +65,8 @@ def _more(record: Record) -> list[str]:
     match record["kind"]:
         case "question":
             return [f"asks: {_text(record, 'text', 400)}"]
-        case "limit" | "error" as kind:
-            early = "ended early: " if kind == "error" else ""
+        case "limit" | "error" | "warning" as kind:
+            early = {"error": "ended early: ", "warning": "warning: "}.get(kind, "")
             return [f"{early}{_text(record, 'text', 600)}"]
         case "work":
             if not record.get("commit"):

@@ -116,7 +116,7 @@ def of(event: Event) -> list[dict[str, Any]]:
             return [_row(event, "stage", *_CALL, *_ENDED, **took)]
         case events.StageFailed():
             took = {"did": "failed", "seconds": round(event.seconds, 3)}
-            return [_row(event, "stage", *_CALL, "reason", "cost_usd", **took)]
+            return [_row(event, "stage", *_CALL, "reason", "cost_usd", "tokens", **took)]
         case events.StageRetried():
             again = {"try": event.attempt, "wait": event.wait_seconds}
             return [_row(event, "retry", "stage", "reason", **again)]
@@ -150,7 +150,9 @@ def of(event: Event) -> list[dict[str, Any]]:
             end = _row(event, "run", done=len(event.done), open=event.open_tasks, **said)
             early = _row(event, "error", text=event.interrupted)
             return [early, end] if event.interrupted else [end]
-        case events.Acted() | events.Warned() | events.Traced() | events.Waiting():
+        case events.Warned(text, kept):
+            return [_row(event, "warning", text=text[:_LONGEST])] if kept else []
+        case events.Acted() | events.Traced() | events.Waiting():
             return []
         case events.GateStarted() | events.ProbeStarted():
             return []

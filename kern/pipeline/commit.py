@@ -40,12 +40,23 @@ def commit(site: Site, at: Situation) -> None:
         verify.fail(site, second, verify.overlap(at, conflicts), Cause.HOOK)
         return
     there_already = merged == site.repo.tree(at.head.commit)
+    if there_already and _yours_alone(site, at):
+        why = "SUCCESS was claimed, and all that changed meanwhile is what you committed"
+        verify.fail(site, second, why, Cause.OTHER)
+        return
     checked = _checked(site, at, asks=0 if there_already else WORDINGS)
     if checked and checked.objection:
         verify.fail(site, at.second, checked.objection, Cause.HOOK)
     elif checked:
         tree, _ = site.witness.expected(*second.change, at.head.commit)
         _make(site, at, tree, checked.message, lessons.of(second), second.day)
+
+
+def _yours_alone(site: Site, at: Situation) -> bool:
+    """Whether nothing that the commits of a person hold by now is an agent's, by its transcript."""
+    paths = site.repo.changed(*at.second.change).keys()
+    unnamed = site.keeper.unnamed(site.scope.transcript(Stage.IMPLEMENT), paths)
+    return SPEC not in at.opened[1].text and len(unnamed) == len(paths)
 
 
 def conclude(site: Site, at: Situation) -> Settled | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kern import plain
 from kern.config import Gate, Settings
 from kern.errors import Interrupted, KernError
-from kern.git import objects, operations, refs
+from kern.git import objects, operations, refs, staging
 from kern.git.refs import StartRef
 from kern.git.repository import SUBMODULE, Entry
 from kern.model import Cause, Stage, Tier
@@ -91,6 +91,8 @@ def implement(site: Site, at: Situation) -> None:
         raise
     assert said is not None
     violation, facts = limits.left(site, at.head, start, papers)
+    if said.idle and not mended:  # what changed meanwhile is a person's
+        facts |= {"tree": facts["start"], "index": staging.noted({})}
     facts |= _noted(at, violation, said, order)
     refs.seal(site.repo, start)
     began = at.files[Stage.RESEARCH].time

@@ -80,7 +80,8 @@ def _undo_commits(site: Site, start: StartRef, by: str, who: str) -> None:
     since = history.since(site.repo, start.base, head.commit) or ()
     site.warn(
         "HEAD was moved meanwhile, and not by an agent that says so: what is there stays"
-        f"{commits(since)}"
+        f"{commits(since)}",
+        kept=True,
     )
 
 

@@ -1,10 +1,13 @@
 """What follows a kill, or a person's hand in the middle of a task: nothing is lost."""
 
 import contextlib
+import json
 
 from kern.errors import KernError
 from kern.git import backups, history, refs
+from kern.journal import store
 from kern.model import SPEC, Marker, Stage
+from kern.models import ROLES
 from kern.pipeline import facts, guarded, isolation, limits
 from kern.pipeline import undo as reverting
 from kern.pipeline.facts import Situation
@@ -16,6 +19,7 @@ from kern.sandbox.wall import Kind
 from kern.spec import edit
 from kern.stages import record
 from kern.system import workspace
+from kern.system.lock import Holder
 
 _UNFINISHED = (Do.UNDO, Do.ABANDON, Do.BOOK, Do.RELEASE, Do.ASK)
 _FINISHED = (Do.PROVE, Do.REPROVE, Do.COMMIT)
@@ -38,12 +42,25 @@ def left(site: Site) -> str:
     return ""
 
 
-def unplant(site: Site, *, killed: bool) -> None:
+def _count(site: Site, run: str) -> None:
+    """The call in which that run was killed cost something, and its journal says nothing of it."""
+    found = store.tail(store.place(site.repo.common_dir), having=json.dumps(run).encode())
+    calls = [one for one in found if one["kind"] == "stage" and one["run"] == run]
+    role = next((role for role in ROLES if calls and role == calls[-1].get("stage")), None)
+    if role and calls[-1].get("did") == "start":
+        who = str(calls[-1].get("model")), str(calls[-1].get("agent"))
+        task, attempt = str(calls[-1].get("task")), int(calls[-1].get("attempt") or 1)
+        site.caller.cut_off(role, task, attempt, who)
+
+
+def unplant(site: Site, killed: Holder | None) -> None:
     """A stage 2 that a kill cut off may have planted what this run would go by; a gate as well,
     so that no stage file is asked whether it had ended. An answer that lies there although kern
     saw no end of it is none of kern's. `killed`: the last run; one that came to its own end has
     restored what others planted, and what changed since is a person's.
     """
+    if killed:
+        _count(site, killed.run)
     for line in reverting.finish(site.repo, site.papers):
         site.warn(line)
     branch = site.repo.head().name

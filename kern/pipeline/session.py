@@ -76,7 +76,7 @@ def begin(
         *(_ticking(options.tick, steered), steered.heed, found.scratch, options.watched),
     )
     _known(caller, found)
-    killed = lock.noted(found.git_dir) is not None  # it takes its note away as it ends
+    killed = lock.noted(found.git_dir)  # it takes its note away as it ends
     with (
         isolation.ready(wanted, isolation.mode(options.leave.sandbox, own), sink) as held,
         steering.signals(),
@@ -92,7 +92,7 @@ def begin(
         here = site.prepared(found, caller, isolation.room(held, found))
         notices = (*rescued, scope.notice, payer.warning, *settings.remarks, first)
         _settle_in(found, sink, (*notices, *isolation.notices(held, own, settings)))
-        recover.unplant(here, killed=killed)
+        recover.unplant(here, killed)
         preflight.tasks(found, papers, empty=empty)
         workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
         yield Session(site.with_prompts(here), steered, payer.who, held, before * (name != before))

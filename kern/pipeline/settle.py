@@ -12,6 +12,7 @@ from kern.pipeline import lessons
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start, put_back
 from kern.pipeline.table import ATTEMPTS, Settled, mends, skipped
+from kern.plain import some
 from kern.spec import edit, questions
 from kern.spec.checklist import RESULT, STUCK, Kind, Spec, Task
 from kern.stages import record, verdict
@@ -50,7 +51,8 @@ def _proof(site: Site, second: StageRecord, done: Commit) -> str:
         return second.proof
     site.warn(
         f"{done.sha[:7]} {done.subject!r} ticks the task and is not the commit that kern made: "
-        "no gate has seen it"
+        "no gate has seen it",
+        kept=True,
     )
     return ""
 
@@ -64,8 +66,9 @@ def _name_yours(site: Site, at: Situation) -> None:
     work = site.repo.changed(*second.change).keys() & committed.keys()
     if names := site.keeper.unnamed(site.scope.transcript(Stage.IMPLEMENT), work):
         site.keeper.warn(
-            f"the commit also holds {names}, which changed while the agent worked, and its "
-            f"transcript never names that; if it is yours: git show {at.done.sha[:7]} -- PATH"
+            f"the commit also holds {some(names)}, which changed while the agent worked, and its "
+            f"transcript never names that; if it is yours: git show {at.done.sha[:7]} -- PATH",
+            kept=True,
         )
 
 

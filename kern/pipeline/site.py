@@ -59,8 +59,8 @@ class Site(Place):
         """The environment by which a reflog tells what its agent and the commit hooks moved."""
         return {"GIT_REFLOG_ACTION": f"kern {self.caller.run} {BY_ITSELF}"}
 
-    def warn(self, text: str) -> None:
-        self.keeper.warn(text)
+    def warn(self, text: str, *, kept: bool = False) -> None:
+        self.keeper.warn(text, kept=kept)
 
 
 def prepared(repo: Repo, caller: Caller, room: Room | None = None) -> Site:

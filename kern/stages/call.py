@@ -3,7 +3,7 @@
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,10 +11,8 @@ from kern import plain
 from kern.agents.protocol import Agent, Ended, Grade, Launch, Program, Reply
 from kern.checks.again import settled
 from kern.config import Gate, Settings, Spent
-from kern.errors import BudgetReached, KernError, LimitReached, TransientFault
+from kern.errors import BudgetReached, Interrupted, KernError, LimitReached, TransientFault
 from kern.events import (
-    Event,
-    Recalled,
     Sink,
     StageFailed,
     StageFinished,
@@ -25,21 +23,20 @@ from kern.events import (
 )
 from kern.frozen import frozen
 from kern.git import environment
-from kern.memory.select import IRRELEVANT
 from kern.model import Cost, Role, Stage
 from kern.sandbox import closed
 from kern.sandbox.closed import Bounds
 from kern.sandbox.confine import Hold, unheld
 from kern.sandbox.wall import Kind
-from kern.stages import ending
+from kern.stages import ending, watch
 from kern.stages.ending import Rota
-from kern.stages.prompt import Prompt
+from kern.stages.prompt import Prompt, announced
 from kern.stages.watch import Growing, Refused, Watch
 from kern.system import process, workspace
 from kern.system.workspace import Scope
 
 RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run {}: it resumes"
-_MOST_NAMED = 20  # of the learnings that are left out
+CUT_OFF = "cut off before it answered"
 _FOR_EVER = 7 * 24 * 3600.0  # seconds, for who knows no bound
 
 
@@ -49,6 +46,7 @@ class Said:
 
     reply: Reply
     fault: str = ""
+    idle: bool = False  # by its transcript, none of its calls can have written
 
 
 @frozen
@@ -116,7 +114,7 @@ class Caller:
         """
         self._afford(task)
         self.heed()
-        for event in _announced(prompt, task):
+        for event in announced(prompt, task):
             self.sink(event)
         every = (prompt.by, *prompt.stand_ins)
         for by, after in self.rota.order(every, time.time()):
@@ -167,22 +165,26 @@ class Caller:
         stage, who = prompt.stage, (prompt.by.model, prompt.by.agent)
         place = self.scope.transcript(stage)
         began = time.monotonic()
+        agent = self._program(prompt).agent
         try:
             ran, bounds = self._ran(asked)
-        except Refused as exc:
-            took = time.monotonic() - began
-            self._count(None, task)
-            self.sink(StageFailed(stage, task, exc.fault.message, took, None, attempt, *who))
-            raise ending.error(stage, exc.fault, place) from None
+        except (Refused, Interrupted) as exc:
+            why = exc.fault.message if isinstance(exc, Refused) else CUT_OFF
+            self.cut_off(stage, task, attempt, who, why, time.monotonic() - began)
+            if isinstance(exc, Refused):
+                raise ending.error(stage, exc.fault, place) from None
+            raise
         hidden = plain.secrets(os.environ)
-        agent = self._program(prompt).agent
         reply = _reply(agent, place, stage) if not ran.overflow else None
         if reply:
             denied = tuple(plain.masked(call, hidden) for call in reply.denied)
             reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
         ended = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
         self.sink(Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
-        self._count(reply, task)
+        acts = watch.acts(agent, place) if not reply or stage is Stage.IMPLEMENT else []
+        tokens = reply.tokens if reply else watch.tokens(acts)
+        cost = reply.cost_usd if reply else None
+        self._count(cost, tokens, task)
         fault = ending.timed_out(stage, ended) or agent.fault(reply, ended)
         if fault:
             shut = closed.sentences(f"{ran.stderr}\n{fault.message}", bounds)
@@ -190,11 +192,11 @@ class Caller:
             fault = replace(fault, message=message)
         broke = reply is not None and reply.broke and bool(self._left(task))
         if fault and (broke or fault.grade is not Grade.FAILED):
-            cost = reply.cost_usd if reply else None
-            self.sink(StageFailed(stage, task, fault.message, ran.seconds, cost, attempt, *who))
+            ended_by = fault.message, ran.seconds, cost, attempt, *who, tokens
+            self.sink(StageFailed(stage, task, *ended_by))
             if broke:
-                said = f"{stage} stage: the agent used up what it may cost: ${cost or 0:.2f}"
-                raise BudgetReached(said, hint=RAISE.format("kern"))
+                broken = f"{stage} stage: the agent used up what it may cost: ${cost or 0:.2f}"
+                raise BudgetReached(broken, hint=RAISE.format("kern"))
             raise ending.error(stage, fault, place)
         if fault:
             advice = f"; {fault.hint}" if fault.hint else ""
@@ -207,11 +209,11 @@ class Caller:
         self.sink(
             StageFinished(
                 *(stage, task, text, ran.seconds, reply.cost_usd, reply.denied, attempt),
-                *(prompt.by.model, reply.session, reply.turns, reply.tokens, prompt.by.effort),
+                *(prompt.by.model, reply.session, reply.turns, tokens, prompt.by.effort),
                 *(reply.version, reply.sent_back, prompt.by.agent),
             )
         )
-        return Said(reply, fault.message if fault else "")
+        return Said(reply, fault.message if fault else "", watch.only_reads(agent, acts))
 
     def _ran(self, asked: _Asked) -> tuple[process.Ran, Bounds | None]:
         """And what it saw of the machine, where a sandbox held it."""
@@ -304,11 +306,32 @@ class Caller:
             return 0.0
         return self.settings.patience or self.settings.total(stage) or _FOR_EVER
 
-    def _count(self, reply: Reply | None, task: str) -> None:
-        price = reply.cost_usd if reply else None
+    def cut_off(
+        self,
+        stage: Role,
+        task: str,
+        attempt: int,
+        who: tuple[str, str],
+        why: str = CUT_OFF,
+        seconds: float = 0.0,
+    ) -> None:
+        """A call without an answer cost something as well: what its transcript tells. `who`: model
+        and agent.
+        """
+        cost: float | None = None
+        tokens: Mapping[str, int] = {}
+        program, place = self.programs.get(who[1]), self.scope.transcript(stage)
+        if program and place.exists():
+            reply = _reply(program.agent, place, stage)
+            cost = reply.cost_usd if reply else None
+            tokens = reply.tokens if reply else watch.tokens(watch.acts(program.agent, place))
+        self._count(cost, tokens, task)
+        self.sink(StageFailed(stage, task, why, seconds, cost, attempt, *who, tokens))
+
+    def _count(self, price: float | None, tokens: Mapping[str, int], task: str) -> None:
         self.cost += Cost.of([price])
         self._tasks[task] = self._tasks.get(task, 0.0) + (price or 0.0)
-        self.tokens += sum(reply.tokens.values()) if reply else 0
+        self.tokens += sum(tokens.values())
 
     def _spent(self, task: str) -> Spent:
         before = self.earlier(task) if self.settings.budget.task else 0.0
@@ -333,20 +356,3 @@ def _text(agent: Agent, prompt: Prompt) -> str:
 def _reply(agent: Agent, place: Path, stage: Role) -> Reply | None:
     with place.open("rb") as file:
         return agent.read(agent.objects(file), stage)
-
-
-def _announced(prompt: Prompt, task: str) -> Iterator[Event]:
-    """What a person is told of a prompt: its size, what it holds of the learnings, its notices."""
-    said = f"prompt of {prompt.tokens} tokens, {prompt.injected} of them context"
-    for what in (said, *(f"no room for {one}" for one in prompt.left_out)):
-        yield Traced(f"{prompt.stage}: {what}")
-    memory = prompt.memory
-    if memory.chosen or memory.left_out:
-        told = {one.entry.id: one.why for one in memory.chosen}
-        named = {one.id: why for one, why in memory.left_out if not why.startswith(IRRELEVANT)}
-        irrelevant = len(memory.left_out) - len(named)
-        left = dict(list(named.items())[:_MOST_NAMED])
-        yield Recalled(prompt.stage, task, told, left, irrelevant, memory.tokens)
-    yield from map(Warned, prompt.notices)
-    if memory.remark:
-        yield Warned(memory.remark)

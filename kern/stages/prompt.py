@@ -2,10 +2,11 @@
 
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from kern.events import Event, Recalled, Traced, Warned
 from kern.frozen import frozen
-from kern.memory.select import NOTHING, Selection
+from kern.memory.select import IRRELEVANT, NOTHING, Selection
 from kern.model import Aide, Role, Stage
 from kern.models import Choice
 from kern.stages import template
@@ -20,6 +21,7 @@ BUDGET: dict[Role, int] = {  # tokens
 }
 CHARS_PER_TOKEN = 4
 _FAILED_SO_FAR = 3  # attempts that count for the tier: a stage must know them
+_MOST_NAMED = 20  # of the learnings that are left out
 _BARE = ("MODE", "TRAILER")  # words of kern's own: not data, so without a tag
 # A text after which the agent's CLI would read `@name` as a file to inline (measured: white space
 # of any kind, and some punctuation beyond ASCII).
@@ -203,3 +205,20 @@ def _around_fence(text: str) -> int:
 def _bar(text: str) -> str:
     longest = max((len(run) for run in re.findall(r"~{3,}", text)), default=2)
     return "~" * (longest + 1)
+
+
+def announced(prompt: Prompt, task: str) -> Iterator[Event]:
+    """What a person is told of a prompt: its size, what it holds of the learnings, its notices."""
+    said = f"prompt of {prompt.tokens} tokens, {prompt.injected} of them context"
+    for what in (said, *(f"no room for {one}" for one in prompt.left_out)):
+        yield Traced(f"{prompt.stage}: {what}")
+    memory = prompt.memory
+    if memory.chosen or memory.left_out:
+        told = {one.entry.id: one.why for one in memory.chosen}
+        named = {one.id: why for one, why in memory.left_out if not why.startswith(IRRELEVANT)}
+        irrelevant = len(memory.left_out) - len(named)
+        left = dict(list(named.items())[:_MOST_NAMED])
+        yield Recalled(prompt.stage, task, told, left, irrelevant, memory.tokens)
+    yield from map(Warned, prompt.notices)
+    if memory.remark:
+        yield Warned(memory.remark)

@@ -1,11 +1,13 @@
 """An agent at work, seen by the output that it writes."""
 
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from kern.agents.protocol import Agent, Fault
 from kern.events import Acted, Sink
-from kern.model import Role
+from kern.model import Act, Aide, Role
 from kern.system import process
 
 _LOOK_S = 0.25  # between two looks at what the agent prints
@@ -19,6 +21,27 @@ class Refused(Exception):
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.message)
         self.fault = fault
+
+
+def acts(agent: Agent, place: Path) -> list[Act]:
+    """What a transcript shows of the agent at work; empty where the agent shows nothing."""
+    with place.open("rb") as file:
+        lines = (json.dumps(dict(one)).encode() for one in agent.objects(file))
+        return [act for line in lines if (act := agent.act(line))]
+
+
+def tokens(seen: Iterable[Act]) -> Mapping[str, int]:
+    """By kind; the parts of one message bear the same."""
+    messages = {act.message: act.tokens for act in seen}.values()
+    kinds = dict.fromkeys(kind for one in messages for kind in one)
+    return {kind: sum(one.get(kind, 0) for one in messages) for kind in kinds}
+
+
+def only_reads(agent: Agent, seen: Iterable[Act]) -> bool:
+    """Whether no call of an agent that shows its calls can have written."""
+    every = list(seen)
+    calls = {call.partition(" ")[0] for act in every for call in act.calls}
+    return bool(every) and calls <= {*agent.tools(Aide.JUDGE)}
 
 
 @dataclass(slots=True)

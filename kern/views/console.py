@@ -61,6 +61,7 @@ class Console:
         self.progress = Progress()
         self.attempts: list[events.AttemptNoted] = []  # of this run
         self.flaky: list[tuple[str, str]] = []  # gates of this run, each time with how it was red
+        self.kept: dict[str, None] = {}  # warnings of this run that the morning is told again
         self.beat = 0.0
         self.many = 0.0  # when the lanes of many at once were shown; 0: there are none
 
@@ -120,7 +121,7 @@ class Console:
             case events.Learned() | events.Voted():
                 self._recorded(event)
             case events.Warned():
-                self._tell(f"warning: {plain.line(event.text, 600)}", NOTICE)
+                self._warned(event)
             case events.Traced() | events.Recalled():
                 self._traced(event)
             case events.Waiting():
@@ -181,6 +182,8 @@ class Console:
                 )
             )
         self._flaky(str(record.get("gate")), str(record.get("flaky") or ""))
+        if record["kind"] == "warning":
+            self.kept[str(record["text"])] = None
         for line in progress.told(record):
             if self.live:
                 self.live.hide()
@@ -241,6 +244,10 @@ class Console:
         for line in refused:
             self._say(line, NOTICE)
 
+    def _warned(self, event: events.Warned) -> None:
+        self.kept |= {event.text: None} if event.kept else {}
+        self._tell(f"warning: {plain.line(event.text, 600)}", NOTICE)
+
     def _gate_started(self, event: events.GateStarted) -> None:
         self.beat = 0.0
         when = ", before the task" if event.before else ""
@@ -280,7 +287,7 @@ class Console:
         return f"  ({plain.line(task, progress.NAMED)})" if self.many and task else ""
 
     def _summary(self, event: events.RunEnded) -> None:
-        for text, style in summary.lines(event, self.attempts, self.flaky):
+        for text, style in summary.lines(event, self.attempts, self.flaky, [*self.kept]):
             self._print(text, style, self.out, stamped=False)
 
     def _say(self, text: str, style: str = "") -> None:

@@ -18,9 +18,14 @@ _Row = tuple[str, str]  # a line and its style
 
 
 def lines(
-    ended: RunEnded, attempts: Sequence[AttemptNoted], flaky: Sequence[tuple[str, str]] = ()
+    ended: RunEnded,
+    attempts: Sequence[AttemptNoted],
+    flaky: Sequence[tuple[str, str]] = (),
+    warnings: Sequence[str] = (),
 ) -> Iterator[_Row]:
-    """`attempts`: those of this run that failed. `flaky`: gates, each time with how it was red."""
+    """`attempts`: those of this run that failed. `flaky`: gates, each time with how it was red.
+    `warnings`: those to be read again.
+    """
     worst = bool(ended.needs or ended.interrupted or _unproven(ended))
     yield "", ""
     yield headline(ended), HEAD if not worst else f"{HEAD} {NOTICE}"
@@ -38,6 +43,8 @@ def lines(
     yield from _section("Failed attempts, with the work of each", _tried(attempts), "kern report")
     unsure = [[(f"  {row}", "")] for row in words.flaky(flaky)]
     yield from _section("Flaky: red, and green on the same files", unsure, "kern report")
+    told = [[(f"  {plain.line(text, 600)}", "")] for text in warnings]
+    yield from _section("Look at this", told, "kern report")
     if last := following(ended):
         yield "", ""
         yield last, NOTICE if ended.needs else ""

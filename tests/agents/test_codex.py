@@ -153,7 +153,7 @@ def test_a_sandbox_that_does_not_work_is_for_a_person() -> None:
         (item("command_execution", "item.started", command="/bin/bash -lc 'ls a'"), ["shell ls a"]),
         (item("command_execution", "item.started", command="it's"), ["shell it's"]),
         (
-            item("file_change", "item.started", changes=[{"path": "/a"}, {"path": "/b"}]),
+            item("file_change", "item.completed", changes=[{"path": "/a"}, {"path": "/b"}]),
             ["apply_patch /a /b"],
         ),
         (item("web_search", "item.started", query="cats"), ["web_search cats"]),
