@@ -33,7 +33,8 @@ class Gates:
     mark: tuple[str, str]
     tick: process.Tick
     hold: Hold = unheld
-    # Makes a room that holds a tree and nothing else; None where there is none.
+    # Makes a room that holds a tree and nothing else, or without a tree all that lies in the
+    # working tree; None where there is none.
     furnish: Callable[[str], Room] | None = None
     # By tree, name and command; in no file, which an agent could write.
     _ended: dict[tuple[str, str, str], Result] = field(default_factory=dict)
@@ -54,8 +55,11 @@ class Gates:
         place = self._log(f"{'before' if before else 'gate'}-{_name(gate)}")
         ended = self._run(gate, place, room)
         result = replace(ended, strict=gate.strict, known_red=gate.known_red)
-        self._ended[tree, gate.name, gate.command] = result
-        return result
+        return self.remember(gate, tree, result)
+
+    def remember(self, gate: Gate, tree: str, ended: Result) -> Result:
+        self._ended[tree, gate.name, gate.command] = ended
+        return ended
 
     def counted(self, gate: Gate, tree: str, first: Result, once: Callable[[], Result]) -> Result:
         """Its end on that tree, for which `once` runs it once more where the `first` is red."""
@@ -74,8 +78,9 @@ class Gates:
         return replace(self, hold=unheld)._run(gate, self._log(f"outside-{_name(gate)}"))
 
     def beside(self, gate: Gate) -> Result:
-        """How it ends in the working tree, where it ended otherwise in the room."""
-        return self._run(gate, self._log(f"tree-{_name(gate)}"))
+        """How it ends on all that lies in the working tree; nothing of it is remembered."""
+        room = self.furnish("") if self.furnish and gate.room else None
+        return self._run(gate, self._log(f"tree-{_name(gate)}"), room)
 
     def _run(self, command: Gate | Probe, place: Path, room: Room | None = None) -> Result:
         env = {

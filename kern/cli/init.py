@@ -100,7 +100,7 @@ def _tell(guesses: Sequence[Guess], note: str, *, more: bool) -> None:
 
 def _tried(found: Repo, guesses: Sequence[Guess], leave: Leave) -> list[Result]:
     """How each ends; empty where they may not be run."""
-    gates = [Gate(guess.name, guess.command, LIMIT_S) for guess in guesses]
+    gates = [Gate(guess.name, guess.command, LIMIT_S, room=guess.room) for guess in guesses]
     if why := _refused(found, gates, leave):
         print(f"none of them was run: {why}")
         return []

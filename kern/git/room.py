@@ -6,14 +6,15 @@ import contextlib
 import os
 import shutil
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
-from kern.git import checkout, submodules
+from kern.git import checkout, index, submodules
 from kern.git.faults import GitFailed
 from kern.git.repository import SUBMODULE, Repo
 from kern.system import workspace
 
-MOST_FOLDERS = 100  # the outer ones first
+MOST_MOUNTS = 100  # the outer ones first
 MOST_BYTES = 50 << 20  # of an ignored file that is copied
 # Tools make them anew, and some believe what they find there.
 _REMADE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
@@ -28,19 +29,21 @@ class Room:
         self.tree = self.place / "tree"
         self.index = self.place / "index"
         self.over = self.place / "over"  # what children write over the ignored folders
-        self._ignored = found = self._listed()
-        folders = [path[:-1] for path in found if path.endswith("/")]
-        folders.sort(key=lambda path: (path.count("/"), path))
-        self._folders = tuple(folders[:MOST_FOLDERS])
-        self.folders = self._folders
-        self.absent = folders[MOST_FOLDERS:]  # what was ignored and has no place here
+        self.mounts: tuple[str, ...] = ()  # ignored folders, and files too large to be copied
+        self.absent: tuple[str, ...] = ()  # ignored, and without a place here
+        self._ignored = self._listed()
         self._submodules = submodules.declared(repo)  # what an agent adds may obey it
-        self._uncommitted = list[str]()  # in them
-        self._files = [path for path in found if not path.endswith("/")]
+        self._uncommitted: list[str] = []  # in them
+        self._held = ""  # the tree that it is known to hold
 
     def _listed(self) -> list[str]:
         how = ("-z", "--others", "--ignored", "--exclude-standard", "--directory")
-        return [path for path in self.repo.paths("ls-files", *how) if not path.endswith(_REMADE)]
+        found: list[str] = []
+        for path in sorted(self.repo.paths("ls-files", *how)):
+            inside = found and found[-1].endswith("/") and path.startswith(found[-1])
+            if not inside and not path.endswith(_REMADE):
+                found.append(path)
+        return found
 
     def new(self) -> list[str]:
         """What git ignores in the person's tree by now and did not when the run began, and what is
@@ -49,38 +52,45 @@ class Room:
         return sorted({*self._listed(), *self._uncommitted} - {*self._ignored})
 
     def fill(self, tree: str) -> None:
-        """Raises KernError where the disk is full."""
+        """Without a tree with all that lies in the person's. Raises KernError where the disk is
+        full.
+        """
         _remove(self.over)
         with workspace.reported(self.tree):
             fresh = not self.index.exists()
             self.tree.mkdir(parents=True, exist_ok=True)
+            wanted = tree or visible(self.repo)
             try:
-                self._read(tree)
+                self._read(wanted)
             except GitFailed:  # a killed git left it half-way
                 _remove(self.place)
                 fresh = True
                 self.tree.mkdir(parents=True)
-                self._read(tree)
+                self._read(wanted)
             if fresh:
                 self._date()
-            self._fill_submodules(tree)
-            for path in self._files:
-                if not self._copy(path) and path not in self.absent:
-                    self.absent.append(path)
+            ignored = self._ignored if tree else self._listed()
+            mounted = [path.rstrip("/") for path in ignored if not self._copy(path)]
+            mounted.sort(key=lambda path: (path.count("/"), path))
+            self.absent = tuple(mounted[MOST_MOUNTS:])
+            self.mounts = (*mounted[:MOST_MOUNTS], *self._fill_submodules(wanted, as_is=not tree))
 
     def candidate(self) -> str:
         """The tree that it holds by now."""
         beside = (f":(top,exclude,literal){path}" for path in self._submodules)
         self._git("add", "--all", "--", ":/", *beside)
-        return self._git("write-tree").decode().strip()
+        self._held = self._git("write-tree").decode().strip()
+        return self._held
 
     def _read(self, tree: str) -> None:
-        self._git("read-tree", "--reset", "-u", tree)
+        if tree != self._held or not self.tree.is_dir():
+            self._git("read-tree", "--reset", "-u", tree)
+        self._held = ""
         self._git("clean", "-ffdxq", "--", ":/")
 
-    def _fill_submodules(self, tree: str) -> None:
+    def _fill_submodules(self, tree: str, *, as_is: bool) -> list[str]:
         """One that the person has as it is to be committed lies there as an ignored folder does,
-        with what it ignores.
+        with what it ignores: those are returned.
         """
         same, self._uncommitted = list[str](), []
         for path in self._submodules:
@@ -89,14 +99,14 @@ class Room:
                 continue
             changed = [f"{path}/{name}" for name in submodules.uncommitted(inner)]
             self._uncommitted += changed
-            if not changed and submodules.commit(inner) == entry.blob:
+            if as_is or (not changed and submodules.commit(inner) == entry.blob):
                 same.append(path)
             else:
                 folder = self.tree / path
                 _remove(folder)
                 with contextlib.suppress(GitFailed):  # then it is empty
                     submodules.fill(inner, entry.blob, folder, self.place / "submodule")
-        self.folders = (*self._folders, *same)
+        return same
 
     def _git(self, *argv: str) -> bytes:
         places = {"GIT_DIR": self.repo.git_dir, "GIT_WORK_TREE": self.tree}
@@ -117,20 +127,41 @@ class Room:
         self._git("update-index", "-q", "--refresh")
 
     def _copy(self, path: str) -> bool:
-        """Whether there is nothing left of it to copy."""
+        """Whether nothing of it is left to mount."""
         source, target = self.repo.root / path, self.tree / path
-        try:
+        with contextlib.suppress(FileNotFoundError):
             info = os.lstat(source)
-            small = stat.S_ISREG(info.st_mode) and info.st_size <= MOST_BYTES
-            if small or stat.S_ISLNK(info.st_mode):
+            file = stat.S_ISREG(info.st_mode)
+            if stat.S_ISDIR(info.st_mode):
+                return False
+            if file and (info.st_size > MOST_BYTES or not os.access(source, os.R_OK)):
+                return False
+            if file or stat.S_ISLNK(info.st_mode):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target, follow_symlinks=False)
-                return True
-        except FileNotFoundError:
-            return True
-        except PermissionError:
-            pass
-        return False
+        return True
+
+
+def visible(repo: Repo) -> str:
+    """The tree that a person would commit who adds all that git sees."""
+    with index.private(repo, copy=True) as env:
+        add_visible(repo, env)
+        return repo.text("write-tree", env=env)
+
+
+def add_visible(repo: Repo, env: Mapping[str, str]) -> None:
+    """All that git sees, but for large files, to the index that the environment names."""
+    repo.git("add", "--update", "--", ":/", env=env)
+    listed = repo.paths("ls-files", "-z", "--others", "--exclude-standard", env=env)
+    small = [path for path in listed if path[-1] != "/" and _is_small(repo.root / path)]
+    given = os.fsencode("\0".join(small))
+    repo.git("update-index", "--add", "--remove", "-z", "--stdin", given=given, env=env)
+
+
+def _is_small(place: Path) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return os.lstat(place).st_size <= MOST_BYTES
+    return False
 
 
 def _remove(folder: Path) -> None:

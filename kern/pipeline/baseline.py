@@ -76,15 +76,21 @@ def now(site: Site, wanted: Sequence[Gate]) -> list[Result]:
     """How they end on the tree as it is, for a person who asks, without a task."""
     head, start = standing(site)
     _run_unknown(site, head, start, wanted)
-    known = (site.gates.known(gate, start.tree) for gate in wanted)
-    return [ended for ended in known if ended]
+    ends = (known(site, gate, head.commit, start.tree) for gate in wanted)
+    return [ended for ended in ends if ended]
+
+
+def known(site: Site, gate: Gate, commit: str, tree: str) -> Result | None:
+    """How it ended on that commit in this run, or where there is no room, on that tree."""
+    return site.gates.known(gate, limits.subject(site, gate, commit, tree))
 
 
 def gates(site: Site, head: Head, start: StartRef, wanted: Sequence[Gate]) -> None:
     """The project's gates on the tree before the task. The first of a run is its check."""
     unknown = _run_unknown(site, head, start, wanted)
     on_red = site.caller.settings.on_red
-    red = {g: was for g in wanted if (was := site.gates.known(g, start.tree)) and was.red}
+    ends = {gate: known(site, gate, head.commit, start.tree) for gate in wanted}
+    red = {gate: was for gate, was in ends.items() if was and was.red}
     if stop := [r for r in red.values() if r.stops(on_red, first=not site.memory.checked)]:
         message, hint = result.refusal(stop)
         raise UsageError(message, hint=hint)
@@ -94,13 +100,27 @@ def gates(site: Site, head: Head, start: StartRef, wanted: Sequence[Gate]) -> No
             site.warn(result.regard(red[gate], on_red))
 
 
+def beforehand(site: Site, at: Situation) -> None:
+    """Those in a room before there is a start ref: what a person saves meanwhile is no agent's."""
+    tree = site.snapshots.latest()
+    wanted = settings(site, tree)
+    tasks = checks(site, at.opened[1], wanted)
+    shared, own_ones = (
+        [g for g in some if site.gates.apart(g)] for some in (wanted.gates, tasks.gates)
+    )
+    if not all(known(site, gate, at.head.commit, tree) for gate in (*shared, *own_ones)):
+        start = limits.standing(site, at.head, tree, at.opened[0], at.attempt)
+        gates(site, at.head, start, shared)
+        own(site, at.head, start, replace(tasks, gates=tuple(own_ones)))
+
+
 def own(site: Site, head: Head, start: StartRef, wanted: Checks) -> list[str]:
     """How the task's own gates end before it, a text each for the stages. They ought to fail."""
     mine = [replace(gate, again=0) for gate in wanted.gates if not gate.name]
     fresh = _run_unknown(site, head, start, mine)
     told = []
     for gate in mine:
-        was = site.gates.known(gate, start.tree)
+        was = known(site, gate, head.commit, start.tree)
         assert was is not None
         told.append(result.before(was, gate.command))
         if gate in fresh and not was.red:
@@ -109,8 +129,8 @@ def own(site: Site, head: Head, start: StartRef, wanted: Checks) -> list[str]:
 
 
 def _run_unknown(site: Site, head: Head, start: StartRef, wanted: Sequence[Gate]) -> list[Gate]:
-    """Those of which this run does not know how they end on that tree."""
-    unknown = [gate for gate in wanted if site.gates.known(gate, start.tree) is None]
+    """Those of which this run does not know how they end there."""
+    unknown = [gate for gate in wanted if not known(site, gate, head.commit, start.tree)]
     try:
         for gate in unknown:
             ended = _before(site, head, start, gate)
@@ -141,17 +161,13 @@ def _before(site: Site, head: Head, start: StartRef, gate: Gate) -> Result:
     if not site.gates.apart(gate):
         return ended
     others = site.witness.uncommitted(head.commit, start.tree)
-
-    def in_tree() -> Result:
-        with limits.contained(site, gate.label, head, start):
-            return site.gates.beside(gate)
-
-    return exact.explained(site, ended, [*others], in_tree)
+    told = exact.explained(site, gate, ended, [*others])
+    return site.gates.remember(gate, limits.subject(site, gate, committed, ""), told)
 
 
-def seen(site: Site, wanted: Checks, tree: str) -> Checks:
-    """With what is known to be red on that tree."""
-    red = (g for g in wanted.gates if (was := site.gates.known(g, tree)) and was.red)
+def seen(site: Site, wanted: Checks, commit: str, tree: str) -> Checks:
+    """With what is known to be red there."""
+    red = (g for g in wanted.gates if (was := known(site, g, commit, tree)) and was.red)
     return replace(wanted, red=frozenset(red))
 
 

@@ -2,9 +2,10 @@
 where it is green in the working tree.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from kern.config import Gate
 from kern.git import checkout
 from kern.git.repository import Entry
 from kern.model import Result
@@ -13,6 +14,8 @@ from kern.pipeline.hooks import MOST_FIXES
 from kern.pipeline.site import Site
 from kern.plain import some
 from kern.stages import record
+
+IN_TREE = "green in your tree"
 
 
 def take_in(site: Site, at: Situation, label: str, candidate: str) -> bool:
@@ -41,20 +44,21 @@ def _untouched(site: Site, tree: str, paths: Mapping[str, Entry | None]) -> bool
     return not site.repo.changed(tree, site.snapshots.take(tree)).keys() & paths.keys()
 
 
-def explained(
-    site: Site, ended: Result, uncommitted: Sequence[str], in_tree: Callable[[], Result]
-) -> Result:
+def explained(site: Site, gate: Gate, ended: Result, uncommitted: Sequence[str]) -> Result:
     """A red end with what is missing in the room, where that is why. `uncommitted`: what of the
-    working tree is not to be committed. `in_tree` runs the gate there.
+    working tree is not to be committed.
     """
     assert site.room
-    missing = [*uncommitted, *site.room.new()]
-    lacking = [*missing, *site.room.absent]
-    if not ended.red or not lacking or in_tree().red:
+    if not ended.red:
         return ended
-    lacking = [path for path in lacking if _stem(path) in ended.output] or missing or lacking
-    why = "committed" if {*lacking} & {*missing} else "in its room (kern help checks)"
-    told = f"green in your tree: it needs {some(lacking)}, which is not {why}"
+    missing, absent = [*uncommitted, *site.room.new()], site.room.absent
+    if missing and not site.gates.beside(gate).red:
+        missing = [path for path in missing if _stem(path) in ended.output] or missing
+        told = f"{IN_TREE}: it needs {some(missing)}, which is not committed"
+    elif absent:
+        told = f"its room has no place for {some(absent)} (kern help checks)"
+    else:
+        return ended
     site.warn(f"{ended.name}: {told}")
     return replace(ended, output=f"{ended.output.rstrip()}\nerror: {told}")
 

@@ -43,6 +43,8 @@ def implement(site: Site, at: Situation) -> None:
     """The start ref, the agent, what it may not have done, stage2.json."""
     key, _ = at.opened
     last = _attempt_before(site, at)
+    if at.due is Tier.IMPLEMENT:
+        baseline.beforehand(site, at)
     before = site.snapshots.latest()
     settings = baseline.settings(site, before)  # their faults come before the start ref
     papers = guarded.take(site)
@@ -156,7 +158,7 @@ def _order(
     if at.due is Tier.IMPLEMENT:
         baseline.gates(site, at.head, start, settings.gates)
         state = baseline.own(site, at.head, start, wanted)
-        wanted = baseline.seen(site, wanted, start.tree)
+        wanted = baseline.seen(site, wanted, at.head.commit, start.tree)
         gates = baseline.at_the_end(wanted)
     researched = at.files[Stage.RESEARCH].answer
     form = site.templates[Stage.IMPLEMENT]

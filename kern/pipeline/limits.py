@@ -11,7 +11,7 @@ from kern.git.history import Commit
 from kern.git.protect import Restored
 from kern.git.refs import StartRef
 from kern.git.repository import Head
-from kern.model import Key, Result
+from kern.model import LEARNINGS, SPEC, Key, Result
 from kern.pipeline import guarded
 from kern.pipeline.guarded import Papers
 from kern.pipeline.site import Site
@@ -159,10 +159,19 @@ def gate(
     `exact`; `before`: the task. Its end is for the caller to tell.
     """
     site.sink(GateStarted(gate.label, gate.command, before=before))
-    if exact and site.gates.apart(gate):
-        return site.gates.run(gate, tree, before=before, exact=exact)
+    if site.gates.apart(gate):
+        known_by = subject(site, gate, exact, tree)
+        return site.gates.run(gate, known_by, before=before, exact=exact)
     with contained(site, gate.label, head, start):
         return site.gates.run(gate, tree, before=before)
+
+
+def subject(site: Site, gate: Gate, exact: str, tree: str) -> str:
+    """The tree by which it is known how a gate ended: in a room what a person changes meanwhile is
+    nothing to it.
+    """
+    gone = dict.fromkeys((SPEC, LEARNINGS))
+    return site.repo.tree_with(exact, gone) if site.gates.apart(gate) else tree
 
 
 @contextlib.contextmanager

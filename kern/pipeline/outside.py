@@ -9,7 +9,7 @@ from kern.events import GateStarted, Warned
 from kern.git.refs import StartRef
 from kern.git.repository import Head
 from kern.model import Result
-from kern.pipeline import baseline, hooks, limits, trust
+from kern.pipeline import baseline, exact, hooks, limits, trust
 from kern.pipeline.hooks import Checked
 from kern.pipeline.options import Leave
 from kern.pipeline.site import Site
@@ -29,7 +29,7 @@ def compared(
     if site.caller.hold is unheld:
         return []
     head, start = baseline.standing(site)
-    red = {one.name: one for one in results if one.red}
+    red = {one.name: one for one in results if one.red and exact.IN_TREE not in one.output}
     again = [gate for gate in wanted if gate.label in red]
     try:
         tried = _hooks(site, head, start) if hooked and _is_clean(site, head) else Checked("")

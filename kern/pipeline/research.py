@@ -37,7 +37,7 @@ def research(site: Site, at: Situation) -> None:
         task,
         briefs.known(site.repo, site.papers),
         state,
-        baseline.seen(site, wanted, before),
+        baseline.seen(site, wanted, at.head.commit, before),
     )
     said = site.caller.call(prompt, task=key.text, attempt=at.attempt, settle=settle)
     site.keeper.name_strangers(at.head, before)

@@ -99,7 +99,8 @@ class Reviews:
             exact = site.repo.tree(head.commit)
             result = limits.gate(site, gate, tree, head, start, exact=exact)
         finally:
-            limits.back_to(site, start, "1-final", gate.label)
+            if not site.gates.apart(gate):
+                limits.back_to(site, start, "1-final", gate.label)
         self.sink(GateEnded(result))
         return result
 

@@ -78,7 +78,7 @@ def prepared(repo: Repo, caller: Caller, room: Room | None = None) -> Site:
         Keeper(repo, here.snapshots, caller.sink, _replayed),
         Gates(
             *(repo.root, caller.scope, caller.run, caller.mark, caller.tick, caller.hold),
-            furnish=_furnish(room) if room else None,
+            furnish=furnish(room) if room else None,
         ),
         {},
         Path(os.devnull) if caller.settings.bare else repo.hooks_folder(),
@@ -87,10 +87,10 @@ def prepared(repo: Repo, caller: Caller, room: Room | None = None) -> Site:
     )
 
 
-def _furnish(room: Room) -> Callable[[str], wall.Room]:
+def furnish(room: Room) -> Callable[[str], wall.Room]:
     def filled(tree: str) -> wall.Room:
         room.fill(tree)
-        return wall.Room(room.tree, room.index, room.over, room.folders)
+        return wall.Room(room.tree, room.index, room.over, room.mounts)
 
     return filled
 

@@ -2,7 +2,9 @@
 was red before the task is not the task's fault.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import contextlib
+import functools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 
@@ -17,6 +19,7 @@ from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, keep, put_back
 from kern.plain import some
 from kern.spec import questions
+from kern.spec.required import Checks
 from kern.stages import answer, briefs, patches, record, verdict
 from kern.stages.ending import may_not_write
 from kern.stages.record import StageRecord
@@ -30,7 +33,9 @@ def prove(site: Site, at: Situation) -> None:
         whole = site.witness.whole
         site.keeper.hold(at.start, lambda: (second.tree, whole(second.tree, second.index)))
     change = {path: new for path, (_, new) in site.repo.changed(*second.change).items()}
-    _name_changed_since(site, at)
+    wanted = baseline.checks(site, at.opened[1], baseline.settings(site, at.second.start))
+    if not all(map(site.gates.apart, wanted.gates)):
+        _name_changed_since(site, at)
     put_back(site, at, change, known=second.start)
     objection, facts = "", dict[str, object]()
     if second.answer.code is answer.Code.NEEDS_ANSWER:
@@ -38,7 +43,7 @@ def prove(site: Site, at: Situation) -> None:
     if second.answer.code is answer.Code.SUCCESS and at.due is Tier.IMPLEMENT:
         objection = _objection(site, at, change)
         if not objection:
-            objection, facts = _checked(site, at, change)
+            objection, facts = _checked(site, at, wanted, change)
             if facts.get("again"):
                 return
             _name_unheard(site, second, facts)
@@ -104,10 +109,9 @@ def overlap(at: Situation, conflicts: Sequence[str]) -> str:
 
 
 def _checked(
-    site: Site, at: Situation, change: Mapping[str, Entry | None]
+    site: Site, at: Situation, wanted: Checks, change: Mapping[str, Entry | None]
 ) -> tuple[str, dict[str, object]]:
     """What a gate or a judge holds against the change; and what is to be noted."""
-    wanted = baseline.checks(site, at.opened[1], baseline.settings(site, at.second.start))
     if not wanted.shown:
         return "", {}
     others = [] if all(map(site.gates.apart, wanted.gates)) else _beside(site, at, change)
@@ -149,7 +153,7 @@ def _beside(site: Site, at: Situation, change: Mapping[str, Entry | None]) -> li
 
 
 def _gate(site: Site, gate: Gate, at: Situation, change: Mapping[str, Entry | None]) -> Result:
-    known = site.gates.known(gate, at.second.start)
+    known = baseline.known(site, gate, at.second.base, at.second.start)
     allowed = site.caller.settings.on_red is OnRed.ALLOW or None
     run = _in_room if site.gates.apart(gate) else _in_tree
 
@@ -159,20 +163,24 @@ def _gate(site: Site, gate: Gate, at: Situation, change: Mapping[str, Entry | No
 
     ended = once()
     if not site.memory.again:
-        ended = site.gates.counted(gate, at.second.tree, ended, once)
+        subject = limits.subject(site, gate, _candidate(site, at), at.second.tree)
+        ended = site.gates.counted(gate, subject, ended, once)
     if not site.memory.again and site.gates.apart(gate):
-        beside = _beside(site, at, change)
-        ended = exact.explained(site, ended, beside, lambda: _in_tree(site, gate, at, change))
+        ended = exact.explained(site, gate, ended, _beside(site, at, change))
     site.sink(GateEnded(ended))
     return ended
 
 
 def _in_room(site: Site, gate: Gate, at: Situation, _: Mapping[str, Entry | None]) -> Result:
     """On exactly what is to be committed."""
-    candidate = site.witness.expected(*at.second.change, at.head.commit)[0]
+    candidate = _candidate(site, at)
     ended = limits.gate(site, gate, at.second.tree, at.head, None, exact=candidate)
     site.memory.again = exact.take_in(site, at, gate.label, candidate)
     return ended
+
+
+def _candidate(site: Site, at: Situation) -> str:
+    return site.witness.expected(*at.second.change, at.head.commit)[0]
 
 
 def _in_tree(site: Site, gate: Gate, at: Situation, change: Mapping[str, Entry | None]) -> Result:
@@ -225,14 +233,28 @@ def _judge(site: Site, criterion: str, at: Situation) -> Result:
     prompt = briefs.judged(site.repo, form, task, criterion, at.second.start, whole)
     judges: list[Result] = []
     while (agreed := verdict.agreed(judges)) is None:
-        said = site.caller.call(
-            prompt, task=key.text, attempt=at.attempt, settle=may_not_write("judge")
-        )
+        with _reading(site, at):
+            said = site.caller.call(
+                prompt, task=key.text, attempt=at.attempt, settle=may_not_write("judge")
+            )
         judges.append(verdict.judged(criterion, said.fault or said.reply.text))
         site.sink(GateEnded(judges[-1]))
     if disagreement := verdict.disagreement(judges):
         site.warn(disagreement)
     return agreed
+
+
+@contextlib.contextmanager
+def _reading(site: Site, at: Situation) -> Iterator[None]:
+    """An agent that sees exactly what is to be committed, where there is a room."""
+    hold = site.caller.hold
+    if site.gates.furnish:
+        room = site.gates.furnish(_candidate(site, at))
+        site.caller.hold = functools.partial(hold, room=room)
+    try:
+        yield
+    finally:
+        site.caller.hold = hold
 
 
 # ---------------------------------------------------------------- the decision

@@ -61,7 +61,7 @@ class Room:
     tree: Path
     index: Path  # git's, of that tree
     over: Path  # a folder for what is written over the others
-    folders: tuple[str, ...] = ()  # of the working tree, changed in the room alone
+    shown: tuple[str, ...] = ()  # of the working tree: folders, changed in the room alone; files
 
 
 @frozen
@@ -172,12 +172,16 @@ def furnished(found: Iterable[Mount], tree: Tree, room: Room) -> list[Mount]:
         if not one.target.is_relative_to(tree.root)
         or any(one.target.is_relative_to(folder) for folder in git)
     ]
+    kept += [Mount(Access.READ, folder, folder) for folder in git]  # shown by the tree of a reader
     kept.append(Mount(Access.WRITE, tree.root, room.tree))
     kept.append(Mount(Access.READ, tree.git_dir / "index", room.index))
     if tree.git_dir != tree.root / ".git":
         kept.append(Mount(Access.READ, tree.root / ".git", tree.root / ".git"))
-    for number, name in enumerate(room.folders):
-        kept.append(overlay(tree.root / name, room.over / str(number)))
+    for number, path in enumerate(tree.root / name for name in room.shown):
+        folder = path.is_dir()
+        kept.append(
+            overlay(path, room.over / str(number)) if folder else Mount(Access.READ, path, path)
+        )
     return ordered(kept)
 
 

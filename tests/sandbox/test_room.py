@@ -58,7 +58,7 @@ def here(request: pytest.FixtureRequest, repo: Path, git: Git, tmp_path: Path) -
     room = Room(open_at(repo))
 
     def run(command: str) -> "subprocess.CompletedProcess[str]":
-        seen = wall.Room(room.tree, room.index, room.over, room.folders)
+        seen = wall.Room(room.tree, room.index, room.over, room.mounts)
         confined = sandbox.confine(Kind.CHECK, ["sh", "-c", command], os.environ, room=seen)
         return subprocess.run(
             confined.argv, env=dict(confined.env), capture_output=True, text=True, check=False
@@ -149,7 +149,7 @@ def test_a_path_of_any_name(name: str, repo: Path, git: Git, tmp_path: Path) -> 
     (root / "o,u:t/x").write_text("x\n")
     sandbox, room = held(root, tmp_path), Room(open_at(root))
     room.fill(git("rev-parse", "HEAD^{tree}", cwd=root))
-    seen = wall.Room(room.tree, room.index, room.over, room.folders)
+    seen = wall.Room(room.tree, room.index, room.over, room.mounts)
     command = ["sh", "-c", "cat 'o,u:t/x' && echo y > 'o,u:t/y' && git status -s"]
     confined = sandbox.confine(Kind.CHECK, command, os.environ, room=seen)
     done = subprocess.run(

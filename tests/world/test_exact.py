@@ -3,14 +3,16 @@ not.
 """
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Fake, Git, Kern, open_to_tests
+from tests.conftest import PATIENCE_S, Fake, Git, Kern, open_to_tests, wait_for
 from tests.sandbox.test_wall import needs_bwrap
 
 pytestmark = needs_bwrap
+Background = Callable[..., "subprocess.Popen[str]"]
 IN = {"KERN_SANDBOX": "bwrap"}
 GATE = "python3 -B -c 'import app'"
 
@@ -134,11 +136,76 @@ def test_a_submodule_has_what_is_to_be_committed(
     assert "it needs part/b, which is not committed" in (repo / "SPEC.md").read_text()
 
 
-def test_what_the_room_has_no_place_for_is_told(repo: Path, git: Git, kern: Kern) -> None:
-    gates(repo, git, "ls build.big")
-    (repo / ".gitignore").write_text("*.big\n")
+def test_a_large_file_is_there_and_what_has_no_place_is_told(
+    repo: Path, git: Git, kern: Kern
+) -> None:
+    gates(repo, git, "ls build.big && ls z999/build")
+    (repo / ".gitignore").write_text("*.big\nbuild/\n")
     git("commit", "-qam", "large")
     with (repo / "build.big").open("wb") as file:
         file.truncate(60 << 20)
-    told = "green in your tree: it needs build.big, which is not in its room"
-    assert told in kern("1", "0", env=IN).err
+    for number in range(900, 1000):
+        (repo / f"z{number}/build").mkdir(parents=True)
+    told = "its room has no place for z999 (kern help checks)"
+    ran = kern("1", "0", env=IN)
+    assert told in ran.err and "No such file" in ran.err.replace("build.big", ""), ran.said
+    (repo / "z900/build").rmdir()
+    assert "verified" in kern("1", "0", env=IN).out
+
+
+def test_what_tells_why_a_gate_is_red_leaves_your_tree_alone(
+    repo: Path, git: Git, kern: Kern
+) -> None:
+    gates(repo, git, "touch left build/left; rm app.py; cat build/new; test -e mine.py")
+    (repo / "mine.py").write_text("y = 1\n")
+    (repo / "build").mkdir()
+    ran = kern("check", env=IN)
+    assert "green in your tree: it needs mine.py" in ran.said, ran.said
+    assert "outside of the sandbox" not in ran.said
+    assert git("status", "--short") == "?? mine.py" and not [*(repo / "build").iterdir()]
+
+
+def test_you_go_on_working_while_gates_run(
+    repo: Path, git: Git, fake: Fake, background: Background
+) -> None:
+    """Before the task, after it, and at the end."""
+    at_work, go = fake.folder / "at-work", fake.folder / "go"
+    wait = f"touch {at_work}; while [ ! -e {go} ]; do sleep 0.01; done; rm {go}"
+    gates(repo, git, wait)
+    with (repo / "kern.toml").open("a") as file:
+        file.write(f'[gates.final]\nend = "{wait}"\n')
+    (repo / "SPEC.md").write_text("> **Goal:** y is 2\n\n- [ ] do it\n")
+    git("commit", "-qam", "at the end")
+    fake.script(
+        implement=[{"run": ["echo 'y = 2' >> app.py"], "result": "Did it.\n\nSUCCESS"}],
+        planner=[{"result": "I looked.\n\nDONE: it is"}],
+    )
+    process = background("9", "0", "--until-done", "--sandbox", "bwrap")
+    for number in range(3):
+        wait_for(lambda: at_work.exists() or process.poll() is not None)
+        at_work.unlink()
+        (repo / "lib.py").write_text(f"x = {number}\n")
+        (repo / f"new{number}").write_text("mine\n")
+        go.touch()
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert fake.stages == ["research", "implement", "commit", "planner"], out + err
+    assert (repo / "lib.py").read_text() == "x = 2\n" and not git("stash", "list")
+    assert git("status", "--short").split("\n") == [" M lib.py", *(f"?? new{n}" for n in range(3))]
+    assert git("show", "HEAD:lib.py") == "x = 1" and git("show", "HEAD:app.py").endswith("y = 2")
+    assert "lib.py" not in err and "new" not in err
+
+
+def test_a_judge_reads_exactly_what_is_to_be_committed(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    (repo / "SPEC.md").write_text("- [ ] do it\n  > **Judge:** it is clear\n")
+    git("commit", "-qam", "a judge")
+    (repo / "mine.py").write_text("y = 1\n")
+    seen = fake.folder / "seen"
+    fake.script(
+        implement=[{"run": ["echo 'y = 2' >> app.py"], "result": "Did it.\n\nSUCCESS"}],
+        judge=[{"run": [f"ls > {seen}; cat app.py >> {seen}"], "result": "PASS: it is"}],
+    )
+    ran = kern("1", "0", env=IN)
+    assert "verified by gate test, judge of" in ran.out, ran.said
+    assert "y = 2" in seen.read_text() and "mine.py" not in seen.read_text()
