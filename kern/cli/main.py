@@ -28,6 +28,7 @@ _SIMPLE: dict[str, tuple[str, Any]] = {
     "-n": ("dry", True),
     "--dry-run": ("dry", True),
     "--no-wait": ("wait", False),
+    "--no-sign": ("sign", False),
     "--max-cost": ("max_cost", None),
     "--task": ("task", None),
 }

@@ -13,6 +13,7 @@ Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Debug lines; wit
 NoWait = Annotated[
     bool, typer.Option("--no-wait", help="End at a usage limit instead of waiting for its reset.")
 ]
+NoSign = Annotated[bool, typer.Option("--no-sign", help="Leave the commits of this run unsigned.")]
 MaxCost = Annotated[
     str, typer.Option(metavar="DOLLARS", help="End the run when this much is spent.")
 ]

@@ -27,6 +27,7 @@ def run(
     *,
     dry: bool = False,
     wait: bool = True,
+    sign: bool = True,
     max_cost: str = "0",
     max_minutes: str = "0",
     verbose: bool = False,
@@ -73,7 +74,7 @@ def run(
     allowed = leave(sandbox, trust=trust, bare=bare)
     asked = until_done, improve, goal, on_red, wanted, models, allowed
     options = Options(*(count, pause, wait, cost, minutes, *asked), branch=branch, until=end)
-    options.jobs, options.scheduler = jobs, scheduler
+    options.jobs, options.scheduler, options.sign = jobs, scheduler, sign
     return _on_screen(options, verbose=verbose, quiet=quiet)
 
 

@@ -165,6 +165,7 @@ class Crew:
 def _argv(options: Options) -> tuple[str, ...]:
     """What a worker's kern is called with, beside its task."""
     words = [] if options.wait else ["--no-wait"]
+    words += [] if options.sign else ["--no-sign"]
     words += {"repair": ["--repair"], "allow": ["--allow-red"]}.get(options.on_red, [])
     words += [] if options.leave.project else ["--no-project-settings"]
     if options.max_cost:

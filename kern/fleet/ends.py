@@ -11,7 +11,7 @@ from kern import plain
 from kern.config import FILE
 from kern.errors import BudgetReached, Exit, Interrupted, KernError, LimitReached, UsageError
 from kern.events import RunEnded
-from kern.fleet import landed, work, worktrees
+from kern.fleet import landed, merging, work, worktrees
 from kern.fleet.crew import OF, Crew
 from kern.fleet.handout import Limit
 from kern.fleet.work import Left, Outcome, Waiting, Work
@@ -190,6 +190,12 @@ def unfit(came: Outcome, *, begun: bool) -> str:
     if begun:
         how = f"had to leave its task, which begins anew ({plain.line(came.job.key.text, 160)})"
     return f"worker {came.job.worker} {how}: {came.fault}"
+
+
+def landed_as(repo: Repo, work: Work, proved: str) -> tuple[End, str]:
+    """And what proved it: an experiment that did not work changes the two documents alone."""
+    failed = checklist.is_experiment(work.text) and not merging.change(repo, work)
+    return (End.CONCLUDED, "") if failed else (End.DONE, proved)
 
 
 def came_to(came: Outcome, said: Mapping[str, Any]) -> tuple[End, str]:

@@ -12,7 +12,7 @@ from kern import plain
 from kern.config import Spent
 from kern.errors import Asked, BudgetReached, Exit, KernError
 from kern.events import LimitReset, TaskSettled, Traced
-from kern.fleet import ends, handout, landing, lanes, merging, papers, worktrees
+from kern.fleet import ends, handout, landing, lanes, papers, worktrees
 from kern.fleet.child import Workshop
 from kern.fleet.crew import Crew
 from kern.fleet.handout import Hold, Limit
@@ -28,7 +28,6 @@ from kern.pipeline import summary
 from kern.pipeline.options import Options
 from kern.pipeline.session import Session
 from kern.pipeline.table import Settled
-from kern.spec.checklist import is_experiment
 from kern.stages.call import RAISE
 
 _TURN_S = 0.2  # between two looks, where nothing ends
@@ -318,8 +317,7 @@ class Many:
         match end:
             case Landed(_, commit, proved):
                 detail = f"{commit[:7]} {self.repo.text('log', '-1', '--format=%s', commit)}"
-                concluded = is_experiment(work.text) and not merging.change(self.repo, work)
-                came, proof = (End.CONCLUDED, "") if concluded else (End.DONE, proved)
+                came, proof = ends.landed_as(self.repo, work, proved)
                 self._settled(Settled(work.text, came, detail, work.key, proof, commit))
             case Collided() | Red():
                 self.crew.handed -= 1  # the same task, once more
@@ -353,6 +351,7 @@ class Many:
             until=bool(stopped) and self.steered.late,
         )
         ended = ends.told(ended, self.given_up, parsed, self.crew, held)
+        summary.name_unsigned(self.site, self.settled)
         self.sink(ended)
         return ended.exit_code
 

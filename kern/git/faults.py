@@ -40,7 +40,8 @@ def no_commit(told: str) -> KernError:
     return KernError(
         f"git commit failed: {plain.line(told, 400)}",
         hint=held(told)
-        or "fix it (identity, signing key, disk), then run kern again: it resumes here",
+        or "fix it (identity, signing key, disk), then run kern again: it resumes here; with "
+        "--no-sign its commits are not signed",
     )
 
 

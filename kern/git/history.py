@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from kern.frozen import frozen
 from kern.git import environment, faults
 from kern.git.faults import GitFailed
 from kern.git.repository import Change, Head, Repo
+
+SIGNING_S = 60.0  # for one signature
 
 
 @frozen
@@ -175,9 +177,9 @@ def marked(repo: Repo, word: str) -> frozenset[str]:
 
 def sealed(repo: Repo, sha: str, timeout: float) -> str:
     """The commit with the person's signature, where they sign and it has none; no ref names the new
-    one yet. Raises KernError where that fails, and TimeoutError.
+    one yet. Raises KernError where that fails.
     """
-    if not repo.is_set("commit.gpgsign"):
+    if not signs(repo):
         return sha
     header, _, message = repo.git("cat-file", "commit", sha).partition(b"\n\n")
     rows = [line.split(b" ", 1) for line in header.split(b"\n") if b" " in line]
@@ -188,8 +190,32 @@ def sealed(repo: Repo, sha: str, timeout: float) -> str:
     encoding = fields.get(b"encoding", b"UTF-8").decode("ascii", "replace")
     tree = fields[b"tree"].decode()
     parents = (f for name, value in rows if name == b"parent" for f in ("-p", value.decode()))
+    return signed(repo, tree, *parents, encoding=encoding, given=message, env=env, timeout=timeout)
+
+
+def signs(repo: Repo) -> bool:
+    return repo.signs and repo.is_set("commit.gpgsign")
+
+
+def signed(
+    repo: Repo,
+    tree: str,
+    *parents: str,
+    encoding: str = "UTF-8",
+    given: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    timeout: float = 0,
+) -> str:
+    """A new commit with the person's signature. Raises KernError where their program makes none, or
+    waits for somebody.
+    """
     argv = ("-c", f"i18n.commitEncoding={encoding}", "commit-tree", "-S", tree, *parents)
-    code, out, told = repo.run(*argv, given=message, env=env, timeout=timeout)
+    most = min(timeout or SIGNING_S, SIGNING_S)
+    try:
+        code, out, told = repo.run(*argv, given=given, env=env, timeout=most)
+    except TimeoutError:
+        told = f"the program that signs has not ended after {plain.span(most)}: does it ask?"
+        raise faults.no_commit(told) from None
     if code:
         raise faults.no_commit(told)
     return out.decode().strip()
@@ -213,9 +239,7 @@ def author(repo: Repo) -> dict[str, str]:
 
 
 def create(repo: Repo, tree: str, parent: str, message: str, timeout: float) -> str:
-    """The person's commit, signed where they sign; no ref names it yet. Raises KernError, and
-    TimeoutError.
-    """
+    """The person's commit, signed where they sign; no ref names it yet. Raises KernError."""
     given = message.encode("utf-8", "surrogateescape")
     code, out, told = repo.run("commit-tree", tree, "-p", parent, given=given)
     if code:
@@ -242,7 +266,7 @@ def transplanted(repo: Repo, commit: str, tree: str, parent: str, timeout: float
     """A commit made anew with another tree on another parent: what it says and who wrote it stay.
     The person commits it now, and signs it where they sign; no ref names it yet. A signature of the
     old one says nothing of it, and no hook runs: the old commit's have. Raises KernError where it
-    cannot be signed, and TimeoutError.
+    cannot be signed.
     """
     raw = repo.store.read(commit, "commit")
     if raw is None:

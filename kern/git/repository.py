@@ -55,6 +55,7 @@ class Repo:
         self.git_dir = git_dir
         self.common_dir = common_dir
         self.patience = 10.0  # seconds for a lock that another git holds
+        self.signs = True  # where the person does
         self._start = process.piped if reading else environment.started
         self._stored: dict[bytes, str] = {}
         self._known: dict[str, tuple[Hashable, Any]] = {}
@@ -308,8 +309,7 @@ class Repo:
         # A person may have told git which dates commits are to have, or which encoding.
         encoded = self.once("encoding", "as it was", lambda: self.setting("i18n.commitencoding"))
         if encoded or not os.environ.keys().isdisjoint(environment.DATES):
-            flags = [flag for one in ids for flag in ("-p", one)]
-            argv = ("commit-tree", "--no-gpg-sign", top, *flags)
+            argv = ("commit-tree", "--no-gpg-sign", top, *(f for one in ids for f in ("-p", one)))
             return self.text(*argv, given=data, env=environment.KERN)
         when = f"{int(time.time())} {time.strftime('%z')}"
         who = "{GIT_AUTHOR_NAME} <{GIT_AUTHOR_EMAIL}>".format_map(environment.KERN)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from kern import plain
 from kern.errors import KernError
-from kern.git import faults, history, ignore
+from kern.git import history, ignore
 from kern.memory import changes
 from kern.memory.changes import Taught, Vote
 from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, Stage
@@ -225,11 +225,8 @@ def _make(
 
     (whole,) = site.keeper.hold(at.start, make) if at.start else make()
     words = _cleaned(message, briefs.trailer(key, imports.references(task)))
-    try:
-        timeout = site.caller.settings.timeouts.commit
-        sha = history.create(site.repo, whole, at.head.commit, words, timeout)
-    except TimeoutError:
-        raise faults.no_commit("it is not signed yet, and its time is over") from None
+    timeout = site.caller.settings.timeouts.commit
+    sha = history.create(site.repo, whole, at.head.commit, words, timeout)
     record.note_commit(site.scope, key, Made(sha, learned, votes))
     history.advance(site.repo, at.head, sha, words.partition("\n")[0])
 

@@ -12,7 +12,7 @@ from kern.errors import Asked, Interrupted, KernError, LimitReached
 from kern.events import LimitReset, Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
 from kern.git import ignore, objects
 from kern.model import SPEC, Key, Outcome
-from kern.pipeline import baseline, facts, recover, session, steps, summary
+from kern.pipeline import baseline, departure, facts, recover, session, steps, summary
 from kern.pipeline.options import Options
 from kern.pipeline.review import Reviews
 from kern.pipeline.session import Session
@@ -37,6 +37,8 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
     """One run of kern; the exit code. Raises KernError for what a person must settle."""
     empty = options.until_done or options.improve
     with session.begin(folder, options, sink, empty=empty, lands=True) as begun:
+        begun.site.repo.signs = options.sign
+        departure.look(begun.site, options)
         if (code := options.instead(begun)) is not None:
             return code
         loop = Loop(begun, options)
@@ -271,6 +273,7 @@ class Loop:
             stopped=stopped,
             until=bool(stopped) and self.steered.late,
         )
+        summary.name_unsigned(self.site, self.settled)
         self.sink(ended)
         return ended.exit_code
 

@@ -47,4 +47,5 @@ class Options:
     # Another way to carry out the tasks, once all is made sure of: its exit code; None: this one.
     instead: Callable[[Any], int | None] = lambda begun: None
     scheduler: str = ""  # of the cluster that works for it; empty: what kern.toml says
+    sign: bool = True  # where the person does
     keys: Callable[[], str] = lambda: ""  # what was typed at the run since

@@ -64,12 +64,12 @@ def begin(
     before = found.head().name
     name = preflight.branch(found, options.branch or settings.branch, parsed) if lands else before
     scope, run_id = workspace.scope(found.root, name), secrets.token_hex(8)
-    asked = programs.values(), own, settings.holding
-    wanted = isolation.wanted(found, scope, *asked)
+    wanted = isolation.wanted(found, scope, programs.values(), own, settings.holding)
     where = found.root, name, scope, run_id
     if paid:
         sink = writer.beside(sink, found.common_dir, name, run_id)
-        sink = notify.beside(sink, settings.notify, *where, wanted.grants.env)
+        tried = lands and options.watched
+        sink = notify.beside(sink, settings.notify, *where, wanted.grants.env, tried=tried)
     steered = _steering(found, run_id, sink, options)
     caller = Caller(
         *(found.root, scope, run_id, sink, programs, settings, steered.sleep),

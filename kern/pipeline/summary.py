@@ -4,6 +4,7 @@ settled.
 
 from collections.abc import Sequence
 
+from kern import plain
 from kern.agents import protocol
 from kern.events import RunEnded, RunStarted
 from kern.journal import store
@@ -11,6 +12,7 @@ from kern.model import Cost, Key, Marker, Need, Outcome
 from kern.pipeline import isolation, preflight
 from kern.pipeline.options import Options
 from kern.pipeline.session import Session
+from kern.pipeline.site import Site
 from kern.pipeline.table import Settled
 from kern.spec import dependencies, needs, questions, required
 from kern.spec.checklist import Kind, Spec, Task
@@ -92,6 +94,14 @@ def of(
         needs=(*told, *more),
         held=held,
     )
+
+
+def name_unsigned(site: Site, settled: Sequence[Settled]) -> None:
+    """The commits that --no-sign left so, where the person signs."""
+    made = [one.commit for one in settled if one.commit]
+    if made and not site.repo.signs and site.repo.is_set("commit.gpgsign"):
+        what = f"{plain.count(len(made), 'commit')} of this run not signed"
+        site.warn(f"{what}: git rebase --force-rebase -S {made[0][:10]}^ signs", kept=True)
 
 
 def _lost(parsed: Spec | None, key: Key, one: Settled) -> Need:

@@ -220,6 +220,9 @@ def end_group(leader: "Popen[bytes]") -> None:
                     os.waitpid(-leader.pid, os.WNOHANG)
                 os.killpg(leader.pid, 0)
                 time.sleep(0.02)
+    for pipe in filter(None, (leader.stdin, leader.stdout, leader.stderr)):
+        with contextlib.suppress(OSError):
+            pipe.close()
 
 
 def kill_group(leader: "Popen[bytes]") -> None:

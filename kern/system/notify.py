@@ -11,7 +11,7 @@ from typing import Any
 
 from kern import plain
 from kern.errors import KernError
-from kern.events import Event, RunEnded, Sink, TaskSettled, Warned
+from kern.events import Event, RunEnded, RunStarted, Sink, TaskSettled, Warned
 from kern.model import Outcome
 from kern.system import process
 from kern.system.workspace import Scope
@@ -30,6 +30,8 @@ def of(event: Event, *, root: str, branch: str, run: str) -> Notice | None:
         case TaskSettled(outcome=Outcome.SKIPPED | Outcome.BLOCKED | Outcome.ASKED):
             said = {"task": event.task, "outcome": str(event.outcome), "why": event.detail}
             return {"event": "needs-help", **where, **said}
+        case RunStarted():
+            return {"event": "run-started", **where, "open": event.open_tasks}
         case RunEnded():
             return {"event": "run-ended", **where, **_ended(event)}
     return None
@@ -60,9 +62,11 @@ def beside(
     scope: Scope,
     run: str,
     keep: Collection[str] = (),
+    *,
+    tried: bool = False,
 ) -> Sink:
     """The sink, and the notification after it. `keep`: variables that the command gets although
-    they are named like a secret.
+    they are named like a secret. `tried`: as the run begins, too, while a person sees what it does.
     """
     if os.environ.get(process.FLEET):  # the run that started it speaks for all
         return sink
@@ -71,6 +75,8 @@ def beside(
     def both(event: Event) -> None:
         sink(event)
         notice = of(event, root=str(root), branch=branch, run=run)
+        if isinstance(event, RunStarted) and not tried:
+            return
         if setting and notice and (why := _notify(setting, notice, root, scope, run, keep)):
             if why not in told:
                 sink(Warned(f"nobody was notified: {why}"))

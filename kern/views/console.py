@@ -62,6 +62,7 @@ class Console:
         self.attempts: list[events.AttemptNoted] = []  # of this run
         self.flaky: list[tuple[str, str]] = []  # gates of this run, each time with how it was red
         self.kept: dict[str, None] = {}  # warnings of this run that the morning is told again
+        self.stays = self.watched  # the person: until a stage has answered
         self.beat = 0.0
         self.many = 0.0  # when the lanes of many at once were shown; 0: there are none
 
@@ -188,6 +189,8 @@ class Console:
             if self.live:
                 self.live.hide()
             self._say(line, HEAD if record["kind"] == "task" else "")
+        if (record["kind"], record.get("did")) == ("stage", "end"):
+            self._let_go()
 
     def explain(self) -> None:
         """The keys."""
@@ -243,6 +246,12 @@ class Console:
             self._say(f"  {line}")
         for line in refused:
             self._say(line, NOTICE)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self.stays:
+            self.stays = False
+            self._say("the first stage has answered: you may leave", GOOD)
 
     def _warned(self, event: events.Warned) -> None:
         self.kept |= {event.text: None} if event.kept else {}

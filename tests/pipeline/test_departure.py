@@ -1,0 +1,118 @@
+"""What would end a night is told before the first paid stage, while a person is there."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Fake, Git, Inline, Kern
+from tests.kit.terminal import on_terminal
+from tests.pipeline.test_commit import committed, hook
+
+SIGNED = (
+    'cat > /dev/null; echo x >> "{seen}"; printf "\\n[GNUPG:] SIG_CREATED \\n" >&2; echo SIGNATURE'
+)
+
+
+def signs(repo: Path, git: Git, script: str) -> None:
+    program = repo.parent / "signer"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    git("config", "commit.gpgSign", "true")
+    git("config", "gpg.program", str(program))
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [("echo no key >&2; exit 1", "gpg failed to sign"), ("sleep 600", "does it ask?")],
+)
+def test_a_program_that_cannot_sign_or_waits_is_told_before_the_first_paid_stage(
+    repo: Path, git: Git, fake: Fake, script: str, told: str
+) -> None:
+    (repo / "kern.toml").write_text('[timeouts]\ncommit = "1s"\n')
+    signs(repo, git, script)
+    code, said = on_terminal("1", "0", cwd=repo)
+    assert code == 1
+    assert told in said and "--no-sign" in said
+    assert fake.calls == []
+
+
+@pytest.mark.unheld
+def test_off_a_terminal_nothing_asks_and_a_signature_that_waits_ends_the_run_with_the_work_kept(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    (repo / "kern.toml").write_text('[timeouts]\ncommit = "1s"\n')
+    git("add", "--all")
+    git("commit", "--quiet", "--amend", "--message=start")
+    signs(repo, git, "sleep 600")
+    stopped = inline(1)
+    assert stopped.code == 1
+    assert "has not ended after 1 s: does it ask?" in stopped.err
+    assert fake.stages == ["research", "implement", "commit"]
+    assert inline(1, sign=False).code == 0
+    assert fake.stages == ["research", "implement", "commit"]
+    committed(git)
+
+
+def test_unsigned_commits_are_named_with_what_signs_them(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    seen = repo.parent / "seen"
+    signs(repo, git, SIGNED.format(seen=seen))
+    ran = kern("1", "0", "--no-sign")
+    assert ran.code == 0, ran.said
+    assert not seen.exists()
+    told = ran.out.partition("Look at this:")[2]
+    assert "1 commit of this run not signed: git rebase --force-rebase -S " in told
+    git(*told.partition("git ")[2].partition(" signs")[0].split())
+    assert seen.exists() and "gpgsig" in git("cat-file", "commit", "HEAD")
+
+
+def test_many_at_once_leave_their_commits_unsigned_as_well(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    signs(repo, git, "exit 1")
+    ran = kern("-j", "2", "1", "--no-sign")
+    assert ran.code == 0, ran.said
+    assert "1 commit of this run not signed" in ran.out
+
+
+def test_on_a_terminal_you_may_leave_once_the_first_stage_has_answered(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    notice = repo.parent / "notice"
+    own = repo.parent / "home" / ".config" / "kern" / "config.toml"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    before = own.read_text() if own.exists() else ""
+    own.write_text(f"notify = \"cat >> '{notice}'\"\n{before}")
+    signs(repo, git, SIGNED.format(seen=repo.parent / "seen"))
+    code, said = on_terminal("1", "0", cwd=repo)
+    assert code == 0, said
+    assert said.count("the first stage has answered: you may leave") == 1
+    assert (repo.parent / "seen").read_text() == "x\nx\n", "once to try, once for the commit"
+    events = [json.loads(line)["event"] for line in notice.read_text().splitlines()]
+    assert events == ["run-started", "run-ended"]
+
+
+def test_a_hook_that_cannot_start_is_told_before_anything_is_paid(
+    repo: Path, fake: Fake, kern: Kern
+) -> None:
+    hook(repo, "pre-commit", "true")
+    place = repo / ".git" / "hooks" / "pre-commit"
+    place.write_text("#!/usr/bin/env no-such-node\n")
+    ran = kern("1", "0")
+    assert ran.code == 2
+    assert "the pre-commit hook needs no-such-node" in ran.said
+    assert fake.calls == []
+    place.chmod(0o644)
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.said
+    assert "which is not executable" in ran.said
+
+
+def test_a_login_that_has_ended_is_told_where_somebody_can_renew_it(repo: Path, fake: Fake) -> None:
+    (fake.folder / "auth.json").write_text('{"loggedIn": false}')
+    code, said = on_terminal("1", "0", cwd=repo)
+    assert code == 1
+    assert "not logged in" in said
+    assert fake.calls == []
