@@ -11,7 +11,7 @@ from kern.errors import UsageError
 FOLDER = Path(__file__).resolve().parent.parent / "help"
 TOPICS = (  # in the order in which a new user needs them
     *("commands", "spec", "checks", "settings", "planning", "memory", "parallel", "failures"),
-    *("safety", "journal", "prompts", "agents", "guarantees", "design"),
+    *("night", "safety", "journal", "prompts", "agents", "guarantees", "design"),
 )
 
 OVERVIEW = (FOLDER / "overview.txt").read_text(encoding="utf-8").rstrip("\n")
