@@ -71,7 +71,7 @@ def argv(
         elif one.lower:
             found += _overlay(one, over)
         elif one.access is Access.LINK:
-            continue  # the home has it
+            found += ["--symlink", str(one.source), str(one.target)]
         elif one.target.is_symlink() and one.target.parent == Path("/"):
             found += ["--symlink", os.readlink(one.target), str(one.target)]
         else:

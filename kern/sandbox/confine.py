@@ -103,7 +103,16 @@ class Sandbox:
 
     def named(self, text: str) -> str:
         """A text for a child, by the paths that it sees."""
-        return view.named(text, self.tree, self.shown) if self.shown else text
+        return view.named(text, self.places) if self.shown else text
+
+    @property
+    def places(self) -> dict[Path, Path]:
+        """Where a child sees what lies elsewhere."""
+        real = Path(os.path.realpath(self.home))
+        found = {self.home: real} if real != self.home else {}
+        if self.shown:
+            found |= {self.tree.root: self.shown.place, self.tree.common_dir: self.shown.aside}
+        return found
 
     @property
     def shown(self) -> View | None:
@@ -129,16 +138,20 @@ class Sandbox:
         found = [Mount(Access.READ, path, path) for path in self.programs]
         found += wall.mounts(kind, self.tree, self.home, self.own / audience(kind), self.grants)
         if needs := self.needs.get(agent):
-            found += login.mounts(needs, self.home, self.own / audience(kind))
-            found += wall.settings(needs, self.own / "blank")
+            desks = login.mounts(needs, self.home, self.own / audience(kind))
+            found += [*desks, *wall.settings(needs, self.own / "blank", desks)]
         if self.caches and kind is not Kind.READER:
             found += wall.caches(self.home, self.caches / audience(kind))
         found += [Mount(Access.WRITE, path, path) for path in write]
         found += [Mount(Access.EMPTY, path) for path in self.hidden]
         found += [Mount(Access.READ, _PROXY, self.socket(agent))] if self.relayed else []
-        found = wall.furnished(found, self.tree, room) if room else wall.ordered(found)
-        found = seatbelt.plain(found) if self.means is Means.SEATBELT else found
-        return view.moved(found, self.tree, self.shown) if self.shown else found
+        found = wall.furnished(found, self.tree, room) if room else found
+        if self.means is Means.SEATBELT:
+            return wall.ordered(seatbelt.plain(found))
+        found = view.of_worktree(found, self.tree, self.shown) if self.shown else found
+        found = wall.moved(found, self.places)
+        found += [Mount(Access.LINK, *one) for one in self.places.items() if one[0] == self.home]
+        return wall.ordered(found)
 
     @property
     def apart(self) -> bool:
@@ -168,7 +181,6 @@ class Sandbox:
             if needs.login or needs.excerpts:
                 login.lay(needs, self.home, self.own / audience(kind))
             mounts = self.mounts(kind, write, agent, room)
-            wall.make_room(mounts)
         except OSError as exc:
             raise KernError(
                 f"cannot write to {self.own}: {exc.strerror}",
@@ -234,8 +246,8 @@ def audience(kind: Kind) -> str:
 def homes(folder: Path) -> None:
     """Raises OSError."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for kind in Kind:
-        (folder / audience(kind)).mkdir(mode=0o700, exist_ok=True)
+    for name in sorted({audience(kind) for kind in Kind}):
+        wall.keep(folder / name)
     wall.blanks(folder / "blank")
 
 

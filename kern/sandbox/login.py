@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kern import logins, plain
 from kern.model import Needs
-from kern.sandbox.wall import Access, Mount
+from kern.sandbox.wall import KEPT, Access, Mount
 
 _MOST = 10_000_000  # bytes
 
@@ -24,10 +24,12 @@ def mounts(needs: Needs, home: Path, own: Path) -> list[Mount]:
     that an agent makes there leads nowhere from where kern reads.
     """
     found = []
-    for path in map(Path, needs.login):
-        source = path if path.is_dir() else _desk(path, home, own).parent
-        target = path if path.is_dir() else path.parent
-        found += [Mount(Access.WRITE, target, source)] if source != own else []
+    for path in map(Path, (*needs.login, *needs.excerpts)):
+        if path.parent == home and not path.is_dir():
+            found.append(Mount(Access.LINK, path, KEPT / path.name))
+        elif str(path) in needs.login:
+            source = path if path.is_dir() else _desk(path, home, own).parent
+            found.append(Mount(Access.WRITE, path if path.is_dir() else path.parent, source))
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from kern.sandbox.wall import Access, Mount
+from kern.sandbox.wall import KEPT, Access, Mount
 
 PROGRAM = "sandbox-exec"
 _RULES = {
@@ -18,10 +18,11 @@ _RULES = {
 
 
 def plain(mounts: Iterable[Mount]) -> list[Mount]:
-    """A link leads to the person's own."""
+    """A link leads to the person's own; what is kept of a home lies in it."""
     return [
         replace(one, access=Access.READ, source=one.target) if one.access is Access.LINK else one
         for one in mounts
+        if not (one.source and one.source.is_relative_to(KEPT))
     ]
 
 

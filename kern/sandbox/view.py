@@ -8,8 +8,7 @@ finds its folder at a path aside.
 import json
 import os
 import re
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kern.frozen import frozen
@@ -58,35 +57,30 @@ def find(git_dir: Path) -> View | None:
     return View(Path(place), Path(aside), tuple(linked), tuple(installed))
 
 
-def moved(mounts: Iterable[Mount], tree: Tree, view: View) -> list[Mount]:
-    """The same for a child that sees the worktree there; nothing else of what lies there is seen
-    but what the view names.
+def of_worktree(found: Iterable[Mount], tree: Tree, view: View) -> list[Mount]:
+    """With what such a child sees beside, by the worktree's own paths; nothing of what lies at the
+    other path but what the view names.
     """
-    found = []
-    for one in mounts:
-        if one.target.is_relative_to(tree.root):
-            target = view.place / one.target.relative_to(tree.root)
-        elif one.target.is_relative_to(tree.common_dir):
-            target = view.aside / one.target.relative_to(tree.common_dir)
-        elif one.target.is_relative_to(view.place):
-            continue
-        else:
-            target = one.target
-        found.append(replace(one, target=target))
-    found.append(Mount(Access.READ, view.place / ".git", tree.git_dir / _GIT))
+    own = (tree.root, tree.common_dir)
+    kept = [
+        one
+        for one in found
+        if not one.target.is_relative_to(view.place)
+        or any(one.target.is_relative_to(path) for path in own)
+    ]
+    kept.append(Mount(Access.READ, tree.root / ".git", tree.git_dir / _GIT))
     away = (one for one in wall.linked(view.place) if not one.is_relative_to(view.place))
-    found += [Mount(Access.READ, path, path) for path in away]
+    kept += [Mount(Access.READ, path, path) for path in away]
     for path in (*view.linked, *view.installed):
         source = Path(os.path.realpath(view.place / path))
         if _point(tree.root, path, source):
-            found.append(Mount(Access.READ, view.place / path, source))
-    there = {one.target: one for one in found}
-    return sorted(there.values(), key=lambda one: len(one.target.parts))
+            kept.append(Mount(Access.READ, tree.root / path, source))
+    return kept
 
 
-def named(text: str, tree: Tree, view: View) -> str:
+def named(text: str, places: Mapping[Path, Path]) -> str:
     """A command's word, or the value of a variable, by the paths of such a child."""
-    for path, seen in ((tree.root, view.place), (tree.common_dir, view.aside)):
+    for path, seen in places.items():
         parts = re.split(rf"{re.escape(str(path))}(?![\w.-])", text)
         text = str(seen).join(parts)
     return text

@@ -9,9 +9,9 @@ import os
 import pwd
 import re
 import shutil
-import stat
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -81,6 +81,7 @@ _LOCAL = ("localhost", "127.0.0.1", "::1", "[::1]")
 AGENTS = (Kind.READER, Kind.WORKER)
 _SEEN = tomllib.loads(Path(__file__).with_name("seen.toml").read_text("utf-8"))
 _BENEATH = Path("/run/kern/added")  # where the person's folders of `_added` lie
+KEPT = Path("/run/kern/kept")  # and what outlives a child of its home
 _PREFIX = ("pyvenv.cfg", "lib", "libexec", "lib64", "VERSION", "release")  # X/bin is of such an X
 _NAME = re.compile(r"[A-Z][A-Z0-9_]{3,}")
 
@@ -89,13 +90,16 @@ _NAME = re.compile(r"[A-Z][A-Z0-9_]{3,}")
 
 
 def mounts(kind: Kind, tree: Tree, home: Path, own: Path, grants: Grants) -> list[Mount]:
-    """Of any child; the outer ones first. `home`: the person's, by its path alone; `own` lies
-    there instead.
+    """Of any child; the outer ones first. `home`: the person's, by its path alone: an empty one
+    lies there instead, in which the caches in `own` are kept.
     """
     read = [*map(Path, _SEEN["system"]), *_names(), *toolchains(home, tree.root)]
     found = [Mount(Access.READ, path, path) for path in read]
     found += [Mount(Access.EMPTY, Path(path)) for path in _SEEN["empty"]]
-    found += [Mount(Access.WRITE, path, own) for path in _homes(home)]
+    found += [Mount(Access.WRITE, KEPT, own)]
+    for one in _homes(home):
+        found += [Mount(Access.EMPTY, one)]
+        found += [Mount(Access.LINK, one / name, KEPT / _flat(name)) for name in _SEEN["caches"]]
     found += _added(home)
     found += _tree(kind, tree)
     for access, paths in (
@@ -117,11 +121,26 @@ def ordered(found: Iterable[Mount]) -> list[Mount]:
         if one.access is Access.LINK or os.path.exists(one.source or one.target)
     }
     kept: dict[Path, Mount] = {}
+    outer_ones = {path for target in there for path in target.parents}
     for one in sorted(there.values(), key=lambda one: len(one.target.parts)):
         outer = next((kept[path] for path in one.target.parents if path in kept), None)
-        if outer is None or not (_plain(outer) and _plain(one)):
+        # A link is made where all is the child's own; what lay beneath it would lie elsewhere.
+        made = (outer is None or outer.access is Access.EMPTY) and one.target not in outer_ones
+        if made if one.access is Access.LINK else not (outer and _plain(outer) and _plain(one)):
             kept[one.target] = one
     return [*kept.values()]
+
+
+def moved(found: Iterable[Mount], places: Mapping[Path, Path]) -> list[Mount]:
+    """The same, seen elsewhere: what lies at a path or below is at another."""
+    return [replace(one, target=seen(one.target, places)) for one in found]
+
+
+def seen(path: Path, places: Mapping[Path, Path]) -> Path:
+    for real, place in places.items():
+        if path.is_relative_to(real):
+            return place / path.relative_to(real)
+    return path
 
 
 def _plain(one: Mount) -> bool:
@@ -130,7 +149,7 @@ def _plain(one: Mount) -> bool:
 
 def _homes(home: Path) -> Iterator[Path]:
     """Where programs look for it: most heed HOME, Java and ssh what the system says."""
-    yield from (home, Path(os.path.realpath(home)))
+    yield home
     with contextlib.suppress(KeyError):
         known = Path(pwd.getpwuid(os.getuid()).pw_dir)
         if known.parent != known and known.is_dir() and known.stat().st_uid == os.getuid():
@@ -160,7 +179,36 @@ def _added(home: Path) -> Iterator[Mount]:
 def caches(home: Path, folder: Path) -> list[Mount]:
     """The person's, each beneath one of the children's in that folder."""
     names = [name for name in _SEEN["caches"] if (home / name).is_dir()]
-    return [overlay(home / name, folder / name.replace("/", "-")) for name in names]
+    return [overlay(home / name, folder / _flat(name)) for name in names]
+
+
+def keep(own: Path) -> None:
+    """Makes what is kept of a home: a child may have left anything there. Raises OSError."""
+    own.mkdir(mode=0o700, exist_ok=True)
+    for name in _SEEN["caches"]:
+        clear(own, Path(_flat(name)), folder=True)
+        (own / _flat(name)).mkdir(mode=0o700, exist_ok=True)
+
+
+def _flat(name: str) -> str:
+    return name.replace("/", "-")
+
+
+def clear(outer: Path, way: Path, *, folder: bool) -> None:
+    """What a child left there in the place of a mount, and of the folders on its way: bubblewrap
+    would follow a link.
+    """
+    for place in (*(outer / one for one in [*way.parents][-2::-1]), outer / way):
+        wanted = folder or place != outer / way
+        if place.is_symlink() or (os.path.lexists(place) and place.is_dir() is not wanted):
+            _remove(place)
+
+
+def _remove(place: Path) -> None:
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink()
 
 
 def furnished(found: Iterable[Mount], tree: Tree, room: Room) -> list[Mount]:
@@ -178,11 +226,9 @@ def furnished(found: Iterable[Mount], tree: Tree, room: Room) -> list[Mount]:
     if tree.git_dir != tree.root / ".git":
         kept.append(Mount(Access.READ, tree.root / ".git", tree.root / ".git"))
     for number, path in enumerate(tree.root / name for name in room.shown):
-        folder = path.is_dir()
-        kept.append(
-            overlay(path, room.over / str(number)) if folder else Mount(Access.READ, path, path)
-        )
-    return ordered(kept)
+        over = room.over / str(number)
+        kept.append(overlay(path, over) if path.is_dir() else Mount(Access.READ, path, path))
+    return kept
 
 
 def overlay(lower: Path, place: Path) -> Mount:
@@ -190,66 +236,6 @@ def overlay(lower: Path, place: Path) -> Mount:
     for part in ("upper", "work", "merged"):
         (place / part).mkdir(mode=0o700, parents=True, exist_ok=True)
     return Mount(Access.WRITE, lower, place / "upper", lower)
-
-
-def make_room(found: Iterable[Mount]) -> None:
-    """In the homes for what is to lie in them, and their links: a child may have left a file or a
-    link in the place of a folder, or the place of an earlier mount is there, of another kind. A
-    child at work there may change it meanwhile: no link is followed.
-    """
-    homes = {
-        one.target: one.source
-        for one in found
-        if one.access is Access.WRITE and one.source and one.source != one.target
-    }
-    for one in found:
-        outer = next((path for path in one.target.parents if path in homes), None)
-        if outer and one.source:
-            *way, name = one.target.relative_to(outer).parts
-            with contextlib.suppress(FileNotFoundError, FileExistsError):  # another kern's doing
-                folder = _folder(homes[outer], way)
-                try:
-                    _clear(folder, name, one)
-                finally:
-                    os.close(folder)
-
-
-def _folder(home: Path, way: Iterable[str]) -> int:
-    """An open descriptor of that folder in the home, which is made."""
-    found = os.open(home, os.O_DIRECTORY)
-    for part in way:
-        outer = found
-        try:
-            if _is(stat.S_ISDIR, part, outer) is False:
-                os.unlink(part, dir_fd=outer)
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(part, 0o700, dir_fd=outer)
-            found = os.open(part, os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=outer)
-        finally:
-            os.close(outer)
-    return found
-
-
-def _clear(folder: int, name: str, one: Mount) -> None:
-    """For the mount, or make it where it is a link."""
-    assert one.source
-    if _is(stat.S_ISLNK, name, folder):
-        if one.access is Access.LINK and os.readlink(name, dir_fd=folder) == str(one.source):
-            return
-        os.unlink(name, dir_fd=folder)
-    wanted = one.access is not Access.LINK and one.source.is_dir()
-    if (there := _is(stat.S_ISDIR, name, folder)) is not None and there is not wanted:
-        shutil.rmtree(name, dir_fd=folder) if there else os.unlink(name, dir_fd=folder)
-    if one.access is Access.LINK:
-        os.symlink(one.source, name, dir_fd=folder)
-
-
-def _is(kind: Callable[[int], bool], name: str, folder: int) -> bool | None:
-    """None where there is nothing."""
-    try:
-        return kind(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-    except FileNotFoundError:
-        return None
 
 
 def _tree(kind: Kind, tree: Tree) -> Iterator[Mount]:
@@ -264,6 +250,8 @@ def _tree(kind: Kind, tree: Tree) -> Iterator[Mount]:
             yield Mount(Access.EMPTY, folder / "lfs")
     closed = (*tree.kept, *(() if commits else tree.documents))
     for path in filter(None, (_inside(path, tree.root) for path in closed)):
+        for outer in path.parents[: len(path.relative_to(tree.root).parts) - 1]:
+            yield Mount(access, outer, outer)  # what is mounted cannot be moved away
         yield Mount(Access.READ, path, path)
     for path in (tree.git_dir, *tree.saves) if commits else ():
         yield Mount(Access.WRITE, path, path)
@@ -344,14 +332,17 @@ def _base(venv: Path) -> Iterator[Path]:
 # ---------------------------------------------------------------- of agents
 
 
-def settings(needs: Needs, blank: Path) -> list[Mount]:
+def settings(needs: Needs, blank: Path, desks: Iterable[Mount]) -> list[Mount]:
     """Its settings. What is not there lies there empty: an agent could leave it for the next one to
-    obey. `blank`: the folder of `blanks`.
+    obey. `blank`: the folder of `blanks`; `desks`: of its login, in which most of them lie.
     """
     found = []
     for path in map(Path, needs.settings):
-        there = path.exists()
-        found.append(Mount(Access.READ, path, path if there else blank / _blank(path)))
+        source = path if path.exists() else blank / _blank(path)
+        found.append(Mount(Access.READ, path, source))
+        for one in desks:
+            if one.source and one.source != one.target and path.is_relative_to(one.target):
+                clear(one.source, path.relative_to(one.target), folder=source.is_dir())
     return found
 
 

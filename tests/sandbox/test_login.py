@@ -30,7 +30,8 @@ def token(text: str, **more: str) -> str:
 def test_it_is_laid_and_what_was_renewed_comes_back(place: tuple[Needs, Path, Path]) -> None:
     needs, home, own = place
     login.lay(needs, home, own)
-    [mount] = login.mounts(needs, home, own)
+    mount, link = login.mounts(needs, home, own)
+    assert link.target == home / ".claude.json"
     assert mount.target == home / ".claude" and mount.source
     copy = mount.source / "cred.json"
     assert json.loads(copy.read_text()) == json.loads(token("1"))

@@ -102,7 +102,11 @@ def world(tmp_path: Path, repo: Path, monkeypatch: pytest.MonkeyPatch) -> World:
         (Kind.CHECK, "git config --global user.name", True),
         (Kind.CHECK, "env | grep HUSKY=0", True),
         (Kind.COMMITTER, "env | grep HUSKY", False),
-        (Kind.CHECK, "cd $(getent passwd $(id -u) | cut -d: -f6) && touch x && test -e ~/x", True),
+        (
+            Kind.CHECK,
+            "cd $(getent passwd $(id -u) | cut -d: -f6) && touch x && cd && touch x",
+            True,
+        ),
         (Kind.READER, "echo x > new.txt", False),
         (Kind.READER, "git log -1", True),
         (Kind.COMMITTER, "git commit --allow-empty -m x", True),
@@ -116,12 +120,33 @@ def test_what_a_child_can_do(world: World, kind: Kind, command: str, works: bool
 
 
 @needs_bwrap
-def test_a_home_is_kept_and_nobody_finds_what_implement_left_but_implement(world: World) -> None:
+def test_caches_are_kept_and_nobody_finds_what_implement_left_but_implement(world: World) -> None:
     world.sh(Kind.WORKER, "mkdir -p ~/.cache/uv && echo warm > ~/.cache/uv/x")
     assert world.sh(Kind.WORKER, "cat ~/.cache/uv/x").stdout == "warm\n"
     for kind in (Kind.READER, Kind.CHECK, Kind.COMMITTER):
         assert world.sh(kind, "cat ~/.cache/uv/x").returncode, kind
     assert (world.home / ".cache/uv/x").read_text() == "secret", "the person's own"
+
+
+@needs_bwrap
+@pytest.mark.parametrize("kind", [Kind.CHECK, Kind.WORKER, Kind.READER])
+def test_nothing_else_is_left_in_a_home_for_the_next(world: World, kind: Kind) -> None:
+    """What a red change's gate leaves there, no later gate may run, import or obey."""
+    (world.home / ".local/bin").mkdir(parents=True)
+    places = "~/.local/bin/x ~/.local/lib/p/x ~/.bashrc ~/.config/pip/x ~/.m2/x ~/.cargo/x"
+    leaves = f"for x in {places}; do mkdir -p $(dirname $x); echo x > $x || exit; done"
+    done = world.sh(kind, leaves)
+    assert done.returncode == 0, done.stderr
+    assert world.sh(kind, f"ls -d {places}").stdout == ""
+
+
+@needs_bwrap
+def test_no_link_for_a_cache_is_made_in_what_the_person_opened(world: World) -> None:
+    opened = Grants(write=(world.home / ".cache",), read=(world.home / ".cargo",))
+    done = world.sh(Kind.CHECK, "cat ~/.cache/uv/x && echo y > ~/.cache/uv/y", grants=opened)
+    assert (done.returncode, done.stdout) == (0, "secret")
+    assert [path.name for path in (world.home / ".cache").iterdir()] == ["uv"]
+    assert [path.name for path in (world.home / ".cargo").iterdir()] == ["bin"]
 
 
 @needs_bwrap
@@ -199,21 +224,24 @@ def test_nothing_outlives_it_and_nothing_outside_is_seen(world: World) -> None:
 @pytest.mark.parametrize(
     "harm",
     [
-        "rm -rf ~/.cargo; echo x > ~/.cargo",
-        "rm -rf ~/.cargo; ln -s /proc ~/.cargo",
-        "rm -rf ~/bin; ln -s ~/.ssh ~/bin",
-        "rm -rf ~/.config; echo x > ~/.config",
+        "cd /run/kern/kept; rm -rf .npm .cache-uv; ln -s /proc .npm; echo x > .cache-uv",
+        "cd ~/.claude; ln -s ../../../../elsewhere skills; echo x > agents; mkfifo hooks",
     ],
 )
-def test_what_a_child_leaves_in_its_home_keeps_no_other_from_starting(
+def test_what_a_child_leaves_in_what_is_kept_keeps_no_other_from_starting(
     world: World, harm: str
 ) -> None:
-    (world.home / ".config/git").mkdir(parents=True)
-    (world.home / ".config/git/config").write_text("[alias]\n\tx = log\n")
-    place = world.home.parent / "elsewhere"  # where nothing is mounted, and the same home lies
-    bare = World(replace(world.wanted, home=place), place, world.root)
-    bare.sh(Kind.WORKER, f"HOME={place}; {harm}")
-    found = world.sh(Kind.WORKER, "ls ~/.cargo/bin/rustc ~/bin/tool ~/.config/git/config")
+    login = f"{world.home}/.claude/.credentials.json"
+    bare = replace(world.wanted, needs={"claude": Needs((login,))})
+    done = replace(world, wanted=bare).sh(Kind.WORKER, harm, "claude")
+    assert done.returncode == 0, done.stderr
+    for name in ("skills", "agents", "hooks"):
+        (world.home / ".claude" / name).mkdir()
+    settings = tuple(f"{world.home}/.claude/{name}" for name in ("skills", "agents", "hooks"))
+    needs = {"claude": Needs((login,), settings)}
+    confine.homes(world.wanted.own)
+    looks = "cd ~/.claude && ls skills agents hooks && echo x > ~/.npm/x && echo x > ~/.cache/uv/x"
+    found = world.sh(Kind.WORKER, looks, "claude", needs=needs)
     assert found.returncode == 0, found.stderr
 
 
@@ -279,15 +307,13 @@ def test_a_child_adds_programs_to_the_persons_and_changes_none(world: World) -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", path)
         own = "cp ~/.local/bin/plain ~/.local/bin/mine && mkdir ~/.local/share/uv/tools/y"
-        evil = "cd ~/.local/bin && rm linked plain && cp mine plain && mkdir linked"
-        done = world.sh(Kind.CHECK, f"{own} && {evil}")
-        assert done.returncode == 0, done.stderr
+        assert world.sh(Kind.CHECK, f"{own} && ~/.local/bin/mine").stdout == "plain\n"
+        evil = "cd ~/.local/bin && cp plain mine && rm linked plain && cp mine plain"
+        assert world.sh(Kind.CHECK, f"{evil} && mkdir linked").returncode == 0
         assert world.sh(Kind.CHECK, "echo x >> ~/.local/share/uv/tools/x/bin/linked").returncode
-        programs = (
-            "~/.local/bin/linked; ~/.local/bin/plain; ~/.local/bin/mine; ~/.npm-global/bin/npm"
-        )
+        programs = "~/.local/bin/linked; ~/.local/bin/plain; ~/.npm-global/bin/npm"
         done = world.sh(Kind.CHECK, f"{programs}; ls ~/.local/share/uv/tools")
-    assert done.stdout.split() == ["linked", "plain", "plain", "npm", "x", "y"], done.stderr
+    assert done.stdout.split() == ["linked", "plain", "npm", "x"], done.stderr
     assert sorted(os.listdir(world.home / ".local/bin")) == ["linked", "plain"]
 
 
@@ -331,6 +357,18 @@ def test_the_git_file_of_a_worktree_is_not_for_a_task(
     assert world.sh(Kind.WORKER, "git status", tree=tree).returncode == 0
     done = world.sh(Kind.WORKER, "rm .git; mv .git x; echo 'gitdir: y' > .git", tree=tree)
     assert done.returncode and (made / ".git").is_file()
+
+
+@needs_bwrap
+def test_what_is_kept_in_the_tree_does_not_move_away_with_its_folder(world: World) -> None:
+    kept = world.root / "a/b/settings.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("{}")
+    tree = replace(world.wanted.tree, kept=(kept,))
+    for harm in ("mv a x", "mv a/b x", "rm -rf a", "mv a/b/settings.json x"):
+        assert world.sh(Kind.WORKER, f"{harm}; mkdir -p a/b; echo y > a/b/settings.json", tree=tree)
+        assert kept.read_text() == "{}", harm
+    assert world.sh(Kind.WORKER, "echo x > a/x && echo x > a/b/x", tree=tree).returncode == 0
 
 
 @needs_bwrap

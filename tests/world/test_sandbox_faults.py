@@ -107,7 +107,7 @@ def test_where_it_fails_in_mid_run_the_run_stops_and_no_attempt_is_burnt(
 def test_what_tools_build_and_fetch_is_kept_for_the_project_apart_for_agents_and_gates(
     repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
 ) -> None:
-    keep = "mkdir -p ~/.cache/tool && echo {} >>~/.cache/tool/made"
+    keep = "echo {} >>~/.cache/uv/made"
     (repo / "kern.toml").write_text(f"[gates]\ncheck = '{keep.format('gate')}'\n")
     git("add", "kern.toml")
     git("commit", "-qm", "gates")
@@ -116,9 +116,9 @@ def test_what_tools_build_and_fetch_is_kept_for_the_project_apart_for_agents_and
     ran = kern("1", "0", env=BWRAP)
     assert ran.code == 0, ran.said
     (folder,) = (tmp_path / "home/.local/state/kern/homes").iterdir()
-    assert {*(folder / "workers/.cache/tool/made").read_text().split()} == {"stage2"}
-    assert {*(folder / "gates/.cache/tool/made").read_text().split()} == {"gate"}
-    assert not (tmp_path / "home/.cache/tool").exists()
+    assert {*(folder / "workers/.cache-uv/made").read_text().split()} == {"stage2"}
+    assert {*(folder / "gates/.cache-uv/made").read_text().split()} == {"gate"}
+    assert not (tmp_path / "home/.cache/uv").exists()
 
 
 @needs_bwrap

@@ -93,14 +93,14 @@ def test_check_says_too_what_is_red_either_way_and_nothing_without_a_sandbox(
 
 def test_what_a_hook_may_stash_is_not_risked_for_a_trial(repo: Path, git: Git, kern: Kern) -> None:
     gate(repo, git, "true")
-    hook(repo, "touch ~/tried")
+    hook(repo, "touch ~/.npm/tried")
     (repo / "a.txt").write_text("mine\n")
     assert "green" in kern("check").out
     homes = Path.home() / ".local/state/kern/homes"
-    assert not list(homes.glob("*/gates/tried"))
+    assert not list(homes.glob("*/gates/.npm/tried"))
     git("checkout", "-q", "a.txt")
     assert "green" in kern("check").out
-    assert list(homes.glob("*/gates/tried"))
+    assert list(homes.glob("*/gates/.npm/tried"))
 
 
 def test_the_screen_the_note_the_agent_and_show_say_what_a_gate_met(
