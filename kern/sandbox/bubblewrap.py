@@ -66,7 +66,9 @@ def argv(
     if os.getuid() == 0:  # they ask for the user alone, and for no capability
         found += ["--ro-bind", "/proc/sys", "/proc/sys"]
     for one in mounts:
-        if one.source is None:
+        if one.access is Access.FOLDER:
+            found += ["--dir", str(one.target)]
+        elif one.source is None:
             found += ["--tmpfs", str(one.target)]
         elif one.lower:
             found += _overlay(one, over)

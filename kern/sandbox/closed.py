@@ -20,7 +20,12 @@ from kern.sandbox.wall import Access, Mount
 
 _MOST = 3  # sentences
 _BEFORE, _AFTER = 2, 5  # lines around a complaint that may name the place
-_SIGNS = tomllib.loads(Path(__file__).with_name("closed.toml").read_text("utf-8"))
+_SIGNS = {
+    name: re.compile("|".join(signs), re.IGNORECASE)
+    for name, signs in tomllib.loads(
+        Path(__file__).with_name("closed.toml").read_text("utf-8")
+    ).items()
+}
 _PATH = re.compile(
     r"""['"`\u2018\u201c]((?:/|~/)[^'"`\u2018\u2019\u201d\n]+)['"`\u2019\u201d]"""
     r"""|(?:(?<![\w:./~-])|(?<=unix://))(~?/[^\s'"`:,;()<>\[\]\u2019\u201d]+)"""
@@ -31,7 +36,7 @@ _PORT = re.compile(
     r"""(?:[\s\])"',:=]|port|\((?:127\.0\.0\.1|::1))*?[\s:=](\d{2,5})\b"""
 )
 _HOST = re.compile(r"""(?:https?://(?:[^\s/@]+@)?|host=')([\w.-]+)""")
-_DEVICES = ("full", "null", "random", "tty", "urandom", "zero", "ptmx", "pts", "shm", "fd", "core")
+_DEVICES = ("full", "null", "random", "tty", "urandom", "zero", "ptmx")
 
 
 @frozen
@@ -54,12 +59,9 @@ class Bounds:
     def has(self, path: Path) -> bool:
         if any(one.target.is_relative_to(path) for one in self.mounts):
             return True
-        mount = self.mount(path)
-        if mount is None:
-            own = path.parent == Path("/dev") and path.name in _DEVICES
-            return own or path.parts[1:2] == ("proc",)
-        rest = path.relative_to(mount.target)
-        lies = (one / rest for one in (mount.source, mount.lower) if one)
+        if (mount := self.mount(path)) is None:
+            return path.parts[1:2] == ("proc",)
+        lies = (one / path.relative_to(mount.target) for one in (mount.source, mount.lower) if one)
         return mount.source == mount.target or any(map(os.path.lexists, lies))
 
 
@@ -71,17 +73,13 @@ def sentences(output: str, bounds: Bounds | None) -> list[str]:
     found: dict[str, None] = {}
     for number, line in enumerate(lines):
         near = [line, *lines[max(0, number - _BEFORE) : number + _AFTER]]
-        found |= dict.fromkeys(_places(line, near, bounds))
+        found |= dict.fromkeys([*_places(line, near, bounds)][:1])
         found |= dict.fromkeys(_network(line, near, bounds) if bounds.apart else ())
-    absent = "\n".join(line for line in lines if _says("absent", line))
+    absent = "\n".join(filter(_SIGNS["absent"].search, lines))
     for name in wall.missing(absent, os.environ, bounds.given):
         if not name.startswith("KERN_") and not name.endswith("_PROXY"):  # kern's own to set
             found[f'{name} is not passed on: [sandbox] env = ["{name}"]'] = None
     return [*found][:_MOST]
-
-
-def _says(what: str, line: str) -> "re.Match[str] | None":
-    return re.search("|".join(_SIGNS[what]), line, re.IGNORECASE)
 
 
 def _opened_by(key: str, what: str) -> str:
@@ -89,23 +87,37 @@ def _opened_by(key: str, what: str) -> str:
     return f"closed by the sandbox: {what} ([sandbox] {key} = {setting} opens it)"
 
 
-def _unwritten(what: str) -> str:
-    return f"closed by the sandbox: {plain.line(what)} cannot be written there"
-
-
 # ---------------------------------------------------------------- places
 
 
 def _places(line: str, near: Sequence[str], bounds: Bounds) -> Iterator[str]:
-    read_only = bool(_says("read_only", line))
-    if not read_only and not _says("missing", line):
+    read_only, making = (_SIGNS[name].search(line) for name in ("read_only", "making"))
+    if not read_only and not _SIGNS["missing"].search(line):
         return
-    making = bool(_says("making", line))
-    paths = dict.fromkeys(path for one in near for path in _paths(one, bounds.home))
-    if read_only and not paths:
-        paths = dict.fromkeys(bounds.root / word for word in re.findall(r"[\w./-]+", line))
-    told = (_judged(path, bounds, making=making, read_only=read_only) for path in paths)
-    yield from [*filter(None, told)][:1]
+    paths = [path for one in near for path in _paths(one, bounds.home)]
+    words = re.findall(r"[\w./-]+", line) if read_only else ()
+    for path in paths or [bounds.root / word for word in words]:
+        mount, inside = bounds.mount(path), path.is_relative_to(bounds.root)
+        if inside:
+            if read_only and mount and mount.access is Access.READ:
+                place = path if mount.target == bounds.root else mount.target
+                yield _unwritten(os.path.relpath(place, bounds.root))
+        elif _is_device(path):
+            if path.name not in _DEVICES and not (mount and mount.access is Access.DEVICE):
+                yield _opened_by("devices", str(path))
+        elif (making or read_only) and (folder := _unwritable(path, bounds)):
+            root = folder == Path("/")
+            yield (
+                _unwritten(str(path)) if root else _opened_by("write", _named(folder, bounds.home))
+            )
+        elif not read_only:
+            for one in (path, Path(os.path.realpath(path))):
+                if os.path.lexists(one) and not bounds.has(one):
+                    yield _opened_by("read", _named(one, bounds.home))
+
+
+def _unwritten(what: str) -> str:
+    return f"closed by the sandbox: {plain.line(what)} cannot be written there"
 
 
 def _paths(line: str, home: Path) -> Iterator[Path]:
@@ -119,25 +131,6 @@ def _paths(line: str, home: Path) -> Iterator[Path]:
             yield Path(program)
 
 
-def _judged(path: Path, bounds: Bounds, *, making: bool, read_only: bool) -> str:
-    """What the sandbox closed there; empty where something else was the matter."""
-    mount = bounds.mount(path)
-    if path.is_relative_to(bounds.root):
-        if not (read_only and mount and mount.access is Access.READ):
-            return ""
-        place = path if mount.target == bounds.root else mount.target
-        return _unwritten(os.path.relpath(place, bounds.root))
-    if _is_device(path):
-        opened = mount.access is Access.DEVICE if mount else bounds.has(path)
-        return "" if opened else _opened_by("devices", str(path))
-    if (making or read_only) and (folder := _unwritable(path, bounds, read_only=read_only)):
-        top = folder == Path("/")
-        return _unwritten(str(path)) if top else _opened_by("write", _named(folder, bounds.home))
-    places = () if read_only else (path, Path(os.path.realpath(path)))
-    hidden = (one for one in places if os.path.lexists(one) and not bounds.has(one))
-    return next((_opened_by("read", _named(one, bounds.home)) for one in hidden), "")
-
-
 def _is_device(path: Path) -> bool:
     try:
         mode = os.stat(path).st_mode
@@ -146,15 +139,11 @@ def _is_device(path: Path) -> bool:
     return stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
 
 
-def _unwritable(path: Path, bounds: Bounds, *, read_only: bool) -> Path | None:
+def _unwritable(path: Path, bounds: Bounds) -> Path | None:
     """The folder that the person can write and the child could not."""
     folder = path if os.path.isdir(path) else path.parent
-    while read_only and not os.path.lexists(folder):
-        folder = folder.parent
     mount = bounds.mount(folder)
-    if mount and mount.access is Access.EMPTY:
-        return None
-    closed = not mount or mount.access is Access.READ if read_only else not bounds.has(folder)
+    closed = mount.access is Access.READ if mount and bounds.has(folder) else True
     can = os.path.isdir(folder) and os.access(folder, os.W_OK)
     return folder if closed and can else None
 
@@ -169,21 +158,20 @@ def _named(path: Path, home: Path) -> str:
 
 
 def _network(line: str, near: Sequence[str], bounds: Bounds) -> Iterator[str]:
-    if _says("refused", line):
+    if _SIGNS["refused"].search(line):
         ports = {int(one): None for text in near for one in _PORT.findall(text)}
         closed = (one for one in ports if one not in bounds.ports and _listens(one))
         yield from (_opened_by("network", f"localhost:{one}") for one in closed)
-    unresolved = _says("unresolved", line)
-    host = re.match(r"\W+(\w[\w.-]*)", line[unresolved.end() :]) if unresolved else None
-    if host or (_says("no_network", line) and not any(_says("unresolved", one) for one in near)):
+    named = _SIGNS["unresolved"].search(line)
+    host = re.match(r"\W+(\w[\w.-]*)", line[named.end() :]) if named else None
+    nameless = not any(map(_SIGNS["unresolved"].search, near))
+    if host or (nameless and _SIGNS["no_network"].search(line)):
         what = plain.line(host[1].rstrip("."), 100) if host else "the network"
         how = '[sandbox] network = ["*"] opens it'
         yield f"closed by the sandbox: {what}, but for programs that use a proxy ({how})"
-    if bounds.listed and _says("forbidden", line):
+    if bounds.listed and _SIGNS["forbidden"].search(line):
         hosts = [one for text in near for one in _HOST.findall(text)]
         yield from (_opened_by("network", plain.line(one, 100)) for one in hosts[:1])
-        if not hosts:
-            yield "closed by the sandbox: a host that [sandbox] network does not name"
 
 
 def _listens(port: int) -> bool:

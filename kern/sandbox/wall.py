@@ -32,6 +32,7 @@ class Access(StrEnum):
     EMPTY = "empty"  # a folder in memory, gone when the child ends
     DEVICE = "device"
     LINK = "link"  # to what its source names, laid into a home
+    FOLDER = "folder"  # in an empty one
 
 
 @frozen
@@ -125,7 +126,8 @@ def ordered(found: Iterable[Mount]) -> list[Mount]:
     for one in sorted(there.values(), key=lambda one: len(one.target.parts)):
         outer = next((kept[path] for path in one.target.parents if path in kept), None)
         # A link is made where all is the child's own; what lay beneath it would lie elsewhere.
-        made = (outer is None or outer.access is Access.EMPTY) and one.target not in outer_ones
+        own = (Access.EMPTY, Access.FOLDER)
+        made = (outer is None or outer.access in own) and one.target not in outer_ones
         if made if one.access is Access.LINK else not (outer and _plain(outer) and _plain(one)):
             kept[one.target] = one
     return [*kept.values()]
@@ -164,6 +166,7 @@ def _added(home: Path) -> Iterator[Mount]:
     for folder in (home / name for name in _SEEN["added"]):
         beneath = _BENEATH / folder.relative_to("/")
         yield Mount(Access.READ, beneath, folder)
+        yield Mount(Access.FOLDER, folder)
         for one in os.scandir(folder) if folder.is_dir() else ():
             path = folder / one.name
             if one.name.startswith("."):  # a tool's own lock

@@ -54,6 +54,7 @@ def child(repo: Path, git: Git, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chi
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text("#!/bin/sh\n")
         (home / name).chmod(0o755)
+    (home / ".local/bin").mkdir(parents=True)  # empty, and no more is missing there
     (home / "bin").mkdir()
     (home / "bin/tool").symlink_to(home / "src/tool.sh")
     (repo / "a.c").write_text(f'#include "{home}/data/in.csv"\n')
@@ -101,6 +102,8 @@ TOOLS = [  # a program, what it is asked, what is said
     # Of what the tree lacks, or the machine, nothing is said.
     ("cat", "cat gone.txt data/in.csv src/tool.sh", ""),
     ("cat", "cat ~/nothing/there /nothing", ""),
+    ("cat", "cat ~/.local/bin/gone; ls ~/.local/bin/gone ~/.local/bin/", ""),
+    ("sh", "echo x > ~/.local/bin/x/y || touch ~/.local/bin/z/y", ""),
     ("python3", "python3 -c \"open('gone.json')\"", ""),
     ("python3", "python3 -c 'import gone'", ""),
     ("python3", "python3 -c \"import os; os.environ['NOBODYS_OWN']\"", ""),
@@ -142,10 +145,9 @@ def bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bounds:
     for name in ("go/pkg/mod", ".cargo/registry", "project"):
         (home / name).mkdir(parents=True)
     (home / ".netrc").touch()
-    (tmp_path / "own").mkdir()
     root = home / "project"
     mounts = [Mount(Access.READ, Path("/usr"), Path("/usr"))]
-    mounts += [Mount(Access.WRITE, home, tmp_path / "own"), Mount(Access.WRITE, root, root)]
+    mounts += [Mount(Access.EMPTY, home), Mount(Access.WRITE, root, root)]
     monkeypatch.setenv("API_MODE", "x")
     return Bounds(mounts, root, home)
 
