@@ -3,7 +3,6 @@ each role's agent is held to it.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import tempfile
@@ -24,7 +23,7 @@ from kern.git.room import Room
 from kern.model import LEARNINGS, SPEC, Role, Stage
 from kern.person import Mode, Person
 from kern.pipeline import agents
-from kern.sandbox import closed, confine, view
+from kern.sandbox import closed, confine, login, view
 from kern.sandbox.confine import Hold, Means, Sandbox
 from kern.sandbox.wall import Grants, Kind, Tree
 from kern.stages.call import Caller
@@ -142,7 +141,8 @@ def ready(wanted: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
         made = tempfile.TemporaryDirectory(prefix="relay-", dir=short)
         folder = Path(open_things.enter_context(made))
         wanted = replace(_with_homes(wanted, folder, sink), sockets=folder)
-        if open_things.enter_context(_alone(wanted.own)):
+        # No two overlays may have one folder.
+        if open_things.enter_context(login.alone(wanted.own / "caches", wait=False)):
             wanted = replace(wanted, caches=wanted.own / "caches")
         held = confine.chosen(mode, wanted)
         for agent in ("", *held.needs) if held.means is Means.BWRAP and held.relayed else ():
@@ -150,21 +150,6 @@ def ready(wanted: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
             open_things.callback(relay.close)
         open_things.enter_context(_renewing(held))
         yield held
-
-
-@contextlib.contextmanager
-def _alone(homes: Path) -> Iterator[bool]:
-    """Whether this run is the only one with these homes: no two overlays may have one folder."""
-    lock = os.open(homes / "alone.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    alone = True
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        alone = False
-    try:
-        yield alone
-    finally:
-        os.close(lock)
 
 
 @contextlib.contextmanager

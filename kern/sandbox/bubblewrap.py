@@ -50,8 +50,8 @@ def argv(
     mounts: Iterable[Mount],
     cwd: Path,
     *,
-    network: bool,
-    dies: bool,
+    network: bool = True,
+    dies: bool = True,
     over: Overlays = Overlays.OWN,
 ) -> list[str]:
     """What comes before a command. `network`: the machine's own; else none. `dies`: at once, with

@@ -61,7 +61,10 @@ class Bounds:
             return True
         if (mount := self.mount(path)) is None:
             return path.parts[1:2] == ("proc",)
-        lies = (one / path.relative_to(mount.target) for one in (mount.source, mount.lower) if one)
+        rest = path.relative_to(mount.target)
+        if mount.access is Access.LINK and mount.source:
+            return self.has(mount.source / rest)
+        lies = (one / rest for one in (mount.source, mount.lower) if one)
         return mount.source == mount.target or any(map(os.path.lexists, lies))
 
 
@@ -103,7 +106,8 @@ def _places(line: str, near: Sequence[str], bounds: Bounds) -> Iterator[str]:
                 place = path if mount.target == bounds.root else mount.target
                 yield _unwritten(os.path.relpath(place, bounds.root))
         elif _is_device(path):
-            if path.name not in _DEVICES and not (mount and mount.access is Access.DEVICE):
+            opened = mount.access is Access.DEVICE if mount else path.name in _DEVICES
+            if not opened:
                 yield _opened_by("devices", str(path))
         elif (making or read_only) and (folder := _unwritable(path, bounds)):
             root = folder == Path("/")

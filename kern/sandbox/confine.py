@@ -70,17 +70,9 @@ class Hold(Protocol):
     ) -> Confined: ...
 
 
-def unheld(
-    kind: Kind,
-    argv: Sequence[str],
-    env: Mapping[str, str],
-    *,
-    write: Sequence[Path] = (),
-    agent: str = "",
-    room: Room | None = None,
-) -> Confined:
+def unheld(kind: Kind, argv: Sequence[str], env: Mapping[str, str], **more: object) -> Confined:
     """Nothing holds it."""
-    assert room is None, "there is none without a sandbox"
+    assert more.get("room") is None, "there is none without a sandbox"
     return Confined(tuple(argv), env)
 
 
@@ -191,26 +183,26 @@ class Sandbox:
             before = seatbelt.argv(mounts, self.home, home, closed=self.grants.network is not None)
             bounds = Bounds(mounts, self.tree.root, self.home, env)
             return Confined((*before, *argv), env | {"HOME": str(home)}, bounds=bounds)
-        ports = map(str, wall.ports(self.hosts(agent)))
-        way = (str(_PROXY), *ports) if self.relayed else ()
+        hosts, commits = self.hosts(agent), kind is Kind.COMMITTER
+        ports = wall.ports(hosts)
+        way = (str(_PROXY), *map(str, ports)) if self.relayed else ()
         argv = (sys.executable, "-I", "-S", _entry(), *way, "--", *argv)
-        argv = [self.named(word) for word in argv]
         env = {name: value if name == ROOT else self.named(value) for name, value in env.items()}
-        # A hook may outlive git, and kern: it has a person's edits to restore.
-        dies = kind is not Kind.COMMITTER
-        folder = self.shown.place if self.shown else self.tree.root
-        how = {"network": not self.apart, "dies": dies}
-        program = self.mounting(mounts) if room else self.program
-        before = bubblewrap.argv(program, mounts, folder, over=self.overlays, **how)
         env |= {"HOME": str(self.home), **dict.fromkeys(TEMPORARY, "/tmp")}
-        env |= _UNHOOKED if kind is not Kind.COMMITTER else {}
+        env |= {} if commits else _UNHOOKED
         env |= {"GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"} if room else {}
-        hosts = self.hosts(agent)
-        bounds = Bounds(
-            *(mounts, folder, self.home, env),
-            *(self.apart, hosts is not None, wall.ports(hosts)),
+        folder = wall.seen(self.tree.root, self.places)
+        before = bubblewrap.argv(
+            self.mounting(mounts) if room else self.program,
+            mounts,
+            folder,
+            network=not self.apart,
+            dies=not commits,  # a hook may outlive git, and kern: it has edits to restore
+            over=self.overlays,
         )
-        return Confined((*before, *argv), env, status="--json-status-fd", bounds=bounds)
+        bounds = Bounds(mounts, folder, self.home, env, self.apart, hosts is not None, ports)
+        argv = (*before, *map(self.named, argv))
+        return Confined(argv, env, status="--json-status-fd", bounds=bounds)
 
     def mounting(self, mounts: Sequence[Mount]) -> str:
         """The program that bubblewrap is started by."""
@@ -280,9 +272,8 @@ def _best(wanted: Sandbox, find: Callable[[str], str | None]) -> tuple[Sandbox, 
     program = find(bubblewrap.PROGRAM) or ""
     if not program or sys.platform != "linux":
         return replace(wanted, why="bubblewrap is not installed"), bubblewrap.INSTALL
-    if any(
-        one.is_relative_to(wanted.tree.root) for one in (Path(program), Path(program).resolve())
-    ):
+    places = (Path(program), Path(program).resolve())
+    if any(one.is_relative_to(wanted.tree.root) for one in places):
         why = f"bwrap is a file of this repository, which an agent could change: {program}"
         return replace(wanted, why=why), "take its folder off PATH"
     held = replace(wanted, means=Means.BWRAP, program=program, caches=None)
@@ -316,15 +307,9 @@ def _tried(held: Sandbox) -> tuple[int, str]:
 
 
 def _ended(argv: Sequence[str], env: Mapping[str, str]) -> tuple[int, str]:
+    how = {"stdin": subprocess.DEVNULL, "capture_output": True, "timeout": _TRIAL_S}
     try:
-        done = subprocess.run(
-            argv,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TRIAL_S,
-            check=False,
-        )
+        done = subprocess.run(argv, env=dict(env), check=False, **how)  # type: ignore[call-overload]
     except subprocess.TimeoutExpired:
         return 124, f"not done after {_TRIAL_S:g} s"
     except OSError as exc:
@@ -334,28 +319,20 @@ def _ended(argv: Sequence[str], env: Mapping[str, str]) -> tuple[int, str]:
 
 def _overlays(held: Sandbox) -> Overlays:
     """Those that can lie over folders of the working tree, tried once."""
-    told = subprocess.run([held.program, "--version"], capture_output=True, text=True, check=False)
-    own = bubblewrap.overlays(told.stdout)
+    version = subprocess.run(
+        [held.program, "--version"], capture_output=True, text=True, check=False
+    )
+    own = bubblewrap.overlays(version.stdout)
     held = replace(held, overlays=Overlays.OWN if own else Overlays.BEFORE)
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory(dir=held.tree.git_dir) as place:
         lower = Path(place, "lower")
         lower.mkdir()
         root = Mount(Access.READ, Path("/"), Path("/"))
         mounts = [root, wall.overlay(lower, Path(place, "over"))]
-        program = held.mounting(mounts)
-        before = bubblewrap.argv(
-            program, mounts, lower, network=True, dies=True, over=held.overlays
-        )
-        code, _ = _ended([*before, "touch", str(lower / "x")], os.environ)
-        _open_work(Path(place))
-        return held.overlays if code == 0 else Overlays.NONE
+        before = bubblewrap.argv(held.mounting(mounts), mounts, lower, over=held.overlays)
+        if _ended([*before, "touch", str(lower / "x")], os.environ)[0] == 0:
+            return held.overlays
     return Overlays.NONE
-
-
-def _open_work(place: Path) -> None:
-    """An overlay leaves a folder that its owner must open before it can go."""
-    for work in place.glob("**/work/work"):
-        work.chmod(0o700)
 
 
 def programs(home: Path, *commands: str) -> tuple[Path, ...]:

@@ -38,7 +38,7 @@ def lay(needs: Needs, home: Path, own: Path) -> None:
     left there. Raises OSError.
     """
     renew(needs, home, own)
-    with _alone(own):
+    with alone(own):
         for name, keys in needs.excerpts.items():
             text = logins.excerpt(_read(Path(os.path.realpath(name))) or "", keys)
             _write(_desk(Path(name), home, own), text)
@@ -48,7 +48,7 @@ def renew(needs: Needs, home: Path, own: Path) -> None:
     """What the agent renewed comes back, what the person's own session renewed goes in. Raises
     OSError.
     """
-    with _alone(own):
+    with alone(own):
         for path in map(Path, needs.login):
             if not path.is_dir():
                 _settle(path, _desk(path, home, own))
@@ -80,12 +80,16 @@ def _settle(path: Path, copy: Path) -> None:
 
 
 @contextlib.contextmanager
-def _alone(own: Path) -> Iterator[None]:
-    """Of all kerns that share the home."""
+def alone(own: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Of all kerns that share the homes there; without waiting, whether this one is."""
     lock = os.open(own.with_name(f"{own.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    first = True
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        first = False
+    try:
+        yield first
     finally:
         os.close(lock)
 

@@ -61,13 +61,7 @@ def of_worktree(found: Iterable[Mount], tree: Tree, view: View) -> list[Mount]:
     """With what such a child sees beside, by the worktree's own paths; nothing of what lies at the
     other path but what the view names.
     """
-    own = (tree.root, tree.common_dir)
-    kept = [
-        one
-        for one in found
-        if not one.target.is_relative_to(view.place)
-        or any(one.target.is_relative_to(path) for path in own)
-    ]
+    kept = [*wall.without(found, view.place, (tree.root, tree.common_dir))]
     kept.append(Mount(Access.READ, tree.root / ".git", tree.git_dir / _GIT))
     away = (one for one in wall.linked(view.place) if not one.is_relative_to(view.place))
     kept += [Mount(Access.READ, path, path) for path in away]

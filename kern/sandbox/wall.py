@@ -5,6 +5,7 @@ each tool that writes below ~ works.
 """
 
 import contextlib
+import functools
 import os
 import pwd
 import re
@@ -91,16 +92,16 @@ _NAME = re.compile(r"[A-Z][A-Z0-9_]{3,}")
 
 
 def mounts(kind: Kind, tree: Tree, home: Path, own: Path, grants: Grants) -> list[Mount]:
-    """Of any child; the outer ones first. `home`: the person's, by its path alone: an empty one
+    """Of any child. `home`: the person's, by its path alone: an empty one
     lies there instead, in which the caches in `own` are kept.
     """
-    read = [*map(Path, _SEEN["system"]), *_names(), *toolchains(home, tree.root)]
+    names = Path(os.path.realpath("/etc/resolv.conf"))  # leads to what resolves them
+    read = [*map(Path, _SEEN["system"]), names, *toolchains(home, tree.root)]
     found = [Mount(Access.READ, path, path) for path in read]
     found += [Mount(Access.EMPTY, Path(path)) for path in _SEEN["empty"]]
     found += [Mount(Access.WRITE, KEPT, own)]
     for one in _homes(home):
-        found += [Mount(Access.EMPTY, one)]
-        found += [Mount(Access.LINK, one / name, KEPT / _flat(name)) for name in _SEEN["caches"]]
+        found += _home(one)
     found += _added(home)
     found += _tree(kind, tree)
     for access, paths in (
@@ -109,7 +110,7 @@ def mounts(kind: Kind, tree: Tree, home: Path, own: Path, grants: Grants) -> lis
         (Access.DEVICE, grants.devices),
     ):
         found += [Mount(access, path, path) for path in paths]
-    return ordered(found)
+    return found
 
 
 def ordered(found: Iterable[Mount]) -> list[Mount]:
@@ -122,7 +123,8 @@ def ordered(found: Iterable[Mount]) -> list[Mount]:
         if one.access is Access.LINK or os.path.exists(one.source or one.target)
     }
     kept: dict[Path, Mount] = {}
-    outer_ones = {path for target in there for path in target.parents}
+    real = (one for one in there.values() if one.access is not Access.LINK)
+    outer_ones = {path for one in real for path in one.target.parents}
     for one in sorted(there.values(), key=lambda one: len(one.target.parts)):
         outer = next((kept[path] for path in one.target.parents if path in kept), None)
         # A link is made where all is the child's own; what lay beneath it would lie elsewhere.
@@ -135,7 +137,7 @@ def ordered(found: Iterable[Mount]) -> list[Mount]:
 
 def moved(found: Iterable[Mount], places: Mapping[Path, Path]) -> list[Mount]:
     """The same, seen elsewhere: what lies at a path or below is at another."""
-    return [replace(one, target=seen(one.target, places)) for one in found]
+    return [replace(one, target=seen(one.target, places)) for one in found] if places else [*found]
 
 
 def seen(path: Path, places: Mapping[Path, Path]) -> Path:
@@ -156,6 +158,13 @@ def _homes(home: Path) -> Iterator[Path]:
         known = Path(pwd.getpwuid(os.getuid()).pw_dir)
         if known.parent != known and known.is_dir() and known.stat().st_uid == os.getuid():
             yield known
+
+
+@functools.cache
+def _home(place: Path) -> list[Mount]:
+    """An empty one, and its caches."""
+    kept = [Mount(Access.LINK, place / name, KEPT / _flat(name)) for name in _SEEN["caches"]]
+    return [Mount(Access.EMPTY, place), *kept]
 
 
 def _added(home: Path) -> Iterator[Mount]:
@@ -217,14 +226,7 @@ def _remove(place: Path) -> None:
 def furnished(found: Iterable[Mount], tree: Tree, room: Room) -> list[Mount]:
     """The same mounts with the room in the place of the tree. Nothing there is to be kept."""
     git = (tree.git_dir, tree.common_dir)
-    kept = [
-        one
-        for one in found
-        if not one.target.is_relative_to(tree.root)
-        or any(one.target.is_relative_to(folder) for folder in git)
-    ]
-    kept += [Mount(Access.READ, folder, folder) for folder in git]  # shown by the tree of a reader
-    kept.append(Mount(Access.WRITE, tree.root, room.tree))
+    kept = [*without(found, tree.root, git), Mount(Access.WRITE, tree.root, room.tree)]
     kept.append(Mount(Access.READ, tree.git_dir / "index", room.index))
     if tree.git_dir != tree.root / ".git":
         kept.append(Mount(Access.READ, tree.root / ".git", tree.root / ".git"))
@@ -232,6 +234,14 @@ def furnished(found: Iterable[Mount], tree: Tree, room: Room) -> list[Mount]:
         over = room.over / str(number)
         kept.append(overlay(path, over) if path.is_dir() else Mount(Access.READ, path, path))
     return kept
+
+
+def without(found: Iterable[Mount], place: Path, but: Iterable[Path]) -> Iterator[Mount]:
+    """What does not lie at that place, or lies in one of the others."""
+    for one in found:
+        others = any(one.target.is_relative_to(other) for other in but)
+        if others or not one.target.is_relative_to(place):
+            yield one
 
 
 def overlay(lower: Path, place: Path) -> Mount:
@@ -282,11 +292,6 @@ def _inside(path: Path, root: Path) -> Path | None:
     """Where it really lies, if that is in the tree: elsewhere there is nothing to keep."""
     real = Path(os.path.realpath(path))
     return real if real.is_relative_to(os.path.realpath(root)) and real.exists() else None
-
-
-def _names() -> list[Path]:
-    """What /etc/resolv.conf leads to, wherever that is."""
-    return [Path(os.path.realpath("/etc/resolv.conf"))]
 
 
 def toolchains(home: Path, root: Path) -> list[Path]:

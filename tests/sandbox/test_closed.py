@@ -15,7 +15,7 @@ from kern.events import Event
 from kern.git.repository import open_at
 from kern.person import Mode, Person
 from kern.pipeline import isolation
-from kern.sandbox import closed
+from kern.sandbox import closed, wall
 from kern.sandbox.closed import Bounds
 from kern.sandbox.confine import Sandbox
 from kern.sandbox.wall import Access, Kind, Mount
@@ -144,10 +144,17 @@ def bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bounds:
     home = tmp_path / "home"
     for name in ("go/pkg/mod", ".cargo/registry", "project"):
         (home / name).mkdir(parents=True)
-    (home / ".netrc").touch()
+    for name in (".netrc", ".npm/there", ".npm/both"):
+        (home / name).parent.mkdir(exist_ok=True)
+        (home / name).touch()
+    (tmp_path / "own/.npm").mkdir(parents=True)
+    (tmp_path / "own/.npm/both").touch()
     root = home / "project"
     mounts = [Mount(Access.READ, Path("/usr"), Path("/usr"))]
     mounts += [Mount(Access.EMPTY, home), Mount(Access.WRITE, root, root)]
+    mounts += [Mount(Access.WRITE, Path("/dev/zero"), Path("/dev/zero"))]  # no device so
+    mounts += [Mount(Access.WRITE, wall.KEPT, tmp_path / "own")]
+    mounts += [Mount(Access.LINK, home / ".npm", wall.KEPT / ".npm")]
     monkeypatch.setenv("API_MODE", "x")
     return Bounds(mounts, root, home)
 
@@ -170,6 +177,10 @@ def bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bounds:
         ("{0}/project/a.txt: No such file or directory", ""),
         ("see https://example.com{0}/.netrc: No such file or directory", ""),
         ("{0}/.netrc is fine", ""),
+        ("cannot open '/dev/zero' for reading: Permission denied", opened("devices", "/dev/zero")),
+        ("cannot open '/dev/null' for reading: Permission denied", ""),
+        ("cannot touch {0}/.npm/there: Permission denied", opened("read", "~/.npm/there")),
+        ("cannot read {0}/.npm/both: Permission denied", ""),
         ("No such file or directory: '{0}/.netrc\0'", ""),
         (
             "panicked: API_MODE must be given",
