@@ -59,6 +59,18 @@ class TransientFault(KernError):
     """The same call may well succeed when it is made again."""
 
 
+class Outage(TransientFault):
+    """The API, or the network, gives no answer to several tries: it is waited for, and the same
+    stage runs again.
+    """
+
+    exit_code = Exit.LIMIT
+
+    def __init__(self, message: str, *, hint: str = "", reason: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason  # in a few words
+
+
 class Interrupted(BaseException):
     """A signal asked kern to end now. No `except Exception` swallows it."""
 

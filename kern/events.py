@@ -25,6 +25,7 @@ class RunStarted:
     models: Mapping[Role, str] = field(default_factory=dict)  # each with its effort
     yours: str = ""  # what a person has not committed, in words
     sandbox: str = ""  # what holds agents and gates, in words
+    awake: str = ""  # what keeps the machine so
 
 
 @frozen
@@ -202,6 +203,17 @@ class LimitReset:
 
 
 @frozen
+class Outage:
+    """A wait for an API that is away begins, or it answers again."""
+
+    text: str
+    since: float  # epoch seconds
+    until: float  # when it is asked again, or was and answered
+    seconds: float  # of this wait
+    number: int  # of the waits, from 1; 0: it is over
+
+
+@frozen
 class Steered:
     """A person asked for it from another terminal, by a key, or beforehand by --until."""
 
@@ -284,6 +296,7 @@ Event = (
     | GateEnded
     | ProbeStarted
     | LimitReset
+    | Outage
     | Steered
     | Warned
     | Sent

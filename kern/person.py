@@ -35,6 +35,7 @@ class Person:
     endpoint: Endpoint | None = None  # of the `http` agent, where a repository names none
     notify: str = ""  # for sh, outside of any sandbox
     cluster: tuple[str, str] = ("", "")  # its scheduler, and the remote of its workers
+    awake: bool = True  # the machine, while a run is on
 
 
 def parse(data: bytes | str, origin: str = FILE) -> Person:
@@ -42,10 +43,12 @@ def parse(data: bytes | str, origin: str = FILE) -> Person:
     given = toml.loaded(data, origin)
     if "trust" in given:
         raise UsageError(f"{origin}: there is no setting trust any more", hint=_ASKED)
-    toml.known(given, ("sandbox", "agent", "notify", "fleet"), origin)
+    toml.known(given, ("sandbox", "agent", "notify", "fleet", "awake"), origin)
     agent = given.get("agent", {})
     if not isinstance(agent, dict) or agent.keys() - {"http"}:
         raise UsageError(f"{origin}: agent knows the table http alone", hint=f"edit {origin}")
+    if not isinstance(awake := given.get("awake", True), bool):
+        raise toml.wrong(origin, "awake", "true or false")
     table = given.get("sandbox", {})
     table = {"mode": table} if isinstance(table, str) else table
     if not isinstance(table, dict):
@@ -57,6 +60,7 @@ def parse(data: bytes | str, origin: str = FILE) -> Person:
         endpoint.parse(agent.get("http"), origin, theirs=False),
         config.notify(given.get("notify", ""), origin),
         many.cluster(given, origin),
+        awake,
     )
 
 

@@ -171,7 +171,7 @@ def _api_fault(reply: Reply, said: str, status: int | None, terminal: str) -> Fa
         return Fault(
             Grade.PERMANENT, f"the API refused the request: {said}", "kern doctor checks the agent"
         )
-    return Fault(Grade.TRANSIENT, said)
+    return faults.passing(said, status)
 
 
 def _words(reply: Reply) -> str:

@@ -208,7 +208,7 @@ def fault(reply: Reply | None, ended: Ended) -> Fault | None:
     if _LIMIT.search(said):
         return Fault(Grade.LIMIT, said, resets_at=reply.resets_at)
     if _PASSES.search(said):
-        return Fault(Grade.TRANSIENT, said)
+        return faults.passing(said)
     if _NO_KEY.search(said):
         return Fault(Grade.PERMANENT, f"codex is not logged in: {said}", LOGIN)
     if _UNPAID.search(said):

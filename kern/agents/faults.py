@@ -25,9 +25,16 @@ _FULL = (
     r"(?i)context[ _](?:length|window)|prompt is too long|too many tokens|input is too long|"
     r"(?:maximum|exceeds?|limit).{0,40}\btokens\b|request (?:entity )?too large"
 )
+_AWAY = (
+    r"(?i)connect|ECONN|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|E(?:HOST|NET)UNREACH|EPIPE|getaddrinfo|socket|"
+    r"network|fetch failed|tim(?:ed|e)[ -]?out|resol|terminated|overloaded|unavailable|"
+    r"high demand|at capacity|bad gateway|internal server error|rate.?limit|too many requests"
+)
+_UNTRUSTED = r"(?i)certificate|self[- _]signed"
 _SPAN = r"(?i)(?:in|after)\s+~?((?:\d+(?:\.\d+)?\s*(?:d|h|m|s)[a-z]*[\s,]*(?:and\s)?)+)"
 _PIECE = r"(?i)(\d+(?:\.\d+)?)\s*([dhms])"
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_CERTIFICATE = "see to the proxy, or to the certificates that this machine knows"
 SOON = 120  # seconds; what opens again so soon is no limit that a person would call one
 
 
@@ -61,7 +68,15 @@ def of_api(
     if status in _CALLER and status not in _TRANSIENT_STATUS:
         said = f"the API refused the request: {said}"
         return Fault(Grade.PERMANENT, said, "kern doctor checks the agent")
-    return Fault(Grade.TRANSIENT, said)
+    return passing(said, status)
+
+
+def passing(said: str, status: int | None = None) -> Fault:
+    """What is nobody's to settle, but for a certificate that nobody vouches for."""
+    if status is None and re.search(_UNTRUSTED, said):
+        return Fault(Grade.PERMANENT, f"the API cannot be trusted: {said}", _CERTIFICATE)
+    away = status is not None or bool(re.search(_AWAY, said))
+    return Fault(Grade.TRANSIENT, said, away=away)
 
 
 def unanswered(name: str, ended: Ended, *, login: str) -> Fault:
@@ -78,8 +93,9 @@ def unanswered(name: str, ended: Ended, *, login: str) -> Fault:
         found = of_api(name, told, login=login)
         if found.grade is not Grade.TRANSIENT:
             return found
-    how = f"{name} exited {ended.code} without an answer"
-    return Fault(Grade.TRANSIENT, f"{how}: {told}" if told else how)
+        how = f"{name} exited {ended.code} without an answer: {told}"
+        return Fault(Grade.TRANSIENT, how, away=found.away)
+    return Fault(Grade.TRANSIENT, f"{name} exited {ended.code} without an answer")
 
 
 def resets(said: str, at: float | None) -> int | None:

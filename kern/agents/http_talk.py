@@ -306,7 +306,8 @@ def _graded(told: Mapping[str, Any], login: str = "") -> Fault:
         case Kind.STATUS:
             return _of_status(told, said, login)
         case Kind.NOBODY:
-            return Fault(Grade.TRANSIENT, f"nobody answers at {said}", f"start it, or {EDIT}")
+            said, hint = f"nobody answers at {said}", f"start it, or {EDIT}"
+            return Fault(Grade.TRANSIENT, said, hint, away=True)
         case Kind.TLS:
             hint = f"SSL_CERT_FILE names certificates of your own; or {EDIT}"
             return Fault(Grade.PERMANENT, f"the endpoint cannot be trusted: {said}", hint)
@@ -314,7 +315,7 @@ def _graded(told: Mapping[str, Any], login: str = "") -> Fault:
             said = f"the endpoint's answer is no chat completion: {said or 'it is empty'}"
             return Fault(Grade.TRANSIENT, said, f"if it stays so, {EDIT}")
         case Kind.SILENT | Kind.BROKEN:
-            return Fault(Grade.TRANSIENT, said)
+            return Fault(Grade.TRANSIENT, said, away=True)
         case Kind.LONG:
             return Fault(Grade.FAILED, f"the endpoint's answer does not end: {said}")
     return Fault(Grade.FAILED, f"the agent was ended: {said}")

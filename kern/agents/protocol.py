@@ -56,6 +56,7 @@ class Fault:
     message: str
     hint: str = ""
     resets_at: int | None = None
+    away: bool = False  # the API, or the network: what passes may take hours
 
 
 @frozen

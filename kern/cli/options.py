@@ -11,7 +11,7 @@ DryRun = Annotated[
 ]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Debug lines; with -n the prompts.")]
 NoWait = Annotated[
-    bool, typer.Option("--no-wait", help="End at a usage limit instead of waiting for its reset.")
+    bool, typer.Option("--no-wait", help="End at a usage limit or an outage instead of waiting.")
 ]
 NoSign = Annotated[bool, typer.Option("--no-sign", help="Leave the commits of this run unsigned.")]
 MaxCost = Annotated[

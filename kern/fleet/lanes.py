@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any
 
+from kern.events import Outage
 from kern.frozen import frozen
-from kern.journal import words
+from kern.journal import sums, words
 from kern.model import Cost, Stage
 
 Record = Mapping[str, Any]
 GATES, BEGINS, FAILED, PAUSED = "gates", "begins", "stage failed", "paused"
 LIMITED = "usage limit"
+AWAY = "the API is away"
 SENT = "sent"  # to another machine, which tells nothing yet
 
 
@@ -36,6 +38,7 @@ class Picture:
     tokens: int = 0
     max_cost: float = 0.0  # US dollars, of all workers together; 0: no bound
     expected: float = 0.0  # seconds that one worker would take; 0: not known
+    away: bool = False  # the API, as workers tell
     held: str = ""  # why nothing new begins: paused, a limit, asked to stop
 
     def lane(self, worker: int) -> Lane:
@@ -54,6 +57,8 @@ def after(so_far: Picture, record: Record, now: float) -> Picture:
         tokens = sum(used.values()) if isinstance(used, dict) else 0
         paid = so_far.cost + Cost.of([record.get("cost_usd")])
         so_far = replace(so_far, cost=paid, tokens=so_far.tokens + tokens)
+    if record["kind"] == "outage":
+        so_far = replace(so_far, away=record.get("did") != "over")
     lane = so_far.lane(int(record.get("worker") or 0))
     if not (now_does := doing(record, lane.doing)):
         return so_far
@@ -77,6 +82,8 @@ def doing(record: Record, before: str) -> str:
             return PAUSED
         case "limit", _:
             return LIMITED
+        case "outage", "away" | "still away":
+            return AWAY
         case _:
             return ""
 
@@ -84,3 +91,10 @@ def doing(record: Record, before: str) -> str:
 def elsewhere(where: str, stage: str) -> str:
     """What becomes of a task that another machine is to carry out, `where` that is known."""
     return words.stage(stage) or (BEGINS if where else SENT)
+
+
+def outage(record: Record) -> Outage:
+    """As a worker tells of it."""
+    since, until, seconds = (float(record.get(name) or 0) for name in sums.SPAN)
+    away = record.get("did") != "over"
+    return Outage(str(record.get("text")), since, until, seconds, int(away))

@@ -24,7 +24,7 @@ from kern.journal import store
 from kern.model import LEARNINGS, SPEC, Key
 from kern.model import Outcome as End
 from kern.pipeline import loop as single
-from kern.pipeline import summary
+from kern.pipeline import summary, waits
 from kern.pipeline.options import Options
 from kern.pipeline.session import Session
 from kern.pipeline.table import Settled
@@ -139,11 +139,13 @@ class Many:
         now = time.time()
         for record in self.journal.new():
             self.told = True
-            self.picture = lanes.after(self.picture, record, now)
+            before, self.picture = self.picture, lanes.after(self.picture, record, now)
             if record["kind"] in ("task", "work"):
                 self.said[str(record.get("branch"))] = record
             elif record["kind"] == "limit" and (until := record.get("until")):
                 self._limited(record, float(until))
+            if self.picture.away != before.away:  # each worker waits by itself, and it is told once
+                self.sink(lanes.outage(record))
             self.tell(record)
         for lane in self.crew.placed():
             self.picture = self.picture.having(lane)
@@ -154,7 +156,7 @@ class Many:
     def _limited(self, record: Mapping[str, Any], until: float) -> None:
         """All wait once."""
         before = self.limit
-        self.limit = before.later(until + single.RESET_MARGIN_S, str(record.get("branch")))
+        self.limit = before.later(until + waits.RESET_MARGIN_S, str(record.get("branch")))
         if self.limit.until > before.until + _AGAIN_S * 30 and self.options.wait:  # told once
             self.sink(LimitReset(str(record.get("text")), max(until - time.time(), 0.0), until))
 
@@ -173,11 +175,10 @@ class Many:
     def _heed(self) -> None:
         """What holds for all: a request, the budget, a limit."""
         self.steered.look()
-        asked = self.steered.asked()
         cost = (self.picture.cost + self.caller.cost).usd or 0.0
         spent = Spent(cost, 0.0, time.monotonic() - self.began)
-        budget = self.caller.settings.budget
-        held, why = handout.hold(asked, self.limit, budget, spent, self.options.clock())
+        now = self.steered.asked(), self.limit, self.caller.settings.budget, spent
+        held, why = handout.hold(*now, self.options.clock())
         if held is Hold.BUDGET and not self.fault:
             self.fault = BudgetReached(why, hint=RAISE.format(ends.call(self.options)))
         if self.fault:

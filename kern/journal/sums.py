@@ -9,6 +9,7 @@ from kern import plain
 from kern.journal.record import Record
 from kern.model import Cost, Stage
 
+SPAN = ("since", "until", "seconds")  # of an outage; the last: of the wait that begins
 Who = tuple[str, str]  # agent and model; empty where an older kern noted none
 
 
@@ -44,6 +45,21 @@ def spent(found: Mapping[str, Any]) -> str:
 def cost(found: Mapping[str, Any]) -> Cost:
     """Of a run, a task or a whole report."""
     return Cost(found["cost_usd"], found["unpriced"])
+
+
+def outages(found: Iterable[Record]) -> tuple[int, float]:
+    """How many, and for how many seconds; those that several workers met at once are one."""
+    met = [[one.get(name) or 0.0 for name in SPAN] for one in found if one["kind"] == "outage"]
+    count, total, end = 0, 0.0, 0.0
+    for since, until, still in sorted(met):
+        count += since > end
+        total += max(until - still - max(since, end), 0.0)
+        end = max(end, until - still)
+    return count, round(total, 3)
+
+
+def waited(count: int, seconds: float) -> str:
+    return f"waited {plain.span(seconds)} in {plain.count(count, 'outage')}" if count else ""
 
 
 # ---------------------------------------------------------------- who finishes tasks for least

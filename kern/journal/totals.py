@@ -98,6 +98,7 @@ def summary(found: Iterable[Record], now: Standing = NOWHERE) -> dict[str, Any]:
         "agents": sums.by_agent(found),
         "memory": sums.of_memory(found),
         "errors": errors,
+        "outages": dict(zip(("count", "seconds"), sums.outages(found), strict=True)),
         "flaky": flaky,
         "review": [
             *(one for task in tasks.values() for one in _review(task)),
@@ -262,6 +263,7 @@ def text(found: Mapping[str, Any], local: Callable[[str], str], *, markdown: boo
     bullet, inner = ("- ", "  - ") if markdown else ("  ", "      ")
     shown = escaped if markdown else str
     lines = [_headline(found), *_failed(found["causes"])]
+    lines += filter(None, [sums.waited(**found["outages"])])
 
     def section(title: str, rows: list[str]) -> None:
         if rows:

@@ -65,7 +65,7 @@ def _more(record: Record) -> list[str]:
     match record["kind"]:
         case "question":
             return [f"asks: {_text(record, 'text', 400)}"]
-        case "limit" | "error" | "warning" as kind:
+        case "limit" | "outage" | "error" | "warning" as kind:
             early = {"error": "ended early: ", "warning": "warning: "}.get(kind, "")
             return [f"{early}{_text(record, 'text', 600)}"]
         case "work":

@@ -36,6 +36,7 @@ class Journal:
     warn: Callable[[str], None]
     seq: int = 0
     task: str = ""
+    away: bool = False  # the API: it is asked again and again
     secrets: Sequence[str] = field(default_factory=lambda: plain.secrets(os.environ))
     worker: int = 0  # 1 and up, where it is one of many
     fleet: str = ""  # the run that these belong to
@@ -46,6 +47,10 @@ class Journal:
             self.seq += 1
             head = {"v": record.VERSION, "id": secrets.token_hex(8), "time": _now()}
             head |= {"run": self.run, "seq": self.seq, "branch": self.branch}
+            if said["kind"] == "outage":
+                self.away = said["did"] != "over"
+            elif self.away and said["kind"] == "stage" and said["did"] != "end":
+                head["again"] = True
             if self.fleet:
                 head |= {"fleet": self.fleet, "worker": self.worker}
             told = {
@@ -128,8 +133,8 @@ def of(event: Event) -> list[dict[str, Any]]:
             return [_row(event, "question", "task", "stage", "ref", text=event.question)]
         case events.GateEnded():
             return [_gate(event)]
-        case events.LimitReset():
-            return [_row(event, "limit", "text", "until")]
+        case events.LimitReset() | events.Outage():
+            return [_waits(event)]
         case events.Steered(asked, at_once):
             paused = asked is Request.PAUSE and at_once
             return [_row(event, "request", did="paused" if paused else str(asked))]
@@ -173,6 +178,13 @@ def of_worker(event: Event) -> list[dict[str, Any]]:
 def _row(event: Event, kind: str, *names: str, **more: object) -> dict[str, Any]:
     """`names`: of the event's values that are kept under the same name."""
     return {"kind": kind, **{name: getattr(event, name) for name in names}, **more}
+
+
+def _waits(event: events.LimitReset | events.Outage) -> dict[str, Any]:
+    if isinstance(event, events.LimitReset):
+        return _row(event, "limit", "text", "until")
+    did = ("over", "away", "still away")[min(event.number, 2)]
+    return _row(event, "outage", "text", "since", "until", "seconds", did=did)
 
 
 def _named(values: Mapping[Any, str]) -> dict[str, str]:

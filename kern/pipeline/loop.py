@@ -1,23 +1,26 @@
 """The loop: look at what is true, ask the table what is next, have it done, tell the sinks."""
 
+import contextlib
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from kern import plain
-from kern.errors import Asked, Interrupted, KernError, LimitReached
-from kern.events import LimitReset, Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
+from kern.errors import Asked, Interrupted, KernError, LimitReached, Outage
+from kern.events import Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
 from kern.git import ignore, objects
 from kern.model import SPEC, Key, Outcome
-from kern.pipeline import baseline, departure, facts, recover, session, steps, summary
+from kern.pipeline import baseline, departure, facts, preflight, recover, session, steps, summary
 from kern.pipeline.options import Options
 from kern.pipeline.review import Reviews
 from kern.pipeline.session import Session
 from kern.pipeline.table import Do, Settled, resume
+from kern.pipeline.waits import Waits
 from kern.spec import dependencies
+from kern.system import awake
 
 T = TypeVar("T")
 MOST_NAMES = 3  # of the task in progress, in one iteration
@@ -28,15 +31,16 @@ _LONG = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT, Do.DECOMPOSE, Do.PROVE, Do.COMMIT
 # The tree holds no agent's work then: the gates tell how things stand before the first task.
 _UNTOUCHED = (Do.SELECT, Do.RESEARCH)
 _NOTHING = (Outcome.SKIPPED, Outcome.BLOCKED)
-UNKNOWN_WAIT_S = 900.0  # where a limit does not say when it ends
-RESET_MARGIN_S = 5.0
 MOST_STEPS = 200  # of one iteration; the table's longest is far below: more means a fault of kern's
 
 
 def run(folder: Path, options: Options, sink: Sink) -> int:
     """One run of kern; the exit code. Raises KernError for what a person must settle."""
     empty = options.until_done or options.improve
-    with session.begin(folder, options, sink, empty=empty, lands=True) as begun:
+    with (
+        session.begin(folder, options, sink, empty=empty, lands=True) as ready,
+        _awake(ready) as begun,
+    ):
         begun.site.repo.signs = options.sign
         departure.look(begun.site, options)
         if (code := options.instead(begun)) is not None:
@@ -47,6 +51,13 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
             loop.wanted = at.wanted(begun.site.papers.spec()[1], options.task)
         begun.site.sink(summary.begun(begun, options))
         return loop.run()
+
+
+@contextlib.contextmanager
+def _awake(ready: Session) -> Iterator[Session]:
+    root = ready.site.repo.root
+    with awake.kept(root, wanted=preflight.person_settings(root).awake) as by:
+        yield replace(ready, awake=by)
 
 
 class Loop:
@@ -65,7 +76,7 @@ class Loop:
         self.settled: list[Settled] = []
         self.passed_over: set[Key] = set()
         self.loose = 0  # objects that git could not pack
-        self.waits, self.waited = 0, 0.0  # for one limit
+        self.waits = Waits(begun, options)
         self.began = time.monotonic()
 
     def run(self) -> int:
@@ -224,37 +235,17 @@ class Loop:
             try:
                 done = act()
             except LimitReached as limit:
-                self._wait_for(limit)
+                self.waits.reset(limit)
+                return False, None
+            except Outage as outage:
+                self.waits.answer(outage)
                 return False, None
         except Asked:
             self._obey()
-            self.waits, self.waited = 0, 0.0
+            self.waits.begin_anew()
             return False, None
-        self.waits, self.waited = 0, 0.0
+        self.waits.end()
         return True, done
-
-    def _wait_for(self, limit: LimitReached) -> None:
-        """Until the reset, with a countdown; where it is not known, a while."""
-        now = self.options.clock()
-        seconds = UNKNOWN_WAIT_S
-        if limit.resets_at is not None:
-            # It may hold longer than it said, and the next answer say the same again.
-            seconds = max(limit.resets_at - now, 0) + RESET_MARGIN_S * 4 ** min(self.waits, 4)
-        self.waits += 1
-        self.waited += seconds
-        most = self.site.caller.settings.max_wait
-        if not self.options.wait or self.waited > most:
-            longer = f"longer than max_wait, {plain.span(most)}, in kern.toml"
-            why = longer if self.options.wait else "--no-wait"
-            raise LimitReached(f"{limit}; not waited for: {why}", hint=limit.hint)
-        self.sink(LimitReset(str(limit), seconds, now + seconds))
-        left = seconds
-        while left > 0:
-            self.steered.heed()
-            self.options.countdown(left)
-            step = min(left, 1.0)
-            self.options.sleep(step)
-            left = min(left - step, now + seconds - self.options.clock())
 
     def _end(self, error: BaseException | None, stopped: str) -> int:
         """The summary, whatever ended the run."""

@@ -33,6 +33,7 @@ class Session:
     payer: str
     sandbox: Sandbox
     begun_from: str = ""  # the branch that the run's own, a new one, was begun from
+    awake: str = ""  # what keeps the machine so
 
 
 @contextlib.contextmanager
@@ -72,7 +73,7 @@ def begin(
         sink = notify.beside(sink, settings.notify, *where, wanted.grants.env, tried=tried)
     steered = _steering(found, run_id, sink, options)
     caller = Caller(
-        *(found.root, scope, run_id, sink, programs, settings, steered.sleep),
+        *(found.root, scope, run_id, sink, programs, settings, steered.sleep, options.clock),
         *(_ticking(options.tick, steered), steered.heed, found.scratch, options.watched),
     )
     _known(caller, found)

@@ -37,6 +37,7 @@ def begun(session: Session, options: Options) -> RunStarted:
         {role: form.by.said(protocol.DEFAULT) for role, form in site.templates.items()},
         preflight.yours(site.repo),
         isolation.described(session.sandbox),
+        session.awake,
     )
 
 

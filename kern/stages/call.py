@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kern import plain
-from kern.agents.protocol import Agent, Ended, Grade, Launch, Program, Reply
+from kern.agents.protocol import Ended, Grade, Launch, Program, Reply
 from kern.checks.again import settled
 from kern.config import Gate, Settings, Spent
-from kern.errors import BudgetReached, Interrupted, KernError, LimitReached, TransientFault
+from kern.errors import BudgetReached, Interrupted, KernError, LimitReached, Outage, TransientFault
 from kern.events import (
     Sink,
     StageFailed,
@@ -72,6 +72,7 @@ class Caller:
     programs: Mapping[str, Program] = field(default_factory=dict)  # by the agent's name
     settings: Settings = field(default_factory=Settings)
     sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.time
     tick: process.Tick = process.unwatched
     heed: Callable[[], None] = lambda: None  # raises Asked where nothing more is to begin
     scratch: Path = Path("/nonexistent")  # where an agent can read what kern puts there
@@ -117,7 +118,7 @@ class Caller:
         for event in announced(prompt, task):
             self.sink(event)
         every = (prompt.by, *prompt.stand_ins)
-        for by, after in self.rota.order(every, time.time()):
+        for by, after in self.rota.order(every, self.clock()):
             ours = replace(prompt, by=by)
             self.sink(StageStarted(prompt.stage, task, by.model, attempt, mode, by.agent))
             asked = _Asked(ours, task, attempt, env or {}, config, gates)
@@ -129,7 +130,7 @@ class Caller:
                         others = [one for one in every if one != by]
                         exc.resets_at = self.rota.wakes(others, exc.resets_at)
                     raise
-                self.sink(self.rota.rest(by, after, exc, prompt.stage, time.time()))
+                self.sink(self.rota.rest(by, after, exc, prompt.stage, self.clock()))
                 again()
                 self._afford(task)
                 self.heed()
@@ -145,9 +146,12 @@ class Caller:
             settle(said.reply)
             return said
 
+        awaited = bool(self.rota.away)
         try:
             return once()
         except TransientFault as exc:
+            if awaited and isinstance(exc, Outage):  # one try after each pause
+                raise
             fault = exc
         stage = asked.prompt.stage
 
@@ -172,10 +176,10 @@ class Caller:
             why = exc.fault.message if isinstance(exc, Refused) else CUT_OFF
             self.cut_off(stage, task, attempt, who, why, time.monotonic() - began)
             if isinstance(exc, Refused):
-                raise ending.error(stage, exc.fault, place) from None
+                raise self.rota.failed(stage, exc.fault, place, self.clock()) from None
             raise
         hidden = plain.secrets(os.environ)
-        reply = _reply(agent, place, stage) if not ran.overflow else None
+        reply = watch.reply(agent, place, stage) if not ran.overflow else None
         if reply:
             denied = tuple(plain.masked(call, hidden) for call in reply.denied)
             reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
@@ -185,7 +189,7 @@ class Caller:
         tokens = reply.tokens if reply else watch.tokens(acts)
         cost = reply.cost_usd if reply else None
         self._count(cost, tokens, task)
-        fault = ending.timed_out(stage, ended) or agent.fault(reply, ended)
+        fault = ending.timed_out(stage, ended, acted=bool(acts)) or agent.fault(reply, ended)
         if fault:
             shut = closed.sentences(f"{ran.stderr}\n{fault.message}", bounds)
             message = plain.masked("; ".join((fault.message, *shut)), hidden)
@@ -197,7 +201,8 @@ class Caller:
             if broke:
                 broken = f"{stage} stage: the agent used up what it may cost: ${cost or 0:.2f}"
                 raise BudgetReached(broken, hint=RAISE.format("kern"))
-            raise ending.error(stage, fault, place)
+            raise self.rota.failed(stage, fault, place, self.clock())
+        self.rota.away = 0.0
         if fault:
             advice = f"; {fault.hint}" if fault.hint else ""
             self.sink(Warned(f"{stage} stage: {fault.message}{advice}"))
@@ -251,7 +256,7 @@ class Caller:
             cwd=self.root,
             env=held.env,
             status=held.status,
-            stdin=_text(agent, prompt),
+            stdin=prompt.text if agent.TAKES_CONTRACT else prompt.whole,
             stdout=place,
             mark=self.mark,
             tick=watch,
@@ -322,7 +327,7 @@ class Caller:
         tokens: Mapping[str, int] = {}
         program, place = self.programs.get(who[1]), self.scope.transcript(stage)
         if program and place.exists():
-            reply = _reply(program.agent, place, stage)
+            reply = watch.reply(program.agent, place, stage)
             cost = reply.cost_usd if reply else None
             tokens = reply.tokens if reply else watch.tokens(watch.acts(program.agent, place))
         self._count(cost, tokens, task)
@@ -345,14 +350,3 @@ class Caller:
     def _afford(self, task: str) -> None:
         if why := self.settings.budget.reached(self._spent(task)):
             raise BudgetReached(why, hint=RAISE.format("kern"))
-
-
-def _text(agent: Agent, prompt: Prompt) -> str:
-    if agent.TAKES_CONTRACT or not prompt.contract:
-        return prompt.text
-    return f"{prompt.contract.rstrip()}\n\n{prompt.text}"
-
-
-def _reply(agent: Agent, place: Path, stage: Role) -> Reply | None:
-    with place.open("rb") as file:
-        return agent.read(agent.objects(file), stage)

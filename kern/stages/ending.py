@@ -1,16 +1,19 @@
 """What the end of an agent's process means for the run: an error, another try, another agent."""
 
+import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from kern import plain
 from kern.agents import protocol
 from kern.agents.protocol import Agent, Ended, Fault, Grade, Reply
-from kern.errors import KernError, LimitReached, TransientFault
+from kern.errors import KernError, LimitReached, Outage, TransientFault
 from kern.events import StoodIn
 from kern.model import Role, Stage
 from kern.models import Choice
+from kern.system import process
 
 Done = TypeVar("Done")
 TRIES = 3
@@ -26,16 +29,25 @@ def new_enough(agent: Agent, version: str) -> None:
         )
 
 
-def timed_out(stage: Role, ended: Ended) -> Fault | None:
-    """Half a change is an attempt; a stage that changes nothing can simply run again."""
-    grade = Grade.FAILED if stage is Stage.IMPLEMENT else Grade.TRANSIENT
-    return Fault(grade, f"timed out: {ended.timed_out}", _LONGER) if ended.timed_out else None
+def timed_out(stage: Role, ended: Ended, *, acted: bool) -> Fault | None:
+    """Half a change is an attempt; a stage that changes nothing can simply run again. Without a
+    sign of life, an agent waits for its API.
+    """
+    if not ended.timed_out:
+        return None
+    silent = ended.timed_out.startswith(process.SILENT)
+    failed = stage is Stage.IMPLEMENT and (acted or not silent)
+    grade = Grade.FAILED if failed else Grade.TRANSIENT
+    return Fault(grade, f"timed out: {ended.timed_out}", _LONGER, away=silent and not failed)
 
 
 def error(stage: Role, fault: Fault, transcript: Path) -> KernError:
     said = f"{stage} stage: {fault.message}"
     if fault.grade is Grade.TRANSIENT:
         again = f"run kern again: it goes on at this stage; the transcript: {transcript}"
+        if fault.away:
+            reason = fault.message.removeprefix("API Error: ").partition(". ")[0]
+            return Outage(said, hint=fault.hint or again, reason=plain.line(reason, 80))
         return TransientFault(said, hint=fault.hint or again)
     if fault.grade is Grade.LIMIT:
         when = ""
@@ -101,6 +113,20 @@ def retried(
     raise AssertionError("tenacity ends by returning or raising")
 
 
+def pause(waited: float) -> float:
+    """Seconds until an API that is away is asked again: an outage of 40 s costs at most 15 more.
+    `waited`: for so long.
+    """
+    return min(max(waited / 3, 5.0), 600.0) * random.uniform(0.9, 1.0)
+
+
+def away(since: float, reason: str, until: float = 0.0) -> str:
+    """What is said of it; `until`: the next try."""
+    clock = [time.strftime("%H:%M", time.localtime(one)) for one in (since, until)]
+    again = f"; next try {clock[1]}" if until else ""
+    return f"the API has been away since {clock[0]} ({reason}){again}"
+
+
 class Rota:
     """Which agents rest in one run of kern, at their limit or without an answer, and until when.
     Times are epoch seconds.
@@ -108,6 +134,13 @@ class Rota:
 
     def __init__(self) -> None:
         self.until: dict[str, float] = {}  # by the agent's name
+        self.away = 0.0  # since when the API gives no answer; 0: it gives one
+
+    def failed(self, role: Role, fault: Fault, transcript: Path, now: float) -> KernError:
+        """What is to be raised."""
+        why = error(role, fault, transcript)
+        self.away = (self.away or now) if isinstance(why, Outage) else 0.0
+        return why
 
     def order(
         self, choices: Sequence[Choice], now: float

@@ -45,6 +45,10 @@ class Prompt:
     def tokens(self) -> int:
         return tokens(self.contract + self.text)
 
+    @property
+    def whole(self) -> str:
+        return f"{self.contract.rstrip()}\n\n{self.text}" if self.contract else self.text
+
 
 def tokens(text: str) -> int:
     """An estimate: characters / 4."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kern.agents.protocol import Agent, Fault
+from kern.agents.protocol import Agent, Fault, Reply
 from kern.events import Acted, Sink
 from kern.model import Act, Aide, Role
 from kern.system import process
@@ -104,3 +104,9 @@ class Growing:
         if len(self.rest) > _LONGEST:
             self.rest, self.torn = b"", True
         return [line for line in found if len(line) <= _LONGEST]
+
+
+def reply(agent: Agent, place: Path, stage: Role) -> Reply | None:
+    """What the transcript at `place` holds."""
+    with place.open("rb") as file:
+        return agent.read(agent.objects(file), stage)

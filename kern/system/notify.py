@@ -11,7 +11,7 @@ from typing import Any
 
 from kern import plain
 from kern.errors import KernError
-from kern.events import Event, RunEnded, RunStarted, Sink, TaskSettled, Warned
+from kern.events import Event, Outage, RunEnded, RunStarted, Sink, TaskSettled, Warned
 from kern.model import Outcome
 from kern.system import process
 from kern.system.workspace import Scope
@@ -32,6 +32,9 @@ def of(event: Event, *, root: str, branch: str, run: str) -> Notice | None:
             return {"event": "needs-help", **where, **said}
         case RunStarted():
             return {"event": "run-started", **where, "open": event.open_tasks}
+        case Outage(number=1):
+            when = {"since": event.since, "until": event.until}
+            return {"event": "outage", **where, "why": event.text, **when}
         case RunEnded():
             return {"event": "run-ended", **where, **_ended(event)}
     return None

@@ -30,6 +30,7 @@ GRACE_S = (1.0, 1.0)  # after SIGINT, after SIGTERM, where a person waits
 PATIENCE_S = (5.0, 2.0)  # the same after a time-out: it may still say what it has
 _TICK_S = 0.05
 _STDERR_TAIL = 8192  # bytes
+SILENT = "no sign of life"
 RAN: Counter[str] = Counter()  # by this kern: after each of them the world may be another
 Tick = Callable[[float, float], None]  # seconds at work, seconds without a sign of life
 
@@ -244,7 +245,7 @@ def _spool(path: Path) -> int:
 def _time_out(passed: float, total: float, silent: float, idle: float) -> str:
     if total and passed >= total:
         return f"not done after {plain.span(total)}"
-    return f"no sign of life for {plain.span(idle)}" if idle and silent >= idle else ""
+    return f"{SILENT} for {plain.span(idle)}" if idle and silent >= idle else ""
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from typing import TextIO, assert_never
 from kern import events, models, plain
 from kern.events import Event
 from kern.fleet.lanes import Picture
-from kern.journal import words, writer
+from kern.journal import sums, words, writer
 from kern.journal.record import Record
 from kern.model import Outcome, Result, unverified
 from kern.system import control
@@ -63,6 +63,8 @@ class Console:
         self.flaky: list[tuple[str, str]] = []  # gates of this run, each time with how it was red
         self.kept: dict[str, None] = {}  # warnings of this run that the morning is told again
         self.stays = self.watched  # the person: until a stage has answered
+        self.outages: list[Record] = []
+        self.away = False  # the API: that it is asked again and again is not told
         self.beat = 0.0
         self.many = 0.0  # when the lanes of many at once were shown; 0: there are none
 
@@ -75,6 +77,10 @@ class Console:
         self.progress = progress.after(self.progress, event)
         if self.live and not isinstance(event, events.Acted):
             self.live.hide()
+        if not self._of_an_outage(event):
+            self._show(event)
+
+    def _show(self, event: Event) -> None:
         match event:
             case events.RunStarted():
                 self._started(event)
@@ -97,7 +103,7 @@ class Console:
                 pass  # the worker's line shows it
             case events.StageFailed() | events.QuestionNoted() | events.ProbeStarted():
                 pass  # what follows is said: another try, the question, what failed, the run's end
-            case events.StageRetried() | events.StoodIn():
+            case events.StageRetried() | events.StoodIn() | events.Outage():
                 self._recorded(event, NOTICE)
             case events.AttemptNoted():
                 self.attempts.append(event)
@@ -142,10 +148,22 @@ class Console:
             self.beat = seconds
             self._say(progress.beat(self.progress, seconds, silent))
 
+    def _of_an_outage(self, event: Event) -> bool:
+        """Whether it only tells that an API that is away is asked again."""
+        if isinstance(event, events.Outage):
+            self.outages += writer.of(event)
+            self.away = event.number > 0
+            return event.number > 1
+        if isinstance(event, events.Acted | events.StageFinished):
+            self.away = False
+        begun = events.StageStarted | events.GateStarted | events.GateEnded
+        return self.away and isinstance(event, begun)
+
     def countdown(self, seconds: float) -> None:
-        """So long until a usage limit's reset."""
+        """So long until a usage limit's reset, or until an API that is away is asked again."""
         if self.live:
-            self.live.show([f"usage limit: again in {progress.clock(seconds)}"])
+            why = "the API is away" if self.away else "usage limit"
+            self.live.show([f"{why}: again in {progress.clock(seconds)}"])
         elif seconds // _LIMIT_HEARTBEAT_S != self.beat and seconds > _LIMIT_HEARTBEAT_S:
             self.beat = seconds // _LIMIT_HEARTBEAT_S
             self._say(f"usage limit: again in {plain.span(seconds)}")
@@ -210,6 +228,8 @@ class Console:
         self._say(f"run files: {event.folder}")
         if event.sandbox:
             self._say(f"sandbox: {event.sandbox}")
+        if event.awake:
+            self._say(f"awake: the machine does not sleep while this run is on ({event.awake})")
         if event.payer:
             self._say(f"billing: {plain.line(event.payer)}")
         if event.models:
@@ -296,7 +316,8 @@ class Console:
         return f"  ({plain.line(task, progress.NAMED)})" if self.many and task else ""
 
     def _summary(self, event: events.RunEnded) -> None:
-        for text, style in summary.lines(event, self.attempts, self.flaky, [*self.kept]):
+        waited = sums.waited(*sums.outages(self.outages))
+        for text, style in summary.lines(event, self.attempts, self.flaky, [*self.kept], waited):
             self._print(text, style, self.out, stamped=False)
 
     def _say(self, text: str, style: str = "") -> None:

@@ -61,10 +61,13 @@ def show(folder: Path, task: str, run: str, *, follow: bool, as_json: bool) -> N
 
 
 def _twice(record: Record) -> bool:
-    """Of one of many workers: that its kern began or ended, as its task did, and that its task came
-    to nothing, which the run says itself.
+    """Of one of many workers: that its kern began or ended, as its task did, that its task came to
+    nothing, and that the API is away, which the run says itself. Of an API that is away: that it is
+    asked again.
     """
-    own = record["kind"] == "run" and "worker" in record
+    if record.get("again") or record.get("did") == "still away":
+        return True
+    own = record["kind"] in ("run", "outage") and "worker" in record
     return own or (record["kind"] == "work" and not record.get("commit"))
 
 

@@ -145,6 +145,8 @@ def _stage(recent: Sequence[Record]) -> dict[str, Any] | None:
         match record["kind"], record.get("did"):
             case "limit", _:
                 doing = f"waiting for a usage limit: {record.get('text')}"
+            case "outage", "away" | "still away":
+                doing = f"waiting: {record.get('text')}"
             case "stage", "start":
                 doing = str(record.get("stage"))
             case "stage", _:
@@ -252,7 +254,7 @@ def _doing(stage: Mapping[str, Any] | None) -> str:
         return ""
     task = f" of {plain.line(stage['task'], 60)}" if stage["task"] else ""
     took = plain.span(time.time() - _epoch(stage["since"]))
-    return f", {plain.line(stage['stage'], 120)}{task} since {local(stage['since'])} ({took})"
+    return f", {plain.line(stage['stage'], 180)}{task} since {local(stage['since'])} ({took})"
 
 
 def _crew(workers: Sequence[Mapping[str, Any]]) -> str:

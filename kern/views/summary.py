@@ -22,13 +22,15 @@ def lines(
     attempts: Sequence[AttemptNoted],
     flaky: Sequence[tuple[str, str]] = (),
     warnings: Sequence[str] = (),
+    waited: str = "",
 ) -> Iterator[_Row]:
     """`attempts`: those of this run that failed. `flaky`: gates, each time with how it was red.
-    `warnings`: those to be read again.
+    `warnings`: those to be read again. `waited`: for an API that was away, in words.
     """
     worst = bool(ended.needs or ended.interrupted or _unproven(ended))
     yield "", ""
-    yield headline(ended), HEAD if not worst else f"{HEAD} {NOTICE}"
+    said = ", ".join(filter(None, (headline(ended), waited)))
+    yield said, HEAD if not worst else f"{HEAD} {NOTICE}"
     yield from _section("Needs you", _needs(ended.needs), "kern status")
     yield from _section("Held", _needs(ended.held), "kern status")
     needy = {need.task for need in (*ended.needs, *ended.held)}

@@ -38,6 +38,51 @@ def test_each_answer_has_its_class(said: str, status: int | None, grade: Grade) 
 
 
 @pytest.mark.parametrize(
+    ("said", "status", "away"),
+    [
+        ("Overloaded", 529, True),
+        ("500 boom", None, True),
+        ("", 503, True),
+        ("Rate limit reached", 429, True),
+        ("Connection error.", None, True),
+        ("API Error: Unable to connect to API (ConnectionRefused)", None, True),
+        ("API Error: The socket connection was closed unexpectedly", None, True),
+        ("connect ECONNREFUSED 127.0.0.1:1", None, True),
+        ("read ECONNRESET", None, True),
+        ("getaddrinfo ENOTFOUND api.example", None, True),
+        ("Temporary failure in name resolution", None, True),
+        ("Request timed out", None, True),
+        ("[API Error: fetch failed]", None, True),
+        ("terminated", None, True),
+        ("something new", None, False),
+        ("Your limit was changed", None, False),
+    ],
+)
+def test_an_api_that_is_away_is_told_from_what_may_only_pass(
+    said: str, status: int | None, away: bool
+) -> None:
+    found = faults.of_api("cli", said, status=status, login="log in")
+    assert (found.grade, found.away) == (Grade.TRANSIENT, away)
+    if said:
+        told = faults.unanswered("cli", Ended(1, f"Error: {said}\n"), login="log in")
+        assert told.grade is Grade.TRANSIENT
+        assert told.message.startswith("cli exited 1 without an answer: ")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "API Error: Unable to connect to API: SSL certificate verification failed",
+        "self-signed certificate in certificate chain",
+        "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed",
+    ],
+)
+def test_a_certificate_that_nobody_vouches_for_is_a_persons_to_settle(said: str) -> None:
+    found = faults.of_api("cli", said, login="log in")
+    assert (found.grade, found.away) == (Grade.PERMANENT, False)
+
+
+@pytest.mark.parametrize(
     ("said", "seconds"),
     [
         ("Try again in ~47 min.", 47 * 60),

@@ -25,7 +25,7 @@ from kern.model import Stage
 from kern.stages import template
 from kern.stages.prompt import compose
 from kern.system.process import marked
-from tests.conftest import PATIENCE_S, Git, Kern, wait_for
+from tests.conftest import PATIENCE_S, Git, Inline, Kern, wait_for
 from tests.kit import frameworks
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
 from tests.sandbox.test_wall import needs_bwrap
@@ -1011,6 +1011,26 @@ def test_an_overloaded_api_is_asked_again_and_it_is_no_attempt(
     assert ran.code == 0, ran.err
     assert begun(server) == ["research", "implement", "implement", "commit"]
     assert "Attempt" not in (repo / "SPEC.md").read_text()
+    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
+
+
+def test_an_api_that_stays_away_is_waited_for(
+    inline: Inline, repo: Path, git: Git, serve: Serve
+) -> None:
+    overloaded = fault(529, "overloaded_error", "Overloaded")
+    server = serve(
+        research=[READY],
+        implement=[
+            *[[bash("echo half > half.txt"), overloaded]] * 5,
+            [bash("test ! -e half.txt && echo hello > hi.txt"), DONE],
+        ],
+        commit=[say("greet")],
+    )
+    ran = inline(1)
+    assert ran.code == 0, ran.err
+    assert begun(server) == ["research", *["implement"] * 6, "commit"]
+    assert ran.err.count("the API has been away since") == 1
+    assert "(529 Overloaded" in ran.err and " in 1 outage" in ran.err
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
 
 

@@ -181,7 +181,8 @@ def test_an_implement_stage_without_an_end_is_an_attempt(
     repo: Path, git: Git, fake: Fake, inline: Inline, setting: str, why: str
 ) -> None:
     toml(repo, git, f"[timeouts]\n{setting}\n")
-    hangs = {"run": ["echo half > half", LOST, DEAF], "sleep": 60, "result": "late\n\nSUCCESS"}
+    began_work = {"run": ["echo half > half", LOST, DEAF], "acts": [["Bash", {"command": "x"}]]}
+    hangs = {**began_work, "sleep": 60, "result": "late\n\nSUCCESS"}
     goes_on = {**GREEN, "run": ["mv half whole", *GREEN["run"]]}
     fake.script(implement=[hangs, goes_on])
     began = time.monotonic()

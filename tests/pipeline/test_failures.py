@@ -115,11 +115,11 @@ def test_a_fault_that_lasts_ends_the_run_and_the_next_one_goes_on_there(
 ) -> None:
     fake.script(**{stage: [{**OVERLOADED, "run": PARTIAL if stage == "implement" else []}]})
 
-    stopped = inline(3)
+    stopped = inline(3, wait=False)
 
     order = ["research", "implement", "commit"]
     before = order[: order.index(stage)]
-    assert stopped.code == 1
+    assert stopped.code == 3
     assert fake.stages == [*before, stage, stage, stage]
     assert "Overloaded" in stopped.err
     assert "next:" not in stopped.err

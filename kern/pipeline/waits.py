@@ -1,0 +1,88 @@
+"""What a run waits for and no person has to settle: a usage limit's reset, and an API that is
+away; both for as long as `max_wait` says.
+"""
+
+import time
+from dataclasses import replace
+
+from kern import events, plain
+from kern.errors import LimitReached, Outage
+from kern.events import LimitReset
+from kern.pipeline.options import Options
+from kern.pipeline.session import Session
+from kern.stages import ending
+
+UNKNOWN_WAIT_S = 900.0  # where a limit does not say when it ends
+RESET_MARGIN_S = 5.0
+
+
+class Waits:
+    """Of one run."""
+
+    def __init__(self, begun: Session, options: Options) -> None:
+        self.caller, self.steered, self.options = begun.site.caller, begun.steered, options
+        self.most = begun.site.caller.settings.max_wait
+        self.outage: events.Outage | None = None  # the last wait for the API
+        self.asked_again = 0.0  # when that wait ended, by time.monotonic
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        self.count, self.waited = 0, 0.0  # for one limit, or one outage
+
+    def end(self) -> None:
+        """What was due is done."""
+        self.begin_anew()
+        if self.outage and not self.caller.rota.away:
+            took = plain.span(max(self.outage.until - self.outage.since, 0.0))
+            said = f"the API answers again, after {took}"
+            self.caller.sink(replace(self.outage, text=said, number=0, seconds=0.0))
+            self.outage = None
+
+    def reset(self, limit: LimitReached) -> None:
+        """Until the limit's, with a countdown; where it is not known, a while."""
+        now = self.options.clock()
+        seconds = UNKNOWN_WAIT_S
+        if limit.resets_at is not None:
+            # It may hold longer than it said, and the next answer say the same again.
+            seconds = max(limit.resets_at - now, 0) + RESET_MARGIN_S * 4 ** min(self.count, 4)
+        self.count += 1
+        self.waited += seconds
+        if not self.options.wait or self.waited > self.most:
+            raise LimitReached(f"{limit}; {self._unwaited()}", hint=limit.hint)
+        self.caller.sink(LimitReset(str(limit), seconds, now + seconds))
+        self._sleep(seconds, now + seconds)
+
+    def answer(self, fault: Outage) -> None:
+        """A while, longer each time."""
+        if not self.outage:
+            self.waited = 0.0
+        elif self.waited:
+            self.waited += time.monotonic() - self.asked_again
+        left = (self.most if self.options.wait else 0.0) - self.waited
+        seconds = max(min(ending.pause(self.waited), left), 0.0)
+        self.waited += seconds
+        since, until = self.caller.rota.away, self.options.clock() + seconds
+        number = self.outage.number + 1 if self.outage else 1
+        said = ending.away(since, fault.reason, until)
+        self.outage = events.Outage(said, since, until, seconds, number)
+        if seconds or number > 1:
+            self.caller.sink(self.outage)
+        if not seconds:
+            said = f"{ending.away(since, fault.reason)}; {self._unwaited()}"
+            raise Outage(said, hint=fault.hint)
+        self._sleep(seconds, until)
+        self.asked_again = time.monotonic()
+
+    def _unwaited(self) -> str:
+        longer = f"longer than max_wait, {plain.span(self.most)}, in kern.toml"
+        return f"not waited for: {longer if self.options.wait else '--no-wait'}"
+
+    def _sleep(self, seconds: float, until: float) -> None:
+        """With a countdown; at most `until` the clock shows it: a machine can sleep meanwhile."""
+        left = seconds
+        while left > 0:
+            self.steered.heed()
+            self.options.countdown(left)
+            step = min(left, 1.0)
+            self.options.sleep(step)
+            left = min(left - step, until - self.options.clock())

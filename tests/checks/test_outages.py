@@ -1,0 +1,265 @@
+"""An API, or a network, that is away: it is waited for as a usage limit is, and nothing is lost."""
+
+import json
+import re
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kern.events import LimitReset, Outage
+from kern.journal import sums
+from kern.stages import ending
+from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, wait_for
+
+Step = dict[str, Any]
+Background = Callable[..., Any]
+NOW = 1_800_000_000.0
+GOOD: dict[str, Step] = {
+    "research": {"result": "- Files: a.txt:1\n\nREADY"},
+    "implement": {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"},
+    "judge": {"result": "PASS: it is"},
+    "commit": {"result": "do the task"},
+}
+
+
+def error(status: int | None, text: str, **more: object) -> Step:
+    fields = {"is_error": True, "api_error_status": status, "total_cost_usd": 0, **more}
+    return {"result": text, "fields": fields, "exit": 1}
+
+
+REFUSED = error(None, "API Error: Unable to connect to API (ConnectionRefused)")
+SAID = "(Unable to connect to API (ConnectionRefused))"
+
+
+class Clock:
+    """That of a run whose waits take no time. `then` is done `at` seconds after its beginning."""
+
+    def __init__(self, at: float = 0.0, then: Callable[[], None] = lambda: None) -> None:
+        self.now, self.pace = NOW, 20 if at else 1  # seconds in each that is slept
+        self.at, self.then = at, then
+
+    @property
+    def slept(self) -> float:
+        return self.now - NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds * self.pace
+        if self.now >= NOW + self.at:
+            self.then()
+
+
+def pauses(ran: Any) -> list[float]:
+    return [one.seconds for one in ran.events if isinstance(one, Outage) and one.number]
+
+
+# ---------------------------------------------------------------- the wait
+
+
+@pytest.mark.parametrize("stage", list(GOOD))
+def test_an_hour_is_waited_out_and_the_same_stage_runs_again(
+    repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern, stage: str
+) -> None:
+    (repo / "SPEC.md").write_text("- [ ] add a greeting\n  > **Judge:** it is kind\n")
+    git("commit", "--quiet", "--all", "--message=judge")
+    fake.script(**{name: [step] for name, step in GOOD.items()})
+    half = {**REFUSED, "run": ["echo x > half"] if stage == "implement" else []}
+    fake.script(**{stage: [half]})
+    clock = Clock(3600, lambda: fake.script(**{stage: [GOOD[stage]]}))
+
+    def sleep(seconds: float) -> None:
+        """While it waits the tree is the person's: it is clean of half-done work."""
+        assert fake.stages.count(stage) < 3 or not (repo / "half").exists()
+        clock.sleep(seconds)
+
+    ran = inline(1, sleep=sleep, clock=clock)
+
+    assert ran.code == 0, ran.err
+    assert 3600 <= clock.slept < 3600 * 4 / 3 + 500
+    waits = pauses(ran)
+    assert 4 <= waits[0] <= 5 and max(waits) <= 600
+    assert fake.stages.count(stage) == 3 + len(waits)
+    assert "**Attempt" not in (repo / "SPEC.md").read_text()
+    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "n"]
+    since = time.strftime("%H:%M", time.localtime(NOW))
+    assert ran.err.count("the API has been away") == 1
+    assert f"the API has been away since {since} {SAID}; next try " in ran.err
+    assert ran.err.count("the API answers again, after 1 h") == 1
+    assert len(re.findall(rf"^\S+ \S+ (?:stage ./3 )?{stage} \(", ran.err, re.M)) == 1
+    assert re.search(r"^1 done.*, waited 1 h.* in 1 outage$", ran.err, re.M)
+    log = kern("log").out
+    assert log.count("the API has been away") == log.count("the API answers again") == 1
+    assert log.count("failed after") == 3
+    assert re.search(r"^waited 1 h.* in 1 outage$", kern("report").out, re.M)
+
+
+def test_one_that_outlasts_the_longest_wait_ends_the_run_and_the_next_goes_on(
+    repo: Path, fake: Fake, inline: Inline
+) -> None:
+    clock = Clock(7 * 3600, lambda: fake.script(implement=[GOOD["implement"]]))
+    fake.script(implement=[error(529, "API Error: 529 Overloaded. Usually temporary.")])
+
+    ran = inline(1, sleep=clock.sleep, clock=clock)
+
+    assert ran.code == 3
+    assert clock.slept == pytest.approx(6 * 3600, abs=1300)
+    since = time.strftime("%H:%M", time.localtime(NOW))
+    assert f"the API has been away since {since} (529 Overloaded); not waited for" in ran.err
+    assert "not waited for: longer than max_wait, 6 h, in kern.toml" in ran.err
+    assert re.search(r", waited 6 h.* in 1 outage$", ran.err, re.M), ran.err
+    fake.script(implement=[GOOD["implement"]])
+    assert inline(1).code == 0
+    assert fake.stages.count("research") == 1
+
+
+def test_no_wait_ends_it_after_the_tries(repo: Path, fake: Fake, kern: Kern) -> None:
+    fake.script(research=[REFUSED])
+    ran = kern("1", "0", "--no-wait")
+    assert ran.code == 3, ran.said
+    assert fake.stages == ["research"] * 3
+    assert "not waited for: --no-wait" in ran.err
+    assert "next try" not in ran.said
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (401, "Invalid API key"),
+        (400, "unexpected field"),
+        (404, "no such model"),
+        (None, "Unable to connect to API: SSL certificate verification failed. Check your proxy"),
+        (None, "Unable to connect to API: Self-signed certificate detected"),
+    ],
+)
+def test_what_is_no_outage_ends_the_run_at_once(
+    repo: Path, fake: Fake, inline: Inline, status: int | None, said: str
+) -> None:
+    fake.script(research=[error(status, f"API Error: {said}")])
+    ran = inline(1)
+    assert ran.code == 1
+    assert (fake.stages, ran.slept) == (["research"], [])
+    assert said in ran.err
+
+
+def test_one_that_fails_each_second_call_costs_no_wait(
+    repo: Path, fake: Fake, inline: Inline
+) -> None:
+    fake.script(**{name: [error(503, "x"), step] for name, step in GOOD.items()})
+    ran = inline(1)
+    assert ran.code == 0, ran.err
+    assert pauses(ran) == []
+
+
+@pytest.mark.parametrize("stage", ["research", "implement"])
+def test_an_agent_without_a_sign_of_life_waits_for_its_api(
+    repo: Path, git: Git, fake: Fake, inline: Inline, stage: str
+) -> None:
+    (repo / "kern.toml").write_text("[timeouts]\nidle = 0.5\n")
+    git("add", "kern.toml")
+    git("commit", "--quiet", "--message=settings")
+    fake.script(**{stage: [*[{"sleep": 60}] * 4, GOOD[stage]]})
+    ran = inline(1)
+    assert ran.code == 0, ran.err
+    assert fake.stages.count(stage) == 5
+    assert len(pauses(ran)) == 2  # after three tries
+    assert "(timed out: no sign of life for 0.5 s)" in ran.err
+    assert "**Attempt" not in (repo / "SPEC.md").read_text()
+
+
+def test_a_machine_that_slept_meanwhile_looks_at_once(
+    repo: Path, fake: Fake, inline: Inline
+) -> None:
+    told = {"status": "rejected", "rateLimitType": "five_hour", "resetsAt": NOW + 4 * 3600}
+    limit = {**error(429, "You've hit your session limit"), "events": [{"rate_limit_info": told}]}
+    limit["events"][0]["type"] = "rate_limit_event"
+    fake.script(research=[limit, *[REFUSED] * 4, GOOD["research"]])
+    clock = Clock()
+
+    def sleep(seconds: float) -> None:
+        clock.sleep(seconds if clock.now >= NOW + 9 * 3600 else 9 * 3600)
+
+    ran = inline(1, sleep=sleep, clock=clock)
+
+    assert ran.code == 0, ran.err
+    assert sum(isinstance(one, LimitReset) for one in ran.events) == 1
+    assert clock.slept < 9 * 3600 + 60
+
+
+@pytest.mark.parametrize("how", ["stop", "Ctrl-C", "SIGKILL"])
+def test_it_can_be_ended_while_it_waits(
+    repo: Path, fake: Fake, kern: Kern, background: Background, how: str
+) -> None:
+    fake.script(commit=[REFUSED])
+    first = background("1", "0")
+    wait_for(lambda: "waiting: the API has been away since" in kern("status").out)
+    assert f"{SAID}; next try" in kern("status").out
+    if how == "stop":
+        assert kern("stop").code == 0
+    else:
+        first.send_signal(signal.SIGINT if how == "Ctrl-C" else signal.SIGKILL)
+    first.communicate(timeout=PATIENCE_S)
+    asked = len(fake.stages)
+    fake.script(commit=[GOOD["commit"]])
+    again = kern("1", "0")
+    assert again.code == 0, again.said
+    assert fake.stages[asked:] == ["commit"]
+
+
+def test_a_person_is_notified_once(repo: Path, fake: Fake, inline: Inline, tmp_path: Path) -> None:
+    own = tmp_path / "home" / ".config" / "kern" / "config.toml"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    before = own.read_text() if own.exists() else ""
+    own.write_text(f"notify = 'cat >> {tmp_path}/told'\n{before}")
+    fake.script(research=[*[REFUSED] * 6, GOOD["research"]])
+    assert inline(1).code == 0
+    told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
+    assert [one["event"] for one in told] == ["outage", "run-ended"]
+    assert SAID in told[0]["why"]
+
+
+def test_a_worker_waits_by_itself_and_the_run_tells_of_it_once(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    (repo / "SPEC.md").write_text("".join(f"- [ ] {task}\n" for task in ("one", "two", "three")))
+    git("commit", "--quiet", "--all", "--message=tasks")
+    made = {"run": ["mktemp made-XXXXXX"], "result": "did it\n\nSUCCESS"}
+    fake.script(implement=[made], commit=[*[REFUSED] * 7, GOOD["commit"]])
+    ran = kern("-j", "2")
+    assert ran.code == 0, ran.said
+    assert ran.said.count("the API has been away") == 1
+    assert ran.said.count("the API answers again") == 1
+    assert "in 1 outage" in ran.said
+    assert kern("log").out.count("the API has been away") == 1
+    assert " in 1 outage" in kern("report").out
+
+
+# ---------------------------------------------------------------- the parts
+
+
+def test_pauses_grow_with_the_outage() -> None:
+    for _ in range(50):
+        passed = 0.0
+        for _ in range(60):
+            pause = ending.pause(passed)
+            assert pause <= 600
+            assert pause <= max(5, passed / 3)
+            passed += pause
+        assert passed > 2 * 3600
+    assert ending.pause(40) < 15
+
+
+def test_outages_that_workers_meet_at_once_are_one() -> None:
+    def row(since: float, until: float, seconds: float = 0.0) -> dict[str, Any]:
+        return {"kind": "outage", "since": since, "until": until, "seconds": seconds}
+
+    found = [row(100, 160, 10), row(100, 400), row(120, 500), row(900, 1600, 600), {"kind": "run"}]
+    assert sums.outages(found) == (2, 500.0)
+    assert sums.waited(2, 500.0) == "waited 8 min 20 s in 2 outages"
+    assert sums.waited(*sums.outages([])) == ""
+    assert sums.outages([{"kind": "outage"}])[1] == 0

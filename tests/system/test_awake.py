@@ -1,0 +1,107 @@
+"""A run keeps the machine awake, by one child that is gone with it, however it ends."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.conftest import PATIENCE_S, Fake, Kern, wait_for
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the stand-in is Linux's command")
+SAID = "awake: the machine does not sleep while this run is on (systemd-inhibit)"
+# As the system's own: it starts the command after its options, and waits for it.
+INHIBITS = """\
+#!/bin/sh
+echo $$ >> "$FAKE_CLAUDE/inhibits"
+while case "$1" in --*) true;; *) false;; esac; do shift; done
+"$@"
+"""
+
+
+@pytest.fixture
+def inhibits(fake: Fake) -> Callable[[str], Path]:
+    """Where it notes its process; `text`: of the program."""
+
+    def make(text: str = INHIBITS) -> Path:
+        program = Path(os.environ["PATH"].split(os.pathsep)[0]) / "systemd-inhibit"
+        program.write_text(text)
+        program.chmod(0o755)
+        return fake.folder / "inhibits"
+
+    return make
+
+
+def living(noted: Path) -> list[psutil.Process]:
+    """A zombie does not."""
+    pids = set(map(int, noted.read_text().split()))
+    found = [one for one in psutil.process_iter(["status"]) if one.pid in pids]
+    return [one for one in found if one.info["status"] != psutil.STATUS_ZOMBIE]
+
+
+def test_the_machine_stays_awake_while_a_run_is_on(
+    repo: Path, fake: Fake, kern: Kern, inhibits: Callable[..., Path]
+) -> None:
+    noted = inhibits()
+    fake.script(
+        implement=[{"run": ["cp $FAKE_CLAUDE/inhibits n; kill -0 $(cat n)"], "result": "SUCCESS"}]
+    )
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.said
+    assert SAID in ran.out.partition("task:")[0]
+    assert len(noted.read_text().split()) == 1
+    wait_for(lambda: not living(noted))
+
+
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
+def test_it_is_gone_with_the_run_however_that_ends(
+    repo: Path,
+    fake: Fake,
+    background: Callable[..., Any],
+    inhibits: Callable[..., Path],
+    signum: signal.Signals,
+) -> None:
+    noted = inhibits()
+    fake.script(research=[{"sleep": 60}])
+    run = background("1", "0")
+    wait_for(lambda: fake.stages == ["research"])
+    assert living(noted)
+    run.send_signal(signum)
+    run.communicate(timeout=PATIENCE_S)
+    wait_for(lambda: not living(noted))
+
+
+def test_a_person_can_turn_it_off(
+    repo: Path, fake: Fake, kern: Kern, inhibits: Callable[..., Path], tmp_path: Path
+) -> None:
+    noted = inhibits()
+    own = tmp_path / "home" / ".config" / "kern" / "config.toml"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    before = own.read_text() if own.exists() else ""
+    own.write_text(f"awake = false\n{before}")
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.said
+    assert "awake:" not in ran.said and not noted.exists()
+    own.write_text(f"awake = 1\n{before}")
+    assert "awake must be true or false" in kern("1", "0").said
+
+
+def test_a_system_that_does_not_offer_it_is_no_fault(
+    repo: Path, fake: Fake, kern: Kern, inhibits: Callable[..., Path]
+) -> None:
+    inhibits("#!/bin/sh\necho 'Failed to connect to bus' >&2; exit 1\n")
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.said
+    assert "awake" not in ran.said
+
+
+def test_of_many_kerns_one_sees_to_it(
+    repo: Path, fake: Fake, kern: Kern, inhibits: Callable[..., Path]
+) -> None:
+    noted = inhibits()
+    assert kern("-j", "2", "1").code == 0
+    assert len(noted.read_text().split()) == 1
