@@ -69,13 +69,19 @@ class Gates:
         self._ended[tree, gate.name, gate.command] = result
         return result
 
-    def look(self, probe: Probe) -> Result:
+    def look(self, probe: Probe, exact: str = "") -> Result:
         """Run a command that tells how things stand; nothing of it is remembered."""
-        return self._run(probe, self._log(probe.label))
+        room = self.furnish(exact) if exact and self.furnish else None
+        return self._run(probe, self._log(probe.label), room)
 
     def outside(self, gate: Gate) -> Result:
         """How it ends where no sandbox holds it; nothing of it is remembered."""
         return replace(self, hold=unheld)._run(gate, self._log(f"outside-{_name(gate)}"))
+
+    def trial(self, gate: Gate, exact: str) -> Result:
+        """How it ends on another tree; nothing of it is remembered."""
+        room = self.furnish(exact) if self.furnish else None
+        return self._run(gate, self._log(f"tree-{_name(gate)}"), room)
 
     def beside(self, gate: Gate) -> Result:
         """How it ends on all that lies in the working tree; nothing of it is remembered."""

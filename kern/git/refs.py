@@ -143,6 +143,11 @@ def begun(
     return replace(start, commit=_written(repo, start))
 
 
+def is_of_room(repo: Repo, start: StartRef) -> bool:
+    """Whether the attempt began in a room."""
+    return bool(start.guard) and not repo.entries(f"{start.guard}^{{tree}}")
+
+
 def _written(repo: Repo, start: StartRef) -> str:
     parents = (start.base, start.index, start.guard, *start.held)
     return repo.commit_object(start.tree, parents, _message(start))

@@ -1,12 +1,13 @@
-"""A tree of kern's own that holds exactly what is to be committed, and what git ignored in the
-person's tree when the run began: there gates prove it.
+"""A tree of kern's own that children see in the place of the person's: in one an agent works, in
+another gates prove exactly what is to be committed. What git ignored in the person's tree when the
+run began lies in it, too.
 """
 
 import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from kern.git import checkout, index, submodules
@@ -17,23 +18,25 @@ from kern.system import workspace
 MOST_MOUNTS = 100  # the outer ones first
 MOST_BYTES = 50 << 20  # of an ignored file that is copied
 # Tools make them anew, and some believe what they find there.
+_OWN = ("SPEC.md", "LEARNINGS.md", ".kern")
 _REMADE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
 
 
 class Room:
-    """One for a working tree. What a gate leaves there is gone with the next filling."""
+    """What a child leaves there is gone with the next filling."""
 
-    def __init__(self, repo: Repo) -> None:
+    def __init__(self, repo: Repo, name: str = "room") -> None:
         self.repo = repo
-        self.place = repo.git_dir / "kern" / "room"
+        self.place = repo.git_dir / "kern" / name
         self.tree = self.place / "tree"
         self.index = self.place / "index"
         self.over = self.place / "over"  # what children write over the ignored folders
+        self.git = self.place / "git"  # a shadow of git's folder
         self.mounts: tuple[str, ...] = ()  # ignored folders, and files too large to be copied
         self.absent: tuple[str, ...] = ()  # ignored, and without a place here
         self._ignored = self._listed()
         self._submodules = submodules.declared(repo)  # what an agent adds may obey it
-        self._uncommitted: list[str] = []  # in them
+        self.uncommitted: list[str] = []  # in them
         self._held = ""  # the tree that it is known to hold
 
     def _listed(self) -> list[str]:
@@ -49,7 +52,7 @@ class Room:
         """What git ignores in the person's tree by now and did not when the run began, and what is
         not committed in its submodules.
         """
-        return sorted({*self._listed(), *self._uncommitted} - {*self._ignored})
+        return sorted({*self._listed(), *self.uncommitted} - {*self._ignored})
 
     def fill(self, tree: str) -> None:
         """Without a tree with all that lies in the person's. Raises KernError where the disk is
@@ -75,12 +78,36 @@ class Room:
             self.absent = tuple(mounted[MOST_MOUNTS:])
             self.mounts = (*mounted[:MOST_MOUNTS], *self._fill_submodules(wanted, as_is=not tree))
 
+            for name in (".git", *(name for name in self.mounts)):
+                _place_for(self.repo.root / name, self.tree / name)
+
     def candidate(self) -> str:
-        """The tree that it holds by now."""
-        beside = (f":(top,exclude,literal){path}" for path in self._submodules)
-        self._git("add", "--all", "--", ":/", *beside)
+        """The tree that it holds by now. kern's documents and prompts are as they were filled in,
+        and what was ignored is not in it, whatever the rules say by now.
+        """
+        left = (*self._submodules, *self._closed())
+        beside = (f":(top,exclude,literal){path}" for path in left)
+        how = ("--pathspec-from-file=-", "--pathspec-file-nul")
+        given = os.fsencode("\0".join((":/", *beside)))
+        self._git("add", "--all", *how, given=given)
         self._held = self._git("write-tree").decode().strip()
         return self._held
+
+    def unlisted(self) -> list[str]:
+        """What it holds by now that git ignores and did not in the person's tree."""
+        how = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+        found = os.fsdecode(self._git(*how)).split("\0") if self.tree.is_dir() else []
+        return [p for p in found if p and p not in self._ignored and not p.endswith(_REMADE)]
+
+    def _closed(self) -> set[str]:
+        """Of kern's own and of the person's ignored files those that git would add: it takes no
+        exception for what it ignores.
+        """
+        files = (path for path in self._ignored if not path.endswith("/"))
+        own = {*_OWN, *files}
+        given = os.fsencode("\0".join(own))
+        ignored = self._git("check-ignore", "-z", "--stdin", given=given, fine=(0, 1))
+        return own - {*os.fsdecode(ignored).split("\0")}
 
     def _read(self, tree: str) -> None:
         if tree != self._held or not self.tree.is_dir():
@@ -92,13 +119,13 @@ class Room:
         """One that the person has as it is to be committed lies there as an ignored folder does,
         with what it ignores: those are returned.
         """
-        same, self._uncommitted = list[str](), []
+        same, self.uncommitted = list[str](), []
         for path in self._submodules:
             inner, entry = submodules.at(self.repo.root, path), self.repo.entry(tree, path)
             if not inner or not entry or entry.mode != SUBMODULE:
                 continue
             changed = [f"{path}/{name}" for name in submodules.uncommitted(inner)]
-            self._uncommitted += changed
+            self.uncommitted += changed
             if as_is or (not changed and submodules.commit(inner) == entry.blob):
                 same.append(path)
             else:
@@ -108,12 +135,17 @@ class Room:
                     submodules.fill(inner, entry.blob, folder, self.place / "submodule")
         return same
 
-    def _git(self, *argv: str) -> bytes:
+    def _git(self, *argv: str, given: bytes = b"", fine: Collection[int] = (0,)) -> bytes:
         places = {"GIT_DIR": self.repo.git_dir, "GIT_WORK_TREE": self.tree}
         env = {name: str(path) for name, path in places.items()}
-        return self.repo.git(
-            "-C", str(self.tree), *argv, env={**env, "GIT_INDEX_FILE": str(self.index)}
+        code, out, told = self.repo.run(
+            *("-C", str(self.tree), *argv),
+            given=given,
+            env={**env, "GIT_INDEX_FILE": str(self.index)},
         )
+        if code not in fine:
+            raise GitFailed(argv, code, told)
+        return out
 
     def _date(self) -> None:
         """What is the person's byte for byte gets its time: else a build takes all for changed."""
@@ -140,6 +172,13 @@ class Room:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target, follow_symlinks=False)
         return True
+
+
+def _place_for(what: Path, place: Path) -> None:
+    """For a mount, in a tree that a child may not write."""
+    with contextlib.suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.mkdir(exist_ok=True) if what.is_dir() else place.touch()
 
 
 def visible(repo: Repo) -> str:

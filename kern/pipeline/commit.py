@@ -69,7 +69,7 @@ def conclude(site: Site, at: Situation) -> Settled | None:
         return None
     recover.name_taken_out(site, at)
     tree = site.repo.tree(at.head.commit)
-    message = _message(key, task, f"Conclude: {task.text}")
+    message = whole_message(key, task, f"Conclude: {task.text}")
     shown = hooks.with_documents(site, tree)
     checked = hooks.run(site, shown, message)
     if checked.objection and (formed := hooks.with_documents(site, tree)) != shown:
@@ -103,16 +103,20 @@ def _checked(site: Site, at: Situation, asks: int) -> Checked | None:
         wording = _wording(site, at, refused) if left else task.text
         if not wording or site.repo.head() != at.head:
             return None
-        checked = _through_hooks(site, at, _message(key, task, wording))
+        checked = _through_hooks(site, at, whole_message(key, task, wording))
         if checked is None or not checked.of_message:
             return checked
         refused, objection = checked.output, checked.objection
     workspace.forget(site.scope, Stage.COMMIT)  # the next run asks for another
-    raise KernError(
+    raise unworded(objection)
+
+
+def unworded(objection: str) -> KernError:
+    return KernError(
         f"{objection}. No message for this commit passes it",
         hint="say what it asks for under the task (kern note) or in "
         f"{bundle.overriding(Stage.COMMIT)}; then run kern again: gates and "
-        "judges run once more, then it resumes at the commit; the work is in your tree",
+        "judges run once more, then it resumes at the commit; the work is kept",
     )
 
 
@@ -135,7 +139,7 @@ def _wording(site: Site, at: Situation, refused: str) -> str:
     return (not third.fault and answer.message(third.said)) or task.text
 
 
-def _message(key: Key, task: Task, wording: str) -> str:
+def whole_message(key: Key, task: Task, wording: str) -> str:
     subject, _, body = wording.partition("\n")
     named = briefs.trailer(key, imports.references(task))
     parts = [plain.line(subject, 200), plain.block(body).strip(), named]
@@ -218,20 +222,20 @@ def _make(
     if found is None or found.marker is not Marker.ACTIVE:  # a person took it away
         return
     texts = {SPEC: edit.tick(text, parsed, found, proved=proved)}
-    texts[LEARNINGS], learned, votes = _learnings(site, key, said, date)
+    texts[LEARNINGS], learned, votes = learnings(site, key, said, date)
 
     def make() -> Sequence[str]:
         return (hooks.with_documents(site, tree, texts),)
 
     (whole,) = site.keeper.hold(at.start, make) if at.start else make()
-    words = _cleaned(message, briefs.trailer(key, imports.references(task)))
+    words = cleaned(message, briefs.trailer(key, imports.references(task)))
     timeout = site.caller.settings.timeouts.commit
     sha = history.create(site.repo, whole, at.head.commit, words, timeout)
     record.note_commit(site.scope, key, Made(sha, learned, votes))
     history.advance(site.repo, at.head, sha, words.partition("\n")[0])
 
 
-def _learnings(site: Site, key: Key, said: Taught, date: str) -> tuple[str, str, tuple[Vote, ...]]:
+def learnings(site: Site, key: Key, said: Taught, date: str) -> tuple[str, str, tuple[Vote, ...]]:
     """LEARNINGS.md as the commit is to hold it, what of that is new, and its votes."""
     before = site.papers.read(LEARNINGS) or ""
     if ignore.ignored(site.repo, LEARNINGS):
@@ -244,7 +248,7 @@ def _learnings(site: Site, key: Key, said: Taught, date: str) -> tuple[str, str,
     return text, added, change.votes
 
 
-def _cleaned(message: str, trailer: str) -> str:
+def cleaned(message: str, trailer: str) -> str:
     """As `git commit --cleanup=whitespace` leaves it; a hook may have dropped the trailer."""
     lines = [line.rstrip() for line in message.splitlines()]
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")

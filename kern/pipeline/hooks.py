@@ -61,7 +61,7 @@ def run(site: Site, tree: str, message: str) -> Checked:
     timeout = site.caller.settings.timeouts.commit
     try:
         with guarded.while_hooks_run(site):
-            ran = hooks.run(site.repo, tree, message, env, _config(site), timeout, _hold(site))
+            ran = hooks.run(site.repo, tree, message, env, config(site), timeout, _hold(site))
     except TimeoutError:
         return Checked(message, f"a commit hook was not done after {plain.span(timeout)}")
     finally:
@@ -120,7 +120,7 @@ def _confined(site: Site, argv: Sequence[str], env: Mapping[str, str]) -> Confin
     return site.caller.hold(Kind.COMMITTER, argv, whole, write=(site.repo.scratch,))
 
 
-def _config(site: Site) -> list[tuple[str, str]]:
+def config(site: Site) -> list[tuple[str, str]]:
     """Where another folder of hooks was named meanwhile, in ~/.gitconfig perhaps, those of
     before count.
     """

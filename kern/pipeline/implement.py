@@ -20,6 +20,7 @@ from kern.pipeline import agents, baseline, guarded, limits
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
 from kern.pipeline.table import mends
+from kern.spec.required import Checks
 from kern.stages import briefs, patches, record, verdict
 from kern.stages.briefs import Mending
 from kern.stages.call import Said
@@ -31,7 +32,7 @@ _RIGHT_WAY = {Cause.FORM, Cause.GATE, Cause.JUDGE, Cause.HOOK, Cause.COMMIT, Cau
 _ANSWER = 1500  # characters of the answer before
 
 
-class _Order(NamedTuple):
+class Order(NamedTuple):
     """What the agent is asked, and the gates that send it back."""
 
     prompt: Prompt
@@ -42,7 +43,7 @@ class _Order(NamedTuple):
 def implement(site: Site, at: Situation) -> None:
     """The start ref, the agent, what it may not have done, stage2.json."""
     key, _ = at.opened
-    last = _attempt_before(site, at)
+    last = attempt_before(site, at)
     if at.due is Tier.IMPLEMENT:
         baseline.beforehand(site, at)
     before = site.snapshots.latest()
@@ -50,7 +51,7 @@ def implement(site: Site, at: Situation) -> None:
     papers = guarded.take(site)
     site.keeper.ignored.take(key, at.attempt)
     start = site.keeper.begin(at.head, key, at.attempt, before, papers.texts[0])
-    mended = _mended(site, at, last, start)
+    mended_work = mended(site, at, last, start)
 
     def begin_anew() -> None:
         """No half-done work in the tree."""
@@ -61,7 +62,7 @@ def implement(site: Site, at: Situation) -> None:
     def bring_back() -> None:
         """What is to be mended, into the tree, which is as before stage 2."""
         name, tree = f"{at.attempt}-edited", start.tree
-        site.keeper.put_back(key, mended, start=tree, known=tree, base=start.base, name=name)
+        site.keeper.put_back(key, mended_work, start=tree, known=tree, base=start.base, name=name)
 
     def again() -> bool:
         begin_anew()
@@ -69,7 +70,7 @@ def implement(site: Site, at: Situation) -> None:
         return True
 
     try:
-        order = _order(site, at, start, settings, last, _mending(site, last, mended))
+        order = _order(site, at, start, settings, last, mending(site, last, mended_work))
         bring_back()
         said = site.caller.call(
             order.prompt,
@@ -93,15 +94,15 @@ def implement(site: Site, at: Situation) -> None:
         raise
     assert said is not None
     violation, facts = limits.left(site, at.head, start, papers)
-    if said.idle and not mended:  # what changed meanwhile is a person's
+    if said.idle and not mended_work:  # what changed meanwhile is a person's
         facts |= {"tree": facts["start"], "index": staging.noted({})}
-    facts |= _noted(at, violation, said, order)
+    facts |= noted(at, violation, said, order)
     refs.seal(site.repo, start)
     began = at.files[Stage.RESEARCH].time
     save(site, said, key, Stage.IMPLEMENT, at.attempt, **facts, time=began)
 
 
-def _attempt_before(site: Site, at: Situation) -> StageRecord | None:
+def attempt_before(site: Site, at: Situation) -> StageRecord | None:
     """Of the same task; its files make room."""
     if at.attempt == 1:
         return None
@@ -110,7 +111,7 @@ def _attempt_before(site: Site, at: Situation) -> StageRecord | None:
     return last if last and last.key == at.key else None
 
 
-def _mended(
+def mended(
     site: Site, at: Situation, last: StageRecord | None, start: StartRef
 ) -> Mapping[str, Entry | None]:
     """What the attempt before changed, path by path, where it can be mended: once, and only while
@@ -131,7 +132,7 @@ def _mended(
     return {} if found.keys() & site.repo.changed(last.start, start.tree).keys() else found
 
 
-def _mending(
+def mending(
     site: Site, last: StageRecord | None, mended: Mapping[str, Entry | None]
 ) -> Mending | None:
     """What the agent is told of it."""
@@ -150,7 +151,7 @@ def _order(
     settings: Settings,
     last: StageRecord | None,
     mending: Mending | None,
-) -> _Order:
+) -> Order:
     """How things stand before the agent works, and what it is told of that."""
     _, task = at.opened
     wanted = baseline.checks(site, task, settings)
@@ -160,6 +161,22 @@ def _order(
         state = baseline.own(site, at.head, start, wanted)
         wanted = baseline.seen(site, wanted, at.head.commit, start.tree)
         gates = baseline.at_the_end(wanted)
+    state = [*state, *baseline.state(site, settings.probes, at.head, start)]
+    return order(site, at, wanted, gates, state, last, mending, settings)
+
+
+def order(
+    site: Site,
+    at: Situation,
+    wanted: Checks,
+    gates: Sequence[Gate],
+    state: Sequence[str],
+    last: StageRecord | None,
+    mending: Mending | None,
+    settings: Settings,
+) -> Order:
+    """The prompt. `state`: how things stand before the agent works."""
+    _, task = at.opened
     researched = at.files[Stage.RESEARCH].answer
     form = site.templates[Stage.IMPLEMENT]
     reading = agents.read_guidance(form) and not settings.bare
@@ -171,14 +188,14 @@ def _order(
         briefs.for_work(site.repo, site.papers, researched, by_itself=reading),
         wanted,
         last.red if last else None,
-        [*state, *baseline.state(site, settings.probes, at.head, start)],
+        state,
         mending,
     )
     gates = gates if site.caller.runs_gates(prompt) else []
-    return _Order(prompt, str(briefs.work(task, at.due, mending)), gates)
+    return Order(prompt, str(briefs.work(task, at.due, mending)), gates)
 
 
-def _noted(at: Situation, violation: str, said: Said, order: _Order) -> dict[str, object]:
+def noted(at: Situation, violation: str, said: Said, order: Order) -> dict[str, object]:
     """How it ended badly, and how often it was sent back."""
     facts = dict[str, object]()
     if why := violation or said.fault:

@@ -17,13 +17,14 @@ from kern.agents.protocol import Agent, Program
 from kern.config import Holding, Settings
 from kern.errors import UsageError
 from kern.events import Sink, Warned
-from kern.git import backups, protected_files, submodules
+from kern.git import backups, protected_files, refs, submodules
 from kern.git.repository import Repo
 from kern.git.room import Room
 from kern.model import LEARNINGS, SPEC, Role, Stage
 from kern.person import Mode, Person
 from kern.pipeline import agents
 from kern.sandbox import closed, confine, login, view
+from kern.sandbox.bubblewrap import Overlays
 from kern.sandbox.confine import Hold, Means, Sandbox
 from kern.sandbox.wall import Grants, Kind, Tree
 from kern.stages.call import Caller
@@ -207,6 +208,26 @@ def shows(held: Sandbox, repo: Repo, programs: Iterable[Program]) -> bool:
 def room(held: Sandbox, repo: Repo) -> Room | None:
     """Where gates prove what is to be committed, if one can lie in the place of the tree."""
     return Room(repo) if held.means is Means.BWRAP else None
+
+
+def rooms(held: Sandbox, repo: Repo, settings: Settings) -> bool:
+    """Whether agents can work in a room. A gate that runs in the tree sees nothing of that; a task
+    that began in the tree ends there.
+    """
+    begun = dict(refs.starts(repo)).get(repo.head().name)
+    return (
+        held.means is Means.BWRAP
+        and held.overlays is not Overlays.NONE
+        and repo.git_dir == repo.common_dir
+        and all(gate.room for gate in settings.gates)
+        and (begun is None or refs.is_of_room(repo, begun))
+    )
+
+
+def begun_in_room(repo: Repo) -> str:
+    """The start ref of a task that was; empty where none is in progress."""
+    begun = dict(refs.starts(repo)).get(repo.head().name)
+    return begun.ref if begun and refs.is_of_room(repo, begun) else ""
 
 
 def lacking(held: Sandbox) -> str:

@@ -13,7 +13,7 @@ from kern.errors import Asked, Interrupted, KernError, LimitReached, Outage
 from kern.events import Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
 from kern.git import ignore, objects
 from kern.model import SPEC, Key, Outcome
-from kern.pipeline import baseline, departure, facts, preflight, recover, session, steps, summary
+from kern.pipeline import departure, facts, preflight, recover, session, steps, summary
 from kern.pipeline.options import Options
 from kern.pipeline.review import Reviews
 from kern.pipeline.session import Session
@@ -100,11 +100,11 @@ class Loop:
                 elif not self._more():
                     break
         except Asked:
-            stopped = _place(self.due)
+            stopped = _place(self.due, in_tree=not self.site.rooms)
         except BaseException as exc:
             error = exc
             if isinstance(exc, Interrupted):
-                exc.note = recover.left(self.site)
+                exc.note = "" if self.site.rooms else recover.left(self.site)
             raise
         finally:
             code = self._end(error, stopped)
@@ -151,7 +151,7 @@ class Loop:
                 self.sink(TaskStarted(at.key.text, number, "" if step else do.words))
                 told = True
             if do in _UNTOUCHED and self._unchecked(do):
-                self._patiently(partial(baseline.check, self.site))
+                self._patiently(partial(steps.check, self.site))
                 continue  # it may have taken long
             if do is Do.SELECT:
                 selected += 1
@@ -165,7 +165,7 @@ class Loop:
                     return False
                 self.sink(TaskStarted(self.taken.text, number))
                 told = True
-            elif settled := self._patiently(partial(steps.STEPS[do], self.site, at))[1]:
+            elif settled := self._patiently(partial(steps.take, self.site, do, at))[1]:
                 self.settled.append(settled)
                 if settled.outcome not in (Outcome.DONE, Outcome.ASKED):
                     self.passed_over.add(settled.key)
@@ -293,9 +293,9 @@ def fruitless(settled: Sequence[Settled], most: int) -> KernError | None:
     )
 
 
-def _place(due: Do) -> str:
+def _place(due: Do, *, in_tree: bool) -> str:
     """Where the next run goes on, for a person."""
     if due is Do.SELECT:
         return "the next task"
     work = "; the implemented work is in your tree, uncommitted"
-    return due.words + (work if due in (Do.PROVE, Do.COMMIT) else "")
+    return due.words + (work if in_tree and due in (Do.PROVE, Do.COMMIT) else "")

@@ -155,29 +155,35 @@ def tried(name: str, attempt: Callable[[], str]) -> Check:
         return Check(name, str(exc), exc)
 
 
-def yours(found: Repo, *, workers: bool = False) -> str:
+def yours(found: Repo, *, workers: bool = False, rooms: bool = False) -> str:
     """What a person should know of their uncommitted changes; empty where there are none, or where
-    an interrupted task's stand among them. `workers`: they carry tasks out.
+    an interrupted task's stand among them. `workers`: they carry tasks out. `rooms`: agents work in
+    one.
     """
-    if found.head().name in dict(refs.starts(found)):
+    if not rooms and found.head().name in dict(refs.starts(found)):
         return ""
-    how = "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty"
-    # Beside a run too, and where nothing may be written: the index is not refreshed.
-    argv = ("--no-optional-locks", "status", "--porcelain", "-z", *how)
-    rows = found.run(*argv, env=environment.unfiltered(_filters(found)))[1].split(b"\0")
-    paths = [path for row in rows if row and not left_out(path := os.fsdecode(row[3:]))]
-    if workers:
+    paths = uncommitted(found)
+    if workers or rooms:
         paths = [path for path in paths if path != FILE and not path.startswith(f"{PROMPTS}/")]
     if not paths:
         return ""
     named = ", ".join([*(plain.line(path, 60) for path in paths[:2]), *["…"] * (len(paths) > 2)])
     files = plain.count(len(paths), "file") + (" has" if len(paths) == 1 else " have")
     told = f"{files} uncommitted changes ({named}): they stay yours; "
-    if workers:
-        commit = found.head().commit[:7]
-        return f"{told}workers begin with {commit} and do not see them: commit what a task needs"
+    if workers or rooms:
+        who, commit = "tasks" if rooms else "workers", found.head().commit[:7]
+        return f"{told}{who} begin with {commit} and do not see them: commit what a task needs"
     same = "a task that changes the same lines cannot be committed until you commit or stash them"
     return f"{told}{same}"
+
+
+def uncommitted(found: Repo) -> list[str]:
+    """What a person has changed and not committed, but for what kern writes."""
+    how = "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty"
+    # Beside a run too, and where nothing may be written: the index is not refreshed.
+    argv = ("--no-optional-locks", "status", "--porcelain", "-z", *how)
+    rows = found.run(*argv, env=environment.unfiltered(_filters(found)))[1].split(b"\0")
+    return [path for row in rows if row and not left_out(path := os.fsdecode(row[3:]))]
 
 
 def _filters(found: Repo) -> list[str]:

@@ -63,6 +63,8 @@ def unplant(site: Site, killed: Holder | None) -> None:
         _count(site, killed.run)
     for line in reverting.finish(site.repo, site.papers):
         site.warn(line)
+    if site.rooms:
+        return
     branch = site.repo.head().name
     for where, start in refs.starts(site.repo):
         if where != branch:

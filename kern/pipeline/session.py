@@ -10,6 +10,7 @@ from pathlib import Path
 from kern import plain
 from kern.agents.protocol import Agent, Payer
 from kern.config import Settings
+from kern.errors import KernError
 from kern.events import Sink, Warned
 from kern.frozen import frozen
 from kern.git import branches, rescue
@@ -18,6 +19,7 @@ from kern.journal import store, writer
 from kern.person import Person
 from kern.pipeline import agents, isolation, preflight, recover, site, trust
 from kern.pipeline.options import Leave, Options
+from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Site
 from kern.sandbox.confine import Sandbox
 from kern.spec.checklist import Spec
@@ -90,13 +92,28 @@ def begin(
         isolation.promised(templates if paid else {}, caller, held)
         if name != before:
             branches.begin(found, name)
-        here = site.prepared(found, caller, isolation.room(held, found))
+        here = _in_rooms(site.prepared(found, caller, isolation.room(held, found)), held, lands)
         notices = (*rescued, scope.notice, payer.warning, *settings.remarks, first)
         _settle_in(found, sink, (*notices, *isolation.notices(held, own, settings)))
         recover.unplant(here, killed)
         preflight.tasks(found, papers, empty=empty)
         workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
         yield Session(site.with_prompts(here), steered, payer.who, held, before * (name != before))
+
+
+def _in_rooms(here: Site, held: Sandbox, lands: bool) -> Site:
+    """Where there can be such, its agents work in a room, too. Raises KernError where the task in
+    progress needs one. What commits nothing needs none.
+    """
+    if lands and isolation.rooms(held, here.repo, here.caller.settings):
+        return site.in_rooms(here, Rooms(here.repo))
+    if lands and (ref := isolation.begun_in_room(here.repo)):
+        raise KernError(
+            "the task in progress was begun in a sandbox, and there is none now",
+            hint="kern --sandbox bwrap goes on with it; to begin it anew: set its marker in "
+            f"SPEC.md to [ ], then git update-ref -d {ref}",
+        )
+    return here
 
 
 def _known(caller: Caller, found: Repo) -> None:

@@ -8,7 +8,7 @@ from kern.events import AttemptNoted, QuestionNoted
 from kern.git import history, refs
 from kern.git.history import Commit
 from kern.model import Marker, Outcome, Saved, Stage, Tier
-from kern.pipeline import lessons
+from kern.pipeline import lessons, rooms
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start, put_back
 from kern.pipeline.table import ATTEMPTS, Settled, mends, skipped
@@ -24,11 +24,19 @@ def finish(site: Site, at: Situation) -> Settled:
     """HEAD has the task. All of it can be repeated."""
     assert at.done is not None and at.key is not None
     key, done = at.key, at.done
+    if site.rooms:
+        rooms.follow(site, key)
+        if changed := rooms.of(site).landed():
+            site.warn(
+                f"the task changed {some(changed)}, which git ignores: yours is as it was; "
+                "run your install there"
+            )
+    else:
+        site.keeper.index_forward(done, key)
+        _name_yours(site, at)
+        site.keeper.ignored.name_changed(key, at.attempt)
     concluded = at.due is Tier.CONCLUDE
     said, second = lessons.taught(site, at), at.files.get(Stage.IMPLEMENT)
-    site.keeper.index_forward(done, key)
-    _name_yours(site, at)
-    site.keeper.ignored.name_changed(key, at.attempt)
     lessons.learn(site, key, done, said)
 
     def apply(text: str, parsed: Spec) -> str:
@@ -76,10 +84,10 @@ def book(site: Site, at: Situation) -> None:
     """Keep the attempt, put the tree back, note it; the note is what counts."""
     key, _ = at.opened
     second = at.second
-    reason = second.decision.reason or "no reason given"
     left = site.witness.whole(second.tree, second.index)
     ref = site.keeper.keep(key, str(at.attempt), left, _before(site, at))
     _restore(site, at, ref)
+    reason = second.decision.reason or "no reason given"
     why = STUCK if _no_progress(site, at) else "("
     if at.facts.experiment and verdict.is_result(second.answer, second.decision):
         why = RESULT
@@ -204,6 +212,8 @@ def _put_aside(site: Site, at: Situation, name: str) -> str:
 
 def _restore(site: Site, at: Situation, ref: str) -> None:
     """The tree and the index as before stage 2; `ref`: where its work is kept, if there is any."""
+    if site.rooms:
+        return
     change = site.repo.changed(*at.second.change)
     old = {path: entries[0] for path, entries in change.items()}
     put_back(site, at, old, known=at.second.tree, whole=True)

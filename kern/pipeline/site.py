@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from kern.checks.gates import Gates
 from kern.config import Settings
@@ -53,6 +54,7 @@ class Site(Place):
     hooks_folder: Path  # of git's hooks, before any agent can name another
     memory: Memory
     room: Room | None = None  # where gates prove what is to be committed
+    rooms: Any = None  # of a run whose agents work in one
 
     @property
     def commit_stage(self) -> dict[str, str]:
@@ -85,6 +87,17 @@ def prepared(repo: Repo, caller: Caller, room: Room | None = None) -> Site:
         Memory(("", caller.settings)),
         room,
     )
+
+
+def in_rooms(site: Site, rooms: Any) -> Site:
+    """The same for a run whose agents work in a room, too."""
+
+    def filled(tree: str) -> wall.Room:
+        found: wall.Room = rooms.for_proof(tree, site.repo.head())
+        return found
+
+    site.gates.furnish = filled
+    return replace(site, rooms=rooms)
 
 
 def furnish(room: Room) -> Callable[[str], wall.Room]:

@@ -46,7 +46,7 @@ def prove(site: Site, at: Situation) -> None:
             objection, facts = _checked(site, at, wanted, change)
             if facts.get("again"):
                 return
-            _name_unheard(site, second, facts)
+            name_unheard(site, second, facts)
     found = verdict.decide(
         second.answer, task.text, at.due, subtask=at.facts.subtask, objection=objection
     )
@@ -56,7 +56,7 @@ def prove(site: Site, at: Situation) -> None:
     decide(site, second.noting(**facts), found)
 
 
-def _name_unheard(site: Site, second: StageRecord, facts: Mapping[str, object]) -> None:
+def name_unheard(site: Site, second: StageRecord, facts: Mapping[str, object]) -> None:
     if "red" in facts and second.sent_back == 0 and not site.memory.unheard:
         site.memory.unheard = True
         site.warn(

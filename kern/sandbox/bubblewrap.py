@@ -90,12 +90,12 @@ def overlays(told: str) -> bool:
 def _overlay(one: Mount, over: Overlays) -> list[str]:
     assert one.source and one.lower
     if over is Overlays.NONE:
-        return ["--ro-bind", str(one.lower), str(one.target)]
+        return ["--ro-bind", str(one.lower[-1]), str(one.target)]
     if over is Overlays.BEFORE:
         return ["--bind", str(one.source.with_name("merged")), str(one.target)]
     work = one.source.with_name("work")
-    given = ("--overlay-src", one.lower, "--overlay", one.source, work, one.target)
-    return list(map(str, given))
+    lower = [word for path in reversed(one.lower) for word in ("--overlay-src", path)]
+    return list(map(str, (*lower, "--overlay", one.source, work, one.target)))
 
 
 def mounting(program: str, mounts: Iterable[Mount]) -> str:
@@ -115,9 +115,9 @@ def _program(name: str) -> str:
 
 def _mount(one: Mount) -> str:
     assert one.source and one.lower
-    places = one.lower, one.source, one.source.with_name("work")
-    lower, upper, work = (re.sub(r"([\\,:])", r"\\\1", str(path)) for path in places)
-    options = f"lowerdir={lower},upperdir={upper},workdir={work},userxattr"
+    places = one.source, one.source.with_name("work"), *one.lower
+    upper, work, *lower = (re.sub(r"([\\,:])", r"\\\1", str(path)) for path in places)
+    options = f"lowerdir={':'.join(lower)},upperdir={upper},workdir={work},userxattr"
     merged = str(one.source.with_name("merged"))
     return shlex.join((_program("mount"), "-t", "overlay", "overlay", "-o", options, merged))
 

@@ -64,7 +64,7 @@ class Bounds:
         rest = path.relative_to(mount.target)
         if mount.access is Access.LINK and mount.source:
             return self.has(mount.source / rest)
-        lies = (one / rest for one in (mount.source, mount.lower) if one)
+        lies = (one / rest for one in (mount.source, *mount.lower) if one)
         return mount.source == mount.target or any(map(os.path.lexists, lies))
 
 

@@ -137,7 +137,7 @@ class Sandbox:
         found += [Mount(Access.WRITE, path, path) for path in write]
         found += [Mount(Access.EMPTY, path) for path in self.hidden]
         found += [Mount(Access.READ, _PROXY, self.socket(agent))] if self.relayed else []
-        found = wall.furnished(found, self.tree, room) if room else found
+        found = wall.furnished(found, kind, self.tree, room) if room else found
         if self.means is Means.SEATBELT:
             return wall.ordered(seatbelt.plain(found))
         found = view.of_worktree(found, self.tree, self.shown) if self.shown else found

@@ -6,6 +6,7 @@ each tool that writes below ~ works.
 
 import contextlib
 import functools
+import hashlib
 import os
 import pwd
 import re
@@ -41,7 +42,8 @@ class Mount:
     access: Access
     target: Path  # where the child sees it
     source: Path | None = None  # what lies there; None of an empty one
-    lower: Path | None = None  # what is seen beneath it and not changed: then it is an overlay
+    # What is seen beneath it and not changed, the highest first: then it is an overlay.
+    lower: tuple[Path, ...] = ()
 
 
 @frozen
@@ -64,6 +66,9 @@ class Room:
     index: Path  # git's, of that tree
     over: Path  # a folder for what is written over the others
     shown: tuple[str, ...] = ()  # of the working tree: folders, changed in the room alone; files
+    under: tuple[Path, ...] = ()  # other `over`s, seen beneath this one, the newest first
+    git: Path | None = None  # seen in the place of git's folder; without it that is read-only
+    shared: tuple[tuple[Path, Path], ...] = ()  # of git's folder: the place, what lies there
 
 
 @frozen
@@ -223,16 +228,27 @@ def _remove(place: Path) -> None:
         place.unlink()
 
 
-def furnished(found: Iterable[Mount], tree: Tree, room: Room) -> list[Mount]:
+def furnished(found: Iterable[Mount], kind: Kind, tree: Tree, room: Room) -> list[Mount]:
     """The same mounts with the room in the place of the tree. Nothing there is to be kept."""
     git = (tree.git_dir, tree.common_dir)
-    kept = [*without(found, tree.root, git), Mount(Access.WRITE, tree.root, room.tree)]
-    kept.append(Mount(Access.READ, tree.git_dir / "index", room.index))
+    kept = [*without(found, tree.root, git)]
+    access = Access.READ if kind is Kind.READER else Access.WRITE
+    if room.git:
+        for folder in git:
+            kept = [*without(kept, folder, ())]
+        kept.append(Mount(Access.WRITE, tree.git_dir, room.git))
+        kept += [Mount(Access.READ, place, source) for place, source in room.shared]
+    else:
+        kept.append(Mount(Access.READ, tree.git_dir / "index", room.index))
+    kept.append(Mount(access, tree.root, room.tree))
     if tree.git_dir != tree.root / ".git":
         kept.append(Mount(Access.READ, tree.root / ".git", tree.root / ".git"))
-    for number, path in enumerate(tree.root / name for name in room.shown):
-        over = room.over / str(number)
-        kept.append(overlay(path, over) if path.is_dir() else Mount(Access.READ, path, path))
+    for name in room.shown:
+        path, over = tree.root / name, room.over / part(name)
+        under = [one / part(name) / "upper" for one in room.under]
+        under = [one for one in under if one.is_dir()]
+        whole = path.is_dir()
+        kept.append(overlay(path, over, *under) if whole else Mount(Access.READ, path, path))
     return kept
 
 
@@ -244,11 +260,18 @@ def without(found: Iterable[Mount], place: Path, but: Iterable[Path]) -> Iterato
             yield one
 
 
-def overlay(lower: Path, place: Path) -> Mount:
-    """What is written goes into a folder of that place, which is made."""
+def part(name: str) -> str:
+    """Where below a room's `over` lies what is written over that folder."""
+    return hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+
+
+def overlay(lower: Path, place: Path, *under: Path) -> Mount:
+    """What is written goes into a folder of that place, which is made. `under`: what is seen
+    between the two, the highest first.
+    """
     for part in ("upper", "work", "merged"):
         (place / part).mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Mount(Access.WRITE, lower, place / "upper", lower)
+    return Mount(Access.WRITE, lower, place / "upper", (*under, lower))
 
 
 def _tree(kind: Kind, tree: Tree) -> Iterator[Mount]:

@@ -27,7 +27,7 @@ from kern.model import Cost, Role, Stage
 from kern.sandbox import closed
 from kern.sandbox.closed import Bounds
 from kern.sandbox.confine import Hold, unheld
-from kern.sandbox.wall import Kind
+from kern.sandbox.wall import Kind, Room
 from kern.stages import ending, watch
 from kern.stages.ending import Rota
 from kern.stages.prompt import Prompt, announced
@@ -59,6 +59,7 @@ class _Asked:
     env: Mapping[str, str]
     config: Sequence[tuple[str, str]]  # of git
     gates: Sequence[Gate]
+    room: Room | None = None
 
 
 @dataclass(slots=True)
@@ -109,6 +110,7 @@ class Caller:
         gates: Sequence[Gate] = (),
         settle: Callable[[Reply], None] = lambda reply: None,
         again: Callable[[], object] = lambda: None,
+        room: Room | None = None,
     ) -> Said:
         """`settle` may raise `TransientFault` over a sound reply. `gates`: those that send the
         agent back where it would end and they are red. `again` prepares a retry.
@@ -119,9 +121,8 @@ class Caller:
             self.sink(event)
         every = (prompt.by, *prompt.stand_ins)
         for by, after in self.rota.order(every, self.clock()):
-            ours = replace(prompt, by=by)
             self.sink(StageStarted(prompt.stage, task, by.model, attempt, mode, by.agent))
-            asked = _Asked(ours, task, attempt, env or {}, config, gates)
+            asked = _Asked(replace(prompt, by=by), task, attempt, env or {}, config, gates, room)
             try:
                 return self._tried(asked, settle, again)
             except (LimitReached, TransientFault) as exc:
@@ -223,7 +224,6 @@ class Caller:
     def _ran(self, asked: _Asked) -> tuple[process.Ran, Bounds | None]:
         """And what it saw of the machine, where a sandbox held it."""
         prompt, stage = asked.prompt, asked.prompt.stage
-        place = self.scope.transcript(stage)
         output = self.settings.output(watched=self.watched)
         idle = self.settings.idle(output)
         checking = 2 * sum(gate.timeout or _FOR_EVER for gate in asked.gates)  # seconds
@@ -249,15 +249,15 @@ class Caller:
             self._lay(self.contract.with_name(name), text)
         argv = (self._program(prompt).command, *agent.argv(launch))
         env = self._environment(asked, agent.environment(launch))
-        held = self.hold(kind, argv, env, agent=agent.NAME)
-        watch = Watch(agent, stage, Growing(place), self.sink, self.tick)
+        held = self.hold(kind, argv, env, agent=agent.NAME, room=asked.room)
+        watch = Watch(agent, stage, Growing(self.scope.transcript(stage)), self.sink, self.tick)
         ran = process.run(
             held.argv,
             cwd=self.root,
             env=held.env,
             status=held.status,
             stdin=prompt.text if agent.TAKES_CONTRACT else prompt.whole,
-            stdout=place,
+            stdout=self.scope.transcript(stage),
             mark=self.mark,
             tick=watch,
             total=self.settings.total(stage),

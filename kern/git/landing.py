@@ -1,0 +1,105 @@
+"""The branch moves to a commit, and the person's index and files follow it.
+
+A ref says how far they are behind, so that a killed landing goes on. git keeps what the person has
+changed: where that is in the way, nothing moves.
+"""
+
+import os
+from collections.abc import Callable
+
+from kern.git.faults import GitFailed
+from kern.git.repository import LINK, SUBMODULE, Entry, Head, Repo
+from kern.model import LEARNINGS, SPEC
+from kern.plain import decode, encode
+
+_DOCUMENTS = (SPEC, LEARNINGS)  # kern writes these itself
+Replay = Callable[[str, str, str], str]  # a document's name, the staged text, the committed text
+
+
+def _behind(repo: Repo) -> str:
+    return f"refs/kern/behind/{repo.worktree}"
+
+
+def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
+    """The person's changes that keep their files from following, by path or in git's words."""
+    files = [path for path, (was, _) in repo.changed(old, new).items() if was is None]
+    there = [path for path in files if path not in _DOCUMENTS and _differs(repo, new, path)]
+    known = {*repo.paths("ls-files", "-z", "--", *(f":(top,literal){p}" for p in there))}
+    if untracked := [path for path in there if path not in known] if there else []:
+        return untracked
+    code, _, told = repo.run("read-tree", "-m", "-u", "-n", *_trees(repo, old, new))
+    return told.strip().removeprefix("error: ").splitlines()[:1] if code else []
+
+
+def _differs(repo: Repo, tree: str, path: str) -> bool:
+    """Whether something else stands where the file is to be."""
+    place, entry = repo.root / path, repo.entry(tree, path)
+    if not os.path.lexists(place) or not entry or entry.mode == SUBMODULE:
+        return False
+    return place.is_dir() or _hash(repo, path, entry.mode == LINK) != entry.blob
+
+
+def _hash(repo: Repo, path: str, link: bool) -> str:
+    if link:
+        place = repo.root / path
+        return repo.blob(os.fsencode(os.readlink(place))) if place.is_symlink() else ""
+    code, out, _ = repo.run("hash-object", "--", path)
+    return "" if code else out.decode().strip()
+
+
+def advance(repo: Repo, head: Head, new: str, subject: str) -> bool:
+    """The branch, from where `head` has it, or nothing: False where it has moved."""
+    zero = "0" * len(new)
+    rows = (
+        f"update refs/heads/{head.branch} {new} {head.commit}",
+        f"update {_behind(repo)} {head.commit} {zero}",
+    )
+    argv = ("update-ref", "--create-reflog", "-m", f"commit: {subject}", "--stdin")
+    code, _, told = repo.run(*argv, given=os.fsencode("\n".join((*rows, ""))))
+    if code and repo.head() == head:
+        raise GitFailed(argv, code, told)
+    return not code
+
+
+def follow(repo: Repo, replay: Replay) -> None:
+    """Index and files, from where the ref says to HEAD; twice is once."""
+    if not (old := repo.run("rev-parse", "--verify", "-q", _behind(repo))[1].decode().strip()):
+        return
+    new = repo.head().commit
+    _accept_written(repo, old, new)
+    repo.git("read-tree", "-m", "-u", *_trees(repo, old, new))
+    for name in _DOCUMENTS:
+        _forward(repo, name, old, new, replay)
+    repo.git("update-ref", "-d", _behind(repo), old)
+
+
+def _trees(repo: Repo, *commits: str) -> list[str]:
+    """Without the two documents."""
+    return [repo.tree_with(one, dict.fromkeys(_DOCUMENTS)) for one in commits]
+
+
+def _accept_written(repo: Repo, old: str, new: str) -> None:
+    """A git that was killed had written files and not yet the index: they count as they are."""
+    rows = []
+    for path, (_, entry) in repo.changed(old, new).items():
+        if path in _DOCUMENTS or entry is None or entry.mode == SUBMODULE:
+            continue
+        if os.path.lexists(repo.root / path) and not _differs(repo, new, path):
+            rows.append(f"{entry.mode} {entry.blob}\t{path}\0")
+    if rows:
+        repo.git("update-index", "--add", "-z", "--index-info", given=os.fsencode("".join(rows)))
+
+
+def _forward(repo: Repo, name: str, old: str, new: str, replay: Replay) -> None:
+    """In the index: what the person has staged of it stays staged."""
+    was, now = repo.entry(old, name), repo.entry(new, name)
+    told = os.fsdecode(repo.git("ls-files", "-s", "-z", "--", f":(top,literal){name}"))
+    mode, blob, *_ = told.split("\t")[0].split(" ") if told else ("", "")
+    there = Entry(mode, blob) if told else None
+    if now is None or was == now or there == now:
+        return
+    if there and there != was:
+        text = replay(name, decode(repo.data(there.blob)), decode(repo.data(now.blob)))
+        now = Entry(there.mode, repo.blob(encode(text)))
+    row = f"{now.mode} {now.blob}\t{name}\0"
+    repo.git("update-index", "--add", "-z", "--index-info", given=os.fsencode(row))

@@ -1,0 +1,73 @@
+"""A git folder to be thrown away, seen in the place of the person's: agents and hooks may add,
+commit, stash and branch in it, and none of that is ever the person's.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from kern.git.repository import Head, Repo
+
+BORROWED = "borrowed"  # in it: the person's objects, read-only
+SHARED = ("hooks", "info", "modules")  # of the person's, read-only
+_COPIED = ("config", "config.worktree", "shallow")
+_QUIET = b"\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[core]\n\tfsmonitor = false\n"
+_OWN = b" refs/kern/"
+
+
+def lay(repo: Repo, folder: Path, head: Head, index: Path) -> None:
+    """Anew: on the branch `head`, with that index. The person's refs but kern's own are in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in (*SHARED, BORROWED, "kern/scratch", "refs/heads", "objects/info"):
+        (folder / name).mkdir(parents=True)
+    for name in _COPIED:
+        if (place := repo.common_dir / name).is_file():
+            shutil.copyfile(place, folder / name)
+    with (folder / "config").open("ab") as config:
+        config.write(_QUIET)
+    (folder / "objects/info/alternates").write_text(f"{repo.git_dir / BORROWED}\n")
+    rows = repo.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines(keepends=True)
+    theirs = [row for row in rows if _OWN not in row]
+    (folder / "packed-refs").write_bytes(b"# pack-refs with: sorted \n" + b"".join(theirs))
+    _point(folder, head)
+    shutil.copyfile(index, folder / "index")
+
+
+def _point(folder: Path, head: Head) -> None:
+    if not head.branch:
+        (folder / "HEAD").write_text(f"{head.commit}\n")
+        return
+    name = f"refs/heads/{head.branch}"
+    (folder / "HEAD").write_bytes(b"ref: " + os.fsencode(name) + b"\n")
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(f"{head.commit}\n")
+
+
+def shared(repo: Repo) -> Iterator[tuple[Path, Path]]:
+    """What of the person's is seen in it: the place there, and what lies in it."""
+    yield repo.git_dir / BORROWED, repo.common_dir / "objects"
+    yield repo.scratch, repo.scratch  # what kern tells agents by files
+    for name in SHARED:
+        if (repo.common_dir / name).is_dir():
+            yield repo.git_dir / name, repo.common_dir / name
+
+
+def staged(repo: Repo, folder: Path, tree: str) -> set[str]:
+    """The paths that a child has staged since its index held the tree. The index is read by a git
+    that obeys nothing in the folder, which a child could write.
+    """
+    there = {
+        "GIT_INDEX_FILE": str(folder / "index"),
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(folder / "objects"),
+    }
+    rows = repo.paths(
+        "diff-index", "--cached", "-z", "--no-renames", "--name-only", tree, env=there
+    )
+    return {*rows}
+
+
+def read(folder: Path, name: str) -> bytes | None:
+    """One of its files; None for a link that a child has put there."""
+    place = folder / name
+    return place.read_bytes() if place.is_file() and not place.is_symlink() else None
