@@ -119,6 +119,8 @@ class Proving:
 
     def _go_to(self, repo: Repo, commit: str) -> None:
         worktrees.at(self.yard, NUMBER, commit)
+        # `mods/` in .gitignore is no link of that name: git's clean has taken it.
+        outfit.equip(repo, self.home, self.many, shown=self.shown)
         spec = Documents(repo.root)
         if spec.read(SPEC) is None and (text := Documents(self.home.root).read(SPEC)) is not None:
             spec.write(SPEC, text)
