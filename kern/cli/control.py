@@ -13,7 +13,7 @@ from kern.git import repository
 from kern.git.repository import Repo
 from kern.journal import store
 from kern.model import Request
-from kern.system import control, descendants, lock
+from kern.system import control, descendants, lock, waits
 from kern.system.lock import Holder
 
 _ENDS_IN_S = 10  # the agent is ended within 3; then come the summary and a notification
@@ -48,7 +48,7 @@ def stop_now(folder: Path) -> None:
     while descendants.holds(holder.pid, held):
         if time.monotonic() > until:
             raise KernError(f"it has not ended after {_ENDS_IN_S} s", hint=_LOOK)
-        time.sleep(0.05)
+        waits.sleep(0.05)
     _say("it has ended")
 
 

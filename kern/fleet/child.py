@@ -6,7 +6,6 @@ import os
 import re
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +24,7 @@ from kern.many import Many
 from kern.model import LEARNINGS, SPEC, Marker, Request
 from kern.spec import checklist
 from kern.spec.documents import Documents
-from kern.system import control, descendants, lock, process
+from kern.system import control, descendants, lock, process, waits
 
 _BEGIN = "import sys; {path}from kern.{module} import main; main()"
 _SAID = re.compile(r"^kern: (.+(?:\n      .+)*)(?:\n  hint: (.+))?", re.M)
@@ -88,7 +87,7 @@ def unhurried(carry: Carry, seconds: float, children: Children) -> Carry:
         left = seconds if job.worker in known else 0.0
         known.add(job.worker)
         while left > 0 and not children.closed:
-            time.sleep(min(left, _STEP_S))
+            waits.sleep(min(left, _STEP_S))
             left -= _STEP_S
         return carry(job)
 

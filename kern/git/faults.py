@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kern import plain
 from kern.errors import KernError
+from kern.system import waits
 
 _STALE = 12 * 3600  # seconds, as git has it
 
@@ -82,7 +83,7 @@ def calm(common_dir: Path, patience: float) -> bool:
         return True
     deadline = time.monotonic() + patience
     while collecting(common_dir) and time.monotonic() < deadline:
-        time.sleep(0.1)
+        waits.sleep(0.1)
     return False
 
 

@@ -13,7 +13,7 @@ from kern.frozen import frozen
 from kern.git import environment, faults, trees
 from kern.git.faults import GitFailed
 from kern.git.store import FOLDER, Store
-from kern.system import descendants, process
+from kern.system import descendants, process, waits
 
 
 @frozen
@@ -105,7 +105,7 @@ class Repo:
             told = self._once(command, cwd or self.root, env, given, timeout, held=bool(hold))
             if not told[0] or time.monotonic() > deadline or not faults.met(told[2]):
                 return told
-            time.sleep(_PAUSE)
+            waits.sleep(_PAUSE)
 
     def _once(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 from kern.frozen import frozen
 from kern.model import OnRed
 from kern.models import Choices
-from kern.system import process
+from kern.system import process, waits
 
 
 @frozen
@@ -35,7 +35,7 @@ class Options:
     task: str = ""  # the only one that is to be taken, as a person names it
     models: Choices = field(default_factory=dict)  # with their efforts
     leave: Leave = field(default_factory=Leave)
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], None] = waits.sleep
     watched: bool = False  # a person looks at what agents do
     tick: process.Tick = process.unwatched
     countdown: Callable[[float], None] = lambda seconds: None

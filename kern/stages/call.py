@@ -32,7 +32,7 @@ from kern.stages import ending, watch
 from kern.stages.ending import Rota
 from kern.stages.prompt import Prompt, announced
 from kern.stages.watch import Growing, Refused, Watch
-from kern.system import process, workspace
+from kern.system import process, waits, workspace
 from kern.system.workspace import Scope
 
 RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run {}: it resumes"
@@ -72,7 +72,7 @@ class Caller:
     sink: Sink
     programs: Mapping[str, Program] = field(default_factory=dict)  # by the agent's name
     settings: Settings = field(default_factory=Settings)
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], None] = waits.sleep
     clock: Callable[[], float] = time.time
     tick: process.Tick = process.unwatched
     heed: Callable[[], None] = lambda: None  # raises Asked where nothing more is to begin

@@ -17,6 +17,8 @@ from subprocess import DEVNULL, Popen, TimeoutExpired
 from typing import IO, Any
 from weakref import WeakSet
 
+from kern.system import waits
+
 RESTORE_S = 5.0  # for a hook that has taken a person's edits out of the working tree
 GRACE_S = (0.3, 0.3)  # after SIGINT, after SIGTERM
 # Seconds for git with its hooks, which are one process group: such a hook outlives git.
@@ -166,7 +168,7 @@ def _signal(process: Process, signum: int) -> None:
 
 def _living(processes: Sequence[Process], seconds: float) -> list[Process]:
     """Those that are there after so long; none as soon as all have ended."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + waits.scaled(seconds)
     while left := [process for process in processes if _lives(process)]:
         if time.monotonic() >= deadline:
             break
@@ -212,7 +214,7 @@ def end_group(leader: "Popen[bytes]") -> None:
                 os.killpg(leader.pid, signum)
             else:
                 signal_group(leader.pid, signum)
-            deadline = time.monotonic() + seconds
+            deadline = time.monotonic() + waits.scaled(seconds)
             while time.monotonic() < deadline:
                 with contextlib.suppress(TimeoutExpired):
                     leader.wait(0.02)

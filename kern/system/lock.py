@@ -4,13 +4,12 @@ import contextlib
 import os
 import re
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from kern.errors import Held, KernError
 from kern.frozen import frozen
-from kern.system import descendants, workspace
+from kern.system import descendants, waits, workspace
 from kern.system.workspace import Scope
 
 TREE = "kern.lock"  # in the git directory
@@ -52,7 +51,7 @@ def hold(where: Scope, git_dir: Path, run: str = "") -> Iterator[None]:
         marker = SoftFileLock(where.lock / "pid", mode=0o600)
         with workspace.reported(where.lock):
             try:
-                marker.acquire(timeout=1, poll_interval=0.05)
+                marker.acquire(timeout=waits.scaled(1), poll_interval=0.05)
             except Timeout:
                 raise _unjudged(where) from None
         try:
@@ -102,7 +101,7 @@ def _holder_of(git_dir: Path) -> int:
     for _ in range(20):
         if (found := noted(git_dir)) and descendants.exists(found.pid):
             return found.pid
-        time.sleep(0.05)
+        waits.sleep(0.05)
     return 0
 
 

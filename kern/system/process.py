@@ -20,7 +20,7 @@ from typing import IO, Any
 from kern import plain
 from kern.errors import KernError, UsageError
 from kern.frozen import frozen
-from kern.system import descendants
+from kern.system import descendants, waits
 from kern.system.descendants import adopt_orphans as adopt_orphans
 from kern.system.descendants import marked as marked
 from kern.system.descendants import sweep as sweep
@@ -256,7 +256,7 @@ def _waiter(child: "subprocess.Popen[bytes]") -> Iterator[Callable[[], None]]:
     try:
         ended = os.pidfd_open(child.pid)
     except (AttributeError, OSError):  # not Linux, an old kernel, a sandbox
-        yield lambda: time.sleep(_TICK_S)
+        yield lambda: waits.sleep(_TICK_S)
         return
     poll = select.poll()
     poll.register(ended, select.POLLIN)
@@ -279,7 +279,7 @@ def end(child: "subprocess.Popen[bytes]", grace: tuple[float, float] = GRACE_S) 
             descendants.signal_group(child.pid, signum)
             os.killpg(child.pid, signal.SIGCONT)  # it may stand still
         with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(seconds)
+            child.wait(waits.scaled(seconds))
     if child.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)

@@ -10,6 +10,7 @@ from pathlib import Path
 from kern.errors import Asked, Interrupted, KernError
 from kern.events import Sink, Steered
 from kern.model import Request
+from kern.system import waits
 from kern.system.control import ask, asked, forget
 
 _ASKED = "a person asked for it"
@@ -54,7 +55,7 @@ class Steering:
         git_dir: Path,
         run: str,
         sink: Sink,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = waits.sleep,
         keys: Callable[[], str] = lambda: "",
         clock: Callable[[], float] = time.time,
         until: float = 0.0,
