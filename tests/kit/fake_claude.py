@@ -3,17 +3,13 @@
 calls.
 
 The folder named by FAKE_CLAUDE holds `script.json`: for each stage a list of steps, the k-th call
-plays the k-th, the last one repeats; "STAGE WORDS" is for the calls of that stage whose task holds
-the words. A step may hold, played in this order: `stderr`, `wait` (for a file of that name in the
-folder; `NAME.waits` is there meanwhile), `run` (shell lines), `lines` (objects of the live stream,
-0.3 s apart), `acts` (tool calls with their input, 0.3 s apart), `signs` (of life, so many, 0.4 s
-apart), `sleep` (seconds), `kill` ("parent") with another `signal` than SIGKILL and how long to
-`hang` after it, `stdout` (raw) or `megabytes` (of junk), else a `result` (the answer's text) with
-`fields` of the result object and `events` before it; `exit`. A stage without steps, and an empty
-step, do what a good agent does. `claude auth status` says what `auth.json` in the folder holds.
-
-`kill-at` there holds two numbers: after the work of that call kern gets that signal. After a kill
-there is `killed`: who is then asked the same again says the same again.
+plays the k-th, the last one repeats. A step may hold, played in this order: `stderr`, `run` (shell
+lines), `lines` (objects of the live stream, 0.3 s apart), `acts` (tool calls with their input, 0.3
+s apart), `signs` (of life, so many, 0.4 s apart), `sleep` (seconds), `kill` ("parent") with another
+`signal` than SIGKILL and how long to `hang` after it, `stdout` (raw) or `megabytes` (of junk), else
+a `result` (the answer's text) with `fields` of the result object and `events` before it; `exit`. A
+stage without steps does what a good agent does. `claude auth status` says what `auth.json` in the
+folder holds.
 """
 
 import _json
@@ -69,7 +65,7 @@ def kill_kern(signum: int) -> None:
         time.sleep(0.01)
 
 
-GOOD: dict[str, dict] = {
+GOOD = {
     "research": {"result": "- Files: a.txt:1-1\n- Pattern: a.txt:1\n- Constraint: none\n\nREADY"},
     "implement": {"run": ["echo work >> work.txt"], "result": "Wrote work.txt.\n\nSUCCESS"},
     "commit": {"result": "do the task"},
@@ -94,20 +90,10 @@ def main() -> None:
     with open(os.path.join(folder, "calls.jsonl"), "a+") as calls:
         fcntl.flock(calls, fcntl.LOCK_EX)  # others may be called at the same time
         calls.seek(0)
-        made = [loads(line) for line in calls]
-        with open(os.path.join(folder, "script.json")) as file:
-            script: dict[str, list[dict]] = loads(file.read())
-        task = prompt.partition("<task>")[2].partition("</task>")[0]
-        named = [key for key in script if key.startswith(f"{stage} ")]
-        fits = [key for key in named if key.partition(" ")[2] in task]
-        key = max(fits, default=stage, key=len)
-        again = asked_again(folder, made, stage, prompt)
-        before = sum(call["key"] == key and not call["again"] for call in made) - again
+        before = sum(loads(line)["stage"] == stage for line in calls)
         kept = ("KERN_", "GIT_", "CLAUDE_", "DISABLE_", "BASH_")
         call = {
             "stage": stage,
-            "key": key,
-            "again": again,
             "argv": sys.argv[1:],
             "prompt": prompt,
             "system": system,
@@ -117,36 +103,9 @@ def main() -> None:
             "env": {name: value for name, value in os.environ.items() if name.startswith(kept)},
         }
         calls.write(dumps(call) + "\n")
-    steps = script.get(key) or [GOOD[stage]]
-    step = steps[min(before, len(steps) - 1)] or GOOD[stage]
-    kill_at = os.path.join(folder, "kill-at")
-    if os.path.exists(kill_at):
-        with open(kill_at) as file:
-            number, signum = map(int, file.read().split())
-        if number == len(made) + 1:
-            step = {**step, "kill": "parent", "signal": signum, "hang": 300}
-    play(step)
-
-
-def asked_again(folder: str, made: list, stage: str, prompt: str) -> bool:
-    """Whether the call before this one was the same and its answer may be lost with its kern."""
-    killed = os.path.join(folder, "killed")
-    if not os.path.exists(killed):
-        return False
-    os.unlink(killed)
-    if not made:
-        return False
-    digits = str.maketrans("", "", "0123456789abcdef")  # names of commits
-    last = made[-1]
-    same = last["prompt"].translate(digits) == prompt.translate(digits)
-    return bool(last["stage"] == stage and same)
-
-
-def wait(place: str) -> None:
-    with open(f"{place}.waits", "w"):
-        pass
-    while not os.path.exists(place):
-        time.sleep(0.01)
+    with open(os.path.join(folder, "script.json")) as script:
+        steps = loads(script.read()).get(stage) or [GOOD[stage]]
+    play(steps[min(before, len(steps) - 1)])
 
 
 def contract() -> str:
@@ -161,8 +120,6 @@ def contract() -> str:
 def play(step: dict) -> None:
     sys.stderr.write(step.get("stderr", ""))
     sys.stderr.flush()
-    if "wait" in step:
-        wait(os.path.join(os.environ["FAKE_CLAUDE"], step["wait"]))
     for line in step.get("run", []):
         carry_out("/bin/sh", "-c", line)
     for line in step.get("lines", []):

@@ -17,7 +17,8 @@ def write_end(name: str, row: Row, before: Row, there: Row, wrong: list[str]) ->
     """What is there as it was wanted stays as it is worded; what is as before is not named."""
     then = row.get("then", {})
     ends = {key: then[key] for key in then if key not in wrong}
-    ends |= {key: there[key] for key in wrong if key not in ("exit", "first", "line")}
+    asked = ("exit", "first", "line")
+    ends |= {key: there[key] for key in wrong if key not in asked and there[key] != before[key]}
     if "exit" in wrong:
         codes = there["exit"]
         ends["exit"] = codes[0] if len({*codes}) == 1 else codes
@@ -68,7 +69,7 @@ def best(out: str) -> str:
 
 def worded(value: Any) -> str:
     if isinstance(value, dict):
-        pairs = (f"{json.dumps(k)} = {json.dumps(v)}" for k, v in value.items())
+        pairs = (f"{json.dumps(k)} = {json.dumps(v, ensure_ascii=False)}" for k, v in value.items())
         return f"{{ {', '.join(pairs)} }}"
     if isinstance(value, list):
         words = [json.dumps(one, ensure_ascii=False) for one in value]

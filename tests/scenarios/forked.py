@@ -15,6 +15,7 @@ import importlib.metadata
 import json
 import os
 import pkgutil
+import re
 import signal
 import socket
 import sys
@@ -42,6 +43,8 @@ MOVES = {
     ]
 }
 MOVES |= {*["cherry-pick", "merge", "stash", "restore", "switch", "branch", "worktree"]}
+# Of one process, and gone with it: a number or letters by chance end its name.
+SCRATCH = re.compile(r"^\..*\.[a-z0-9_]{8}$|-\d+-\d+$|-[a-z0-9_]{8}$|\.lock$|^\.last$")
 FULL = "!echo 'error: unable to write file: {}' >&2; exit 128"
 
 
@@ -51,7 +54,9 @@ class Watch:
     def __init__(self, job: dict[str, Any]) -> None:
         self.log = os.open(job["events"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self.at, self.what, self.seen = job["at"], job["what"], 0
-        self.temporary, self.agent = job["env"]["TMPDIR"], job["env"]["FAKE_CLAUDE"]
+        top = job["env"]["W"]
+        self.tree, self.scratch = f"{top}/project/", (job["env"]["TMPDIR"], "/dev", "/proc")
+        self.sweeping = False  # into the history of what is done: one write is like another
         self.owner, self.thread, self.busy = os.getpid(), threading.get_ident(), False
         sys.addaudithook(self.hears)
         asks = socket.socket.sendall
@@ -79,10 +84,10 @@ class Watch:
             case "os.rename":
                 return self.place(args[1])
             case "os.remove" | "os.rmdir":
-                return (name := self.place(args[0], args[1])) and f"no {name}"
+                return (name := self.place(*args[:2], there=True)) and f"no {name}"
             case "open" if isinstance(args[0], str) and (args[2] or 0) & WRITES:
-                tree = "/project/" in args[0] and "/.git/" not in args[0]
-                return (name := self.place(args[0])) if tree else ""
+                tree = args[0].startswith(self.tree) and "/.git/" not in args[0]
+                return self.place(args[0]) if tree else ""
             case "sent":
                 return b" ".join(args[0]).decode()
             case "subprocess.Popen":
@@ -94,15 +99,17 @@ class Watch:
                 return f"git {moves[0]}" if "git" in words[0] and moves and not private else ""
         return ""
 
-    def place(self, path: Any, folder: Any = -1) -> str:
-        """A name for a path that is neither temporary nor the stand-in's own."""
+    def place(self, path: Any, folder: Any = -1, *, there: bool = False) -> str:
+        """A name for a path that lasts; `there`: and is there."""
+        path = os.fsdecode(path)
         with contextlib.suppress(OSError):
             if isinstance(folder, int) and folder >= 0:
-                path = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), os.fsdecode(path))
-        path = os.path.abspath(os.fsdecode(path))
-        own = (self.temporary, self.agent, "/dev", "/proc", "/tmp/kern")
-        lasts = not path.startswith(own) and not path.endswith(".lock")
-        return os.path.basename(path) if lasts else ""
+                path = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), path)
+        path, name = os.path.abspath(path), os.path.basename(path)
+        before, self.sweeping = self.sweeping, "/history/" in path
+        if path.startswith(self.scratch) or SCRATCH.search(name) or (before and self.sweeping):
+            return ""
+        return name if not there or os.path.lexists(path) else ""
 
     def happens(self, name: str, event: str, args: Any) -> None:
         self.seen += 1

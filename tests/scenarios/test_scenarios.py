@@ -3,7 +3,7 @@
 Each row of a table beside this file is a story: SPEC.md (`spec`), what is committed beside it
 (`files`, a name `x:PATH` is executable; `setup`, shell lines before that commit), what a person has
 not committed (`yours`, files that stay as they are; `person`, shell lines), the stand-in's script
-(`agent`: tests/kit/fake_claude.py), and what is typed (`kern`, one or a list; else the name where
+(`agent`: tests/scenarios/agent.py), and what is typed (`kern`, one or a list; else the name where
 it is `kern …`, else 1 0). `then_person`: shell lines after each kern; `meanwhile`: by name, while
 an agent has `wait` for that name. `mode`: off or bwrap, where not both will do; `needs`: words of
 NEEDS, without which it is skipped; `crash`: see test_crash.py.

@@ -38,6 +38,10 @@ VARIES = re.compile(
     r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?)?|\b(?=[a-f]*\d)[0-9a-f]{7,40}\b"
     r"|\b\d+(?:\.\d+)?(?= (?:s|ms|min)\b)|(?<=kern-)run-\w+|(?<=\bpid )\d+"
 )
+# What kern keeps of its own in a home, and what `furnish` lays there.
+OWN = re.compile(
+    r"home/\.(?:gitconfig|(?:local|local/state|config|cache)$|cache/pre-commit|(?:local/state|config)/kern)"
+)
 LOOKS = {
     "log": "git log --reverse --format=%s $START..HEAD",
     "tree": "git diff --name-status --no-renames $START HEAD | tr '\\t' ' '",
@@ -67,6 +71,7 @@ class World:
         env |= {"FAKE_CLAUDE": f"{top}/fake", "KERN_DIR": f"{top}/kern", "W": top, "HOOKS": HOOKS}
         env |= {"PATH": os.pathsep.join(path), "PYTHONPATH": str(TOP), "KERN_SANDBOX": mode}
         env |= {"GIT_CONFIG_NOSYSTEM": "1", "KERN_TRUST": "1", "IS_SANDBOX": "1"}
+        env |= {"KERN_TEST_WAITS": "0.2"}
         env |= {name: os.environ[name] for name in os.environ if name.startswith("COVERAGE_")}
         return env | {k: v.replace("$W", top) for k, v in self.row.get("env", {}).items()}
 
@@ -134,6 +139,7 @@ class World:
 
     def do_meanwhile(self, ended: threading.Event) -> None:
         open_ = dict(self.row.get("meanwhile", {}))
+        open_ = {k: v for k, v in open_.items() if not (self.top / "fake" / k).exists()}
         while open_ and not ended.wait(0.01):
             for name in [one for one in open_ if (self.top / f"fake/{one}.waits").exists()]:
                 with (self.top / "meanwhile").open("a") as file:
@@ -154,7 +160,7 @@ class World:
         seen |= {"spec": self.text("SPEC.md"), "learnings": self.text("LEARNINGS.md")}
         seen |= {"yours": {name: self.text(name) for name in yours}, "asked": self.asked()}
         places = (path for name in ("tmp", "home") for path in (self.top / name).rglob("*"))
-        left = [str(path.relative_to(self.top)) for path in places]
+        left = [one for path in places if not OWN.match(one := str(path.relative_to(self.top)))]
         shell = self.row.get("then", {}).get("shell", {})
         seen["shell"] = {k: self.plain(self.shell(k, must=False)).strip("\n") for k in shell}
         return seen | {"left": sorted([*left, *self.living()])}
@@ -180,7 +186,7 @@ class World:
 
 def make_fresh(top: Path) -> Path:
     """One committed repository and one agent; every story begins with a copy."""
-    body = (TOP / "tests/kit/fake_claude.py").read_text().partition("\n")[2]
+    body = (TOP / "tests/scenarios/agent.py").read_text()
     files = {"home/.gitconfig": CONFIG, "fake/calls.jsonl": "", "tmp/": ""}
     files |= {"fake/auth.json": '{"loggedIn": true, "authMethod": "claude.ai"}'}
     files |= {"fake/bin/claude": f"#!{sys.executable} -IS\n{body}"}
