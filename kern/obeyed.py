@@ -22,7 +22,6 @@ LOGINS = (
 # Advice of the project: at the top level, in any folder, a person's own, for all agents.
 MAIN = ("CLAUDE.md", f"{HOME}/CLAUDE.md")
 OWN = "CLAUDE.local.md"
-RULES = f"{HOME}/rules"
 COMMON = "AGENTS.md"
 # Variables that name the folder for temporary files.
 TEMPORARY = ("TMPDIR", "TMP", "TEMP", "CLAUDE_CODE_TMPDIR")

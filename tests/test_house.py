@@ -17,7 +17,7 @@ from kern import __version__
 from kern.cli.help import COMMANDS
 from kern.model import Marker
 from kern.spec.checklist import parse
-from kern.stages import bundle
+from kern.stages import prompts
 
 TOP = Path(__file__).resolve().parent.parent
 PACKAGE = TOP / "kern"
@@ -60,7 +60,7 @@ PURE = (
             *("http", "http_talk"),
         )
     ),
-    *(f"stages.{name}" for name in ("prompt", "answer", "verdict", "proposal", "reflection")),
+    *(f"stages.{name}" for name in ("answer", "verdict", "proposal", "reflection")),
     "pipeline.table",
     *(f"memory.{name}" for name in ("chunks", "entries", "select", "capture", "changes")),
     *("fleet.work", "fleet.papers", "fleet.handout", "fleet.lanes"),
@@ -283,6 +283,7 @@ def test_only_the_command_line_and_what_draws_import_late() -> None:
     working |= {("system.descendants", name) for name in ("psutil", "ctypes")}  # no look needs them
     working |= {("toml", "tomllib")}  # most of what looks at kern reads no settings
     working |= {("stages.recall", "kern")}  # the search, where not all learnings fit
+    working |= {("stages.prompts", "jinja2")}  # a look fills no prompt
     working |= {("stages.ending", "tenacity")}  # only after a fault
     working |= {("pipeline.isolation", "kern")}  # the relay, with asyncio: only where a run begins
     working |= {("views.status", "kern")}  # the workers, where a run has several
@@ -305,7 +306,8 @@ def test_each_third_party_package_has_one_room() -> None:
             package = target.split(".")[0]
             if package != "kern" and package not in sys.stdlib_module_names:
                 found.setdefault(package, set()).add(room(name))
-    assert found == {package: {owner} for package, owner in OWNERS.items()}
+    owned = {package: {owner} for package, owner in OWNERS.items()}
+    assert found == {**owned, "jinja2": {"journal", "stages"}}  # the page, the prompts
 
 
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
@@ -400,7 +402,7 @@ def test_no_test_patches_kern() -> None:
 
 
 def test_the_example_that_kern_brings_is_a_sound_spec() -> None:
-    parsed = parse(bundle.path("SPEC.example.md").read_text())
+    parsed = parse(prompts.path("SPEC.example.md").read_text())
     assert parsed.diagnostics == ()
     assert len(parsed.tasks) > 2
     assert all(task.marker is Marker.PENDING for task in parsed.tasks)

@@ -19,7 +19,7 @@ from kern.pipeline import place
 from kern.spec import edit, imports
 from kern.spec.checklist import directives, parse
 from kern.spec.imports import Item
-from kern.stages import bundle
+from kern.stages import prompts
 from kern.system import lock, process
 
 _GH = re.compile(r"gh(?::(?P<place>[\w.-]+/[\w.-]+)?(?:#(?P<number>\d{1,9}))?)?", re.A)
@@ -36,7 +36,7 @@ def add(folder: Path, source: str, label: str, *, yes: bool, dry: bool) -> int:
     items = _items(found, folder, source, label)
     old = papers.read(SPEC) if papers.form(SPEC) is not None else None
     begun = papers.spec_text() if old is not None else edit.NO_TASKS
-    base = edit.NO_TASKS if bundle.is_example(begun) else begun
+    base = edit.NO_TASKS if prompts.is_example(begun) else begun
     if unclosed := parse(base).unclosed:
         raise UsageError(unclosed.said, hint="close it first")
     plan, new = imports.planned(base, items), imports.added(base, items)
@@ -55,7 +55,7 @@ def add(folder: Path, source: str, label: str, *, yes: bool, dry: bool) -> int:
         papers.write(SPEC, edit.NO_TASKS)
 
     def apply(text: str, _: object) -> str:
-        whole = imports.added(edit.NO_TASKS if bundle.is_example(text) else text, items)
+        whole = imports.added(edit.NO_TASKS if prompts.is_example(text) else text, items)
         papers.trust(directives(whole) - directives(text), lock.within)
         return whole
 

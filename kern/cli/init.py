@@ -21,7 +21,7 @@ from kern.model import LEARNINGS, SPEC, Marker, Result
 from kern.pipeline import agents, trial, trust
 from kern.pipeline.options import Leave
 from kern.spec import checklist
-from kern.stages import bundle
+from kern.stages import prompts
 from kern.system import workspace
 from kern.views import checks
 
@@ -69,7 +69,7 @@ def _there(root: Path) -> _Files:
             settings, broken = Settings(), str(exc)
     tasks = None
     if os.path.lexists(root / SPEC):
-        parsed = checklist.parse(bundle.without_example(_text(root / SPEC)))
+        parsed = checklist.parse(prompts.without_example(_text(root / SPEC)))
         tasks = sum(task.marker is not Marker.DONE for task in parsed.tasks)
     near = next((name for name in names if name.lower() == SPEC.lower()), "")
     misnamed = near if tasks is None and near and checklist.parse(_text(root / near)).tasks else ""
@@ -139,7 +139,7 @@ def _write(found: Repo, there: _Files, offered: Sequence[Proposal]) -> list[str]
     agent = _agent()
     text = _AGENTS.format(agent) * bool(agent) + detect.kern_toml(example, offered)
     files = {
-        f"{name}.md": bundle.path(f"{name}.example.md").read_bytes()
+        f"{name}.md": prompts.path(f"{name}.example.md").read_bytes()
         for name in ("SPEC", "LEARNINGS")
     }
     written: list[str] = []

@@ -9,7 +9,7 @@ from pathlib import Path
 from kern import person
 from kern.cli.asking import agreed
 from kern.errors import Exit, KernError, UsageError
-from kern.stages import bundle
+from kern.stages import prompts
 from kern.system import process
 
 _OURS = ("versions", "current", "prompts", "source")  # what install.sh makes in its folder
@@ -37,7 +37,7 @@ def update() -> int:
     source = (version / "source").read_bytes()
     env = {"KERN_SOURCE": source.decode("utf-8", "surrogateescape").strip(), **os.environ}
     env["XDG_DATA_HOME"] = str(version.parents[2])
-    with bundle.path("install.sh").open("rb") as text:  # by stdin: the script replaces its folder
+    with prompts.path("install.sh").open("rb") as text:  # by stdin: the script replaces its folder
         return process.attended(["sh"], text, env)
 
 

@@ -19,7 +19,7 @@ from kern.spec import commands, dependencies, edit, questions
 from kern.spec.checklist import Spec, Task, directives, parse, taken_back
 from kern.spec.commands import Edited, New
 from kern.spec.documents import Documents
-from kern.stages import bundle
+from kern.stages import prompts
 from kern.system import lock, workspace
 from kern.system.workspace import Scope
 from kern.views import graph
@@ -56,7 +56,7 @@ def add(
         papers.write(SPEC, edit.NO_TASKS)
 
     def change(text: str, parsed: Spec) -> Edited:
-        if not bundle.is_example(text):
+        if not prompts.is_example(text):
             return commands.add(text, parsed, new)
         begun = commands.add(edit.NO_TASKS, parse(edit.NO_TASKS), new)
         return begun._replace(said=f"{begun.said}, in place of the example")

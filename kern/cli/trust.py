@@ -10,7 +10,7 @@ from kern.cli.asking import agreed
 from kern.errors import Exit, UsageError
 from kern.pipeline import agents, preflight, trust
 from kern.pipeline.options import Leave
-from kern.stages import template
+from kern.stages import prompts
 
 _FIRST = "This repository brings along what would be started here, or obeyed by agents:"
 _MORE = "New in this repository since you trusted it:"
@@ -31,7 +31,7 @@ def leave(sandbox: str, *, trust: bool, bare: bool = False) -> Leave:
 def give(folder: Path, *, yes: bool) -> int:
     """`kern trust`: what is there now, and the person's word on it."""
     found, _, parsed, settings = preflight.prepare(folder, empty=True)
-    crew = agents.chosen(template.templates(found.root, settings).values())
+    crew = agents.chosen(prompts.templates(found.root, settings).values())
     lines = trust.started(found, settings, parsed, crew).lines
     record = trust.place(found)
     if not lines:

@@ -124,7 +124,7 @@ def _researched(scope: Scope, key: Key) -> Iterator[str]:
     """The newest, among what is known of the branch's tasks. As begun now: it is another walk."""
     for place in sorted(scope.folder.glob("history/*/stage1.json"), reverse=True):
         with contextlib.suppress(ValueError, KeyError, KernError):
-            found = record.parse(Stage.RESEARCH, json.loads(workspace.read(place) or b""))
+            found = record.StageRecord(Stage.RESEARCH, json.loads(workspace.read(place) or b""))
             if found.key == key:
                 yield found.noting(time=record.now()).written
                 return

@@ -1,18 +1,15 @@
 """Which entries a stage is told: the most useful ones that fit, none that is not relevant. Pure."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kern.frozen import frozen
 from kern.memory.entries import Entry
 
 IRRELEVANT = "not relevant"  # begins the reason of what no search found near enough
-TOGETHER = 1.1  # times as useful beside one with which it served before
 _CHARS_PER_TOKEN = 4
 # A path of the repository: folders and a file with an extension, no URL, no pattern.
 _PATH = r"(?<![\w./~:@$%*<{-])((?:[\w.-]+/)+[\w-][\w.-]*\.[A-Za-z]\w{0,9})(?![\w/*<{])"
-
-Pair = tuple[str, str]  # two ids, the lesser first
 
 
 @frozen
@@ -59,13 +56,11 @@ def select(
     *,
     least: float = 0.0,
     gone: Mapping[str, str] | None = None,
-    together: Collection[Pair] = (),
 ) -> Selection:
     """`relevance`: 0 to 1 by id, as a search for the task found it; None where nobody searched,
     which is enough where all entries fit into `budget` tokens: then all are told, in the file's
     order. `least`: the relevance below which an entry says nothing about the task. `gone`: by id,
-    the file that an entry names and the repository lost. `together`: entries that helped the same
-    task.
+    the file that an entry names and the repository lost.
     """
     gone = gone or {}
     out = {entry.id: entry.unwanted for entry in entries}
@@ -75,7 +70,7 @@ def select(
     if sum(map(cost, fit)) <= budget:
         chosen = [Told(entry, 0.0, "all fit") for entry in fit]
     else:
-        chosen = _ranked(fit, relevance or {}, budget, least, together, out)
+        chosen = _ranked(fit, relevance or {}, budget, least, out)
     left = tuple((entry, out[entry.id]) for entry in entries if out[entry.id])
     return Selection(tuple(chosen), left, sum(cost(told.entry) for told in chosen))
 
@@ -90,7 +85,6 @@ def _ranked(
     relevance: Mapping[str, float],
     budget: int,
     least: float,
-    together: Collection[Pair],
     out: dict[str, str],
 ) -> list[Told]:
     """Greedy: the most useful that fits, again and again; of equals the newer."""
@@ -104,7 +98,6 @@ def _ranked(
             worth[entry.id] = (entry.score * found, at)
             known[entry.id] = entry
     chosen: list[Told] = []
-    boosted: set[str] = set()
     while worth:
         best = max(worth, key=lambda name: worth[name])
         value, _ = worth.pop(best)
@@ -113,13 +106,8 @@ def _ranked(
             out[best] = "no room"
             continue
         budget -= cost(entry)
-        with_ = ", beside another that it served with" if best in boosted else ""
-        why = f"score {entry.score:.2f}, relevance {relevance[best]:.2f}{with_}"
+        why = f"score {entry.score:.2f}, relevance {relevance[best]:.2f}"
         chosen.append(Told(entry, value, why))
-        for other in worth.keys() - boosted:
-            if (min(best, other), max(best, other)) in together:
-                boosted.add(other)
-                worth[other] = (worth[other][0] * TOGETHER, worth[other][1])
     return chosen
 
 

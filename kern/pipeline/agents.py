@@ -15,8 +15,8 @@ from kern.config import Settings
 from kern.errors import KernError, UsageError
 from kern.model import Role
 from kern.pipeline.preflight import Check, demand, tried
-from kern.stages import bundle, template
-from kern.stages.template import Template
+from kern.stages import prompts
+from kern.stages.prompts import Template
 from kern.system import process
 
 _MOST = 1 << 20  # bytes of a file that are looked at
@@ -33,14 +33,14 @@ def foreseen(root: Path, settings: Settings) -> dict[Role, Template]:
     cannot; see `recover.unplant`. Raises UsageError for an agent that kern.toml or the command line
     names and kern does not know.
     """
-    template.know_commands(settings)
+    prompts.know_commands(settings)
     named = (*settings.models.values(), *settings.picked.values())
     for name in filter(None, (*settings.agents, *(one.agent for one in named))):
         protocol.find(name)
     found = dict[Role, Template]()
-    for role, name in bundle.PROMPTS.items():
+    for role, name in prompts.FILES.items():
         with contextlib.suppress(UsageError):
-            form = template.form(root, role, name, settings)
+            form = prompts.template(root, role, name, settings)
             chosen([form])
             found[role] = form
     return found

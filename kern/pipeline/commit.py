@@ -23,7 +23,7 @@ from kern.pipeline.table import Settled
 from kern.plain import some
 from kern.spec import edit, imports
 from kern.spec.checklist import Task
-from kern.stages import answer, briefs, bundle, record
+from kern.stages import answer, briefs, prompts, record
 from kern.stages.record import Made
 from kern.system import workspace
 
@@ -115,7 +115,7 @@ def unworded(objection: str) -> KernError:
     return KernError(
         f"{objection}. No message for this commit passes it",
         hint="say what it asks for under the task (kern note) or in "
-        f"{bundle.overriding(Stage.COMMIT)}; then run kern again: gates and "
+        f"{prompts.overriding(Stage.COMMIT)}; then run kern again: gates and "
         "judges run once more, then it resumes at the commit; the work is kept",
     )
 

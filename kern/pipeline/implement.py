@@ -21,14 +21,15 @@ from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
 from kern.pipeline.table import mends
 from kern.spec.required import Checks
-from kern.stages import briefs, patches, record, verdict
+from kern.stages import briefs, change, record, verdict
 from kern.stages.briefs import Mending
 from kern.stages.call import Said
-from kern.stages.prompt import Prompt
+from kern.stages.prompts import Prompt
 from kern.stages.record import StageRecord
 from kern.system import workspace
 
 _RIGHT_WAY = {Cause.FORM, Cause.GATE, Cause.JUDGE, Cause.HOOK, Cause.COMMIT, Cause.TIME}
+_KEPT = 4096  # characters of the change before
 _ANSWER = 1500  # characters of the answer before
 
 
@@ -122,7 +123,9 @@ def mended(
         return {}
     if last.index:  # what it did to the index alone is in no tree
         return {}
-    if not site.templates[Stage.IMPLEMENT].uses("FAILURE"):  # a project's, which cannot say so
+    if (
+        "failure" not in site.templates[Stage.IMPLEMENT].variables
+    ):  # a project's, which cannot say so
         return {}
     if objects.lacks(site.repo, last.base, *last.change):
         return {}
@@ -141,7 +144,7 @@ def mending(
     said = last.answer.body[:_ANSWER]
     printed = f"\nThe end of what {last.red.name} printed:\n{last.red.output}" if last.red else ""
     failure = f"{last.decision.reason}{printed}\n\nIts answer was:\n{said}"
-    return Mending(failure, patches.kept(site.repo, *last.change))
+    return Mending(failure, "".join(change.shown(site.repo, *last.change, _KEPT)))
 
 
 def _order(

@@ -28,7 +28,7 @@ from kern.sandbox.bubblewrap import Overlays
 from kern.sandbox.confine import Hold, Means, Sandbox
 from kern.sandbox.wall import Grants, Kind, Tree
 from kern.stages.call import Caller
-from kern.stages.template import Template
+from kern.stages.prompts import Template
 from kern.system import process, temporary, workspace
 from kern.system.workspace import Scope
 

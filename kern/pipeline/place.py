@@ -5,8 +5,8 @@ from kern.git import history
 from kern.git.repository import Repo
 from kern.git.snapshot import Snapshots
 from kern.model import SPEC
+from kern.pipeline.witness import Witness
 from kern.spec.documents import Documents
-from kern.stages.change import Witness
 from kern.system.workspace import Scope
 
 

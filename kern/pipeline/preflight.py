@@ -22,7 +22,7 @@ from kern.pipeline import place
 from kern.spec import checklist, dependencies, kern_toml
 from kern.spec.checklist import Diagnostic, Spec
 from kern.spec.documents import Documents
-from kern.stages import bundle
+from kern.stages import prompts
 from kern.system import process
 
 _WITHIN = ("local", "worktree")  # git's folder
@@ -109,7 +109,7 @@ def tasks(found: Repo, papers: Documents, *, empty: bool = False) -> Spec:
         )
     if empty:
         return parsed
-    if bundle.is_example(text):
+    if prompts.is_example(text):
         raise UsageError(
             f"{SPEC} is still the example that kern init wrote",
             hint="put your own tasks in place of those, then: kern -n",

@@ -21,10 +21,10 @@ from kern.pipeline.facts import BY_ITSELF, Situation
 from kern.pipeline.place import Place
 from kern.sandbox import wall
 from kern.spec import edit
-from kern.stages import record, template
+from kern.stages import prompts, record
 from kern.stages.call import Caller, Said
+from kern.stages.prompts import Template
 from kern.stages.record import StageRecord
-from kern.stages.template import Template
 
 # Of a fence or comment in SPEC.md that hides what follows.
 CLOSE = "close it, then run kern again: it resumes"
@@ -118,9 +118,7 @@ def _replayed(path: str, text: str, came: str, key: Key) -> str:
 
 def with_prompts(site: Site) -> Site:
     root, settings = site.repo.root, site.caller.settings
-    for line in () if settings.bare else template.outdated(root):
-        site.warn(line)
-    return replace(site, templates=template.templates(root, settings))
+    return replace(site, templates=prompts.templates(root, settings))
 
 
 # ---------------------------------------------------------------- what steps have in common

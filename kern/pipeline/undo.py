@@ -19,7 +19,7 @@ from kern.plain import some
 from kern.spec import commands, dependencies
 from kern.spec.checklist import Kind, Spec, parse
 from kern.spec.documents import Documents
-from kern.stages import change
+from kern.stages.briefs import task_name
 from kern.system import workspace
 from kern.system.workspace import Scope
 
@@ -98,7 +98,7 @@ def _commit(repo: Repo, parsed: Spec, number: int) -> Commit:
         )
     for commit in history.ticking(repo, SPEC, task.text):
         ticked = _ticked(repo, commit)
-        named = commit.trailer == change.trailer(task.key)
+        named = commit.trailer == task_name(task.key)
         if not named and not any(key.text == task.text for key in ticked):
             continue
         own = {task.text, *(parsed.tasks[index].text for index in parsed.above(task))}

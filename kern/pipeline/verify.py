@@ -20,7 +20,8 @@ from kern.pipeline.site import Site, keep, put_back
 from kern.plain import some
 from kern.spec import questions
 from kern.spec.required import Checks
-from kern.stages import answer, briefs, patches, record, verdict
+from kern.stages import answer, briefs, record, verdict
+from kern.stages.change import weakened
 from kern.stages.ending import may_not_write
 from kern.stages.record import StageRecord
 
@@ -141,7 +142,7 @@ def doubted(repo: Repo, gates: Iterable[Gate], change: Collection[str], old: str
     """What lessens the word of green gates, to follow it: the change is of what they go by."""
     named = {path for gate in gates for path in result.named(gate.command, change)}
     changed = f"; the task changed {some(sorted(named))}, named by a gate" if named else ""
-    tests = patches.weakened(repo, old, new)
+    tests = weakened(repo, old, new)
     return changed + (f"; tests: {some(tests)}" if tests else "")
 
 

@@ -71,6 +71,10 @@ _SAYS = re.compile(r"[^\W_]")
 _HEADING = r"(#{1,6})\s+(\S.*)"
 _FENCE = r"`{3,}(?=[^`]*$)|~{3,}"
 _BULLET = r"\s*(?:>\s*)*(?:[-*+]\s+)?"
+_SECTIONS: dict[Role, tuple[str, ...]] = {
+    Stage.IMPLEMENT: ("Learned", "Subtasks"),
+    Aide.PLANNER: ("Tasks", "Changes"),
+}
 _LABELS = ("Files", "Pattern", "Constraint", "Proof")
 _LABEL = r"[-*_+\s#>]*(Files?|Patterns?|Constraints?|Proofs?)[*_]*\s*(?::[*_]*\s*(?P<text>.*)|$)"
 # What it says of the learnings that it was told: `Used: L7, L12`.
@@ -125,68 +129,69 @@ class _Said(NamedTuple):
 def parse(role: Role, text: str) -> Answer:
     """Never raises: what cannot be read is `UNCLEAR`."""
     lines = plain.block("\n".join(text.splitlines())).split("\n")
-    if not any(map(_SAYS.search, lines)):
+    speaking = [at for at, line in enumerate(lines) if _SAYS.search(line)]
+    if not speaking:
         return Answer(Code.UNCLEAR, "the answer is empty")
-    said = _said(role, lines)
+    fenced = _fenced(lines)
+    said = _said(role, lines, fenced, speaking)
     codes = {code for one in said.values() for code in one.codes}
     code = min(codes, key=CARE[role].index, default=Code.UNCLEAR)
     reason, below = _why(code, lines, said)
     if code in _REASONED and not reason:
         reason = NO_REASON if code in _CLEAR_ALONE else f"the answer says {code} without a reason"
         code = code if code in _CLEAR_ALONE else Code.UNCLEAR
-    named = _entries(lines) if role is Stage.IMPLEMENT else {}
-    parts = _around(lines, {*named} if code is Code.UNCLEAR else {*said, *below, *named})
-    body = "\n".join(parts).strip()
-    if role is Stage.RESEARCH:
-        if code is Code.UNCLEAR:  # no code, but findings: they are what was asked for
-            code, reason = Code.READY, ""
-        return Answer(code, reason, _findings(parts), body=body, disputed=len(codes) > 1)
-    if code is Code.UNCLEAR and role is Stage.IMPLEMENT and not reason:
-        last = plain.line([line for line in lines if _SAYS.search(line)][-1], 120)
+    named = _entries(lines, fenced) if role is Stage.IMPLEMENT else {}
+    taken = {*named} if code is Code.UNCLEAR else {*said, *below, *named}
+    parts = _around(lines, fenced, taken)
+    if code is Code.UNCLEAR and role is Stage.RESEARCH:  # findings: they are what was asked for
+        code, reason = Code.READY, ""
+    elif code is Code.UNCLEAR and role is Stage.IMPLEMENT and not reason:
+        last = plain.line(lines[speaking[-1]], 120)
         reason = f'the answer does not end in SUCCESS, FAILED or another code but in "{last}"'
+
+    def first(title: str) -> str:
+        if title not in _SECTIONS.get(role, ()):
+            return ""
+        return next((found for part in parts if (found := section(part, title))), "")
+
+    def ids(label: str) -> tuple[str, ...]:
+        rest = " ".join(match[2] for match in named.values() if match[1] == label)
+        return tuple(dict.fromkeys(re.findall(_ENTRY, rest)))
+
     return Answer(
         code,
         reason,
-        learned=_first(parts, "Learned"),
-        subtasks=_subtasks(_first(parts, "Subtasks")),
-        tasks=_first(parts, "Tasks"),
-        changes=_first(parts, "Changes"),
-        body=body,
+        findings=_findings(parts) if role is Stage.RESEARCH else (),
+        learned=first("Learned"),
+        subtasks=_subtasks(first("Subtasks")),
+        tasks=first("Tasks"),
+        changes=first("Changes"),
+        body="\n".join(parts).strip(),
         disputed=len(codes) > 1,
-        used=_ids(named, "Used"),
-        misled=_ids(named, "Misled"),
+        used=ids("Used"),
+        misled=ids("Misled"),
     )
 
 
-def _entries(lines: Sequence[str]) -> dict[int, tuple[str, str]]:
-    """The lines that name entries, outside code: each with its label and what follows."""
-    fenced = _fenced(lines)
+def _entries(lines: Sequence[str], fenced: Sequence[bool]) -> dict[int, re.Match[str]]:
+    """The lines that name entries of LEARNINGS.md, outside code."""
     found = {at: match for at, line in enumerate(lines) if (match := re.fullmatch(_NAMED, line))}
-    return {
-        at: (match[1], match[2])
-        for at, match in found.items()
-        if not fenced[at] and re.search(_ENTRY, match[2])
-    }
-
-
-def _ids(named: Mapping[int, tuple[str, str]], label: str) -> tuple[str, ...]:
-    told = " ".join(rest for which, rest in named.values() if which == label)
-    return tuple(dict.fromkeys(re.findall(_ENTRY, told)))
+    return {at: one for at, one in found.items() if not fenced[at] and re.search(_ENTRY, one[2])}
 
 
 # ---------------------------------------------------------------- the code
 
 
-def _said(role: Role, lines: Sequence[str]) -> dict[int, _Said]:
+def _said(
+    role: Role, lines: Sequence[str], fenced: Sequence[bool], speaking: Sequence[int]
+) -> dict[int, _Said]:
     """The lines that count: near the end, for a judge also the first, for stage 3 wherever they
     stand. What stands in a code block, or in a test runner's summary, counts where nothing beside
     it does: it may be quoted.
     """
-    speaking = [at for at, line in enumerate(lines) if _SAYS.search(line)]
     if role is not Stage.COMMIT:
         speaking = [*(speaking[:-LAST][:1] if role is Aide.JUDGE else ()), *speaking[-LAST:]]
     found = {at: one for at in speaking if (one := _read(role, lines[at]))}
-    fenced = _fenced(lines)
     found = {at: one for at, one in found.items() if not fenced[at]} or found
     return {at: one for at, one in found.items() if not one.counts} or found
 
@@ -194,22 +199,20 @@ def _said(role: Role, lines: Sequence[str]) -> dict[int, _Said]:
 def _read(role: Role, line: str) -> _Said | None:
     match = re.match(_BEGINS, line)
     code = _code(role, match[2]) if match else None
-    if match is None or code is None:
-        return None
-    if role is not Stage.COMMIT and re.search(_WITHDRAWN, match[1]):
+    anywhere = role is Stage.COMMIT
+    if not match or not code or (not anywhere and re.search(_WITHDRAWN, match[1])):
         return None
     codes, end = [code], match.end()
     while (other := _OR.match(line, end)) and (code := _code(role, other[1])):
         codes.append(code)
         end = other.end()
     announces = line.lstrip().startswith("#") or line.rstrip(" *_`").endswith((":", "\uff1a"))
-    counts = role is not Stage.COMMIT and _COUNTS.match(line, end) is not None
+    counts = not anywhere and _COUNTS.match(line, end) is not None
     return _Said(tuple(codes), _reason(match[1], line[end:]), announces, counts)
 
 
 def _code(role: Role, word: str) -> Code | None:
-    code = _ALSO.get(word) or next((code for code in CARE[role] if code == word), None)
-    return code if code in CARE[role] else None
+    return next((code for code in CARE[role] if code == _ALSO.get(word, word)), None)
 
 
 def _reason(before: str, rest: str) -> str:
@@ -217,9 +220,8 @@ def _reason(before: str, rest: str) -> str:
     gap = re.match(_GAP, rest)
     text = plain.line(rest[gap.end() if gap else 0 :]).rstrip(" |")
     text = re.sub(r"(?:</\w+>)+\Z", "", text)
-    opened = before[len(before.rstrip("*_`")) :]
-    if opened and opened[::-1] not in rest[: len(opened) + 2]:
-        closing = opened[::-1]
+    closing = before[len(before.rstrip("*_`")) :][::-1]
+    if closing and closing not in rest[: len(closing) + 2]:
         text = text.removesuffix(".") if text.endswith(f"{closing}.") else text
         text = text.removesuffix(closing)
     text = text if text.endswith("..") else text.removesuffix(".")
@@ -228,49 +230,43 @@ def _reason(before: str, rest: str) -> str:
 
 def _why(code: Code, lines: Sequence[str], said: Mapping[int, _Said]) -> tuple[str, list[int]]:
     """The reason for the code, and the line that holds it where that is another one."""
-    for at in sorted(said, reverse=True):
-        if code not in said[at].codes:
-            continue
+    for at in sorted((at for at, one in said.items() if code in one.codes), reverse=True):
         if said[at].reason or code not in _REASONED:
             return said[at].reason, []
-        below = _below(code, lines, said, at)
-        if below is not None:
+        if below := _below(code, lines, said, at):
             return plain.line(re.sub(_BULLET, "", lines[below], count=1)), [below]
     return "", []
 
 
-def _below(code: Code, lines: Sequence[str], said: Mapping[int, _Said], at: int) -> int | None:
-    """The next line; one further down for a code that announces it, and for a REJECT."""
+def _below(code: Code, lines: Sequence[str], said: Mapping[int, _Said], at: int) -> int:
+    """The next line; one further down for a code that announces it, and for a REJECT. 0: none."""
+    rejects = code is Code.REJECT
     for index in range(at + 1, len(lines)):
         line = lines[index].strip()
+        heading = re.fullmatch(_HEADING, line)
         if not _SAYS.search(line) or re.match(_FENCE, line):
-            if not said[at].announces and code is not Code.REJECT:
-                return None
-        elif index in said or (re.fullmatch(_HEADING, line) and code is not Code.REJECT):
-            return None
-        elif not re.fullmatch(_HEADING, line):
+            if not said[at].announces and not rejects:
+                return 0
+        elif index in said or (heading and not rejects):
+            return 0
+        elif not heading:
             return index
-    return None
+    return 0
 
 
 # ---------------------------------------------------------------- the rest
 
 
-def _around(lines: Sequence[str], taken: set[int]) -> list[str]:
+def _around(lines: Sequence[str], fenced: Sequence[bool], taken: set[int]) -> list[str]:
     """What stands before, between and after the lines that are taken out, with a code block that
     holds nothing else.
     """
-    fenced = _fenced(lines)
     fences = {at for at, line in enumerate(lines) if re.match(_FENCE, line.strip())} - taken
-    alone = {
-        edge
-        for at in taken
-        if fenced[at] and {at - 1, at + 1} <= fences
-        for edge in (at - 1, at + 1)
-    }
+    alone = {at for at in taken if fenced[at] and {at - 1, at + 1} <= fences}
+    gone = taken | {edge for at in alone for edge in (at - 1, at + 1)}
     parts: list[list[str]] = [[]]
     for at, line in enumerate(lines):
-        if at in taken or at in alone:
+        if at in gone:
             parts.append([])
         else:
             parts[-1].append(line)
@@ -289,19 +285,11 @@ def _findings(parts: Sequence[str]) -> tuple[tuple[str, str], ...]:
                 inline = bool(line)
             elif line.startswith("#") or (inline and not line.strip()):
                 label = ""  # a label alone on its line runs on over blank ones
-            text = line.strip().lstrip("-*+ ").strip()
-            if label and text:
+            if label and (text := line.strip().lstrip("-*+ ")):
                 found.setdefault(label, []).append(text)
-    if not found:
-        body = plain.line("\n".join(parts))
-        return (("Findings", body),) if body else ()
-    return tuple(
-        (label, plain.line("; ".join(found[label]))) for label in _LABELS if label in found
-    )
-
-
-def _first(parts: Sequence[str], title: str) -> str:
-    return next((found for part in parts if (found := section(part, title))), "")
+    rows = [(one, plain.line("; ".join(found[one]))) for one in _LABELS if one in found]
+    body = plain.line("\n".join(parts))
+    return tuple(rows or ([("Findings", body)] if body else []))
 
 
 def section(body: str, title: str) -> str:
@@ -310,14 +298,13 @@ def section(body: str, title: str) -> str:
     depth = 0
     lines = body.split("\n")
     for line, fenced in zip(lines, _fenced(lines), strict=True):
-        if not fenced and (heading := re.fullmatch(_HEADING, line.rstrip())):
-            if depth and len(heading[1]) <= depth:
-                break
-            if not depth and heading[2].rstrip(": ") == title:
-                depth = len(heading[1])
-                continue
+        heading = None if fenced else re.fullmatch(_HEADING, line.rstrip())
+        if depth and heading and len(heading[1]) <= depth:
+            break
         if depth:
             taken.append(line)
+        elif heading and heading[2].rstrip(": ") == title:
+            depth = len(heading[1])
     return textwrap.dedent("\n".join(taken).expandtabs(4).strip("\n")).rstrip()
 
 
@@ -325,23 +312,19 @@ def _fenced(lines: Sequence[str]) -> list[bool]:
     """Which lines are code, or the fences around it."""
     flags: list[bool] = []
     fence = ""
-    for line in lines:
-        bare = line.strip()
-        flags.append(bool(fence))
-        if fence:
-            fence = "" if bare.startswith(fence) and not bare.strip(fence[0]) else fence
-        elif opening := re.match(_FENCE, bare):
+    for line in map(str.strip, lines):
+        opening = None if fence else re.match(_FENCE, line)
+        flags.append(bool(fence or opening))
+        if opening:
             fence = opening[0]
-            flags[-1] = True
+        elif fence and line.startswith(fence) and not line.strip(fence[0]):
+            fence = ""
     return flags
 
 
 def _subtasks(section: str) -> tuple[str, ...]:
     """The items at the left margin, each once; too many are no decomposition."""
-    titles: dict[str, None] = {}
-    for line in section.split("\n"):
-        if match := re.fullmatch(_ITEM, line.rstrip()):
-            title = plain.line(match[1], 200)
-            if re.search(r"\w", title):
-                titles[title] = None
+    items = (re.fullmatch(_ITEM, line.rstrip()) for line in section.split("\n"))
+    titles = dict.fromkeys(plain.line(item[1], 200) for item in items if item)
+    titles = {title: None for title in titles if re.search(r"\w", title)}
     return tuple(titles) if len(titles) <= MOST_SUBTASKS else ()

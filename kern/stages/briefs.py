@@ -1,7 +1,7 @@
 """What each stage is told: its prompt, composed of SPEC.md, LEARNINGS.md and what git knows."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -18,11 +18,10 @@ from kern.spec import imports, questions
 from kern.spec.checklist import Kind, Spec, Task, is_experiment
 from kern.spec.documents import Documents
 from kern.spec.required import Checks
-from kern.stages import change, guidance, patches, proposal, recall
+from kern.stages import change, guidance, proposal, recall
 from kern.stages.answer import Answer
 from kern.stages.guidance import Guidance
-from kern.stages.prompt import BUDGET, CHARS_PER_TOKEN, Prompt, compose, room
-from kern.stages.template import Template
+from kern.stages.prompts import BUDGET, CHARS_PER_TOKEN, Prompt, Template, compose
 
 RECENT_COMMITS = 10
 _MESSAGES = 5  # whole ones, to write another like them
@@ -65,13 +64,17 @@ def known(
     """`given`: the guidance, where it is not that of the whole project alone. `reading`: nothing
     is written.
     """
-    commits = history.subjects(repo, RECENT_COMMITS)
     data = papers.read(LEARNINGS) or ""
     learnings = parse(data)
     text, parsed = papers.spec()
-    goal = " ".join(proposal.goals(text))
-    remembered = partial(recall.told, repo, learnings, plain.encode(data), reading=reading)
-    return Known(learnings, commits, remembered, given or guidance.on_disk(repo.root), goal, parsed)
+    return Known(
+        learnings,
+        history.subjects(repo, RECENT_COMMITS),
+        partial(recall.told, repo, learnings, plain.encode(data), reading=reading),
+        given or guidance.on_disk(repo.root),
+        " ".join(proposal.goals(text)),
+        parsed,
+    )
 
 
 def for_work(repo: Repo, papers: Documents, researched: Answer | None, *, by_itself: bool) -> Known:
@@ -90,31 +93,9 @@ def research(
     checks: Checks | None = None,
 ) -> Prompt:
     """`state`: what the project's probes say."""
-    sections = _sections(task, known, state)
-    prompt = _remembering(form, task, known, checks, sections, task_text(task))
+    prompt = _composed(form, task, known, checks, {"snapshot": state}, task_text(task))
     damage = tuple(f"{LEARNINGS}: {fault}" for fault in faults(known.learnings)[:_MOST_FAULTS])
     return replace(prompt, notices=(*prompt.notices, *damage))
-
-
-def _remembering(
-    form: Template,
-    task: Task,
-    known: Known,
-    checks: Checks | None,
-    sections: dict[str, list[str]],
-    query: str,
-    mode: str = "",
-) -> Prompt:
-    """With those learnings that the query calls for, within what the rest leaves."""
-    exempt = {
-        **_task(form, task, checks, known),
-        "GUIDANCE": known.guidance.text,
-        "NEIGHBOURS": _neighbours(task, known),
-        "MODE": mode,
-    }
-    memory = known.recall(query, room(form, sections, "LEARNINGS"))
-    prompt = compose(form, exempt, sections | {"LEARNINGS": memory.texts}, known.guidance.notices)
-    return replace(prompt, memory=memory)
 
 
 def work(task: Task, due: Tier, mending: Mending | None = None) -> Work:
@@ -137,37 +118,62 @@ def implement(
     mending: Mending | None = None,
 ) -> Prompt:
     """`red`: the gate that failed the attempt before."""
-    sections = _sections(task, known, state)
-    if red and not mending and (attempts := sections["ATTEMPTS"]):
-        attempts[-1] += f"\nThe end of what {red.name} printed then:\n{red.output}"
-    if mending:
-        sections |= {"FAILURE": [mending.failure], "KEPT": [mending.kept]}
-    notes = (note.text for note in task.of(Kind.RESEARCH))
     above = _parent(task, known)
     found = above.of(Kind.RESEARCH) if above else ()
-    sections["RESEARCH"] = [
-        *(f"Found for the whole of which this is a part:\n{note.text}" for note in found),
-        *(note for note in notes if not _repeats(note, researched)),
-    ]
-    sections["ANSWER"] = [researched]
-    query = f"{task_text(task)}\n\n{researched}"
-    mode = str(work(task, due, mending))
-    return _remembering(form, task, known, checks, sections, query, mode)
+    sections = {
+        "snapshot": state,
+        "failure": [mending.failure] if mending else [],
+        "kept": [mending.kept] if mending else [],
+        "research": [
+            *(f"Found for the whole of which this is a part:\n{note.text}" for note in found),
+            *(one.text for one in task.of(Kind.RESEARCH) if not _repeats(one.text, researched)),
+        ],
+        "answer": [researched],
+    }
+    printed = f"\nThe end of what {red.name} printed then:\n{red.output}" if red else ""
+    return _composed(
+        *(form, task, known, checks, sections, f"{task_text(task)}\n\n{researched}"),
+        mode=str(work(task, due, mending)),
+        printed="" if mending else printed,
+    )
+
+
+def _composed(
+    form: Template,
+    task: Task,
+    known: Known,
+    checks: Checks | None,
+    sections: Mapping[str, Sequence[str]],
+    query: str,
+    mode: str = "",
+    printed: str = "",
+) -> Prompt:
+    """What stages 1 and 2 are both told, with those learnings that the query calls for. `printed`:
+    by what failed the last attempt.
+    """
+    above, apart = _parent(task, known), "checks" in form.variables
+    whole = (f"At the whole of which this is a part: {text}" for text in _attempts(above))
+    attempts = [*whole, *_attempts(task)]
+    if attempts:
+        attempts[-1] += printed
+    return compose(
+        form,
+        {
+            "task": task_text(task, None if apart else checks, above),
+            "checks": "\n".join(f"- {check}" for check in checks.shown) if checks else "",
+            "guidance": known.guidance.text,
+            "neighbours": _neighbours(task, known),
+            "mode": mode,
+        },
+        {**sections, "attempts": attempts, "commits": known.commits},
+        known.guidance.notices,
+        partial(known.recall, query),
+    )
 
 
 def _repeats(note: str, answer: str) -> bool:
     """Whether all of the note stands in the answer that it was made of."""
     return all(line.strip().lstrip("- ") in answer for line in note.splitlines())
-
-
-def _task(form: Template, task: Task, checks: Checks | None, known: Known) -> dict[str, str]:
-    """Its text and what it must pass: in one where the form has no place of its own for that."""
-    above = _parent(task, known)
-    if not form.uses("CHECKS"):
-        return {"TASK": task_text(task, checks, above)}
-    shown = checks.shown if checks else ()
-    told = task_text(task, above=above)
-    return {"TASK": told, "CHECKS": "\n".join(f"- {check}" for check in shown)}
 
 
 def _parent(task: Task, known: Known) -> Task | None:
@@ -186,24 +192,10 @@ def _neighbours(task: Task, known: Known) -> str:
     return "\n".join(plain.line(part, _MOST_OF_A_NEIGHBOUR) for part in parts)
 
 
-def _sections(task: Task, known: Known, state: Sequence[str]) -> dict[str, list[str]]:
-    """What stages 1 and 2 are both told."""
-    above = _parent(task, known)
-    return {
-        "ATTEMPTS": [
-            *(f"At the whole of which this is a part: {text}" for text in _attempts(above)),
-            *_attempts(task),
-        ],
-        "SNAPSHOT": [*state],
-        "COMMITS": [*known.commits],
-    }
-
-
 def _attempts(task: Task | None) -> list[str]:
-    notes = task.notes if task else ()
     return [
         f"{note.kind} {note.number or ''}".strip() + f": {note.text}"
-        for note in notes
+        for note in (task.notes if task else ())
         if note.kind in (Kind.ATTEMPT, Kind.SKIPPED)
     ]
 
@@ -218,25 +210,26 @@ def commit(
     refused: str = "",
 ) -> Prompt:
     """`refused`: why its first message did not pass."""
-    if refused:
-        implemented = f"A first message did not pass: {refused}\n\n{implemented}"
+    again = f"A first message did not pass: {refused}\n\n" if refused else ""
     advice = guidance.in_tree(repo, old, repo.changed(old, new))
-    room = BUDGET[Stage.COMMIT] * CHARS_PER_TOKEN // 2
-    shown = patches.shown(repo, old, new, room) if old != new else []
     return compose(
         form,
         {
-            "TASK": task_text(task),
-            "TRAILER": trailer(task.key, imports.references(task)),
-            "GUIDANCE": advice.text,
+            "task": task_text(task),
+            "trailer": trailer(task.key, imports.references(task)),
+            "guidance": advice.text,
         },
         {
-            "DIFF": shown,
-            "ANSWER": [implemented],
-            "COMMITS": ["\n\n---\n\n".join(_messages(repo))],
+            "diff": change.shown(repo, old, new, _room(Stage.COMMIT) // 2),
+            "answer": [again + implemented],
+            "commits": ["\n\n---\n\n".join(_messages(repo))],
         },
         advice.notices,
     )
+
+
+def _room(role: Stage | Aide) -> int:
+    return BUDGET[role] * CHARS_PER_TOKEN
 
 
 def _messages(repo: Repo) -> list[str]:
@@ -248,35 +241,37 @@ def _messages(repo: Repo) -> list[str]:
 
 def trailer(key: Key, refs: Sequence[str] = ()) -> str:
     """The lines by which a commit message names the issue that the task refers to, and the task."""
-    return "\n".join([*(f"Refs: {ref}" for ref in refs), f"{_TRAILER}{change.trailer(key)}"])
+    return "\n".join([*(f"Refs: {ref}" for ref in refs), f"{_TRAILER}{task_name(key)}"])
+
+
+def task_name(key: Key) -> str:
+    """What stands behind `Kern-Task:` in the task's commit."""
+    return plain.line(key.text, 10_000)
 
 
 def judged(repo: Repo, form: Template, task: Task, criterion: str, old: str, new: str) -> Prompt:
-    weaker = "; ".join(patches.weakened(repo, old, new))
-    room = BUDGET[Aide.JUDGE] * CHARS_PER_TOKEN - len(weaker) - 100
-    shown = patches.shown(repo, old, new, room)
-    told = [f"Tests that were there before: {weaker}"] if shown and weaker else []
+    weaker = "; ".join(change.weakened(repo, old, new))
+    told = [f"Tests that were there before: {weaker}"] if weaker else []
+    shown = change.shown(repo, old, new, _room(Aide.JUDGE) - len(weaker) - 100)
     advice = guidance.in_tree(repo, old, repo.changed(old, new))
     return compose(
         form,
-        {"TASK": task_text(task), "CRITERION": criterion, "GUIDANCE": advice.text},
-        {"DIFF": [*told, *shown]},
+        {"task": task_text(task), "criterion": criterion, "guidance": advice.text},
+        {"diff": [*told, *shown]},
         advice.notices,
     )
-
-
-# ---------------------------------------------------------------- the task
 
 
 def task_text(task: Task, checks: Checks | None = None, above: Task | None = None) -> str:
     """As a stage reads it: the parent's text, its own, what a person wrote under it and answered,
     and what it must pass. `above`: the parent, for what was written and answered there.
     """
-    part_of = f"(part of: {task.key.parent})\n" if task.key.parent else ""
-    whole = (
-        "".join(f"  {line}\n" for line in (*above.body, *questions.told(above))) if above else ""
-    )
+    whole = [f"  {line}" for line in (*above.body, *questions.told(above))] if above else []
     asked = [f"- {check}" for check in checks.shown] if checks else []
-    if asked:
-        asked = ["", "Checked afterwards, and must pass:", *asked]
-    return "\n".join([part_of + whole + task.text, *task.body, *questions.told(task), *asked])
+    return "\n".join(
+        [
+            *([f"(part of: {task.key.parent})"] if task.key.parent else []),
+            *(*whole, task.text, *task.body, *questions.told(task)),
+            *(["", "Checked afterwards, and must pass:", *asked] if asked else []),
+        ]
+    )

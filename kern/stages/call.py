@@ -30,7 +30,7 @@ from kern.sandbox.confine import Hold, unheld
 from kern.sandbox.wall import Kind, Room
 from kern.stages import ending, watch
 from kern.stages.ending import Rota
-from kern.stages.prompt import Prompt, announced
+from kern.stages.prompts import Prompt, announced
 from kern.stages.watch import Growing, Refused, Watch
 from kern.system import process, waits, workspace
 from kern.system.workspace import Scope

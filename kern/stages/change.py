@@ -1,153 +1,172 @@
-"""git's testimony: what the task's commit must hold, and whether a commit is the task's."""
+"""A change as agents are shown it: every file with its size, then as much of each patch as there is
+room for; and what it does to tests that were there.
+"""
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import TypeVar, cast
+import re
+from collections.abc import Iterator, Sequence
 
 from kern import plain
-from kern.git import filters, index
-from kern.git.history import Commit
-from kern.git.repository import Change, Entry, Repo
-from kern.git.snapshot import Snapshots, left_out
-from kern.model import SPEC, Key, Marker, Stage
-from kern.spec import checklist
-from kern.stages import record
-from kern.system.workspace import Scope
+from kern.frozen import frozen
+from kern.git.repository import Repo
 
-T = TypeVar("T")
-
-
-class Witness:
-    def __init__(self, repo: Repo, snapshots: Snapshots, scope: Scope) -> None:
-        self.repo = repo
-        self.snapshots = snapshots
-        self.scope = scope
-        # Untracked files that are nobody's work as long as they hold what a gate of this run made
-        # and left. In no file, where an agent could name a person's.
-        self.made: dict[str, Entry] = {}
-        # Functions of immutable objects, asked for again at each step.
-        self._known: dict[Hashable, object] = {}
-        self._of: tuple[int, Mapping[str, Change]] = 0, {}
-
-    def staged(self, start: str, tree: str) -> Mapping[str, Change]:
-        """What the task did to the index alone, beside the change between the two snapshots."""
-        second = record.load(self.scope, Stage.IMPLEMENT)
-        return second.index if second and second.change == (start, tree) else {}
-
-    def ticks(self, commit: Commit, key: Key) -> bool:
-        """Whether the commit is the witness of the task: its SPEC.md ticks it; where git does not
-        track SPEC.md, its trailer names it.
-        """
-        now = self.repo.content(commit.sha, SPEC)
-        if now is None:
-            return commit.trailer == trailer(key)
-        if not ticked(now, key):
-            return False
-        before = (self.repo.content(parent, SPEC) for parent in commit.parents)
-        there = any(ticked(text, key) for text in before if text is not None)
-        return not there or commit.trailer == trailer(key)
-
-    def whole(self, tree: str, staged: Mapping[str, Change]) -> str:
-        """The tree as stage 2 left it, with what it did to the index alone."""
-        return self.repo.tree_with(tree, {path: new for path, (_, new) in staged.items()})
-
-    def expected(self, start: str, tree: str, onto: str) -> tuple[str, list[str]]:
-        """HEAD plus exactly what changed between the snapshots, merged three-way; or the paths in
-        conflict. SPEC.md and LEARNINGS.md are as in `onto`.
-        """
-        return self._once(start, tree, onto, lambda: self._merge(start, tree, onto))
-
-    def _once(self, start: str, tree: str, asked: Hashable, ask: Callable[[], T]) -> T:
-        """What was told before; not of another change, nor of objects that are gone."""
-        of = self.repo.losses, self.staged(start, tree)
-        if self._of != of:
-            self._of = of
-            self._known.clear()
-        if (start, tree, asked) not in self._known:
-            self._known[start, tree, asked] = ask()
-        return cast(T, self._known[start, tree, asked])
-
-    def _merge(self, start: str, tree: str, onto: str) -> tuple[str, list[str]]:
-        head = f"{onto}^{{tree}}"
-        clean = self._clean(start, tree)
-        theirs = self.repo.tree_with(head, {path: new for path, (_, new) in clean.items()})
-        dirty = self.repo.changed(onto, start)
-        if not clean.keys() & dirty.keys():  # the person has nothing uncommitted in these paths
-            return theirs, []
-        base = self.repo.tree_with(head, {path: old for path, (old, _) in clean.items()})
-        return index.merge(self.repo, base, self.repo.tree(head), theirs)
-
-    def taken_away(self, start: str, tree: str, onto: str) -> list[str]:
-        """The paths in which the change removed what a person had not committed: what is to be
-        committed plus what the person had must give what the agent left.
-        """
-        clean = self._clean(start, tree)
-        if not clean.keys() & self.repo.changed(onto, start).keys():
-            return []
-        head = self.repo.tree(onto)
-        had = self.repo.tree_with(head, {path: old for path, (old, _) in clean.items()})
-        left = self.repo.tree_with(head, {path: new for path, (_, new) in clean.items()})
-        merged, _ = self.expected(start, tree, onto)
-        again, conflicts = index.merge(self.repo, head, had, merged)
-        return conflicts or sorted(self.repo.changed(again, left))
-
-    def _clean(self, start: str, tree: str) -> dict[str, Change]:
-        def clean() -> dict[str, Change]:
-            return filters.cleaned(self.repo, self.task_change(start, tree))
-
-        return self._once(start, tree, "clean", clean)
-
-    def uncommitted(self, onto: str, tree: str) -> list[str]:
-        """The paths in which a snapshot differs from a commit, as git would see it."""
-        change = {
-            path: entries
-            for path, entries in self.repo.changed(onto, tree).items()
-            if not left_out(path)
-        }
-        clean = filters.cleaned(self.repo, change)
-        return sorted(path for path, (old, new) in clean.items() if old != new)
-
-    def task_change(self, start: str, tree: str) -> dict[str, Change]:
-        """What the task changed, without new files that its own .gitignore hides. What a gate had
-        left there before is no person's: an agent's version of it is new.
-        """
-        change = self.repo.changed(start, tree)
-        if made := {
-            path for path in change.keys() & self.made if change[path][0] == self.made[path]
-        }:
-            head = self.repo.head().commit
-            for path in (path for path in made if self.repo.entry(head, path) is None):
-                _, left = change.pop(path)
-                change |= {path: (None, left)} if left else {}
-        if any(path.split("/")[-1] == ".gitignore" for path in change):
-            new = [path for path, (old, _) in change.items() if old is None]
-            hidden = self.snapshots.ignored_by(tree, new)
-            change = {path: entries for path, entries in change.items() if path not in hidden}
-        return {**change, **self.staged(start, tree)}
-
-    def rejection(
-        self, altered: Mapping[str, Entry | None], parent: str, start: str, tree: str
-    ) -> str:
-        """Why what a hook altered cannot be the task's: it may alter the task's paths, never add
-        others, undo them, or let in what is the person's. Empty where it can.
-        """
-        own = self.task_change(start, tree)
-        if foreign := sorted(altered.keys() - own.keys()):
-            return f"it holds more than the task: {', '.join(foreign[:3])}"
-        before = self.repo.changed(parent, start)
-        for path, got in altered.items():
-            if path in before:
-                return f"it holds uncommitted changes of yours in {path}"
-            if got == self.repo.entry(parent, path):
-                return f"it leaves out {path}"
-        return ""
+MOST = 24  # patches that are read at all: with more of them each would be cut to a few lines
+LEAST = 300  # characters; a patch that is cut to less says nothing
+HUGE = 4_000_000  # bytes; of a file that is larger no patch is made
+LISTED = 3000  # characters of the list
+LONGEST = 300  # characters of a line: a minified one would take all the room
+_SPARE = 600  # for what is not shown
+# What a program writes, or someone else wrote: shown once what the task wrote is shown.
+_GENERATED = (
+    r"(?i)(?:^|/)(?:dist|vendor|third_party|node_modules|__snapshots__)/"
+    r"|(?:^|/)(?:npm-shrinkwrap\.json|go\.sum)$"
+    r"|\.lock(?:b|file|\.\w+)?$|-lock\.(?:json|ya?ml)$"
+    r"|\.min\.\w+$|\.(?:js|mjs|css)\.map$|\.snap$|\.pb\.\w+$|_pb2\w*\.pyi?$"
+    r"|(?:^|[/.])generated\.\w+$"
+)
+# Nothing of a person's configuration changes what a judge sees.
+_NUMBERS = (
+    *("-O/dev/null", "--no-ext-diff", "--no-textconv", "--no-color", "--find-renames"),
+    *("--submodule=short", "--ignore-submodules=none"),
+)
+_PATCH = (*_NUMBERS, "--text", "-U3")  # nor what .gitattributes say
 
 
-def trailer(key: Key) -> str:
-    """What stands behind `Kern-Task:` in the task's commit."""
-    return plain.line(key.text, 10_000)
+@frozen
+class File:
+    path: str
+    size: str  # `+2 -1`, or `binary`
+    lines: int  # added and removed
+    old: str = ""  # where it was renamed from
+
+    @property
+    def generated(self) -> bool:
+        return re.search(_GENERATED, self.path) is not None
+
+    @property
+    def name(self) -> str:
+        """The path as it can be read back, however odd it is."""
+        return self.path if self.path == plain.line(self.path, 4096) else ascii(self.path)
 
 
-def ticked(data: bytes, key: Key) -> bool:
-    """Whether that SPEC.md has the task done."""
-    found = checklist.parse(plain.decode(data)).find(key)
-    return found is not None and found.marker is Marker.DONE
+def shown(repo: Repo, old: str, new: str, room: int) -> list[str]:
+    """The files, sources and small changes first, and of their patches what there is room for
+    (characters): the same for each, and what one does not need is the next ones'.
+    """
+    files = _files(repo, old, new)
+    if not files:
+        return []
+    parts, left = [_listed(files)], room - _SPARE
+    left -= len(parts[0])
+    most = min(MOST, max(0, left) // LEAST)
+    sources = sum(not file.generated for file in files[:most])
+    seen = set[str]()
+    pairs = [(file.old or file.path, file.path) for file in files[:most]]
+    for at, (file, patch) in enumerate(zip(files, _patches(repo, pairs, old, new), strict=False)):
+        share = left // max(1, sources - at)
+        if patch and share >= LEAST:
+            parts.append(_cut(file, patch[:room], share - 2))
+            left -= len(parts[-1]) + 2
+            seen.add(file.path)
+    hidden = [file.name for file in files if file.path not in seen]
+    parts += [f"[not shown, read them: {plain.some(hidden)}]"] if hidden else []
+    return ["\n\n".join(parts)]
+
+
+def _files(repo: Repo, old: str, new: str) -> list[File]:
+    numbers = repo.git("diff", *_NUMBERS, "--numstat", "-z", old, new)
+    fields = iter(numbers.decode("utf-8", "surrogateescape").split("\0")[:-1])
+    files = list[File]()
+    for field in fields:
+        added, removed, path = field.split("\t", 2)
+        size = "binary" if added == "-" else f"+{added} -{removed}"
+        lines = 0 if added == "-" else int(added) + int(removed)
+        was = "" if path else next(fields)
+        files.append(File(path or next(fields), size, lines, was))
+    return sorted(files, key=lambda file: (file.generated, file.lines))
+
+
+def _listed(files: Sequence[File]) -> str:
+    rows = [f"{plain.count(len(files), 'changed file')}, with the lines added and removed:"]
+    for file in files:
+        was = f" (was {plain.line(file.old, LONGEST)})" if file.old else ""
+        made = " (generated)" if file.generated else ""
+        rows.append(f"{file.size} {plain.line(file.name, LONGEST)}{was}{made}")
+    text = "\n".join(rows)
+    if len(text) <= LISTED:
+        return text
+    text = text[:LISTED].rpartition("\n")[0]
+    return f"{text}\nand {plain.count(len(files) - text.count(chr(10)), 'more file')}"
+
+
+def _cut(file: File, patch: str, most: int) -> str:
+    """Within so many characters, and its lines within a line's."""
+    if "\0" in patch:
+        return f"{plain.line(patch.partition(chr(10))[0], LONGEST)}\n[binary]"
+    lines = patch.rstrip("\n").split("\n")
+    text = "\n".join(one if len(one) <= LONGEST else f"{one[: LONGEST - 1]}…" for one in lines)
+    if len(text) <= most:
+        return text
+    gone = "\ndeleted file mode " in patch[: 3 * LONGEST]
+    where = "the file is deleted" if gone else f"read {plain.line(file.name, 200)} for the rest"
+    note = f"[cut here for length, {file.size} in all: {where}]"
+    return f"{text[: max(0, most - len(note) - 1)].rpartition(chr(10))[0]}\n{note}"
+
+
+def _patches(repo: Repo, pairs: Sequence[tuple[str, str]], old: str, new: str) -> Iterator[str]:
+    """Of files by their names before and after, one at a time; empty for one that is huge."""
+    entries = repo.changed(old, new)
+    sides = [(entries[before][0], entries[path][1]) for before, path in pairs]
+    blobs = [[entry.blob for entry in both if entry] for both in sides]
+    asked = "".join(f"{blob}\n" for both in blobs for blob in both).encode()
+    said = repo.git("cat-file", "--batch-check=%(objectname) %(objectsize)", given=asked)
+    sizes = dict(line.split(" ", 1) for line in said.decode().splitlines())
+    for pair, both in zip(pairs, blobs, strict=True):
+        if any(size.isdigit() and int(size) > HUGE for size in map(sizes.__getitem__, both)):
+            yield ""
+        else:
+            argv = ("--literal-pathspecs", "diff", *_PATCH, old, new, "--", *dict.fromkeys(pair))
+            yield plain.decode(repo.git(*argv))
+
+
+# ---------------------------------------------------------------- what it does to tests
+
+TEST = (
+    r"(?:^|/)(?:tests?|specs?|__tests__)/|(?:^|/)test_[^/]*$|(?:^|/)conftest\.py$"
+    r"|(?:_test|_spec|\.test|\.spec|Tests?|Spec)\.\w+$"
+)
+_SKIPS = (
+    r"\b(?:pytest\.(?:mark\.)?(?:skip|xfail)|unittest\.(?:skip|expectedFailure)|skipTest\()"
+    r"|\b(?:it|test|describe|context)\.(?:skip|todo|only)\b|\bx(?:it|describe|test)\("
+    r"|\bt\.Skip\w*\(|#\[ignore|@(?:Disabled|Ignore)\b|@tag :skip|\bpending\("
+)
+_ASSERTS = (
+    r"\bassert\w*|\bexpect\w*[ \t]*[(.]|\bshould\b|\bt\.(?:Error|Fatal|Fail)|\brequire\.\w+\("
+)
+
+
+def weakened(repo: Repo, old: str, new: str) -> list[str]:
+    """What the change does to tests that were there, a line for each file."""
+    there = sorted(path for path, (entry, _) in repo.changed(old, new).items() if entry)
+    tests = [path for path in there if re.search(TEST, path)][:MOST]
+    patches = _patches(repo, [(path, path) for path in tests], old, new)
+    return list(filter(None, map(weaker, tests, patches)))
+
+
+def weaker(path: str, patch: str) -> str:
+    """What happened to one test file, by its patch; empty where nothing of it was weakened."""
+    gone = "deleted" if "\ndeleted file mode " in patch else "; ".join(_weaker(patch))
+    return f"{plain.line(path, 80)}: {gone}" if gone else ""
+
+
+def _weaker(patch: str) -> Iterator[str]:
+    _, _, pieces = patch.partition("\n@@")  # what stands before is a heading
+    old, new = ("\n".join(re.findall(rf"(?m)^\{sign}(.*)", pieces)) for sign in "-+")
+    skips, asserts = (
+        len(re.findall(words, new)) - len(re.findall(words, old)) for words in (_SKIPS, _ASSERTS)
+    )
+    if skips > 0:
+        yield plain.count(skips, "new skip mark")
+    if asserts < 0:
+        yield f"{plain.count(-asserts, 'assertion')} fewer"
+    elif changed := len(re.findall(_ASSERTS, old)):
+        yield f"{plain.count(changed, 'assertion')} changed"

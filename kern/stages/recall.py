@@ -1,7 +1,6 @@
 """Which entries of LEARNINGS.md a stage is told."""
 
 import contextlib
-import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,17 +8,8 @@ from dataclasses import replace
 from kern.errors import KernError
 from kern.git import ignore
 from kern.git.repository import Repo
-from kern.journal import store
 from kern.memory.entries import Entry
-from kern.memory.select import (
-    NOTHING,
-    Pair,
-    Selection,
-    Told,
-    fits,
-    paths,
-    select,
-)
+from kern.memory.select import NOTHING, Selection, Told, fits, paths, select
 
 
 def told(
@@ -43,28 +33,11 @@ def told(
         return Selection((Told(wanted[0], 0.0, "the only one, cut"),), (), budget)
     from kern.memory import search  # with SQLite: most runs need none
 
-    folder = None if reading else repo.common_dir / "kern"
-    found = search.of_learnings(folder, data, query)
+    found = search.of_learnings(None if reading else repo.common_dir / "kern", data, query)
     near = [entry for entry in wanted if found.by_id.get(entry.id, 0.0) >= found.least]
-    chosen = select(
-        entries,
-        found.by_id,
-        budget,
-        least=found.least,
-        gone=gone(repo, near),
-        together=_together(repo),
-    )
+    lost = gone(repo, near)
+    chosen = select(entries, found.by_id, budget, least=found.least, gone=lost)
     return replace(chosen, remark=found.remark)
-
-
-def _together(repo: Repo) -> set[Pair]:
-    """The entries that helped the same task, by the votes at the journal's end."""
-    voted: dict[tuple[str, str], set[str]] = {}
-    for record in store.tail(store.place(repo.common_dir), having=b'"kind": "vote"'):
-        if record["kind"] == "vote" and record.get("helpful") is True:
-            task = record["run"], record.get("task", "")
-            voted.setdefault(task, set()).add(str(record.get("entry")))
-    return {pair for ids in voted.values() for pair in itertools.combinations(sorted(ids), 2)}
 
 
 def gone(repo: Repo, entries: Sequence[Entry]) -> dict[str, str]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from kern import plain
 from kern.checks.result import Red
@@ -23,6 +23,7 @@ from kern.stages.answer import Answer, Code
 from kern.system import workspace
 from kern.system.workspace import Scope
 
+T = TypeVar("T")
 _ID = re.compile(r"[0-9a-f]{40,64}")
 _OF_A_VERDICT = ("outcome", "proof", "red", "cause")
 
@@ -36,29 +37,70 @@ class Made:
     votes: tuple[Vote, ...] = ()
 
 
+class _Fact(Generic[T]):
+    """What stands under `kern` by that name; what it lacks, or has in another form, is empty."""
+
+    def __init__(self, empty: T) -> None:
+        self.empty = empty
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, record: "StageRecord", owner: type) -> T:
+        value = record.raw["kern"].get(self.name)
+        return value if isinstance(value, type(self.empty)) else self.empty
+
+
 @dataclass(frozen=True)
 class StageRecord:
-    """One stage file. What it lacks, or has in another form, is empty."""
+    """One stage file. Anybody can write it, so that nothing of it may raise."""
 
     stage: Stage
     raw: Mapping[str, Any]  # all of it, so that what this kern does not know is kept
-    key: Key
-    attempt: int
-    run: str
-    time: str  # when the work on the task began
-    base: str  # the commit that was HEAD
-    start: str  # the snapshots before and after stage 2
-    tree: str
-    onto: str  # the commit that the verdict is bound to, where HEAD has moved on since
-    index: Staged  # what stage 2 did to the index alone
-    outcome: str
-    red: Red | None
-    cause: Cause  # what it failed over, where it did
-    sent_back: int  # how often a red gate let stage 2 not end yet; -1: no gate was to
-    proof: str
-    fault: str
-    fixed: int  # how often commit hooks changed the task's files, or the branch moved under them
-    made: Made | None
+
+    parent, task, nth = _Fact(""), _Fact(""), _Fact(1)
+    attempt = _Fact(0)
+    run = _Fact("")
+    time = _Fact("")  # when the work on the task began
+    base = _Fact("")  # the commit that was HEAD
+    start, tree = _Fact(""), _Fact("")  # the snapshots before and after stage 2
+    onto = _Fact("")  # the commit that the verdict is bound to, where HEAD has moved on since
+    outcome = _Fact("")
+    sent_back = _Fact(-1)  # how often a red gate let stage 2 not end yet; -1: no gate was to
+    proof = _Fact("")
+    fault = _Fact("")
+    fixed = _Fact(0)  # how often hooks changed the task's files, or the branch moved under them
+
+    @property
+    def key(self) -> Key:
+        return Key(self.parent, self.task, self.nth)
+
+    @cached_property
+    def index(self) -> Staged:
+        """What stage 2 did to the index alone."""
+        return staging.read(self.raw["kern"])
+
+    @property
+    def red(self) -> Red | None:
+        found = self.raw["kern"].get("red")
+        if not isinstance(found, dict):
+            return None
+        return Red(str(found.get("name")), found.get("code"), str(found.get("output")))
+
+    @property
+    def cause(self) -> Cause:
+        """What it failed over, where it did."""
+        return next((one for one in Cause if one == self.raw["kern"].get("cause")), Cause.OTHER)
+
+    @property
+    def made(self) -> Made | None:
+        found = self.raw["kern"].get("commit")
+        if not isinstance(found, dict):
+            return None
+        votes = (
+            Vote(str(name), up is True, str(why)) for name, up, why in _rows(found, "votes", 3)
+        )
+        return Made(str(found.get("sha")), str(found.get("learned")), (*votes,))
 
     @property
     def bound_to(self) -> str:
@@ -99,8 +141,9 @@ class StageRecord:
     @property
     def swaps(self) -> tuple[Swap, ...] | None:
         """What its votes change in LEARNINGS.md, once that is settled."""
-        found = self.raw["kern"].get("swaps")
-        return None if found is None else _swaps(found)
+        rows = _rows(self.raw["kern"], "swaps", 2)
+        noted = self.raw["kern"].get("swaps") is not None
+        return tuple((str(old), str(new)) for old, new in rows) if noted else None
 
     @cached_property
     def answer(self) -> Answer:
@@ -121,65 +164,17 @@ class StageRecord:
         """The same with these values under `kern`; None takes one out."""
         kern = {**self.raw["kern"], **facts}
         kept = {name: value for name, value in kern.items() if value is not None}
-        return parse(self.stage, {**self.raw, "kern": kept})
+        return StageRecord(self.stage, {**self.raw, "kern": kept})
 
     def undecided(self, **facts: object) -> "StageRecord":
         """Without what a verdict says: gates and judges decide anew."""
         return self.noting(**dict.fromkeys(_OF_A_VERDICT), **facts)
 
 
-def parse(stage: Stage, raw: Mapping[str, Any]) -> StageRecord:
-    """Never raises: anybody can write the file."""
-    kern = raw["kern"]
-
-    def text(name: str) -> str:
-        value = kern.get(name)
-        return value if isinstance(value, str) else ""
-
-    def number(name: str, otherwise: int) -> int:
-        value = kern.get(name)
-        return value if isinstance(value, int) else otherwise
-
-    words = ("run", "time", "base", "start", "tree", "onto", "outcome", "proof", "fault")
-    return StageRecord(
-        stage,
-        raw,
-        Key(text("parent"), text("task"), number("nth", 1)),
-        attempt=number("attempt", 0),
-        index=staging.read(kern),
-        red=_red(kern.get("red")),
-        cause=Cause(text("cause")) if text("cause") in [*Cause] else Cause.OTHER,
-        sent_back=number("sent_back", -1),
-        fixed=number("fixed", 0),
-        made=_made(kern.get("commit")),
-        **{name: text(name) for name in words},
-    )
-
-
-def _red(value: object) -> Red | None:
-    if not isinstance(value, dict):
-        return None
-    return Red(str(value.get("name")), value.get("code"), str(value.get("output")))
-
-
-def _made(value: object) -> Made | None:
-    if not isinstance(value, dict):
-        return None
-    return Made(str(value.get("sha")), str(value.get("learned")), _votes(value.get("votes")))
-
-
-def _swaps(value: object) -> tuple[Swap, ...]:
-    rows = value if isinstance(value, list) else []
-    return tuple((str(row[0]), str(row[1])) for row in rows if _many(row, 2))
-
-
-def _votes(value: object) -> tuple[Vote, ...]:
-    rows = value if isinstance(value, list) else []
-    return tuple(Vote(str(row[0]), row[1] is True, str(row[2])) for row in rows if _many(row, 3))
-
-
-def _many(row: object, count: int) -> bool:
-    return isinstance(row, list) and len(row) == count
+def _rows(facts: Mapping[str, Any], name: str, count: int) -> list[Any]:
+    rows = facts.get(name)
+    whole = rows if isinstance(rows, list) else []
+    return [row for row in whole if isinstance(row, list) and len(row) == count]
 
 
 # ---------------------------------------------------------------- on the disk
@@ -188,7 +183,7 @@ def _many(row: object, count: int) -> bool:
 def read(scope: Scope, stage: Stage, attempt: int = 0) -> StageRecord | None:
     """The stage file, or that of an earlier attempt, if it is there and whole."""
     raw = workspace.load(scope, stage, attempt)
-    return parse(stage, raw) if raw is not None else None
+    return StageRecord(stage, raw) if raw is not None else None
 
 
 def load(scope: Scope, stage: Stage) -> StageRecord | None:
@@ -209,10 +204,8 @@ def new(
 ) -> StageRecord:
     """The agent's result object plus the one key `kern`."""
     named = {"task": key.text, "parent": key.parent, "nth": key.nth}
-    return parse(
-        stage,
-        {**result, "kern": {**named, "stage": str(stage), "attempt": attempt, **facts}},
-    )
+    kern = {**named, "stage": str(stage), "attempt": attempt, **facts}
+    return StageRecord(stage, {**result, "kern": kern})
 
 
 def counts(second: StageRecord, start: StartRef | None, attempt: int) -> bool:

@@ -2,48 +2,36 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from itertools import accumulate
 
 from kern import plain
 from kern.frozen import frozen
 from kern.memory import capture, entries
 from kern.memory import changes as edits
-from kern.memory.changes import Swap
 from kern.memory.entries import Entry, Kind
 from kern.model import Aide, Marker
 from kern.spec import edit
 from kern.spec.checklist import Kind as Noted
-from kern.spec.checklist import Spec, Task
+from kern.spec.checklist import Spec
 from kern.stages import answer
 from kern.stages.answer import Code
 
 MOST = 30  # changes at a time: a person reads them
 LONGEST = 600  # characters of an entry
-_VERBS = r"\**(MERGE|REWRITE|RETIRE|WHEN|ADD)\**"
-_ITEM = rf"[-*+]\s+{_VERBS}\s+([^:]+?)\**:\**\s*(.*)"
-_BULLET = r"[-*+]\s"
+_LONGEST = {"RETIRE": 100, "WHEN": entries.LONGEST_WHEN}
 _IDS = r"L\d+(?:\s*(?:,|\+|and)\s*L\d+)*"
-_NEW = r"(\w+)\s*\(([^()]{1,100})\)"
-
-
-class Verb(StrEnum):
-    MERGE = "MERGE"
-    REWRITE = "REWRITE"
-    RETIRE = "RETIRE"
-    WHEN = "WHEN"
-    ADD = "ADD"
-
-
-_RETELLING = (Verb.MERGE, Verb.REWRITE)
-_MOST = {Verb.RETIRE: 100, Verb.WHEN: entries.LONGEST_WHEN}  # characters; else LONGEST
+_OLD = rf"[-*+]\s+\**(?P<verb>MERGE|REWRITE|RETIRE|WHEN)\**\s+[*`]*(?P<ids>{_IDS})"
+_NEW = rf"[-*+]\s+\**(?P<add>ADD)\**\s+[*`]*(?P<kind>{'|'.join(Kind)})\s*\((?P<topic>[^()]+)\)"
+_ITEM = rf"(?:{_OLD}|{_NEW})[*`]*\s*:\**\s*(?P<text>.*?)(?:\sWhen:\s(?P<when>.*))?"
+# What would stand in the file as something else: a heading, a fence, half a merge, a comment.
+_MARKUP = r"#|`{3}|~{3}|<{7}|={7}|>{7}|\|{7}|.*(?:<!--|-->)"
 
 
 @frozen
 class Change:
-    verb: Verb
+    verb: str
     text: str  # the new text; of a retirement the reason; of WHEN the kinds of work
     ids: tuple[str, ...] = ()  # of entries; the one that stays is the first
     kind: Kind = Kind.DECISION  # of a new one
@@ -79,8 +67,17 @@ def usable(entry: Entry) -> bool:
 
 def finished(spec: Spec) -> list[str]:
     """The tasks that are done, with what was asked about them and answered."""
-    done = [task for task in spec.tasks if task.marker is Marker.DONE]
-    return ["\n".join([f"- {plain.line(task.text, 300)}", *_decided(task)]) for task in done]
+    asked = (Noted.QUESTION, Noted.ANSWER)
+    return [
+        f"- {plain.line(task.text, 300)}"
+        + "".join(
+            f"\n  {note.kind}: {plain.line(note.text, LONGEST)}"
+            for note in task.notes
+            if note.kind in asked
+        )
+        for task in spec.tasks
+        if task.marker is Marker.DONE
+    ]
 
 
 def newest(items: Sequence[str], most: int) -> list[str]:
@@ -89,118 +86,68 @@ def newest(items: Sequence[str], most: int) -> list[str]:
     return [*items[len(items) - bisect_right(sizes, most) :]]
 
 
-def _decided(task: Task) -> list[str]:
-    asked = (note for note in task.notes if note.kind in (Noted.QUESTION, Noted.ANSWER))
-    return [f"  {note.kind}: {plain.line(note.text, LONGEST)}" for note in asked]
-
-
 # ---------------------------------------------------------------- read
 
 
 def read(text: str, there: str) -> Proposed:
     """`there` is LEARNINGS.md as it is. Never raises: an answer that cannot be trusted as a whole
-    comes back as `wrong`.
+    comes back as `wrong`. A new entry that says what another one says is left out.
     """
     replied = answer.parse(Aide.PLANNER, text)
-    if replied.code is Code.DONE:
-        if replied.changes:
-            return Proposed(wrong="it says DONE and lists changes")
+    if replied.code is Code.DONE and not replied.changes:
         return Proposed(done=replied.reason)
     if replied.code is not Code.CHANGES:
-        return Proposed(wrong="it does not end in CHANGES or DONE: reason")
-    changes: list[Change] = []
-    for item in _items(replied.changes):
-        change = _change(item)
-        if change is None:
+        return Proposed(wrong="it does not end in either CHANGES or DONE: reason")
+    known = entries.parse(there)
+    items = re.split(r"\n(?=[-*+]\s)", re.sub(r"(?m)^\s*(`{3,}|~{3,})\w*\s*$", "", replied.changes))
+    changes = list[Change]()
+    for item in filter(lambda one: re.match(r"[-*+]\s", one), map(str.lstrip, items)):
+        if not (match := re.fullmatch(_ITEM, " ".join(item.split()))):
             return Proposed(wrong=f"no change that kern knows: {plain.line(item, 100)}")
-        changes.append(change)
-    wrong = _unsound(changes, {one.id: one for one in entries.parse(there)})
-    wrong = wrong or _misread(changes, there)
-    return Proposed(wrong=wrong) if wrong else Proposed(fitting(changes, there))
+        changes.append(_change(match))
+    if wrong := next(_faults(changes, {one.id: one for one in known if usable(one)}), ""):
+        return Proposed(wrong=wrong)
+    new = (one for one in changes if one.ids or not capture.alike(one.text, known))
+    return Proposed((*new,))
 
 
-def _items(block: str) -> list[str]:
-    """Each item in one line; what stands before the first is none."""
-    items: list[str] = []
-    for line in block.split("\n"):
-        if re.match(_BULLET, line):
-            items.append(line)
-        elif items and line.strip() and not re.fullmatch(r"(`{3,}|~{3,})\w*", line.strip()):
-            items[-1] += " " + line.strip()
-    return items
+def _change(match: re.Match[str]) -> Change:
+    text, when = match["text"], match["when"] or ""
+    if match["verb"]:
+        text = plain.line(f"{text} When: {when}" if when else text, LONGEST + 1)
+        return Change(match["verb"], text, tuple(re.findall(r"L\d+", match["ids"])))
+    topic = plain.line(match["topic"], 100)
+    text = plain.line(text, LONGEST + 1)
+    return Change("ADD", text, (), Kind(match["kind"]), topic, capture.when(when))
 
 
-def _change(item: str) -> Change | None:
-    found = re.fullmatch(_ITEM, item.strip())
-    if found is None:
-        return None
-    verb, head = Verb(found[1]), found[2].strip(" *`")
-    said, needed = found[3], ""
-    if verb is Verb.ADD:
-        said, _, needed = said.partition(" When: ")
-    text = plain.line(said, LONGEST + 1)
-    if verb is Verb.ADD:
-        new = re.fullmatch(_NEW, head)
-        if new is None or new[1].lower() not in [*Kind]:
-            return None
-        topic = plain.line(new[2], 100)
-        return Change(verb, text, (), Kind(new[1].lower()), topic, capture.when(needed))
-    if not re.fullmatch(_IDS, head):
-        return None
-    return Change(verb, text, tuple(re.findall(r"L\d+", head)))
-
-
-def _unsound(changes: Sequence[Change], known: Mapping[str, Entry]) -> str:
+def _faults(changes: Sequence[Change], known: Mapping[str, Entry]) -> Iterator[str]:
     if not changes:
-        return "it lists no change below `## Changes`"
+        yield "it lists no change below `## Changes`"
     if len(changes) > MOST:
-        return f"it lists {len(changes)} changes; at most {MOST} are sensible at a time"
-    seen: set[str] = set()
+        yield f"it lists {len(changes)} changes; at most {MOST} are sensible at a time"
+    named = [name for change in changes for name in change.ids]
     for change in changes:
+        most = _LONGEST.get(change.verb, LONGEST)
+        twice = [name for name in change.ids if named.count(name) > 1]
+        unknown = [name for name in change.ids if name not in known]
+        damaged = [fault for name in change.ids if name in known for fault in known[name].faults]
+        faults = {
+            "no text": not re.search(r"\w", change.text),
+            f"its text is longer than {most} characters": len(change.text) > most,
+            "its text could not be read as one": re.match(_MARKUP, change.text),
+            "a merge is of two entries or more, everything else of one": (
+                (len(change.ids) > 1) is not (change.verb == "MERGE")
+            ),
+            f"{''.join(twice[:1])} stands in two changes": twice,
+            f"there is no entry {''.join(unknown[:1])} that is in use": unknown,
+            f"{''.join(damaged[:1])}; mend that by hand first": damaged,
+        }
         name = f"{change.verb} {', '.join(change.ids) or change.topic}"
-        most = _MOST.get(change.verb, LONGEST)
-        if not re.search(r"\w", change.text):
-            return f"{name} has no text"
-        if len(change.text) > most:
-            return f"{name}: its text is longer than {most} characters"
-        if "<!--" in change.text or "-->" in change.text:
-            return f"{name}: a comment in its text"
-        if (len(change.ids) > 1) is not (change.verb is Verb.MERGE):
-            return f"{name}: a merge is of two entries or more, everything else of one"
-        for one in change.ids:
-            if one not in known or not usable(known[one]):
-                return f"{name}: there is no entry {one} that is in use"
-            if known[one].faults:
-                return f"{name}: {known[one].faults[0]}; mend that by hand first"
-            if one in seen:
-                return f"{name}: {one} stands in two changes"
-            seen.add(one)
-    return ""
-
-
-def _misread(changes: Sequence[Change], there: str) -> str:
-    """A text that would stand in the file as something else: a heading, a fence, half a merge."""
-    before = {one.id: one for one in entries.parse(there)}
-    after = {one.id: one for one in entries.parse(applied(there, changes, "2000-01-01"))}
-    wanted = {change.ids[0]: change.text for change in changes if change.verb in _RETELLING}
-    for name, one in before.items():
-        found = after.pop(name, None)
-        if found is None or found.text != wanted.get(name, one.text) or found.faults != one.faults:
-            return f"LEARNINGS.md could not be read with it: {name}"
-    added = [change.text for change in changes if change.verb is Verb.ADD]
-    same = [one.text for one in after.values()] == added
-    return "" if same else "LEARNINGS.md could not be read with it: what is new"
+        yield from (f"{name}: {why}" for why, true in faults.items() if true)
 
 
 # ---------------------------------------------------------------- applied
-
-
-def fitting(changes: Sequence[Change], there: str) -> tuple[Change, ...]:
-    """Without new entries that say what another one says already."""
-    known = entries.parse(there)
-    return tuple(
-        one for one in changes if one.verb is not Verb.ADD or not capture.alike(one.text, known)
-    )
 
 
 def applied(there: str, changes: Sequence[Change], day: str) -> str:
@@ -208,36 +155,34 @@ def applied(there: str, changes: Sequence[Change], day: str) -> str:
     text and says why it is no longer told. `day`: 2026-11-22, of what is new.
     """
     known = {one.id: one for one in entries.parse(there)}
-    text = edits.applied(there, (swap for one in changes for swap in _swaps(one, known)))
     free = edits.numbers([*known.values()])
+    text = there
     for change in changes:
-        if change.verb is Verb.ADD:
-            lesson = capture.Lesson(change.text, change.kind, change.when)
-            body = edits.body(lesson, next(free), change.topic)
-            text += edit.learning(text, day, change.topic, body)
+        ours = [known[name] for name in change.ids]
+        swaps = zip(ours, _changed(change, ours), strict=True) if ours else ()
+        text = edits.applied(text, ((old.raw, entries.renoted(new)) for old, new in swaps))
+    for change in (one for one in changes if not one.ids):
+        lesson = capture.Lesson(change.text, change.kind, change.when)
+        body = edits.body(lesson, next(free), change.topic)
+        text += edit.learning(text, day, change.topic, body)
     return text
 
 
-def _swaps(change: Change, known: Mapping[str, Entry]) -> list[Swap]:
-    """What each entry's section is and becomes."""
-    if change.verb is Verb.ADD:
-        return []
-    ours = [known[name] for name in change.ids]
-    if change.verb is Verb.RETIRE:
-        return [(ours[0].raw, entries.renoted(replace(ours[0], retired=change.text)))]
-    if change.verb is Verb.WHEN:
-        when = capture.when(change.text)
-        return [(ours[0].raw, entries.renoted(replace(ours[0], when=when)))]
+def _changed(change: Change, ours: Sequence[Entry]) -> Iterator[Entry]:
     first, *others = ours
-    gone = [replace(one, retired=f"merged into {first.id}") for one in others]
-    kept = replace(
-        first,
-        raw=_retold(first, change.text),
-        helpful=sum(one.helpful for one in ours),
-        harmful=sum(one.harmful for one in ours),
-        when=capture.when("; ".join(one.when for one in ours)),
-    )
-    return [(first.raw, entries.renoted(kept)), *((one.raw, entries.renoted(one)) for one in gone)]
+    if change.verb == "RETIRE":
+        yield replace(first, retired=change.text)
+    elif change.verb == "WHEN":
+        yield replace(first, when=capture.when(change.text))
+    else:
+        yield replace(
+            first,
+            raw=_retold(first, change.text),
+            helpful=sum(one.helpful for one in ours),
+            harmful=sum(one.harmful for one in ours),
+            when=capture.when("; ".join(one.when for one in ours)),
+        )
+        yield from (replace(one, retired=f"merged into {first.id}") for one in others)
 
 
 def _retold(entry: Entry, text: str) -> str:
@@ -245,5 +190,4 @@ def _retold(entry: Entry, text: str) -> str:
     heading, *rest = entry.raw.split("\n")
     end = "\r\n" if heading.endswith("\r") else "\n"
     notes = [line.removesuffix("\r") for line in rest if entries.is_note(line)]
-    below = ["", *notes] if notes else []
-    return end.join([heading.removesuffix("\r"), "", text, *below])
+    return end.join([heading.removesuffix("\r"), "", text, *(["", *notes] if notes else [])])

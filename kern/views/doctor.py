@@ -23,7 +23,7 @@ from kern.pipeline.trust import Started
 from kern.sandbox.confine import Means
 from kern.spec import checklist, required
 from kern.spec.documents import Documents
-from kern.stages import template
+from kern.stages import prompts
 from kern.system import workspace
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
@@ -128,7 +128,7 @@ def _gates(found: Repo, papers: Documents) -> tuple[str, str]:
 
 
 def _prompts(found: Repo, papers: Documents) -> str:
-    forms = template.templates(found.root, preflight.settings(found, papers))
+    forms = prompts.templates(found.root, preflight.settings(found, papers))
     return models.told({role: form.by.said(protocol.DEFAULT) for role, form in forms.items()})
 
 
@@ -145,7 +145,7 @@ def needed(folder: Path) -> list[Agent]:
     with contextlib.suppress(KernError):  # told by an earlier check
         found = repository.open_at(folder)
         settings = preflight.settings(found, place.documents(found))
-        return agents.chosen(template.templates(found.root, settings).values())
+        return agents.chosen(prompts.templates(found.root, settings).values())
     return [protocol.find(protocol.DEFAULT)]
 
 

@@ -23,10 +23,9 @@ from kern.spec import checklist, dependencies, edit, needs, required
 from kern.spec.checklist import Spec, Task
 from kern.spec.documents import Documents
 from kern.spec.required import Checks
-from kern.stages import briefs, template
-from kern.stages import prompt as context
-from kern.stages.prompt import Prompt
-from kern.stages.template import Template
+from kern.stages import briefs
+from kern.stages import prompts as context
+from kern.stages.prompts import Prompt, Template
 from kern.views import project
 
 
@@ -44,7 +43,7 @@ def describe(
 ) -> str:
     """`jobs`: so many tasks at once; empty: what kern.toml says; None: one after the other."""
     repo, papers, parsed, settings = preflight.prepare(folder, reading=True)
-    templates = template.templates(repo.root, replace(settings, picked=models))
+    templates = context.templates(repo.root, replace(settings, picked=models))
     seen = project.of(repo, papers)
     scope, at, parsed = seen.scope, seen.at, seen.parsed
     key = at.wanted(parsed, wanted) if wanted else None

@@ -16,7 +16,7 @@ from kern.memory.entries import Entry, Kind
 from kern.model import LEARNINGS, Stage
 from kern.spec.documents import Documents
 from kern.stages import recall
-from kern.stages.prompt import BUDGET
+from kern.stages.prompts import BUDGET
 from kern.views.log import local, warn
 
 LIMIT = 5

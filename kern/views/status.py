@@ -18,7 +18,7 @@ from kern.model import SPEC, SUBSCRIPTION, Cost, Marker, Tier
 from kern.pipeline.table import resume
 from kern.spec import dependencies, needs, questions
 from kern.spec.checklist import Kind, Spec, Task
-from kern.stages import bundle
+from kern.stages import prompts
 from kern.system import control, lock
 from kern.system.lock import Holder
 from kern.views import project
@@ -79,7 +79,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
             for number, task in shown
         ],
         "hidden": {"done": 0, "open": 0} if whole else hidden,
-        "example": bundle.is_example(seen.papers.read(SPEC) or ""),
+        "example": prompts.is_example(seen.papers.read(SPEC) or ""),
         "diagnostics": [
             {"line": fault.line, "message": fault.message}
             for fault in (*parsed.diagnostics, *dependencies.faults(parsed))

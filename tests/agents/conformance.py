@@ -21,7 +21,7 @@ from kern.events import Acted, StageRetried
 from kern.model import Role
 from kern.models import Choice
 from kern.stages.call import Caller
-from kern.stages.prompt import Prompt
+from kern.stages.prompts import Prompt
 from kern.system import process, workspace
 from tests.kit.scripted_server import Turn
 

@@ -22,8 +22,8 @@ import pytest
 from kern.agents import claude
 from kern.agents.protocol import Launch
 from kern.model import Stage
-from kern.stages import template
-from kern.stages.prompt import compose
+from kern.stages import prompts
+from kern.stages.prompts import compose
 from kern.system.process import marked
 from tests.conftest import PATIENCE_S, Git, Inline, Kern, wait_for
 from tests.kit import frameworks
@@ -428,8 +428,8 @@ def test_what_is_told_of_a_task_inlines_no_file_and_a_folders_guidance_is_read(
         (repo / name).write_text(text)
     task = "".join(f"see {char}@{name}\n" for char, name in zip(before, names, strict=True))
     task += "".join(f'or {char}@"{name}"\n' for char, name in zip(before, names, strict=True))
-    form = template.templates(repo)[Stage.IMPLEMENT]
-    prompt = compose(form, {"TASK": task, "MODE": "implement"}, {"LEARNINGS": [task]})
+    form = prompts.templates(repo)[Stage.IMPLEMENT]
+    prompt = compose(form, {"task": task, "mode": "implement"}, {"learnings": [task]})
     contract = tmp_path / "contract.md"
     contract.write_text(prompt.contract)
     read = use("Read", file_path=str(repo / "src/x.py"))

@@ -27,10 +27,10 @@ from kern.git import repository
 from kern.spec import edit
 from kern.spec.documents import Documents
 from kern.model import Stage
-from kern.stages import briefs, template
+from kern.stages import briefs, prompts
 found = repository.open_at(Path.cwd())
 papers = Documents(found.root)
-form = template.templates(found.root)[Stage.RESEARCH]
+form = prompts.templates(found.root)[Stage.RESEARCH]
 task = papers.spec()[1].tasks[0]
 began = time.perf_counter()
 prompt = briefs.research(form, task, briefs.known(found, papers))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kern.model import Aide
-from kern.stages import prompt as context
+from kern.stages import prompts
 from tests.conftest import HERE, PATIENCE_S, Fake, Git, Inline, Kern, wait_for
 
 LIST = """The gap: there is no greeting.
@@ -255,7 +255,7 @@ def test_however_many_specifications_there_are_their_paths_fit_the_budget(
     prompt = fake.calls[-1]["prompt"]
     assert "specs/deep/1999-a-specification-of-something.md" in prompt
     own = (HERE.parent / "prompts" / "plan.md").read_text()
-    assert len(prompt) - len(own) <= context.BUDGET[Aide.PLANNER] * context.CHARS_PER_TOKEN
+    assert len(prompt) - len(own) <= prompts.BUDGET[Aide.PLANNER] * prompts.CHARS_PER_TOKEN
 
 
 # -------------------------------------------------------------------- until it is done

@@ -6,7 +6,7 @@ import pytest
 
 from kern.memory import entries
 from kern.model import Aide
-from kern.stages.prompt import BUDGET, CHARS_PER_TOKEN
+from kern.stages.prompts import BUDGET, CHARS_PER_TOKEN
 from tests.cli.test_plan import on_a_terminal
 from tests.conftest import Fake, Git, Kern
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kern.stages import bundle
+from kern.stages import prompts
 from tests.conftest import PATIENCE_S, Fake, Git, Kern, wait_for
 
 Background = Callable[..., "subprocess.Popen[str]"]
@@ -106,7 +106,7 @@ def test_the_first_task_begins_the_file_and_takes_the_place_of_the_example(
     assert not (repo / "SPEC.md").exists()
     assert kern("add", "mine").out == "added 1: mine\n"
     assert spec(repo) == "# Tasks\n\n- [ ] mine\n"
-    (repo / "SPEC.md").write_bytes(bundle.path("SPEC.example.md").read_bytes())
+    (repo / "SPEC.md").write_bytes(prompts.path("SPEC.example.md").read_bytes())
     assert kern("add", "mine").out == "added 1: mine, in place of the example\n"
     assert spec(repo) == "# Tasks\n\n- [ ] mine\n"
 

@@ -4,7 +4,6 @@ word of what earlier tasks learned.
 
 import hashlib
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,10 +63,9 @@ def read(folder: Path) -> Files:
 
 def without_research() -> str:
     """Stage 1 still is a process, of a small model that is told to answer at once and finds
-    nothing: stage 2 begins as if nobody had looked. kern demands all placeholders of the original.
+    nothing: stage 2 begins as if nobody had looked. kern demands that it names the task.
     """
-    names = re.findall(r"\{[A-Z][A-Z_]*\}", (PROMPTS / _RESEARCH).read_text(encoding="utf-8"))
-    return _AT_ONCE + "\n\n".join(_once(names)) + "\n"
+    return _AT_ONCE + "{{ task }}\n"
 
 
 def without_learnings() -> Files:
@@ -75,11 +73,7 @@ def without_learnings() -> Files:
     voted on. What a task learns is written down all the same.
     """
     kept = {
-        name: re.sub(r"^## [^\n]*\n\n\{LEARNINGS\}\n.*?(?=^## |\Z)", "", text, flags=re.S | re.M)
+        name: re.sub(r"(?sm)^\{% if learnings %\}\n.*?^\{% endif %\}\n", "", text)
         for name, text in read(PROMPTS).items()
     }
     return {name: text for name, text in kept.items() if text != read(PROMPTS)[name]}
-
-
-def _once(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))

@@ -117,8 +117,8 @@ def test_an_arm_tells_no_learnings_and_asks_for_no_votes() -> None:
     assert set(files) >= {"1_research.md", "2_implement.md"}
     for name, text in files.items():
         own = (arms.PROMPTS / name).read_text()
-        assert "{LEARNINGS}" in own and "{LEARNINGS}" not in text
+        assert "{{ learnings }}" in own and "{{ learnings }}" not in text
         assert "Used: L7" not in text
-        assert "## Recent commits\n\n{COMMITS}" in text, "only that section is gone"
+        assert "## Recent commits\n\n{{ commits }}" in text, "only that section is gone"
         assert len(own) - len(text) < 400
     assert arms.arm(arms.NO_MEMORY).hash != arms.arm(arms.OWN).hash

@@ -18,7 +18,7 @@ from kern.git import filters, ignore, index, repository
 from kern.git.faults import GitFailed
 from kern.git.repository import Change, Entry
 from kern.git.snapshot import Snapshots
-from kern.stages.change import Witness
+from kern.pipeline.witness import Witness
 from kern.system import process
 from kern.system.workspace import Scope
 from tests.conftest import Fake, Git, Inline

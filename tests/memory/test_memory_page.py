@@ -5,7 +5,7 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
-from kern.memory import capture, chunks, entries, index, select
+from kern.memory import capture, chunks, entries, index
 from kern.memory.entries import Kind
 from kern.stages import reflection
 from tests.conftest import Fake, Kern
@@ -52,7 +52,6 @@ def test_the_bounds_are_the_ones_that_count() -> None:
     assert f"of more than {chunks.MOST} tokens is cut" in WORDS
     assert f"repeats some {chunks.OVERLAP} tokens" in WORDS
     assert f"The index is `kern/{index.FILE}`" in WORDS
-    assert select.TOGETHER == 1.1 and "a tenth more" in WORDS
     text = "## T\n\nx\n\n<!-- kern: id=L1 kind=sign helpful={} harmful={} -->\n"
     (at,) = entries.parse(text.format(1, entries.HARMFUL_AT))
     (above,) = entries.parse(text.format(2, entries.HARMFUL_AT))

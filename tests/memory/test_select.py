@@ -1,6 +1,5 @@
 """What is told of the learnings: what fits, what is relevant, and in which order."""
 
-import itertools
 import random
 from dataclasses import replace
 
@@ -51,15 +50,6 @@ def test_score_times_relevance_decides_and_what_is_left_out_says_why() -> None:
     assert select(some, {}, 100).chosen == ()
 
 
-def test_what_served_together_is_told_together() -> None:
-    relevance = {"L1": 0.9, "L2": 0.8, "L3": 0.78}
-    room = 2 * cost(TEN[0])
-    assert [t.entry.id for t in select(TEN, relevance, room).chosen] == ["L1", "L2"]
-    found = select(TEN, relevance, room, together={("L1", "L3")})
-    assert [told.entry.id for told in found.chosen] == ["L1", "L3"]
-    assert "served with" in found.chosen[1].why
-
-
 def test_a_small_one_fills_what_a_large_one_leaves() -> None:
     large = entry(1, words=300)
     found = select([large, TEN[1]], {"L1": 1.0, "L2": 0.5}, cost(TEN[1]) + 1)
@@ -76,12 +66,11 @@ def test_whatever_is_given_the_budget_holds_and_the_order_of_equals_is_fixed() -
         ]
         relevance = {one.id: dice.choice([0.0, 0.2, 0.5, 0.5, 1.0]) for one in some}
         budget = dice.randrange(400)
-        pairs = {(min(a.id, b.id), max(a.id, b.id)) for a, b in itertools.pairwise(some)}
-        found = select(some, relevance, budget, least=0.3, together=pairs)
+        found = select(some, relevance, budget, least=0.3)
         assert found.tokens <= budget
         assert -(-len("\n".join(found.texts)) // 4) <= budget
         assert len(found.chosen) + len(found.left_out) == len(some)
-        again = select(some, dict(reversed(relevance.items())), budget, least=0.3, together=pairs)
+        again = select(some, dict(reversed(relevance.items())), budget, least=0.3)
         assert again == found
 
 

@@ -88,7 +88,7 @@ def test_a_refused_message_costs_no_second_stage_2_and_the_next_run_resumes_at_t
     assert fake.stages == ["research", "implement", "commit", "commit", "commit"]
     assert 'the commit-msg hook refused: "no ticket". No message' in told.err
     bundled = re.search(r"[.]kern/prompts/3_commit[.]md \(a copy of (/.+?)\)", told.err)
-    assert bundled and "{TRAILER}" in Path(bundled[1]).read_text()
+    assert bundled and "{{ trailer }}" in Path(bundled[1]).read_text()
     assert "gates and judges run once more, then it resumes at the commit" in told.err
     assert (repo / "n").read_text() == "1\n"
     assert spec(repo).startswith("- [~] ")

@@ -57,8 +57,7 @@ def test_a_prompt_of_ones_own_that_tells_of_no_failure_gets_a_clean_tree(
     """Its agent would take the change for a person's."""
     own = repo / ".kern/prompts/2_implement.md"
     own.parent.mkdir(parents=True)
-    names = ("MODE", "TASK", "ATTEMPTS", "RESEARCH", "ANSWER", "SNAPSHOT", "LEARNINGS", "COMMITS")
-    own.write_text("---\nmodel: opus\n---\n" + "\n".join(f"{{{name}}}" for name in names))
+    own.write_text("---\nmodel: opus\n---\n{{ mode }} {{ task }} {{ attempts }}\n")
     git("add", "--all")
     git("commit", "--quiet", "--message=prompt")
     seen = {**WORKS, "run": ["test ! -e n || touch bad", *WORKS["run"]]}

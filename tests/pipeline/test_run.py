@@ -199,7 +199,7 @@ def test_each_stage_is_a_fresh_process_with_its_own_limits(
 def test_each_stage_is_told_what_it_needs_and_no_more(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    nasty = r"use `&&`, \1, $HOME, {TASK}, {COMMITS}, ~~~"
+    nasty = r"use `&&`, \1, $HOME, {{ task }}, {% if x %}, {TASK}, ~~~"
     (repo / "LEARNINGS.md").write_text(f"# Learnings\n\n## 2026-01-01 - shell\n\n{nasty}\n")
     (repo / "SPEC.md").write_text("- [ ] add a greeting\n  in {DIFF} & more\n- [ ] other thing\n")
     git("add", "--all")
@@ -270,13 +270,15 @@ def test_a_project_has_its_own_prompts_and_models(
 ) -> None:
     own = repo / ".kern" / "prompts"
     own.mkdir(parents=True)
-    text = "---\nmodel: sonnet\n---\nOurs. {TASK} {TRAILER} {DIFF} {ANSWER} {COMMITS}\n"
+    text = "---\nmodel: sonnet\n---\nOurs. {{ task }} {{ trailer }} {{ diff }}\n"
     (own / "3_commit.md").write_text(text)
 
     assert inline(1).code == 0
 
     assert fake.calls[2]["argv"][fake.calls[2]["argv"].index("--model") + 1] == "sonnet"
-    assert "Ours. add a greeting Kern-Task: add a greeting" in fake.calls[2]["prompt"]
+    assert (
+        "Ours. <task>\nadd a greeting\n</task> Kern-Task: add a greeting" in fake.calls[2]["prompt"]
+    )
     assert "opus" in fake.calls[0]["argv"]
     assert ".kern/prompts/3_commit.md" not in paths_of(git)
 

@@ -93,7 +93,7 @@ def test_guidance_that_is_cut_is_said(repo: Path, git: Git, fake: Fake, inline: 
     (repo / "CLAUDE.md").write_text("x" * 5_000_000 + "\n")
     ran = inline(1)
     assert ran.code == 0
-    assert "CLAUDE.md is too large to hand to agents whole: cut" in ran.err
+    assert "the project's guidance is cut to 40,000 of" in ran.err
     assert 40_000 < len(fake.calls[0]["system"]) < 50_000
 
 

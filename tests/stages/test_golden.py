@@ -10,8 +10,8 @@ import pytest
 
 from kern.model import Aide, Key, Stage
 from kern.spec import checklist
-from kern.stages import briefs, template
-from kern.stages.prompt import Prompt, compose
+from kern.stages import briefs, prompts
+from kern.stages.prompts import Prompt, compose
 
 HERE = Path(__file__).parent / "golden"
 TASK = """\
@@ -30,47 +30,47 @@ ATTEMPTS = [
     "Attempt 2: FAILED: the option parser knows no such action",
 ]
 SECTIONS = {
-    "ATTEMPTS": ATTEMPTS,
-    "RESEARCH": ["- Files: src/cli.py:40-66\n- Proof: pytest -q tests/test_cli.py"],
-    "ANSWER": ['`--version` ends in "unknown option" today (src/cli.py:61).'],
-    "SNAPSHOT": ["tests: 213 passed"],
-    "LEARNINGS": ["## 2026-01-02 - Add --quiet\n\nThe help text is tested word for word."],
-    "COMMITS": ["1a2b3c4 Add --quiet", "5d6e7f8 Read the configuration once"],
+    "attempts": ATTEMPTS,
+    "research": ["- Files: src/cli.py:40-66\n- Proof: pytest -q tests/test_cli.py"],
+    "answer": ['`--version` ends in "unknown option" today (src/cli.py:61).'],
+    "snapshot": ["tests: 213 passed"],
+    "learnings": ["## 2026-01-02 - Add --quiet\n\nThe help text is tested word for word."],
+    "commits": ["1a2b3c4 Add --quiet", "5d6e7f8 Read the configuration once"],
 }
-FAILURE = {"FAILURE": ["gate check is red: src/cli.py:44: E501 line too long"]}
-KEPT = {"KEPT": [" src/cli.py | 2 ++\n\n+    parser.add_argument('--version')"]}
-DIFF = {"DIFF": [" src/cli.py | 2 ++\n 1 file changed, 2 insertions(+)"]}
+FAILURE = {"failure": ["gate check is red: src/cli.py:44: E501 line too long"]}
+KEPT = {"kept": [" src/cli.py | 2 ++\n\n+    parser.add_argument('--version')"]}
+DIFF = {"diff": [" src/cli.py | 2 ++\n 1 file changed, 2 insertions(+)"]}
 
 
 def rendered() -> Iterator[tuple[str, Prompt]]:
-    forms = template.templates(HERE)
+    forms = prompts.templates(HERE)
     task = briefs.task_text(checklist.parse(TASK).tasks[0])
-    exempt = {"TASK": task, "CHECKS": CHECKS, "GUIDANCE": GUIDANCE, "NEIGHBOURS": NEIGHBOURS}
-    bare = {**exempt, "CHECKS": "", "GUIDANCE": "", "NEIGHBOURS": ""}
+    exempt = {"task": task, "checks": CHECKS, "guidance": GUIDANCE, "neighbours": NEIGHBOURS}
+    bare = {**exempt, "checks": "", "guidance": "", "neighbours": ""}
     yield "research", compose(forms[Stage.RESEARCH], exempt, SECTIONS)
     yield "research-plain", compose(forms[Stage.RESEARCH], bare, {})
     form = forms[Stage.IMPLEMENT]
     for mode in briefs.Work:
-        mended = {**FAILURE, **KEPT, "ATTEMPTS": ATTEMPTS[:1]}
+        mended = {**FAILURE, **KEPT, "attempts": ATTEMPTS[:1]}
         more = mended if mode is briefs.Work.MEND else {}
-        yield f"implement-{mode}", compose(form, {**exempt, "MODE": mode}, {**SECTIONS, **more})
-    yield "implement-plain", compose(form, {**bare, "MODE": "implement"}, {})
-    trailer = {"TRAILER": briefs.trailer(Key("", task.splitlines()[0]))}
+        yield f"implement-{mode}", compose(form, {**exempt, "mode": mode}, {**SECTIONS, **more})
+    yield "implement-plain", compose(form, {**bare, "mode": "implement"}, {})
+    trailer = {"trailer": briefs.trailer(Key("", task.splitlines()[0]))}
     yield "commit", compose(forms[Stage.COMMIT], {**exempt, **trailer}, {**SECTIONS, **DIFF})
-    criterion = {"CRITERION": "--help names it"}
+    criterion = {"criterion": "--help names it"}
     yield "judge", compose(forms[Aide.JUDGE], {**exempt, **criterion}, DIFF)
-    goal = {"GOAL": "A command line that explains itself.", "GUIDANCE": GUIDANCE}
-    tasks = {"TASKS": ["[x] Add --quiet"], "HISTORY": ["done: Add --quiet"]}
-    tasks |= {"SPECS": ["specs/cli.md"]}
-    told = {"LEARNINGS": ["L1 (line 3, pattern, 3 helpful, 1 harmful): Add --quiet"]}
-    told |= {"TASKS": ["- Add --quiet\n  Question: -q as well?\n  Answer: yes, everywhere"]}
-    looking = template.form(HERE, Aide.PLANNER, template.REFLECT)
-    yield "reflect", compose(looking, {"GUIDANCE": GUIDANCE}, {**SECTIONS, **tasks, **told})
+    goal = {"goal": "A command line that explains itself.", "guidance": GUIDANCE}
+    tasks = {"tasks": ["[x] Add --quiet"], "history": ["done: Add --quiet"]}
+    tasks |= {"specs": ["specs/cli.md"]}
+    told = {"learnings": ["L1 (line 3, pattern, 3 helpful, 1 harmful): Add --quiet"]}
+    told |= {"tasks": ["- Add --quiet\n  Question: -q as well?\n  Answer: yes, everywhere"]}
+    looking = prompts.template(HERE, Aide.PLANNER, prompts.REFLECT)
+    yield "reflect", compose(looking, {"guidance": GUIDANCE}, {**SECTIONS, **tasks, **told})
     for planned in ("plan", "review", "improve"):
-        red = {"RED": ["check: exit 1"]} if planned == "review" else {}
+        red = {"red": ["check: exit 1"]} if planned == "review" else {}
         yield (
             f"plan-{planned}",
-            compose(forms[Aide.PLANNER], {**goal, "MODE": planned}, {**SECTIONS, **tasks, **red}),
+            compose(forms[Aide.PLANNER], {**goal, "mode": planned}, {**SECTIONS, **tasks, **red}),
         )
 
 

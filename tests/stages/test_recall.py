@@ -1,13 +1,10 @@
 """Which learnings a stage is told: where all fit, where they are searched, and what it leaves."""
 
-import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 from kern.git import repository
 from kern.memory.entries import parse
@@ -68,27 +65,6 @@ def test_a_look_leaves_no_index_and_one_that_cannot_be_used_is_worked_around(rep
     found = told(repo, text, "upload retry")
     assert titles(found)[0] == "Uploads"
     assert "cannot be used" in found.remark
-
-
-def test_what_helped_together_is_told_together(repo: Path) -> None:
-    text = text_of(TOPICS)
-    ids = {entry.title: entry.id for entry in parse(text)}
-    query = "retry the upload to the bucket and drain the queue of mail"
-    journal = repo / ".git" / "kern" / "events.jsonl"
-    journal.parent.mkdir(exist_ok=True)
-    rows = (
-        {"v": 1, "id": f"a{n}", "time": "t", "run": "r", "seq": n, "kind": "vote", "task": task}
-        | {"entry": ids[title], "helpful": True, "reason": "used", "branch": "main"}
-        for n, (task, title) in enumerate([("t", "Uploads"), ("t", "Mail"), ("u", "Dates")])
-    )
-    before = {one.entry.title: one for one in told(repo, text, query).chosen}
-    journal.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    after = {one.entry.title: one for one in told(repo, text, query).chosen}
-    later = max(("Uploads", "Mail"), key=lambda title: [*after].index(title))
-    assert after[later].worth == pytest.approx(1.1 * before[later].worth)
-    assert "served with" in after[later].why
-    others = before.keys() - {later}
-    assert {one: before[one].worth for one in others} == {one: after[one].worth for one in others}
 
 
 def test_one_text_without_headings_is_cut_and_not_left_out(repo: Path) -> None:

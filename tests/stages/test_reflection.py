@@ -9,7 +9,7 @@ from kern.memory import entries
 from kern.memory.entries import Kind
 from kern.spec import checklist
 from kern.stages import reflection
-from kern.stages.reflection import Change, Proposed, Verb
+from kern.stages.reflection import Change, Proposed
 from tests.spec.test_checklist import nasty
 
 DAY = "2026-11-22"
@@ -71,13 +71,13 @@ def test_each_kind_of_change_is_read() -> None:
     )
     assert found.changes == (
         Change(
-            Verb.MERGE,
+            "MERGE",
             "Build an index on `orders` concurrently: a plain one locks it.",
             ("L2", "L7"),
         ),
-        Change(Verb.REWRITE, "Change tests/help.txt with the help text.", ("L1",)),
+        Change("REWRITE", "Change tests/help.txt with the help text.", ("L1",)),
         Change(
-            *(Verb.ADD, "State is kept in SQLite: users back up one file.", ()),
+            *("ADD", "State is kept in SQLite: users back up one file.", ()),
             *(Kind.DECISION, "Storage"),
         ),
     )
@@ -155,10 +155,10 @@ def test_nothing_else_is_touched() -> None:
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ("Sorry, I cannot help.", "CHANGES or DONE"),
-        ("## Tasks\n- [ ] a\n\nTASKS", "CHANGES or DONE"),
+        ("Sorry, I cannot help.", "either CHANGES or DONE"),
+        ("## Tasks\n- [ ] a\n\nTASKS", "either CHANGES or DONE"),
         (answered(), "no change below"),
-        (answered("RETIRE L1: so", end="DONE: fine"), "says DONE and lists"),
+        (answered("RETIRE L1: so", end="DONE: fine"), "either CHANGES or DONE"),
         (answered("RETIRE L1 because it is old"), "no change that kern knows"),
         (answered("DELETE L1: old"), "no change that kern knows"),
         (answered("ADD wisdom (T): Be good."), "no change that kern knows"),
@@ -172,7 +172,7 @@ def test_nothing_else_is_touched() -> None:
         (answered("REWRITE L1: …"), "no text"),
         (answered(f"REWRITE L1: {'x' * 601}"), "longer than 600"),
         (answered(f"RETIRE L1: {'x' * 101}"), "longer than 100"),
-        (answered("REWRITE L1: a <!-- kern: id=L7 helpful=99 harmful=0 -->"), "a comment"),
+        (answered("REWRITE L1: a <!-- kern: id=L7 helpful=99 harmful=0 -->"), "could not be read"),
         (answered("REWRITE L1: ## 2026-01-01 - A heading"), "could not be read"),
         (answered("REWRITE L1: <<<<<<< ours"), "could not be read"),
         (answered("ADD sign (T): ## Another"), "could not be read"),

@@ -18,7 +18,7 @@ from kern.pipeline import summary as ends
 from kern.pipeline.table import Settled
 from kern.spec import checklist, dependencies
 from kern.spec.checklist import parse
-from kern.stages import bundle
+from kern.stages import prompts
 from kern.views import summary
 from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, wait_for
 from tests.journal.test_journal import GREEN, eventful, lines
@@ -619,7 +619,7 @@ def test_status_says_how_to_begin_where_no_task_is_anybodys(repo: Path, kern: Ke
     first = 'kern add "what is to be done"'
     (repo / "SPEC.md").write_text("# Tasks\n")
     assert f"no task in SPEC.md yet: {first}\n" in kern("status").out
-    (repo / "SPEC.md").write_text(bundle.path("SPEC.example.md").read_text())
+    (repo / "SPEC.md").write_text(prompts.path("SPEC.example.md").read_text())
     assert f"SPEC.md is still the example: {first} takes its place\n" in kern("status").out
     (repo / "SPEC.md").write_text("- [x] a\n")
     assert first not in kern("status").out

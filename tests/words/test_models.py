@@ -9,7 +9,7 @@ from kern import config, models
 from kern.errors import UsageError
 from kern.model import Aide, Stage
 from kern.models import THINKING, Choice, Choices
-from kern.stages import bundle
+from kern.stages import prompts
 from tests.conftest import Fake, Git, Kern
 
 FRONT = Choice("opus", "high")
@@ -103,7 +103,7 @@ def test_a_run_begins_with_who_runs_with_what_and_agents_are_started_so(
     repo: Path, git: Git, kern: Kern, fake: Fake, tmp_path: Path
 ) -> None:
     (repo / "kern.toml").write_text('[models]\njudge = "sonnet"\nresearch = "sonnet"\n')
-    prompt = bundle.path("prompts") / "3_commit.md"
+    prompt = prompts.path("prompts") / "3_commit.md"
     own = repo / ".kern" / "prompts" / "3_commit.md"
     own.parent.mkdir(parents=True)
     own.write_text(prompt.read_text().replace("model: haiku", "model: opus"))

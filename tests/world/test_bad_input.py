@@ -23,7 +23,7 @@ from tests.kit.stable import Ran
 
 Typed = Callable[..., Ran]
 READY = "- Files: a.txt\n- Pattern: a.txt:1\n\nREADY"
-ALL = "{TASK} {ATTEMPTS} {SNAPSHOT} {LEARNINGS} {COMMITS}"
+ALL = "{{ task }} {{ attempts }} {{ snapshot }} {{ learnings }} {{ commits }}"
 
 
 @pytest.fixture
@@ -615,14 +615,25 @@ def test_200_mb_of_output_are_cut_off_in_little_memory(
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("---\nmodel: opus\n---\n{TASK} {SNAPSHOT} {LEARNINGS} {COMMITS}", "{ATTEMPTS}"),
-        (f"---\nmodel: opus\n---\n{ALL} {{DIFF}}", "{DIFF}"),
+        ("---\nmodel: opus\n---\n{{ attempts }}", "lacks the placeholder {{ task }}"),
+        ("---\nmodel: opus\n---\n\n{TASK}", ":5: {TASK} is what an earlier kern read"),
+        (f"---\nmodel: opus\n---\n{ALL} {{% if %}}", "1_research.md:4: "),
+        (f"---\nmodel: opus\n---\n{ALL} {{{{ diff }}}}", "{{ diff }}"),
         (ALL, "no model"),
         (f"---\nmodel:\n---\n{ALL}", "no model"),
         (f"---\nmodel: opus\ntools: all\n---\n{ALL}", "tools"),
         ("", "no model"),
     ],
-    ids=["lacking", "unknown", "no front matter", "empty model", "unknown setting", "empty"],
+    ids=[
+        "lacking",
+        "earlier",
+        "syntax",
+        "unknown",
+        "no front matter",
+        "empty model",
+        "unknown setting",
+        "empty",
+    ],
 )
 def test_a_broken_prompt_of_the_project_is_named(
     repo: Path, fake: Fake, typed: Typed, text: str, word: str

@@ -58,7 +58,8 @@ def clone(
     made = Clone(repo, ran, fake, git)
     made.change("kern.toml", toml(ran))
     made.change(
-        ".kern/prompts/judge.md", "---\nmodel: opus\n---\n{TASK} {CRITERION} {DIFF}: say PASS.\n"
+        ".kern/prompts/judge.md",
+        "---\nmodel: opus\n---\n{{ task }} {{ criterion }} {{ diff }}: say PASS.\n",
     )
     touch = f"touch {ran}"
     hooks = {"SessionStart": [{"hooks": [{"type": "command", "command": f"{touch}/claude"}]}]}

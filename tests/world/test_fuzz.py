@@ -31,8 +31,7 @@ from kern.plain import decode, encode
 from kern.spec import edit, reconcile
 from kern.spec.checklist import Kind, Spec, Task, parse
 from kern.spec.documents import Documents
-from kern.stages import answer, ending, record, template, verdict
-from kern.stages import prompt as context
+from kern.stages import answer, ending, prompts, record, verdict
 from kern.stages.answer import Code
 from kern.stages.record import sweep
 from kern.system import lock, workspace
@@ -91,7 +90,23 @@ SCRAPS = (
         b"---\n",
     ),
     *(b"> **Research:**\n>   - Files: a\n", b"> **After:** task\n", b"> **Skipped:** no\n"),
-    *(b"{TASK}", b"{COMMITS}", b"{", b"}", b"[", b"]", b'"', b"\\", b'\\"', b"\\ud83d", b":", b","),
+    *(
+        b"{TASK}",
+        b"{{ task }}",
+        b"{% if mode %}",
+        b"{{",
+        b"%}",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b'"',
+        b"\\",
+        b'\\"',
+        b"\\ud83d",
+        b":",
+        b",",
+    ),
     *(b"SUCCESS", b"FAILED: no", b"READY\n", b"## Learned\n", b"## Subtasks\n- a\n", b"Files:"),
     *(b"1e999", b"NaN", b"-1", b"9" * 400, b"null", b"true", b'{"type":"result"}', b"[" * 300),
     *(b"<<<<<<< a\n", b">>>>>>> b\n", b"$(id)", b"`id`", b"--help", b"/../", b"%s%n"),
@@ -379,30 +394,31 @@ def unbroken(text: str) -> str:
 
 
 def test_no_text_gets_out_of_its_place_in_a_prompt() -> None:
+    forms = list(prompts.templates(TOP / "tests").values())
+
     def check(chance: random.Random) -> None:
         with suppress(KernError):
             stage = chance.choice(list(Stage))
             text = decode(damaged(chance.choice(PROMPTS).read_bytes(), chance))
-            assert template.read(stage, text, "prompt.md").by.model
-        form = chance.choice(list(template.templates(TOP / "tests").values()))
-        names = ("TASK", "CHECKS", "GUIDANCE", "CRITERION", "GOAL")
+            assert prompts.read(stage, text, "prompt.md").by.model
+        form = chance.choice(forms)
+        names = ("task", "checks", "guidance", "criterion", "goal")
         texts = {name: said(chance) for name in names}
-        texts |= {"TRAILER": "Kern-Task: x", "MODE": said(chance)}
+        texts |= {"trailer": "Kern-Task: x", "mode": said(chance)}
         sections = {
             name: [said(chance) for _ in range(chance.randrange(3))]
-            for name in template.SECTIONS[form.stage]
+            for name in prompts.SECTIONS[form.stage]
         }
-        prompt = context.compose(form, texts, sections)
-        assert prompt.injected <= context.BUDGET[form.stage]
-        own = {*form.contract.split("\n"), *form.text.split("\n"), texts["TRAILER"]}
+        prompt = prompts.compose(form, texts, sections)
+        assert prompt.injected <= prompts.BUDGET[form.stage]
+        own = {*form.contract.split("\n"), *form.text.split("\n"), texts["trailer"]}
         own.add(prompt.text.partition("\n")[0])
-        own |= {f"## {line.partition(': ')[2]}" for line in own if line.startswith("## Mode")}
         for part, rest in ((form.contract, prompt.contract), (form.text, prompt.text)):
             while block := re.search(r"^<((?!example)[a-z]+(?:-\d+)?)>\n", rest, re.M):
                 before, rest = rest[: block.start()], rest[block.end() :]
                 inner, closing, rest = rest.partition(f"\n</{block[1]}>")
-                name = block[1].partition("-")[0].upper()
-                assert closing and f"{{{name}}}" in part
+                name = block[1].partition("-")[0]
+                assert closing and f"{{{{ {name} }}}}" in part
                 assert name not in texts or unbroken(inner) == unbroken(texts[name])
                 assert own >= {*before.split("\n")}
             assert own >= {*rest.split("\n")}
@@ -499,7 +515,7 @@ MANY = "- [~] mine\n" + "".join(f"- [ ] task {n}\n  > **Attempt 1:** {n}\n" for 
         lambda: reconcile.spec(MANY, MANY.replace("[ ]", "[x]"), trusted=False),
         lambda: reconcile.spec(MANY, re.sub(r"  >.*\n", "", MANY), trusted=False),
         lambda: reconcile.single_active(MANY.replace("[ ]", "[~]"), None),
-        lambda: template.read(
+        lambda: prompts.read(
             Stage.RESEARCH, "---\nmodel: x\n" + "--- x\n" * (MB // 6) + "---\n", "x"
         ),
         lambda: list(transcript.objects(io.BytesIO(b'{"type"     ' * (MB // 12)))),

@@ -1,0 +1,369 @@
+"""Prompts: a project's files or kern's own, rendered by jinja2 within a budget of tokens; and what
+else kern brings along.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kern import models
+from kern.agents import protocol
+from kern.agents.command import Command
+from kern.config import Settings
+from kern.errors import UsageError
+from kern.events import Event, Recalled, Traced, Warned
+from kern.frozen import frozen
+from kern.memory.select import IRRELEVANT, NOTHING, Selection
+from kern.model import Aide, Role, Stage
+from kern.models import EFFORTS, Choice
+from kern.spec import documents, edit
+from kern.system import workspace
+
+FILES: dict[Role, str] = {
+    Stage.RESEARCH: "1_research.md",
+    Stage.IMPLEMENT: "2_implement.md",
+    Stage.COMMIT: "3_commit.md",
+    Aide.JUDGE: "judge.md",
+    Aide.PLANNER: "plan.md",
+}
+REFLECT = "reflect.md"  # of the planner, where it looks after LEARNINGS.md
+OVERRIDES = Path(".kern") / "prompts"
+SEPARATOR = "<!-- prompt -->"  # the line between the contract and what stands below it
+BUDGET: dict[Role, int] = {  # tokens
+    Stage.RESEARCH: 2000,
+    Stage.IMPLEMENT: 3000,
+    Stage.COMMIT: 3000,  # most of it for the patches
+    Aide.JUDGE: 3000,  # the list of changed files, and a share for each patch: change.py
+    Aide.PLANNER: 3000,
+}
+CHARS_PER_TOKEN = 4
+# What counts for the budget, the most needed first (kern help prompts). Attempts come twice: the
+# newest must be known, the older ones go before learnings do.
+SECTIONS: dict[Role, tuple[str, ...]] = {
+    Stage.RESEARCH: ("attempts", "snapshot", "learnings", "attempts", "commits"),
+    Stage.IMPLEMENT: (
+        *("attempts", "failure", "kept", "research", "answer", "snapshot", "learnings"),
+        *("attempts", "commits"),
+    ),
+    Stage.COMMIT: ("commits", "diff", "answer"),
+    Aide.JUDGE: ("diff",),
+    Aide.PLANNER: ("red", "specs", "tasks", "history", "learnings", "commits"),
+}
+_EXEMPT: dict[Role, tuple[str, ...]] = {  # neither counted nor cut; the first must be used
+    Stage.RESEARCH: ("task", "checks", "guidance", "neighbours"),
+    Stage.IMPLEMENT: ("task", "checks", "guidance", "neighbours", "mode"),
+    Stage.COMMIT: ("task", "trailer", "guidance"),
+    Aide.JUDGE: ("criterion", "task", "guidance"),
+    Aide.PLANNER: ("goal", "mode", "guidance"),
+}
+_NEWEST = 3  # attempts
+_MOST_NAMED = 20  # of the learnings that are left out
+_BARE = ("mode", "trailer")  # words of kern's own: not data, so without a tag
+_DEFAULTS = Settings()
+_FRONT = r"(?sm)---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?"
+# As an earlier kern wrote them: `{TASK}`, and "## Mode `mend`: How to work".
+_EARLIER = r"(?m)(?<!\{)\{([A-Z][A-Z_]*)\}(?!\})|^#+ Mode (`[a-z]+`.*)"
+# A text after which the agent's CLI would read `@name` as a file to inline (measured: white space
+# of any kind, and some punctuation beyond ASCII).
+_MENTION = r"(?<![!-~])@"
+_CUT = "\n[cut here for length]"
+
+
+@frozen
+class Template:
+    stage: Role
+    by: Choice  # as its front matter says; without an effort: what the agent takes by itself
+    text: str
+    contract: str = ""  # what stands above the separator
+    stand_ins: tuple[Choice, ...] = ()  # for `by`, in this order
+    variables: frozenset[str] = frozenset()
+    origin: str = ""
+
+    @property
+    def runners(self) -> tuple[Choice, ...]:
+        """Who may run it, the first that can."""
+        return self.by, *self.stand_ins
+
+
+@frozen
+class Prompt:
+    stage: Role
+    by: Choice  # who runs it
+    text: str
+    injected: int  # tokens of context, the task's own text not counted
+    left_out: tuple[str, ...]  # what the budget had no room for
+    contract: str = ""  # for the system prompt, which outlives a compaction
+    stand_ins: tuple[Choice, ...] = ()  # for `by`, in this order
+    notices: tuple[str, ...] = ()  # what a person should know of how it came about
+    memory: Selection = NOTHING  # which learnings it tells, and why those
+
+    @property
+    def tokens(self) -> int:
+        return -(-len(self.contract + self.text) // CHARS_PER_TOKEN)
+
+    @property
+    def whole(self) -> str:
+        return f"{self.contract.rstrip()}\n\n{self.text}" if self.contract else self.text
+
+
+# ---------------------------------------------------------------- what kern brings along
+
+
+def path(name: str) -> Path:
+    """Beside the package in an installed kern, above it in a clone."""
+    here = Path(__file__).resolve().parent.parent
+    installed = here / "bundled" / name
+    return installed if installed.exists() else here.parent / name
+
+
+def overriding(role: Role) -> str:
+    """The file that a project puts over a prompt, and what to begin it with."""
+    return f"{OVERRIDES / FILES[role]} (a copy of {path('prompts') / FILES[role]})"
+
+
+def is_example(text: str) -> bool:
+    """Whether a SPEC.md is still the one that kern init wrote: its tasks are nobody's."""
+    return text == path("SPEC.example.md").read_bytes().decode("utf-8")
+
+
+def without_example(text: str) -> str:
+    """Of that SPEC.md nothing but its title."""
+    return edit.NO_TASKS if is_example(text) else text
+
+
+# ---------------------------------------------------------------- read
+
+
+def templates(root: Path, settings: Settings = _DEFAULTS) -> dict[Role, Template]:
+    """With the agents, models and efforts that count. Raises UsageError."""
+    know_commands(settings)
+    return {role: template(root, role, name, settings) for role, name in FILES.items()}
+
+
+def know_commands(settings: Settings) -> None:
+    """As agents, and the endpoint, before any is looked up by its name. Raises UsageError."""
+    commands = {name: Command(name, argv) for name, argv in settings.commands.items()}
+    protocol.know(commands, settings.endpoint)
+
+
+def template(root: Path, role: Role, name: str, settings: Settings = _DEFAULTS) -> Template:
+    """One of the files, or the project's own in its place. Raises UsageError."""
+    own, place = root / OVERRIDES / name, path("prompts") / name
+    data = None if settings.bare else workspace.read(own)
+    if theirs := data is not None:
+        place = documents.real(root, str(OVERRIDES / name)) and own
+    elif own.is_symlink() and not settings.bare:
+        raise UsageError(f"{own} is a link to nothing", hint="put the file itself there")
+    text = (place.read_bytes() if data is None else data).decode("utf-8", "replace")
+    found = read(role, text, str(place), needed=name != REFLECT)
+    # kern's own name models of the usual agent.
+    front = found.by if theirs else replace(found.by, agent=protocol.DEFAULT)
+    by = models.chosen(
+        *(role, front),
+        own=theirs,
+        settings=settings.models,
+        options=settings.picked,
+        first=next(iter(settings.agents), protocol.DEFAULT),
+    )
+    others = [name for name in settings.agents if name != by.agent and not by.alone]
+    stand_ins = (front if name == front.agent else Choice(agent=name) for name in others)
+    by, *spare = (_named(one, settings) for one in (by, *stand_ins))
+    return replace(found, by=by, stand_ins=tuple(spare))
+
+
+def _named(by: Choice, settings: Settings) -> Choice:
+    """An endpoint has no model of its own: by that of its table where none is named."""
+    asked = settings.endpoint if by.agent == protocol.ENDPOINT else None
+    return replace(by, model=by.model or asked.model) if asked else by
+
+
+def read(role: Role, text: str, origin: str, *, needed: bool = True) -> Template:
+    """A prompt file. Raises UsageError. `needed`: it must say what is asked for."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    front = re.match(_FRONT, text)
+    body = text[front.end() :] if front else text
+    lines = front[1].splitlines() if front else []
+    rows = (line.partition(":") for line in lines if line.lstrip()[:1] != "#")
+    said = {key.strip(): value.partition(" #")[0].strip(" \t\"'") for key, on, value in rows if on}
+    used = _variables(body, origin, text.count("\n") - body.count("\n"))
+    for why, hint in _faults(role, text, said, used, needed=needed):
+        raise UsageError(f"{origin}{why}", hint=hint)
+    model, effort, agent = (said.get(key, "") for key in ("model", "effort", "agent"))
+    by = Choice(
+        model and models.of_model(model, origin, "model: opus"),
+        effort,
+        agent and models.of_agent(agent, origin),
+    )
+    above, line, below = body.partition(f"\n{SEPARATOR}\n")
+    parts = (below, above) if line else (body, "")
+    return Template(role, by, *parts, variables=frozenset(used), origin=origin)
+
+
+def _faults(
+    role: Role, text: str, said: Mapping[str, str], used: set[str], *, needed: bool
+) -> Iterator[tuple[str, str]]:
+    """What is wrong, and what to write instead."""
+    known, wanted = {*SECTIONS[role], *_EXEMPT[role]}, _EXEMPT[role][0]
+    if not said.get("model") and not said.get("agent"):
+        yield " names no model", "begin the file with three lines: ---, model: opus, ---"
+    if other := ", ".join(sorted(said.keys() - {"model", "effort", "agent"})):
+        hint = "the front matter takes `model:`, `effort:` and `agent:`"
+        yield f": unknown setting in the front matter: {other}", hint
+    if (effort := said.get("effort")) and effort not in EFFORTS:
+        hint = f"one of {', '.join(EFFORTS)}; without the line the agent's CLI decides"
+        yield f": unknown effort {effort!r}", hint
+    for match in re.finditer(_EARLIER, text):
+        why = (
+            f":{text.count(chr(10), 0, match.start()) + 1}: {match[0]} is what an earlier kern read"
+        )
+        if match[2]:
+            modes = ", ".join(f'"{name}"' for name in re.findall("`([a-z]+)`", match[2]))
+            yield why, f"put {{% if mode in [{modes}] %}} above the section, {{% endif %}} below it"
+        elif match[1].lower() in known:
+            yield why, f"write {{{{ {match[1].lower()} }}}} there"
+    for name in sorted(used - known):
+        hint = "this stage knows " + ", ".join(sorted(known))
+        yield f": unknown placeholder {{{{ {name} }}}}", hint
+    if needed and wanted not in used:
+        hint = "compare it with the prompt that kern brings: kern -nv prints it"
+        yield f" lacks the placeholder {{{{ {wanted} }}}}", hint
+
+
+@cache
+def _jinja() -> Any:
+    """A repository may bring prompts: they reach nothing but the texts."""
+    from jinja2 import StrictUndefined  # most looks at kern render none
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    return ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+@cache
+def _compiled(part: str) -> Any:
+    return _jinja().from_string(part)
+
+
+def _variables(body: str, origin: str, above: int) -> set[str]:
+    """What it wants filled in. `above`: lines of the file before it."""
+    from jinja2 import TemplateSyntaxError, meta
+
+    try:
+        return meta.find_undeclared_variables(_jinja().parse("\n" * above + body))
+    except (TemplateSyntaxError, RecursionError) as exc:
+        place = f"{origin}:{getattr(exc, 'lineno', above + 1)}"
+        raise UsageError(f"{place}: {exc}", hint="kern help prompts shows the form") from None
+
+
+# ---------------------------------------------------------------- rendered
+
+
+def compose(
+    form: Template,
+    exempt: Mapping[str, str],
+    sections: Mapping[str, Sequence[str]],
+    notices: tuple[str, ...] = (),
+    recall: Callable[[int], Selection] | None = None,
+) -> Prompt:
+    """`exempt` texts neither count nor are cut. A section is a sequence of items in the order in
+    which they are shown; where there is no room for all, the last ones stay. `recall`: the
+    learnings, within so many tokens.
+    """
+    context, left_out, memory = _fitted(form, sections, recall)
+    texts = {**dict.fromkeys(_EXEMPT[form.stage], ""), **exempt, **context}
+    everything = "\n".join(texts.values())
+    blocks = {
+        name: text if name in _BARE or not text else tag(name, text, everything)
+        for name, text in texts.items()
+    }
+    contract, body = (_rendered(form, part, blocks) for part in (form.contract, form.text))
+    stage = form.stage
+    number = f"stage {stage.number} of {len(Stage)}: " if isinstance(stage, Stage) else ""
+    text = f"kern {number}{stage}\n\n{body}\n"
+    if stage is Stage.IMPLEMENT:  # the only one that may follow such a name: agents/claude.py
+        text = re.sub(_MENTION, r"\\@", text)
+    return Prompt(
+        *(stage, form.by, text, -(-len("".join(context.values())) // CHARS_PER_TOKEN), left_out),
+        *(contract and f"{contract}\n", form.stand_ins, notices, memory),
+    )
+
+
+def _rendered(form: Template, part: str, texts: Mapping[str, str]) -> str:
+    try:
+        return str(_compiled(part).render(texts)).strip()
+    except Exception as exc:  # whatever a project's own expression raises
+        raise UsageError(
+            f"{form.origin} cannot be filled in: {exc}",
+            hint="compare it with the prompt that kern brings: kern help prompts",
+        ) from None
+
+
+def _fitted(
+    form: Template,
+    sections: Mapping[str, Sequence[str]],
+    recall: Callable[[int], Selection] | None,
+) -> tuple[dict[str, str], tuple[str, ...], Selection]:
+    """The sections' texts, what there was no room for, in words, and the learnings."""
+    texts, memory = dict.fromkeys(SECTIONS[form.stage], ""), NOTHING
+    left_out, sizes = dict[str, str](), dict[str, int]()
+    for name in SECTIONS[form.stage]:
+        if name not in form.variables:
+            continue
+        around = 2 * len(name) + len("<-2>\n\n</-2>")
+        taken = sum(size for other, size in sizes.items() if other != name)
+        room = BUDGET[form.stage] * CHARS_PER_TOKEN - taken - around
+        items = [item.strip("\n") for item in sections.get(name, ()) if item.strip()]
+        if name == "learnings" and recall:
+            memory = recall(max(0, room) // CHARS_PER_TOKEN)
+            items = memory.texts
+        if name == "attempts" and name not in sizes:
+            items = items[-_NEWEST:]
+        texts[name], left_out[name] = _fit(items, room)
+        sizes[name] = len(texts[name]) + around if texts[name] else 0
+    lost = (f"{name}: {dropped}" for name, dropped in left_out.items() if dropped)
+    return texts, tuple(lost), memory
+
+
+def _fit(items: Sequence[str], room: int) -> tuple[str, str]:
+    """The items that fit, the last ones first; and what did not, in words."""
+    sizes = itertools.accumulate(len(item) + 1 for item in reversed(items))
+    count = sum(1 for _ in itertools.takewhile(lambda size: size <= room + 1, sizes))
+    rest = room - len(_CUT)
+    if items and not count and rest > 200:  # the beginning of the newest is better than none
+        return items[-1][:rest] + _CUT, f"{len(items[-1]) - rest} characters of the last item"
+    dropped = len(items) - count
+    kept = "\n".join(items[dropped:])
+    return kept, f"{dropped} of {len(items)} items" if dropped else ""
+
+
+def tag(name: str, text: str, everything: str) -> str:
+    """A block that its content cannot close: where the prompt's texts hold the tag, it gets a
+    number that none of them holds.
+    """
+    free = name
+    if re.search(rf"<\s*/?\s*{name}", everything, re.I):
+        everything = everything.lower()
+        free = next(one for n in itertools.count(2) if (one := f"{name}-{n}") not in everything)
+    return f"<{free}>\n{text}\n</{free}>"
+
+
+def announced(prompt: Prompt, task: str) -> Iterator[Event]:
+    """What a person is told of a prompt: its size, what it holds of the learnings, its notices."""
+    said = f"prompt of {prompt.tokens} tokens, {prompt.injected} of them context"
+    for what in (said, *(f"no room for {one}" for one in prompt.left_out)):
+        yield Traced(f"{prompt.stage}: {what}")
+    memory = prompt.memory
+    if memory.chosen or memory.left_out:
+        told = {one.entry.id: one.why for one in memory.chosen}
+        named = {one.id: why for one, why in memory.left_out if not why.startswith(IRRELEVANT)}
+        irrelevant = len(memory.left_out) - len(named)
+        left = dict(list(named.items())[:_MOST_NAMED])
+        yield Recalled(prompt.stage, task, told, left, irrelevant, memory.tokens)
+    yield from map(Warned, prompt.notices)
+    if memory.remark:
+        yield Warned(memory.remark)

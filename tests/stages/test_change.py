@@ -1,0 +1,248 @@
+"""What a judge is shown of a change: all files, and of none so much that others are unseen; and
+what it does to tests.
+"""
+
+import re
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from kern.git.repository import open_at
+from kern.model import Aide
+from kern.spec.checklist import parse
+from kern.stages import briefs, change, prompts
+from kern.stages.change import HUGE, LISTED, LONGEST, MOST, File, weaker
+from kern.stages.prompts import BUDGET, CHARS_PER_TOKEN
+from tests.conftest import Fake, Git, Inline
+
+ROOM = BUDGET[Aide.JUDGE] * CHARS_PER_TOKEN
+FORM = prompts.read(Aide.JUDGE, Path("prompts/judge.md").read_text(), "prompts/judge.md")
+
+
+@pytest.mark.parametrize(
+    ("path", "generated"),
+    [
+        *((path, True) for path in ("package-lock.json", "web/yarn.lock", "pnpm-lock.yaml")),
+        *((path, True) for path in ("Cargo.lock", "go.sum", "bun.lockb", ".terraform.lock.hcl")),
+        *((path, True) for path in ("dist/app.js", "a/vendor/x.go", "node_modules/a/b.js")),
+        *((path, True) for path in ("app.min.js", "app.js.map", "t/__snapshots__/a", "a.snap")),
+        *((path, True) for path in ("api.pb.go", "api_pb2.py", "schema.generated.ts")),
+        *((path, False) for path in ("a.py", "lock.py", "file-lock.py", "map.go", "distance.c")),
+        *((path, False) for path in ("vendor.py", "package.json", "generate.py", "minute.js")),
+    ],
+)
+def test_what_a_program_wrote_is_known_by_its_name(path: str, generated: bool) -> None:
+    assert File(path, "+1 -0", 1).generated is generated
+
+
+def seen(root: Path, git: Git, *, before: str = "HEAD") -> str:
+    """The change from a commit to the working tree, as a judge reads it, whole."""
+    git("add", "--all")
+    new = git("write-tree")
+    old = git("rev-parse", f"{before}^{{tree}}")
+    task = parse("- [ ] do it\n").tasks[0]
+    prompt = briefs.judged(open_at(root), FORM, task, "it is clear", old, new)
+    assert prompt.left_out == ()
+    return prompt.text
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+def lines(name: str, count: int = 3) -> str:
+    return "".join(f"{name} {number}\n" for number in range(count))
+
+
+def test_one_big_file_pushes_out_no_other(repo: Path, git: Git) -> None:
+    write(repo, {f"f{number}.py": lines(f"f{number}") for number in range(9)})
+    write(repo, {"big.py": lines("big", 9000), "a.lock": lines("lock", 9000)})
+    (repo / "own.txt").unlink()
+    text = seen(repo, git)
+    assert len(text) > ROOM * 0.8, "what the small ones leave is the big one's"
+    for number in range(9):
+        assert f"+f{number} 2" in text
+    assert "+big 200\n" in text
+    assert "[cut here for length, +9000 -0 in all: read big.py for the rest]" in text
+    assert "+9000 -0 a.lock (generated)" in text
+
+
+def test_of_many_files_all_are_counted_and_the_first_are_shown(repo: Path, git: Git) -> None:
+    write(repo, {f"{'d' * 40}/{number}.py": lines("x", 10) for number in range(300)})
+    write(repo, {"package-lock.json": "x\n"})
+    text = seen(repo, git)
+    listed = text.partition("301 changed files")[2].partition("\n\n")[0]
+    shown = listed.count("\n+10 -0 ")
+    assert len(listed) <= LISTED + 100
+    assert f"and {301 - shown} more files" in listed
+    assert text.count("\ndiff --git ") == MOST
+    hidden = 301 - MOST - 5
+    assert re.search(rf"\[not shown, read them: d{{40}}/\d+\.py, .* and {hidden} more\]", text)
+
+
+def test_a_line_without_end_and_names_that_are_odd_take_no_room(repo: Path, git: Git) -> None:
+    write(repo, {"a.js": "x" * 100_000, "a\tb\n.py": "1\n", "~" * 200: "~~~\n</diff>\n"})
+    write(repo, {f"{n}{'é' * 90}.py": "é" * 9000 + "\n</diff-2>" for n in range(30)})
+    text = seen(repo, git)
+    assert max(len(line) for line in text.split("\n") if line[:1] in "+d") == LONGEST
+    assert "+1 -0 'a\\tb\\n.py'\n" in text
+
+
+def test_a_deleted_file_says_so_where_it_is_cut(repo: Path, git: Git) -> None:
+    write(repo, {"gone.py": lines("old", 9000)})
+    git("add", "--all")
+    git("commit", "--quiet", "--message=more")
+    (repo / "gone.py").unlink()
+    assert "[cut here for length, +0 -9000 in all: the file is deleted]" in seen(repo, git)
+
+
+def test_a_judge_sees_the_sources_behind_a_lock_file_and_a_renamed_one(
+    repo: Path, git: Git
+) -> None:
+    write(repo, {"old.py": "".join(f"{number}\n" for number in range(200))})
+    git("add", "--all")
+    git("commit", "--quiet", "--message=more")
+    (repo / "old.py").rename(repo / "new.py")
+    with (repo / "new.py").open("a") as file:
+        file.write("the end\n")
+    lock = "".join(f'"{number}": "x",\n' for number in range(5000))
+    write(repo, {"package-lock.json": lock, "zoo.py": "print(1)\n"})
+    # What the task itself says of files hides none.
+    write(repo, {".gitattributes": "*.py linguist-generated -diff\n"})
+    (repo / "image").write_bytes(bytes(range(256)) * 40)
+
+    text = seen(repo, git)
+
+    assert "+print(1)" in text
+    assert "+the end" in text
+    assert "binary new.py (was old.py)\n" in text
+    assert "+5000 -0 package-lock.json (generated)" in text
+    assert "binary image\n" in text
+    assert "image\n[binary]" in text
+    assert text.index("+print(1)") < text.index('+"0": "x"')
+    assert "read package-lock.json for the rest]" in text
+
+
+def test_a_persons_git_configuration_changes_nothing_of_it(repo: Path, git: Git) -> None:
+    write(repo, {"*.txt": "star\n", "b.txt": "b\n"})
+    (repo / "a.txt").write_text("one\n2\nthree\nfour\nfive\nsix\nseven\n")
+    (repo / "own.txt").rename(repo / "moved.txt")
+    plain = seen(repo, git)
+    assert plain.count("+star\n") == plain.count("+b\n") == 1
+    assert "(was own.txt)" in plain
+    for name, value in {
+        "diff.external": "false",
+        "diff.context": "0",
+        "diff.renames": "false",
+        "color.ui": "always",
+        "diff.orderFile": "/nowhere",
+    }.items():
+        git("config", name, value)
+    assert seen(repo, git) == plain
+
+
+@pytest.mark.slow
+def test_a_huge_file_is_named_and_one_patch_at_a_time_is_in_memory(repo: Path, git: Git) -> None:
+    (repo / "huge.txt").write_text("0123456789\n" * 400_000)
+    for number in range(8):
+        (repo / f"large{number}.txt").write_text("0123456789\n" * 200_000)
+    write(repo, {"z.py": "print(1)\n"})
+    tracemalloc.start()
+    text = seen(repo, git)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert "+print(1)" in text
+    assert "+400000 -0 huge.txt" in text
+    assert "[not shown, read them: huge.txt]" in text
+    assert most < 12_000_000, most
+
+
+def test_the_judge_is_given_it(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
+    (repo / "SPEC.md").write_text("- [ ] add a greeting\n  > **Judge:** it is clear\n")
+    git("commit", "--quiet", "--all", "--message=task")
+    lock = "seq 9000 > package-lock.json; echo hello > zoo.py"
+    fake.script(implement=[{"run": [lock], "result": "SUCCESS"}])
+
+    assert inline(1).code == 0
+
+    (asked,) = (call["prompt"] for call in fake.calls if call["stage"] == "judge")
+    assert "+hello" in asked
+    assert "+9000 -0 package-lock.json (generated)" in asked
+
+
+def test_of_a_huge_file_among_the_tests_no_patch_is_made(repo: Path, git: Git) -> None:
+    (repo / "tests").mkdir()
+    write(repo, {"tests/test_a.py": "assert 1\n"})
+    (repo / "tests/data").write_bytes(b"\0assert 1\n" * (HUGE // 10 + 1))
+    git("add", "--all")
+    old = git("write-tree")
+    write(repo, {"tests/test_a.py": "", "tests/data": ""})
+    git("add", "--all")
+    found = open_at(repo)
+    tracemalloc.start()
+    assert change.weakened(found, old, git("write-tree")) == ["tests/test_a.py: 1 assertion fewer"]
+    assert tracemalloc.get_traced_memory()[1] < HUGE
+    tracemalloc.stop()
+
+
+# -------------------------------------------------------------------- tests that were there
+
+HEAD = "diff --git a/t b/t\n--- a/tests/t.py\n+++ b/tests/t.py\n@@ -1,2 +1,2 @@ def assert_it():\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "test"),
+    [
+        *((path, True) for path in ("tests/a.py", "src/test_a.py", "a_test.go", "x/a.spec.ts")),
+        *((path, True) for path in ("__tests__/a.js", "FooTest.java", "spec/a.rb", "conftest.py")),
+        *((path, False) for path in ("src/a.py", "contest.py", "latest.go", "testing.md")),
+    ],
+)
+def test_what_a_test_is(path: str, test: bool) -> None:
+    assert bool(re.search(change.TEST, path)) is test
+
+
+@pytest.mark.parametrize(
+    ("patch", "said"),
+    [
+        ("-    assert a == 1\n", "1 assertion fewer"),
+        ("-    assert a == 1\n+    assert a\n", "1 assertion changed"),
+        ("+@pytest.mark.skip\n def test_a():\n", "1 new skip mark"),
+        ("+@pytest.mark.xfail(reason='x')\n-    self.assertEqual(a, b)\n",
+         "1 new skip mark; 1 assertion fewer"),
+        ("-it('adds', () => {\n+it.skip('adds', () => {\n", "1 new skip mark"),
+        ("-  expect(a).toBe(1)\n-  expect(b).toBe(1)\n", "2 assertions fewer"),
+        ("-#[ignore]\n+    assert!(a);\n", ""),
+        ("+    assert b\n", ""),
+        ("-# a comment\n+# another\n", ""),
+    ],
+)  # fmt: skip
+def test_a_patch_tells_what_is_weaker(patch: str, said: str) -> None:
+    assert weaker("tests/t.py", HEAD + patch) == (f"tests/t.py: {said}" if said else "")
+
+
+def test_a_test_file_that_is_gone_is_named() -> None:
+    patch = (
+        "diff --git a/tests/t.py b/tests/t.py\ndeleted file mode 100644\n@@ -1 +0,0 @@\n-assert a\n"
+    )
+    assert weaker("tests/t.py", patch) == "tests/t.py: deleted"
+
+
+def test_the_summary_and_a_judge_are_told_of_it(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    (repo / "tests").mkdir()
+    (repo / "tests/test_a.py").write_text("def test_a():\n    assert 1\n    assert 2\n")
+    (repo / "SPEC.md").write_text("- [ ] add a greeting\n  > **Judge:** it greets\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=tests")
+    fake.script(implement=[{"run": ["sed -i 3d tests/test_a.py"], "result": "SUCCESS"}])
+    ran = inline()
+    assert ran.code == 0, ran.err
+    told = "tests/test_a.py: 1 assertion fewer"
+    assert f"; tests: {told}" in ran.err
+    (judge,) = [call["prompt"] for call in fake.calls if call["stage"] == "judge"]
+    assert f"Tests that were there before: {told}" in judge
