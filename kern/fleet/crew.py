@@ -20,6 +20,7 @@ from kern.pipeline.options import Options
 from kern.pipeline.site import Site
 from kern.spec import checklist, edit
 from kern.spec.checklist import Spec, Task
+from kern.system import process
 
 OF = "KERN_OF"  # marks the kerns of a working tree's workers: its path
 
@@ -103,7 +104,7 @@ class Crew:
         return Job(
             *(key, number, base, branch, worker, caller.run, ()),
             _argv(self.options),
-            _variables(self.options, str(self.site.repo.root)),
+            _variables(self.options, str(self.site.repo.root), self.site.scope.branch),
             caller.settings.fleet.setup,
             caller.settings.fleet.setup_s,
             tree,
@@ -184,8 +185,10 @@ def _choices(models: Choices) -> Sequence[str]:
     return words
 
 
-def _variables(options: Options, root: str) -> tuple[tuple[str, str], ...]:
-    """What the person has allowed for this run, which has asked. `root`: of whose workers."""
-    found = [(OF, root), ("KERN_TRUST", "1")]
+def _variables(options: Options, root: str, branch: str) -> tuple[tuple[str, str], ...]:
+    """What the person has allowed for this run, which has asked. `root`: of whose workers, which
+    land on the `branch`.
+    """
+    found = [(OF, root), ("KERN_TRUST", "1"), (process.ONTO, branch)]
     found += [("KERN_SANDBOX", options.leave.sandbox)] if options.leave.sandbox else []
     return tuple(found)

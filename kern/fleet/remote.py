@@ -28,13 +28,13 @@ from kern.journal import record, writer
 from kern.journal import store as journal
 from kern.many import Many
 from kern.model import Request
-from kern.system import workspace
+from kern.system import process, workspace
 
 _WORK = "refs/heads/work"  # of a bundle: the commit to begin on, or the one that was made
 _KEPT = "refs/heads/kept"  # the work that is to be mended
 _TRIES = 8  # of one task, where workers get lost or lack what it builds on
 _LONGEST_S = 60.0
-_TOLD = ("KERN_SANDBOX",)  # of a job's variables: no other may travel
+_TOLD = ("KERN_SANDBOX", process.ONTO)  # of a job's variables: no other may travel
 _LOOK_S = 0.5
 
 

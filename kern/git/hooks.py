@@ -1,13 +1,14 @@
 """The person's commit hooks on a private index, as `git commit` runs them; kern alone commits."""
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 
 from kern import plain
 from kern.frozen import frozen
-from kern.git import environment, history, index
+from kern.git import environment, history, index, onto
 from kern.git.repository import Hold, Repo
-from kern.system import workspace
+from kern.system import process, workspace
 
 PRE_COMMIT = "pre-commit"
 NAMES = (PRE_COMMIT, "prepare-commit-msg", "commit-msg")
@@ -35,11 +36,13 @@ def run(
     """`env` reaches the hooks. The branch stands where they leave it. Raises TimeoutError."""
     place = repo.git_dir / "COMMIT_EDITMSG"  # where hooks look for it without being told, too
     workspace.lay(place, plain.encode(message))
-    with index.private(repo, copy=True) as own:
+    branch = os.environ.get(process.ONTO)
+    seen = onto.on(repo, branch) if branch else contextlib.nullcontext(dict[str, str]())
+    with seen as there, index.private(repo, copy=True) as own:
         index.read_into(repo, tree, own)
         # What was merely touched would look as if it was not staged.
         repo.run("update-index", "-q", "--refresh", env=own)
-        env = {**env, **own, **history.author(repo), **environment.with_hooks(config)}
+        env = {**env, **own, **there, **history.author(repo), **environment.with_hooks(config)}
         for name, argv in zip(NAMES, ((), (str(place), "message"), (str(place),)), strict=True):
             code, output = _run(repo, name, argv, env, timeout, hold)
             if code:

@@ -99,13 +99,16 @@ def _checked(site: Site, at: Situation, asks: int) -> Checked | None:
     """
     key, task = at.opened
     refused, objection = "", ""
-    for left in range(asks, -1, -1):
+    left = asks
+    while left >= 0:
         wording = _wording(site, at, refused) if left else task.text
         if not wording or site.repo.head() != at.head:
             return None
         checked = _through_hooks(site, at, whole_message(key, task, wording))
         if checked is None or not checked.of_message:
             return checked
+        # In the same words twice: no other wording of the agent's changes that.
+        left = min(left - 1, 0) if checked.objection == objection else left - 1
         refused, objection = checked.output, checked.objection
     workspace.forget(site.scope, Stage.COMMIT)  # the next run asks for another
     raise unworded(objection)
@@ -156,6 +159,8 @@ def _through_hooks(
     what they changed is for the gates to see, or the branch has moved.
     """
     second, before = at.second, hooks.before(site, at)
+    if passed := site.memory.passed.get((second.tree, at.head.commit, message)):
+        return Checked(passed)  # what they made of it is proven by now
     tree, _ = site.witness.expected(*second.change, at.head.commit)
     shown = hooks.with_documents(site, tree)
     checked = hooks.run(site, shown, message)
@@ -164,7 +169,9 @@ def _through_hooks(
     altered = checked.altered
     why = site.witness.rejection(altered, at.head.commit, *second.change) if altered else ""
     if (altered and not why) or checked.of_change:
-        if hooks.take_in(site, at, altered, before):
+        if taken := hooks.take_in(site, at, altered, before):
+            if altered:
+                site.memory.passed[taken, at.head.commit, message] = checked.message
             return None
         why = f"it holds what no gate has seen in {some(sorted(altered))}" if altered else ""
     if why:
@@ -177,6 +184,8 @@ def _through_hooks(
     elif checked.objection:
         hooks.name_left(site, at, before)
     hooks.stop_where_closed(checked)
+    if checked.of_change:
+        hooks.stop_where_helpless(site, at, checked)
     return checked
 
 

@@ -5,10 +5,11 @@ it: a formatter is no reason to throw work away.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 
 from kern import person, plain
+from kern.checks.result import Red, first_failing
 from kern.errors import KernError
 from kern.frozen import frozen
 from kern.git import hooks, ignore
@@ -16,7 +17,7 @@ from kern.git.repository import Change, Entry, Hold
 from kern.model import LEARNINGS, SPEC
 from kern.pipeline import guarded
 from kern.pipeline.facts import Situation
-from kern.pipeline.site import Site, keep
+from kern.pipeline.site import Site, keep, put_back
 from kern.plain import encode, some
 from kern.sandbox import closed
 from kern.sandbox.confine import Confined
@@ -140,19 +141,44 @@ def stop_where_closed(checked: Checked) -> None:
         )
 
 
+def stop_where_helpless(site: Site, at: Situation, checked: Checked) -> None:
+    """No change of the task helps where the hook refuses a commit without it, in the same words.
+    Raises KernError.
+    """
+    task = site.repo.changed(*at.second.change)
+    start, tree = at.second.change
+    put_back(site, at, {path: old for path, (old, _) in task.items()}, known=tree)
+    try:
+        head = site.repo.tree(at.head.commit)
+        bare = run(site, with_documents(site, head), checked.message)
+    finally:
+        put_back(site, at, {path: new for path, (_, new) in task.items()}, known=start)
+    one, other = (Red(c.refused, 1, first_failing(c.output, 400)) for c in (checked, bare))
+    if one.like(other):
+        raise KernError(
+            f"{checked.objection}. So it does without the task's change: none can help",
+            hint="do what it asks for (another branch: kern --branch NAME), then run kern again: "
+            "gates and judges run once more, then it resumes at the commit; the work is in your "
+            "tree",
+        )
+
+
 # ---------------------------------------------------------------- what they changed
 
 
-def sound(task: Mapping[str, Change], changed: Mapping[str, Change], times: int) -> bool:
-    """Whether what the hooks changed is the task's alone: no other file, and none in which a person
-    had gone on since stage 2. `times`: how often they did already.
+def sound(
+    task: Mapping[str, Change],
+    changed: Mapping[str, Change],
+    times: int,
+    clean: Collection[str] = (),
+) -> bool:
+    """Whether what the hooks changed may be the task's: in its files, where no person had gone on
+    since stage 2, or in `clean` ones. `times`: how often they did already.
     """
-    own = changed.keys() <= task.keys()
     return (
-        own
-        and bool(changed)
+        bool(changed)
         and times < MOST_FIXES
-        and all(changed[p][0] == task[p][1] for p in changed)
+        and all(p in clean or (p in task and changed[p][0] == task[p][1]) for p in changed)
     )
 
 
@@ -176,24 +202,27 @@ def _made(site: Site, at: Situation, before: str) -> tuple[str, dict[str, Change
     return now, {path: change for path, change in made.items() if path not in hidden}
 
 
-def take_in(site: Site, at: Situation, altered: Mapping[str, Entry | None], before: str) -> bool:
-    """Whether there was anything to take in: it is the task's change by now, and stage2.json has no
-    outcome. `altered`: by hooks that let the commit pass; then that alone.
+def take_in(site: Site, at: Situation, altered: Mapping[str, Entry | None], before: str) -> str:
+    """The tree with what was to be taken in: it is the task's change by now, and stage2.json has no
+    outcome. `altered`: by hooks that let the commit pass; then that alone, and also what they have
+    staged of other files in which a person has changed nothing.
     """
     _, changed = _made(site, at, before)
+    second, task = at.second, site.repo.changed(*at.second.change)
+    clean = list[str]()
     if altered:
-        was = site.repo.entries(before)
+        was, head = site.repo.entries(before), site.repo.entries(at.head.commit)
         changed = {p: changed.get(p, (was.get(p), new)) for p, new in altered.items()}
-    second = at.second
-    if not sound(site.repo.changed(*second.change), changed, second.fixed):
-        return False
+        clean = [p for p in altered if p not in task and was.get(p) == head.get(p)]
+    if not sound(task, changed, second.fixed, clean):
+        return ""
     tree = site.repo.tree_with(second.tree, {p: new for p, (_, new) in changed.items()})
     record.save(site.scope, second.undecided(tree=tree, fixed=second.fixed + 1))
     site.warn(
         f"a commit hook changed {some(sorted(changed))}: now part of the task's change; the "
         "gates run again"
     )
-    return True
+    return tree
 
 
 def name_left(site: Site, at: Situation, before: str) -> None:

@@ -278,7 +278,7 @@ def switched(before: str, now: str) -> KernError:
 
 def fruitless(settled: Sequence[Settled], most: int) -> KernError | None:
     """To stop where task after task comes to nothing: the fault is hardly theirs."""
-    last = settled[-most:] if most else []
+    last = [one for one in settled if not one.idle][-most:] if most else []
     if len(last) < most or not all(one.outcome in _NOTHING for one in last) or not last:
         return None
     tasks = len({one.key for one in last})

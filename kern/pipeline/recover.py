@@ -38,7 +38,8 @@ def left(site: Site) -> str:
             "saves it to a ref and restores the tree, including edits that you make now"
         )
     if do in _FINISHED:
-        return "the agent's work is in your working tree: do not commit it. The next run checks it"
+        work = "the agent's work is in your working tree: do not commit it"
+        return f"{work}. The next run checks it, with what you change in its files"
     return ""
 
 

@@ -26,6 +26,7 @@ from kern.spec.checklist import Spec
 from kern.stages.call import Caller
 from kern.system import lock, notify, process, steering, workspace
 from kern.system.steering import Steering
+from kern.system.workspace import Scope
 
 
 @frozen
@@ -66,7 +67,7 @@ def begin(
     programs, payer = agents.ready(crew, found.root) if paid else ({}, Payer(""))
     before = found.head().name
     name = preflight.branch(found, options.branch or settings.branch, parsed) if lands else before
-    scope, run_id = workspace.scope(found.root, name), secrets.token_hex(8)
+    scope, run_id = _scope(found, name), secrets.token_hex(8)
     wanted = isolation.wanted(found, scope, programs.values(), own, settings.holding)
     where = found.root, name, scope, run_id
     if paid:
@@ -94,7 +95,7 @@ def begin(
             branches.begin(found, name)
         here = _in_rooms(site.prepared(found, caller, isolation.room(held, found)), held, lands)
         notices = (*rescued, scope.notice, payer.warning, *settings.remarks, first)
-        _settle_in(found, sink, (*notices, *isolation.notices(held, own, settings)))
+        _settle_in(found, scope, sink, (*notices, *isolation.notices(held, own, settings)))
         recover.unplant(here, killed)
         preflight.tasks(found, papers, empty=empty)
         workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
@@ -149,10 +150,18 @@ def _consent(
     return trust.settle(found, trust.started(found, settings, parsed, crew), leave.ask, holds)
 
 
-def _settle_in(found: Repo, sink: Sink, notices: Sequence[str]) -> None:
-    """What a person should know; and an agent that outlived a killed kern would go on editing."""
+def _scope(found: Repo, branch: str) -> Scope:
+    scope = workspace.scope(found.root, branch)
+    return replace(scope, copies=found.common_dir / "kern" / "run" / found.worktree / branch)
+
+
+def _settle_in(found: Repo, scope: Scope, sink: Sink, notices: Sequence[str]) -> None:
+    """What a person should know; what a reboot took. An agent that outlived a killed kern would go
+    on editing.
+    """
     for notice in filter(None, notices):
         sink(Warned(notice))
+    workspace.restore(scope)
     if ended := process.sweep(("KERN_ROOT", str(found.root))):
         sink(Warned(f"ended {plain.count(ended, 'process')} that an earlier run left behind"))
 

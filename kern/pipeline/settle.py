@@ -1,6 +1,7 @@
 """How an attempt or a task ends: done, noted, split, skipped. Every end can be repeated."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from kern import plain
@@ -8,7 +9,7 @@ from kern.events import AttemptNoted, QuestionNoted
 from kern.git import history, refs
 from kern.git.history import Commit
 from kern.model import Marker, Outcome, Saved, Stage, Tier
-from kern.pipeline import lessons, rooms
+from kern.pipeline import baseline, lessons, rooms
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start, put_back
 from kern.pipeline.table import ATTEMPTS, Settled, mends, skipped
@@ -18,6 +19,8 @@ from kern.spec.checklist import RESULT, STUCK, Kind, Spec, Task
 from kern.stages import record, verdict
 from kern.stages.record import StageRecord
 from kern.system import workspace
+
+UNCHANGED_TWICE = "two attempts found nothing to change: tick it, or say what is missing"
 
 
 def finish(site: Site, at: Situation) -> Settled:
@@ -130,7 +133,7 @@ def _before(site: Site, at: Situation) -> str:
 def release(site: Site, at: Situation, *, exhausted: bool = False) -> Settled:
     """A split, or a skip: keep, put back, then let go."""
     _, task = at.opened
-    second = at.files.get(Stage.IMPLEMENT)
+    idle, second = False, at.files.get(Stage.IMPLEMENT)
     if second is not None and at.facts.saved in (Saved.DECOMPOSED, Saved.SKIPPED):
         _put_aside(site, at, "stopped")
         if at.facts.saved is Saved.DECOMPOSED:
@@ -145,8 +148,18 @@ def release(site: Site, at: Situation, *, exhausted: bool = False) -> Settled:
     else:
         first = at.files[Stage.RESEARCH]
         reason = first.fault or first.answer.reason
-    outcome = skipped(task.full_failures(ATTEMPTS), exhausted=exhausted)
-    return _noted(site, at, outcome, reason)
+        idle = not first.fault and not _is_red(site, at)
+    again = reason == UNCHANGED_TWICE or bool(task.of(Kind.SKIPPED))
+    outcome = skipped(task.full_failures(ATTEMPTS), exhausted=exhausted, again=again)
+    return replace(_noted(site, at, outcome, reason), idle=idle)
+
+
+def _is_red(site: Site, at: Situation) -> bool:
+    """Whether one of its gates is known to be so on the tree as it is."""
+    tree = site.snapshots.latest()
+    gates = baseline.checks(site, at.opened[1], baseline.settings(site, tree)).gates
+    known = (baseline.known(site, gate, at.head.commit, tree) for gate in gates)
+    return any(was and was.red for was in known)
 
 
 def block(site: Site, at: Situation, reason: str) -> Settled:

@@ -101,6 +101,7 @@ class Settled:
     key: Key
     proved: str = ""  # what stands behind it, empty without any check
     commit: str = ""  # full hash
+    idle: bool = False  # it was done already: no failure
 
 
 def resume(facts: Facts) -> Do:
@@ -187,6 +188,8 @@ def tier(attempts: int, *, subtask: bool, experiment: bool) -> Tier:
     return Tier.SKIP if subtask else Tier.DECOMPOSE
 
 
-def skipped(full_failures: int, *, exhausted: bool) -> Outcome:
-    """`exhausted`: the attempts are used up. The second time a person is needed."""
-    return Outcome.BLOCKED if exhausted and full_failures else Outcome.SKIPPED
+def skipped(full_failures: int, *, exhausted: bool, again: bool = False) -> Outcome:
+    """`exhausted`: the attempts are used up; else there is nothing to do, `again`. The second time
+    a person is needed.
+    """
+    return Outcome.BLOCKED if (full_failures if exhausted else again) else Outcome.SKIPPED

@@ -14,7 +14,7 @@ from kern.events import GateEnded, Traced
 from kern.git import history, protect
 from kern.git.repository import Change, Entry, Repo
 from kern.model import Aide, Cause, Decision, OnRed, Result, Saved, Stage, Tier
-from kern.pipeline import baseline, exact, limits
+from kern.pipeline import baseline, exact, limits, settle
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, keep, put_back
 from kern.plain import some
@@ -25,25 +25,25 @@ from kern.stages.change import weakened
 from kern.stages.ending import may_not_write
 from kern.stages.record import StageRecord
 
+_UNCHANGED = "SUCCESS was claimed, but nothing changed"
+
 
 def prove(site: Site, at: Situation) -> None:
     """The tree as the agent left it, then the witnesses' verdict, made durable."""
     _, task = at.opened
+    at = _with_edits(site, at)
     second = at.second
     if at.start:
         whole = site.witness.whole
         site.keeper.hold(at.start, lambda: (second.tree, whole(second.tree, second.index)))
     change = {path: new for path, (_, new) in site.repo.changed(*second.change).items()}
-    wanted = baseline.checks(site, at.opened[1], baseline.settings(site, at.second.start))
-    if not all(map(site.gates.apart, wanted.gates)):
-        _name_changed_since(site, at)
-    put_back(site, at, change, known=second.start)
     objection, facts = "", dict[str, object]()
     if second.answer.code is answer.Code.NEEDS_ANSWER:
         objection = questions.objection(task, second.answer.reason)
     if second.answer.code is answer.Code.SUCCESS and at.due is Tier.IMPLEMENT:
         objection = _objection(site, at, change)
         if not objection:
+            wanted = baseline.checks(site, task, baseline.settings(site, second.start))
             objection, facts = _checked(site, at, wanted, change)
             if facts.get("again"):
                 return
@@ -54,7 +54,15 @@ def prove(site: Site, at: Situation) -> None:
     if found.saved is Saved.FAILED:
         own = {answer.Code.FAILED: Cause.OWN, answer.Code.UNCLEAR: Cause.FORM}
         facts = {"cause": own.get(second.answer.code, Cause.OTHER), **facts}
+    if objection == _UNCHANGED and _was_unchanged(site, at):
+        found = Decision(Saved.SKIPPED, settle.UNCHANGED_TWICE)
     decide(site, second.noting(**facts), found)
+
+
+def _was_unchanged(site: Site, at: Situation) -> bool:
+    """Whether the attempt before claimed success without a change as well."""
+    last = record.read(site.scope, Stage.IMPLEMENT, at.attempt - 1) if at.attempt > 1 else None
+    return last is not None and last.key == at.key and last.decision.reason == _UNCHANGED
 
 
 def name_unheard(site: Site, second: StageRecord, facts: Mapping[str, object]) -> None:
@@ -66,25 +74,47 @@ def name_unheard(site: Site, second: StageRecord, facts: Mapping[str, object]) -
         )
 
 
-def _name_changed_since(site: Site, at: Situation) -> None:
-    """Beside the task's paths the tree is a person's, or what a killed gate left: left so."""
-    start, tree = at.second.change
-    now = site.snapshots.latest(start)
-    paths = site.repo.changed(tree, now).keys() - site.repo.changed(start, tree).keys()
-    paths -= {*site.keeper.touched(at.second.base)}
-    if paths:
-        ref = keep(site, at, "before", tree)
+def _with_edits(site: Site, at: Situation) -> Situation:
+    """With what a person has changed since in the task's files: it is proven with the rest, where
+    it can be told from what is not committed. Otherwise they are as the agent left them.
+    """
+    second, task = at.second, site.repo.changed(*at.second.change)
+    since = site.repo.changed(second.tree, site.snapshots.latest(second.start))
+    merged, _ = site.witness.expected(*second.change, at.head.commit)
+    # A hook that was ended leaves what git has, a person who stashed all, what was there before.
+    known = [site.repo.entries(tree) for tree in (second.start, merged, at.head.commit) if tree]
+    edited = {
+        path: since[path][1]
+        for path in task.keys() & since.keys() - {*site.keeper.touched(second.base)}
+        if all(since[path][1] != tree.get(path) for tree in known)
+    }
+    tree = site.repo.tree_with(second.tree, edited)
+    success = second.answer.code is answer.Code.SUCCESS
+    if edited and success and not _mixed(site, second.start, tree, at.head.commit):
+        ref = keep(site, at, "before", second.tree)
+        second = second.undecided(tree=tree)
+        record.save(site.scope, second)
+        at = replace(at, files={**at.files, Stage.IMPLEMENT: second})
         site.warn(
-            "changed since the task was implemented, by you or by a gate that was ended: "
-            f"{some(sorted(paths))}: left as it is; as it was: git checkout {ref} -- PATH"
+            "changed since the task was implemented, and proven with the rest: "
+            f"{some(sorted(edited))}; as it was: git checkout {ref} -- PATH"
         )
+    wanted = {path: new for path, (_, new) in site.repo.changed(*second.change).items()}
+    put_back(site, at, wanted, known=second.start)
+    return at
+
+
+def _mixed(site: Site, start: str, tree: str, onto: str) -> bool:
+    """Whether the change cannot be told from what a person has not committed."""
+    _, conflicts = site.witness.expected(start, tree, onto)
+    return bool(conflicts or site.witness.taken_away(start, tree, onto))
 
 
 def _objection(site: Site, at: Situation, change: Mapping[str, Entry | None]) -> str:
     """git's word: something changed, and it can be told from what is the person's."""
     start, tree = at.second.change
     if not site.witness.task_change(start, tree):
-        return "SUCCESS was claimed, but nothing changed"
+        return _UNCHANGED
     _, conflicts = site.witness.expected(start, tree, at.head.commit)
     if conflicts:
         return overlap(at, conflicts)

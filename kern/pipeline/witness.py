@@ -128,17 +128,15 @@ class Witness:
     def rejection(
         self, altered: Mapping[str, Entry | None], parent: str, start: str, tree: str
     ) -> str:
-        """Why what a hook altered cannot be the task's: it may alter the task's paths, never add
-        others, undo them, or let in what is the person's. Empty where it can.
+        """Why what a hook altered cannot be the task's: it may not undo the task's paths, or let in
+        what is the person's. Empty where it can.
         """
         own = self.task_change(start, tree)
-        if foreign := sorted(altered.keys() - own.keys()):
-            return f"it holds more than the task: {', '.join(foreign[:3])}"
         before = self.repo.changed(parent, start)
         for path, got in altered.items():
             if path in before:
                 return f"it holds uncommitted changes of yours in {path}"
-            if got == self.repo.entry(parent, path):
+            if path in own and got == self.repo.entry(parent, path):
                 return f"it leaves out {path}"
         return ""
 

@@ -312,6 +312,7 @@ def answering(
 
 
 WORKER = "KERN_WORKER"  # 1 and up, where kern is one of many: ports and databases can differ by it
+ONTO = "KERN_ONTO"  # the branch that its work lands on
 FLEET = "KERN_FLEET"  # the id of the run that started it
 
 

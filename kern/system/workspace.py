@@ -32,6 +32,7 @@ class Scope:
     project: str
     branch: str
     notice: str = ""  # why another folder than the documented one is used
+    copies: Path | None = None  # in git's folder, of what resuming needs: a reboot empties /tmp
 
     @property
     def folder(self) -> Path:
@@ -267,6 +268,37 @@ def save(where: Scope, stage: Stage, value: dict[str, Any]) -> None:
     except UnicodeEncodeError:  # half an emoji: it stays an escape, as the agent printed it
         data = json.dumps(value, indent=1).encode()
     replace(where.stage_file(stage), data)
+    _copy(where)
+
+
+def _needed(folder: Path | None) -> dict[str, bytes]:
+    """What resuming needs of a folder."""
+    files = [*folder.glob("*.json")] if folder else []
+    named = (file for file in files if re.fullmatch(r"(stage|attempt)\d+\.json", file.name))
+    whole = ((file.name, read(file)) for file in named if not file.is_symlink())
+    return {name: data for name, data in whole if data is not None}
+
+
+def _copy(where: Scope) -> None:
+    """After each change, so that no copy is ahead."""
+    if where.copies is None:
+        return
+    ours, there = _needed(where.folder), _needed(where.copies)
+    with reported(where.copies):
+        for name in there.keys() - ours.keys():
+            (where.copies / name).unlink(missing_ok=True)
+        if ours:
+            where.copies.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name, data in ours.items():
+        if there.get(name) != data:
+            replace(where.copies / name, data)
+
+
+def restore(where: Scope) -> None:
+    """From the copies, where nothing of them is left."""
+    if not _needed(where.folder):
+        for name, data in _needed(where.copies).items():
+            replace(where.folder / name, data)
 
 
 def load(where: Scope, stage: Stage, attempt: int = 0) -> dict[str, Any] | None:
@@ -285,6 +317,7 @@ def forget(where: Scope, stage: Stage) -> None:
     """The stage is done anew; its transcript stays until then."""
     with reported(where.folder):
         where.stage_file(stage).unlink(missing_ok=True)
+    _copy(where)
 
 
 def retire(where: Scope, attempt: str) -> None:
@@ -299,6 +332,7 @@ def retire(where: Scope, attempt: str) -> None:
                 os.replace(old, where.folder / new)
         for left in (where.stage_file(Stage.COMMIT), where.transcript(Stage.COMMIT)):
             left.unlink(missing_ok=True)
+    _copy(where)
 
 
 def sweep(where: Scope, name: str) -> Path | None:
@@ -325,6 +359,7 @@ def sweep(where: Scope, name: str) -> Path | None:
         # one.
         for entry in sorted(leftovers, key=lambda entry: entry.name == "stage1.json"):
             os.replace(entry.path, target / entry.name)
+        _copy(where)
         link = where.folder / ".last"
         link.unlink(missing_ok=True)
         link.symlink_to(Path("history") / name)

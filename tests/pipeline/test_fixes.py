@@ -57,7 +57,7 @@ def test_a_formatted_change_that_a_gate_refuses_is_an_attempt(
 @pytest.mark.parametrize(
     "script",
     {
-        "it is never content": "echo more >> n; exit 1",
+        "it is never content": "test ! -e n || { echo more >> n; exit 1; }",
         "it changes what is not the task's": f"echo x >> own.txt; {FORMATS}",
     }.values(),
 )
@@ -85,7 +85,7 @@ def test_a_refused_message_costs_no_second_stage_2_and_the_next_run_resumes_at_t
     told = inline(1)
 
     assert told.code == 1
-    assert fake.stages == ["research", "implement", "commit", "commit", "commit"]
+    assert fake.stages == ["research", "implement", "commit", "commit"]  # twice the same words
     assert 'the commit-msg hook refused: "no ticket". No message' in told.err
     bundled = re.search(r"[.]kern/prompts/3_commit[.]md \(a copy of (/.+?)\)", told.err)
     assert bundled and "{{ trailer }}" in Path(bundled[1]).read_text()

@@ -523,16 +523,17 @@ def test_a_killed_split_is_asked_for_again_as_a_split(bench: Bench) -> None:
 # ------------------------------------------------------------ i: proved, on its base
 
 
-def test_a_proved_change_is_proved_again_without_what_was_edited_since(bench: Bench) -> None:
+def test_a_proved_change_is_proved_again_with_what_was_edited_since(bench: Bench) -> None:
     """A proof belongs to the process that made it: the next one's gates see what it judges."""
     bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
     with (bench.root / "work.txt").open("a") as file:
         file.write("mine, later\n")
     ran = bench.resumed()
     assert bench.asked == ["commit"]
-    assert "you changed work.txt since the task was implemented: restored; saved as" in ran.err
-    assert bench.kept("1-edited", "work.txt") == "work\nmine, later"
-    is_done_once(bench)
+    told = "changed since the task was implemented, and proven with the rest: work.txt; as it was"
+    assert told in ran.err
+    assert bench.kept("1-before", "work.txt") == "work"
+    assert bench.head("work.txt") == "work\nmine, later"
 
 
 def test_a_message_that_was_saved_is_not_asked_for_again(bench: Bench) -> None:
@@ -695,13 +696,20 @@ def test_a_persons_commit_of_the_same_lines_fails_the_attempt(bench: Bench) -> N
 # ------------------------------------------------------------ k: answered, not judged
 
 
-def test_an_answer_is_judged_with_the_tree_as_the_agent_left_it(bench: Bench) -> None:
+def test_an_answer_is_judged_with_what_a_person_made_of_it_since(bench: Bench) -> None:
     bench.crashed("stage2.json", implement=[WORKS])
     bench.write("work.txt", "mine, later\n")
     ran = bench.resumed()
     assert bench.asked == ["commit"]
-    assert "you changed work.txt since the task was implemented: restored; saved as" in ran.err
-    assert bench.kept("1-edited", "work.txt") == "mine, later"
+    assert "and proven with the rest: work.txt" in ran.err
+    assert bench.head("work.txt") == "mine, later"
+
+
+def test_work_that_a_person_stashed_is_there_again(bench: Bench) -> None:
+    bench.crashed("stage2.json", implement=[WORKS])
+    (bench.root / "work.txt").unlink()
+    bench.resumed()
+    assert bench.asked == ["commit"]
     is_done_once(bench)
 
 

@@ -182,7 +182,7 @@ def test_what_you_changed_yourself_meanwhile_is_no_loss(
     assert ran.code == Exit.OK, ran.err
     done(git)
     assert "no longer in the working tree" not in ran.err
-    # The gates see what stage 2 left; what you wrote since in the task's file is kept and named.
+    # A line of yours that was not committed before is none of the task's: kept, and named.
     assert "you changed a.txt since the task was implemented" in ran.err
     kept = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts/*/1-edited")
     assert "three days" in git("show", f"{kept}:a.txt")
