@@ -218,6 +218,8 @@ def take_in(site: Site, at: Situation, altered: Mapping[str, Entry | None], befo
         return ""
     tree = site.repo.tree_with(second.tree, {p: new for p, (_, new) in changed.items()})
     record.save(site.scope, second.undecided(tree=tree, fixed=second.fixed + 1))
+    # What a hook changed in the index alone: else it looks as if a person had changed it since.
+    put_back(site, at, {p: new for p, (_, new) in changed.items()}, known=second.tree)
     site.warn(
         f"a commit hook changed {some(sorted(changed))}: now part of the task's change; the "
         "gates run again"

@@ -106,20 +106,6 @@ def test_what_a_hook_makes_and_stages_belongs_to_the_commit_and_is_made_once(
     assert git("status", "--porcelain") == ""
 
 
-def test_a_hook_takes_no_edit_of_a_person_along(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    (repo / "own.txt").write_text("mine, not committed\n")
-    hook(repo, "pre-commit", "git add own.txt")
-    fake.script(implement=[DONE, DONE, DONE, {"result": "no\n\nFAILED: no"}])
-
-    inline(1)
-
-    assert git("show", "HEAD:own.txt") == "mine"
-    assert (repo / "own.txt").read_text() == "mine, not committed\n"
-    assert "own.txt" in attempts(repo)[0]
-
-
 # ---------------------------------------------------------------- nothing to do
 
 
