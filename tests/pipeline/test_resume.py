@@ -277,7 +277,7 @@ def test_a_swept_up_commit_is_taken_back_after_the_kill(bench: Bench, cleaned: b
     assert "committed by itself: the commit was undone" in told
     assert "HEAD was moved meanwhile" not in told
     is_done_once(bench)
-    assert bench.asked == (["research", "implement", "commit"] if cleaned else ["commit"])
+    assert bench.asked == ["commit"]
 
 
 @pytest.mark.unheld
@@ -387,7 +387,7 @@ def test_stage_files_of_another_task_are_swept_and_never_read(bench: Bench) -> N
 
 
 def test_what_a_person_ticked_after_the_answer_is_theirs(bench: Bench) -> None:
-    bench.crashed("stage2.json#2", implement=[WORKS])
+    bench.crashed("stage2.json#3", implement=[WORKS])
     bench.mark("x")
     ran = bench.resumed()
     assert "you ticked it yourself" in ran.err
@@ -472,7 +472,7 @@ def test_a_task_taken_up_again_after_another_begins_anew(bench: Bench) -> None:
 
 
 def test_a_failed_attempt_is_booked_and_the_next_one_begun(bench: Bench) -> None:
-    bench.crashed("stage2.json#2", implement=[FAILS, WORKS])
+    bench.crashed("stage2.json#3", implement=[FAILS, WORKS])
     ran = bench.resumed()
     assert bench.asked == ["implement", "commit"]
     assert "attempt 1 failed: it does not link" in ran.out
@@ -490,7 +490,7 @@ def test_a_failed_attempt_is_booked_and_the_next_one_begun(bench: Bench) -> None
     ],
 )
 def test_a_task_split_or_skipped_is_released(bench: Bench, answer: str, noted: str) -> None:
-    bench.crashed("stage2.json#2", implement=[{"run": WORK, "result": answer}])
+    bench.crashed("stage2.json#3", implement=[{"run": WORK, "result": answer}])
     bench.resumed(code=1 if "SKIPPED" in answer else 0)
     assert not bench.asked
     assert bench.spec.startswith(TASK) and bench.spec.count(noted) == 1
@@ -714,7 +714,7 @@ def test_work_that_a_person_stashed_is_there_again(bench: Bench) -> None:
 
 
 def test_an_answer_outlasts_git_s_collector(bench: Bench) -> None:
-    bench.crashed("stage2.json#2", implement=[WORKS])
+    bench.crashed("stage2.json#3", implement=[WORKS])
     bench.git("gc", "--quiet", "--prune=now")
     bench.resumed()
     assert bench.asked == ["commit"]
@@ -722,7 +722,7 @@ def test_an_answer_outlasts_git_s_collector(bench: Bench) -> None:
 
 
 @pytest.mark.unheld
-@pytest.mark.parametrize("write", ["stage2.json", "stage2.json#2", "stage3.json"])
+@pytest.mark.parametrize("write", ["stage2.json", "stage2.json#3", "stage3.json"])
 def test_what_was_done_to_the_index_alone_outlasts_a_kill(bench: Bench, write: str) -> None:
     bench.write(".git/info/exclude", "*.env\n")
     staged = ["git rm -q --cached own.txt", "echo S= > example.env", "git add -f example.env"]
@@ -740,7 +740,7 @@ def test_what_was_done_to_the_index_alone_outlasts_a_kill(bench: Bench, write: s
 
 
 def test_an_answer_whose_tree_git_has_dropped_counts_as_none(bench: Bench) -> None:
-    bench.crashed("stage2.json#2", implement=[WORKS])
+    bench.crashed("stage2.json#3", implement=[WORKS])
     value = json.loads((bench.folder / "stage2.json").read_text())
     blob = bench.git("rev-parse", f"{value['kern']['tree']}:work.txt")
     (bench.root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
@@ -781,7 +781,7 @@ def test_half_done_work_is_kept_put_back_and_done_again(bench: Bench, cleaned: b
     if cleaned:
         bench.clean_tmp()
     ran = bench.resumed()
-    assert bench.asked == (["research"] if cleaned else []) + ["implement", "commit"]
+    assert bench.asked == ["implement", "commit"]
     assert "was killed while an agent implemented" in ran.err and "git diff" in ran.err
     assert bench.kept("1-killed", "work.txt") == "work"
     assert "Attempt" not in bench.spec
@@ -853,7 +853,7 @@ def test_a_saved_no_task_is_written_down_without_an_agent(bench: Bench) -> None:
 
 def test_a_subtask_whose_attempts_are_noted_is_skipped_without_an_agent(bench: Bench) -> None:
     bench.write("SPEC.md", "- [ ] all\n  - [ ] part\n")
-    bench.crashed("stage2.json#2", anew=True, implement=[{"result": "FAILED: third"}])
+    bench.crashed("stage2.json#3", anew=True, implement=[{"result": "FAILED: third"}])
     notes = [f"    > **Attempt {n}:** no\n" for n in (1, 2)]
     lines = bench.spec.splitlines(keepends=True)
     bench.write("SPEC.md", "".join([*lines, *notes]))
@@ -1036,7 +1036,7 @@ def test_a_learning_is_written_once_though_the_run_died_after_its_commit(
 
 
 def test_a_finished_walk_lies_in_history_and_last_points_to_it(bench: Bench) -> None:
-    bench.crashed("stage2.json#2", implement=[FAILS, WORKS])
+    bench.crashed("stage2.json#3", implement=[FAILS, WORKS])
     second = json.loads((bench.folder / "stage2.json").read_text())
     bench.resumed()
     (name,) = os.listdir(bench.folder / "history")
