@@ -93,6 +93,13 @@ def conclude(site: Site, at: Situation) -> Settled | None:
 # ---------------------------------------------------------------- the message
 
 
+def after(left: int, *, again: bool) -> int:
+    """How often the agent may still word it, before kern does: not at all, where a hook refused it
+    `again` in the same words.
+    """
+    return min(left - 1, 0) if again else left - 1
+
+
 def _checked(site: Site, at: Situation, asks: int) -> Checked | None:
     """The commit as the hooks let it pass, or why they do not; None where another step is due.
     `asks`: how often the agent may word it, before kern does.
@@ -107,8 +114,7 @@ def _checked(site: Site, at: Situation, asks: int) -> Checked | None:
         checked = _through_hooks(site, at, whole_message(key, task, wording))
         if checked is None or not checked.of_message:
             return checked
-        # In the same words twice: no other wording of the agent's changes that.
-        left = min(left - 1, 0) if checked.objection == objection else left - 1
+        left = after(left, again=checked.objection == objection)
         refused, objection = checked.output, checked.objection
     workspace.forget(site.scope, Stage.COMMIT)  # the next run asks for another
     raise unworded(objection)
@@ -185,7 +191,7 @@ def _through_hooks(
         hooks.name_left(site, at, before)
     hooks.stop_where_closed(checked)
     if checked.of_change:
-        hooks.stop_where_helpless(site, at, checked)
+        hooks.stop_where_helpless(checked, hooks.without(site, at, checked.message))
     return checked
 
 

@@ -141,18 +141,22 @@ def stop_where_closed(checked: Checked) -> None:
         )
 
 
-def stop_where_helpless(site: Site, at: Situation, checked: Checked) -> None:
-    """No change of the task helps where the hook refuses a commit without it, in the same words.
-    Raises KernError.
-    """
+def without(site: Site, at: Situation, message: str) -> Checked:
+    """What they say of the commit without the task's change."""
     task = site.repo.changed(*at.second.change)
     start, tree = at.second.change
     put_back(site, at, {path: old for path, (old, _) in task.items()}, known=tree)
     try:
         head = site.repo.tree(at.head.commit)
-        bare = run(site, with_documents(site, head), checked.message)
+        return run(site, with_documents(site, head), message)
     finally:
         put_back(site, at, {path: new for path, (_, new) in task.items()}, known=start)
+
+
+def stop_where_helpless(checked: Checked, bare: Checked) -> None:
+    """No change of the task helps where the hook refuses a commit without it, `bare`, in the same
+    words. Raises KernError.
+    """
     one, other = (Red(c.refused, 1, first_failing(c.output, 400)) for c in (checked, bare))
     if one.like(other):
         raise KernError(

@@ -6,6 +6,7 @@ and whatever they do there is thrown away but for the files.
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from kern import plain
@@ -85,16 +86,25 @@ def _passed(site: Site, at: Situation, tree: str) -> Checked | None:
     key, task = at.opened
     there_already = tree == rooms.base(site, at.head)
     refused, objection = "", ""
-    for left in range(0 if there_already else wording.WORDINGS, -1, -1):
+    left = 0 if there_already else wording.WORDINGS
+    while left >= 0:
         text = _wording(site, at, tree, refused) if left else task.text
         if not text or site.repo.head() != at.head:
             return None
-        checked = _through_hooks(site, at, tree, wording.whole_message(key, task, text))
+        message = wording.whole_message(key, task, text)
+        if known := site.memory.passed.get((tree, at.head.commit, message)):
+            return Checked(known)  # what the hooks made of it is proven by now
+        checked = _through_hooks(site, at, tree, message)
         hooks.stop_where_closed(checked)
         if checked.altered:
-            return _take_in(site, at, checked.altered)
+            return _take_in(site, at, checked, message)
+        if checked.of_change:
+            hooks.stop_where_helpless(
+                checked, _through_hooks(site, at, rooms.base(site, at.head), message)
+            )
         if not checked.of_message:
             return checked
+        left = wording.after(left, again=checked.objection == objection)
         refused, objection = checked.output, checked.objection
     workspace.forget(site.scope, Stage.COMMIT)  # the next run asks for another
     raise wording.unworded(objection)
@@ -137,7 +147,8 @@ def _through_hooks(site: Site, at: Situation, tree: str, message: str) -> Checke
     altered = _altered(site, at, whole, room.git)
     told = shadow.read(room.git, "COMMIT_EDITMSG")
     if not refused or altered:
-        return Checked(plain.decode(told) if told else message, altered=altered)
+        passed = plain.decode(told) if told else message
+        return Checked(passed, refused=refused, altered=altered)
     last = plain.line(" ".join(output.splitlines()[-3:]), 160)
     why = f"the {refused} hook refused: " + (f'"{last}"' if last else "it said nothing")
     output = plain.block(output).strip()[-_MOST_OUTPUT:] or "it said nothing"
@@ -190,13 +201,18 @@ def _altered(site: Site, at: Situation, whole: str, git: Path) -> Mapping[str, E
     return {p: new for p, (_, new) in changed.items() if p in task and p not in (SPEC, LEARNINGS)}
 
 
-def _take_in(site: Site, at: Situation, altered: Mapping[str, Entry | None]) -> Checked | None:
+def _take_in(site: Site, at: Situation, checked: Checked, message: str) -> Checked | None:
     """What the hooks changed is part of the task: the gates decide again."""
-    second, names = at.second, some(sorted(altered))
+    second, names = at.second, some(sorted(checked.altered))
     if second.fixed >= MOST_FIXES:
         return Checked("", f"the commit hooks change {names} again and again")
-    tree = site.repo.tree_with(second.tree, altered)
-    record.save(site.scope, second.undecided(tree=tree, fixed=second.fixed + 1))
+    tree = site.repo.tree_with(second.tree, checked.altered)
+    fixed = second.undecided(tree=tree, fixed=second.fixed + 1)
+    record.save(site.scope, fixed)
+    if not checked.refused:
+        again = replace(at, files={**at.files, Stage.IMPLEMENT: fixed})
+        whole, _ = rooms.candidate(site, again)
+        site.memory.passed[whole, at.head.commit, message] = checked.message
     site.warn(f"a commit hook changed {names}: now part of the task; the gates run again")
     return None
 

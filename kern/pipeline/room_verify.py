@@ -13,8 +13,8 @@ from kern.errors import UsageError
 from kern.events import GateEnded, GateStarted
 from kern.git import history, protect
 from kern.git.repository import LINK, SUBMODULE, Change
-from kern.model import Aide, Cause, OnRed, Result, Saved, Tier
-from kern.pipeline import baseline, limits, rooms, verify
+from kern.model import Aide, Cause, Decision, OnRed, Result, Saved, Tier
+from kern.pipeline import baseline, limits, rooms, settle, verify
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
 from kern.plain import some
@@ -51,12 +51,14 @@ def prove(site: Site, at: Situation) -> None:
     if found.saved is Saved.FAILED:
         own = {answer.Code.FAILED: Cause.OWN, answer.Code.UNCLEAR: Cause.FORM}
         facts = {"cause": own.get(second.answer.code, Cause.OTHER), **facts}
+    if objection == verify.UNCHANGED and verify.was_unchanged(site, at):
+        found = Decision(Saved.SKIPPED, settle.UNCHANGED_TWICE)
     verify.decide(site, second.noting(**facts), found)
 
 
 def _objection(site: Site, change: Mapping[str, Change]) -> str:
     if not change:
-        return "SUCCESS was claimed, but nothing changed"
+        return verify.UNCHANGED
     if names := protect.obeyed(site.repo, {path: new for path, (_, new) in change.items()}):
         site.warn(f"the task changes {some(names)}: it runs unasked; review it", kept=True)
     new = change.get(FILE, (None, None))[1]

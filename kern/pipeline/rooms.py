@@ -2,6 +2,7 @@
 changes only when proven work lands.
 """
 
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from kern.pipeline.site import Site
 from kern.plain import some
 from kern.sandbox import wall
 from kern.spec import kern_toml
+from kern.system import process
 
 NAMES = ("room", "work")
 _LAYER = "layer"  # what agents of this run put into ignored folders, of tasks that have landed
@@ -56,7 +58,9 @@ class Rooms:
         return self._seen(self.proof, head, self.work.over, *self.layers)
 
     def _seen(self, room: Room, head: Head, *under: Path) -> wall.Room:
-        shadow.lay(self.repo, room.git, head, room.index)
+        onto = os.environ.get(process.ONTO)  # a worker's: hooks see where its work lands
+        seen = replace(head, branch=onto) if onto else head
+        shadow.lay(self.repo, room.git, seen, room.index)
         return wall.Room(
             *(room.tree, room.index, room.over, room.mounts),
             under=under,

@@ -25,7 +25,7 @@ from kern.stages.change import weakened
 from kern.stages.ending import may_not_write
 from kern.stages.record import StageRecord
 
-_UNCHANGED = "SUCCESS was claimed, but nothing changed"
+UNCHANGED = "SUCCESS was claimed, but nothing changed"
 
 
 def prove(site: Site, at: Situation) -> None:
@@ -54,15 +54,15 @@ def prove(site: Site, at: Situation) -> None:
     if found.saved is Saved.FAILED:
         own = {answer.Code.FAILED: Cause.OWN, answer.Code.UNCLEAR: Cause.FORM}
         facts = {"cause": own.get(second.answer.code, Cause.OTHER), **facts}
-    if objection == _UNCHANGED and _was_unchanged(site, at):
+    if objection == UNCHANGED and was_unchanged(site, at):
         found = Decision(Saved.SKIPPED, settle.UNCHANGED_TWICE)
     decide(site, second.noting(**facts), found)
 
 
-def _was_unchanged(site: Site, at: Situation) -> bool:
+def was_unchanged(site: Site, at: Situation) -> bool:
     """Whether the attempt before claimed success without a change as well."""
     last = record.read(site.scope, Stage.IMPLEMENT, at.attempt - 1) if at.attempt > 1 else None
-    return last is not None and last.key == at.key and last.decision.reason == _UNCHANGED
+    return last is not None and last.key == at.key and last.decision.reason == UNCHANGED
 
 
 def name_unheard(site: Site, second: StageRecord, facts: Mapping[str, object]) -> None:
@@ -114,7 +114,7 @@ def _objection(site: Site, at: Situation, change: Mapping[str, Entry | None]) ->
     """git's word: something changed, and it can be told from what is the person's."""
     start, tree = at.second.change
     if not site.witness.task_change(start, tree):
-        return _UNCHANGED
+        return UNCHANGED
     _, conflicts = site.witness.expected(start, tree, at.head.commit)
     if conflicts:
         return overlap(at, conflicts)
