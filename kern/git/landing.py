@@ -27,6 +27,7 @@ def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
     known = {*repo.paths("ls-files", "-z", "--", *(f":(top,literal){p}" for p in there))}
     if untracked := [path for path in there if path not in known] if there else []:
         return untracked
+    repo.run("update-index", "-q", "--refresh")  # what was merely touched is no change
     code, _, told = repo.run("read-tree", "-m", "-u", "-n", *_trees(repo, old, new))
     return told.strip().removeprefix("error: ").splitlines()[:1] if code else []
 

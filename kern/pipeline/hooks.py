@@ -162,8 +162,7 @@ def stop_where_helpless(checked: Checked, bare: Checked) -> None:
         raise KernError(
             f"{checked.objection}. So it does without the task's change: none can help",
             hint="do what it asks for (another branch: kern --branch NAME), then run kern again: "
-            "gates and judges run once more, then it resumes at the commit; the work is in your "
-            "tree",
+            "gates and judges run once more, then it resumes at the commit; the work is kept",
         )
 
 

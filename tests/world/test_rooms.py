@@ -192,3 +192,48 @@ def test_killed_anywhere_the_next_run_goes_on(repo: Path, git: Git, fake: Fake, 
     assert "verified by gate test" in ran.out, ran.said
     assert git("show", "HEAD:work.txt") == "good" and theirs(repo, git) == before
     assert any(name.endswith("1-killed") for name in kept(git)), kept(git)
+
+
+def test_a_file_that_was_merely_touched_is_in_nobodys_way(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    implement(fake, "echo more >> a.txt")
+    (repo / "a.txt").touch()
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.said
+    assert git("show", "HEAD:a.txt").endswith("more")
+
+
+def test_what_a_hook_makes_and_stages_is_made_once(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    (repo / "BUILD").write_text("1\n")
+    git("add", "BUILD")
+    git("commit", "-qm", "build", "BUILD")
+    hook(repo, "pre-commit", "echo $(( $(cat BUILD) + 1 )) >BUILD; git add BUILD")
+    implement(fake, "echo good >> work.txt")
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.said
+    assert git("show", "HEAD:BUILD") == "2" and (repo / "BUILD").read_text() == "2\n"
+
+
+def test_a_protected_branch_ends_the_run_with_one_implementation_paid(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    hook(repo, "pre-commit", 'echo "no commits to $(git symbolic-ref --short HEAD)"; exit 1')
+    implement(fake, "echo good >> work.txt")
+    ran = kern("2", "0")
+    assert ran.code == 1 and 'refused: "no commits to main". So it does without' in ran.err
+    assert fake.stages == ["research", "implement", "commit"]
+    hook(repo, "pre-commit", "exit 0")
+    assert kern("1", "0").code == 0
+    assert fake.stages == ["research", "implement", "commit"]
+
+
+def test_a_task_for_which_nothing_needs_to_change_is_paid_twice(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    implement(fake)
+    kern("6", "0")
+    assert fake.stages.count("implement") == 4  # of two tasks
+    assert "two attempts found nothing to change" in (repo / "SPEC.md").read_text()
