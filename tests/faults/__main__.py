@@ -62,8 +62,8 @@ def planted(fault: Fault, place: Path) -> Outcome:
     return Outcome(fault, code, time.monotonic() - began, printed)
 
 
-def main(words: str, faults: Mapping[str, Fault]) -> int:
-    chosen = [fault for fault in faults.values() if words in fault.name]
+def main(words: Sequence[str], faults: Mapping[str, Fault]) -> int:
+    chosen = [one for one in faults.values() if any(word in one.name for word in words or [""])]
     places: Queue[Path] = Queue()
     with tempfile.TemporaryDirectory(prefix="kern-faults-") as folder:
         for number in range(AT_ONCE):
@@ -93,4 +93,4 @@ def main(words: str, faults: Mapping[str, Fault]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(" ".join(sys.argv[1:]), read()))
+    sys.exit(main(sys.argv[1:], read()))
