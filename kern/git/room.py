@@ -78,8 +78,18 @@ class Room:
             self.absent = tuple(mounted[MOST_MOUNTS:])
             self.mounts = (*mounted[:MOST_MOUNTS], *self._fill_submodules(wanted, as_is=not tree))
 
-            for name in (".git", *(name for name in self.mounts)):
-                _place_for(self.repo.root / name, self.tree / name)
+            for name in (".git", *self.mounts):
+                self.make_place(name)
+
+    def make_place(self, name: str) -> None:
+        """For what is mounted there, in a tree that a child may not write."""
+        place = self.tree / name
+        with contextlib.suppress(OSError):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if (self.repo.root / name).is_dir():
+                place.mkdir(exist_ok=True)
+            else:
+                place.touch()
 
     def candidate(self) -> str:
         """The tree that it holds by now. kern's documents and prompts are as they were filled in,
@@ -172,13 +182,6 @@ class Room:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target, follow_symlinks=False)
         return True
-
-
-def _place_for(what: Path, place: Path) -> None:
-    """For a mount, in a tree that a child may not write."""
-    with contextlib.suppress(OSError):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.mkdir(exist_ok=True) if what.is_dir() else place.touch()
 
 
 def visible(repo: Repo) -> str:

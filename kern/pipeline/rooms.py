@@ -15,7 +15,7 @@ from kern.git import index, landing, refs, room, shadow
 from kern.git.refs import StartRef
 from kern.git.repository import SUBMODULE, Entry, Head, Repo
 from kern.git.room import Room
-from kern.model import Key, Result
+from kern.model import LEARNINGS, SPEC, Key, Result
 from kern.pipeline import baseline, limits, preflight
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
@@ -46,6 +46,9 @@ class Rooms:
     def for_agent(self, tree: str, head: Head) -> wall.Room:
         """The agent's, with that tree and nothing of an earlier attempt."""
         self.work.fill(tree)
+        for name in (SPEC, LEARNINGS):
+            if (self.repo.root / name).is_file():
+                self.work.make_place(name)
         return self._seen(self.work, head, *self.layers)
 
     def as_left(self, head: Head) -> wall.Room:

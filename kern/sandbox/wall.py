@@ -241,6 +241,9 @@ def furnished(found: Iterable[Mount], kind: Kind, tree: Tree, room: Room) -> lis
     else:
         kept.append(Mount(Access.READ, tree.git_dir / "index", room.index))
     kept.append(Mount(access, tree.root, room.tree))
+    agents = tree.documents if kind in AGENTS else ()  # a gate sees the committed ones
+    placed = (path for path in agents if (room.tree / path.relative_to(tree.root)).is_file())
+    kept += [Mount(Access.READ, path, path) for path in placed if path.is_file()]
     if tree.git_dir != tree.root / ".git":
         kept.append(Mount(Access.READ, tree.root / ".git", tree.root / ".git"))
     for name in room.shown:

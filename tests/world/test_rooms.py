@@ -237,3 +237,18 @@ def test_a_task_for_which_nothing_needs_to_change_is_paid_twice(
     kern("6", "0")
     assert fake.stages.count("implement") == 4  # of two tasks
     assert "two attempts found nothing to change" in (repo / "SPEC.md").read_text()
+
+
+def test_an_agent_reads_spec_md_as_you_see_it_and_cannot_write_it(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    git("rm", "-q", "--cached", "SPEC.md")
+    git("commit", "-qm", "own tasks")
+    looks = "grep -q '\\[~\\] first' SPEC.md && echo seen > work.txt; echo no >> SPEC.md; true"
+    research = {"run": ["grep -q first SPEC.md"], "result": "- Files: a.txt:1-1\n\nREADY"}
+    step = {"run": [looks], "result": "Did it.\n\nSUCCESS"}
+    fake.script(research=[research], implement=[step])
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.said
+    assert git("show", "HEAD:work.txt") == "seen"
+    assert "no" not in (repo / "SPEC.md").read_text().splitlines()
