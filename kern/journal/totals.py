@@ -2,6 +2,7 @@
 folds; nothing is kept.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -85,6 +86,7 @@ def summary(found: Iterable[Record], now: Standing = NOWHERE) -> dict[str, Any]:
         for attempt in task["attempts"]:
             ref = str(attempt["ref"] or "")
             attempt["ref"] = ref if now.refs is None or ref in now.refs else ""  # it may be gone
+        task["warnings"] = [text for text in task["warnings"] if _still(text, now.refs)]
     done = sum(task["outcome"] == "done" for task in tasks.values())
     return {
         "runs": list(runs.values()),
@@ -141,6 +143,12 @@ def _causes(tasks: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 def _run(record: Record) -> dict[str, Any]:
     head = {"run": record["run"], "branch": record.get("branch"), "began": record["time"]}
     return {**head, "ended": record["time"], "payer": "", "exit": None, "seconds": None}
+
+
+def _still(text: str, refs: frozenset[str] | None) -> bool:
+    """Whether git has the saved work that a warning names."""
+    named = re.findall(r"kern/attempts/[^\s;]+", text)
+    return refs is None or all(ref in refs for ref in named)
 
 
 def blank(name: str) -> dict[str, Any]:
