@@ -58,6 +58,10 @@ def model(cli: Cli) -> list[str]:
     return ["--model", cli.model, "--model", f"commit={cli.model}"]
 
 
+# What kern knows of trees: its rooms, and in the person's tree the mirror.
+TREES = ("room/", "work/", "mirror/", "layout.json")
+
+
 @dataclass(frozen=True)
 class Left:
     """What a run leaves, but for times and the hashes of commits."""
@@ -68,7 +72,7 @@ class Left:
     trailer: str
     refs: tuple[str, ...]
     status: str
-    kern: tuple[str, ...]  # files below .git/kern
+    kern: tuple[str, ...]  # files below .git/kern, but for its rooms
     processes: tuple[str, ...]
 
 
@@ -82,7 +86,7 @@ def left(repo: Path, git: Git) -> Left:
         trailer=git("log", "-1", "--format=%(trailers:key=Kern-Task,valueonly)").strip(),
         refs=tuple(git("for-each-ref", "--format=%(refname)").splitlines()),
         status=git("status", "--porcelain", "--untracked-files=all", "--ignored"),
-        kern=tuple(sorted(one for one in files if not one.startswith("room/"))),  # kept for gates
+        kern=tuple(sorted(one for one in files if not one.startswith(TREES))),
         processes=tuple(" ".join(one.cmdline()) for one in marked(("KERN_ROOT", str(repo)))),
     )
 
@@ -149,10 +153,7 @@ LEFT = Left(
     trailer="Write hi.txt",
     refs=("refs/heads/main",),
     status="",
-    kern=(
-        *("events.jsonl", "layout.json", "mirror/HEAD", "mirror/config", "mirror/index"),
-        *("mirror/info/attributes", "mirror/info/exclude"),
-    ),
+    kern=("events.jsonl",),
     processes=(),
 )
 

@@ -744,14 +744,14 @@ def test_in_a_sandbox_an_interrupt_ends_a_command_at_once(
 
 
 @needs_bwrap
-def test_in_a_sandbox_an_interrupted_hook_restores_your_edits(
+def test_in_a_sandbox_an_interrupted_hook_leaves_your_edits_alone(
     background: Callable[..., "subprocess.Popen[str]"],
     repo: Path,
     git: Git,
     serve: Serve,
     held: None,
 ) -> None:
-    """By its own handler of SIGINT: what holds it must not end it at once."""
+    """It stashes in a room, where they are not."""
     there = Path.home() / "open/there"
     task = Path.home() / "open/task"
     task.write_text(f"#!/bin/sh\ntouch '{there}'\nsleep 60\n")
@@ -765,7 +765,7 @@ def test_in_a_sandbox_an_interrupted_hook_restores_your_edits(
     )
     process = background("1", "0")
     wait_for(there.exists)
-    assert (repo / "own.txt").read_text() == "mine\n"
+    assert (repo / "own.txt").read_text() == "mine\nnot committed\n"
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, said
@@ -775,7 +775,8 @@ def test_in_a_sandbox_an_interrupted_hook_restores_your_edits(
 
 def _ends_at_once(process: "subprocess.Popen[str]", repo: Path, seconds: str) -> None:
     """On SIGINT, with the command that the agent runs."""
-    _until((repo / "begun").exists)
+    room = repo / ".git/kern/work/tree"
+    _until(lambda: (repo / "begun").exists() or (room / "begun").exists())
     _until(lambda: bool(_running(seconds)))
     began = time.monotonic()
     process.send_signal(signal.SIGINT)

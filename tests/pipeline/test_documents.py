@@ -86,7 +86,11 @@ def test_neither_file_says_that_the_task_is_done_before_head_does(
         (repo / "LEARNINGS.md").write_text(there)
     git("add", "--all")
     git("commit", "-qm", "tasks")
-    hook(repo, "pre-commit", "cat SPEC.md > .git/seen; cat LEARNINGS.md >> .git/seen; exit 1")
+    hook(
+        repo,
+        "pre-commit",
+        "cat SPEC.md > .git/seen; cat LEARNINGS.md >> .git/seen; echo $$; exit 1",
+    )
     fake.script(implement=[LEARNED, {"result": "SKIPPED: enough"}])
 
     inline(1)
