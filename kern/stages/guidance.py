@@ -81,7 +81,16 @@ def on_disk(root: Path, beneath: Iterable[str] = (), *, by_itself: bool = False)
         texts = {name: _text(root, name) for name in names}
         return {name: text for name, text in texts.items() if text is not None}
 
-    return gathered(read, beneath, by_itself=by_itself)
+    found = gathered(read, beneath, by_itself=by_itself)
+    away = [name for name in (*MAIN, COMMON) if _leads_out(root, name)]
+    notices = (f"{name} is a link out of the repository: not handed on" for name in away)
+    return found._replace(notices=(*found.notices, *notices))
+
+
+def _leads_out(root: Path, name: str) -> bool:
+    """To a file; where nothing is, there is nothing to tell."""
+    place = Path(os.path.realpath(root / name))
+    return place.is_file() and not place.is_relative_to(root)
 
 
 def _text(root: Path, name: str) -> str | None:
