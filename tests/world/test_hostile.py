@@ -352,7 +352,7 @@ def test_a_run_on_a_terminal_sends_it_nothing_of_others(
     hook = spoiled / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     shown = shlex.quote(NASTY.replace("\udcff", ""))
-    hook.write_text(f"#!/bin/sh\nprintf '%s' {shown} >&2\nexit 1\n")
+    hook.write_text(f"#!/bin/sh\nprintf '%s' {shown} $$ >&2\nexit 1\n")  # other words each time
     hook.chmod(0o755)
     denied = [{"tool_name": f"Bash{NASTY}", "tool_input": {"command": NASTY}}]
     asked = {"permission_denials": denied}
