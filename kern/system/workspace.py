@@ -285,7 +285,7 @@ def _copy(where: Scope) -> None:
         return
     ours, there = _needed(where.folder), _needed(where.copies)
     with reported(where.copies):
-        for name in there.keys() - ours.keys():
+        for name in sorted(there.keys() - ours.keys()):
             (where.copies / name).unlink(missing_ok=True)
         if ours:
             where.copies.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -45,6 +45,12 @@ def nothing_is_bad(answer: Answer) -> None:
     assert "\n".join(table.faults(answer.cases)) == ""
 
 
+def without_copies(writes: list[str]) -> list[str]:
+    """Each run file is written again, into git's folder."""
+    pairs = zip(["", *writes], writes, strict=False)
+    return [name for last, name in pairs if name != last or not name.endswith(".json")]
+
+
 # The second main story is the first with a failed attempt: of the rest only what is new in it.
 MAINLY = {"learns": (WHAT, ()), "fails once": ((), WHAT)}
 
@@ -57,10 +63,11 @@ def test_whatever_happens_at_any_write_the_next_run_leaves_what_an_undisturbed_o
     nothing_is_bad(told)
     happened = {case.what for case in told.cases if case.outcome != BAD}
     assert happened == {*WHAT} and len(told.cases) > 60
-    steps = [name for name in told.writes if name in {*ORDER[story]}]
+    steps = without_copies([name for name in told.writes if name in {*ORDER[story]}])
     assert steps[: len(ORDER[story])] == ORDER[story]
     swept = told.writes[told.writes.index("delete-ref") + 1 :]
-    assert swept[-2:] == ["swept stage1.json", "last"]
+    kept = [name for name in swept if not name.startswith("no ")]  # copies go after it
+    assert kept[-2:] == ["swept stage1.json", "last"]
     loose = [
         name
         for before, name in zip(told.writes, told.writes[1:], strict=False)
