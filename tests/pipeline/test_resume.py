@@ -667,7 +667,8 @@ def test_a_persons_commit_in_between_asks_for_the_proof_again_not_the_work(bench
 
 
 def test_work_that_a_person_committed_needs_no_agent_only_the_tick(bench: Bench) -> None:
-    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
+    named = {**WORKS, "result": "Wrote work.txt.\n\nSUCCESS"}  # as a transcript does
+    bench.killed(implement=[named], commit=[DIES, COMMITS])
     bench.git("commit", "-qm", "my own", "a.txt", "own.txt")
     bench.git("add", "work.txt")
     bench.git("commit", "-qm", "and the work", "work.txt")
