@@ -96,7 +96,7 @@ def world(tmp_path: Path, repo: Path, monkeypatch: pytest.MonkeyPatch) -> World:
         (Kind.WORKER, "ls ~/.fly/config.yml", False),
         (Kind.WORKER, "ls ~/.cargo/bin/rustc ~/bin/tool ~/.fly/bin/fly ~/jdk/lib/x", True),
         (Kind.WORKER, "echo x >> ~/.cargo/bin/rustc", False),
-        (Kind.WORKER, "test -d /work || test -d /data || test -d /mnt", False),
+        (Kind.WORKER, "test -d /data || test -d /mnt || test -d /srv", False),
         (Kind.CHECK, "echo x > new.txt && rm new.txt && touch ~/x", True),
         (Kind.CHECK, "git commit --allow-empty -m x", False),
         (Kind.CHECK, "git config --global user.name", True),
