@@ -16,7 +16,7 @@ import pytest
 from kern import __version__
 from kern.cli.help import COMMANDS
 from kern.model import Marker
-from kern.spec.checklist import parse
+from kern.spec.parse import parse
 from kern.stages import prompts
 
 TOP = Path(__file__).resolve().parent.parent
@@ -49,8 +49,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
 PURE = (
     *WORDS,
     *("checks.result", "git.mentions"),
-    *(f"spec.{name}" for name in ("checklist", "edit", "dependencies")),
-    *(f"spec.{name}" for name in ("questions", "commands", "reconcile", "required", "imports")),
+    *(f"spec.{name}" for name in ("parse", "edit", "order", "notes")),
+    *(f"spec.{name}" for name in ("reapply", "commands", "imports")),
     *(f"agents.claude{part}" for part in ("", "_settings", "_stream")),
     *(f"journal.{name}" for name in ("record", "totals", "task", "timeline", "words", "sums")),
     *(
@@ -66,7 +66,6 @@ PURE = (
     *("fleet.work", "fleet.papers", "fleet.handout", "fleet.lanes"),
     *(f"checks.{name}" for name in ("detect", "kinds")),
     *("views.progress", "views.graph", "views.summary"),
-    "spec.needs",
 )
 OWNERS = {
     "typer": "cli",

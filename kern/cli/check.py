@@ -13,7 +13,6 @@ from kern.model import OnRed
 from kern.pipeline import baseline, outside, session
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.site import Site
-from kern.spec import kern_toml
 from kern.views import checks
 
 _ROOM = "{}: room = false, so that the daemon outside sees what the gate does (kern help checks)"
@@ -25,7 +24,7 @@ def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
     options = Options(tick=table.tick, leave=leave)
     try:
         with session.begin(folder, options, table, empty=True, commits=False, paid=False) as begun:
-            gates = _chosen(kern_toml.read(begun.site.papers).gates, names)
+            gates = _chosen(begun.site.papers.settings().gates, names)
             table.expect(gates)
             results = baseline.now(begun.site, gates)
             told = outside.compared(begun.site, gates, results, leave, hooked=not names)

@@ -15,8 +15,8 @@ from kern.errors import UsageError
 from kern.model import SPEC, Marker
 from kern.models import EFFORTS, ROLES
 from kern.person import Mode
-from kern.spec import checklist, questions
-from kern.spec.checklist import Spec
+from kern.spec import notes
+from kern.spec.parse import Spec, parse
 
 _LONGEST = 80  # characters of a task's text; a part of it is enough to name it
 _SPECIAL = re.compile(r"([^\w@%+=:,./-])")
@@ -132,7 +132,7 @@ def tasks(word: str, command: str, folder: Path) -> list[Value]:
     word, or the only one that has it.
     """
     spec = _spec(folder)
-    asked = {one.number for one in questions.waiting(spec)}
+    asked = {one.number for one in notes.waiting(spec)}
     unfit = {
         **dict.fromkeys(("reopen", "undo"), Marker.PENDING),
         **dict.fromkeys(_OPEN, Marker.DONE),
@@ -158,5 +158,5 @@ def _spec(folder: Path) -> Spec:
     for place in (folder, *folder.parents):
         if (place / ".git").exists():
             data = (place / SPEC).read_bytes()
-            return checklist.parse(plain.decode(data))
-    return checklist.parse("")
+            return parse(plain.decode(data))
+    return parse("")

@@ -17,10 +17,10 @@ from kern.git.repository import Repo
 from kern.model import SPEC
 from kern.pipeline import place
 from kern.spec import edit, imports
-from kern.spec.checklist import directives, parse
 from kern.spec.imports import Item
+from kern.spec.parse import parse
 from kern.stages import prompts
-from kern.system import lock, process
+from kern.system import process
 
 _GH = re.compile(r"gh(?::(?P<place>[\w.-]+/[\w.-]+)?(?:#(?P<number>\d{1,9}))?)?", re.A)
 _FIELDS = "number,title,body,state,url"
@@ -55,9 +55,7 @@ def add(folder: Path, source: str, label: str, *, yes: bool, dry: bool) -> int:
         papers.write(SPEC, edit.NO_TASKS)
 
     def apply(text: str, _: object) -> str:
-        whole = imports.added(edit.NO_TASKS if prompts.is_example(text) else text, items)
-        papers.trust(directives(whole) - directives(text), lock.within)
-        return whole
+        return imports.added(edit.NO_TASKS if prompts.is_example(text) else text, items)
 
     papers.edit(apply)
     print(f"added {plain.count(len(plan.new), 'task')} to {SPEC}; next: kern -n")

@@ -20,7 +20,7 @@ from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Marker, Result
 from kern.pipeline import agents, trial, trust
 from kern.pipeline.options import Leave
-from kern.spec import checklist
+from kern.spec.parse import parse
 from kern.stages import prompts
 from kern.system import workspace
 from kern.views import checks
@@ -69,10 +69,10 @@ def _there(root: Path) -> _Files:
             settings, broken = Settings(), str(exc)
     tasks = None
     if os.path.lexists(root / SPEC):
-        parsed = checklist.parse(prompts.without_example(_text(root / SPEC)))
+        parsed = parse(prompts.without_example(_text(root / SPEC)))
         tasks = sum(task.marker is not Marker.DONE for task in parsed.tasks)
     near = next((name for name in names if name.lower() == SPEC.lower()), "")
-    misnamed = near if tasks is None and near and checklist.parse(_text(root / near)).tasks else ""
+    misnamed = near if tasks is None and near and parse(_text(root / near)).tasks else ""
     todo = next((name for name in names if name.lower() in _TODO and (root / name).is_file()), "")
     return _Files(settings, broken, misnamed, todo, tasks)
 

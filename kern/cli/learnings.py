@@ -13,7 +13,6 @@ from kern.model import LEARNINGS
 from kern.pipeline import place
 from kern.spec import edit
 from kern.stages import record
-from kern.system import lock
 from kern.views import learnings
 
 _TOPIC = 50  # characters of it as its heading
@@ -69,7 +68,6 @@ def retire(folder: Path, wanted: str, why: str) -> None:
 
 
 def _noted(folder: Path, wanted: str, change: Callable[[Entry], Entry]) -> Entry:
-    """A run in progress believes it too: no agent wrote it."""
     papers = place.documents(repository.open_at(folder))
     with papers.alone():
         text = papers.read(LEARNINGS) or ""
@@ -81,6 +79,5 @@ def _noted(folder: Path, wanted: str, change: Callable[[Entry], Entry]) -> Entry
             )
         new = change(entry)
         swap = entry.raw, entries.renoted(new)
-        papers.trust({changes.person(swap)}, lock.within)
         papers.write(LEARNINGS, changes.applied(text, [swap]))
     return new

@@ -13,9 +13,9 @@ from kern.git import checkout, ignored, nested, objects, refs, repository
 from kern.git.refs import slug
 from kern.git.repository import Repo
 from kern.model import SPEC, Marker
-from kern.spec import checklist as spec
-from kern.spec.checklist import Spec
-from kern.spec.documents import Documents
+from kern.spec import parse as spec
+from kern.spec.file import Documents
+from kern.spec.parse import Spec
 from kern.system import lock, workspace
 
 

@@ -15,10 +15,10 @@ from kern.model import SPEC, Question
 from kern.pipeline import facts, place, trust
 from kern.pipeline import undo as reverting
 from kern.pipeline.place import Place
-from kern.spec import commands, dependencies, edit, questions
-from kern.spec.checklist import Spec, Task, directives, parse, taken_back
+from kern.spec import commands, edit, notes, order
 from kern.spec.commands import Edited, New
-from kern.spec.documents import Documents
+from kern.spec.file import Documents
+from kern.spec.parse import Spec, Task, parse
 from kern.stages import prompts
 from kern.system import lock, workspace
 from kern.system.workspace import Scope
@@ -27,7 +27,7 @@ from kern.views import graph
 _VERBS = {
     "done": commands.done,
     "reopen": commands.reopen,
-    "unblock": commands.unblock,
+    "unblock": commands.retry,
     "retry": commands.retry,
 }
 _WRITES: dict[str, Callable[..., Edited]] = {
@@ -125,11 +125,11 @@ def answer(folder: Path, wanted: str, text: str) -> None:
     papers = place.documents(found)
     _, parsed = papers.spec()
     if not wanted:
-        asked = questions.waiting(parsed)
+        asked = notes.waiting(parsed)
         print("\n".join(map(_asked, asked)) if asked else "no task waits for an answer")
         return
-    task = parsed.tasks[dependencies.named(wanted, [task.text for task in parsed.tasks])]
-    if (noted := questions.pending(task)) is None:
+    task = parsed.tasks[order.named(wanted, [task.text for task in parsed.tasks])]
+    if (noted := notes.pending(task)) is None:
         raise UsageError(
             f"no question is open under: {plain.line(task.text)}",
             hint="kern answer lists the open questions",
@@ -137,7 +137,7 @@ def answer(folder: Path, wanted: str, text: str) -> None:
     said = plain.line(text, len(text) + 1)
     if not said:
         raise UsageError(
-            f"what is the answer? {questions.words(noted)}",
+            f"what is the answer? {notes.words(noted)}",
             hint=f'kern answer {parsed.tasks.index(task) + 1} "…"',
         )
     if (over := len(said) - edit.NOTE_LIMIT) > 0:
@@ -147,18 +147,16 @@ def answer(folder: Path, wanted: str, text: str) -> None:
         )
 
     def apply(fresh: str, _: Spec, now: Task) -> str:
-        still = questions.pending(now)
+        still = notes.pending(now)
         if still is None or still.text != noted.text:
             raise KernError(
                 "the question is no longer open", hint="kern answer lists those that are"
             )
-        text = questions.answered(fresh, still, said)
-        papers.trust(directives(text) - directives(fresh), lock.within)
-        return text
+        return notes.answered(fresh, still, said)
 
     papers.edit_task(task.key, apply)
     print(
-        f"answered: {plain.line(task.text, 160)}\n  {plain.line(questions.words(noted))}\n"
+        f"answered: {plain.line(task.text, 160)}\n  {plain.line(notes.words(noted))}\n"
         "next: kern (a run in progress picks it up by itself)",
         file=sys.stderr,
     )
@@ -190,8 +188,6 @@ def _edit(papers: Documents, change: Callable[[str, Spec], Edited]) -> None:
             )
         edited = change(text, parsed)
         said[:] = [edited.said]
-        told = directives(edited.text) - directives(text)
-        papers.trust(told | taken_back(text, edited.text), lock.within)
         return edited.text
 
     papers.edit(apply)

@@ -21,7 +21,7 @@ from kern.model import Cause, Key, Marker, Result, Saved, Stage
 from kern.pipeline.site import Site
 from kern.plain import some
 from kern.spec import edit
-from kern.spec.checklist import Kind, Spec, Task, parse
+from kern.spec.parse import Kind, Spec, Task, parse
 from kern.stages import record
 from kern.system import workspace
 from kern.system.workspace import Scope

@@ -22,8 +22,8 @@ from kern.git import refs, submodules
 from kern.git.repository import Repo
 from kern.many import Many
 from kern.model import LEARNINGS, SPEC, Marker, Request
-from kern.spec import checklist
-from kern.spec.documents import Documents
+from kern.spec.file import Documents
+from kern.spec.parse import parse
 from kern.system import control, descendants, lock, process, waits
 
 _BEGIN = "import sys; {path}from kern.{module} import main; main()"
@@ -205,7 +205,7 @@ def read(made: Repo, job: Job, code: int, said: str = "") -> Outcome:
         head = made.plain_head()
     except (KernError, OSError) as exc:
         return Outcome(job, code, fault=str(exc), hint=getattr(exc, "hint", ""), unfit=True)
-    task = checklist.parse(dict(kept).get(SPEC, "")).find(job.key)
+    task = parse(dict(kept).get(SPEC, "")).find(job.key)
     marker = task.marker if task else None
     under_way = begun or marker is Marker.ACTIVE
     ours = head is not None and head.branch == job.branch and head.commit != job.base

@@ -18,8 +18,8 @@ from kern.model import LEARNINGS, SETUP, SPEC, Key, Marker
 from kern.models import Choices
 from kern.pipeline.options import Options
 from kern.pipeline.site import Site
-from kern.spec import checklist, edit
-from kern.spec.checklist import Spec, Task
+from kern.spec import edit
+from kern.spec.parse import Spec, Task, parse
 from kern.system import process
 
 OF = "KERN_OF"  # marks the kerns of a working tree's workers: its path
@@ -141,7 +141,7 @@ class Crew:
             try:
                 written = place.stat().st_mtime_ns
                 if self._files.get(job.branch, (0,))[0] != written:
-                    task = checklist.parse(place.read_text("utf-8", "replace")).find(job.key)
+                    task = parse(place.read_text("utf-8", "replace")).find(job.key)
                     self._files[job.branch] = written, handout.files(task) if task else set()
             except OSError:
                 continue

@@ -24,9 +24,8 @@ from kern.model import Outcome as End
 from kern.pipeline.options import Options
 from kern.pipeline.site import Site
 from kern.plain import decode
-from kern.spec import checklist
-from kern.spec.checklist import Spec
-from kern.spec.documents import Documents
+from kern.spec.file import Documents
+from kern.spec.parse import Spec, is_experiment, parse
 from kern.system import descendants, process
 
 TRIES = 3  # of one task whose kern was ended by something else
@@ -103,7 +102,7 @@ def _look(yard: Yard, onto: str, parsed: Spec) -> list[Left]:
     for branch, tip in there.items():
         number, made = trees.get(branch, (0, None))
         text = _spec(yard.repo, made, tip)
-        theirs = checklist.parse(text)
+        theirs = parse(text)
         own = {work.branch(onto, task.key): task for task in theirs.tasks}
         task = own.get(branch)
         key = names.get(branch) or (task.key if task and made else None)
@@ -194,7 +193,7 @@ def unfit(came: Outcome, *, begun: bool) -> str:
 
 def landed_as(repo: Repo, work: Work, proved: str) -> tuple[End, str]:
     """And what proved it: an experiment that did not work changes the two documents alone."""
-    failed = checklist.is_experiment(work.text) and not merging.change(repo, work)
+    failed = is_experiment(work.text) and not merging.change(repo, work)
     return (End.CONCLUDED, "") if failed else (End.DONE, proved)
 
 

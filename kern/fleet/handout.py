@@ -11,8 +11,8 @@ from enum import StrEnum
 from kern.config import Budget, Spent
 from kern.frozen import frozen
 from kern.model import Key, Marker, Request
-from kern.spec import dependencies
-from kern.spec.checklist import Kind, Spec, Task
+from kern.spec import order
+from kern.spec.parse import Kind, Spec, Task
 
 _FILES = re.compile(r"^\s*>?\s*-?\s*Files:(.*)$", re.M)
 _PATH = re.compile(r"[\w.+@%~/-]+")
@@ -48,7 +48,7 @@ def choose(
 
 
 def _ready(spec: Spec, busy: Collection[Key]) -> Iterable[tuple[int, Task]]:
-    blocker = dependencies.blockers(spec)
+    blocker = order.blockers(spec)
     taken = {_top(spec, index) for index, task in enumerate(spec.tasks) if task.key in busy}
     for index, task in enumerate(spec.tasks):
         if task.marker is not Marker.PENDING or task.open_subtasks:

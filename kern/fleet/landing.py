@@ -20,8 +20,7 @@ from kern.git.snapshot import OWN
 from kern.model import LEARNINGS, SPEC, Marker, Result
 from kern.pipeline import baseline, verify
 from kern.pipeline.site import Site
-from kern.spec import kern_toml
-from kern.spec.checklist import Spec, parse
+from kern.spec.parse import Spec, parse
 
 T = TypeVar("T")
 End = TypeVar("End")
@@ -166,7 +165,7 @@ class _Round:
         site, head = self.site, self._head()
         text, parsed = site.papers.spec()
         documents = _Documents(site, text)
-        settings = kern_toml.read(site.papers)
+        settings = site.papers.settings()
         tree, gates = self.repo.tree(head), dict[Gate, None]()
         taken, later = list[tuple[Work, str, Arrival]](), list[Work]()
         for work in works:

@@ -23,7 +23,7 @@ from kern.git.repository import Repo
 from kern.many import Many
 from kern.pipeline import isolation, place, preflight
 from kern.sandbox import view
-from kern.spec.documents import Documents
+from kern.spec.file import Documents
 from kern.system import process, workspace
 
 INCLUDE, IGNORE = ".worktreeinclude", ".gitignore"

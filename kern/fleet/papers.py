@@ -8,7 +8,7 @@ from kern import plain
 from kern.memory import capture, changes, entries
 from kern.model import Key, Marker
 from kern.spec import edit
-from kern.spec.checklist import Spec, Task, parse
+from kern.spec.parse import Spec, Task, parse
 
 
 def found(parsed: Spec, key: Key) -> Task | None:

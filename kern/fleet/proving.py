@@ -20,7 +20,7 @@ from kern.model import LEARNINGS, SPEC, OnRed, Result
 from kern.pipeline import baseline, session
 from kern.pipeline.options import Options
 from kern.pipeline.site import Site
-from kern.spec.documents import Documents
+from kern.spec.file import Documents
 
 NUMBER = 0  # of its worktree; the workers' begin at 1
 _SEEN = (SPEC, LEARNINGS, config.FILE)  # as they stand in the person's tree when it is made

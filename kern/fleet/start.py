@@ -15,7 +15,7 @@ from kern.fleet.work import Carry
 from kern.pipeline import facts, isolation, loop, preflight, summary
 from kern.pipeline.options import Options
 from kern.pipeline.session import Session
-from kern.spec import dependencies
+from kern.spec import order
 from kern.system import descendants
 
 # How many workers for the jobs that were asked for and the tasks that are there, and what each is
@@ -38,7 +38,7 @@ def run(
         wanted = at.wanted(begun.site.papers.spec()[1], options.task)
     settled = loop.Loop(begun, options).finish()  # what is in progress in the person's own tree
     _, parsed = begun.site.papers.spec()
-    tasks = min(dependencies.ahead(parsed), options.iterations) or 1
+    tasks = min(order.ahead(parsed), options.iterations) or 1
     shop = shop_of(begun)
     count, carry = hire(shop, jobs, tasks)
     if options.delay:

@@ -103,7 +103,7 @@ class Keeper:
             own = self.guard.take(tree)
             self.guard.store(own)
             staged = index.tree(self.repo)
-            text = "" if spec is None else self._spec_tree(spec)
+            text = "" if spec is None else self._tree_of(SPEC, spec)
             start = refs.begun(self.repo, head, tree, staged, own, key, attempt, text)
             refs.write_start(self.repo, start)
             if lacking := objects.lost(self.repo, head.commit, start.commit):
@@ -336,13 +336,11 @@ class Keeper:
             )
         self.nested.register(history.changed_by(self.repo, commit))
 
-    def keep_spec(self, text: str) -> str:
-        """Keep a text of SPEC.md, which no snapshot holds; how to see it."""
-        said = f"{SPEC} as it was left\n"
-        tree = self._spec_tree(text)
-        ref = refs.keep(self.repo, "spec-md", "left", tree, said, self.repo.head().commit)
-        return f"git show {ref}:{SPEC}"
+    def keep_document(self, name: str, text: str) -> str:
+        """Keep a text of SPEC.md or LEARNINGS.md, which no snapshot holds; how to see it."""
+        tree, head = self._tree_of(name, text), self.repo.head().commit
+        ref = refs.keep(self.repo, plain.slug(name), "left", tree, f"{name} as it was\n", head)
+        return f"git show {ref}:{name}"
 
-    def _spec_tree(self, text: str) -> str:
-        blob = self.repo.blob(encode(text))
-        return self.repo.tree_with("", {SPEC: Entry("100644", blob)})
+    def _tree_of(self, name: str, text: str) -> str:
+        return self.repo.tree_with("", {name: Entry("100644", self.repo.blob(encode(text)))})

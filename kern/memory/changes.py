@@ -10,7 +10,6 @@ from kern.frozen import frozen
 from kern.memory import capture
 from kern.memory.entries import Entry, comment, parse, renoted, swapped
 
-_PERSON = "Learning"
 _HIGHEST = 10**8  # of the numbers that ids are given from
 Swap = tuple[str, str]  # an entry as it stands in the file, and as it is to stand there
 
@@ -89,16 +88,6 @@ def applied(text: str, swaps: Iterable[Swap]) -> str:
     return text
 
 
-def person(swap: Swap) -> tuple[str, ...]:
-    """How a person's edit of an entry is remembered while a run lasts."""
-    return (_PERSON, *swap)
-
-
-def persons(known: Iterable[tuple[str, ...]]) -> list[Swap]:
-    """Those edits among all that is remembered."""
-    return [(row[1], row[2]) for row in known if row[0] == _PERSON and len(row) == 3]
-
-
 def undone(text: str, swaps: Iterable[Swap]) -> str:
     for old, new in swaps:
         text = swapped(text, new, old)
@@ -139,26 +128,6 @@ def renumbered(text: str, added: Iterable[str]) -> list[str]:
                 raw = renoted(replace(entry, id=next(free)))
         told.append(raw)
     return told
-
-
-def untampered(before: str, after: str) -> str:
-    """`after`, in which an agent may have written, with the counts of `before`: only what a task
-    came to changes them, or a person's command.
-    """
-    known = _by_words(before)
-    named = {entry.id: entry for entry in known.values()}
-    for entry in parse(after):
-        if was := known.get(_words(entry)):
-            back = was.raw
-        elif entry.noted:
-            was = named.get(entry.id, replace(entry, helpful=0, harmful=0, retired=""))
-            votes = replace(entry, helpful=was.helpful, harmful=was.harmful, retired=was.retired)
-            back = renoted(votes) if comment(votes) != comment(entry) else entry.raw
-        else:
-            continue
-        if plain.lf(back) != plain.lf(entry.raw):
-            after = swapped(after, entry.raw, back)
-    return after
 
 
 def _words(entry: Entry) -> tuple[str, str, str]:

@@ -16,9 +16,9 @@ from kern.model import Key, OnRed, Result
 from kern.pipeline import exact, limits
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
-from kern.spec import kern_toml, required
-from kern.spec.checklist import Task
-from kern.spec.required import Checks
+from kern.spec import notes
+from kern.spec.notes import Checks
+from kern.spec.parse import Task
 
 _PROBES = "a probe"
 
@@ -49,7 +49,7 @@ def checks(site: Site, task: Task, settings: Settings) -> Checks:
     """Of the task as SPEC.md has it now."""
     _, parsed = site.papers.spec()
     fresh = parsed.find(task.key)
-    found = required.checks(parsed, fresh, settings) if fresh else Checks(settings.gates)
+    found = notes.checks(parsed, fresh, settings) if fresh else Checks(settings.gates)
     return found.repaired() if site.caller.settings.on_red is OnRed.REPAIR else found
 
 
@@ -60,7 +60,7 @@ def check(site: Site) -> None:
     """Before the first task of a run, while the tree holds no agent's work: nothing is paid
     where no task could be proven.
     """
-    if kern_toml.read(site.papers).gates:
+    if site.papers.settings().gates:
         head, start = standing(site)
         gates(site, head, start, settings(site, start.tree).gates)
     site.memory.checked = True

@@ -22,7 +22,7 @@ from kern.pipeline.site import Site, save
 from kern.pipeline.table import Settled
 from kern.plain import some
 from kern.spec import edit, imports
-from kern.spec.checklist import Task
+from kern.spec.parse import Task
 from kern.stages import answer, briefs, prompts, record
 from kern.stages.record import Made
 from kern.system import workspace

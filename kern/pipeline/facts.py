@@ -12,8 +12,8 @@ from kern.git.repository import Head
 from kern.model import SPEC, Key, Marker, Saved, Stage, Tier
 from kern.pipeline.place import Place
 from kern.pipeline.table import ATTEMPTS, Do, Facts, Held, Research, Start, due, resume
-from kern.spec import checklist, needs, questions
-from kern.spec.checklist import Kind, Spec, Task
+from kern.spec import notes, order
+from kern.spec.parse import Kind, Spec, Task, is_experiment
 from kern.stages import answer, record
 from kern.stages.record import StageRecord
 
@@ -52,7 +52,7 @@ class Situation:
 
     def wanted(self, parsed: Spec, words: str) -> Key:
         """The task that a person names for this run. Raises UsageError where it cannot be taken."""
-        return needs.can_begin(parsed, words, None if resume(self.facts) is Do.SELECT else self.key)
+        return order.can_begin(parsed, words, None if resume(self.facts) is Do.SELECT else self.key)
 
 
 def look(here: Place, *, proved: str = "") -> Situation:
@@ -93,7 +93,7 @@ def look(here: Place, *, proved: str = "") -> Situation:
         at_base=not base or base == head.commit,
         attempts=task.spent(ATTEMPTS) if task else 0,
         subtask=bool(task and task.parent is not None),
-        experiment=bool(task and checklist.is_experiment(task.text)),
+        experiment=bool(task and is_experiment(task.text)),
     )
     return Situation(facts, head, key, task, attempt, start, other, files, base, done)
 
@@ -198,9 +198,7 @@ def _research(first: StageRecord | None, task: Task | None) -> Research:
     match first.answer.code:
         case answer.Code.NO_TASK:
             return Research.NO_TASK
-        case answer.Code.NEEDS_ANSWER if task and not questions.objection(
-            task, first.answer.reason
-        ):
+        case answer.Code.NEEDS_ANSWER if task and not notes.objection(task, first.answer.reason):
             return Research.ASKED
         case _:  # a question too many stops nobody: what it found is handed on
             return Research.READY

@@ -22,7 +22,6 @@ from kern.plain import encode, some
 from kern.sandbox import closed
 from kern.sandbox.confine import Confined
 from kern.sandbox.wall import Kind
-from kern.spec import reconcile
 from kern.stages import record
 from kern.system import process
 
@@ -91,7 +90,7 @@ def with_documents(site: Site, tree: str, texts: Mapping[str, str | None] | None
         {
             name: _entry(site, name, text)
             for name, text in texts.items()
-            if text and name not in ignored and not reconcile.in_conflict(text)
+            if text and name not in ignored and not guarded.in_conflict(text)
         },
     )
 

@@ -20,7 +20,7 @@ from kern.pipeline import agents, baseline, guarded, limits
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
 from kern.pipeline.table import mends
-from kern.spec.required import Checks
+from kern.spec.notes import Checks
 from kern.stages import briefs, change, record, verdict
 from kern.stages.briefs import Mending
 from kern.stages.call import Said
@@ -51,13 +51,13 @@ def implement(site: Site, at: Situation) -> None:
     settings = baseline.settings(site, before)  # their faults come before the start ref
     papers = guarded.take(site)
     site.keeper.ignored.take(key, at.attempt)
-    start = site.keeper.begin(at.head, key, at.attempt, before, papers.texts[0])
+    start = site.keeper.begin(at.head, key, at.attempt, before, papers[0].text)
     mended_work = mended(site, at, last, start)
 
     def begin_anew() -> None:
         """No half-done work in the tree."""
         limits.enforce(site, at.head, start)
-        guarded.settle(site, papers, trusted=False)
+        guarded.settle(site, papers)
         site.keeper.back_for_retry(start, site.scope.transcript(Stage.IMPLEMENT))
 
     def bring_back() -> None:
@@ -86,7 +86,7 @@ def implement(site: Site, at: Situation) -> None:
     except Interrupted:
         with contextlib.suppress(KernError):  # then the next run does it, from the start ref
             limits.restore(site, start)
-            guarded.settle(site, papers, trusted=False)
+            guarded.settle(site, papers)
             refs.seal(site.repo, start)
         raise
     except KernError:

@@ -14,7 +14,7 @@ from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
 from kern.plain import decode
 from kern.spec import edit
-from kern.spec.checklist import Kind, is_experiment
+from kern.spec.parse import Kind, is_experiment
 from kern.stages import record, verdict
 from kern.stages.record import Made, StageRecord
 

@@ -114,7 +114,7 @@ def left(site: Site, head: Head, start: StartRef, papers: Papers) -> tuple[str, 
     planted = restore(site, start)
     staged = staging.tree(site.repo, start)
     told = [*planted, enforce(site, head, start)]
-    guarded.settle(site, papers, trusted=False)
+    guarded.settle(site, papers)
     told.append(site.keeper.nested.strays(start))
     site.keeper.name_large(start.tree)
     after = site.snapshots.take(start.tree)
@@ -182,7 +182,7 @@ def contained(site: Site, label: str, head: Head, start: StartRef | None) -> Ite
     try:
         yield
     finally:
-        guarded.settle(site, papers, trusted=False)
+        guarded.settle(site, papers)
         if start:
             enforce(site, head, start, gate=label)
         touched = site.keeper.touched(head.commit)

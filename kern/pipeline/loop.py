@@ -19,7 +19,7 @@ from kern.pipeline.review import Reviews
 from kern.pipeline.session import Session
 from kern.pipeline.table import Do, Settled, resume
 from kern.pipeline.waits import Waits
-from kern.spec import dependencies
+from kern.spec import order
 from kern.system import awake
 
 T = TypeVar("T")
@@ -118,7 +118,7 @@ class Loop:
 
     def _delay(self) -> None:
         _, parsed = self.site.papers.spec()
-        if self.options.delay and (parsed.active or dependencies.select(parsed, self.passed_over)):
+        if self.options.delay and (parsed.active or order.select(parsed, self.passed_over)):
             self.due = Do.SELECT
             try:
                 self.steered.heed()
@@ -187,7 +187,7 @@ class Loop:
             return False
         if do is Do.RESEARCH or self.options.improve or self.options.until_done:
             return True
-        return dependencies.select(self.site.papers.spec()[1], self.passed_over) is not None
+        return order.select(self.site.papers.spec()[1], self.passed_over) is not None
 
     def _undisturbed(self, branch: str, name: str, names: Collection[Key]) -> None:
         """Raises where what the run goes by is changed under it; `names`: of the task in progress,

@@ -6,7 +6,7 @@ from kern.git.repository import Repo
 from kern.git.snapshot import Snapshots
 from kern.model import SPEC
 from kern.pipeline.witness import Witness
-from kern.spec.documents import Documents
+from kern.spec.file import Documents
 from kern.system.workspace import Scope
 
 

@@ -19,9 +19,9 @@ from kern.git.snapshot import left_out
 from kern.model import LEARNINGS, SPEC
 from kern.person import Person
 from kern.pipeline import place
-from kern.spec import checklist, dependencies, kern_toml
-from kern.spec.checklist import Diagnostic, Spec
-from kern.spec.documents import Documents
+from kern.spec import order
+from kern.spec.file import Documents
+from kern.spec.parse import EXAMPLE, Diagnostic, Spec
 from kern.stages import prompts
 from kern.system import process
 
@@ -54,7 +54,7 @@ def prepare(
 
 def settings(found: Repo, papers: Documents) -> Settings:
     """kern.toml, sound and seen by git; what it leaves open, or may not say, the person does."""
-    read = kern_toml.read(papers)
+    read = papers.settings()
     if (read.gates or read.final or read.probes) and ignore.ignored(found, FILE):
         raise UsageError(
             f"git ignores {FILE}: an agent could change unseen what it is measured by and told",
@@ -101,7 +101,7 @@ def tasks(found: Repo, papers: Documents, *, empty: bool = False) -> Spec:
         raise UsageError(
             _listed(parsed.diagnostics), hint="kern never guesses what a marker means: edit SPEC.md"
         )
-    if tangled := dependencies.faults(parsed):
+    if tangled := order.faults(parsed):
         raise UsageError(
             _listed(tangled),
             hint="correct these After lines: each names another task by its whole text; kern graph "
@@ -117,7 +117,7 @@ def tasks(found: Repo, papers: Documents, *, empty: bool = False) -> Spec:
     if not parsed.tasks:
         raise UsageError(
             f"no task line in {found.root / SPEC}",
-            hint=f"a task is a line like:  {checklist.EXAMPLE}",
+            hint=f"a task is a line like:  {EXAMPLE}",
         )
     return parsed
 

@@ -6,9 +6,9 @@ import json
 from kern.errors import KernError
 from kern.git import backups, history, refs
 from kern.journal import store
-from kern.model import SPEC, Marker, Stage
+from kern.model import Marker, Stage
 from kern.models import ROLES
-from kern.pipeline import facts, guarded, isolation, limits
+from kern.pipeline import facts, isolation, limits
 from kern.pipeline import undo as reverting
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start, keep
@@ -74,7 +74,6 @@ def unplant(site: Site, killed: Holder | None) -> None:
             limits.restore(site, start, "an agent or gate of an earlier run, or you since,")
         if start.spec and not refs.damage(site.repo, start):
             workspace.retire(site.scope, f"{start.attempt}-lost")
-            guarded.recover(site, site.repo.content(start.spec, SPEC))
             refs.seal(site.repo, start)
 
 

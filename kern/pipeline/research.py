@@ -6,8 +6,8 @@ from kern.model import Stage
 from kern.pipeline import baseline, guarded
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
-from kern.spec import edit, questions
-from kern.spec.checklist import Kind
+from kern.spec import edit, notes
+from kern.spec.parse import Kind
 from kern.stages import answer, briefs
 from kern.stages.record import now
 
@@ -41,12 +41,14 @@ def research(site: Site, at: Situation) -> None:
     )
     said = site.caller.call(prompt, task=key.text, attempt=at.attempt, settle=settle)
     site.keeper.name_strangers(at.head, before)
-    guarded.settle(site, papers, trusted=True)
+    guarded.settle(site, papers, written=False)
     if task.of(Kind.RESEARCH):  # of an earlier one
-        site.papers.edit_task(key, lambda text, _, found: edit.without(text, found, Kind.RESEARCH))
+        site.papers.edit_task(
+            key, lambda text, _, found: edit.without(text, found.of(Kind.RESEARCH))
+        )
     made = save(*(site, said, key, Stage.RESEARCH, at.attempt), base=at.head.commit, time=began)
     asked = made.answer.reason if made.answer.code is answer.Code.NEEDS_ANSWER else ""
-    if asked and (why := questions.objection(task, asked)):
+    if asked and (why := notes.objection(task, asked)):
         site.warn(f"research: {why}; implement goes on with what it found")
 
 

@@ -8,7 +8,6 @@ from kern.events import GateEnded, Warned
 from kern.model import Key, Marker, Result
 from kern.pipeline import limits
 from kern.pipeline.session import Session
-from kern.spec import kern_toml
 from kern.stages import proposal
 from kern.stages.plan import Planner
 from kern.stages.proposal import Mode, Plan
@@ -64,7 +63,7 @@ class Reviews:
         return self.more()
 
     def _review(self) -> Plan:
-        if self.rounds >= kern_toml.read(self.site.papers).max_rounds:
+        if self.rounds >= self.site.papers.settings().max_rounds:
             raise KernError(
                 f"not done after {self.rounds} reviews",
                 hint="look at what they added to SPEC.md; max_rounds in kern.toml sets the bound",
@@ -84,7 +83,7 @@ class Reviews:
 
     def red_at_the_end(self) -> str:
         """Which of the final gates are red, in words."""
-        results = [self._ended(gate) for gate in kern_toml.read(self.site.papers).final]
+        results = [self._ended(gate) for gate in self.site.papers.settings().final]
         red = [result for result in results if result.red]
         self.red = [f"{one.name}, {one.how}:\n{one.output}" for one in red]
         return f"red: {', '.join(one.name for one in red)}" if red else ""

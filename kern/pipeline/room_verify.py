@@ -18,7 +18,7 @@ from kern.pipeline import baseline, limits, rooms, settle, verify
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
 from kern.plain import some
-from kern.spec import questions
+from kern.spec import notes
 from kern.stages import answer, briefs, record, verdict
 from kern.stages.ending import may_not_write
 
@@ -31,7 +31,7 @@ def prove(site: Site, at: Situation) -> None:
     second = at.second
     objection, facts = "", dict[str, object]()
     if second.answer.code is answer.Code.NEEDS_ANSWER:
-        objection = questions.objection(task, second.answer.reason)
+        objection = notes.objection(task, second.answer.reason)
     if second.answer.code is answer.Code.SUCCESS and at.due is Tier.IMPLEMENT:
         tree, conflicts = rooms.candidate(site, at)
         if conflicts:

@@ -20,9 +20,9 @@ from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
 from kern.plain import some
 from kern.sandbox.wall import Room
-from kern.spec import edit, questions
-from kern.spec.checklist import Kind
-from kern.spec.required import Checks
+from kern.spec import edit, notes
+from kern.spec.notes import Checks
+from kern.spec.parse import Kind
 from kern.stages import answer, briefs
 from kern.stages.record import StageRecord, now
 
@@ -53,10 +53,12 @@ def research(site: Site, at: Situation) -> None:
     room = rooms.of(site).for_agent(tree, at.head)
     said = site.caller.call(prompt, task=key.text, attempt=at.attempt, settle=settle, room=room)
     if task.of(Kind.RESEARCH):  # of an earlier one
-        site.papers.edit_task(key, lambda text, _, found: edit.without(text, found, Kind.RESEARCH))
+        site.papers.edit_task(
+            key, lambda text, _, found: edit.without(text, found.of(Kind.RESEARCH))
+        )
     made = save(site, said, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
     asked = made.answer.reason if made.answer.code is answer.Code.NEEDS_ANSWER else ""
-    if asked and (why := questions.objection(task, asked)):
+    if asked and (why := notes.objection(task, asked)):
         site.warn(f"research: {why}; implement goes on with what it found")
 
 

@@ -21,7 +21,6 @@ from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
 from kern.plain import some
 from kern.sandbox import wall
-from kern.spec import kern_toml
 from kern.system import process
 
 NAMES = ("room", "work")
@@ -157,7 +156,7 @@ def follow(site: Site, key: Key | None) -> None:
 
 def settings(site: Site) -> Settings:
     """kern.toml as the person has it: no agent can write that one."""
-    return site.caller.settings if site.caller.settings.bare else kern_toml.read(site.papers)
+    return site.caller.settings if site.caller.settings.bare else site.papers.settings()
 
 
 def gates_before(site: Site, head: Head, wanted: Sequence[Gate]) -> list[Gate]:

@@ -22,7 +22,7 @@ from kern.pipeline.options import Leave, Options
 from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Site
 from kern.sandbox.confine import Sandbox
-from kern.spec.checklist import Spec
+from kern.spec.parse import Spec
 from kern.stages.call import Caller
 from kern.system import lock, notify, process, steering, workspace
 from kern.system.steering import Steering

@@ -14,8 +14,8 @@ from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start, put_back
 from kern.pipeline.table import ATTEMPTS, Settled, mends, skipped
 from kern.plain import some
-from kern.spec import edit, questions
-from kern.spec.checklist import RESULT, STUCK, Kind, Spec, Task
+from kern.spec import edit, notes
+from kern.spec.parse import RESULT, STUCK, Kind, Spec, Task
 from kern.stages import record, verdict
 from kern.stages.record import StageRecord
 from kern.system import workspace
@@ -204,9 +204,9 @@ def ask(site: Site, at: Situation) -> Settled:
         question = at.files[stage].answer.reason
 
     def apply(text: str, _: Spec, found: Task) -> str:
-        waits = questions.pending(found)
-        there = waits is not None and questions.same(question, waits)
-        return text if there else edit.annotate(text, found, [questions.note(question, ref)])
+        waits = notes.pending(found)
+        there = waits is not None and notes.same(question, waits)
+        return text if there else edit.annotate(text, found, [notes.question(question, ref)])
 
     settled = _let_go(site, at, Outcome.ASKED, question, apply)
     site.sink(QuestionNoted(settled.task, stage, question, ref))

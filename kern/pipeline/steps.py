@@ -28,8 +28,8 @@ from kern.pipeline import (
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import CLOSE, Site
 from kern.pipeline.table import Do, Settled
-from kern.spec import dependencies, edit, reconcile
-from kern.spec.checklist import Spec
+from kern.spec import edit, order
+from kern.spec.parse import Spec, Task
 from kern.stages import record
 
 # What each row of the resume table does; SELECT is the loop's. Each returns how the task's
@@ -90,7 +90,7 @@ def look(site: Site) -> Situation:
 
 def _one_active(site: Site) -> None:
     """Of several `[~]` the start ref's stays, else the stage files', else the first."""
-    text, parsed = site.papers.spec()
+    _, parsed = site.papers.spec()
     if len(parsed.active) < 2:
         return
     active = {task.key for task in parsed.active}
@@ -98,10 +98,16 @@ def _one_active(site: Site) -> None:
     names = [start.task for _, start in refs.starts(site.repo)]
     names += [one.key for one in files if one]
     preferred = next((key for key in names if key in active), None)
-    _, told = reconcile.single_active(text, preferred)
-    site.papers.edit(lambda fresh, _: reconcile.single_active(fresh, preferred)[0])
-    for line in told:
-        site.warn(line)
+    stays = preferred or parsed.active[0].key
+
+    def others(now: Spec) -> list[Task]:
+        return [task for task in now.active if task.key != stays]
+
+    site.papers.edit(
+        lambda text, now: edit.mark_all(text, [(task, Marker.PENDING) for task in others(now)])
+    )
+    for task in others(parsed):
+        site.warn(f"more than one [~]: line {task.line} goes back to [ ]: {task.text}")
 
 
 def take_next(site: Site, passed_over: Collection[Key], wanted: Key | None = None) -> Key | None:
@@ -109,7 +115,7 @@ def take_next(site: Site, passed_over: Collection[Key], wanted: Key | None = Non
     record.sweep(site.scope)
 
     def apply(text: str, parsed: Spec) -> tuple[str, Key | None]:
-        task = parsed.find(wanted) if wanted else dependencies.select(parsed, passed_over)
+        task = parsed.find(wanted) if wanted else order.select(parsed, passed_over)
         return (edit.mark(text, task, Marker.ACTIVE), task.key) if task else (text, None)
 
     return site.papers.update(apply)

@@ -14,22 +14,22 @@ from kern.pipeline.options import Options
 from kern.pipeline.session import Session
 from kern.pipeline.site import Site
 from kern.pipeline.table import Settled
-from kern.spec import dependencies, needs, questions, required
-from kern.spec.checklist import Kind, Spec, Task
+from kern.spec import notes, order
+from kern.spec.parse import Kind, Spec, Task
 
 
 def begun(session: Session, options: Options) -> RunStarted:
     """What a person sees first."""
     site, count = session.site, options.iterations
     _, parsed = site.papers.spec()
-    tasks = count if options.improve else min(count, dependencies.ahead(parsed))
+    tasks = count if options.improve else min(count, order.ahead(parsed))
     settings = site.caller.settings
     branch = site.repo.head().name
     return RunStarted(
         *(site.caller.run, str(site.repo.root), branch, str(site.scope.folder)),
-        required.commands(parsed, settings),
+        notes.commands(parsed, settings),
         session.payer,
-        needs.still(parsed),
+        order.still(parsed),
         count,
         *store.forecast(store.place(site.repo.common_dir), tasks),
         *(settings.budget.run, options.until),
@@ -64,11 +64,11 @@ def of(
         if one.outcome in (Outcome.SKIPPED, Outcome.BLOCKED) and key not in done
     }
     lacking = tuple((one.task, one.detail) for one in lost.values())
-    asked = questions.waiting(parsed) if parsed else ()
-    stuck = _stuck(parsed) if parsed and not error and not dependencies.select(parsed) else ()
+    asked = notes.waiting(parsed) if parsed else ()
+    stuck = _stuck(parsed) if parsed and not error and not order.select(parsed) else ()
     failed = 1 if lacking or stuck or asked else 0
-    told = needs.you(parsed) if parsed else ()
-    held = needs.held(parsed) if parsed else ()
+    told = order.needs(parsed) if parsed else ()
+    held = order.holds(parsed) if parsed else ()
     known = {one.task for one in (*told, *held)}
     more = [_lost(parsed, key, one) for key, one in lost.items() if one.task not in known]
     committed = [one for one in settled if one.outcome is Outcome.DONE]
@@ -83,7 +83,7 @@ def of(
         needs_help=lacking,
         stuck=tuple((task.text, why) for task, why in stuck),
         questions=asked,
-        open_tasks=needs.still(parsed) if parsed else None,
+        open_tasks=order.still(parsed) if parsed else None,
         seconds=seconds,
         cost=cost,
         tokens=tokens,
@@ -119,12 +119,12 @@ def _stuck(parsed: Spec) -> tuple[tuple[Task, str], ...]:
     """Open tasks of which none is ready, each with what it waits for; a question is not among it,
     and told by itself.
     """
-    blocker = dependencies.blockers(parsed)
+    blocker = order.blockers(parsed)
     return tuple(
         (task, why)
         for task in parsed.tasks
         if task.marker is not Marker.DONE
         and (why := blocker(task))
-        and why != dependencies.OPEN_SUBTASKS
-        and (task.of(Kind.BLOCKED) or not questions.pending(task))
+        and why != order.OPEN_SUBTASKS
+        and (task.of(Kind.BLOCKED) or not notes.pending(task))
     )

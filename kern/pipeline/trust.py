@@ -18,8 +18,8 @@ from kern.git import protected_files
 from kern.git.protected_files import PROMPTS
 from kern.git.repository import Repo
 from kern.obeyed import digest
-from kern.spec import required
-from kern.spec.checklist import Spec
+from kern.spec import notes
+from kern.spec.parse import Spec
 from kern.system import workspace
 
 Ask = Callable[[Sequence[str], bool], bool]  # the lines, and whether all of them are new
@@ -46,7 +46,7 @@ def started(repo: Repo, settings: Settings, parsed: Spec, agents: Iterable[Agent
         *(f"gate {gate.shown}" for gate in (*settings.gates, *settings.final)),
         *(f"probe {probe.shown}" for probe in settings.probes),
         *settings.fleet.asks,
-        *(f"gate {gate.shown}" for gate in required.open_gates(parsed)),
+        *(f"gate {gate.shown}" for gate in notes.open_gates(parsed)),
         *_prompts(repo.root),
         *_hooks(repo),
     )

@@ -16,9 +16,9 @@ from kern.model import LEARNINGS, SPEC, Key, Marker
 from kern.pipeline import facts, place, preflight
 from kern.pipeline.table import Do, resume
 from kern.plain import some
-from kern.spec import commands, dependencies
-from kern.spec.checklist import Kind, Spec, parse
-from kern.spec.documents import Documents
+from kern.spec import commands, order
+from kern.spec.file import Documents
+from kern.spec.parse import Kind, Spec, parse
 from kern.stages.briefs import task_name
 from kern.system import workspace
 from kern.system.workspace import Scope
@@ -37,7 +37,7 @@ def undo(repo: Repo, papers: Documents, scope: Scope, wanted: str) -> list[str]:
             f"a task is in progress: {plain.line(at.key.text, 200)}",
             hint="kern 1 goes on with it, kern reopen TASK gives it back; then undo the other",
         )
-    number = 1 + dependencies.named(wanted, [task.text for task in parsed.tasks])
+    number = 1 + order.named(wanted, [task.text for task in parsed.tasks])
     commit = _commit(repo, parsed, number)
     head = repo.head().commit
     tree, conflicts = along.without(repo, commit, _OWN)
@@ -189,12 +189,12 @@ def _stage(repo: Repo, old: str, entry: Entry, key: Key) -> None:
 def _told(parsed: Spec, number: int) -> list[str]:
     """What else depended on it, and what is next."""
     task = parsed.tasks[number - 1]
-    name, told = dependencies.name(task.text), []
+    name, told = order.name(task.text), []
     above = task.parent
     if above is not None and parsed.tasks[above].marker is Marker.DONE:
         told.append(f"open again with it: {above + 1}: {plain.line(parsed.tasks[above].text, 160)}")
     for at, one in enumerate(parsed.tasks, 1):
-        if any(dependencies.name(note.text) == name for note in one.of(Kind.AFTER)):
+        if any(order.name(note.text) == name for note in one.of(Kind.AFTER)):
             done = one.marker is Marker.DONE
             how = "done after it, look whether it still works" if done else "waits for it again"
             told.append(f"{how}: {at}: {plain.line(one.text, 160)}")

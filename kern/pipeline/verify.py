@@ -18,8 +18,8 @@ from kern.pipeline import baseline, exact, limits, settle
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, keep, put_back
 from kern.plain import some
-from kern.spec import questions
-from kern.spec.required import Checks
+from kern.spec import notes
+from kern.spec.notes import Checks
 from kern.stages import answer, briefs, record, verdict
 from kern.stages.change import weakened
 from kern.stages.ending import may_not_write
@@ -39,7 +39,7 @@ def prove(site: Site, at: Situation) -> None:
     change = {path: new for path, (_, new) in site.repo.changed(*second.change).items()}
     objection, facts = "", dict[str, object]()
     if second.answer.code is answer.Code.NEEDS_ANSWER:
-        objection = questions.objection(task, second.answer.reason)
+        objection = notes.objection(task, second.answer.reason)
     if second.answer.code is answer.Code.SUCCESS and at.due is Tier.IMPLEMENT:
         objection = _objection(site, at, change)
         if not objection:

@@ -9,7 +9,7 @@ from kern.git.history import Commit
 from kern.git.repository import Change, Entry, Repo
 from kern.git.snapshot import Snapshots, left_out
 from kern.model import SPEC, Key, Marker, Stage
-from kern.spec import checklist
+from kern.spec.parse import parse
 from kern.stages import record
 from kern.stages.briefs import task_name
 from kern.system.workspace import Scope
@@ -143,5 +143,5 @@ class Witness:
 
 def ticked(data: bytes, key: Key) -> bool:
     """Whether that SPEC.md has the task done."""
-    found = checklist.parse(plain.decode(data)).find(key)
+    found = parse(plain.decode(data)).find(key)
     return found is not None and found.marker is Marker.DONE

@@ -1,10 +1,9 @@
 """What a person does to the tasks by a command: each verb is one edit and what is said of it. Pure.
 
-A task is named by its number, its text or a part of it (`dependencies.named`).
+A task is named by its number, its text or a part of it (`order.named`).
 """
 
 import re
-import shlex
 from collections.abc import Callable, Sequence
 from textwrap import dedent
 from typing import NamedTuple
@@ -12,9 +11,8 @@ from typing import NamedTuple
 from kern import plain
 from kern.errors import UsageError
 from kern.model import Marker
-from kern.spec import dependencies, edit, questions
-from kern.spec.checklist import EXAMPLE, Kind, Note, Spec, Task, is_experiment, parse
-from kern.spec.required import criteria, task_gates
+from kern.spec import edit, notes, order
+from kern.spec.parse import EXAMPLE, Kind, Spec, Task, is_experiment, parse
 
 
 class Edited(NamedTuple):
@@ -22,26 +20,8 @@ class Edited(NamedTuple):
     said: str
 
 
-_MOST_NAMED = 10  # tasks in a sentence
 _COUNTED = (Kind.ATTEMPT, Kind.SKIPPED, Kind.BLOCKED)
 Verb = Callable[[str, Spec, str], Edited]
-
-
-def added_again(task: Task) -> str:
-    """The command that adds the task."""
-    words = ["--under", task.key.parent] if task.key.parent else []
-    words += [word for note in task.of(Kind.AFTER) for word in ("--after", note.text)]
-    words += [word for gate in task_gates(task, 0) for word in ("--gate", gate.command)]
-    words += [word for criterion in criteria(task) for word in ("--judge", criterion)]
-    return shlex.join(["kern", "add", task.text, *words])
-
-
-def given_again(task: Task, note: Note) -> str:
-    if note.kind is Kind.ANSWER:
-        return shlex.join(["kern", "answer", task.text, note.text])
-    if note.kind is Kind.HELD:
-        return shlex.join(["kern", "hold", task.text, note.text])
-    return "write it again when the run has ended"
 
 
 class New(NamedTuple):
@@ -59,16 +39,16 @@ def add(text: str, spec: Spec, new: New) -> Edited:
     title = as_title(new.title)
     parent = _named(spec, new.under)[0] if new.under else None
     if parent is not None:
-        _refuse_below(spec, parent)
+        _refuse(spec, parent)
     for index, task in enumerate(spec.tasks):
-        if task.parent == parent and dependencies.name(task.text) == dependencies.name(title):
+        if task.parent == parent and order.name(task.text) == order.name(title):
             again = f"kern reopen {index + 1} takes it up again"
             words = f'kern note {index + 1} "…" adds words to it'
             raise UsageError(
                 f"there already: {spec.shown(index)}",
                 hint=again if task.marker is Marker.DONE else words,
             )
-    notes = [
+    lines = [
         *(f"> **{Kind.AFTER}:** {_named(spec, one)[1].text}" for one in new.after),
         *(f"> **{Kind.GATE}:** {_gate(one)}" for one in new.gates),
         *(f"> **{Kind.JUDGE}:** {_judge(one)}" for one in new.judges),
@@ -79,15 +59,10 @@ def add(text: str, spec: Spec, new: New) -> Edited:
         text = edit.add_subtasks(text, spec, spec.tasks[parent], [title])
     there = parse(text)
     index = max(i for i, task in enumerate(there.tasks) if task.parent == parent)
-    text = edit.annotate(text, there.tasks[index], notes)
+    text = edit.annotate(text, there.tasks[index], lines)
     now = parse(text)
-    if index in dependencies.stuck(now):
-        raise UsageError(
-            "\n".join(
-                ["it could never begin:", *(one.message for one in dependencies.circles(now))]
-            ),
-            hint="kern graph draws what waits for what",
-        )
+    if (wrong := order.circle(now)) and not order.circle(spec):
+        raise UsageError(f"it could never begin: {wrong[0].message}", hint="name another --after")
     return Edited(text, f"added {now.shown(index)}")
 
 
@@ -96,10 +71,8 @@ def done(text: str, spec: Spec, wanted: str) -> Edited:
     index, task = _named(spec, wanted)
     if task.marker is Marker.DONE:
         return Edited(text, f"done already: {spec.shown(index)}")
-    _refuse_active(spec, index)
-    _refuse_parent(spec, index)
-    ticked = edit.ticked(spec, task)
-    above = [spec.shown(spec.tasks.index(one)) for one in ticked[1:]]
+    _refuse(spec, index, whole=True)
+    above = [spec.shown(spec.tasks.index(one)) for one in edit.ticked(spec, task)[1:]]
     said = "".join(f", and with it {one}" for one in above)
     return Edited(edit.tick(text, spec, task), f"done {spec.shown(index)}{said}")
 
@@ -117,70 +90,37 @@ def reopen(text: str, spec: Spec, wanted: str) -> Edited:
 
 def reopened(text: str, spec: Spec, task: Task) -> str:
     text = edit.reopen(text, spec, task)
-    if task.marker is Marker.DONE and is_experiment(task.text):
-        text = edit.strike(text, {note.line for note in task.of(Kind.ATTEMPT)})
-    return text
+    anew = task.marker is Marker.DONE and is_experiment(task.text)
+    return edit.without(text, task.of(Kind.ATTEMPT)) if anew else text
 
 
 def defer(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
     """A note by which it comes after those that were skipped less often."""
     index, task = _named(spec, wanted)
-    if task.marker is Marker.DONE:
-        return Edited(text, f"done already: {spec.shown(index)}")
-    _refuse_active(spec, index)
-    _refuse_parent(spec, index)
+    _refuse(spec, index, whole=True)
     why = f"by a person: {reason}" if reason.strip() else "by a person"
     text = edit.annotate(text, task, [edit.note(Kind.SKIPPED, why)])
     return Edited(text, f"deferred {spec.shown(index)}")
 
 
 def hold(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
-    """Neither it nor a subtask of it is taken until `unhold`. Says what waits with it."""
+    """Neither it nor a subtask of it is taken until `unhold`."""
     index, task = _named(spec, wanted)
-    if task.marker is Marker.DONE:
-        return Edited(text, f"done already: {spec.shown(index)}")
-    _refuse_active(spec, index)
-    if noted := task.of(Kind.HELD):
-        if not (why := plain.line(reason, edit.NOTE_LIMIT)) or why == noted[-1].text:
-            return Edited(text, f"held already: {spec.shown(index)}")
-        again = edit.without(text, task, Kind.HELD)
-        text = edit.annotate(again, parse(again).tasks[index], [edit.note(Kind.HELD, why)])
-        return Edited(text, f"held already, now for another reason: {spec.shown(index)}")
-    parts = [at for at, one in enumerate(spec.tasks) if index in spec.above(one)]
-    for at in parts:
-        _refuse_active(spec, at)
-    parts = [at for at in parts if spec.tasks[at].marker is not Marker.DONE]
-    late = [at for at in dependencies.behind(spec, index, *parts) if at not in parts]
-    said = f"held {spec.shown(index)}"
-    if parts:
-        said += f"; its subtasks with it: {_numbers(parts)}"
-    if late:
-        named = ", ".join(spec.shown(at) for at in late[:_MOST_NAMED])
-        more = f" and {len(late) - _MOST_NAMED} more" if len(late) > _MOST_NAMED else ""
-        said += f"; waiting for it: {named}{more}"
+    active = [at for at, one in enumerate(spec.tasks) if one.marker is Marker.ACTIVE]
+    for at in (index, *(one for one in active if index in spec.above(spec.tasks[one]))):
+        _refuse(spec, at)
+    if task.of(Kind.HELD):
+        return Edited(text, f"held already: {spec.shown(index)}")
     text = edit.annotate(text, task, [edit.note(Kind.HELD, reason.strip() or "by a person")])
-    return Edited(text, said)
+    return Edited(text, f"held {spec.shown(index)}")
 
 
 def unhold(text: str, spec: Spec, wanted: str) -> Edited:
     index, task = _named(spec, wanted)
-    if not task.of(Kind.HELD):
-        above = next((at for at in spec.above(task) if spec.tasks[at].of(Kind.HELD)), None)
-        if above is None:
-            return Edited(text, f"not held: {spec.shown(index)}")
-        raise UsageError(
-            f"{index + 1} is held with the whole that it belongs to: {spec.shown(above)}",
-            hint=f"kern unhold {above + 1}",
-        )
-    text = edit.without(text, task, Kind.HELD)
-    return Edited(text, f"no longer held: {spec.shown(index)}")
-
-
-def unblock(text: str, spec: Spec, wanted: str) -> Edited:
-    index, task = _named(spec, wanted)
-    if not task.of(Kind.BLOCKED):
-        return Edited(text, f"not blocked: {spec.shown(index)}")
-    return Edited(_afresh(text, task), f"unblocked {spec.shown(index)}")
+    if not task.of(Kind.HELD) and (why := order.held(spec, task)):
+        raise UsageError(f"{why}: {spec.shown(index)}", hint=order.freed(spec, index))
+    said = "no longer held" if task.of(Kind.HELD) else "not held"
+    return Edited(edit.without(text, task.of(Kind.HELD)), f"{said}: {spec.shown(index)}")
 
 
 def retry(text: str, spec: Spec, wanted: str) -> Edited:
@@ -188,71 +128,50 @@ def retry(text: str, spec: Spec, wanted: str) -> Edited:
     blocked again at once. Their work stays in its refs.
     """
     index, task = _named(spec, wanted)
-    if task.marker is Marker.DONE:
-        raise UsageError(
-            f"it is done: {spec.shown(index)}",
-            hint=f"kern undo {index + 1} takes its commit back; kern reopen {index + 1} does not",
-        )
-    _refuse_active(spec, index)
-    if not any(map(task.of, _COUNTED)):
+    _refuse(spec, index)
+    if not (counted := task.of(*_COUNTED)):
         return Edited(text, f"no attempt counts: {spec.shown(index)}")
     attempts = plain.count(task.attempts, "attempt") if task.attempts else "what was noted"
-    text = _afresh(text, task)
     kept = ", whose work stays in refs/kern/attempts" if task.attempts else ""
-    waits = f'; first: kern answer {index + 1} "…"' if questions.pending(task) else ""
-    return Edited(text, f"to be tried afresh, without {attempts}{kept}: {spec.shown(index)}{waits}")
-
-
-def _afresh(text: str, task: Task) -> str:
-    notes = [note for kind in _COUNTED for note in task.of(kind)]
-    return edit.strike(text, {line for note in notes for line in range(note.line, note.end + 1)})
+    waits = f'; first: kern answer {index + 1} "…"' if notes.pending(task) else ""
+    said = f"to be tried afresh, without {attempts}{kept}: {spec.shown(index)}{waits}"
+    return Edited(edit.without(text, counted), said)
 
 
 def note(text: str, spec: Spec, wanted: str, words: str) -> Edited:
     """The agents read what stands under a task."""
     index, task = _named(spec, wanted)
-    lines = as_body(words)
-    if not lines:
+    if not (lines := as_body(words)):
         raise UsageError("the note says nothing", hint=f'kern note {index + 1} "what to know"')
-    text = edit.annotate(text, task, lines)
-    return Edited(text, f"noted under {spec.shown(index)}")
+    return Edited(edit.annotate(text, task, lines), f"noted under {spec.shown(index)}")
 
 
 # ---------------------------------------------------------------- which task, and may it be
 
 
 def _named(spec: Spec, wanted: str) -> tuple[int, Task]:
-    index = dependencies.named(wanted, [task.text for task in spec.tasks])
+    index = order.named(wanted, [task.text for task in spec.tasks])
     return index, spec.tasks[index]
 
 
-def _numbers(indexes: Sequence[int]) -> str:
-    named = ", ".join(str(index + 1) for index in indexes[:_MOST_NAMED])
-    return f"{named} and {len(indexes) - _MOST_NAMED} more" if len(indexes) > _MOST_NAMED else named
-
-
-def _refuse_active(spec: Spec, index: int) -> None:
-    if spec.tasks[index].marker is Marker.ACTIVE:
+def _refuse(spec: Spec, index: int, *, whole: bool = False) -> None:
+    """What is done or in progress; `whole`: and what is done with its last subtask."""
+    task, number, shown = spec.tasks[index], index + 1, spec.shown(index)
+    if task.marker is Marker.ACTIVE:
         raise UsageError(
-            f"kern has it in progress: {spec.shown(index)}",
-            hint=f"kern stop ends a run in progress, kern reopen {index + 1} then gives the task "
+            f"kern has it in progress: {shown}",
+            hint=f"kern stop ends a run in progress, kern reopen {number} then gives the task "
             "back; or run kern: it goes on with it",
         )
-
-
-def _refuse_parent(spec: Spec, index: int) -> None:
-    if parts := spec.open_parts(index):
+    if task.marker is Marker.DONE:
         raise UsageError(
-            f"it is done with its last subtask: {spec.shown(index)}",
-            hint=f"its open subtasks are {', '.join(parts)}: name one of them",
+            f"it is done: {shown}",
+            hint=f"first: kern reopen {number}; kern undo {number} takes its commit back as well",
         )
-
-
-def _refuse_below(spec: Spec, parent: int) -> None:
-    _refuse_active(spec, parent)
-    if spec.tasks[parent].marker is Marker.DONE:
+    if whole and (parts := [str(at + 1) for at in spec.parts(index)]):
         raise UsageError(
-            f"it is done: {spec.shown(parent)}", hint=f"first: kern reopen {parent + 1}"
+            f"it is done with its last subtask: {shown}",
+            hint=f"its open subtasks are {', '.join(parts)}: name one of them",
         )
 
 

@@ -13,8 +13,8 @@ from kern import plain
 from kern.errors import UsageError
 from kern.frozen import frozen
 from kern.model import Marker
-from kern.spec import commands, dependencies, edit
-from kern.spec.checklist import Spec, Task, parse
+from kern.spec import commands, edit, order
+from kern.spec.parse import Spec, Task, parse
 
 MOST_BYTES = 2 << 20  # of a file
 MOST_TASKS = 500
@@ -210,7 +210,7 @@ def _checklist(text: str) -> list[Item]:
 def planned(text: str, items: Sequence[Item]) -> Import:
     """What of them is new to that SPEC.md, neither by its text nor by what it refers to."""
     spec = parse(text)
-    names = {dependencies.name(task.text) for task in spec.tasks}
+    names = {order.name(task.text) for task in spec.tasks}
     refs = {ref.lower() for task in spec.tasks for ref in references(task)}
     block: list[str] = []
     new: list[str] = []
@@ -219,7 +219,7 @@ def planned(text: str, items: Sequence[Item]) -> Import:
     def take(items: Sequence[Item], margin: str) -> None:
         for item in items:
             title, rest = _title(item.title)
-            name = dependencies.name(title)
+            name = order.name(title)
             if item.done:
                 counts["done"] += 1
             elif name in names or item.ref.lower() in refs:

@@ -14,10 +14,10 @@ from kern.git.repository import Repo
 from kern.memory.entries import Entry, faults, parse
 from kern.memory.select import Selection
 from kern.model import LEARNINGS, Aide, Key, Stage, Tier
-from kern.spec import imports, questions
-from kern.spec.checklist import Kind, Spec, Task, is_experiment
-from kern.spec.documents import Documents
-from kern.spec.required import Checks
+from kern.spec import imports, notes
+from kern.spec.file import Documents
+from kern.spec.notes import Checks
+from kern.spec.parse import Kind, Spec, Task, is_experiment
 from kern.stages import change, guidance, proposal, recall
 from kern.stages.answer import Answer
 from kern.stages.guidance import Guidance
@@ -266,12 +266,12 @@ def task_text(task: Task, checks: Checks | None = None, above: Task | None = Non
     """As a stage reads it: the parent's text, its own, what a person wrote under it and answered,
     and what it must pass. `above`: the parent, for what was written and answered there.
     """
-    whole = [f"  {line}" for line in (*above.body, *questions.told(above))] if above else []
+    whole = [f"  {line}" for line in (*above.body, *notes.answers(above))] if above else []
     asked = [f"- {check}" for check in checks.shown] if checks else []
     return "\n".join(
         [
             *([f"(part of: {task.key.parent})"] if task.key.parent else []),
-            *(*whole, task.text, *task.body, *questions.told(task)),
+            *(*whole, task.text, *task.body, *notes.answers(task)),
             *(["", "Checked afterwards, and must pass:", *asked] if asked else []),
         ]
     )

@@ -15,8 +15,8 @@ from kern.journal import store, totals
 from kern.memory import entries
 from kern.memory.select import shown
 from kern.model import LEARNINGS, SPEC, Aide, Marker, Role
-from kern.spec.checklist import Spec
-from kern.spec.documents import Documents
+from kern.spec.file import Documents
+from kern.spec.parse import Spec
 from kern.stages import briefs, prompts, proposal, reflection
 from kern.stages.call import Caller, Said
 from kern.stages.ending import may_not_write

@@ -20,7 +20,8 @@ from kern.frozen import frozen
 from kern.memory.select import IRRELEVANT, NOTHING, Selection
 from kern.model import Aide, Role, Stage
 from kern.models import EFFORTS, Choice
-from kern.spec import documents, edit
+from kern.spec import edit
+from kern.spec.file import real
 from kern.system import workspace
 
 FILES: dict[Role, str] = {
@@ -155,7 +156,7 @@ def template(root: Path, role: Role, name: str, settings: Settings = _DEFAULTS) 
     own, place = root / OVERRIDES / name, path("prompts") / name
     data = None if settings.bare else workspace.read(own)
     if theirs := data is not None:
-        place = documents.real(root, str(OVERRIDES / name)) and own
+        place = real(root, str(OVERRIDES / name)) and own
     elif own.is_symlink() and not settings.bare:
         raise UsageError(f"{own} is a link to nothing", hint="put the file itself there")
     text = (place.read_bytes() if data is None else data).decode("utf-8", "replace")

@@ -7,8 +7,8 @@ from enum import StrEnum
 from kern import plain
 from kern.frozen import frozen
 from kern.model import Aide, Marker
-from kern.spec import checklist, dependencies, edit
-from kern.spec.checklist import Kind, Spec, Task
+from kern.spec import edit, order
+from kern.spec.parse import Kind, Spec, Task, is_experiment, parse
 from kern.stages import answer
 from kern.stages.answer import Code
 
@@ -58,18 +58,18 @@ def read(text: str, there: str, mode: Mode) -> Plan:
 def tasks(block: str, there: str, mode: Mode = Mode.PLAN) -> Plan:
     """The same for the list alone, as a person may have edited it."""
     fenced = re.fullmatch(_FENCED, block)
-    listed, before = checklist.parse(fenced[2] if fenced else block), checklist.parse(there)
+    listed, before = parse(fenced[2] if fenced else block), parse(there)
     if wrong := next(_faults(listed, mode), ""):
         return Plan(wrong=wrong)
-    names = {dependencies.name(task.text) for task in before.tasks}
+    names = {order.name(task.text) for task in before.tasks}
     new, dropped = list[Task](), set[int]()
     for index, task in enumerate(listed.tasks):
-        if task.parent in dropped or dependencies.name(task.text) in names:
+        if task.parent in dropped or order.name(task.text) in names:
             dropped.add(index)
         else:
             new.append(task)
     prefix = "Experiment: " if mode is Mode.IMPROVE else ""
-    lines = [line for task in new for line in _lines(task, listed.depth(task), prefix)]
+    lines = [line for task in new for line in _lines(task, len([*listed.above(task)]), prefix)]
     if wrong := _disordered(there, before, edit.add_tasks(there, before, lines)):
         return Plan(wrong=wrong)
     titles = (_title(task.text, prefix) for task in new)
@@ -84,13 +84,13 @@ def fitted(plan: Plan, text: str) -> Plan:
 
 
 def added(text: str, plan: Plan) -> str:
-    return edit.add_tasks(text, checklist.parse(text), fitted(plan, text).block)
+    return edit.add_tasks(text, parse(text), fitted(plan, text).block)
 
 
 def _disordered(there: str, before: Spec, after: str) -> str:
     """An `After` of the new tasks that leads nowhere, or in a circle."""
-    old = {fault.message for fault in dependencies.faults(before)} if there else set()
-    new = (fault.message for fault in dependencies.faults(checklist.parse(after)))
+    old = {fault.message for fault in order.faults(before)} if there else set()
+    new = (fault.message for fault in order.faults(parse(after)))
     return next((f"in its order: {message}" for message in new if message not in old), "")
 
 
@@ -101,7 +101,7 @@ def _faults(listed: Spec, mode: Mode) -> Iterator[str]:
         yield "it lists no task below `## Tasks`"
     if len(listed.tasks) > MOST_TASKS:
         yield f"it lists {len(listed.tasks)} tasks; at most {MOST_TASKS} are sensible at a time"
-    names = [dependencies.name(task.text) for task in listed.tasks]
+    names = [order.name(task.text) for task in listed.tasks]
     for at, task in enumerate(listed.tasks):
         faults = {
             "it lists a task that is not open": task.marker is not Marker.PENDING,
@@ -134,7 +134,7 @@ def _lines(task: Task, depth: int, prefix: str) -> list[str]:
 
 def _title(text: str, prefix: str) -> str:
     title = plain.line(text, LONGEST_TITLE)
-    return title if checklist.is_experiment(title) else prefix + title
+    return title if is_experiment(title) else prefix + title
 
 
 # ---------------------------------------------------------------- the goal

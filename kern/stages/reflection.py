@@ -13,8 +13,8 @@ from kern.memory import changes as edits
 from kern.memory.entries import Entry, Kind
 from kern.model import Aide, Marker
 from kern.spec import edit
-from kern.spec.checklist import Kind as Noted
-from kern.spec.checklist import Spec
+from kern.spec.parse import Kind as Noted
+from kern.spec.parse import Spec
 from kern.stages import answer
 from kern.stages.answer import Code
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from kern import plain
 from kern.checks.result import TELLING
 from kern.model import Aide, Decision, Result, Saved, Tier
-from kern.spec.checklist import is_experiment
+from kern.spec.parse import is_experiment
 from kern.stages.answer import NO_REASON, Answer, Code, parse
 
 UNSPLIT = "the attempts failed and it could not be split"

@@ -396,19 +396,6 @@ def _adopts_orphans() -> bool:
 # ---------------------------------------------------------------- another kern
 
 
-def within(mark: Mark, file: Path) -> bool:
-    """Whether this process was started by one that carries the mark, or by one that has the file
-    open: what dropped the variable, and the process that had it, is left to the kern that runs.
-    """
-    for one in (psutil.Process(), *psutil.Process().parents()):
-        with contextlib.suppress(psutil.Error, OSError):
-            if one.environ().get(mark[0]) == mark[1]:
-                return True
-            if any(opened.path == str(file) for opened in one.open_files()):
-                return True
-    return False
-
-
 def holds(pid: int, file: Path) -> bool:
     """Whether the process lives and has the file open: a pid may be another process's by now."""
     return _holder(pid, file) is not None

@@ -119,9 +119,3 @@ def _unjudged(where: Scope) -> KernError:
         f"another kern holds {where.project}, branch {where.branch} (pid {pid}{where_to})",
         hint=f"wait for it; if it is gone: rm {path}",
     )
-
-
-def within(root: Path, git_dir: Path) -> bool:
-    """Whether this process was started by what a run in the working tree has started."""
-    mark = "KERN_ROOT", str(root)
-    return bool(os.environ.get(mark[0])) or descendants.within(mark, git_dir / TREE)

@@ -21,8 +21,9 @@ from kern.pipeline import agents, inside, isolation, place, preflight, trust
 from kern.pipeline.preflight import Check, tried
 from kern.pipeline.trust import Started
 from kern.sandbox.confine import Means
-from kern.spec import checklist, required
-from kern.spec.documents import Documents
+from kern.spec import notes
+from kern.spec.file import Documents
+from kern.spec.parse import parse
 from kern.stages import prompts
 from kern.system import workspace
 
@@ -115,12 +116,12 @@ def _git(folder: Path) -> Iterator[Check]:
 def _gates(found: Repo, papers: Documents) -> tuple[str, str]:
     """What this repository makes kern run."""
     settings = preflight.settings(found, papers)
-    parsed = checklist.parse(papers.read(SPEC) or "")
-    shown = required.commands(parsed, settings)
+    parsed = parse(papers.read(SPEC) or "")
+    shown = notes.commands(parsed, settings)
     lines = [*settings.remarks]
     advice = f"edit {FILE}" if lines else ""
     if not settings.gates:
-        own = "but for tasks with gates of their own " if required.open_gates(parsed) else ""
+        own = "but for tasks with gates of their own " if notes.open_gates(parsed) else ""
         lines.append(f"no gates: {own}commits are unverified")
         advice = "kern init finds this project's checks; name them under [gates]: kern help checks"
     lines += ["this repository makes kern run:", *shown] if shown else []
@@ -209,7 +210,7 @@ def _sandbox(folder: Path) -> Iterator[Check]:
         papers = place.documents(found)
         settings, parsed = (
             preflight.settings(found, papers),
-            checklist.parse(papers.read(SPEC) or ""),
+            parse(papers.read(SPEC) or ""),
         )
         started = trust.started(found, settings, parsed, crew)
     if found is None:

@@ -19,10 +19,10 @@ from kern.models import NO_CHOICES, Choices
 from kern.pipeline import agents, isolation, preflight, trust
 from kern.pipeline.facts import Situation
 from kern.pipeline.table import ATTEMPTS, Do, resume
-from kern.spec import checklist, dependencies, edit, needs, required
-from kern.spec.checklist import Spec, Task
-from kern.spec.documents import Documents
-from kern.spec.required import Checks
+from kern.spec import edit, notes, order
+from kern.spec.file import Documents
+from kern.spec.notes import Checks
+from kern.spec.parse import Spec, Task, is_experiment, parse
 from kern.stages import briefs
 from kern.stages import prompts as context
 from kern.stages.prompts import Prompt, Template
@@ -47,7 +47,7 @@ def describe(
     seen = project.of(repo, papers)
     scope, at, parsed = seen.scope, seen.at, seen.parsed
     key = at.wanted(parsed, wanted) if wanted else None
-    task = parsed.find(key) if key else dependencies.select(parsed)
+    task = parsed.find(key) if key else order.select(parsed)
     lines = [f"{repo.root}, branch {repo.head().name}", f"run files: {scope.folder}"]
     lines += [*preflight.foretold(repo, branch or settings.branch, parsed)]
     lines += [*_many(repo, settings, jobs, scheduler), ""]
@@ -60,12 +60,12 @@ def describe(
     lines.append(
         f"next:   {_AFTER_ALL.get(mode) or f'attempt {task.spent(ATTEMPTS) + 1} of {ATTEMPTS}'}"
     )
-    if checklist.is_experiment(task.text):
+    if is_experiment(task.text):
         lines.append("        an experiment: what works is kept, and its lesson in any case")
     do = resume(at.facts)
     if do is not Do.SELECT:
         lines.append(f"        it goes on with: {str(do).partition(': ')[2]}")
-    checks = required.checks(parsed, task, settings)
+    checks = notes.checks(parsed, task, settings)
     lines += [*_checks(checks), *_asked(repo, settings, papers, templates)]
     if settings.gates:
         lines.append(f"        [gates] also run before the first task; {_RED[on_red]}")
@@ -82,7 +82,7 @@ def describe(
             f"  tools: {', '.join(agent.tools(stage))}",
         ]
         lines += [f"  | {line}" for line in _shown(prompt)] if prompts else []
-    ahead = min(iterations, dependencies.ahead(parsed))
+    ahead = min(iterations, order.ahead(parsed))
     if forecast := store.forecast(store.place(repo.common_dir), ahead)[0]:
         lines += ["", f"forecast: {forecast}"]
     lines += ["", *_then(papers.spec_text(), task, iterations), *_waiting(parsed)]
@@ -185,20 +185,20 @@ def _nothing(parsed: Spec) -> list[str]:
     waiting = [task for task in parsed.tasks if task.marker is not Marker.DONE]
     if not waiting:
         return ["nothing to do: every task is done"]
-    told = ["nothing to run; these tasks need you:" if needs.you(parsed) else "nothing to run now:"]
-    why = dependencies.blockers(parsed)
+    told = [
+        "nothing to run; these tasks need you:" if order.needs(parsed) else "nothing to run now:"
+    ]
+    why = order.blockers(parsed)
     return [*told, *(f"  {plain.line(t.text, 100)}: {plain.line(why(t), 160)}" for t in waiting)]
 
 
 def _waiting(parsed: Spec) -> list[str]:
     """Open tasks that are not ready, and why."""
-    blocker = dependencies.blockers(parsed)
+    blocker = order.blockers(parsed)
     told = [
         f"  {plain.line(task.text, 100)}: {plain.line(why, 160)}"
         for task in parsed.tasks
-        if task.marker is Marker.PENDING
-        and (why := blocker(task))
-        and why != dependencies.OPEN_SUBTASKS
+        if task.marker is Marker.PENDING and (why := blocker(task)) and why != order.OPEN_SUBTASKS
     ]
     return ["", "not ready:", *told[:20]] if told else []
 
@@ -209,14 +209,14 @@ _MOST_AHEAD = 50  # tasks that are listed in advance
 def _then(text: str, task: Task, iterations: int) -> list[str]:
     """The tasks of the other iterations, if each one succeeds."""
     lines: list[str] = []
-    parsed = checklist.parse(text)
+    parsed = parse(text)
     current: Task | None = parsed.find(task.key)
     for number in range(2, min(iterations, _MOST_AHEAD) + 1):
         if current is None:
             break
         text = edit.tick(text, parsed, current)
-        parsed = checklist.parse(text)
-        current = dependencies.select(parsed)
+        parsed = parse(text)
+        current = order.select(parsed)
         if current is not None:
             lines.append(f"  {number}. {plain.line(current.text)}")
     return ["then, if each one succeeds:", *lines] if lines else ["then: no other task"]

@@ -6,9 +6,9 @@ from itertools import islice
 
 from kern import plain
 from kern.model import Marker
-from kern.spec import dependencies
-from kern.spec.checklist import Kind, Spec, Task
-from kern.spec.dependencies import name
+from kern.spec import order
+from kern.spec.order import name
+from kern.spec.parse import Kind, Spec, Task
 
 # Mermaid refuses a drawing of more than 50,000 characters or 500 arrows.
 _MOST_DRAWN = 200  # tasks, done ones included
@@ -27,10 +27,8 @@ def mermaid(spec: Spec) -> str:
     task to its subtasks. Of a long SPEC.md what is done is left out.
     """
     whole = len(spec.tasks) <= _MOST_DRAWN
-    drawn = dict.fromkeys(
-        i for i, task in enumerate(spec.tasks) if whole or dependencies.matters(task)
-    )
-    blocker = dependencies.blockers(spec)
+    drawn = dict.fromkeys(i for i, task in enumerate(spec.tasks) if whole or order.matters(task))
+    blocker = order.blockers(spec)
     lines = ["graph TD"]
     if len(drawn) < len(spec.tasks):
         lines.append(f"  %% {len(spec.tasks) - len(drawn)} finished tasks are left out")
@@ -40,7 +38,7 @@ def mermaid(spec: Spec) -> str:
         task = spec.tasks[index]
         style = _style(task, blocker(task))
         lines.append(f'  t{index + 1}["{index + 1} {_label(task.text)}"]{style}')
-    for number, text in enumerate(dependencies.unknown(spec), 1):
+    for number, text in enumerate(order.unknown(spec), 1):
         nodes[text] = [f"m{number}"]
         lines.append(f'  m{number}["{_label(text + "?")}"]:::blocked')
     arrows = _arrows(spec, drawn, nodes)
@@ -73,6 +71,6 @@ def _style(task: Task, why: str) -> str:
         return ":::done"
     if task.marker is Marker.ACTIVE:
         return ":::active"
-    if why.startswith(("blocked", dependencies.UNKNOWN)):
+    if why.startswith(("blocked", order.UNKNOWN)):
         return ":::blocked"
     return ":::waiting" if why else ""

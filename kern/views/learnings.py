@@ -14,7 +14,7 @@ from kern.journal import store
 from kern.memory import changes, entries, search, select
 from kern.memory.entries import Entry, Kind
 from kern.model import LEARNINGS, Stage
-from kern.spec.documents import Documents
+from kern.spec.file import Documents
 from kern.stages import recall
 from kern.stages.prompts import BUDGET
 from kern.views.log import local, warn

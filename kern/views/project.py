@@ -8,8 +8,8 @@ from kern.git.repository import Repo
 from kern.model import Tier
 from kern.pipeline import facts, place, table
 from kern.pipeline.facts import Situation
-from kern.spec.checklist import Spec, Task, is_experiment
-from kern.spec.documents import Documents
+from kern.spec.file import Documents
+from kern.spec.parse import Spec, Task, is_experiment
 from kern.system import workspace
 from kern.system.workspace import Scope
 

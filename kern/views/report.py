@@ -13,9 +13,9 @@ from kern.journal import html, store
 from kern.journal import totals as folds
 from kern.journal.totals import NOWHERE, Standing
 from kern.model import Marker
-from kern.spec import needs, questions
-from kern.spec.checklist import Kind
-from kern.spec.documents import Documents
+from kern.spec import notes, order
+from kern.spec.file import Documents
+from kern.spec.parse import Kind
 from kern.views.log import local, warn
 
 _DAYS = ("today", "yesterday")  # each as many days ago as its place says
@@ -67,10 +67,10 @@ def _now(project: Repo) -> Standing:
     answered = {
         task.text: noted[-1].text
         for task in parsed.tasks
-        if (noted := task.of(Kind.ANSWER)) and not questions.pending(task)
+        if (noted := task.of(Kind.ANSWER)) and not notes.pending(task)
     }
     again = frozenset(task.text for task in parsed.tasks) - done
-    return Standing(needs.you(parsed), needs.held(parsed), done, answered, again, saved)
+    return Standing(order.needs(parsed), order.holds(parsed), done, answered, again, saved)
 
 
 def _since(text: str, now: datetime) -> str:

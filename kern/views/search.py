@@ -18,9 +18,8 @@ from kern.memory.chunks import Chunk, Source
 from kern.memory.index import Index
 from kern.memory.search import Found, Mode
 from kern.model import LEARNINGS, SPEC, Stage
-from kern.spec import checklist, kern_toml
-from kern.spec.checklist import Kind
-from kern.spec.documents import Documents, real
+from kern.spec.file import Documents, real
+from kern.spec.parse import Kind, parse
 from kern.stages import record
 from kern.system import workspace
 from kern.system.workspace import Scope
@@ -115,7 +114,7 @@ def _sources(repo: Repo) -> Iterator[Source]:
     with contextlib.suppress(KernError):  # before the first commit nothing was tried
         scope = workspace.scope(repo.root, repo.head().name, create=False)
         yield from _of_history(scope, noted)
-    for path in _listed(repo, kern_toml.read(papers).search):
+    for path in _listed(repo, papers.settings().search):
         if path not in (LEARNINGS, SPEC) and (data := _bytes(repo.root, path)) is not None:
             yield chunks.file(path, data)
 
@@ -136,7 +135,7 @@ def _bytes(root: Path, name: str) -> bytes | None:
 def _of_tasks(text: str) -> Iterator[Chunk]:
     """Each task, and each of its notes that tells what was found or tried."""
     told = {Kind.RESEARCH: "research", Kind.ATTEMPT: "attempt"}
-    for task in checklist.parse(text).tasks:
+    for task in parse(text).tasks:
         body = plain.block("\n".join((task.text, *task.body)))
         yield from chunks.parts(
             Chunk(SPEC, "spec", "", body, task.line, task.line + len(task.body))

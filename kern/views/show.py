@@ -12,9 +12,9 @@ from kern.git.repository import Change, Repo
 from kern.journal import store
 from kern.journal import task as receipt
 from kern.model import Stage
-from kern.spec import dependencies
-from kern.spec.checklist import Kind, Task
-from kern.spec.documents import Documents
+from kern.spec import order
+from kern.spec.file import Documents
+from kern.spec.parse import Kind, Task
 from kern.stages import answer, record
 from kern.stages.record import StageRecord, history_name
 from kern.system import workspace
@@ -37,7 +37,7 @@ def snapshot(folder: Path, wanted: str) -> dict[str, Any]:
     there = set(texts)
     ran = dict.fromkeys(record.get("task") or "" for record in records)
     gone = [text for text in ran if text and text not in there]
-    index = dependencies.named(wanted, texts, gone)
+    index = order.named(wanted, texts, gone)
     task = parsed.tasks[index] if index < len(texts) else None
     text = task.text if task else gone[index - len(texts)]
     told = receipt.of(records, text)

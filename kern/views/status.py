@@ -16,8 +16,8 @@ from kern.journal import store, sums, totals
 from kern.journal.record import Record
 from kern.model import SPEC, SUBSCRIPTION, Cost, Marker, Tier
 from kern.pipeline.table import resume
-from kern.spec import dependencies, needs, questions
-from kern.spec.checklist import Kind, Spec, Task
+from kern.spec import notes, order
+from kern.spec.parse import Kind, Spec, Task
 from kern.stages import prompts
 from kern.system import control, lock
 from kern.system.lock import Holder
@@ -43,8 +43,8 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
     seen = project.look(folder)
     found, scope, parsed = seen.repo, seen.scope, seen.parsed
     head = found.head()
-    next_task = dependencies.select(parsed)
-    blocker = dependencies.blockers(parsed)
+    next_task = order.select(parsed)
+    blocker = order.blockers(parsed)
     holder = lock.holder(scope)
     alive = holder is not None and lock.alive(*holder)
     by = _noted(found) if alive else None
@@ -65,15 +65,15 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
         "holder": {"pid": holder[0], "host": holder[1], "alive": alive} if holder else None,
         "asked": _asked(found),
         "counts": counts,
-        "to_do": needs.counts(parsed)._asdict(),
+        "to_do": order.counts(parsed)._asdict(),
         "next": next_task.text if next_task else None,
         "last": control.at_work(recent),
         "stage": _stage(recent) if on else None,
         "workers": workers,
         "run": _run(recent, on=on) if recent else None,
         "resume": str(resume(seen.at.facts)) if parsed.active else None,
-        "help": [need._asdict() for need in needs.you(parsed)],
-        "held": [need._asdict() for need in needs.held(parsed)],
+        "help": [need._asdict() for need in order.needs(parsed)],
+        "held": [need._asdict() for need in order.holds(parsed)],
         "tasks": [
             _task(parsed, number, task, blocker(task), paid.get(task.text, ()))
             for number, task in shown
@@ -82,7 +82,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
         "example": prompts.is_example(seen.papers.read(SPEC) or ""),
         "diagnostics": [
             {"line": fault.line, "message": fault.message}
-            for fault in (*parsed.diagnostics, *dependencies.faults(parsed))
+            for fault in (*parsed.diagnostics, *order.faults(parsed))
         ],
     }
 
@@ -112,14 +112,12 @@ def _task(
     return {
         "number": number,
         "line": task.line,
-        "depth": parsed.depth(task),
+        "depth": len([*parsed.above(task)]),
         "marker": str(task.marker),
         "text": task.text,
         "attempts": task.attempts if noted else 0,
         "skipped": len(task.of(Kind.SKIPPED)) if noted else 0,
-        "question": questions.words(asked)
-        if noted and (asked := questions.pending(task))
-        else None,
+        "question": notes.words(asked) if noted and (asked := notes.pending(task)) else None,
         "tier": str(project.tier(task) if noted else Tier.IMPLEMENT),
         "blocker": (why or None) if task.marker is Marker.PENDING else None,
         "cost_usd": cost.usd,
@@ -285,7 +283,7 @@ def _line(task: Mapping[str, Any], at_work: dict[str, Mapping[str, Any]]) -> str
     notes = [plain.count(task["attempts"], "attempt")] if task["attempts"] else []
     if task["cost_usd"] is not None or task["unpriced"]:
         notes.append(str(sums.cost(task)))
-    if task["blocker"] and task["blocker"] != dependencies.OPEN_SUBTASKS:
+    if task["blocker"] and task["blocker"] != order.OPEN_SUBTASKS:
         notes.append(plain.line(task["blocker"], 120))
     marker = task["marker"]
     if marker == Marker.PENDING and (one := at_work.pop(task["text"], None)):

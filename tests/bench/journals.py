@@ -8,7 +8,8 @@ from pathlib import Path
 
 from kern.events import Learned
 from kern.journal import record, store, writer
-from kern.spec import checklist, dependencies
+from kern.spec import order
+from kern.spec.parse import parse
 from tests.bench.measuring import Row, best_ms, environment, interleaved, ratio, row, sample
 from tests.bench.texts import document
 
@@ -38,8 +39,8 @@ def rows(folder: Path) -> Iterator[Row]:
         growth = ratio(taken, f"20000{flags}", f"10000{flags}")
         yield row(f"`{name}`: twice as much of both", growth, "x", most=2.4)
     place = folder / "10000" / ".git" / "kern" / store.FILE
-    parsed = checklist.parse(document(10_000))
-    took = best_ms(lambda: store.forecast(place, min(5, dependencies.ahead(parsed))))
+    parsed = parse(document(10_000))
+    took = best_ms(lambda: store.forecast(place, min(5, order.ahead(parsed))))
     yield row("forecast at the start, from a journal of 100,000 events", took, "ms", most=20)
     written = writer.Journal(place, "r", "main", print)
 

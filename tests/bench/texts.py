@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kern.model import Marker
-from kern.spec import checklist, dependencies, edit
-from kern.spec.checklist import Kind
+from kern.spec import edit, order
+from kern.spec.parse import Kind, parse
 from tests.bench.measuring import (
     Row,
     best_ms,
@@ -25,7 +25,7 @@ import json, sys, time
 from pathlib import Path
 from kern.git import repository
 from kern.spec import edit
-from kern.spec.documents import Documents
+from kern.spec.file import Documents
 from kern.model import Stage
 from kern.stages import briefs, prompts
 found = repository.open_at(Path.cwd())
@@ -71,21 +71,21 @@ def _spec() -> Iterator[Row]:
         most = 150.0 if size == 10_000 else None
         yield row(f"SPEC.md of {size:,} tasks", sum(times.values()), "ms", most=most, note=parts)
     short, long = document(10_000), document(20_000)
-    acts = {"short": lambda: checklist.parse(short), "long": lambda: checklist.parse(long)}
+    acts = {"short": lambda: parse(short), "long": lambda: parse(long)}
     growth = ratio(interleaved(acts, 9), "long", "short")
     yield row("SPEC.md: 20,000 tasks parsed against 10,000", growth, "x", most=2.6)
 
 
 def _times(text: str, size: int) -> dict[str, float]:
     """Milliseconds of what a run does with SPEC.md again and again."""
-    parsed = checklist.parse(text)
-    task = dependencies.select(parsed)
+    parsed = parse(text)
+    task = order.select(parsed)
     assert task is not None
     assert len(parsed.tasks) == size
     note = edit.note(Kind.ATTEMPT, "it failed", 2)
     return {
-        "parsed": best_ms(lambda: checklist.parse(text)),
-        "selected": best_ms(lambda: dependencies.select(parsed)),
+        "parsed": best_ms(lambda: parse(text)),
+        "selected": best_ms(lambda: order.select(parsed)),
         "marked": best_ms(lambda: edit.mark(text, task, Marker.ACTIVE)),
         "annotated": best_ms(lambda: edit.annotate(text, task, [note])),
         "ticked": best_ms(lambda: edit.tick(text, parsed, task)),

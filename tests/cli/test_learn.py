@@ -1,13 +1,11 @@
 """`kern learn` and `kern recall`: what a person reads and writes of the learnings."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import Fake, Git, Inline, Kern
-from tests.test_house import TOP
+from tests.conftest import Git, Kern
 
 TEXT = """# Learnings
 
@@ -147,14 +145,3 @@ def test_no_line_is_wider_than_the_terminal(
     for argv in (("learn", "list"), ("learn", "show", "L4"), ("recall", "tables of the tests")):
         lines = kern(*argv).out.splitlines()
         assert lines and max(map(len, lines)) <= columns, argv
-
-
-def test_a_vote_by_what_an_agent_starts_is_no_persons(
-    repo: Path, learned: Path, fake: Fake, inline: Inline
-) -> None:
-    own = f"HOME=$HOME PATH=$PATH KERN_DIR={repo.parent}/kern PYTHONPATH={TOP}"
-    votes = f"env -i {own} {sys.executable} -m kern learn vote L1 --helpful > ../said 2>&1"
-    fake.script(implement=[{"run": ["date > n", votes], "result": "SUCCESS"}])
-    assert inline(1).code == 0
-    assert (repo.parent / "said").read_text().startswith("L1: 1 helpful")
-    assert "id=L1 kind=insight helpful=1" not in learned.read_text()

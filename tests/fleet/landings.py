@@ -14,7 +14,7 @@ from kern.git import repository
 from kern.model import Key, Result
 from kern.pipeline import site
 from kern.pipeline.site import Site
-from kern.spec.checklist import parse
+from kern.spec.parse import parse
 from kern.stages.call import Caller
 from kern.system import workspace
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kern.fleet import back, landing, papers
 from kern.fleet.work import Collided
-from kern.spec.checklist import parse
+from kern.spec.parse import parse
 from tests.conftest import Fake, Git, Kern
 from tests.fleet.landings import Yard
 

@@ -10,7 +10,7 @@ from kern.fleet import handout
 from kern.fleet.handout import Hold, Limit
 from kern.model import Key, Marker, Request
 from kern.spec import edit
-from kern.spec.checklist import Spec, parse
+from kern.spec.parse import Spec, parse
 
 RESEARCHED = "- [ ] {0}\n  > **Research:**\n  >   - Files: {1}\n  >   - Pattern: x.py:1\n"
 

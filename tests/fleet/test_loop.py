@@ -13,7 +13,7 @@ import pytest
 
 from kern.journal import store
 from kern.model import Marker
-from kern.spec.checklist import parse
+from kern.spec.parse import parse
 from tests.conftest import (
     HERE,
     PATIENCE_S,

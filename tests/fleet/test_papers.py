@@ -3,7 +3,7 @@
 from kern.fleet import papers
 from kern.memory import entries
 from kern.model import Key
-from kern.spec.checklist import parse
+from kern.spec.parse import parse
 
 SPEC = """# Mine
 - [~] one

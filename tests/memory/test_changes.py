@@ -4,7 +4,7 @@ import pytest
 
 from kern.memory import changes
 from kern.memory.changes import Taught, Vote
-from kern.memory.entries import Kind, parse, renoted
+from kern.memory.entries import Kind, parse
 
 TEXT = """# Learnings
 
@@ -105,37 +105,8 @@ def test_the_votes_and_entries_of_a_commit_reach_a_file_that_was_edited(ends: st
     assert changes.merged(new, text, new) == (text, [])
 
 
-def test_an_agent_changes_no_counts() -> None:
-    theirs = (
-        TEXT.replace("helpful=2", "helpful=99").replace(
-            "helpful=0 harmful=1 retired", "helpful=7 x"
-        )
-        + "\n## Planted\n\ntrust me\n\n<!-- kern: id=L50 kind=sign helpful=50 harmful=0 -->\n"
-        + "\n## By hand, reworded\n\nx\n\n<!-- kern: id=L3 helpful=80 -->\n"
-    )
-    back = changes.untampered(TEXT, theirs)
-    assert counts(back) == {"L3": (2, 0), "L1": (0, 0), "L9": (0, 1), "L50": (0, 0), "L2": (0, 0)}
-    assert changes.untampered(TEXT, TEXT) == TEXT
-    both = TEXT.replace(
-        "<!-- kern: id=L3",
-        "<!-- kern: id=L3 kind=pattern helpful=98 harmful=0 -->\n<!-- kern: id=L3",
-    )
-    assert counts(changes.untampered(TEXT, both))["L3"] == (2, 0)
-
-
 def test_an_entry_is_found_by_its_number_as_people_write_it() -> None:
     for wanted in ("L3", "l3", "3"):
         found = changes.entry_of(TEXT, wanted)
         assert found is not None and found.id == "L3"
     assert changes.entry_of(TEXT, "L4") is None
-
-
-def test_a_persons_vote_beside_an_agent_stays() -> None:
-    first = parse(TEXT)[0]
-    swap = first.raw, renoted(changes.voted(first, helpful=True))
-    known = {("Gate", "a task", "true"), ("no longer", "Held"), changes.person(swap)}
-    assert changes.persons(known) == [swap]
-    after_agent = changes.applied(TEXT, [swap]).replace("id=L9 kind=insight", "id=L9 kind=sign")
-    before = changes.applied(TEXT, changes.persons(known))
-    assert counts(changes.untampered(before, after_agent))["L3"] == (3, 0)
-    assert counts(changes.untampered(TEXT, after_agent))["L3"] == (2, 0)

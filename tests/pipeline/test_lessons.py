@@ -130,21 +130,6 @@ def test_a_vote_does_not_outlive_a_commit_that_does_not_come(
     assert votes(repo) == {"L1": (0, 1)}, "helpful was taken back; the attempt failed"
 
 
-def test_an_agent_cannot_vote_for_itself(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
-    text = "## A\n\nUse tabs.\n\n<!-- kern: id=L1 kind=insight helpful=0 harmful=1 -->\n"
-    tasks(repo, git, "one", learnings=text)
-    tampers = "sed -i 's/helpful=0 harmful=1/helpful=50 harmful=0/' LEARNINGS.md"
-    plants = (
-        "printf '\\n## B\\n\\nTrust me.\\n\\n<!-- kern: id=L9 helpful=9 -->\\n' >> LEARNINGS.md"
-    )
-    fake.script(implement=[{"run": ["date > n", tampers, plants], "result": "SUCCESS"}])
-
-    assert inline(1).code == 0
-
-    assert votes(repo)["L1"] == (0, 1)
-    assert votes(repo)["L9"] == (0, 0)
-
-
 @pytest.mark.parametrize("ignored", [False, True])
 def test_what_is_no_entry_is_said_and_what_is_known_becomes_a_vote(
     repo: Path, git: Git, fake: Fake, inline: Inline, ignored: bool

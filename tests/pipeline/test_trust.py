@@ -14,7 +14,7 @@ from kern.errors import UsageError
 from kern.git import repository
 from kern.pipeline import trust
 from kern.pipeline.trust import Started
-from kern.spec import checklist
+from kern.spec.parse import parse
 from tests.conftest import Git
 
 TOML = """
@@ -42,7 +42,7 @@ def hostile(root: Path, git: Git) -> None:
 
 def lines(root: Path) -> Started:
     found = repository.open_at(root)
-    return trust.started(found, config.parse(TOML), checklist.parse(SPEC), [AGENT])
+    return trust.started(found, config.parse(TOML), parse(SPEC), [AGENT])
 
 
 def agreed(new: Sequence[str], first: bool) -> bool:
@@ -76,9 +76,7 @@ def test_all_of_it_is_shown_whole_and_nothing_hides(repo: Path, git: Git) -> Non
 
 def test_a_plain_repository_starts_nothing_of_its_own(repo: Path) -> None:
     found = repository.open_at(repo)
-    assert (
-        trust.started(found, config.Settings(), checklist.parse("- [ ] a\n"), [AGENT]) == Started()
-    )
+    assert trust.started(found, config.Settings(), parse("- [ ] a\n"), [AGENT]) == Started()
 
 
 def test_code_of_another_agent_is_told_again_when_it_changes(repo: Path) -> None:
@@ -86,7 +84,7 @@ def test_code_of_another_agent_is_told_again_when_it_changes(repo: Path) -> None
     for file in (code, installed):
         file.parent.mkdir(parents=True)
         file.write_text("{ // a remark\n}")
-    found, nothing = repository.open_at(repo), checklist.parse("- [ ] a\n")
+    found, nothing = repository.open_at(repo), parse("- [ ] a\n")
 
     def told() -> tuple[str, ...]:
         return trust.started(found, config.Settings(), nothing, [protocol.find("opencode")]).agents

@@ -1,17 +1,16 @@
 """What a person does to the tasks by a command: the edits, and what they refuse."""
 
 import re
-from itertools import product
 
 import pytest
 
 from kern.errors import UsageError
 from kern.model import Marker
-from kern.spec import commands, dependencies, edit, required
-from kern.spec.checklist import Kind, parse
+from kern.spec import commands, edit, notes
 from kern.spec.commands import New
-from tests.spec.test_checklist import documents, nasty, offset
+from kern.spec.parse import Kind, parse
 from tests.spec.test_edit import closed, inserted
+from tests.spec.test_parse import documents, nasty, offset
 
 WORDS = (
     "two\nlines",
@@ -49,30 +48,10 @@ def test_an_added_task_is_read_back_with_all_it_was_given_and_nothing_else_chang
         assert edited.said == f"added {again.tasks.index(task) + 1}: brand new"
         assert task.parent is None
         assert [note.text.strip() for note in task.of(Kind.AFTER)] == [first.text] * len(after)
-        assert [gate.command for gate in required.task_gates(task, 0)] == list(gates), seed
-        assert required.criteria(task) == ("is it `good`?",)
+        assert [gate.command for gate in notes.task_gates(task, 0)] == list(gates), seed
+        assert [note.text for note in task.of(Kind.JUDGE)] == ["is it `good`?"]
         rest = [(one.key, one.marker, len(one.notes)) for one in again.tasks if one != task]
         assert rest == [(one.key, one.marker, len(one.notes)) for one in parsed.tasks], seed
-
-
-def test_a_subtask_is_added_below_its_parent_alone() -> None:
-    for seed, text, parsed in documents():
-        if not closed(parsed):
-            continue
-        for index, parent in enumerate(parsed.tasks):
-            new = New("brand new", (), ("true",), (), str(index + 1))
-            if parent.marker is not Marker.PENDING:
-                with pytest.raises(UsageError, match=r"is done|in progress"):
-                    commands.add(text, parsed, new)
-                continue
-            if index in dependencies.stuck(parsed):
-                continue
-            edited = commands.add(text, parsed, new)
-            assert len(inserted(text, edited.text)) == 2, seed
-            again = parse(edited.text)
-            (task,) = [one for one in again.tasks if one.text == "brand new"]
-            assert task.parent == index, seed
-            assert task.of(Kind.GATE), seed
 
 
 @pytest.mark.parametrize("words", WORDS)
@@ -118,15 +97,6 @@ def test_a_checkbox_that_was_typed_along_goes(typed: str, title: str) -> None:
     assert parse(added("", typed).text).tasks[0].text == title
 
 
-def test_a_fence_that_is_whole_stays_one() -> None:
-    text = "- [ ] a\n- [ ] b\n"
-    words = "run:\n```\n- [ ] in the code\n\n```\nthen look"
-    edited = commands.note(text, parse(text), "1", words)
-    assert edited.text == (
-        "- [ ] a\n  run:\n  ```\n  - [ ] in the code\n  ```\n  then look\n- [ ] b\n"
-    )
-
-
 # ---------------------------------------------------------------- markers
 
 
@@ -162,33 +132,10 @@ def test_a_reopened_experiment_is_tried_again_and_not_concluded_by_its_old_attem
     assert "Attempt 1" in commands.reopen(active, parse(active), "1").text
 
 
-def test_a_reopened_subtask_reopens_the_parents_that_were_done() -> None:
-    text = "- [x] a\n  - [X] b\n    - [x] c\n  - [x] d\n"
-    assert commands.reopen(text, parse(text), "c").text == (
-        "- [ ] a\n  - [ ] b\n    - [ ] c\n  - [x] d\n"
-    )
-
-
 def test_the_last_subtask_takes_its_parent_along_and_that_is_said() -> None:
     text = "- [ ] a\n  - [x] b\n  - [ ] c\n"
     edited = commands.done(text, parse(text), "c")
     assert edited == ("- [x] a\n  - [x] b\n  - [x] c\n", "done 3: c, and with it 1: a")
-
-
-def test_unblocking_takes_those_lines_and_no_other_byte() -> None:
-    for seed, end, final in product(range(0, 400, 3), ("\n", "\r\n"), (True, False)):
-        text = nasty(seed).replace("\r\n", "\n").replace("\n", end)
-        text = text.removesuffix(end) if not final else text
-        parsed = parse(text)
-        if not closed(parsed):
-            continue
-        for index, task in enumerate(parsed.tasks):
-            if any(task.of(kind) for kind in (Kind.BLOCKED, Kind.ATTEMPT, Kind.SKIPPED)):
-                continue
-            notes = [edit.note(Kind.BLOCKED, "one"), edit.note(Kind.BLOCKED, "two")]
-            blocked = edit.annotate(text, task, notes)
-            edited = commands.unblock(blocked, parse(blocked), str(index + 1))
-            assert edited.text == text, seed
 
 
 # ---------------------------------------------------------------- refused, or nothing to do
@@ -221,20 +168,6 @@ def test_what_is_not_added(new: New, said: str) -> None:
     assert raised.value.hint
 
 
-def test_a_circle_that_stood_there_before_keeps_no_other_task_out() -> None:
-    text = "- [ ] a\n  > **After:** b\n- [ ] b\n  > **After:** a\n"
-    assert added(text, "c").said == "added 3: c"
-    with pytest.raises(UsageError, match="never begin"):
-        added(text, "c", ["b"])
-
-
-def test_an_unknown_name_that_becomes_known_can_close_a_circle() -> None:
-    text = "- [ ] a\n  > **After:** b\n"
-    assert added(text, "b").said == "added 2: b"
-    with pytest.raises(UsageError, match="never begin"):
-        added(text, "b", ["a"])
-
-
 @pytest.mark.parametrize("verb", [commands.done, commands.defer])
 @pytest.mark.parametrize(
     ("wanted", "said"), [("1", "its last subtask: 1: a"), ("d", "in progress: 4: d")]
@@ -248,9 +181,8 @@ def test_what_is_not_a_persons_to_mark(verb: commands.Verb, wanted: str, said: s
 def test_where_nothing_is_to_be_done_that_is_said() -> None:
     parsed = parse(LIST)
     assert commands.done(LIST, parsed, "e") == (LIST, "done already: 5: e")
-    assert commands.defer(LIST, parsed, "e", "") == (LIST, "done already: 5: e")
     assert commands.reopen(LIST, parsed, "f") == (LIST, "open already: 6: f")
-    assert commands.unblock(LIST, parsed, "f") == (LIST, "not blocked: 6: f")
+    assert commands.retry(LIST, parsed, "f") == (LIST, "no attempt counts: 6: f")
 
 
 def test_a_skipped_task_comes_after_the_others() -> None:

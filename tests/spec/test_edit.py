@@ -10,9 +10,9 @@ import pytest
 
 from kern.model import Key, Marker
 from kern.spec import edit
-from kern.spec.checklist import Kind, Spec, Task, parse
+from kern.spec.parse import Kind, Spec, Task, parse
 from tests.conftest import Fake, Git, Inline
-from tests.spec.test_checklist import documents, nasty, offset
+from tests.spec.test_parse import documents, nasty, offset
 
 
 def closed(parsed: Spec) -> bool:
@@ -52,26 +52,6 @@ def test_a_mark_changes_one_character_and_nothing_else() -> None:
             assert edit.mark(text, task, marker) == text[:at] + marker + text[at + 1 :], seed
 
 
-def test_setting_a_marker_back_restores_the_text() -> None:
-    for seed, text, parsed in documents():
-        for task in parsed.tasks:
-            was = text[offset(text, task)]
-            if was == "X":
-                continue
-            there = edit.mark(text, task, Marker.ACTIVE)
-            again = parse(there).tasks[parsed.tasks.index(task)]
-            assert again.key == task.key, seed
-            assert again.marker is Marker.ACTIVE, seed
-            assert edit.mark(there, again, task.marker) == text, seed
-
-
-def test_broken_bytes_survive_an_edit() -> None:
-    data = b"\xef\xbb\xbf- [ ] caf\xe9 \xff\xfe\r\n\xc3\x28 - text\x00"
-    text = data.decode("utf-8", "surrogateescape")
-    new = edit.mark(text, parse(text).tasks[0], Marker.DONE)
-    assert new.encode("utf-8", "surrogateescape") == data.replace(b"[ ]", b"[x]")
-
-
 # -------------------------------------------------------------------- notes
 
 
@@ -91,46 +71,6 @@ def test_annotating_only_inserts_lines_and_the_note_is_read_back_under_its_task(
             assert added == [(Kind.ATTEMPT, 7, "it failed"), (Kind.SKIPPED, 0, "for now")], seed
             assert others(again, task.key) == others(parsed, task.key), seed
             assert again.diagnostics == parsed.diagnostics or parsed.diagnostics, seed
-
-
-def test_an_inserted_line_ends_as_its_neighbour_does() -> None:
-    for seed, text, parsed in documents():
-        if "\r\n" not in text or re.search(r"(?<!\r)\n", text):
-            continue
-        for task in parsed.tasks:
-            new = edit.annotate(text, task, ["> **Blocked:** no"])
-            assert not re.search(r"(?<!\r)\n", new), seed
-            assert new.endswith("\n") == text.endswith("\n"), seed
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("final", [True, False])
-@pytest.mark.parametrize("margin", ["", "  ", "\t"])
-def test_where_a_note_goes_and_how_far_it_is_indented(end: str, final: bool, margin: str) -> None:
-    tail = end if final else ""
-    text = f"{margin}- [~] a{end}{margin}  words{tail}"
-    parsed, task = under(text)
-    expected = f"{margin}- [~] a{end}{margin}  words{end}{margin}  > **Attempt 1:** no{tail}"
-    assert edit.annotate(text, task, [edit.note(Kind.ATTEMPT, "no", 1)]) == expected
-    assert not parsed.diagnostics
-
-
-def test_a_note_stands_before_the_subtasks_and_after_older_notes() -> None:
-    text = "1. [ ] a\n   > **Skipped:** x\n\n   words\n\n   - [x] b\n\n2. [ ] c\n"
-    _, task = under(text)
-    new = edit.annotate(text, task, [edit.note(Kind.BLOCKED, "y")])
-    assert new == text.replace("words\n", "words\n   > **Blocked:** y\n")
-
-
-def test_a_note_does_not_end_up_in_the_fence_of_its_task() -> None:
-    text = "- [~] a\n  ```\ncode at the margin\n  ```\n- [ ] b\n"
-    _, task = under(text)
-    assert parse(edit.annotate(text, task, ["> **Attempt 1:** no"])).tasks[0].attempts == 1
-
-
-def test_no_notes_change_nothing() -> None:
-    text = "- [ ] a"
-    assert edit.annotate(text, under(text)[1], []) == text
 
 
 @pytest.mark.parametrize("kind", [Kind.ATTEMPT, Kind.SKIPPED, Kind.BLOCKED])
@@ -176,17 +116,6 @@ def test_the_research_note_has_the_form_of_the_readme() -> None:
     assert found[2].endswith("…")
 
 
-def test_grep_shows_the_attempts_of_the_task_in_progress() -> None:
-    text = "- [~] a\n- [ ] b\n"
-    for number in (1, 2, 3):
-        text = edit.annotate(text, under(text)[1], [edit.note(Kind.ATTEMPT, "no", number)])
-    lines = text.split("\n")
-    at = next(i for i, line in enumerate(lines) if "[~]" in line)
-    assert [line for line in lines[at : at + 11] if "**Attempt" in line] == [
-        f"  > **Attempt {number}:** no" for number in (1, 2, 3)
-    ]
-
-
 # -------------------------------------------------------------------- subtasks
 
 
@@ -210,37 +139,6 @@ def test_added_subtasks_are_pending_children_of_their_task_and_nothing_else_chan
             assert [len(notes) for *_, notes in rest] == [len(t.notes) for t in parsed.tasks], seed
 
 
-@pytest.mark.parametrize(
-    ("parent", "line"),
-    [
-        ("- [~] a", "  - [ ] new"),
-        ("* [~] a", "  * [ ] new"),
-        ("+ [~] a", "  + [ ] new"),
-        ("1. [~] a", "   - [ ] new"),
-        ("10) [~] a", "    - [ ] new"),
-        ("\t- [~] a", "\t  - [ ] new"),
-    ],
-)
-def test_a_subtask_is_indented_below_its_parents_text(parent: str, line: str) -> None:
-    parsed, task = under(f"{parent}\n- [ ] b\n")
-    assert edit.add_subtasks(f"{parent}\n- [ ] b\n", parsed, task, ["new"]) == (
-        f"{parent}\n{line}\n- [ ] b\n"
-    )
-
-
-@pytest.mark.parametrize("margin", [" ", "  ", "   ", "    ", "\t", "      "])
-def test_a_subtask_stands_beside_those_that_are_there(margin: str) -> None:
-    text = f"1. [ ] a\n{margin}- [x] old\n{margin}  > **Research:** r\n2. [ ] b\n"
-    parsed, task = under(text)
-    new = edit.add_subtasks(text, parsed, task, ["new"])
-    assert [(t.text, t.key.parent) for t in parse(new).tasks] == [
-        ("a", ""),
-        ("old", "a"),
-        ("new", "a"),
-        ("b", ""),
-    ]
-
-
 def test_a_subtask_that_is_there_already_is_not_added_again() -> None:
     text = "- [~] a\n  - [x] one\n- [ ] two\n"
     parsed, task = under(text)
@@ -248,13 +146,6 @@ def test_a_subtask_that_is_there_already_is_not_added_again() -> None:
     assert inserted(text, new) == ["  - [ ] two"]
     parsed, task = under(new)
     assert edit.add_subtasks(new, parsed, task, ["one", "two"]) == new
-
-
-def test_parts_and_parent_go_into_one_text_without_a_final_newline() -> None:
-    text = "- [~] a"
-    parsed, task = under(text)
-    text = edit.mark(text, task, Marker.PENDING)
-    assert edit.add_subtasks(text, parsed, task, ["b", "c"]) == "- [ ] a\n  - [ ] b\n  - [ ] c"
 
 
 # -------------------------------------------------------------------- new tasks
@@ -301,11 +192,6 @@ def ticked(text: str, nth: int) -> str:
     return edit.tick(text, parsed, task)
 
 
-def test_the_last_open_subtask_takes_its_parent_along() -> None:
-    text = "- [ ] a\n  - [x] b\n  - [~] c\n- [ ] d\n"
-    assert ticked(text, 2) == "- [x] a\n  - [x] b\n  - [x] c\n- [ ] d\n"
-
-
 @pytest.mark.parametrize(
     ("text", "nth", "expected"),
     [
@@ -347,30 +233,6 @@ PERSONS: dict[str, Callable[[str], str]] = {
     "a line below": lambda text: text + "\nmore\n",
     "a task below": lambda text: "- [ ] another\n" + text,
 }
-
-
-@pytest.mark.parametrize("act", PERSONS)
-def test_a_tick_is_undone_whatever_a_person_wrote_around_it(act: str) -> None:
-    person = PERSONS[act]
-    for shape, *markers in product(SHAPES, " xX", " x"):
-        text = shape.format(*markers)
-        parsed = parse(text)
-        (task,) = parsed.active
-        count = len(edit.ticked(parsed, task))
-        now = person(edit.tick(text, parsed, task))
-        again = parse(now)
-        found = again.find(task.key)
-        assert found
-        assert edit.untick(now, again, found, count) == person(text), (shape, markers)
-
-
-def test_of_a_tick_only_what_still_stands_is_undone() -> None:
-    text = "- [ ] a\n  - [x] b\n    - [x] c\n"  # a person took a out again
-    parsed, task = under(text, 2)
-    assert edit.untick(text, parsed, task, 3) == "- [ ] a\n  - [ ] b\n    - [~] c\n"
-    assert edit.untick(text, parsed, task, 1) == "- [ ] a\n  - [x] b\n    - [~] c\n"
-    pending = "- [ ] a\n"  # or the task itself: that is no marker of kern's
-    assert edit.untick(pending, *under(pending), 1) == pending
 
 
 # -------------------------------------------------------------------- size
@@ -416,35 +278,12 @@ def test_what_stood_in_the_file_stays_in_front(before: str) -> None:
         assert "\n" not in new.replace("\r\n", "")
 
 
-@pytest.mark.parametrize("before", ["", "# L", "# L\n", "# L\n\n", "\ufeff# L\r\n", "# L\r\nx"])
-@pytest.mark.parametrize("after", ["", "\n", "mine\n", "\n## 2025-02-01 - theirs\n\nx\n"])
-def test_a_learning_is_taken_out_again_and_nothing_else(before: str, after: str) -> None:
-    added = edit.learning(before, "2025-01-31", "t", "body\nlines")
-    assert before + added == with_learning(before, "2025-01-31", "t", "body\nlines")
-    assert edit.unlearn(before + added + after, added) == before + after
-    edited = (before + added + after).replace("lines", "lines of mine")
-    assert edit.unlearn(edited, added) == edited
-
-
 def test_the_same_learning_is_not_written_twice() -> None:
     for before in ("", "# L\n", "# L\r\n"):
         once = with_learning(before, "2025-01-31", "t", "body\n\nmore")
         assert with_learning(once, "2025-01-31", "t", "body\n\nmore") == once
         other = with_learning(once, "2025-02-01", "t", "body\n\nmore")
         assert len(edit.learnings(other)) == len(edit.learnings(once)) + 1
-
-
-def test_a_learning_that_begins_like_another_is_still_written() -> None:
-    once = with_learning("", "2025-01-31", "t", "make test needs the database")
-    twice = with_learning(once, "2025-01-31", "t", "make test needs")
-    assert len(edit.learnings(twice)) == 2
-
-
-def test_headings_inside_a_learning_do_not_start_another_one() -> None:
-    text = with_learning("", "2025-01-31", "t", "# big\nx\n## smaller\ny\n### small\nz")
-    assert len(edit.learnings(text)) == 1
-    assert "x" in text
-    assert "z" in text
 
 
 def test_a_learning_is_harmless_text() -> None:

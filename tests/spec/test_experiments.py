@@ -7,7 +7,7 @@ import pytest
 
 from kern.events import Learned, RunEnded, TaskSettled
 from kern.model import Outcome
-from kern.spec.checklist import is_experiment
+from kern.spec.parse import is_experiment
 from tests.conftest import Fake, Git, Heard, Inline, Kern
 
 TASK = "Experiment: cache the parser"

@@ -7,9 +7,9 @@ import pytest
 
 from kern.errors import UsageError
 from kern.spec import imports
-from kern.spec.checklist import parse
 from kern.spec.imports import Item
-from tests.spec.test_checklist import nasty
+from kern.spec.parse import parse
+from tests.spec.test_parse import nasty
 
 SPEC = "# Tasks\n\n- [ ] mine\n  > **Gate:** `true`\n- [x] old\n  Refs: #7\n\nprose\n"
 

@@ -8,10 +8,10 @@ import pytest
 
 from kern.model import Stage
 from kern.spec import edit
-from kern.spec.checklist import parse as parse_spec
+from kern.spec.parse import parse as parse_spec
 from kern.stages import answer
 from kern.stages.answer import Code
-from tests.spec.test_checklist import nasty
+from tests.spec.test_parse import nasty
 
 CODES = {
     Stage.RESEARCH: ("READY", "NO_TASK"),

@@ -10,7 +10,7 @@ import pytest
 
 from kern.git.repository import open_at
 from kern.model import Aide
-from kern.spec.checklist import parse
+from kern.spec.parse import parse
 from kern.stages import briefs, change, prompts
 from kern.stages.change import HUGE, LISTED, LONGEST, MOST, File, weaker
 from kern.stages.prompts import BUDGET, CHARS_PER_TOKEN

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kern.model import Aide, Key, Stage
-from kern.spec import checklist
+from kern.spec.parse import parse
 from kern.stages import briefs, prompts
 from kern.stages.prompts import Prompt, compose
 
@@ -44,7 +44,7 @@ DIFF = {"diff": [" src/cli.py | 2 ++\n 1 file changed, 2 insertions(+)"]}
 
 def rendered() -> Iterator[tuple[str, Prompt]]:
     forms = prompts.templates(HERE)
-    task = briefs.task_text(checklist.parse(TASK).tasks[0])
+    task = briefs.task_text(parse(TASK).tasks[0])
     exempt = {"task": task, "checks": CHECKS, "guidance": GUIDANCE, "neighbours": NEIGHBOURS}
     bare = {**exempt, "checks": "", "guidance": "", "neighbours": ""}
     yield "research", compose(forms[Stage.RESEARCH], exempt, SECTIONS)

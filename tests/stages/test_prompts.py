@@ -14,7 +14,7 @@ from kern.model import Aide, Role, Stage
 from kern.spec import edit
 from kern.stages import prompts
 from kern.stages.prompts import BUDGET, SECTIONS, Prompt, Template, compose, tag
-from tests.spec.test_checklist import nasty
+from tests.spec.test_parse import nasty
 
 FRONT = "---\nmodel: opus\neffort: high\n---\n"
 BODY = """You work.

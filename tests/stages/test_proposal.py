@@ -3,7 +3,7 @@
 import pytest
 
 from kern.model import Marker
-from kern.spec.checklist import Kind, parse
+from kern.spec.parse import Kind, parse
 from kern.stages import proposal
 from kern.stages.proposal import LONGEST_NOTE, LONGEST_TITLE, MOST_LINES, MOST_TASKS, Mode, Plan
 

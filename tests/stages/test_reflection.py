@@ -7,10 +7,10 @@ import pytest
 
 from kern.memory import entries
 from kern.memory.entries import Kind
-from kern.spec import checklist
+from kern.spec.parse import parse
 from kern.stages import reflection
 from kern.stages.reflection import Change, Proposed
-from tests.spec.test_checklist import nasty
+from tests.spec.test_parse import nasty
 
 DAY = "2026-11-22"
 FILE = """\
@@ -234,7 +234,7 @@ def test_of_finished_tasks_it_is_told_what_a_person_decided() -> None:
         "- [x] Store the users\n  > **Question:** Postgres or SQLite?\n  > **Answer:** SQLite\n"
         "- [ ] Not yet\n  > **Answer:** Never\n- [x] Write it down\n"
     )
-    assert reflection.finished(checklist.parse(text)) == [
+    assert reflection.finished(parse(text)) == [
         "- Store the users\n  Question: Postgres or SQLite?\n  Answer: SQLite",
         "- Write it down",
     ]

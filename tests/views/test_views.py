@@ -16,8 +16,8 @@ from kern.journal import store, totals
 from kern.model import Cost, OnRed, Outcome
 from kern.pipeline import summary as ends
 from kern.pipeline.table import Settled
-from kern.spec import checklist, dependencies
-from kern.spec.checklist import parse
+from kern.spec import order
+from kern.spec.parse import parse
 from kern.stages import prompts
 from kern.views import summary
 from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, wait_for
@@ -192,7 +192,7 @@ def test_a_receipt_outlives_its_commit(
 def test_a_task_is_named_by_text_number_or_part(wanted: str, index: int) -> None:
     tasks, gone = ["add a", "add b", "add b and c", "5", "plan"], ["old", "a plan", "add a"]
     gone[0] = "older"
-    assert dependencies.named(wanted, tasks, gone) == index
+    assert order.named(wanted, tasks, gone) == index
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_task_is_named_by_text_number_or_part(wanted: str, index: int) -> None
 )
 def test_a_name_that_means_none_or_several_is_refused(wanted: str, words: str) -> None:
     with pytest.raises(UsageError, match="named by") as told:
-        dependencies.named(wanted, ["add a", "add b", "add b and c", "same", "same"], ["gone"])
+        order.named(wanted, ["add a", "add b", "add b and c", "same", "same"], ["gone"])
     assert words in str(told.value)
     assert ("kern status" in told.value.hint) == (words == "no task")
     assert ("all of its text" in told.value.hint) == (wanted == "b")
@@ -601,7 +601,7 @@ def test_a_run_and_a_dry_run_begin_with_a_forecast(
     write_spec(repo, git, more)
     assert "forecast: 2 tasks, about $0.06, " in kern("-n").out
     assert "forecast: 1 task, about $0.03, " in kern("1", "0").out
-    assert dependencies.ahead(checklist.parse((repo / "SPEC.md").read_text())) == 1
+    assert order.ahead(parse((repo / "SPEC.md").read_text())) == 1
 
 
 def test_the_journals_lines_are_as_the_filter_expects_them(

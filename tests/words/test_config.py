@@ -11,8 +11,8 @@ from kern.checks import detect
 from kern.config import Gate, Probe, Settings, Timeouts
 from kern.errors import UsageError
 from kern.model import Aide, Output, Role, Stage
-from kern.spec import required
-from kern.spec.checklist import parse
+from kern.spec import notes
+from kern.spec.parse import parse
 
 EXAMPLE = Path(detect.__file__).with_name("proposed.toml").read_text("utf-8")
 
@@ -92,7 +92,7 @@ def test_a_tasks_notes_are_its_gates_and_its_judges_questions() -> None:
         "  > **Gate:** `cmd -x` (the smoke test)\n  > **Gate:** ``echo `date` ``\n"
         "  > **Judge:** it is clear\n"
     ).tasks[0]
-    gates = required.task_gates(task, 7)
+    gates = notes.task_gates(task, 7)
     assert [gate.command for gate in gates] == [
         "a 'b' | c",
         "test -n `cat n`",
@@ -100,14 +100,14 @@ def test_a_tasks_notes_are_its_gates_and_its_judges_questions() -> None:
         "echo `date`",
     ]
     assert all(gate.strict and gate.timeout == 7 for gate in gates)
-    assert required.criteria(task) == ("it is clear",)
+    assert notes.criteria(task) == ("it is clear",)
 
 
 @pytest.mark.parametrize("note", ["**Gate:**", "**Gate:** ``", "**Judge:** ", "**Gate:** ` \0`"])
 def test_a_note_that_says_nothing_is_no_check_and_is_told(note: str) -> None:
     parsed = parse(f"- [ ] task\n  > {note}\n")
     assert [fault.line for fault in parsed.diagnostics] == [2]
-    assert not required.checks(parsed, parsed.tasks[0], Settings()).shown
+    assert not notes.checks(parsed, parsed.tasks[0], Settings()).shown
 
 
 def test_a_parents_checks_are_those_of_the_last_subtask() -> None:
@@ -118,9 +118,9 @@ def test_a_parents_checks_are_those_of_the_last_subtask() -> None:
     gates = {"p": Gate("p", "p", 1)}
     settings = Settings(gates=tuple(gates.values()))
     parsed = parse(text)
-    assert required.checks(parsed, parsed.tasks[1], settings).shown == ("of the task: o", "p: p")
+    assert notes.checks(parsed, parsed.tasks[1], settings).shown == ("of the task: o", "p: p")
     last = parse(text.replace("[ ] one", "[x] one"))
-    assert required.checks(last, last.tasks[2], settings).shown == (
+    assert notes.checks(last, last.tasks[2], settings).shown == (
         *("of the task: w", "p: p"),
         "judge: kind",
     )

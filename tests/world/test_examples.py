@@ -19,8 +19,8 @@ from kern import config, person
 from kern.cli import help as pages
 from kern.cli.commands import app
 from kern.cli.help import COMMANDS
-from kern.spec import dependencies
-from kern.spec.checklist import Kind, parse
+from kern.spec import order
+from kern.spec.parse import Kind, parse
 from tests.conftest import Fake, Git, Inline, Kern
 
 TOP = Path(__file__).resolve().parent.parent.parent
@@ -253,7 +253,7 @@ def test_each_example_of_tasks_is_a_sound_spec(page: str) -> None:
         spec = parse(block)
         assert spec.tasks and spec.diagnostics == ()
         assert not spec.active[1:]
-        assert not dependencies.unknown(spec)
+        assert not order.unknown(spec)
 
 
 def test_the_readme_shows_each_kind_of_note() -> None:

@@ -25,12 +25,13 @@ from kern.agents.protocol import Ended
 from kern.errors import KernError
 from kern.git import refs, repository
 from kern.model import LEARNINGS, SPEC, Key, Marker, Stage, Tier
-from kern.pipeline import facts, place
+from kern.pipeline import facts, guarded, place
 from kern.pipeline.table import resume
 from kern.plain import decode, encode
-from kern.spec import edit, reconcile
-from kern.spec.checklist import Kind, Spec, Task, parse
-from kern.spec.documents import Documents
+from kern.spec import edit
+from kern.spec.file import Documents
+from kern.spec.parse import Kind, Spec, Task, parse
+from kern.spec.reapply import reapply, vanished
 from kern.stages import answer, ending, prompts, record, verdict
 from kern.stages.answer import Code
 from kern.stages.record import sweep
@@ -39,8 +40,8 @@ from kern.system.workspace import Scope
 from tests.agents.test_output import ALL, dump
 from tests.agents.test_output import lines as by_line
 from tests.conftest import HERE, Git, patience
-from tests.spec.test_checklist import nasty
-from tests.spec.test_reconcile import shaken, tidy, within
+from tests.spec.test_parse import nasty
+from tests.spec.test_reapply import bare, shaken, tidy
 from tests.words.test_plain import UNSAFE
 
 pytestmark = pytest.mark.slow
@@ -51,7 +52,7 @@ FILES = (
     "LEARNINGS.example.md",
     "README.md",
     "CONTRIBUTING.md",
-    "kern/spec/checklist.py",
+    "kern/spec/parse.py",
 )
 PROMPTS = sorted((TOP / "prompts").glob("*.md"))
 REAL = [(TOP / name).read_bytes() for name in FILES] + [place.read_bytes() for place in PROMPTS]
@@ -272,43 +273,19 @@ def test_a_learning_is_added_behind_every_byte_that_was_there() -> None:
     each(400, check)
 
 
-def test_reconciling_any_two_documents_loses_no_line_of_either() -> None:
+def test_kerns_lines_come_back_into_any_text_and_none_of_it_is_lost() -> None:
     def check(chance: random.Random) -> None:
-        before = decode(document(chance))
-        if chance.random() < 0.5:
-            before = tidy(chance)
+        before = tidy(chance) if chance.random() < 0.5 else decode(document(chance))
         after = chance.choice(
             (shaken(before, chance), decode(damaged(encode(before), chance)), decode(noise(chance)))
         )
-        if chance.random() < 0.3:
-            after = decode(document(chance))
-        again, _ = reconcile.spec(before, after, trusted=True)
-        assert within(content(after), content(again))
-        untrusted, told = reconcile.spec(before, after, trusted=False)
-        whole = any("restored whole" in line for line in told)
-        assert (
-            untrusted == before
-            if whole
-            else within(
-                [line for line in content(after) if "**Attempt" not in line], content(untrusted)
-            )
-        )
-        learned, _ = reconcile.learnings(before, after)
-        if not after.startswith(before):  # else its last line may have grown
-            assert within(content(before), content(learned))
-        assert within(content(after), content(learned))
-        for text in (again, untrusted, learned):
-            assert decode(encode(text)) == text
-            reconcile.single_active(text, None)
-            reconcile.in_conflict(text)
-            reconcile.new_faults(before, text)
+        text, warnings = reapply(before, after)
+        assert decode(encode(text)) == text
+        vanished(before, text), guarded.in_conflict(text)
+        if text != before and not any("struck" in line for line in warnings):
+            assert not bare(after) - bare(text)
 
     each(700, check)
-
-
-def content(text: str) -> list[str]:
-    """The lines that say something, whatever their markers and line ends."""
-    return [line for line in reconcile._bare(text.split("\n")) if line]
 
 
 def test_a_document_comes_back_from_the_disk_byte_for_byte(tmp_path: Path) -> None:
@@ -510,11 +487,9 @@ MANY = "- [~] mine\n" + "".join(f"- [ ] task {n}\n  > **Attempt 1:** {n}\n" for 
     [
         lambda: protocol.version("1." + "0" * MB),
         lambda: protocol.version("1" * MB),
-        lambda: reconcile.in_conflict("<<<<<<< a\n" * (MB // 10)),
+        lambda: guarded.in_conflict("<<<<<<< a\n" * (MB // 10)),
         lambda: parse(DEEP + " " * 900 + "```\n" + "x\n" * 250_000),
-        lambda: reconcile.spec(MANY, MANY.replace("[ ]", "[x]"), trusted=False),
-        lambda: reconcile.spec(MANY, re.sub(r"  >.*\n", "", MANY), trusted=False),
-        lambda: reconcile.single_active(MANY.replace("[ ]", "[~]"), None),
+        lambda: reapply(MANY, MANY.replace("[ ]", "[x]")),
         lambda: prompts.read(
             Stage.RESEARCH, "---\nmodel: x\n" + "--- x\n" * (MB // 6) + "---\n", "x"
         ),

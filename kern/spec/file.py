@@ -2,27 +2,25 @@
 
 import contextlib
 import fcntl
-import json
 import os
 import shutil
 import stat
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from kern import config
+from kern.config import FILE, Settings
 from kern.errors import KernError, UsageError
 from kern.model import SPEC, Key
 from kern.plain import decode, encode
-from kern.spec import checklist, dependencies
-from kern.spec.checklist import Spec, Task
+from kern.spec import order
+from kern.spec.parse import EXAMPLE, Spec, Task, parse
 from kern.system import workspace
 
 T = TypeVar("T")
-_TRUSTED = "trusted.json"
 _UTF16 = ("\udcff\udcfe", "\udcfe\udcff")  # how it begins, read as UTF-8
-_PATIENCE = 500  # hundredths of a second
 
 
 def real(root: Path, name: str) -> Path:
@@ -57,7 +55,7 @@ class Documents:
         self.scratch = scratch
         self.finished = finished
         self.bare = bare
-        self._parsed: tuple[str, Spec] = ("", checklist.parse(""))
+        self._parsed: tuple[str, Spec] = ("", parse(""))
 
     def read(self, name: str) -> str | None:
         data = workspace.read(real(self.root, name))
@@ -85,24 +83,22 @@ class Documents:
             return os.readlink(place)
         return "" if place.is_file() else None
 
-    def restore_form(self, name: str, form: str | None, text: str) -> bool:
-        """Make a file (or the link that it was) of what an agent put in its place; the text that
-        can be read there stays, else `text` comes back. Says whether anything was done.
+    def restore(self, name: str, form: str | None, text: str) -> str:
+        """Make the file, or the link, of it again that it was, if it is gone or something else. A
+        text that can be read there stays, else `text` comes back. What had become of it, in words.
         """
-        place = self.root / name
-        if form is None or self.form(name) == form or not os.path.lexists(place):
-            return False
-        with contextlib.suppress(OSError, KernError):
-            found = self.read(name)  # no pipe, nothing from elsewhere
-            text = text if found is None else found
-        if place.is_symlink():
-            place.unlink()
-        else:
+        place, now = self.root / name, self.form(name)
+        if form is None or (now == form and self.read(name) is not None):
+            return ""
+        changed = now != form and os.path.lexists(place)
+        if changed:
+            with contextlib.suppress(OSError, KernError):  # no pipe, nothing from elsewhere
+                text = self.read(name) or text
             shutil.move(place, (self.scratch or place.parent) / f"{name}.agent-{os.getpid()}")
-        if form:
+        if form and not place.is_symlink():
             place.symlink_to(form)
         self.write(name, text)
-        return True
+        return "made something else" if changed else "deleted"
 
     def spec_text(self) -> str:
         text = self.read(SPEC)
@@ -114,7 +110,7 @@ class Documents:
         if text is None:
             raise UsageError(
                 f"there is no {SPEC} in {self.root}",
-                hint=f"kern init writes one; a task is a line like:  {checklist.EXAMPLE}",
+                hint=f"kern init writes one; a task is a line like:  {EXAMPLE}",
             )
         if text.startswith(_UTF16) or "[\0 \0]" in text:
             raise UsageError(
@@ -128,8 +124,8 @@ class Documents:
         """The fresh text and what it says; the same text is parsed once."""
         text = self.spec_text()
         if self._parsed[0] != text:
-            parsed = checklist.parse(text)
-            if names := dependencies.unknown(parsed):
+            parsed = parse(text)
+            if names := order.unknown(parsed):
                 parsed = replace(parsed, finished=frozenset(self.finished(names)))
             self._parsed = (text, parsed)
         return self._parsed
@@ -144,50 +140,24 @@ class Documents:
         """
         for _ in range(5):
             with self.alone():
-                before = self._stamp()
                 text, parsed = self.spec()
                 new, told = change(text, parsed)
                 if new == text:
                     return told
-                if self._stamp() == before:
+                if self.spec_text() == text:
                     self.write(SPEC, new)
                     return told
         raise KernError(f"{SPEC} changes faster than it can be written", hint="then run kern again")
 
-    def trust(
-        self, told: Collection[tuple[str, ...]], by_kern: Callable[[Path, Path], bool]
-    ) -> None:
-        """Remember, for as long as a run lasts, what a person's command is about to write into
-        SPEC.md: an agent that runs meanwhile has not written it. What kern started is no person.
-        """
-        if told and self.scratch and not by_kern(self.root, self.scratch.parent.parent):
-            with workspace.reported(self.scratch):
-                self.scratch.mkdir(parents=True, exist_ok=True)
-            undone = {checklist.opposite(one) for one in told}  # the last word of a person counts
-            known = sorted({*self.trusted(), *told} - undone)
-            workspace.replace(self.scratch / _TRUSTED, json.dumps(known).encode())
-
-    def trusted(self) -> set[tuple[str, ...]]:
-        raw = workspace.read(self.scratch / _TRUSTED) if self.scratch else None
-        try:
-            found = json.loads(raw or b"[]")
-        except (ValueError, RecursionError):
-            return set()
-        rows = found if isinstance(found, list) else []
-        return {tuple(map(str, row)) for row in rows if isinstance(row, list)}
-
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Between reading and writing no other kern writes: a command beside a run, or many of them
-        at once. The kernel drops the lock with its holder; one that is not to be had (a stopped
-        process, a file system without) is done without after a while.
+        at once. The kernel drops the lock with its holder; where there are no locks there is none.
         """
         folder = os.open(self.root, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            patience = _PATIENCE
-            while not _locked(folder) and patience:
-                patience -= 1
-                time.sleep(0.01)
+            with contextlib.suppress(OSError):
+                fcntl.flock(folder, fcntl.LOCK_EX)
             yield
         finally:
             os.close(folder)
@@ -208,24 +178,16 @@ class Documents:
 
         self.edit(apply)
 
+    def settings(self) -> Settings:
+        """kern.toml's, the defaults where there is none. A link could lead anywhere: refused."""
+        if self.bare:
+            return Settings(bare=True)
+        if (form := self.form(FILE)) != "" and os.path.lexists(self.root / FILE):
+            what = "no file" if form is None else "a link"
+            raise UsageError(f"{FILE} is {what}", hint=f"put the file itself into {self.root}")
+        data = workspace.read(self.root / FILE)
+        return config.parse(data) if data is not None else Settings()
+
     def written(self) -> int:
         """When SPEC.md was last written, seconds since the epoch."""
         return int(os.stat(real(self.root, SPEC)).st_mtime)
-
-    def _stamp(self) -> tuple[int, int, int]:
-        try:
-            found = os.stat(real(self.root, SPEC))
-        except FileNotFoundError:  # which whoever reads it says
-            return 0, 0, 0
-        return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def _locked(descriptor: int) -> bool:
-    """False where another process holds it; where nothing can be locked, that is as good."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True

@@ -7,19 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from kern.model import Marker
-from kern.spec import dependencies
-from kern.spec.checklist import Spec, parse
-from kern.spec.dependencies import blockers, select
+from kern.errors import UsageError
+from kern.model import Key, Marker
+from kern.spec import order
+from kern.spec.order import blockers, select
+from kern.spec.parse import Kind, parse
 from kern.views import graph
 from tests.conftest import Fake, Git, Inline, Kern
-from tests.spec.test_checklist import documents
+from tests.spec.test_parse import documents
 
 
 def faults(text: str) -> list[tuple[int, str]]:
-    return [(fault.line, fault.message) for fault in dependencies.faults(parse(text))]
+    return [(fault.line, fault.message) for fault in order.faults(parse(text))]
 
 
+NESTED = "; a task is done with its last subtask, which waits with its parent"
 A_B = "- [ ] a\n  > **After:** b\n- [ ] b\n  > **After:** a\n"
 
 
@@ -36,18 +38,17 @@ A_B = "- [ ] a\n  > **After:** b\n- [ ] b\n  > **After:** a\n"
         (
             "- [ ] p\n  - [ ] s\n    > **After:** p\n",
             1,
-            "waits for itself: p (line 1) -> s (line 2) -> p; a task is done with its last subtask",
+            f"waits for itself: p (line 1) -> s (line 2) -> p{NESTED}",
         ),
         (
             "- [ ] p\n  > **After:** s\n  - [ ] s\n",
             1,
-            "waits for itself: p (line 1) -> s (line 3) -> p; a subtask waits with its parent",
+            f"waits for itself: p (line 1) -> s (line 3) -> p{NESTED}",
         ),
         (
             "- [ ] p\n  > **After:** q\n  - [ ] s\n- [ ] q\n  > **After:** s\n",
             1,
-            "waits for itself: p (line 1) -> q (line 4) -> s (line 3) -> p; "
-            "a subtask waits with its parent",
+            f"waits for itself: p (line 1) -> q (line 4) -> s (line 3) -> p{NESTED}",
         ),
         ("- [ ] a\n- [ ] a\n  > **After:** a\n", 2, "waits for itself: a (line 2) -> a"),
         ("- [ ] a\n  > **After:** nope\n", 2, "After names no task in SPEC.md: 'nope'"),
@@ -78,89 +79,40 @@ def test_what_will_be_met_one_day_is_no_fault(text: str) -> None:
     assert faults(text) == []
 
 
-def test_of_two_circles_each_is_told_and_what_waits_behind_one_is_not() -> None:
-    other = "- [ ] c\n  > **After:** d\n- [ ] d\n  > **After:** c\n"
-    behind = "- [ ] e\n  > **After:** a\n"
-    assert [line for line, _ in faults(behind + A_B + other)] == [3, 7]
-
-
-def test_a_long_circle_names_its_first_tasks() -> None:
-    text = "".join(f"- [ ] t{i}\n  > **After:** t{(i + 1) % 50}\n" for i in range(50))
-    ((line, said),) = faults(text)
-    assert line == 1
-    assert "t19 (line 39) -> 30 more -> t0" in said
-
-
-def carried_out(parsed: Spec) -> set[int]:
-    """The tasks that end if each that is ready succeeds: by hand, with `blockers` alone."""
-    tasks = list(parsed.tasks)
-    while True:
-        now = Spec(
-            tuple(
-                one._replace(
-                    open_subtasks=any(
-                        other.parent == index and other.marker is not Marker.DONE for other in tasks
-                    )
-                )
-                for index, one in enumerate(tasks)
-            ),
-            (),
-        )
-        why = blockers(now)
-        ready = [i for i, t in enumerate(now.tasks) if t.marker is not Marker.DONE and not why(t)]
-        if not ready:
-            return {i for i, t in enumerate(tasks) if t.marker is Marker.DONE}
-        for index in ready:
-            tasks[index] = tasks[index]._replace(marker=Marker.DONE)
-
-
-def test_stuck_is_exactly_what_no_order_of_work_brings_to_an_end() -> None:
+def test_a_task_waits_exactly_for_what_is_open_by_its_notes_and_those_above_it() -> None:
     """400 lists of up to 9 tasks, nested, with random notes."""
+    waiting = 0
     for seed in range(400):
-        chance = random.Random(seed)
-        lines, depth = [], 0
+        chance, lines, depth = random.Random(seed), list[str](), 0
         count = chance.randrange(1, 10)
         for i in range(count):
             depth = chance.randrange(min(depth + 1, 3) + 1) if i else 0
-            lines.append(f"{'  ' * depth}- [{chance.choice('    x')}] t{i}")
-            after = [chance.randrange(count) for _ in range(chance.choice((0, 0, 1, 2)))]
+            lines.append(f"{'  ' * depth}- [{chance.choice('  x')}] t{i}")
+            after = [chance.randrange(count + 1) for _ in range(chance.choice((0, 0, 1, 2)))]
             lines += [f"{'  ' * depth}  > **After:** t{other}" for other in after]
         parsed = parse("\n".join(lines))
-        ended = carried_out(parsed)
-        assert dependencies.stuck(parsed) == set(range(len(parsed.tasks))) - ended, seed
-        assert bool(dependencies.circles(parsed)) == bool(dependencies.stuck(parsed)), seed
-
-
-def test_what_waits_has_its_reason_and_what_does_not_has_none() -> None:
-    """The sorter says which tasks wait; the words come from their own notes and those above."""
-    chance = random.Random(7)
-    some = 0
-    for _ in range(400):
-        count = chance.randrange(1, 9)
-        lines = []
-        for number in range(count):
-            deep = "  " if number and chance.random() < 0.4 else ""
-            lines.append(f"{deep}- [{chance.choice(' x ')}] t{number}")
-            if chance.random() < 0.5:
-                lines.append(f"{deep}  > **After:** t{chance.randrange(count + 1)}")
-        parsed = parse("\n".join(lines))
-        late = dependencies.waiting(parsed)
-        for index, task in enumerate(parsed.tasks):
+        done = {task.text for task in parsed.tasks if task.marker is Marker.DONE}
+        for task in parsed.tasks:
+            chain = [task, *(parsed.tasks[index] for index in parsed.above(task))]
+            late = {
+                note.text
+                for one in chain
+                for note in one.of(Kind.AFTER)
+                if one.marker is not Marker.DONE or one.open_subtasks
+            } - done
             if task.marker is Marker.PENDING and not task.open_subtasks:
-                why = blockers(parsed)(task)
-                assert bool(why) == (index in late), lines
-                assert "what comes before it" not in why, lines
-                some += bool(why)
-        chosen = select(parsed)
-        assert chosen is None or parsed.tasks.index(chosen) not in late
-    assert some > 300
+                assert bool(blockers(parsed)(task)) == bool(late), lines
+                waiting += bool(late)
+        nothing = select(parsed) is None and done != {task.text for task in parsed.tasks}
+        assert not nothing or order.faults(parsed), lines
+    assert waiting > 300
 
 
 def test_any_document_has_an_answer() -> None:
     for seed, _, parsed in documents():
         lines = {note.line for task in parsed.tasks for note in task.notes}
         lines |= {task.line for task in parsed.tasks}
-        assert {fault.line for fault in dependencies.faults(parsed)} <= lines, seed
+        assert {fault.line for fault in order.faults(parsed)} <= lines, seed
 
 
 @pytest.mark.slow
@@ -177,10 +129,122 @@ def test_any_document_has_an_answer() -> None:
 def test_long_lists_are_no_problem(text: str) -> None:
     parsed = parse(text)
     began = time.process_time()
-    dependencies.faults(parsed)
+    order.faults(parsed)
     select(parsed)
     graph.mermaid(parsed)
     assert time.process_time() - began < 8
+
+
+# ---------------------------------------------------------------- what needs a person
+
+SPEC = """\
+- [x] done
+- [ ] whole
+  - [x] part
+  - [ ] other part
+    > **Skipped:** 3 attempts failed (no progress; kept: kern/attempts/other-part-1a2b3c/3)
+- [ ] asks
+  > **Question:** which? (kept: kern/attempts/asks-1a2b3c/1-asked)
+- [ ] answered
+  > **Question:** which?
+  > **Answer:** that
+- [ ] blocked
+  > **Blocked:** no key (kept: kern/attempts/blocked-1a2b3c/2)
+- [ ] held
+  > **Held:** not yet
+- [ ] lost
+  > **After:** nobody
+- [~] at work
+  > **Skipped:** once
+- [x] parent
+  - [x] child
+"""
+
+
+def test_each_task_that_needs_a_person_is_told_once_with_what_to_type() -> None:
+    found = [(need.number, need.why, need.do) for need in order.needs(parse(SPEC))]
+    again = "edit the task; left alone, it is tried again last"
+    assert found == [
+        (4, "skipped: 3 attempts failed", f"kern show 4, {again}"),
+        (5, "asks: which?", 'kern answer 5 "…"'),
+        (7, "no key", "kern show 7, edit the task, kern unblock 7"),
+        (
+            *(9, "waits for a task that is not in SPEC.md: nobody"),
+            "kern show 9, correct its After note in SPEC.md",
+        ),
+    ]
+    assert [(one.number, one.why, one.do) for one in order.holds(parse(SPEC))] == [
+        (8, "not yet", "kern unhold 8")
+    ]
+
+
+def test_a_parent_is_counted_apart() -> None:
+    parsed = parse(SPEC)
+    assert order.counts(parsed) == order.Counts(
+        done=3, active=1, pending=6, parents=2, parents_done=1
+    )
+    assert order.still(parsed) == 7
+    assert order.still(parse("- [ ] whole\n  - [x] part\n")) == 1, "its own work is left"
+
+
+# -------------------------------------------------------------------- the one that is wanted
+
+WANTED = """\
+- [x] begun
+- [ ] first thing
+- [ ] second thing
+  > **After:** first thing
+- [ ] whole
+  > **After:** second thing
+  - [ ] part
+  - [x] done part
+- [ ] stuck
+  > **Blocked:** no key
+- [ ] asks
+  > **Question:** which?
+- [ ] free whole
+  - [ ] free part
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        ("2", Key("", "first thing")),
+        ("FIRST", Key("", "first thing")),
+        ("free part", Key("free whole", "free part")),
+    ],
+)
+def test_a_number_or_a_part_of_its_text_names_it(words: str, key: Key) -> None:
+    assert order.can_begin(parse(WANTED), words) == key
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "hint"),
+    [
+        ("1", "it is done: 1: begun", "kern reopen 1, then: kern --task 1"),
+        ("3", "waits for 2 (first thing): 3: second thing", "kern status tells more"),
+        ("4", "it is done with its last subtask: 4: whole", "kern --task 5"),
+        ("stuck", "blocked: no key: 7: stuck", "kern unblock 7, then: kern --task 7"),
+        ("8", "waits for your answer: which?: 8: asks", 'kern answer 8 "…", then: kern --task 8'),
+        ("nobody", "no task is named by 'nobody'", "kern status"),
+        ("99", "no task is named by '99'", "kern status"),
+        ("thing", "2 tasks are named by 'thing'", "name it by its number"),
+    ],
+)
+def test_what_cannot_be_taken_is_told_with_what_to_type(words: str, said: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        order.can_begin(parse(WANTED), words)
+    assert said in str(caught.value)
+    assert hint in caught.value.hint
+
+
+def test_the_task_in_progress_is_gone_on_with_and_no_other_is_begun_beside_it() -> None:
+    text = WANTED.replace("- [ ] second", "- [~] second")
+    assert order.can_begin(parse(text), "3", Key("", "second thing")) == Key("", "second thing")
+    with pytest.raises(UsageError, match="second thing is in progress before") as caught:
+        order.can_begin(parse(text), "2", Key("", "second thing"))
+    assert caught.value.hint == "kern 1, then: kern --task 2"
 
 
 # ---------------------------------------------------------------- before a run
@@ -217,18 +281,6 @@ def test_a_task_that_was_done_and_then_deleted_holds_nothing_up(
     assert inline(1).code == 0
 
     assert (repo / "SPEC.md").read_text().startswith("- [x] roof\n")
-
-
-def test_a_task_that_was_deleted_while_open_is_unknown(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    (repo / "SPEC.md").write_text("- [ ] floor\n- [x] flooring\n- [ ] the floor\n- [ ] roof\n")
-    git("commit", "--quiet", "--all", "--message=tasks")
-    (repo / "SPEC.md").write_text("- [ ] roof\n  > **After:** floor\n")
-
-    ran = kern("1", "0")
-
-    assert (ran.code, fake.calls) == (2, [])
 
 
 # ---------------------------------------------------------------- drawn

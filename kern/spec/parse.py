@@ -6,9 +6,8 @@ part of its line, so that an edit can put every byte back.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kern import plain
 from kern.frozen import frozen
@@ -32,9 +31,6 @@ class Kind(StrEnum):
     ANSWER = "Answer"
 
 
-# Notes that say what is to be done, and what is not.
-DIRECT = (Kind.GATE, Kind.JUDGE, Kind.AFTER, Kind.ANSWER, Kind.HELD)
-
 _EXPERIMENT = re.compile(r"[*_`]*experiment[*_`]*\s*:", re.I)
 _KINDS = {str(kind): kind for kind in Kind}
 STUCK, RESULT = "(no progress; ", "(its result; "  # end an attempt note: the tier's last
@@ -47,6 +43,11 @@ class Note(NamedTuple):
     line: int
     end: int  # its last line
     number: int = 0  # of an attempt
+
+    @property
+    def said(self) -> tuple[Kind, int, str]:
+        """What it says, wherever it stands."""
+        return self.kind, self.number, self.text
 
 
 class Task(NamedTuple):
@@ -68,8 +69,13 @@ class Task(NamedTuple):
     def text(self) -> str:
         return self.key.text
 
-    def of(self, kind: Kind) -> tuple[Note, ...]:
-        return tuple(note for note in self.notes if note.kind is kind)
+    @property
+    def below(self) -> str:
+        """The white space before what belongs to it."""
+        return self.margin + " " * (len(self.bullet) + 1)
+
+    def of(self, *kinds: Kind) -> tuple[Note, ...]:
+        return tuple(note for note in self.notes if note.kind in kinds)
 
     @property
     def attempts(self) -> int:  # all that were ever noted
@@ -90,10 +96,10 @@ class Task(NamedTuple):
     def _rounds(self, attempts: int) -> list[int]:
         """The attempts between `Skipped` notes; at least `attempts` where one was the last."""
         counts = [0]
-        for note in self.notes:
+        for note in self.of(Kind.SKIPPED, Kind.ATTEMPT):
             if note.kind is Kind.SKIPPED:
                 counts.append(0)
-            elif note.kind is Kind.ATTEMPT:
+            else:
                 counts[-1] = max(counts[-1] + 1, attempts if _LAST.search(note.text) else 0)
         return counts
 
@@ -125,16 +131,10 @@ class Spec:
             yield task.parent
             task = self.tasks[task.parent]
 
-    def depth(self, task: Task) -> int:
-        """How many tasks it is a part of."""
-        return len([*self.above(task)])
-
-    def open_parts(self, index: int) -> list[str]:
-        """Its open subtasks, by the numbers that a person knows."""
-        numbered = enumerate(self.tasks, 1)
-        return [
-            str(n) for n, one in numbered if one.parent == index and one.marker is not Marker.DONE
-        ]
+    def parts(self, index: int | None) -> list[int]:
+        """Its open subtasks, by index."""
+        numbered = enumerate(self.tasks)
+        return [i for i, one in numbered if one.parent == index and one.marker is not Marker.DONE]
 
     def shown(self, index: int) -> str:
         """The task as a person is told of it."""
@@ -142,25 +142,6 @@ class Spec:
 
     def find(self, key: Key) -> Task | None:
         return next((task for task in self.tasks if task.key == key), None)
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A task while its lines are still being read; lists only where there is something."""
-
-    text: str
-    marker: Marker
-    column: int
-    margin: str
-    bullet: str
-    line: int
-    indent: int
-    parent: int | None
-    end: int
-    block_end: int
-    subtasks: list[int] | None = None
-    notes: list[Note] | None = None
-    body: list[str] | None = None
 
 
 _ITEM = re.compile(
@@ -194,8 +175,10 @@ class _Reader:
     """One pass over the lines; which task owns a line is decided by indentation."""
 
     def __init__(self) -> None:
-        self.drafts: list[_Draft] = []
+        self.drafts: list[dict[str, Any]] = []  # the fields of tasks
         self.stack: list[int] = []  # the tasks whose block the line may belong to
+        self.wholes: set[int] = set()  # those that have subtasks
+        self.seen: dict[tuple[str, str], int] = {}
         self.diagnostics: list[Diagnostic] = []
         self.closer = ""  # what ends the fence or comment that is open
         self.opened = 0
@@ -211,81 +194,83 @@ class _Reader:
         if stripped[0] in _BULLETS and (match := _ITEM.match(line)):
             marker, title = _MARKERS.get(match["mark"]), (match["text"] or "").strip()
             if marker is None:
-                self.diagnostics.append(Diagnostic(number, _malformed(match["mark"])))
+                self._complain(number, _malformed(match["mark"]))
             elif title:
                 self._open_task(number, match, marker, title)
             return
         if _GLUED.match(stripped):
-            said = "a task needs a space before and after its brackets: - [ ] text"
-            self.diagnostics.append(Diagnostic(number, said))
-        closer = _opens(stripped)
-        self._own(number, line, stripped)
-        if closer:
+            self._complain(number, "a task needs a space before and after its brackets: - [ ] text")
+        self._leave(_columns(line[: len(line) - len(stripped)]))
+        if _NEARLY.match(stripped) and not (self.stack and _CHECK.match(stripped)):
+            self._complain(number, "this is no check: write > **Gate:** … below its task, indented")
+        self._own(number, line, stripped[1:].strip() if stripped[0] == ">" else "")
+        if closer := _opens(stripped):
             self.closer, self.opened, self.hidden = closer, number, 0
 
+    def _complain(self, number: int, message: str) -> None:
+        self.diagnostics.append(Diagnostic(number, message))
+
     def _take_hidden(self, number: int, line: str, stripped: str) -> None:
+        """It belongs to what the opening line belonged to."""
+        bare = stripped.rstrip()
         if self.closer == "-->":
             closed = "-->" in stripped
         else:
-            bare = stripped.rstrip()
             closed = bare.startswith(self.closer) and not bare.strip(self.closer[0])
         if closed:
             self.closer = ""
         elif (match := _ITEM.match(line)) and match["mark"] in _MARKERS:
             self.hidden += 1
-        self._own(number, line, stripped, inside=True)
+        self._own(number, line, "")
 
     def _open_task(self, number: int, match: re.Match[str], marker: Marker, title: str) -> None:
-        margin, bullet = match["margin"], match["bullet"]
+        margin, above = match["margin"], ""
         indent = _columns(margin)
         self._leave(indent)
         parent = self.stack[-1] if self.stack else None
         if parent is not None:
-            above = self.drafts[parent]
-            if above.subtasks is None:
-                above.subtasks = []
-            above.subtasks.append(len(self.drafts))
+            self.wholes.add(parent)
+            above = self.drafts[parent]["key"].text
+            self.drafts[parent]["open_subtasks"] |= marker is not Marker.DONE
+        self.seen[above, title] = nth = self.seen.get((above, title), 0) + 1
         self.stack.append(len(self.drafts))
-        column, margin = match.start("mark"), margin.lstrip("\ufeff")
-        self.drafts.append(
-            _Draft(title, marker, column, margin, bullet, number, indent, parent, number, number)
-        )
+        ends = {"line": number, "end": number, "block_end": number}
+        what = {"key": Key(above, title, nth), "marker": marker, "parent": parent}
+        how = {"column": match.start("mark"), "indent": indent, "bullet": match["bullet"]}
+        rest: dict[str, Any] = {
+            "margin": margin.lstrip("\ufeff"),
+            "open_subtasks": False,
+            "notes": [],
+            "body": [],
+        }
+        self.drafts.append(ends | what | how | rest)
 
     def _leave(self, indent: int) -> None:
         """A task that ends hands its last line to the one above: not each line to all of them."""
-        while self.stack and self.drafts[self.stack[-1]].indent >= indent:
+        while self.stack and self.drafts[self.stack[-1]]["indent"] >= indent:
             ended = self.drafts[self.stack.pop()]
             if self.stack:
                 above = self.drafts[self.stack[-1]]
-                above.block_end = max(above.block_end, ended.block_end)
+                above["block_end"] = max(above["block_end"], ended["block_end"])
 
-    def _own(self, number: int, line: str, stripped: str, *, inside: bool = False) -> None:
-        """`inside` a fence or comment a line belongs to what the opening line belonged to."""
-        if not inside:
-            self._leave(_columns(line[: len(line) - len(stripped)]))
-            if _NEARLY.match(stripped) and not (self.stack and _CHECK.match(stripped)):
-                said = "this is no check: write > **Gate:** … below its task, indented"
-                self.diagnostics.append(Diagnostic(number, said))
+    def _own(self, number: int, line: str, quoted: str) -> None:
         if not self.stack:
             return
         owner = self.drafts[self.stack[-1]]
-        owner.block_end = number
-        if not owner.subtasks:
-            owner.end = number
-        quoted = stripped[1:].strip() if stripped[0] == ">" and not inside else ""
-        owner.notes = owner.notes or []
+        owner["block_end"] = number
+        if self.stack[-1] not in self.wholes:
+            owner["end"] = number
+        notes: list[Note] = owner["notes"]
         if quoted.startswith("**") and (match := _NOTE.match(quoted)) and match[1] in _KINDS:
-            kind, count = _KINDS[match[1]], int(match[2] or 0)
+            kind = _KINDS[match[1]]
             if kind in (Kind.GATE, Kind.JUDGE) and not match[3].strip("`\r\t\0 "):
-                self.diagnostics.append(Diagnostic(number, f"the {kind} note says nothing"))
-            owner.notes.append(Note(kind, match[3], number, number, count))
-        elif quoted.startswith("-") and owner.notes and owner.notes[-1].kind is Kind.RESEARCH:
-            last = owner.notes[-1]
-            joined = f"{last.text}\n{quoted}".lstrip("\n")
-            owner.notes[-1] = Note(last.kind, joined, last.line, number)
+                self._complain(number, f"the {kind} note says nothing")
+            notes.append(Note(kind, match[3], number, number, int(match[2] or 0)))
+        elif quoted.startswith("-") and notes and notes[-1].kind is Kind.RESEARCH:
+            joined = f"{notes[-1].text}\n{quoted}".lstrip("\n")
+            notes[-1] = notes[-1]._replace(text=joined, end=number)
         else:
-            owner.body = owner.body or []
-            owner.body.append(line.strip())
+            owner["body"].append(line.strip())
 
     def spec(self) -> Spec:
         unclosed = None
@@ -293,35 +278,14 @@ class _Reader:
             what = "comment" if self.closer == "-->" else "code fence"
             hides = "what kern notes under the task" if self.stack else "what is added below it"
             hides = f"{self.hidden} task line(s)" if self.hidden else hides
-            said = f"the {what} opened here is never closed and hides {hides}"
-            unclosed = Diagnostic(self.opened, said)
-            self.diagnostics.append(unclosed)
+            self._complain(self.opened, f"the {what} opened here is never closed and hides {hides}")
+            unclosed = self.diagnostics[-1]
         self._leave(-1)
-        seen: dict[tuple[str, str], int] = {}
-        tasks: list[Task] = []
-        drafts = self.drafts
-        for draft in drafts:
-            above = drafts[draft.parent].text if draft.parent is not None else ""
-            seen[above, draft.text] = nth = seen.get((above, draft.text), 0) + 1
-            below = draft.subtasks or ()
-            tasks.append(
-                Task(
-                    Key(above, draft.text, nth),
-                    draft.marker,
-                    draft.line,
-                    draft.column,
-                    draft.indent,
-                    draft.margin,
-                    draft.bullet,
-                    draft.parent,
-                    draft.end,
-                    draft.block_end,
-                    open_subtasks=any(drafts[i].marker is not Marker.DONE for i in below),
-                    notes=tuple(draft.notes or ()),
-                    body=tuple(draft.body or ()),
-                )
-            )
-        return Spec(tuple(tasks), tuple(self.diagnostics), unclosed)
+        for draft in self.drafts:
+            draft["notes"], draft["body"] = tuple(draft["notes"]), tuple(draft["body"])
+        return Spec(
+            tuple(Task(**draft) for draft in self.drafts), tuple(self.diagnostics), unclosed
+        )
 
 
 def _malformed(mark: str) -> str:
@@ -335,45 +299,10 @@ def _opens(stripped: str) -> str:
         stripped = stripped[item.end() :]
     if stripped.startswith("<!--"):
         return "" if "-->" in stripped else "-->"
-    if stripped.startswith(("```", "~~~")) and (fence := _FENCE.match(stripped.rstrip())):
-        return fence[1] or fence[2]
-    return ""
+    fence = _FENCE.match(stripped.rstrip())
+    return fence[1] or fence[2] if fence else ""
 
 
 def _columns(margin: str) -> int:
     """The width of white space; a byte order mark has none."""
-    if "\t" in margin or "\ufeff" in margin:
-        return len(margin.replace("\ufeff", "").expandtabs(4))
-    return len(margin)
-
-
-# ---------------------------------------------------------------- a person's word, or an agent's
-
-Directive = tuple[str, ...]
-_ENDED = "no longer"
-
-
-def directives(text: str) -> set[Directive]:
-    """What in SPEC.md says what is to be done: tasks, their checks and order, answers."""
-    tasks = parse(text).tasks
-    notes = {directive(task, note) for task in tasks for note in task.notes if note.kind in DIRECT}
-    return notes.union(map(directive, tasks))
-
-
-def directive(task: Task, note: Note | None = None) -> Directive:
-    return (str(note.kind), task.text, note.text) if note else ("Task", task.text)
-
-
-def taken_back(before: str, after: str) -> set[Directive]:
-    """The holds that a person ended between two texts, as they are remembered while a run lasts."""
-    gone = directives(before) - directives(after)
-    return {unheld(one) for one in gone if one[0] == Kind.HELD}
-
-
-def unheld(hold: Directive) -> Directive:
-    return (_ENDED, *hold)
-
-
-def opposite(one: Directive) -> Directive:
-    """Of a hold its end, and the other way round."""
-    return one[1:] if one[0] == _ENDED else unheld(one)
+    return len(margin.replace("\ufeff", "").expandtabs(4))

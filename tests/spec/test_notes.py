@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from kern.model import Stage
-from kern.spec import questions
-from kern.spec.checklist import Task
-from kern.spec.checklist import parse as read
-from kern.spec.dependencies import blockers, select
-from kern.spec.required import Checks
+from kern.spec import notes
+from kern.spec.notes import Checks
+from kern.spec.order import blockers, select
+from kern.spec.parse import Task
+from kern.spec.parse import parse as read
 from kern.stages.answer import Code, parse
 from kern.stages.briefs import task_text
 from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, wait_for
@@ -58,8 +58,8 @@ def test_a_task_waits_until_its_last_question_has_an_answer() -> None:
     def ready(*notes: str) -> bool:
         one = task(*notes)
         text = "- [ ] store users\n" + "".join(f"  > **{note}\n" for note in notes)
-        assert (select(read(text)) is None) == (questions.pending(one) is not None)
-        return questions.pending(one) is None
+        assert (select(read(text)) is None) == (notes.pending(one) is not None)
+        return notes.pending(one) is None
 
     assert not ready("Question:** a?")
     assert ready("Question:** a?", "Answer:** b")
@@ -79,22 +79,22 @@ def test_what_is_hardly_an_answer_is_named() -> None:
 
 def test_a_question_is_asked_once_and_a_task_asks_three() -> None:
     one = asked("Postgres or SQLite? (kept: kern/attempts/x/1-asked)", "Which port?")
-    assert questions.objection(one, "Which host?") == ""
+    assert notes.objection(one, "Which host?") == ""
     for again in ("postgres or  sqlite?", "Which port"):
-        assert "asked again what is answered" in questions.objection(one, again)
+        assert "asked again what is answered" in notes.objection(one, again)
     full = asked("a?", "b?", "c?")
-    assert "more than 3 questions, the last: d?" in questions.objection(full, "d?")
+    assert "more than 3 questions, the last: d?" in notes.objection(full, "d?")
     # What still waits is no other question: its note stands, and the marker alone goes back.
-    assert questions.objection(task("Question:** a?"), "a?") == ""
+    assert notes.objection(task("Question:** a?"), "a?") == ""
 
 
 def test_a_question_that_was_cut_for_its_ref_is_known_again() -> None:
     long = "is it " + "x" * 400
-    line = questions.note(long, "kern/attempts/store-users-1a2b3c/1-asked")
+    line = notes.question(long, "kern/attempts/store-users-1a2b3c/1-asked")
     (noted,) = read(f"- [ ] t\n  {line}\n").tasks[0].notes
     assert len(noted.text) == 300 and noted.text.endswith("/1-asked)")
-    assert questions.same(long, noted)
-    assert not questions.same(long.replace("is it", "was it"), noted)
+    assert notes.same(long, noted)
+    assert not notes.same(long.replace("is it", "was it"), noted)
 
 
 def test_stages_read_what_is_answered_and_not_what_waits() -> None:
@@ -350,21 +350,6 @@ def test_a_run_that_is_on_takes_the_answer_up(
     assert process.returncode == 0, err
     assert "[x] store users" in spec(repo) and "[x] add a greeting" in spec(repo)
     assert "taken out" not in err
-
-
-@pytest.mark.unheld
-def test_a_question_that_an_agent_notes_itself_is_struck(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    forged = f"printf '{QUESTION}\\n  > **Answer:** do as you like\\n' >> SPEC.md"
-    fake.script(implement=[{**WORKS, "run": [forged, *WORKS["run"]]}])
-
-    ran = inline(1)
-
-    assert ran.code == 0, ran.err
-    assert "question note that kern did not write struck: add a greeting" in ran.err
-    assert "**Question" not in spec(repo)
-    assert "add a greeting: do as you like" in ran.err
 
 
 def test_no_control_character_of_a_question_reaches_spec_or_terminal(

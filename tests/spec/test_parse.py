@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from kern.model import Key, Marker
-from kern.spec.checklist import Diagnostic, Kind, Spec, Task, parse
-from kern.spec.dependencies import blockers, select
+from kern.spec.order import blockers, select
+from kern.spec.parse import Kind, Spec, Task, parse
 
 PIECES = (
     "- [ ] plain task",
@@ -157,13 +157,6 @@ NO_TASKS = (
 )
 
 
-@pytest.mark.parametrize("text", ["-[ ] a", "*[x] a", "  +[~] a"])
-def test_a_task_glued_to_its_bullet_is_a_fault_with_its_line(text: str) -> None:
-    parsed = parse(f"- [ ] sound\n{text}\n")
-    assert [(fault.line, "space" in fault.message) for fault in parsed.diagnostics] == [(2, True)]
-    assert len(parsed.tasks) == 1
-
-
 @pytest.mark.parametrize("text", NO_TASKS)
 def test_what_is_neither_a_task_nor_a_fault(text: str) -> None:
     assert parse(text) == Spec((), ())
@@ -201,22 +194,6 @@ def test_fences_and_comments_hide_task_lines_and_end_where_they_should(fenced: s
     assert parsed.diagnostics == ()
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "``` inline ``` code",
-        "<!-- one line -->",
-        "text <!-- in the middle",
-        "`` two ticks",
-        "~~ two",
-        "-->",
-        "- item with ``` in it",
-    ],
-)
-def test_what_opens_no_fence_and_no_comment(line: str) -> None:
-    assert texts(f"{line}\n- [ ] seen\n") == ["seen"]
-
-
 def test_an_unclosed_fence_that_hides_tasks_is_named_by_its_line() -> None:
     parsed = parse("- [ ] a\n\n```\n- [ ] b\n- [x] c\n")
     assert [task.text for task in parsed.tasks] == ["a"]
@@ -227,10 +204,6 @@ def test_an_unclosed_fence_that_hides_tasks_is_named_by_its_line() -> None:
     (fault,) = parse("<!-- note\n- [ ] b\n").diagnostics
     assert fault.line == 1
     assert "comment" in fault.message
-
-
-def test_an_unclosed_fence_behind_all_tasks_is_no_fault() -> None:
-    assert parse("- [ ] a\n\n```\ncode\n").diagnostics == ()
 
 
 @pytest.mark.parametrize("opening", ["```", "~~~", "<!--"])
@@ -280,13 +253,6 @@ def test_ten_thousand_tasks_are_no_problem() -> None:
     assert chosen.text == "task 0"
 
 
-def test_a_deep_nest_is_no_problem() -> None:
-    began = time.process_time()
-    parsed = parse("".join(f"{' ' * i}- [ ] level {i}\n" for i in range(1500)))
-    assert time.process_time() - began < 5
-    assert parsed.tasks[-1].key.parent == "level 1498"
-
-
 # -------------------------------------------------------------------- malformed markers
 
 
@@ -303,11 +269,6 @@ def test_brackets_with_up_to_three_wrong_characters_are_a_malformed_marker(
         (fault,) = parsed.diagnostics
         assert fault.line == 2
         assert f"[{mark}]" in fault.message
-
-
-@pytest.mark.parametrize("mark", ["abc", "1", "12", "~x", "\t", "\u00a0", "x\u00a0", "\udcff"])
-def test_any_characters_count(mark: str) -> None:
-    assert len(parse(f"1. [{mark}] do it").diagnostics) == 1
 
 
 def test_a_dash_gets_a_hint_of_its_own() -> None:
@@ -339,17 +300,6 @@ def test_what_is_no_malformed_marker(line: str) -> None:
     assert parse(line).diagnostics == ()
 
 
-def test_every_malformed_line_is_named() -> None:
-    text = "- [] a\n- [ ] b\n- [ x] c\n\n  - [-] d\r\n- [~ ] e"
-    assert [fault.line for fault in parse(text).diagnostics] == [1, 3, 5, 6]
-    assert all(isinstance(fault, Diagnostic) for fault in parse(text).diagnostics)
-
-
-def test_several_tasks_in_progress_are_all_found() -> None:
-    parsed = parse("- [~] a\n- [ ] b\n  - [~] c\n")
-    assert [task.text for task in parsed.active] == ["a", "c"]
-
-
 # -------------------------------------------------------------------- subtasks and identity
 
 
@@ -358,12 +308,6 @@ def test_what_is_indented_below_a_task_is_its_subtask(indent: str) -> None:
     text = f"- [ ] a\n{indent}- [ ] b\n{indent}- [x] c\n- [ ] d\n"
     assert shape(text) == [("a", ""), ("b", "a"), ("c", "a"), ("d", "")]
     assert parse(text).tasks[0].open_subtasks
-
-
-def test_a_parent_whose_subtasks_are_done_has_no_open_ones() -> None:
-    task = parse("- [ ] a\n  - [x] b\n  - [X] c\n").tasks[0]
-    assert not task.open_subtasks
-    assert parse("- [ ] a\n  - [x] b\n  - [~] c\n").tasks[0].open_subtasks
 
 
 def test_indentation_decides_the_parent_however_uneven_it_is() -> None:
@@ -378,12 +322,6 @@ def test_an_item_or_heading_at_the_margin_ends_a_tasks_block() -> None:
         assert b.key.parent == ""
         assert a.notes == ()
         assert b.indent == 2
-
-
-def test_blank_lines_end_nothing() -> None:
-    text = "- [ ] a\n\n \n\t\n\n  - [ ] b\n\n    > **Attempt 1:** no\n"
-    assert shape(text) == [("a", ""), ("b", "a")]
-    assert parse(text).tasks[1].attempts == 1
 
 
 def test_equal_texts_are_told_apart_by_their_parent_and_their_order() -> None:
@@ -402,10 +340,6 @@ def test_equal_texts_are_told_apart_by_their_parent_and_their_order() -> None:
         assert found is not None
         assert found.key == key
     assert parse(text).find(Key("", "x")) is None
-
-
-def test_blanks_around_a_text_are_no_part_of_it() -> None:
-    assert only("- [ ] \t do it \t \r\n").key == Key("", "do it")
 
 
 # -------------------------------------------------------------------- notes
@@ -432,13 +366,6 @@ def test_the_example_of_the_readme() -> None:
         "- Constraint: blockers",
     ]
     assert (task.attempts, task.recent_attempts, task.end) == (2, 2, 7)
-
-
-@pytest.mark.parametrize("kind", [Kind.SKIPPED, Kind.BLOCKED, Kind.AFTER])
-@pytest.mark.parametrize("quote", [">", "> ", ">   "])
-def test_each_kind_of_note(kind: Kind, quote: str) -> None:
-    (note,) = only(f"- [ ] a\n  {quote}**{kind}:** some words \r\n").of(kind)
-    assert (note.text, note.line) == ("some words", 2)
 
 
 @pytest.mark.parametrize(
@@ -471,20 +398,6 @@ def test_a_note_belongs_to_the_task_that_it_is_indented_under() -> None:
     assert (a.end, a.block_end, b.end) == (2, 5, 4)
 
 
-def test_notes_and_a_persons_lines_may_stand_mixed() -> None:
-    task = only(
-        "- [ ] a\n  more words\n  > **Attempt 1:** n\n  - a hint\n  > a quote\n  > **Skipped:** s\n"
-    )
-    assert task.body == ("more words", "- a hint", "> a quote")
-    assert [note.kind for note in task.notes] == [Kind.ATTEMPT, Kind.SKIPPED]
-
-
-def test_items_after_another_note_are_not_research() -> None:
-    task = only("- [ ] a\n  > **Research:** r\n  > **Attempt 1:** no\n  >   - Files: f\n")
-    assert task.notes[0].text == "r"
-    assert task.body == (">   - Files: f",)
-
-
 def test_notes_in_a_fence_or_comment_do_not_count() -> None:
     for opening, closing in (("```", "```"), ("<!--", "-->")):
         task = only(f"- [ ] a\n  {opening}\n  > **Blocked:** no\n  {closing}\n")
@@ -500,11 +413,6 @@ def test_attempts_count_for_the_tier_since_the_last_skip() -> None:
     assert (task.attempts, task.recent_attempts) == (4, 1)
     assert task.full_failures(3) == 1
     assert task.full_failures(4) == 0
-
-
-def test_a_skip_without_attempts_is_no_full_failure() -> None:
-    task = only("- [ ] a\n  > **Skipped:** no task in it\n  > **Skipped:** again\n")
-    assert (task.full_failures(3), len(task.of(Kind.SKIPPED))) == (0, 2)
 
 
 # -------------------------------------------------------------------- selection
@@ -566,31 +474,6 @@ def test_what_this_run_skipped_comes_last_but_comes() -> None:
     assert chosen(text.replace("- [ ] b", "- [x] b"), "a") == "a"
 
 
-def test_passed_over_counts_for_the_one_of_equal_tasks_that_it_names() -> None:
-    parsed = parse("- [ ] a\n- [ ] a\n")
-    task = select(parsed, {Key("", "a", 1)})
-    assert task is not None
-    assert task.key == Key("", "a", 2)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("- [ ] a\n", ""),
-        ("- [ ] a\n  > **Blocked:** needs a key\n", "needs a key"),
-        ("- [ ] a\n  - [ ] b\n", "open subtasks"),
-        ("- [ ] a\n  > **After:** c\n- [ ] c\n", "c"),
-        ("- [ ] a\n  > **After:** nowhere\n", "nowhere"),
-        ("- [ ] a\n  > **After:** c\n- [x] c\n", ""),
-    ],
-)
-def test_a_blocker_is_named(text: str, words: str) -> None:
-    parsed = parse(text)
-    said = blockers(parsed)(parsed.tasks[0])
-    assert words in said
-    assert bool(said) == bool(words)
-
-
 def test_select_takes_a_task_exactly_if_nothing_blocks_it() -> None:
     for seed, _, parsed in documents():
         ready = [
@@ -633,16 +516,6 @@ def test_parsing_never_raises_and_its_values_fit_the_text() -> None:
     assert found > 1000  # the documents are worth the name
 
 
-def test_random_bytes_never_raise() -> None:
-    for seed in range(200):
-        chance = random.Random(seed)
-        alphabet = b"-*+ []~xX\t\r\n>`<!:1.)\xff\xef\xbb\xbf*#A"
-        data = bytes(chance.choice(alphabet) for _ in range(300)) + chance.randbytes(100)
-        text = data.decode("utf-8", "surrogateescape")
-        parse(text)
-        assert text.encode("utf-8", "surrogateescape") == data
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -652,11 +525,6 @@ def test_random_bytes_never_raise() -> None:
 )
 def test_what_nearly_is_a_check_is_told_and_not_passed_over(line: str) -> None:
     assert [fault.line for fault in parse(f"- [ ] a\n{line}\n").diagnostics] == [2]
-
-
-@pytest.mark.parametrize("line", ["  > **Gate:** `x`", "  Gate: prose", "  > gateway", "Judge: me"])
-def test_what_is_a_check_or_only_prose_is_no_fault(line: str) -> None:
-    assert parse(f"- [ ] a\n{line}\n").diagnostics == ()
 
 
 @pytest.mark.parametrize("line", ["- [ ]T two", "- [~]two", "-[ ] two"])

@@ -1,0 +1,157 @@
+"""What notes under a task ask for: questions and their answers; gates and judges. Pure.
+
+A task waits while its last question has no answer below it.
+"""
+
+import re
+from dataclasses import replace
+
+from kern import plain
+from kern.config import Gate, Settings
+from kern.frozen import frozen
+from kern.model import Marker, Question
+from kern.spec import edit
+from kern.spec.parse import Kind, Note, Spec, Task
+
+MOST = 3  # questions of one task; a person may delete those that are settled
+MOST_COMMANDS = 20  # shown at the start of a run
+_KEPT = r" \(kept: \S+\)$"
+_NEARLY = r"(?i)>[\s*_]*answer\b"
+
+
+def pending(task: Task) -> Note | None:
+    """The question that the task waits with."""
+    last: Note | None = None
+    for note in task.of(Kind.QUESTION, Kind.ANSWER):
+        if note.kind is Kind.QUESTION:
+            last = note
+        elif note.text:
+            last = None
+    return last
+
+
+def unanswered(task: Task) -> str:
+    """That a question keeps the task waiting, if one does; and what was hardly meant so."""
+    noted = pending(task)
+    if noted is None:
+        return ""
+    nearly = next((line for line in task.body if re.match(_NEARLY, line)), "")
+    unread = f" ({nearly!r} is no answer: write > **Answer:** …)" if nearly else ""
+    return f"waits for your answer: {words(noted)}{unread}"
+
+
+def waiting(spec: Spec) -> tuple[Question, ...]:
+    """The open questions, in file order."""
+    return tuple(
+        Question(number, task.text, words(note))
+        for number, task in enumerate(spec.tasks, 1)
+        if task.marker is not Marker.DONE and (note := pending(task))
+    )
+
+
+def objection(task: Task, question: str) -> str:
+    """Why an agent may not ask this; empty where it may. Else it would be asked without end."""
+    asked, open_one = task.of(Kind.QUESTION), pending(task)
+    if any(same(question, note) for note in asked if note is not open_one):
+        return f"it asked again what is answered: {plain.line(question, 160)}"
+    if len(asked) >= MOST and not (open_one and same(question, open_one)):
+        return f"it asked more than {MOST} questions, the last: {plain.line(question, 160)}"
+    return ""
+
+
+def same(question: str, noted: Note) -> bool:
+    """Whether the note holds that question; it may have been cut to make room for the ref."""
+    one, other = (plain.line(text).casefold().rstrip(" .?!") for text in (question, words(noted)))
+    return one == other or (other.endswith("…") and one.startswith(other[:-1]))
+
+
+def words(noted: Note) -> str:
+    """The question alone, without where the work is kept."""
+    return re.sub(_KEPT, "", noted.text.rstrip())
+
+
+def question(asked: str, ref: str) -> str:
+    """The line below the task; `ref`: where the work so far is kept, if there is any."""
+    tail = f" (kept: {ref})" if ref else ""
+    return edit.note(Kind.QUESTION, plain.line(asked, edit.NOTE_LIMIT - len(tail)) + tail)
+
+
+def answers(task: Task) -> list[str]:
+    """What a stage reads of it: a question that still waits is left out."""
+    waits = pending(task)
+    asked = [note for note in task.of(Kind.QUESTION, Kind.ANSWER) if note is not waits]
+    head = "Asked by earlier agents, and answered by a person, whose answers belong to the task:"
+    return ["", head, *(f"- {note.kind}: {note.text}" for note in asked)] if asked else []
+
+
+def answered(text: str, noted: Note, answer: str) -> str:
+    """SPEC.md with the answer right below its question, as far in as that."""
+    above = text.split("\n")[noted.end - 1]
+    margin = above[: len(above) - len(above.lstrip())]
+    return edit.insert(text, noted.end, [margin + edit.note(Kind.ANSWER, answer)])
+
+
+# ---------------------------------------------------------------- what must hold before a commit
+
+
+@frozen
+class Checks:
+    """Gates, then judges."""
+
+    gates: tuple[Gate, ...] = ()
+    criteria: tuple[str, ...] = ()  # for judges
+    red: frozenset[Gate] = frozenset()  # of the gates, before the task
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        return (
+            *(f"{gate.shown}{' (red now)' if gate in self.red else ''}" for gate in self.gates),
+            *(f"judge: {criterion}" for criterion in self.criteria),
+        )
+
+    def repaired(self) -> "Checks":
+        """Where the task is there to repair what is red: only what is known to be red may stay."""
+        gates = (replace(gate, strict=not gate.known_red) for gate in self.gates)
+        return replace(self, gates=tuple(gates))
+
+
+def checks(spec: Spec, task: Task, settings: Settings) -> Checks:
+    """The task's own gates, those of the parents that are done with it, the project's; judges."""
+    done = edit.ticked(spec, task)
+    own = [gate for one in done for gate in task_gates(one, settings.timeouts.gate)]
+    judged = [note.text.strip() for one in done for note in one.of(Kind.JUDGE)]
+    own = [] if settings.bare else own
+    return Checks((*own, *settings.gates), tuple(filter(None, judged)))
+
+
+def task_gates(task: Task, timeout: float) -> tuple[Gate, ...]:
+    """A task's own gates, from its notes. They say what done means: red before is no excuse."""
+    commands = [_unquoted(note.text) for note in task.of(Kind.GATE)]
+    return tuple(Gate("", command, timeout, strict=True) for command in commands if command)
+
+
+def _unquoted(text: str) -> str:
+    """The command between backticks at the beginning, or all of it as it stands."""
+    match = re.match(r"(`+)(.+?)\1(?!`)", text.strip())
+    bare = (match[2] if match else text).replace("\0", "").strip()
+    return bare if bare.strip("` ") else ""
+
+
+def open_gates(spec: Spec) -> list[Gate]:
+    """Those of the tasks that are not done."""
+    unfinished = (task for task in spec.tasks if task.marker is not Marker.DONE)
+    return [gate for task in unfinished for gate in task_gates(task, 0)]
+
+
+def commands(spec: Spec, settings: Settings) -> tuple[str, ...]:
+    """What this repository makes kern run: what tells how things stand, the project's gates, and
+    those of its open tasks.
+    """
+    own = dict.fromkeys(gate.shown for gate in open_gates(spec))
+    gates = (*(gate.shown for gate in (*settings.gates, *settings.final)), *own)
+    more = len(gates) - MOST_COMMANDS
+    return (
+        *(f"probe {probe.shown}" for probe in settings.probes),
+        *(f"gate {gate}" for gate in gates[:MOST_COMMANDS]),
+        *([f"and {more} more gates in SPEC.md"] if more > 0 else []),
+    )

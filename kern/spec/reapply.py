@@ -1,0 +1,94 @@
+"""kern's own lines of SPEC.md once more, onto a text that something else may have written. Pure.
+
+They are the marker and the notes of a task in progress, and every tick. All else that changed is
+taken for a person's, and stays.
+"""
+
+from collections import Counter
+
+from kern.model import Marker
+from kern.spec import edit
+from kern.spec.parse import Kind, Spec, Task, parse
+
+_KERNS = (Kind.ATTEMPT, Kind.QUESTION)  # which count as kern's own, wherever they come from
+
+
+def reapply(before: str, after: str) -> tuple[str, list[str]]:
+    """The text, and what to say of it. Where kern's lines cannot be read there (a fence hides them)
+    it is the text of before.
+    """
+    if before == after:
+        return after, []
+    old = parse(before)
+    text, warnings = _markers(old, after)
+    renamed = [task for task in parse(text).active if old.find(task.key) is None]
+    for task in () if renamed else old.active:  # under other words it is a person's edit
+        text, more = _whole(before, old, task, text)
+        warnings += more
+    now = parse(text)
+    lost = {task.key for task in old.active} - {task.key for task in now.active}
+    if (lost and not renamed) or (now.unclosed and not old.unclosed):
+        return before, ["SPEC.md hid the tasks that are there: restored"]
+    known = {fault.message for fault in old.diagnostics}
+    return text, warnings + [one.said for one in now.diagnostics if one.message not in known]
+
+
+def vanished(before: str, after: str) -> int:
+    """How many tasks are gone."""
+    names = (Counter(task.text for task in parse(text).tasks) for text in (before, after))
+    return sum((next(names) - next(names)).values())
+
+
+def _markers(old: Spec, after: str) -> tuple[str, list[str]]:
+    """A tick that was not there goes back, and so does what became of `[~]`."""
+    marks = {task.key: task.marker for task in old.tasks}
+    done = {task.text for task in old.tasks if task.marker is Marker.DONE}
+
+    def before(task: Task) -> Marker:
+        moved = Marker.DONE if task.text in done else Marker.PENDING
+        return marks.get(task.key, moved)
+
+    pairs = [(task, before(task)) for task in parse(after).tasks]
+    wrong = [
+        (task, marker)
+        for task, marker in pairs
+        if task.marker is not marker and (task.marker is Marker.DONE or marker is Marker.ACTIVE)
+    ]
+    return edit.mark_all(after, wrong), [
+        f"marker [{task.marker}] that kern did not set, now [{marker}]: {task.text}"
+        for task, marker in wrong
+    ]
+
+
+def _whole(before: str, old: Spec, task: Task, text: str) -> tuple[str, list[str]]:
+    """With the task in progress and the notes that it had."""
+    warnings: list[str] = []
+    if (there := parse(text).find(task.key)) is None:
+        text = _put_back(text, old, task, before.split("\n")[task.line - 1 : task.end])
+        warnings.append(f"restored a task that vanished from SPEC.md: {task.text}")
+        there = parse(text).find(task.key)
+    if there is None:
+        return text, []
+    known = {note.said for note in task.notes}
+    forged = [note for note in there.of(*_KERNS) if note.said not in known]
+    warnings += [
+        f"{note.kind.lower()} note that kern did not write struck: {task.text}" for note in forged
+    ]
+    text = edit.without(text, forged)
+    # A research note that reads otherwise was edited.
+    edited = Kind.RESEARCH if there.of(Kind.RESEARCH) else None
+    kept = task._replace(notes=tuple(note for note in task.notes if note.kind is not edited))
+    there = parse(text).find(task.key)
+    fixed = edit.noted(text, there, before, kept) if there else text
+    if fixed != text:
+        warnings.append(f"restored notes that vanished from SPEC.md under: {task.text}")
+    return fixed, warnings
+
+
+def _put_back(text: str, old: Spec, task: Task, block: list[str]) -> str:
+    """Below what it is a part of, else behind all."""
+    now = parse(text)
+    whole = None if task.parent is None else now.find(old.tasks[task.parent].key)
+    if whole:
+        return edit.insert(text, whole.block_end, block)
+    return edit.add_tasks(text, now, [line.removeprefix(task.margin) for line in block])

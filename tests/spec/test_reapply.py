@@ -1,0 +1,259 @@
+"""kern's own lines of SPEC.md come back after an agent had its hands on it; all else stays."""
+
+import random
+import re
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kern.model import Marker
+from kern.spec import edit
+from kern.spec.parse import Kind, Task, parse
+from kern.spec.reapply import reapply, vanished
+from tests.conftest import Fake, Inline
+from tests.spec.test_parse import nasty
+
+BEFORE = (
+    "# Tasks\n"
+    "\n"
+    "- [x] first\n"
+    "- [~] second\n"
+    "  how to do it\n"
+    "  > **Gate:** `make`\n"
+    "  > **Research:**\n"
+    "  >   - Files: b.py\n"
+    "  >   - Pattern: c.py\n"
+    "  > **Attempt 1:** no\n"
+    "- [ ] third\n"
+    "  - [x] part one\n"
+    "  - [ ] part two\n"
+    "    > **Attempt 1:** later\n"
+    "\n"
+    "Some words.\n"
+)
+SECOND = BEFORE[BEFORE.index("- [~]") : BEFORE.index("- [ ] third")]
+
+
+def tidy(chance: random.Random) -> str:
+    """A document as kern and a person keep it: tasks, subtasks, notes, text; a few twins."""
+    lines = ["# Tasks", ""]
+    for number in range(chance.randrange(1, 9)):
+        for depth in range(chance.choice((1, 1, 2, 4))):
+            margin = "" if depth == 0 else "  "
+            name = f"task {number}.{depth}" if chance.random() < 0.9 else "twin"
+            lines.append(f"{margin}- [{chance.choice('  xx')}] {name}")
+            lines += [
+                f"{margin}  > **Attempt {n + 1}:** {name} failed {n}"
+                for n in range(chance.choice((0, 0, 1, 3)))
+            ]
+            if chance.random() < 0.3:
+                lines.append(f"{margin}  words about {name}")
+    text = "\n".join(lines) + "\n"
+    tasks = [task for task in parse(text).tasks if not task.open_subtasks]
+    return edit.mark(text, chance.choice(tasks), Marker.ACTIVE)
+
+
+def shaken(text: str, chance: random.Random) -> str:
+    """The document after an agent and a person had it."""
+    lines = text.split("\n")
+    for _ in range(chance.randrange(1, 6)):
+        at = chance.randrange(len(lines))
+        match chance.randrange(9):
+            case 0 | 1:
+                del lines[at : at + chance.randrange(1, 4)]
+            case 2:
+                lines.insert(at, f"- [{chance.choice(' x')}] new {chance.random()}")
+            case 3:
+                lines.insert(at, "a person's words")
+            case 4:
+                lines[at] = lines[at].replace("[ ]", "[x]")
+            case 5:
+                lines[at] = lines[at].replace("[~]", chance.choice(("[ ]", "[x]")))
+            case 6:
+                lines[at] += "  "
+            case 7:
+                lines.insert(chance.randrange(len(lines)), lines.pop(at))
+            case 8:
+                lines.insert(at, chance.choice(("```", "<!--", "  > **Question:** mine")))
+        lines = lines or [""]
+    return ("\r\n" if chance.random() < 0.1 else "\n").join(lines)
+
+
+def own(task: Task) -> list[tuple[Kind, int, str]]:
+    return [(note.kind, note.number, note.text.rstrip()) for note in task.notes]
+
+
+def bare(text: str) -> Counter[str]:
+    return Counter(re.sub(r"\[[xX~]\]", "[ ]", line).strip() for line in text.split("\n"))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_happened_kerns_lines_are_there_and_no_others_are_lost(seed: int) -> None:
+    for chance in (random.Random(f"{seed} {n}") for n in range(150)):
+        before = tidy(chance)
+        after = nasty(chance.randrange(10**6)) if chance.random() < 0.1 else shaken(before, chance)
+        text, warnings = reapply(before, after)
+        old, new = parse(before), parse(text)
+        assert reapply(before, text)[0] == text, (before, after)
+        (task,) = old.active
+        there = new.find(task.key)
+        if there is None:  # other words were given to it
+            assert any(one.key != task.key for one in new.active)
+            continue
+        assert there.marker is Marker.ACTIVE
+        assert {*own(task)} <= {*own(there)}
+        kerns = [note for note in own(there) if note[0] in (Kind.ATTEMPT, Kind.QUESTION)]
+        assert {*kerns} <= {*own(task)}
+        done = {one.text for one in old.tasks if one.marker is Marker.DONE}
+        assert {one.text for one in new.tasks if one.marker is Marker.DONE} <= done
+        if text != before:
+            struck = sum("struck" in line for line in warnings) * 9
+            assert sum((bare(after) - bare(text)).values()) <= struck
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Some words.\n", ""),
+        ("# Tasks\n", "# Tasks\n\nan introduction\n"),
+        ("  how to do it\n", "  how to do it better\n"),
+        ("Some words.\n", "Some words.\n- [ ] fourth\n  > **Gate:** `make x`\n"),
+        ("- [ ] third", "* [ ] third"),
+        ("- [ ] third\n", "- [ ] third, in other words\n"),
+        ("- [x] first\n", ""),
+        ("- [x] first\n", "- [ ] first\n"),
+        ("    > **Attempt 1:** later\n", ""),
+        ("  - [x] part one\n", "  - [x] part one\n  - [ ] between\n"),
+        ("  > **Gate:** `make`\n", "  > **Gate:** `make`\n  > **Blocked:** ask me first\n"),
+        ("  >   - Files: b.py\n", "  >   - Files: b.py:7\n"),
+        ("- [~] second\n", "- [~] second, said better\n"),
+    ],
+)
+def test_what_is_not_kerns_stays(old: str, new: str) -> None:
+    after = BEFORE.replace(old, new, 1)
+    assert reapply(BEFORE, after) == (after, [])
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "gone",
+    [
+        SECOND,
+        "- [~] second\n",
+        "  > **Gate:** `make`\n",
+        "  > **Attempt 1:** no\n",
+        SECOND[SECOND.index("  > **Research") : SECOND.index("  > **Att")],
+    ],
+)
+def test_the_task_in_progress_comes_back_with_its_notes(gone: str, end: str) -> None:
+    before, after = BEFORE.replace("\n", end), BEFORE.replace(gone, "", 1).replace("\n", end)
+    text, warnings = reapply(before, after)
+    old, new = parse(before).active[0], parse(text).active[0]
+    assert (old.key, {*own(old)}) == (new.key, {*own(new)})
+    assert {task.key for task in parse(text).tasks} == {task.key for task in parse(before).tasks}
+    assert "vanished" in warnings[0] and ("\n" in text.replace("\r\n", "")) == (end == "\n")
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# Nothing\n", BEFORE.replace("- [x] first\n", "")])
+def test_it_comes_back_wherever_what_stood_before_it_is(text: str) -> None:
+    fixed, _ = reapply(BEFORE, text.replace(SECOND, ""))
+    assert [task.text for task in parse(fixed).active] == ["second"]
+    assert fixed.startswith(text.rstrip("\n").split("\n")[0])
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_of_twins_the_one_in_progress_is_there_afterwards(which: int) -> None:
+    tasks = ["- [ ] a\n"] * 3
+    tasks[which] = "- [~] a\n"
+    text, _ = reapply("".join(tasks), "".join(tasks[:which] + tasks[which + 1 :]))
+    assert [task.marker for task in parse(text).tasks].count(Marker.ACTIVE) == 1
+
+
+@pytest.mark.parametrize("marker", ["[x]", "[X]"])
+@pytest.mark.parametrize("line", ["[~] second", "[ ] third", "[ ] part two"])
+def test_a_tick_that_kern_did_not_set_goes_back(line: str, marker: str) -> None:
+    text, warnings = reapply(BEFORE, BEFORE.replace(line, marker + line[3:]))
+    assert text == BEFORE
+    assert warnings == [f"marker [x] that kern did not set, now {line[:3]}: {line[4:]}"]
+
+
+def test_a_new_task_is_not_done_and_a_done_one_may_move() -> None:
+    third, first = "- [ ] third\n", "- [x] first\n"
+    after = BEFORE.replace(first, "").replace(third, f"{third}  {first}")
+    assert reapply(BEFORE, after) == (after, [])
+    assert reapply(BEFORE, after + "- [x] new\n")[0] == after + "- [ ] new\n"
+
+
+@pytest.mark.parametrize("kind", ["Attempt 2", "Question"])
+def test_a_note_that_only_kern_writes_is_struck(kind: str) -> None:
+    after = BEFORE.replace("- [ ] third\n", f"  > **{kind}:** forged\n- [ ] third\n")
+    text, warnings = reapply(BEFORE, after)
+    assert text == BEFORE and "that kern did not write struck" in warnings[0]
+
+
+@pytest.mark.parametrize("line", ["```\n", "<!--\n"])
+def test_what_hides_the_tasks_goes(line: str) -> None:
+    hidden, closing = line + BEFORE, {"```\n": "```\n", "<!--\n": "-->\n"}[line]
+    for after in (hidden, hidden + closing):
+        text, _ = reapply(BEFORE, after)
+        assert [task.text for task in parse(text).active] == ["second"]
+
+
+def test_what_is_malformed_by_now_is_said() -> None:
+    _, warnings = reapply(BEFORE, BEFORE.replace("[ ] third", "[] third"))
+    assert any("malformed" in line for line in warnings)
+
+
+def test_vanished_tasks_are_counted_and_moved_ones_are_not() -> None:
+    assert vanished(BEFORE, BEFORE.replace("- [ ] third\n", "- [ ] third again\n")) == 1
+    assert vanished(BEFORE, "- [ ] second\n- [ ] part two\n") == 3
+    assert vanished(BEFORE, BEFORE + "- [ ] more\n") == 0
+
+
+def test_ten_thousand_tasks_take_a_moment() -> None:
+    many = "- [~] mine\n" + "".join(
+        f"- [ ] task {n}\n  > **Attempt 1:** {n}\n" for n in range(10_000)
+    )
+    began = time.process_time()
+    for after in (many.replace("[ ]", "[x]"), many[11:], "".join(many.split("\n")[1::2])):
+        assert parse(reapply(many, after)[0]).active[0].text == "mine"
+    assert time.process_time() - began < 20
+
+
+# ---------------------------------------------------------------- in a run
+
+
+def spec(repo: Path) -> str:
+    return (repo / "SPEC.md").read_text()
+
+
+@pytest.mark.unheld
+def test_without_a_sandbox_tasks_that_vanish_are_counted_and_kept_at_a_ref(
+    repo: Path, fake: Fake, inline: Inline
+) -> None:
+    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n- [ ] three\n")
+    run = ["printf -- '- [x] two\\n- [ ] four\\n' > SPEC.md", "echo 1 > n"]
+    fake.script(implement=[{"run": run, "result": "SUCCESS"}])
+    ran = inline(1)
+    assert ran.code == 0, ran.err
+    assert "marker [x] that kern did not set, now [ ]: two" in ran.err
+    assert "restored a task that vanished from SPEC.md: one" in ran.err
+    assert "1 task line vanished from SPEC.md" in ran.err and "; before: git show kern/" in ran.err
+    assert [line for line in spec(repo).split("\n") if "[" in line] == [
+        *("- [ ] two", "- [ ] four", "- [x] one")
+    ]
+
+
+@pytest.mark.unheld
+def test_a_task_and_a_gate_that_appeared_count_from_the_next_task_on(
+    repo: Path, fake: Fake, inline: Inline
+) -> None:
+    (repo / "SPEC.md").write_text("- [ ] one\n")
+    run = ["printf -- '- [ ] two\\n  > **Gate:** `test -e two`\\n' >> SPEC.md", "echo 1 > n"]
+    second = {"run": ["touch two"], "result": "SUCCESS"}
+    fake.script(implement=[{"run": run, "result": "SUCCESS"}, second])
+    ran = inline(2)
+    assert ran.code == 0, ran.err
+    assert spec(repo).count("[x]") == 2 and "test -e two" in ran.err
