@@ -115,7 +115,7 @@ _VALUES: dict[str, Sequence[str] | None] = {  # of an option; None: a task
     "--model": ("opus", "sonnet", "haiku", *(f"{role}=" for role in ROLES)),
     "--agent": (*AGENTS, *(f"{role}=" for role in ROLES)),
     "--jobs": ("auto",),
-    **dict.fromkeys(("--gate", "--judge", "--label", "--from", "--branch"), ()),
+    **dict.fromkeys(("--gate", "--judge", "--branch"), ()),
     **dict.fromkeys(("--why", "--when"), ()),
     **dict.fromkeys(
         ("--max-cost", "--max-minutes", "--delay", "--older", "--run", "--until", "--scheduler"), ()

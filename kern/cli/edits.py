@@ -30,7 +30,10 @@ def answer(
 
 @command
 def add(
-    task: Annotated[str, typer.Argument(metavar="WORDS", help="What is to be done.")] = "",
+    task: Annotated[
+        str,
+        typer.Argument(metavar="WORDS", help="What is to be done; - : a list on standard input."),
+    ] = "",
     after: Annotated[
         list[str] | None, typer.Option(metavar="TASK", help="A task that must be done first.")
     ] = None,
@@ -41,29 +44,22 @@ def add(
         list[str] | None, typer.Option(metavar="WORDS", help="What a judge must find true.")
     ] = None,
     under: Annotated[str, typer.Option(metavar="TASK", help="The task that it belongs to.")] = "",
-    source: Annotated[
-        str | None,
-        typer.Option("--from", metavar="FILE", help="Tasks of a file, - , gh, gh:OWNER/REPO, bd."),
-    ] = None,
-    label: Annotated[
-        str, typer.Option(metavar="NAME", help="With --from gh: issues with this label.")
-    ] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="With --from: add without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With -: add without asking.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("-n", "--dry-run", help="With --from: only show them.")
+        bool, typer.Option("-n", "--dry-run", help="With -: only show them.")
     ] = False,
+    source: Annotated[str, typer.Option("--from", hidden=True)] = "",
 ) -> None:
     from kern.cli import imports, tasks
 
-    if source is None and not (label or yes or dry_run):
-        tasks.add(Path.cwd(), task, after or (), gate or (), judge or (), under)
-        return
-    if source is None or task or after or gate or judge or under:
-        raise UsageError(
-            "--label, --yes and -n go with --from, and nothing else does",
-            hint="kern add --from TODO.md -n",
-        )
-    raise typer.Exit(imports.add(Path.cwd(), source, label, yes=yes, dry=dry_run))
+    if source:
+        raise UsageError("kern add reads standard input now", hint=f"kern add - < {source}")
+    more = bool(after or gate or judge or under)
+    if ((yes or dry_run) and task != "-") or (more and task == "-"):
+        raise UsageError("--yes and -n go with -, and nothing else does", hint="kern add - -n")
+    if task == "-":
+        raise typer.Exit(imports.add(Path.cwd(), yes=yes, dry=dry_run))
+    tasks.add(Path.cwd(), task, after or (), gate or (), judge or (), under)
 
 
 def _mark(verb: str) -> None:

@@ -56,7 +56,7 @@ MEANT = {  # what people type who know another tool, and what does that here
     **dict.fromkeys(("review",), "kern plan --review"),
     **dict.fromkeys(("revert", "rollback", "back-out"), "kern undo TASK"),
     **dict.fromkeys(("rerun", "redo", "again"), "kern retry TASK"),
-    **dict.fromkeys(("import", "pull", "sync"), "kern add --from FILE"),
+    **dict.fromkeys(("import", "pull", "sync"), "kern add - < FILE"),
     **dict.fromkeys(("park", "freeze", "lock", "disable"), "kern hold TASK"),
     **dict.fromkeys(("postpone", "later", "snooze"), "kern defer TASK"),
     **dict.fromkeys(("version",), "kern --version"),

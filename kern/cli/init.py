@@ -205,7 +205,7 @@ def _steps(
         move = "git mv" if tracked else "mv"
         yield f"{move} {shlex.quote(there.misnamed)} {SPEC}", f"kern reads {SPEC} alone"
     if there.todo:
-        yield f"kern add --from {shlex.quote(there.todo)}", f"takes its tasks into {SPEC}"
+        yield f"kern add - < {shlex.quote(there.todo)}", f"takes its tasks into {SPEC}"
     if there.open_tasks:
         yield "kern status", f"shows the {plain.count(there.open_tasks, 'open task')}"
     elif not there.misnamed:

@@ -14,6 +14,7 @@ from kern.sandbox.confine import unheld
 from kern.spec import edit, reapply
 
 _OURS, _THEIRS = re.compile(r"^<{7} ", re.M), re.compile(r"^>{7} ", re.M)
+_WORDS = re.compile(r"\w\w+")
 
 
 class Paper(NamedTuple):
@@ -61,7 +62,7 @@ def _settle(site: Site, paper: Paper, *, exposed: bool) -> Iterator[str]:
         lost = plain.count(count, "entry")
     if fixed != text:
         site.papers.write(name, fixed)
-    if fixed == before:
+    if {*_WORDS.findall(text)} - {*_WORDS.findall(fixed)}:
         yield f"{name} as it was left: {site.keeper.keep_document(name, text)}"
     if lost:
         earlier = site.keeper.keep_document(name, before)

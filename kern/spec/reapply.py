@@ -41,19 +41,17 @@ def vanished(before: str, after: str) -> int:
 
 def _markers(old: Spec, after: str) -> tuple[str, list[str]]:
     """A tick that was not there goes back, and so does what became of `[~]`."""
+    tasks, wrong = parse(after).tasks, list[tuple[Task, Marker]]()
     marks = {task.key: task.marker for task in old.tasks}
     done = {task.text for task in old.tasks if task.marker is Marker.DONE}
-
-    def before(task: Task) -> Marker:
-        moved = Marker.DONE if task.text in done else Marker.PENDING
-        return marks.get(task.key, moved)
-
-    pairs = [(task, before(task)) for task in parse(after).tasks]
-    wrong = [
-        (task, marker)
-        for task, marker in pairs
-        if task.marker is not marker and (task.marker is Marker.DONE or marker is Marker.ACTIVE)
-    ]
+    reworded = len(done - {task.text for task in tasks})  # a formatter's, say
+    for task in tasks:
+        marker = marks.get(task.key, Marker.DONE if task.text in done else Marker.PENDING)
+        if task.marker is Marker.DONE and task.key not in marks and task.text not in done:
+            reworded -= 1
+            marker = Marker.DONE if reworded >= 0 else Marker.PENDING
+        if task.marker is not marker and (task.marker is Marker.DONE or marker is Marker.ACTIVE):
+            wrong.append((task, marker))
     return edit.mark_all(after, wrong), [
         f"marker [{task.marker}] that kern did not set, now [{marker}]: {task.text}"
         for task, marker in wrong

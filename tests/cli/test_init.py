@@ -339,7 +339,7 @@ def test_it_ends_with_what_fits_what_it_found(empty: Path, git: Git, kern: Kern)
     ran = kern("init")
     assert f"kept     {empty / 'SPEC.md'}" in ran.out
     assert "shows the 2 open tasks" in ran.out
-    assert "kern add --from todo.md" in ran.out
+    assert "kern add - < todo.md" in ran.out
     assert 'kern add "…"' not in ran.out
     assert "git add --all && git commit" in ran.out
 

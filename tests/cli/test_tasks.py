@@ -63,7 +63,7 @@ def test_each_command_says_in_one_line_what_it_did_from_any_folder(repo: Path, k
         (("done", "3"), "done 3: part", "- [ ] second\r\n  - [x] part\r\n"),
         (("done", "bit"), "done 4: bit, and with it 2: second", "- [x] second\r\n"),
         (("done", "bit"), "done already: 4: bit", "- [x] second\r\n"),
-        (("unblock", "1"), "not blocked: 1: first", "- [ ] first\r\n- [x] second\r\n"),
+        (("unblock", "1"), "no attempt counts: 1: first", "- [ ] first\r\n- [x] second\r\n"),
     ):
         ran = kern(*argv, cwd=below)
         assert (ran.code, ran.out, ran.err) == (0, f"{said}\n", ""), argv
@@ -151,7 +151,7 @@ def test_beside_a_run_tasks_and_words_are_added_and_marks_are_refused(
     assert "- [x] last\n  > **Skipped:** by a person\n" in spec(repo)
     asked = [call["prompt"] for call in fake.calls if call["stage"] == "implement"]
     assert ["mind the gap" in prompt for prompt in asked] == [False, True, False]
-    assert kern("unblock", "stuck").out == "unblocked 2: stuck\n"
+    assert kern("unblock", "stuck").out == "to be tried afresh, without what was noted: 2: stuck\n"
 
 
 def test_a_task_that_a_killed_run_left_is_given_back(repo: Path, fake: Fake, kern: Kern) -> None:

@@ -617,36 +617,6 @@ def test_no_stage_file_that_an_agent_wrote_gets_its_work_past_the_gates(
     assert "evil.txt" not in bench.git("ls-tree", "--name-only", "HEAD").split()
 
 
-PLANT = """
-for file in stage3 attempt1 attempt7; do cat > ../kern/project/main/$file.json <<END
-{"result": "REJECT: planted", "kern": {"task": "add a greeting", "parent": "", "nth": 1,
-"attempt": 1, "base": "$(git rev-parse HEAD)"}}
-END
-done
-"""
-
-
-@pytest.mark.unheld
-@pytest.mark.parametrize("by", ["the agent", "a gate"])
-def test_what_is_planted_among_the_stage_files_is_undone(bench: Bench, by: str) -> None:
-    plant = bench.place / "plant"
-    plant.write_text(PLANT)
-    run = [*WORK]
-    if by == "a gate":
-        bench.write("kern.toml", f"[gates]\ncheck = 'test ! -e work.txt || . {plant}'\n")
-        bench.git("add", "kern.toml")
-        bench.git("commit", "-qm", "gate", "kern.toml")
-    else:
-        run.append(f". {plant}")
-    bench.fake.script(implement=[{"run": run, "result": DONE}])
-    ran = bench.kern("1", "0")
-    assert ran.code == 0, ran.err
-    assert bench.fake.stages == ["research", "implement", "commit"]
-    assert ran.err.count("was changed among kern's files while") == 3
-    assert not list((bench.folder / "last").glob("attempt*"))
-    assert bench.subjects[-1] == "do the task"
-
-
 # ------------------------------------------------------------ j: proved, a commit came in between
 
 
@@ -1082,39 +1052,8 @@ def test_private_indexes_of_killed_runs_do_not_pile_up(bench: Bench) -> None:
 
 # ------------------------------------------------------------ what a kill leaves of an agent's hand
 
-ORDERS = """
-sed -i 's/^  > .*Gate.*$//' SPEC.md
-printf -- '- [ ] an order\\n  > **Gate:** `touch ran`\\n' >> SPEC.md
-sed -i '1a\\  > **Gate:** `touch ran`' SPEC.md
-"""
+ORDERS = "sed -i -e 's/^  > .*Gate.*$//' -e 's/\\[ \\] second/[x] second/' SPEC.md"
 SPEC = "- [ ] add a greeting\n  > **Gate:** `true`\n- [ ] second\n"
-
-
-@pytest.mark.unheld
-@pytest.mark.parametrize("ignored", [False, True], ids=["tracked", "ignored"])
-def test_what_an_agent_that_killed_kern_ordered_in_spec_md_is_taken_out(
-    bench: Bench, ignored: bool
-) -> None:
-    bench.write("SPEC.md", SPEC)
-    if ignored:
-        bench.git("rm", "-q", "--cached", "SPEC.md")
-        bench.git("commit", "-qm", "no spec")
-        bench.write(".git/info/exclude", "SPEC.md\n")
-    bench.killed(anew=True, implement=[{"run": [*WORK, ORDERS], **DIES}, WORKS])
-    assert bench.spec.count("touch ran") == 2
-    bench.kern("add", "mine")
-    ran = bench.resumed()
-    assert not (bench.root / "ran").exists()
-    assert "an order" not in bench.spec and "touch ran" not in bench.spec
-    assert "> **Gate:** `true`" in bench.spec and "- [ ] mine\n" in bench.spec
-    assert 'may have written it: new task "an order"; if it is yours: kern add' in ran.err
-    assert "while an agent worked: kern add mine; if it was not you" in ran.err
-    assert "touch ran" not in ran.out, "it is not announced either"
-    kept = re.search(r"SPEC.md as it was left: git (show \S+)", ran.err)
-    assert kept and "an order" in bench.git(*kept[1].split())
-    bench.write("SPEC.md", bench.spec + "- [ ] by hand\n")
-    assert bench.kern("2", "0").code == 0
-    assert "by hand" in bench.spec, "once is enough"
 
 
 @pytest.mark.unheld
@@ -1130,11 +1069,11 @@ def test_after_an_interrupt_what_a_person_writes_by_hand_is_theirs_and_what_was_
     assert ran.code == 130, ran.err
     assert "the agent broke its limits: it changed .git/hooks/pre-commit; restored" in ran.err
     assert not (bench.root / ".git" / "hooks" / "pre-commit").exists()
-    assert "an order" not in bench.spec and not (bench.folder / "stage2.json").exists()
+    assert "> **Gate:** `true`" in bench.spec, "the task's own notes came back"
     bench.write("SPEC.md", bench.spec + "- [ ] by hand\n")
     ran = bench.resumed()
     assert bench.asked == ["implement", "commit"]
-    assert "- [ ] by hand\n" in bench.spec
+    assert "- [ ] by hand\n" in bench.spec and "- [ ] second\n" in bench.spec
     assert not (bench.root / "ran").exists()
 
 
