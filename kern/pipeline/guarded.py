@@ -36,25 +36,28 @@ def take(site: Site) -> Papers:
     )
 
 
-def settle(site: Site, before: Papers, *, written: bool | None = None) -> None:
-    """`written`: whether what ran could write there, where that is not the sandbox's to say."""
-    exposed = site.caller.hold is unheld if written is None else written
+def settle(site: Site, before: Papers, *, written: bool = True) -> None:
+    """`written`: whether what ran could write there without a sandbox."""
+    _settle(site, before, written=written and site.caller.hold is unheld)
+
+
+def _settle(site: Site, before: Papers, *, written: bool, markers: bool = True) -> None:
     for paper in before:
         with site.papers.alone():
-            for line in _settle(site, paper, exposed=exposed):
+            for line in _settled(site, paper, written=written, markers=markers):
                 site.warn(line)
 
 
-def _settle(site: Site, paper: Paper, *, exposed: bool) -> Iterator[str]:
+def _settled(site: Site, paper: Paper, *, written: bool, markers: bool) -> Iterator[str]:
     name, before = paper.name, paper.text
     if what := site.papers.restore(name, paper.form, before):
         yield f"{name} was {what} while an agent ran: restored"
     text = site.papers.read(name) or ""
-    if not exposed or text == before:
+    if not written or text == before:
         return
     fixed, lost = text, ""
     if name == SPEC:
-        fixed, warnings = reapply.reapply(before, text)
+        fixed, warnings = reapply.reapply(before, text, markers=markers)
         yield from warnings
         if count := reapply.vanished(before, fixed):
             lost = plain.count(count, "task line")
@@ -77,7 +80,9 @@ def in_conflict(text: str) -> bool:
 
 @contextlib.contextmanager
 def while_hooks_run(site: Site) -> Iterator[None]:
-    """They may write there in a sandbox too: a hook formats, or stashes."""
+    """They may write there in a sandbox too: a hook formats, or stashes. A marker that changes
+    meanwhile is the person's word: so a task is taken away at the last moment.
+    """
     before = take(site)
     yield
     for name, known, _ in before:
@@ -85,4 +90,4 @@ def while_hooks_run(site: Site) -> Iterator[None]:
         if in_conflict(fresh) and not in_conflict(known):
             site.papers.write(name, known)
             site.warn(f"a hook left conflict marks in {name}; restored: see `git stash list`")
-    settle(site, before, written=True)
+    _settle(site, before, written=True, markers=False)
