@@ -87,6 +87,7 @@ def implement(site: Site, at: Situation) -> None:
         with contextlib.suppress(KernError):  # then the next run does it, from the start ref
             limits.restore(site, start)
             guarded.settle(site, papers)
+            workspace.retire(site.scope, f"{start.attempt}-lost")  # no end was seen: none of kern's
             refs.seal(site.repo, start)
         raise
     except KernError:
