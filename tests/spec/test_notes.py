@@ -55,9 +55,9 @@ def test_the_last_line_asks_and_needs_a_question(stage: Stage) -> None:
 
 
 def test_a_task_waits_until_its_last_question_has_an_answer() -> None:
-    def ready(*notes: str) -> bool:
-        one = task(*notes)
-        text = "- [ ] store users\n" + "".join(f"  > **{note}\n" for note in notes)
+    def ready(*lines: str) -> bool:
+        one = task(*lines)
+        text = "- [ ] store users\n" + "".join(f"  > **{line}\n" for line in lines)
         assert (select(read(text)) is None) == (notes.pending(one) is not None)
         return notes.pending(one) is None
 
