@@ -18,6 +18,7 @@ from kern.git.repository import SUBMODULE, Entry
 from kern.model import Cause, Stage, Tier
 from kern.pipeline import agents, baseline, guarded, limits
 from kern.pipeline.facts import Situation
+from kern.pipeline.guarded import Papers
 from kern.pipeline.site import Site, save
 from kern.pipeline.table import mends
 from kern.spec.notes import Checks
@@ -85,10 +86,7 @@ def implement(site: Site, at: Situation) -> None:
         )
     except Interrupted:
         with contextlib.suppress(KernError):  # then the next run does it, from the start ref
-            limits.restore(site, start)
-            guarded.settle(site, papers)
-            workspace.retire(site.scope, f"{start.attempt}-lost")  # no end was seen: none of kern's
-            refs.seal(site.repo, start)
+            _interrupted(site, start, papers)
         raise
     except KernError:
         begin_anew()  # while a person settles it
@@ -102,6 +100,14 @@ def implement(site: Site, at: Situation) -> None:
     refs.seal(site.repo, start)
     began = at.files[Stage.RESEARCH].time
     save(site, said, key, Stage.IMPLEMENT, at.attempt, **facts, time=began)
+
+
+def _interrupted(site: Site, start: StartRef, papers: Papers) -> None:
+    """What it planted goes; a stage file that lies there without an end is none of kern's."""
+    limits.restore(site, start)
+    guarded.settle(site, papers)
+    workspace.retire(site.scope, f"{start.attempt}-lost")
+    refs.seal(site.repo, start)
 
 
 def attempt_before(site: Site, at: Situation) -> StageRecord | None:
