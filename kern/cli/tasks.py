@@ -100,7 +100,7 @@ def undo(folder: Path, wanted: str) -> None:
 
 @contextlib.contextmanager
 def _alone(found: Repo, again: str) -> Iterator[Scope]:
-    """Not beside a run: it takes such a change for an agent's, and puts back what was there."""
+    """Not beside a run: kern's own lines are its own, and it writes them again."""
     with contextlib.ExitStack() as held:
         try:
             scope = workspace.scope(found.root, found.head().name)

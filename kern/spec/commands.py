@@ -104,21 +104,27 @@ def defer(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
 
 
 def hold(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
-    """Neither it nor a subtask of it is taken until `unhold`."""
+    """Neither it nor a subtask of it is taken until `unhold`. A new reason takes the old one's
+    place.
+    """
     index, task = _named(spec, wanted)
     active = [at for at, one in enumerate(spec.tasks) if one.marker is Marker.ACTIVE]
     for at in (index, *(one for one in active if index in spec.above(spec.tasks[one]))):
         _refuse(spec, at)
-    if task.of(Kind.HELD):
+    why, noted = plain.line(reason, edit.NOTE_LIMIT), task.of(Kind.HELD)
+    if noted and why in ("", noted[-1].text):
         return Edited(text, f"held already: {spec.shown(index)}")
-    text = edit.annotate(text, task, [edit.note(Kind.HELD, reason.strip() or "by a person")])
+    text = edit.without(text, noted)
+    task = parse(text).tasks[index]
+    text = edit.annotate(text, task, [edit.note(Kind.HELD, why or "by a person")])
     return Edited(text, f"held {spec.shown(index)}")
 
 
 def unhold(text: str, spec: Spec, wanted: str) -> Edited:
     index, task = _named(spec, wanted)
     if not task.of(Kind.HELD) and (why := order.held(spec, task)):
-        raise UsageError(f"{why}: {spec.shown(index)}", hint=order.freed(spec, index))
+        above = next(at for at in spec.above(task) if spec.tasks[at].of(Kind.HELD))
+        raise UsageError(f"{why}: {spec.shown(index)}", hint=f"kern unhold {above + 1}")
     said = "no longer held" if task.of(Kind.HELD) else "not held"
     return Edited(edit.without(text, task.of(Kind.HELD)), f"{said}: {spec.shown(index)}")
 

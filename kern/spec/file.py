@@ -17,9 +17,10 @@ from kern.model import SPEC, Key
 from kern.plain import decode, encode
 from kern.spec import order
 from kern.spec.parse import EXAMPLE, Spec, Task, parse
-from kern.system import workspace
+from kern.system import waits, workspace
 
 T = TypeVar("T")
+_PATIENCE = 500  # hundredths of a second
 _UTF16 = ("\udcff\udcfe", "\udcfe\udcff")  # how it begins, read as UTF-8
 
 
@@ -152,12 +153,17 @@ class Documents:
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Between reading and writing no other kern writes: a command beside a run, or many of them
-        at once. The kernel drops the lock with its holder; where there are no locks there is none.
+        at once. The kernel drops the lock with its holder; one that is not to be had (a stopped
+        process, a file system without) is done without after a while.
         """
         folder = os.open(self.root, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            with contextlib.suppress(OSError):
-                fcntl.flock(folder, fcntl.LOCK_EX)
+            for _ in range(_PATIENCE):
+                with contextlib.suppress(BlockingIOError):
+                    with contextlib.suppress(OSError):
+                        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                waits.sleep(0.01)
             yield
         finally:
             os.close(folder)

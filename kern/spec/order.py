@@ -310,17 +310,16 @@ def can_begin(spec: Spec, words: str, in_progress: Key | None = None) -> Key:
     task, number = spec.tasks[index], index + 1
     if task.key == in_progress:
         return task.key
-    why, hint = blockers(spec)(task), freed(spec, index)
+    why, hint, then = blockers(spec)(task), freed(spec, index), f", then: kern --task {number}"
     if task.marker is Marker.DONE:
         why, hint = "it is done", f"kern reopen {number}"
     elif in_progress is not None:
-        why, hint = f"{plain.line(in_progress.text, 200)} is in progress before", "kern 1"
+        why, hint = f"{plain.line(in_progress.text, 200)} is in progress and comes first", "kern 1"
     elif why == OPEN_SUBTASKS:
-        why, hint = "it is done with its last subtask", f"kern --task {spec.parts(index)[0] + 1}"
+        why, then = "it is done with its last subtask", ""
+        hint = f"its open subtasks: kern --task {spec.parts(index)[0] + 1}"
     elif why and not hint:
         hint = "kern status tells more"
     if why:
-        raise UsageError(
-            f"{plain.line(why)}: {spec.shown(index)}", hint=f"{hint}, then: kern --task {number}"
-        )
+        raise UsageError(f"{plain.line(why)}: {spec.shown(index)}", hint=f"{hint}{then}")
     return task.key

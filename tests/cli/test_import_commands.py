@@ -22,7 +22,11 @@ def add(folder: Path, text: str, *argv: str) -> "subprocess.CompletedProcess[str
     env = {**os.environ, "PYTHONPATH": str(Path(package.__file__).parent.parent)}
     return subprocess.run(
         [sys.executable, "-m", "kern", "add", "-", *argv],
-        **{"cwd": folder, "env": env, "input": text, "text": True, "capture_output": True},
+        cwd=folder,
+        env=env,
+        input=text,
+        text=True,
+        capture_output=True,
         start_new_session=True,
         check=False,
     )

@@ -63,7 +63,7 @@ def test_a_task_that_was_interrupted_is_gone_on_with_by_its_name_only(
     assert "[~] second thing" in (repo / "SPEC.md").read_text()
     other = kern("--task", "1")
     assert other.code == 2
-    assert "second thing is in progress before: 1: first" in other.err
+    assert "second thing is in progress and comes first: 1: first" in other.err
     assert kern("--task", "2").code == 0
     assert done(repo) == ["[x] second thing", "[x] old"]
 

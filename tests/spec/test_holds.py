@@ -1,4 +1,4 @@
-"""Tasks that a person holds: what is not taken, what waits with them, and that no agent decides."""
+"""Tasks that a person holds: what is not taken, and what waits with them."""
 
 import subprocess
 from collections.abc import Callable
@@ -38,13 +38,12 @@ def test_a_held_task_is_not_taken_until_it_is_no_longer_held() -> None:
     assert now.said == "held 1: a"
     assert ready(now.text) == ["b"]
     assert order.ahead(parse(now.text)) == 2  # what waits may become ready meanwhile
+    assert held(now.text, "a") == held(now.text, "a", "the release")
     assert held(now.text, "a").said == "held already: 1: a"
+    assert held(now.text, "a", "May") == held(text, "a", "May")
     back = commands.unhold(now.text, parse(now.text), "1")
     assert back == (text, "no longer held: 1: a")
     assert commands.unhold(text, parse(text), "1") == (text, "not held: 1: a")
-
-
-# -------------------------------------------------------------------- no agent's word
 
 
 def test_what_belongs_to_it_is_held_with_it() -> None:
@@ -55,6 +54,10 @@ def test_what_belongs_to_it_is_held_with_it() -> None:
     ]
     with pytest.raises(UsageError, match=r"held with 1 \(whole\): 2: part") as caught:
         commands.unhold(text, spec, "part")
+    assert caught.value.hint == "kern unhold 1"
+    asks = text.replace("[ ] part\n", "[ ] part\n    > **Question:** which?\n")
+    with pytest.raises(UsageError, match="held with 1") as caught:
+        commands.unhold(asks, parse(asks), "part")
     assert caught.value.hint == "kern unhold 1"
     for marker in ("[~] part", "[x] whole"):
         other = text.replace(f"[ ] {marker[4:]}", marker)

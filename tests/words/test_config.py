@@ -87,11 +87,12 @@ def test_a_broken_snapshot_command_is_named(entry: str, said: str) -> None:
 
 
 def test_a_tasks_notes_are_its_gates_and_its_judges_questions() -> None:
-    task = parse(
+    parsed = parse(
         "- [ ] task\n  > **Gate:** `a 'b' | c`\n  > **Gate:** test -n `cat n`\n"
         "  > **Gate:** `cmd -x` (the smoke test)\n  > **Gate:** ``echo `date` ``\n"
         "  > **Judge:** it is clear\n"
-    ).tasks[0]
+    )
+    task = parsed.tasks[0]
     gates = notes.task_gates(task, 7)
     assert [gate.command for gate in gates] == [
         "a 'b' | c",
@@ -100,7 +101,7 @@ def test_a_tasks_notes_are_its_gates_and_its_judges_questions() -> None:
         "echo `date`",
     ]
     assert all(gate.strict and gate.timeout == 7 for gate in gates)
-    assert notes.criteria(task) == ("it is clear",)
+    assert notes.checks(parsed, task, Settings()).criteria == ("it is clear",)
 
 
 @pytest.mark.parametrize("note", ["**Gate:**", "**Gate:** ``", "**Judge:** ", "**Gate:** ` \0`"])
