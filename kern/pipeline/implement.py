@@ -106,7 +106,7 @@ def _interrupted(site: Site, start: StartRef, papers: Papers) -> None:
     """What it planted goes; a stage file that lies there without an end is none of kern's."""
     limits.restore(site, start)
     guarded.settle(site, papers)
-    workspace.retire(site.scope, f"{start.attempt}-lost")
+    workspace.forget(site.scope, Stage.IMPLEMENT)
     refs.seal(site.repo, start)
 
 
