@@ -20,7 +20,7 @@ from kern.spec.parse import EXAMPLE, Spec, Task, parse
 from kern.system import waits, workspace
 
 T = TypeVar("T")
-_PATIENCE = 500  # hundredths of a second
+_PATIENCE = 3000  # hundredths of a second: many at once wait for each other
 _UTF16 = ("\udcff\udcfe", "\udcfe\udcff")  # how it begins, read as UTF-8
 
 
@@ -159,11 +159,13 @@ class Documents:
         folder = os.open(self.root, os.O_RDONLY | os.O_CLOEXEC)
         try:
             for _ in range(_PATIENCE):
-                with contextlib.suppress(BlockingIOError):
-                    with contextlib.suppress(OSError):
-                        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                try:
+                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
-                waits.sleep(0.01)
+                except BlockingIOError:
+                    waits.sleep(0.01)
+                except OSError:
+                    break
             yield
         finally:
             os.close(folder)

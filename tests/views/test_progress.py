@@ -371,7 +371,7 @@ def test_beside_a_pipe_nothing_is_drawn_on_the_terminal(
     lines = screen.splitlines()
     assert lines and all(line[22:].startswith("warning: ") for line in lines)
     told = (tmp_path / "night.log").read_text()
-    assert "stage 2/3 implement" in told and "1 done, 1 unverified, 0 open" in told
+    assert "stage 2/3 implement" in told and "1 done, 1 unverified, 1 open" in told
     assert "warning: " not in told
 
 
