@@ -33,9 +33,9 @@ class Gates:
     mark: tuple[str, str]
     tick: process.Tick
     hold: Hold = unheld
-    # Makes a room that holds a tree and nothing else, or without a tree all that lies in the
-    # working tree; None where there is none.
-    furnish: Callable[[str], Room] | None = None
+    # Where a tree and nothing else lies, or without a tree all that lies in the working tree: a
+    # room, if it may be one; None for the working tree.
+    furnish: Callable[[str, bool], Room | None] = lambda tree, mounted: None
     # By tree, name and command; in no file, which an agent could write.
     _ended: dict[tuple[str, str, str], Result] = field(default_factory=dict)
 
@@ -43,15 +43,11 @@ class Gates:
         """How it ended on that tree, where this run saw it: tools and services come and go."""
         return self._ended.get((tree, gate.name, gate.command))
 
-    def apart(self, gate: Gate) -> bool:
-        """Whether it runs in a room."""
-        return self.furnish is not None and gate.room
-
     def run(self, gate: Gate, tree: str, *, before: bool = False, exact: str = "") -> Result:
-        """Run it on the working tree, which is `tree` now, or in a room that holds `exact`, and
-        remember how it ended. `before`: the task, whose stage files its output is none of.
+        """Run it where `exact` lies, and remember by `tree` how it ended. `before`: the task, whose
+        stage files its output is none of.
         """
-        room = self.furnish(exact) if exact and self.furnish and gate.room else None
+        room = self.furnish(exact, gate.room)
         place = self._log(f"{'before' if before else 'gate'}-{_name(gate)}")
         ended = self._run(gate, place, room)
         result = replace(ended, strict=gate.strict, known_red=gate.known_red)
@@ -71,7 +67,7 @@ class Gates:
 
     def look(self, probe: Probe, exact: str = "") -> Result:
         """Run a command that tells how things stand; nothing of it is remembered."""
-        room = self.furnish(exact) if exact and self.furnish else None
+        room = self.furnish(exact, True)
         return self._run(probe, self._log(probe.label), room)
 
     def outside(self, gate: Gate) -> Result:
@@ -80,12 +76,12 @@ class Gates:
 
     def trial(self, gate: Gate, exact: str) -> Result:
         """How it ends on another tree; nothing of it is remembered."""
-        room = self.furnish(exact) if self.furnish else None
+        room = self.furnish(exact, gate.room)
         return self._run(gate, self._log(f"tree-{_name(gate)}"), room)
 
     def beside(self, gate: Gate) -> Result:
         """How it ends on all that lies in the working tree; nothing of it is remembered."""
-        room = self.furnish("") if self.furnish and gate.room else None
+        room = self.furnish("", gate.room)
         return self._run(gate, self._log(f"tree-{_name(gate)}"), room)
 
     def _run(self, command: Gate | Probe, place: Path, room: Room | None = None) -> Result:

@@ -3,6 +3,7 @@
 import difflib
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from kern import plain
@@ -10,7 +11,7 @@ from kern.checks import kinds, result
 from kern.config import Gate
 from kern.errors import Asked, Exit, UsageError
 from kern.model import OnRed
-from kern.pipeline import baseline, outside, session
+from kern.pipeline import baseline, outside, session, trial
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.site import Site
 from kern.views import checks
@@ -26,7 +27,12 @@ def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
         with session.begin(folder, options, table, empty=True, commits=False, paid=False) as begun:
             gates = _chosen(begun.site.papers.settings().gates, names)
             table.expect(gates)
-            results = baseline.now(begun.site, gates)
+            with (
+                trial.unchanged(begun.site.repo, table)
+                if _in_tree(begun.site, gates)
+                else nullcontext()
+            ):
+                results = baseline.now(begun.site, gates)
             told = outside.compared(begun.site, gates, results, leave, hooked=not names)
             told += [_ROOM.format(gate.label) for gate in gates if _is_apart(begun.site, gate)]
     except Asked:
@@ -42,9 +48,14 @@ def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
     return Exit.USAGE
 
 
+def _in_tree(site: Site, gates: Sequence[Gate]) -> bool:
+    return site.rooms is None or not all(gate.room for gate in gates)
+
+
 def _is_apart(site: Site, gate: Gate) -> bool:
     """In a room, of no use to it."""
-    return site.gates.apart(gate) and bool(kinds.DAEMON.search(gate.command))
+    held = site.rooms is not None and site.rooms.held and gate.room
+    return held and bool(kinds.DAEMON.search(gate.command))
 
 
 def _chosen(gates: Sequence[Gate], names: Sequence[str]) -> list[Gate]:

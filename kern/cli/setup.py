@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kern import plain
 from kern.errors import UsageError
-from kern.git import checkout, ignored, nested, objects, refs, repository
+from kern.git import checkout, ignored, objects, refs, repository
 from kern.git.refs import slug
 from kern.git.repository import Repo
 from kern.model import SPEC, Marker
@@ -50,7 +50,7 @@ def clean(folder: Path, older: str, *, everything: bool, dry: bool) -> None:
         aside += [place for place in copies if place.name not in in_use]
         needed = set[str]() if everything or not (old or aside) else _needed(found)
         stay = [ref for ref in old if ref.split("/")[3] in needed and ref not in broken]
-        lie = [place for place in aside if nested.slug(place.name) in needed]
+        lie = [place for place in aside if _task(place.name) in needed]
         lost = sorted(set(old) - set(stay))
         folders = [*walks, *sorted(set(aside) - set(lie))]
         if not dry:
@@ -66,12 +66,17 @@ def clean(folder: Path, older: str, *, everything: bool, dry: bool) -> None:
     gone = _counted(len(lost), len(aside) - len(lie))
     print(f"{verb} {plain.count(len(walks), 'task record')} and {gone}")
     if stay or lie:
-        slugs = {ref.split("/")[3] for ref in stay} | {nested.slug(place.name) for place in lie}
+        slugs = {ref.split("/")[3] for ref in stay} | {_task(place.name) for place in lie}
         left = f"kept {_counted(len(stay), len(lie))} of {plain.count(len(slugs), 'open task')}"
         print(f"{left}; kern clean --all --older {older} deletes them too")
     if everything and len(kept) > len(old):
         young = plain.count(len(kept) - len(old), "saved attempt")
         print(f"kept {young}, not older than {older}; kern clean --all --older 0d deletes all")
+
+
+def _task(folder: str) -> str:
+    """The slug of the task for which it was set aside."""
+    return folder.rpartition("-")[0]
 
 
 def folders_before(before: float, folder: Path) -> list[Path]:

@@ -9,10 +9,10 @@ from pathlib import Path
 from kern import plain
 from kern.config import Gate
 from kern.errors import Held, KernError, UsageError
-from kern.git import repository
+from kern.git import refs, repository
 from kern.git.repository import Repo
 from kern.model import SPEC, Question
-from kern.pipeline import facts, place, trust
+from kern.pipeline import facts, place, preflight, trust
 from kern.pipeline import undo as reverting
 from kern.pipeline.place import Place
 from kern.spec import commands, edit, notes, order
@@ -76,7 +76,7 @@ def mark(folder: Path, wanted: str, verb: str) -> None:
     """A marker, or a note that goes."""
     found, papers = _opened(folder)
     with _alone(found, f'{verb} "{wanted}"') as scope:
-        half = _half_done(place.of(found, scope, papers)) if verb == "reopen" else ()
+        half = _half_done(place.Place(found, scope, papers)) if verb == "reopen" else ()
         _edit(papers, lambda text, parsed: _VERBS[verb](text, parsed, wanted))
         if half and not papers.spec()[1].active:
             print(f"  it is in your working tree, do not commit it: {plain.some(half)}")
@@ -87,7 +87,8 @@ def _half_done(here: Place) -> Sequence[str]:
     with contextlib.suppress(KernError):  # what is wrong is the next run's to say
         at = facts.look(here)
         if at.facts.active and at.start:
-            return sorted(here.repo.changed(at.start.tree, here.snapshots.take()))
+            mounted = refs.is_of_room(here.repo, at.start)
+            return [] if mounted else preflight.uncommitted(here.repo)
     return ()
 
 

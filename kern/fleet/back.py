@@ -18,6 +18,7 @@ from kern.fleet.work import Work
 from kern.git import history, refs
 from kern.git.repository import Repo
 from kern.model import Cause, Key, Marker, Result, Saved, Stage
+from kern.pipeline import witness
 from kern.pipeline.site import Site
 from kern.plain import some
 from kern.spec import edit
@@ -65,7 +66,7 @@ def keep(
     for ref, _ in refs.kept(site.repo, refs.slug(work.key)):
         if said in _message(site.repo, ref):
             return ref.removeprefix("refs/")
-    return site.keeper.keep(work.key, name, tree, head, said + more)
+    return site.keep(work.key, name, tree, head, said + more)
 
 
 def _send(
@@ -109,7 +110,7 @@ def mended(site: Site, task: Task) -> tuple[tuple[str, ...], str]:
     made = history.commit(repo, f"refs/kern/{kept[1]}")
     facts, head = json.loads(found[1]), made.parents[0]
     since = history.since(repo, head, repo.head().commit) or ()
-    if any(site.witness.ticks(one, task.key) for one in since):
+    if any(witness.ticks(site.repo, one, task.key) for one in since):
         return (), ""
     trees = {"base": head, "start": repo.tree(head), "tree": made.tree}
     outcome = f"{Saved.FAILED}: {facts['told']}"

@@ -16,11 +16,12 @@ from kern.fleet.crew import OF, Crew
 from kern.fleet.handout import Limit
 from kern.fleet.work import Left, Outcome, Waiting, Work
 from kern.fleet.worktrees import Yard
-from kern.git import history, refs
+from kern.git import history, refs, room
+from kern.git.ignore import left_out
 from kern.git.repository import Repo
-from kern.git.snapshot import Snapshots, left_out
 from kern.model import LEARNINGS, SPEC, Marker, Need
 from kern.model import Outcome as End
+from kern.pipeline import witness
 from kern.pipeline.options import Options
 from kern.pipeline.site import Site
 from kern.plain import decode
@@ -129,7 +130,7 @@ def _spec(repo: Repo, made: Repo | None, tip: str) -> str:
 def _finished(site: Site, yard: Yard, left: Left) -> Work | None:
     """What waits to land; None where its newest commit is not the task's."""
     tip = history.commit(site.repo, left.tip)
-    if left.under_way or not tip.parents or not site.witness.ticks(tip, left.key):
+    if left.under_way or not tip.parents or not witness.ticks(site.repo, tip, left.key):
         return None
     made = worktrees.of(yard, left.tree) if left.tree else None
     learned = site.repo.content(left.tip, LEARNINGS)
@@ -145,7 +146,7 @@ def _keep(site: Site, yard: Yard, left: Left) -> str:
     made = worktrees.of(yard, left.tree) if left.tree else None
     if made is None:
         return ""
-    tree = Snapshots(made).take(left.tip)
+    tree = room.visible(made)
     changed = site.repo.changed(site.repo.tree(left.tip), tree)
     # Where no task had begun, files may lack because git was killed at making the worktree.
     work = [path for path, (_, new) in changed.items() if new or left.under_way]

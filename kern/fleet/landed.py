@@ -15,8 +15,8 @@ from kern.fleet.work import Work
 from kern.frozen import frozen
 from kern.git import along, history, index, refs
 from kern.git.faults import GitFailed
+from kern.git.ignore import DOCUMENTS
 from kern.git.repository import Entry, Repo
-from kern.git.snapshot import OWN
 from kern.model import LEARNINGS, SPEC, Key
 from kern.pipeline.place import Place
 from kern.plain import some
@@ -97,7 +97,7 @@ def finish(here: Place) -> list[str]:
             if repo.store.id(one.ref) == one.commit:
                 refs.delete(repo, one.ref, one.commit)
     else:
-        if mine := along.follow(repo, left.old, left.new, OWN):
+        if mine := along.follow(repo, left.old, left.new, DOCUMENTS):
             told.append(f"changed while a task landed, and left as it is: {some(mine)}")
         _write(here, left)
     refs.delete(repo, _under_way(repo, head.branch), left.record)

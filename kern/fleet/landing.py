@@ -15,8 +15,8 @@ from kern.fleet.landed import Arrival, Move, Moved
 from kern.fleet.work import Collided, Dropped, Landed, Landing, Red, Waiting, Work
 from kern.frozen import frozen
 from kern.git import along, history, ignore, operations
+from kern.git.ignore import DOCUMENTS
 from kern.git.repository import Entry
-from kern.git.snapshot import OWN
 from kern.model import LEARNINGS, SPEC, Marker, Result
 from kern.pipeline import baseline, verify
 from kern.pipeline.site import Site
@@ -197,7 +197,7 @@ class _Round:
         """A person's uncommitted edits, by the work that would change the same files."""
         if not built.works:
             return {}
-        mine = along.blocked(self.repo, built.head, built.tip, OWN)
+        mine = along.blocked(self.repo, built.head, built.tip, DOCUMENTS)
         self.clear = "" if mine else built.tip
         found = {one: merging.meeting(mine, merging.change(self.repo, one)) for one in built.works}
         lying = {work: paths for work, paths in found.items() if paths}
@@ -283,7 +283,7 @@ class _Documents:
         self.ignored = ignore.ignored(site.repo, SPEC, LEARNINGS)
         self.spec = text
         self.lessons = site.papers.read(LEARNINGS) or ""
-        self.modes = {name: site.repo.entry("HEAD", name) for name in OWN}
+        self.modes = {name: site.repo.entry("HEAD", name) for name in DOCUMENTS}
 
     def take(self, work: Work) -> Arrival:
         spec = work.spec or self._of(work.commit, SPEC)

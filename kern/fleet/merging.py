@@ -7,8 +7,8 @@ from pathlib import PurePath
 
 from kern.fleet.work import Work
 from kern.git import index
+from kern.git.ignore import DOCUMENTS
 from kern.git.repository import Change, Repo
-from kern.git.snapshot import OWN
 
 NAMES = ("branch", "task")  # of the two sides, where they are in conflict
 _LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
@@ -26,7 +26,7 @@ def merged(repo: Repo, work: Work, onto: str) -> tuple[str, list[str]]:
     ours, theirs = _changed(repo, work.base, head), change(repo, work)
     if not meeting(ours, theirs):
         return repo.tree_with(head, {path: new for path, (_, new) in theirs.items()}), []
-    papers = {path: repo.entry(head, path) for path in OWN}
+    papers = {path: repo.entry(head, path) for path in DOCUMENTS}
     base = repo.tree_with(repo.tree(work.base), papers)
     task = repo.tree_with(repo.tree(work.commit), papers)
     return index.merged(repo, base, head, task, NAMES)
@@ -40,7 +40,7 @@ def meeting(mine: Iterable[str], theirs: Collection[str]) -> list[str]:
 
 def bare(repo: Repo, tree: str) -> str:
     """The same without the two documents, which no gate is about."""
-    return repo.tree_with(repo.tree(tree), dict.fromkeys(OWN))
+    return repo.tree_with(repo.tree(tree), dict.fromkeys(DOCUMENTS))
 
 
 def other(repo: Repo, work: Work, head: str, paths: Iterable[str]) -> str:
@@ -55,4 +55,4 @@ def _above(path: str) -> Iterable[str]:
 
 
 def _changed(repo: Repo, old: str, new: str) -> dict[str, Change]:
-    return {path: both for path, both in repo.changed(old, new).items() if path not in OWN}
+    return {path: both for path, both in repo.changed(old, new).items() if path not in DOCUMENTS}

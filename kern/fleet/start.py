@@ -51,7 +51,7 @@ def run(
         first,
         commands=(*shop.many.asks, *first.commands),
         lands=f"{first.lands}; {told}",
-        yours=preflight.yours(begun.site.repo, workers=True),
+        yours=preflight.yours(begun.site.repo, "workers"),
     )
     begun.site.sink(first)
     course.picture = Picture(

@@ -3,16 +3,12 @@
 import contextlib
 import os
 import re
-import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from kern import plain
 from kern.errors import KernError
-from kern.system import waits
-
-_STALE = 12 * 3600  # seconds, as git has it
 
 
 class GitFailed(KernError):
@@ -31,9 +27,14 @@ class GitFailed(KernError):
 def advice(stderr: str) -> str:
     if told := held(stderr):
         return told
-    if "No space left" in stderr or "Out of diskspace" in stderr:
+    if full(stderr):
         return "free some space, then run kern again: it resumes"
     return "fix it, then run kern again: it resumes"
+
+
+def full(stderr: str) -> bool:
+    """Whether the disk is; the second is what git says of an index."""
+    return "No space left" in stderr or "Out of diskspace" in stderr
 
 
 def no_commit(told: str) -> KernError:
@@ -75,28 +76,3 @@ def _holder(path: str) -> str:
                     if os.readlink(link) == path:
                         return f"{(process / 'comm').read_text().strip()} (process {process.name})"
     return ""
-
-
-def calm(common_dir: Path, patience: float) -> bool:
-    """Whether no collector is at work; where one is, once it has ended or patience has."""
-    if not collecting(common_dir):
-        return True
-    deadline = time.monotonic() + patience
-    while collecting(common_dir) and time.monotonic() < deadline:
-        waits.sleep(0.1)
-    return False
-
-
-def collecting(common_dir: Path) -> bool:
-    """Whether a `git gc` is at work in the repository: it may have looked at the refs already."""
-    place = common_dir / "gc.pid"
-    try:
-        pid, host = place.read_text("ascii").split()
-        if host != socket.gethostname() or time.time() - place.stat().st_mtime > _STALE:
-            return False
-        os.kill(int(pid), 0)
-    except PermissionError:
-        return True  # another user's
-    except (OSError, ValueError, OverflowError):
-        return False
-    return True

@@ -247,18 +247,6 @@ def create(repo: Repo, tree: str, parent: str, message: str, timeout: float) -> 
     return sealed(repo, out.decode().strip(), timeout)
 
 
-def advance(repo: Repo, head: Head, new: str, subject: str) -> bool:
-    """Compare and swap of the branch, or of the detached HEAD; no file is touched. False where it
-    does not stand at `head` any more.
-    """
-    ref, how = (f"refs/heads/{head.branch}", ()) if head.branch else ("HEAD", ("--no-deref",))
-    argv = ("update-ref", *how, "-m", f"commit: {subject}", ref, new, head.commit)
-    code, _, told = repo.run(*argv)
-    if code and repo.head() == head:
-        raise GitFailed(argv, code, told)
-    return not code
-
-
 _KEPT_FIELDS = (b"author", b"encoding")
 
 

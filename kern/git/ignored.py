@@ -22,8 +22,8 @@ from typing import BinaryIO
 
 from kern.git import archive, checkout, refs
 from kern.git.archive import Copy
+from kern.git.ignore import left_out
 from kern.git.repository import Repo
-from kern.git.snapshot import left_out
 from kern.model import Key
 from kern.plain import some
 from kern.system import process, workspace
@@ -41,12 +41,14 @@ _JOURNALS = ("-wal", "-shm", "-journal")  # SQLite applies one to whatever datab
 
 
 class Ignored:
-    """The ignored files of one working tree. `warn` takes a sentence for the person."""
+    """The ignored files of one working tree. `warn` takes a sentence for the person; `told` is what
+    a run says once.
+    """
 
-    def __init__(self, repo: Repo, warn: Callable[[str], None]) -> None:
+    def __init__(self, repo: Repo, warn: Callable[[str], None], told: set[str]) -> None:
         self.repo = repo
         self.warn = warn
-        self._told: set[str] = set()
+        self._told = told
 
     # ---------------------------------------------------------------- before an attempt
 

@@ -1,21 +1,17 @@
 """Trees made and merged through throw-away indexes, and careful edits of the person's index."""
 
 import contextlib
-import json
 import os
 import re
 import shutil
 import tempfile
 import time
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from kern.errors import KernError
-from kern.git import indexfile
 from kern.git.faults import GitFailed
 from kern.git.repository import Entry, Repo
-
-_HASH = 32  # bytes at most
 
 
 @contextlib.contextmanager
@@ -62,35 +58,6 @@ def update(
         _mark(repo, f"--{name}", held)
 
 
-def stamp(repo: Repo) -> Hashable:
-    """Another one where the person's index is another: it ends with a hash of what it holds."""
-    try:
-        with (repo.git_dir / "index").open("rb") as file:
-            info = os.fstat(file.fileno())
-            file.seek(max(info.st_size - _HASH, 0))
-            times = info.st_mtime_ns, info.st_ctime_ns
-            return *times, info.st_size, info.st_ino, file.read(), repo.losses
-    except OSError:
-        return None
-
-
-def tree(repo: Repo) -> str:
-    """The person's index as a tree, read from a copy."""
-
-    def ask() -> str:
-        with private(repo, copy=True) as env:
-            return repo.text("write-tree", "--missing-ok", env=env)
-
-    told = repo.once("index", stamp(repo), ask)
-    return told if repo.store.id(told) else ask()  # a collector took it
-
-
-def known(repo: Repo) -> str:
-    """The same where it was asked for already; else empty."""
-    told: str = repo.told("index", stamp(repo)) or ""
-    return told
-
-
 def entry(repo: Repo, path: str) -> Entry | None:
     """Of one file, by a git that has not read the index before: it may have changed since."""
     argv = ("ls-files", "--stage", "-z", "--", f":(top,literal){path}")
@@ -98,25 +65,14 @@ def entry(repo: Repo, path: str) -> Entry | None:
     return Entry(told[0], told[1]) if len(told) > 1 else None
 
 
-def know(repo: Repo, stamp: Hashable, tree: str) -> None:
-    """That the index with the stamp is this tree."""
-    repo.once("index", stamp, lambda: tree)
-
-
 def unmerged(repo: Repo) -> bool:
-    """Writes nothing: a dry run asks, too. What is unmerged is no tree."""
-    if known(repo):
-        return False
-    return repo.once("unmerged", stamp(repo), lambda: bool(repo.git("ls-files", "--unmerged")))
+    return bool(repo.git("ls-files", "--unmerged"))
 
 
 # What a person marked an entry with; to write it anew drops the mark.
 _MOST_ASKED = 50  # paths in one command line
 _MARKED = re.compile(rb"(?:\A|(?<=\0))[a-zS] [^\0]+")
 _MARKS = {"S": "skip-worktree", "h": "assume-unchanged"}
-_NEW = "N"  # `git add -N`
-_MOST_MARKS = 1000  # a sparse checkout has each of its files marked, and keeps that up itself
-_NOTED = "index\n"
 
 
 def flagged(repo: Repo, paths: Collection[str] | None = None) -> dict[str, str]:
@@ -125,9 +81,6 @@ def flagged(repo: Repo, paths: Collection[str] | None = None) -> dict[str, str]:
     """
     if paths is not None and not paths:
         return {}
-    told: Mapping[str, str] | None = repo.told("marks", stamp(repo))
-    if paths is not None and told is not None:
-        return {path: told[path] for path in paths if told.get(path, "") in ("S", "h", "Sh")}
     few = paths is not None and len(paths) <= _MOST_ASKED
     some = _literal(paths or ()) if few else []
     found: dict[str, str] = {}
@@ -143,72 +96,6 @@ def _literal(paths: Iterable[str]) -> list[str]:
     return [f":(top,literal){path}" for path in paths]
 
 
-def is_extended(repo: Repo) -> bool:
-    """Whether it can hold what `git add -N` marks: git writes another version of it then."""
-    place = repo.git_dir / "index"
-    return is_split(place) or indexfile.version(place) != indexfile.PLAIN
-
-
-def is_split(place: Path) -> bool:
-    return any(place.parent.glob("sharedindex.*"))
-
-
-def marks(repo: Repo) -> dict[str, str]:
-    """The marked paths, each with its letters; `git add -N` is a mark too, which no tree shows."""
-
-    def ask() -> dict[str, str]:
-        asked = ("diff-files", "-z", "--name-only", "--diff-filter=A", "--ignore-submodules")
-        new = repo.paths(*asked) if is_extended(repo) else ()
-        return flagged(repo) | dict.fromkeys(new, _NEW)
-
-    return repo.once("marks", stamp(repo), ask)
-
-
-def marks_noted(repo: Repo) -> str:
-    """The message of the commit that holds the index as a tree."""
-    found = marks(repo)
-    return f"{_NOTED}\n{json.dumps(found)}\n" if len(found) <= _MOST_MARKS else _NOTED
-
-
-def marks_read(repo: Repo, commit: str) -> dict[str, str] | None:
-    """What `marks_noted` wrote; None where it is not known."""
-    message = (repo.store.read(commit, "commit") or b"").partition(b"\n\n" + _NOTED.encode())[2]
-    try:
-        found = json.loads(message)
-    except (ValueError, RecursionError):
-        return None
-    whole = isinstance(found, dict) and all(isinstance(it, str) for it in found.values())
-    return found if whole else None
-
-
-def restore_marks(repo: Repo, before: Mapping[str, str], but: Collection[str]) -> list[str]:
-    """The marks as they were, `but` for some paths; those that were not."""
-    now = marks(repo)
-    other = {
-        path for path in now.keys() | before.keys() if now.get(path, "") != before.get(path, "")
-    } - {*but}
-    held = repo.entries(tree(repo)).keys() if other else ()
-    new = [p for p in other if before.get(p) == _NEW and p not in held]
-    new = [path for path in new if os.path.lexists(repo.root / path)]
-    update(repo, {path: None for path in other if now.get(path) == _NEW})
-    changed = {*new, *(path for path in other if now.get(path) == _NEW)}
-    for letter, name in _MARKS.items():
-        for wanted, option in ((True, f"--{name}"), (False, f"--no-{name}")):
-            differs = [
-                path
-                for path in other
-                if path in held
-                and (letter in now.get(path, "")) != wanted
-                and (letter in before.get(path, "")) == wanted
-            ]
-            _mark(repo, option, differs)
-            changed |= {*differs}
-    if new:
-        asked = ("add", "-N", "-f", "--pathspec-from-file=-", "--pathspec-file-nul")
-        repo.run(*asked, given=_nul(new), env={"GIT_LITERAL_PATHSPECS": "1"})
-    return sorted(changed)
-
-
 def _mark(repo: Repo, option: str, paths: Collection[str]) -> None:
     if paths:
         repo.git("update-index", "-z", option, "--stdin", given=_nul(paths))
@@ -216,26 +103,6 @@ def _mark(repo: Repo, option: str, paths: Collection[str]) -> None:
 
 def _nul(paths: Collection[str]) -> bytes:
     return os.fsencode("\0".join([*sorted(paths), ""]))
-
-
-def reset(repo: Repo, tree: str) -> None:
-    """The person's index as a whole from a tree, where nothing else makes it whole again."""
-    repo.git("read-tree", tree)
-    repo.run("update-index", "-q", "--refresh")
-
-
-def read_into(repo: Repo, tree: str, env: Mapping[str, str]) -> None:
-    """Fill a private index from a tree. What is known of unchanged files stays known, and the
-    others are looked at: a hook that asks what differs on the disk must not be told of these. A
-    file that was merely touched git itself looks at when it commits, before the hooks.
-    """
-    asked = ("diff-index", "--cached", "--name-only", "-z", "--diff-filter=a", tree)
-    new = repo.paths(*asked, env=env)
-    few = len(new) <= _MOST_ASKED
-    how = "--no-refresh" if few else "--refresh"
-    repo.git("reset", "--quiet", how, tree, "--", ".", env=env)
-    if new and few:
-        repo.run("add", "--refresh", "--", *_literal(new), env=env)
 
 
 @contextlib.contextmanager

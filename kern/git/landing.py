@@ -5,8 +5,10 @@ changed: where that is in the way, nothing moves.
 """
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 
+from kern.git import index
 from kern.git.faults import GitFailed
 from kern.git.repository import LINK, SUBMODULE, Entry, Head, Repo
 from kern.model import LEARNINGS, SPEC
@@ -27,9 +29,13 @@ def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
     known = {*repo.paths("ls-files", "-z", "--", *(f":(top,literal){p}" for p in there))}
     if untracked := [path for path in there if path not in known] if there else []:
         return untracked
-    repo.run("update-index", "-q", "--refresh")  # what was merely touched is no change
-    code, _, told = repo.run("read-tree", "-m", "-u", "-n", *_trees(repo, old, new))
-    return told.strip().removeprefix("error: ").splitlines()[:1] if code else []
+    with index.private(repo, copy=True) as env:
+        _accept_written(repo, old, new, env)
+        repo.run("update-index", "-q", "--refresh", env=env)
+        how = ("read-tree", "-m", "-u", "-n", *_trees(repo, old, new))
+        code, _, told = repo.run(*how, env=env)
+    named = re.findall(r"(?m)^error: Entry '(.*)' ", told)
+    return (named or told.strip().splitlines()[:1]) if code else []
 
 
 def _differs(repo: Repo, tree: str, path: str) -> bool:
@@ -68,6 +74,7 @@ def follow(repo: Repo, replay: Replay) -> None:
         return
     new = repo.head().commit
     _accept_written(repo, old, new)
+    repo.run("update-index", "-q", "--refresh")  # what was merely touched is no change
     repo.git("read-tree", "-m", "-u", *_trees(repo, old, new))
     for name in _DOCUMENTS:
         _forward(repo, name, old, new, replay)
@@ -79,8 +86,10 @@ def _trees(repo: Repo, *commits: str) -> list[str]:
     return [repo.tree_with(one, dict.fromkeys(_DOCUMENTS)) for one in commits]
 
 
-def _accept_written(repo: Repo, old: str, new: str) -> None:
-    """A git that was killed had written files and not yet the index: they count as they are."""
+def _accept_written(repo: Repo, old: str, new: str, env: Mapping[str, str] | None = None) -> None:
+    """What stands in the files already: a killed git had not yet written the index, or a task was
+    carried out in place.
+    """
     rows = []
     for path, (_, entry) in repo.changed(old, new).items():
         if path in _DOCUMENTS or entry is None or entry.mode == SUBMODULE:
@@ -88,7 +97,9 @@ def _accept_written(repo: Repo, old: str, new: str) -> None:
         if os.path.lexists(repo.root / path) and not _differs(repo, new, path):
             rows.append(f"{entry.mode} {entry.blob}\t{path}\0")
     if rows:
-        repo.git("update-index", "--add", "-z", "--index-info", given=os.fsencode("".join(rows)))
+        repo.git(
+            "update-index", "--add", "-z", "--index-info", given=os.fsencode("".join(rows)), env=env
+        )
 
 
 def _forward(repo: Repo, name: str, old: str, new: str, replay: Replay) -> None:

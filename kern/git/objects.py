@@ -5,82 +5,28 @@ and how what nothing needs any more goes.
 import os
 import re
 import time
-from collections.abc import Callable
 
-from kern.git import faults, trees
 from kern.git.faults import GitFailed
 from kern.git.repository import Repo
 
-_MOST_COMMITS = 20
 _CROWD = 27  # loose objects in one of 256 folders: there git's own `gc --auto` begins its work
 _LEAST_AGE = 14 * 86400  # seconds; git's own default
-
-
-def missing(repo: Repo, base: str, *names: str, there: Callable[[str], bool] | None = None) -> str:
-    """An object that is gone of these commits or trees, which `base` does not hold; else empty.
-    `there`: whether one is on the disk, where the git that is asked as a rule may not know.
-    """
-    known = there or (lambda one: bool(repo.store.id(one)))
-    try:
-        if all(_whole(repo, base, name, known) for name in names):
-            return ""
-    except GitFailed:
-        pass
-    how = ("--objects", "--quiet", "--missing=allow-promisor")
-    argv = ("rev-list", *how, *names, "--not", base)
-    code, _, err = repo.run(*argv)
-    found = re.search(r"\b[0-9a-f]{40,64}\b", err) if code else None
-    if code and found is None:
-        raise GitFailed(argv, code, err)
-    return found[0] if found else ""
-
-
-def _whole(repo: Repo, base: str, name: str, there: Callable[[str], bool]) -> bool:
-    """Whether all is there that the tree, or the commit with those above it, has beside the base;
-    a long history is git's to walk.
-    """
-    store = repo.store
-    todo, seen, known = [store.id(name)], 0, repo.tree(base)
-    last = store.id(f"{base}^{{commit}}")
-    while todo:
-        one = todo.pop()
-        if one == last:
-            continue
-        if not one or not there(one):
-            return False
-        found = store.read(one, "commit")
-        tree = one if found is None else found[5:].split(b"\n", 1)[0].decode()
-        if trees.absent(store, known, tree, there):
-            return False
-        if found is not None:
-            above = re.findall(rb"^parent ([0-9a-f]+)$", found.partition(b"\n\n")[0], re.M)
-            todo += [line.decode() for line in above]
-            seen += 1
-            if seen > _MOST_COMMITS:
-                return False
-    return True
 
 
 def lacks(repo: Repo, base: str, *names: str) -> str:
     """What git lacks of commits that a ref names, or of trees that one holds, without what `base`
     holds; empty where nothing.
     """
-    asked = [name for name in names if name not in repo.whole]
-    lacking = missing(repo, base, *asked) if asked else ""
-    if not lacking:
-        repo.whole.update(asked)
-    return lacking
-
-
-def lost(repo: Repo, base: str, *names: str) -> str:
-    """The same of what was written a moment ago. `git gc --prune=now` takes objects that no ref
-    named when it looked, also once one does: so a collector that is at work is waited for. A git
-    that has read it before would go on to say that it is there: so the disk is looked at, and
-    where an object is no file of its own, another git is asked.
-    """
-    faults.calm(repo.common_dir, repo.patience)
-    folder = repo.common_dir / "objects"
-    return missing(repo, base, *names, there=lambda one: (folder / one[:2] / one[2:]).is_file())
+    if not (asked := [name for name in names if name not in repo.whole]):
+        return ""
+    how = ("--objects", "--quiet", "--missing=allow-promisor")
+    argv = ("rev-list", *how, *asked, "--not", base)
+    code, _, err = repo.run(*argv)
+    found = re.search(r"\b[0-9a-f]{40,64}\b", err) if code else None
+    if code and found is None:
+        raise GitFailed(argv, code, err)
+    repo.whole.update(() if found else asked)
+    return found[0] if found else ""
 
 
 def _expiry(repo: Repo) -> int:

@@ -8,8 +8,7 @@ from dataclasses import replace
 from kern import plain
 from kern.errors import KernError
 from kern.frozen import frozen
-from kern.git import index, objects
-from kern.git import protect as guard
+from kern.git import objects
 from kern.git.faults import GitFailed
 from kern.git.repository import Head, Repo
 from kern.model import Key
@@ -26,8 +25,7 @@ class StartRef:
     commit: str
     tree: str
     base: str
-    index: str  # tree of the person's index
-    guard: str  # what `Guard.take` made of what an agent could plant
+    how: str  # a commit that says where it was begun
     task: Key
     attempt: int
     held: tuple[str, ...] = ()  # commits of what else must last as long
@@ -54,9 +52,7 @@ def starts(repo: Repo) -> list[tuple[str, StartRef]]:
         if len(ids) < 2 or read is None:
             continue
         key, attempt = read
-        own = ids[2] if len(ids) > 2 else ""
-        held = tuple(ids[3:])
-        start = StartRef(ref, commit, tree, ids[0], ids[1], own, key, attempt, held)
+        start = StartRef(ref, commit, tree, ids[0], ids[1], key, attempt, held := tuple(ids[2:]))
         start = replace(start, spec=_spec(message, held))
         found.append((ref.removeprefix(prefix).removesuffix("/@"), start))
     return found
@@ -117,39 +113,39 @@ def _spec(message: str, held: tuple[str, ...]) -> str:
     return found[1] if found and found[1] in held else ""
 
 
-def is_open(commit: str) -> bool:
-    """Whether the start ref with this commit object says that kern saw no end of stage 2."""
-    return re.search(r"^Kern-Spec: ", commit, re.M) is not None
-
-
 def write_start(repo: Repo, start: StartRef) -> StartRef:
     """Remember what stage 2 begins with, before its process exists."""
     repo.git("update-ref", start.ref, start.commit)
     return start
 
 
+_MOUNTED, _IN_PLACE = "in a room\n", "in place\n"
+
+
 def begun(
-    repo: Repo, head: Head, tree: str, staged: str, own: str, key: Key, attempt: int, spec: str = ""
+    repo: Repo, head: Head, tree: str, key: Key, attempt: int, mounted: bool, spec: str = ""
 ) -> StartRef:
     """What stage 2 begins with, as a value alone: nothing stands yet that a later run would see.
-    `spec`: a tree with SPEC.md.
+    `mounted`: in a room; `spec`: a tree with SPEC.md.
     """
-    noted = repo.commit_object(staged, (), index.marks_noted(repo))
+    none = repo.tree_with("", {})
+    how = repo.commit_object(none, (), _MOUNTED if mounted else _IN_PLACE)
     before = repo.commit_object(tree, (head.commit,), f"before attempt {attempt}\n")
     text = repo.commit_object(spec, (), "SPEC.md before stage 2\n") if spec else ""
     held = (before, text) if text else (before,)
     ref = f"{START}/{repo.worktree}/{head.name}/@"
-    start = StartRef(ref, "", tree, head.commit, noted, own, key, attempt, held, text)
+    start = StartRef(ref, "", tree, head.commit, how, key, attempt, held, text)
     return replace(start, commit=_written(repo, start))
 
 
 def is_of_room(repo: Repo, start: StartRef) -> bool:
     """Whether the attempt began in a room."""
-    return bool(start.guard) and not repo.entries(f"{start.guard}^{{tree}}")
+    raw = repo.store.read(start.how, "commit")
+    return raw is not None and raw.endswith(b"\n\n" + _MOUNTED.encode())
 
 
 def _written(repo: Repo, start: StartRef) -> str:
-    parents = (start.base, start.index, start.guard, *start.held)
+    parents = (start.base, start.how, *start.held)
     return repo.commit_object(start.tree, parents, _message(start))
 
 
@@ -193,7 +189,7 @@ def damage(repo: Repo, start: StartRef) -> str:
     """What git lacks of the files as they were before stage 2."""
     if start.commit in repo.whole:
         return ""
-    parts = (start.held[0], start.index, start.guard) if start.held else (start.commit,)
+    parts = (start.held[0], start.how) if start.held else (start.commit,)
     return objects.lacks(repo, start.base, *parts)
 
 
@@ -202,8 +198,8 @@ def broken(ref: str, lacking: str) -> KernError:
     return KernError(
         f"{ref} is broken: git lacks the object {lacking}, so the files as they were before the "
         "interrupted attempt cannot be restored",
-        hint=f"git update-ref -d {ref}, then: kern; your files stay as they are now, with the "
-        "agent's unfinished work among them",
+        hint=f"git update-ref -d {ref}, then: kern; what you have not committed, with the agent's "
+        "unfinished work among it, is for you to commit or stash first",
     )
 
 
@@ -217,8 +213,6 @@ def before(repo: Repo, start: StartRef) -> str:
 
 def delete(repo: Repo, ref: str, old: str = "") -> None:
     repo.git("update-ref", "-d", ref, *([old] if old else []))
-    if ref.startswith(START):
-        guard.prune(repo, [start.guard for _, start in starts(repo)])
 
 
 def keep(repo: Repo, slug: str, name: str, tree: str, message: str, parent: str) -> str:
@@ -250,12 +244,6 @@ def _tree(repo: Repo, ref: str) -> str:
 
 def _names(repo: Repo, ref: str) -> bool:
     return not repo.run("rev-parse", "--verify", "-q", ref)[0]
-
-
-def drop_broken(repo: Repo, ref: str) -> None:
-    """Delete a ref that names nothing any more, by the word of a git that has read none of it."""
-    if _names(repo, ref) and repo.run("cat-file", "-e", f"{ref}^{{tree}}")[0]:
-        delete(repo, ref)
 
 
 def kept(repo: Repo, slug: str = "") -> list[tuple[str, int]]:

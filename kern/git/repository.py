@@ -231,12 +231,6 @@ class Repo:
             self._stored[data] = blob
         return blob
 
-    def write_anew(self) -> None:
-        """A collector took what no ref named yet: what was written counts as written no more."""
-        self._stored.clear()
-        self.store.close()  # it may still have open what is gone
-        self.losses += 1
-
     def content(self, revision: str, path: str) -> bytes | None:
         if "\n" in path:
             code, out, _ = self.run("cat-file", "blob", f"{revision}:{path}")
@@ -272,10 +266,6 @@ class Repo:
         """Of one file."""
         row = trees.at(self.store, self.tree(tree), path)
         return _entry(row) if row and row[0] != FOLDER else None
-
-    def has_folder(self, tree: str, path: str) -> bool:
-        row = trees.at(self.store, self.tree(tree), path)
-        return bool(row and row[0] == FOLDER)
 
     def named(self, tree: str, name: str) -> dict[str, Entry]:
         """The files of one name in a tree, on all levels; git lists them faster than it can be

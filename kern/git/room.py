@@ -32,6 +32,7 @@ class Room:
         self.index = self.place / "index"
         self.over = self.place / "over"  # what children write over the ignored folders
         self.git = self.place / "git"  # a shadow of git's folder
+        self.own: tuple[str, ...] = _OWN  # in no candidate
         self.mounts: tuple[str, ...] = ()  # ignored folders, and files too large to be copied
         self.absent: tuple[str, ...] = ()  # ignored, and without a place here
         self._ignored = self._listed()
@@ -95,7 +96,7 @@ class Room:
         """The tree that it holds by now. kern's documents and prompts are as they were filled in,
         and what was ignored is not in it, whatever the rules say by now.
         """
-        left = (*self._submodules, *self._closed())
+        left = self._closed()
         beside = (f":(top,exclude,literal){path}" for path in left)
         how = ("--pathspec-from-file=-", "--pathspec-file-nul")
         given = os.fsencode("\0".join((":/", *beside)))
@@ -110,14 +111,17 @@ class Room:
         return [p for p in found if p and p not in self._ignored and not p.endswith(_REMADE)]
 
     def _closed(self) -> set[str]:
-        """Of kern's own and of the person's ignored files those that git would add: it takes no
-        exception for what it ignores.
+        """Submodules, and of kern's own and of the person's ignored files those that git would add:
+        it takes no exception for what it ignores.
         """
         files = (path for path in self._ignored if not path.endswith("/"))
-        own = {*_OWN, *files}
-        given = os.fsencode("\0".join(own))
+        there = {path for path in self._submodules if (self.tree / path).exists()}
+        return there | self._not_ignored({*self.own, *files})
+
+    def _not_ignored(self, paths: set[str]) -> set[str]:
+        given = os.fsencode("\0".join(paths))
         ignored = self._git("check-ignore", "-z", "--stdin", given=given, fine=(0, 1))
-        return own - {*os.fsdecode(ignored).split("\0")}
+        return paths - {*os.fsdecode(ignored).split("\0")}
 
     def _read(self, tree: str) -> None:
         if tree != self._held or not self.tree.is_dir():

@@ -16,17 +16,26 @@ _QUIET = b"\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[core]\n\tfsmonito
 _OWN = b" refs/kern/"
 
 
-def lay(repo: Repo, folder: Path, head: Head, index: Path) -> None:
-    """Anew: on the branch `head`, with that index. The person's refs but kern's own are in it."""
+def lay(repo: Repo, folder: Path, head: Head, index: Path, *, mounted: bool = True) -> None:
+    """Anew: on the branch `head`, with that index. The person's refs but kern's own are in it.
+    Unless it is to be `mounted`, what it shares is there by links.
+    """
     shutil.rmtree(folder, ignore_errors=True)
-    for name in (*SHARED, BORROWED, "kern/scratch", "refs/heads", "objects/info"):
-        (folder / name).mkdir(parents=True)
+    (folder / "refs/heads").mkdir(parents=True)
     for name in _COPIED:
         if (place := repo.common_dir / name).is_file():
             shutil.copyfile(place, folder / name)
+            (folder / name).chmod(0o600)  # an address in it may hold a password
     with (folder / "config").open("ab") as config:
         config.write(_QUIET)
-    (folder / "objects/info/alternates").write_text(f"{repo.git_dir / BORROWED}\n")
+    if mounted:
+        for name in (*SHARED, BORROWED, "kern/scratch", "objects/info"):
+            (folder / name).mkdir(parents=True)
+        (folder / "objects/info/alternates").write_text(f"{repo.git_dir / BORROWED}\n")
+    else:
+        for name in (*SHARED, "objects", "lfs"):
+            there = repo.common_dir / name
+            (folder / name).symlink_to(os.path.relpath(there, folder))  # wherever a view has both
     rows = repo.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines(keepends=True)
     theirs = [row for row in rows if _OWN not in row]
     (folder / "packed-refs").write_bytes(b"# pack-refs with: sorted \n" + b"".join(theirs))

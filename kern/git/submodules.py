@@ -4,7 +4,6 @@ submodule's checkout made again without a network.
 
 import os
 import re
-import shutil
 from pathlib import Path
 
 from kern import plain
@@ -44,15 +43,6 @@ def commit(inner: Repo) -> str:
     return "" if code else out.decode().strip()
 
 
-def replaced(root: Path, path: str) -> bool:
-    """Whether plain files stand in the place of the submodule."""
-    folder = root / path
-    try:
-        return not os.path.lexists(folder / ".git") and bool(os.listdir(folder))
-    except OSError:
-        return False
-
-
 def branch(inner: Repo) -> str:
     """Empty where its HEAD is detached."""
     try:
@@ -72,16 +62,6 @@ def declared(repo: Repo) -> list[str]:
         return []
     found = (os.fsdecode(record.partition(b"\n")[2]) for record in out.split(b"\0"))
     return [path for path in found if path and not leads_out(path)]
-
-
-_SECTION = rb'(?m)^\[submodule "[^\n]*"\]\n(?:[ \t]+(?:url|active) = [^\n]*\n)*(?=\[|\Z)'
-
-
-def registered_alike(config: bytes, other: bytes) -> bool:
-    """Whether two texts of git's configuration differ at most in what `git submodule add` and
-    `deinit` write there.
-    """
-    return re.sub(_SECTION, b"", config) == re.sub(_SECTION, b"", other)
 
 
 _FREE = (
@@ -136,6 +116,11 @@ def fill(inner: Repo, sha: str, folder: Path, index: Path) -> None:
     env = {name: str(path) for name, path in places.items()}
     inner.git("-C", str(folder), *_SAFE, "read-tree", "--reset", "-u", sha, env=env)
     (folder / ".git").write_text(f"gitdir: {inner.git_dir}\n")
+
+
+def move(inner: Repo, sha: str) -> None:
+    """Its HEAD and files to a commit of it, where nothing uncommitted is in the way."""
+    _run(inner, "reset", "--quiet", "--keep", sha)
 
 
 def only_here(inner: Repo, sha: str) -> bool:
@@ -210,71 +195,6 @@ def _deepened(made: Repo) -> bool:
     """A shallow one of a worktree, to its whole history."""
     argv = ("fetch", "--quiet", "--unshallow", "--no-tags", "--no-recurse-submodules")
     return (made.git_dir / "shallow").exists() and not _run(made, *argv)[0]
-
-
-def put_back(repo: Repo, path: str, sha: str, git_dir: str, branch: str) -> str:
-    """Have the submodule's HEAD name the commit again, by what is on this disk: nothing is fetched.
-    `git_dir`, `branch`: as they were. Why it could not be, or what else is to be said.
-    """
-    folder = repo.root / path
-    inner = at(repo.root, path)
-    missing = inner is None
-    if inner is None:
-        try:
-            if not in_real_folder(repo.root, path, {"": True}):
-                return "not restored: a link stands above it"
-            if folder.is_symlink() or folder.is_file():  # a snapshot has it
-                folder.unlink()
-            folder.mkdir(parents=True, exist_ok=True)
-            if not git_dir:  # it had none: a submodule that was never checked out
-                return ""
-            place = Path(git_dir)
-            if not (place / "HEAD").is_file():
-                return "not restored: its repository is gone"
-            if os.listdir(folder):
-                return "not restored: other files stand in its place"
-            (folder / ".git").write_text(f"gitdir: {os.path.relpath(place, folder)}\n")
-        except OSError as exc:
-            return f"not restored: {exc.strerror}"
-        inner = at(repo.root, path)
-        assert inner is not None
-    elif commit(inner) == sha:
-        return ""
-    elif uncommitted(inner):
-        return "not restored: it holds changes that are not committed"
-    tip = _tip(inner, branch)
-    where = [branch] if branch and tip == sha else ["--detach", sha]
-    force = ["--force"] if missing else []  # all its files are gone: none can be lost
-    code, _, err = _run(inner, "checkout", "--quiet", *force, *where, "--")
-    if code:
-        return f"not restored: {plain.line(err.strip() or 'git checkout failed', 200)}"
-    return f"restored; its branch {branch} still names {tip[:7]}" if branch and tip != sha else ""
-
-
-def _tip(inner: Repo, branch: str) -> str:
-    code, out, _ = _run(inner, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
-    return "" if code else out.decode().strip()
-
-
-def stand_alone(repo: Repo, inner: Repo) -> None:
-    """A repository that lies among the modules goes into its own folder, so that the folder can be
-    moved as a whole.
-    """
-    place = inner.root / ".git"
-    if inner.git_dir.is_relative_to(repo.git_dir / "modules") and place.is_file():
-        place.unlink()
-        shutil.move(inner.git_dir, place)
-        _run(Repo(inner.root, place, place), "config", "--unset", "core.worktree")
-
-
-def move_back(repo: Repo, inner: Repo, path: str) -> None:
-    """A checkout that `git mv` took to another folder."""
-    folder = repo.root / path
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    os.rename(inner.root, folder)
-    (folder / ".git").write_text(f"gitdir: {os.path.relpath(inner.git_dir, folder)}\n")
-    moved = Repo(folder, inner.git_dir, inner.common_dir)
-    _run(moved, "config", "core.worktree", os.path.relpath(folder, inner.git_dir))
 
 
 def _run(inner: Repo, *argv: str) -> tuple[int, bytes, str]:

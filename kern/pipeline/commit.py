@@ -1,5 +1,5 @@
-"""Stage 3: an agent words the message, the person's hooks look, and kern commits exactly the task's
-change, or nothing.
+"""Stage 3: an agent words the message, the person's hooks look, kern commits exactly the task's
+change, or nothing, and it lands.
 
 The branch moves by compare and swap. Where a person's commit or pull has moved it meanwhile nothing
 is committed: the next look finds that, and the gates decide on top of what is there.
@@ -7,15 +7,15 @@ is committed: the next look finds that, and the gates decide on top of what is t
 
 import os
 import re
-from collections.abc import Sequence
+from dataclasses import replace
 
 from kern import plain
 from kern.errors import KernError
-from kern.git import history, ignore
+from kern.git import history, ignore, landing, refs
 from kern.memory import changes
 from kern.memory.changes import Taught, Vote
 from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, Stage
-from kern.pipeline import hooks, lessons, limits, recover, settle, verify
+from kern.pipeline import hooks, lessons, rooms, settle, verify
 from kern.pipeline.facts import Situation
 from kern.pipeline.hooks import Checked
 from kern.pipeline.site import Site, save
@@ -32,57 +32,41 @@ WORDINGS = 3  # by the agent, where a hook refuses the message
 
 def commit(site: Site, at: Situation) -> None:
     """HEAD moves to the task's commit, or the attempt has failed, or another step is due."""
-    recover.name_taken_out(site, at)
     second = at.second
-    site.keeper.nested.name_unpushed(*second.change)
-    merged, conflicts = site.witness.expected(*second.change, at.head.commit)
+    if second.made and _is_ready(site, at, second.made.sha):
+        _land(site, at, second.made.sha)
+        return
+    tree, conflicts = rooms.candidate(site, at)
     if conflicts:
-        verify.fail(site, second, verify.overlap(at, conflicts), Cause.HOOK)
+        why = f"the change overlaps your commit in {some(conflicts)}"
+        verify.fail(site, second, why, Cause.COLLISION)
         return
-    there_already = merged == site.repo.tree(at.head.commit)
-    if there_already and _yours_alone(site, at):
-        why = "SUCCESS was claimed, and all that changed meanwhile is what you committed"
-        verify.fail(site, second, why, Cause.OTHER)
-        return
-    checked = _checked(site, at, asks=0 if there_already else WORDINGS)
+    checked = _passed(site, at, tree)
     if checked and checked.objection:
-        verify.fail(site, at.second, checked.objection, Cause.HOOK)
+        verify.fail(site, second, checked.objection, Cause.HOOK)
     elif checked:
-        tree, _ = site.witness.expected(*second.change, at.head.commit)
         _make(site, at, tree, checked.message, lessons.of(second), second.day)
 
 
-def _yours_alone(site: Site, at: Situation) -> bool:
-    """Whether nothing that the commits of a person hold by now is an agent's, by its transcript."""
-    paths = site.repo.changed(*at.second.change).keys()
-    unnamed = site.keeper.unnamed(site.scope.transcript(Stage.IMPLEMENT), paths)
-    return SPEC not in at.opened[1].text and len(unnamed) == len(paths)
+def _is_ready(site: Site, at: Situation, sha: str) -> bool:
+    """Whether a commit that was made, and has not landed yet, still fits."""
+    there = site.repo.store.id(f"{sha}^{{commit}}")
+    return bool(there) and history.commit(site.repo, sha).parents == (at.head.commit,)
 
 
 def conclude(site: Site, at: Situation) -> Settled | None:
-    """An experiment that did not work: kern commits SPEC.md and LEARNINGS.md and nothing else, then
-    the task is done. Where a hook does not let it, a person is needed.
-    """
+    """An experiment that did not work: kern commits SPEC.md and LEARNINGS.md and nothing else."""
     key, task = at.opened
     if at.start is None:  # the commit is found again by its base
-        site.keeper.begin(at.head, key, at.attempt - 1, site.snapshots.take())
+        rooms.begin(site, at, at.attempt - 1)
         return None
-    recover.name_taken_out(site, at)
-    tree = site.repo.tree(at.head.commit)
-    message = whole_message(key, task, f"Conclude: {task.text}")
-    shown = hooks.with_documents(site, tree)
-    checked = hooks.run(site, shown, message)
-    if checked.objection and (formed := hooks.with_documents(site, tree)) != shown:
-        checked = hooks.run(site, formed, message)
-    hooks.stop_where_closed(checked)
+    tree = rooms.base(site, at.head)
+    checked = hooks.through(
+        site, at.head, at.start, tree, whole_message(key, task, f"Conclude: {task.text}")
+    )
     why = checked.objection
     if checked.altered:
-        more = some(sorted(checked.altered))
-        why = f"a hook changed the commit: it holds more than the task: {more}"
-    if site.repo.head() != at.head:
-        why = _taken_back(site, at)
-        if not why:
-            return None
+        why = f"a hook changed {some(sorted(checked.altered))}, which is more than the task"
     if why:
         return settle.block(site, at, why)
     taught, day = lessons.taught(site, at), record.now()[:10]
@@ -100,26 +84,6 @@ def after(left: int, *, again: bool) -> int:
     return min(left - 1, 0) if again else left - 1
 
 
-def _checked(site: Site, at: Situation, asks: int) -> Checked | None:
-    """The commit as the hooks let it pass, or why they do not; None where another step is due.
-    `asks`: how often the agent may word it, before kern does.
-    """
-    key, task = at.opened
-    refused, objection = "", ""
-    left = asks
-    while left >= 0:
-        wording = _wording(site, at, refused) if left else task.text
-        if not wording or site.repo.head() != at.head:
-            return None
-        checked = _through_hooks(site, at, whole_message(key, task, wording))
-        if checked is None or not checked.of_message:
-            return checked
-        left = after(left, again=checked.objection == objection)
-        refused, objection = checked.output, checked.objection
-    workspace.forget(site.scope, Stage.COMMIT)  # the next run asks for another
-    raise unworded(objection)
-
-
 def unworded(objection: str) -> KernError:
     return KernError(
         f"{objection}. No message for this commit passes it",
@@ -127,25 +91,6 @@ def unworded(objection: str) -> KernError:
         f"{prompts.overriding(Stage.COMMIT)}; then run kern again: gates and "
         "judges run once more, then it resumes at the commit; the work is kept",
     )
-
-
-def _wording(site: Site, at: Situation, refused: str) -> str:
-    """The agent's message, which is asked for once; empty where it rejects the change. `refused`:
-    what a hook holds against the one before.
-    """
-    (key, task), second = at.opened, at.second
-    third = at.files.get(Stage.COMMIT)
-    if third is None or refused:
-        form, base = site.templates[Stage.COMMIT], at.head.commit
-        merged, _ = site.witness.expected(*second.change, base)
-        prompt = briefs.commit(site.repo, form, task, second.answer.body, base, merged, refused)
-        # Where nothing holds it, git has no index for it, so that it can neither stage nor commit.
-        env = {"GIT_INDEX_FILE": f"{os.devnull}/none", **site.commit_stage}
-        said = site.caller.call(prompt, task=key.text, attempt=at.attempt, env=env)
-        third = save(site, said, key, Stage.COMMIT, at.attempt, base=base, time=second.time)
-    if third.rejects:
-        return ""
-    return (not third.fault and answer.message(third.said)) or task.text
 
 
 def whole_message(key: Key, task: Task, wording: str) -> str:
@@ -158,63 +103,70 @@ def whole_message(key: Key, task: Task, wording: str) -> str:
 # ---------------------------------------------------------------- the hooks
 
 
-def _through_hooks(
-    site: Site, at: Situation, message: str, *, formed: bool = False
-) -> Checked | None:
-    """One pass of the hooks, or two where they only gave kern's documents another form; None where
-    what they changed is for the gates to see, or the branch has moved.
-    """
-    second, before = at.second, hooks.before(site, at)
-    if passed := site.memory.passed.get((second.tree, at.head.commit, message)):
-        return Checked(passed)  # what they made of it is proven by now
-    tree, _ = site.witness.expected(*second.change, at.head.commit)
-    shown = hooks.with_documents(site, tree)
-    checked = hooks.run(site, shown, message)
-    if site.repo.head() != at.head:
-        return _moved(site, at)
-    altered = checked.altered
-    why = site.witness.rejection(altered, at.head.commit, *second.change) if altered else ""
-    if (altered and not why) or checked.of_change:
-        if taken := hooks.take_in(site, at, altered, before):
-            if altered:
-                site.memory.passed[taken, at.head.commit, message] = checked.message
+def _passed(site: Site, at: Situation, tree: str) -> Checked | None:
+    """The commit as the hooks let it pass, or why they do not; None where another step is due."""
+    key, task = at.opened
+    there_already = tree == rooms.base(site, at.head)
+    refused, objection = "", ""
+    left = 0 if there_already else WORDINGS
+    while left >= 0:
+        text = _wording(site, at, tree, refused) if left else task.text
+        if not text or site.repo.head() != at.head:
             return None
-        why = f"it holds what no gate has seen in {some(sorted(altered))}" if altered else ""
-    if why:
-        checked = Checked(message, f"a hook changed the commit: {why}")
-    if checked.objection and not formed and hooks.with_documents(site, tree) != shown:
-        hooks.undo(site, at, before)
-        return _through_hooks(site, at, message, formed=True)
-    if checked.of_message:
-        hooks.undo(site, at, before)
-    elif checked.objection:
-        hooks.name_left(site, at, before)
-    hooks.stop_where_closed(checked)
-    if checked.of_change:
-        hooks.stop_where_helpless(checked, hooks.without(site, at, checked.message))
-    return checked
+        message = whole_message(key, task, text)
+        if known := site.memory.passed.get((tree, at.head.commit, message)):
+            return Checked(known)  # what the hooks made of it is proven by now
+        checked = hooks.through(site, at.head, at.start, tree, message)
+        hooks.stop_where_closed(checked)
+        if checked.altered:
+            return _take_in(site, at, checked, message)
+        if checked.of_change:
+            without = rooms.base(site, at.head)
+            bare = hooks.through(site, at.head, at.start, without, message)
+            rooms.put_back(site, tree)
+            hooks.stop_where_helpless(checked, bare)
+        if not checked.of_message:
+            return checked
+        left = after(left, again=checked.objection == objection)
+        refused, objection = checked.output, checked.objection
+    workspace.forget(site.scope, Stage.COMMIT)  # the next run asks for another
+    raise unworded(objection)
 
 
-def _moved(site: Site, at: Situation) -> Checked | None:
-    """The branch moved while hooks ran: by them, or by a person, once or twice."""
-    if why := _taken_back(site, at):
-        return Checked("", why)
-    if at.second.fixed >= hooks.MOST_FIXES:
-        since = history.since(site.repo, at.head.commit, site.repo.head().commit) or ()
-        told = "the branch moved again and again while the commit hooks ran"
-        return Checked("", f"{told}{limits.commits(since)}")
-    record.save(site.scope, at.second.noting(fixed=at.second.fixed + 1))
+def _wording(site: Site, at: Situation, tree: str, refused: str) -> str:
+    """The agent's message, which is asked for once; empty where it rejects the change. `refused`:
+    what a hook holds against the one before.
+    """
+    (key, task), second = at.opened, at.second
+    third = at.files.get(Stage.COMMIT)
+    if third is None or refused:
+        form, base = site.templates[Stage.COMMIT], at.head.commit
+        prompt = briefs.commit(site.repo, form, task, second.answer.body, base, tree, refused)
+        room = rooms.of(site).for_proof(tree, at.head)
+        # Where nothing holds it, git has no index for it, so that it can neither stage nor commit.
+        env = {} if room else {"GIT_INDEX_FILE": f"{os.devnull}/none", **site.commit_stage}
+        with rooms.watched(site, at.head, at.start, "the commit stage", trusted=True):
+            said = site.caller.call(prompt, task=key.text, attempt=at.attempt, env=env, room=room)
+        third = save(site, said, key, Stage.COMMIT, at.attempt, base=base, time=second.time)
+    if third.rejects:
+        return ""
+    return (not third.fault and answer.message(third.said)) or task.text
+
+
+def _take_in(site: Site, at: Situation, checked: Checked, message: str) -> Checked | None:
+    """What the hooks changed is part of the task: the gates decide again."""
+    second, names = at.second, some(sorted(checked.altered))
+    if second.fixed >= verify.MOST_FIXES:
+        return Checked("", f"the commit hooks change {names} again and again")
+    tree = site.repo.tree_with(second.tree, checked.altered)
+    fixed = second.undecided(tree=tree, fixed=second.fixed + 1)
+    record.save(site.scope, fixed)
+    if not checked.refused:
+        again = replace(at, files={**at.files, Stage.IMPLEMENT: fixed})
+        whole, _ = rooms.candidate(site, again)
+        site.memory.passed[whole, at.head.commit, message] = checked.message
+    site.warn(f"a commit hook changed {names}: now part of the task; the gates run again")
     return None
-
-
-def _taken_back(site: Site, at: Situation) -> str:
-    """Why no commit comes, where a hook moved the branch; empty where that was a person."""
-    assert at.start is not None
-    same = site.repo.head().branch == at.head.branch
-    base, who = at.head.commit, "a commit hook"
-    if same and limits.take_back(site, at.start, base, "stage 3", who):
-        return "a commit hook committed, or moved the branch, by itself"
-    return ""
 
 
 # ---------------------------------------------------------------- the commit
@@ -230,24 +182,38 @@ def _make(
     *,
     proved: bool = True,
 ) -> None:
-    """kern's documents into the tree; the commit, noted; then the branch moves to it."""
+    """The commit with kern's documents, noted; then it lands."""
     key, task = at.opened
     text, parsed = site.papers.spec()
     found = parsed.find(key)
     if found is None or found.marker is not Marker.ACTIVE:  # a person took it away
         return
-    texts = {SPEC: edit.tick(text, parsed, found, proved=proved)}
+    texts: dict[str, str | None] = {SPEC: edit.tick(text, parsed, found, proved=proved)}
     texts[LEARNINGS], learned, votes = learnings(site, key, said, date)
-
-    def make() -> Sequence[str]:
-        return (hooks.with_documents(site, tree, texts),)
-
-    (whole,) = site.keeper.hold(at.start, make) if at.start else make()
+    whole = hooks.with_documents(site, tree, texts)
     words = cleaned(message, briefs.trailer(key, imports.references(task)))
     timeout = site.caller.settings.timeouts.commit
     sha = history.create(site.repo, whole, at.head.commit, words, timeout)
+    assert at.start is not None
+    refs.hold(site.repo, at.start, f"{sha}^{{tree}}")
     record.note_commit(site.scope, key, Made(sha, learned, votes))
-    history.advance(site.repo, at.head, sha, words.partition("\n")[0])
+    _land(site, at, sha)
+
+
+def _land(site: Site, at: Situation, sha: str) -> None:
+    """The branch, then the person's files, where nothing of theirs is in the way."""
+    if not rooms.of(site).mounted:
+        rooms.of(site).work.fill(site.repo.tree(sha))
+    if paths := landing.in_the_way(site.repo, at.head.commit, sha):
+        raise KernError(
+            f"your changes are in the way of the finished task: {some(paths)}: "
+            f"{plain.line(at.opened[0].text, 100)}",
+            hint=f"commit, stash or move them, then run kern again: it lands then; see it: "
+            f"git show {sha[:12]}",
+        )
+    if landing.advance(site.repo, at.head, sha, history.commit(site.repo, sha).subject):
+        rooms.follow(site, at.key)
+        hooks.after(site, at.start)
 
 
 def learnings(site: Site, key: Key, said: Taught, date: str) -> tuple[str, str, tuple[Vote, ...]]:

@@ -5,11 +5,12 @@ nothing.
 from collections.abc import Mapping
 
 from kern.frozen import frozen
-from kern.git import history, objects, protect, refs
+from kern.git import history, objects, refs
 from kern.git.history import Commit
 from kern.git.refs import StartRef
 from kern.git.repository import Head
 from kern.model import SPEC, Key, Marker, Saved, Stage, Tier
+from kern.pipeline import witness
 from kern.pipeline.place import Place
 from kern.pipeline.table import ATTEMPTS, Do, Facts, Held, Research, Start, due, resume
 from kern.spec import notes, order
@@ -62,8 +63,6 @@ def look(here: Place, *, proved: str = "") -> Situation:
     start, other = _starts(here, head, parsed)
     if start and (lacking := refs.damage(here.repo, start)):
         raise refs.broken(start.ref, lacking)
-    if start and start.guard:
-        _know(here, start)
     active = parsed.active[0] if parsed.active else None
     key = active.key if active else start.task if start else None
     task = parsed.find(key) if key else None
@@ -96,13 +95,6 @@ def look(here: Place, *, proved: str = "") -> Situation:
         experiment=bool(task and is_experiment(task.text)),
     )
     return Situation(facts, head, key, task, attempt, start, other, files, base, done)
-
-
-def _know(here: Place, start: StartRef) -> None:
-    """What the snapshot before stage 2 leaves out."""
-    guard = f"{start.guard}^{{tree}}"
-    hiding, large = protect.hiding(here.repo, guard), protect.large(here.repo, guard)
-    here.snapshots.know(start.tree, hiding, large)
 
 
 def _starts(here: Place, head: Head, parsed: Spec) -> tuple[StartRef | None, str]:
@@ -165,7 +157,7 @@ def _done_at_tip(here: Place, head: Head, active: Task | None) -> Commit | None:
 
 def _done(here: Place, commits: tuple[Commit, ...], key: Key, made: str = "") -> Commit | None:
     """The commit that ticks the task: the one that kern `made`, else a person's, the newest."""
-    done = [commit for commit in reversed(commits) if here.witness.ticks(commit, key)]
+    done = [commit for commit in reversed(commits) if witness.ticks(here.repo, commit, key)]
     if not done:
         return None
     # An agent's, a gate's, a hook's: no proof. A "stage 3" alone is a commit of an older kern's.

@@ -66,9 +66,9 @@ def _settled(site: Site, paper: Paper, *, written: bool, markers: bool) -> Itera
     if fixed != text:
         site.papers.write(name, fixed)
     if {*_WORDS.findall(text)} - {*_WORDS.findall(fixed)}:
-        yield f"{name} as it was left: {site.keeper.keep_document(name, text)}"
+        yield f"{name} as it was left: {site.keep_document(name, text)}"
     if lost:
-        earlier = site.keeper.keep_document(name, before)
+        earlier = site.keep_document(name, before)
         yield f"{lost} vanished from {name} while what could write there ran; before: {earlier}"
 
 

@@ -1,31 +1,27 @@
-"""The person's commit hooks on what kern is about to commit, and what they change.
-
-What they change in the task's files is taken into the task's change, so that the gates decide on
-it: a formatter is no reason to throw work away.
+"""The person's commit hooks: what they say of a commit and make of it, and where no other one would
+pass. Whatever they do to git is thrown away.
 """
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
+from pathlib import Path
 
 from kern import person, plain
 from kern.checks.result import Red, first_failing
 from kern.errors import KernError
 from kern.frozen import frozen
-from kern.git import hooks, ignore
-from kern.git.repository import Change, Entry, Hold
+from kern.git import environment, history, hooks, ignore, shadow
+from kern.git.refs import StartRef
+from kern.git.repository import Entry, Head
 from kern.model import LEARNINGS, SPEC
-from kern.pipeline import guarded
-from kern.pipeline.facts import Situation
-from kern.pipeline.site import Site, keep, put_back
-from kern.plain import encode, some
+from kern.pipeline import guarded, rooms
+from kern.pipeline.site import Site
+from kern.plain import encode
 from kern.sandbox import closed
-from kern.sandbox.confine import Confined
 from kern.sandbox.wall import Kind
-from kern.stages import record
-from kern.system import process
+from kern.system import process, workspace
 
-MOST_FIXES = 2  # by hooks, in one attempt
 _MOST_OUTPUT = 1500  # characters of a hook, for the next wording
 
 
@@ -50,35 +46,6 @@ class Checked:
         return bool(self.refused) and not self.of_change
 
 
-def run(site: Site, tree: str, message: str) -> Checked:
-    """All that a commit has. The tree has kern's documents as they stand on the disk: what differs
-    there a hook would take for edits that are not staged.
-    """
-    there = site.repo.hooks(*hooks.NAMES, folder=site.hooks_folder)
-    if not there:
-        return Checked(message)
-    env = {"KERN_ROOT": str(site.repo.root), **dict([site.caller.mark]), **site.commit_stage}
-    timeout = site.caller.settings.timeouts.commit
-    try:
-        with guarded.while_hooks_run(site):
-            ran = hooks.run(site.repo, tree, message, env, config(site), timeout, _hold(site))
-    except TimeoutError:
-        return Checked(message, f"a commit hook was not done after {plain.span(timeout)}")
-    finally:
-        process.sweep(site.caller.mark)  # one that waits could move the branch later
-    if ran.refused:
-        last = plain.line(" ".join(ran.output.splitlines()[-3:]), 160)
-        why = f"the {ran.refused} hook refused: " + (f'"{last}"' if last else "it said nothing")
-        output = plain.block(ran.output).strip()[-_MOST_OUTPUT:] or "it said nothing"
-        told = f"the {ran.refused} hook refused it: {output}"
-        bounds = _confined(site, (), env).bounds
-        shut = tuple(closed.sentences(ran.output, bounds))
-        return Checked(message, why, ran.refused, told, closed=shut)
-    changed = site.repo.changed(tree, ran.tree).items()
-    altered = {path: new for path, (_, new) in changed if path not in (SPEC, LEARNINGS)}
-    return Checked(ran.message, altered=altered)
-
-
 def with_documents(site: Site, tree: str, texts: Mapping[str, str | None] | None = None) -> str:
     """The tree with SPEC.md and LEARNINGS.md, as they stand on the disk or in `texts`, where git
     does not ignore them.
@@ -101,25 +68,6 @@ def _entry(site: Site, name: str, text: str) -> Entry:
     return Entry(mode, site.repo.blob(encode(text), path=name))
 
 
-def _hold(site: Site) -> Hold:
-    """They are the project's. `env` reaches them, on top of kern's own."""
-
-    def hold(argv: Sequence[str], env: Mapping[str, str]) -> Sequence[str]:
-        held = _confined(site, argv, env)
-        whole = {**os.environ, **env}
-        unset = (f"--unset={name}" for name in sorted(whole.keys() - held.env.keys()))
-        other = (f"{name}={value}" for name, value in held.env.items() if whole.get(name) != value)
-        return ("env", *unset, *other, *held.argv)
-
-    return hold
-
-
-def _confined(site: Site, argv: Sequence[str], env: Mapping[str, str]) -> Confined:
-    own = {"PATH": os.environ["PATH"]} if "PATH" in os.environ else {}  # theirs, not kern's
-    whole = {**os.environ, **env, **own}
-    return site.caller.hold(Kind.COMMITTER, argv, whole, write=(site.repo.scratch,))
-
-
 def config(site: Site) -> list[tuple[str, str]]:
     """Where another folder of hooks was named meanwhile, in ~/.gitconfig perhaps, those of
     before count.
@@ -130,26 +78,137 @@ def config(site: Site) -> list[tuple[str, str]]:
     return [("core.hooksPath", str(site.hooks_folder))]
 
 
+def through(
+    site: Site,
+    head: Head,
+    start: StartRef | None,
+    tree: str,
+    message: str,
+    *,
+    formed: bool = False,
+) -> Checked:
+    """What the hooks say of the tree, with kern's documents as they stand on the disk, and the
+    files that they changed: of the task, or staged. Where they gave only the documents another
+    form, a second pass shows them those so `formed`.
+    """
+    there = site.repo.hooks(*hooks.NAMES, folder=site.hooks_folder)
+    if not there:
+        return Checked(message)
+    whole = with_documents(site, tree)
+    here = rooms.of(site).for_hooks(whole, head)
+    worded = here.git / "COMMIT_EDITMSG"
+    for place in (worded, site.repo.git_dir / "COMMIT_EDITMSG"):  # some hooks go by its usual name
+        workspace.lay(place, plain.encode(message))
+    refused, output, shut = "", "", tuple[str, ...]()
+    watched = rooms.watched(site, head, start, "a commit hook", trusted=True)
+    with watched, guarded.while_hooks_run(site), here.staged:
+        for name in (name for name in hooks.NAMES if name in there):
+            code, output, shut = _run(site, here, name)
+            if name == hooks.PRE_COMMIT:  # which may have committed by itself
+                worded.write_bytes(plain.encode(message))
+            if code:
+                refused = name
+                break
+        _take_forms(site, whole)
+    altered = _altered(site, head, whole, here.git)
+    told = shadow.read(here.git, "COMMIT_EDITMSG")
+    if not refused or altered:
+        passed = plain.decode(told) if told else message
+        return Checked(passed, refused=refused, altered=altered)
+    if not formed and with_documents(site, tree) != whole:
+        return through(site, head, start, tree, message, formed=True)
+    last = plain.line(" ".join(output.splitlines()[-3:]), 160)
+    why = f"the {refused} hook refused: " + (f'"{last}"' if last else "it said nothing")
+    output = plain.block(output).strip()[-_MOST_OUTPUT:] or "it said nothing"
+    return Checked(message, why, refused, f"the {refused} hook refused it: {output}", closed=shut)
+
+
+def _take_forms(site: Site, whole: str) -> None:
+    """What a formatter made of kern's documents in a room is on the disk, too, where nobody has
+    written there meanwhile.
+    """
+    for name in (SPEC, LEARNINGS) if rooms.of(site).mounted else ():
+        shown, place = site.repo.content(whole, name), rooms.of(site).proof.tree / name
+        if shown is None or place.is_symlink() or not place.is_file():
+            continue
+        with site.papers.alone():
+            untouched = encode(site.papers.read(name) or "") == shown
+            if untouched and (made := place.read_bytes()) != shown:
+                site.papers.write(name, plain.decode(made))
+
+
+def _run(site: Site, here: rooms.Hooked, name: str) -> tuple[int, str, tuple[str, ...]]:
+    """Exit code, output, what of it the sandbox closed."""
+    argv = ["git", "hook", "run", "--ignore-missing", name]
+    if name in (hooks.PREPARE, hooks.MESSAGE):
+        argv += ["--", here.message]
+        argv += ["message"] if name == hooks.PREPARE else []
+    env = {
+        **process.surroundings(),
+        **history.author(site.repo),
+        **site.commit_stage,
+        **environment.with_hooks(config(site)),
+        "KERN_ROOT": str(site.repo.root),
+        "GIT_EDITOR": ":",
+        **here.env,
+    }
+    write = (site.repo.scratch,)
+    held = site.caller.hold(Kind.COMMITTER, argv, env, write=write, room=here.room)
+    place, timeout = site.scope.folder / "hook.log", site.caller.settings.timeouts.commit
+    ran = process.run(
+        held.argv,
+        cwd=site.repo.root,
+        env=held.env,
+        status=held.status,
+        stdin="",
+        stdout=place,
+        joined=True,
+        mark=site.caller.mark,
+        tick=site.caller.tick,
+        total=timeout,
+    )
+    text = plain.masked(plain.decode(place.read_bytes()).strip(), plain.secrets(os.environ))
+    place.unlink(missing_ok=True)
+    if ran.timed_out:
+        return 1, f"it was not done after {plain.span(timeout)}", ()
+    return ran.code, text, tuple(closed.sentences(text, held.bounds)) if ran.code else ()
+
+
+def _altered(site: Site, head: Head, whole: str, git: Path) -> Mapping[str, Entry | None]:
+    """What hooks changed of the task's files, and what they made or changed and staged."""
+    made = rooms.of(site).proven(mounted=rooms.of(site).mounted).candidate()
+    if made == whole:
+        return {}
+    staged = shadow.staged(site.repo, git, whole)
+    task = site.repo.changed(head.commit, whole).keys() | staged
+    changed = site.repo.changed(whole, made)
+    return {p: new for p, (_, new) in changed.items() if p in task and p not in (SPEC, LEARNINGS)}
+
+
+def after(site: Site, start: StartRef | None) -> None:
+    """post-commit, which can refuse nothing and of which nothing stays."""
+    head = site.repo.head()
+    if not site.repo.hooks(hooks.POST_COMMIT, folder=site.hooks_folder):
+        return
+    tree = site.repo.tree(head.commit)
+    here = rooms.of(site).for_hooks(tree, head)
+    watched = rooms.watched(site, head, start, "the post-commit hook", trusted=True)
+    with watched, guarded.while_hooks_run(site), here.staged:
+        code, output, _ = _run(site, here, hooks.POST_COMMIT)
+    if not rooms.of(site).mounted:
+        rooms.of(site).work.fill(tree)
+    if code:
+        site.warn(f"the post-commit hook failed: {plain.line(output, 160)}")
+
+
 def stop_where_closed(checked: Checked) -> None:
     """No other message and no other attempt opens the sandbox. Raises KernError."""
     if checked.closed:
         raise KernError(
             f"the {checked.refused} hook failed in the sandbox: {'; '.join(checked.closed)}",
             hint=f"open it in {person.FILE} (kern help safety), then run kern again: gates and "
-            "judges run once more, then it resumes at the commit; the work is in your tree",
+            "judges run once more, then it resumes at the commit; the work is kept",
         )
-
-
-def without(site: Site, at: Situation, message: str) -> Checked:
-    """What they say of the commit without the task's change."""
-    task = site.repo.changed(*at.second.change)
-    start, tree = at.second.change
-    put_back(site, at, {path: old for path, (old, _) in task.items()}, known=tree)
-    try:
-        head = site.repo.tree(at.head.commit)
-        return run(site, with_documents(site, head), message)
-    finally:
-        put_back(site, at, {path: new for path, (_, new) in task.items()}, known=start)
 
 
 def stop_where_helpless(checked: Checked, bare: Checked) -> None:
@@ -162,97 +221,4 @@ def stop_where_helpless(checked: Checked, bare: Checked) -> None:
             f"{checked.objection}. So it does without the task's change: none can help",
             hint="do what it asks for (another branch: kern --branch NAME), then run kern again: "
             "gates and judges run once more, then it resumes at the commit; the work is kept",
-        )
-
-
-# ---------------------------------------------------------------- what they changed
-
-
-def sound(
-    task: Mapping[str, Change],
-    changed: Mapping[str, Change],
-    times: int,
-    clean: Collection[str] = (),
-) -> bool:
-    """Whether what the hooks changed may be the task's: in its files, where no person had gone on
-    since stage 2, or in `clean` ones. `times`: how often they did already.
-    """
-    return (
-        bool(changed)
-        and times < MOST_FIXES
-        and all(p in clean or (p in task and changed[p][0] == task[p][1]) for p in changed)
-    )
-
-
-def before(site: Site, at: Situation) -> str:
-    """The tree before they run; empty where none does: nothing changes behind kern's back."""
-    there = site.repo.hooks(*hooks.NAMES, folder=site.hooks_folder)
-    return site.snapshots.take(at.second.start) if there else ""
-
-
-def _made(site: Site, at: Situation, before: str) -> tuple[str, dict[str, Change]]:
-    """The tree now, and what the hooks changed, but for new files that git ignores: a cache, say.
-    Nothing where none ran.
-    """
-    if not before:
-        return "", {}
-    now = site.snapshots.take(at.second.start)
-    task = site.repo.changed(*at.second.change)
-    made = site.repo.changed(before, now)
-    new = [path for path, (old, _) in made.items() if old is None and path not in task]
-    hidden = ignore.ignored(site.repo, *new)
-    return now, {path: change for path, change in made.items() if path not in hidden}
-
-
-def take_in(site: Site, at: Situation, altered: Mapping[str, Entry | None], before: str) -> str:
-    """The tree with what was to be taken in: it is the task's change by now, and stage2.json has no
-    outcome. `altered`: by hooks that let the commit pass; then that alone, and also what they have
-    staged of other files in which a person has changed nothing.
-    """
-    _, changed = _made(site, at, before)
-    second, task = at.second, site.repo.changed(*at.second.change)
-    clean = list[str]()
-    if altered:
-        was, head = site.repo.entries(before), site.repo.entries(at.head.commit)
-        changed = {p: changed.get(p, (was.get(p), new)) for p, new in altered.items()}
-        clean = [p for p in altered if p not in task and was.get(p) == head.get(p)]
-    if not sound(task, changed, second.fixed, clean):
-        return ""
-    tree = site.repo.tree_with(second.tree, {p: new for p, (_, new) in changed.items()})
-    record.save(site.scope, second.undecided(tree=tree, fixed=second.fixed + 1))
-    # What a hook changed in the index alone: else it looks as if a person had changed it since.
-    put_back(site, at, {p: new for p, (_, new) in changed.items()}, known=second.tree)
-    site.warn(
-        f"a commit hook changed {some(sorted(changed))}: now part of the task's change; the "
-        "gates run again"
-    )
-    return tree
-
-
-def name_left(site: Site, at: Situation, before: str) -> None:
-    """What else changed while the hooks ran and no commit came: it stays so."""
-    _, made = _made(site, at, before)
-    others = made.keys() - site.repo.changed(*at.second.change).keys()
-    if not others:
-        return
-    was = ""
-    if any(made[path][0] for path in others):
-        ref = keep(site, at, "before-hook", before)
-        was = f"; as it was: git checkout {ref} -- PATH"
-    site.warn(f"{some(sorted(others))} changed while a commit hook ran: left as it is{was}")
-
-
-def undo(site: Site, at: Situation, before: str) -> None:
-    """The task's files as they were, before the hooks run once more: a framework would take
-    what they changed for edits that are not staged, and a person's with them.
-    """
-    start, tree = at.second.change
-    task = site.repo.changed(start, tree)
-    now, made = _made(site, at, before)
-    if old := {path: entry for path, (entry, _) in made.items() if path in task}:
-        ref, base, name = keep(site, at, "hooks", now), at.head.commit, f"{at.attempt}-hooks"
-        site.keeper.put_back(at.opened[0], old, start=start, known=now, base=base, name=name)
-        site.warn(
-            f"{some(sorted(old))} changed while a commit hook ran; restored before the hooks run "
-            f"again. Yours? git checkout {ref} -- PATH"
         )

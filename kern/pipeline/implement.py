@@ -1,26 +1,28 @@
-"""Stage 2: the start ref, the agent, and what it may not have done.
+"""Stage 2: the start ref, the agent, and what it left.
 
 The second attempt mends the first where that went the right way: its change is in the tree again,
 and what failed is told. After that, an attempt begins anew, and so does research. What was finished
 and collided with what others did is mended each time.
 """
 
-import contextlib
+import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kern import plain
 from kern.config import Gate, Settings
 from kern.errors import Interrupted, KernError
-from kern.git import objects, operations, refs, staging
+from kern.git import faults, objects, operations, protected_files, refs
+from kern.git.faults import GitFailed
 from kern.git.refs import StartRef
 from kern.git.repository import SUBMODULE, Entry
 from kern.model import Cause, Stage, Tier
-from kern.pipeline import agents, baseline, guarded, limits
+from kern.pipeline import agents, baseline, project, rooms
 from kern.pipeline.facts import Situation
-from kern.pipeline.guarded import Papers
 from kern.pipeline.site import Site, save
 from kern.pipeline.table import mends
+from kern.plain import some
+from kern.sandbox.wall import Room
 from kern.spec.notes import Checks
 from kern.stages import briefs, change, record, verdict
 from kern.stages.briefs import Mending
@@ -43,71 +45,94 @@ class Order(NamedTuple):
 
 
 def implement(site: Site, at: Situation) -> None:
-    """The start ref, the agent, what it may not have done, stage2.json."""
+    """The start ref, the agent, what it left, stage2.json."""
     key, _ = at.opened
     last = attempt_before(site, at)
-    if at.due is Tier.IMPLEMENT:
-        baseline.beforehand(site, at)
-    before = site.snapshots.latest()
-    settings = baseline.settings(site, before)  # their faults come before the start ref
-    papers = guarded.take(site)
-    site.keeper.ignored.take(key, at.attempt)
-    start = site.keeper.begin(at.head, key, at.attempt, before, papers[0].text)
-    mended_work = mended(site, at, last, start)
+    settings = project.settings(site)
+    start = rooms.begin(site, at)
+    earlier = mended(site, at, last, start)
+    begun = site.repo.tree_with(start.tree, earlier) if earlier else start.tree
+    room: Room | None = None
+    working = False
 
     def begin_anew() -> None:
-        """No half-done work in the tree."""
-        limits.enforce(site, at.head, start)
-        guarded.settle(site, papers)
-        site.keeper.back_for_retry(start, site.scope.transcript(Stage.IMPLEMENT))
-
-    def bring_back() -> None:
-        """What is to be mended, into the tree, which is as before stage 2."""
-        name, tree = f"{at.attempt}-edited", start.tree
-        site.keeper.put_back(key, mended_work, start=tree, known=tree, base=start.base, name=name)
-
-    def again() -> bool:
-        begin_anew()
-        bring_back()
-        return True
+        nonlocal room, working
+        if working and (ref := rooms.unfinished(site, start, "retry")):
+            site.warn(f"its work so far is undone and saved as {ref}")
+        if working:
+            rooms.restore(site, at, again=True)
+        room, working = rooms.of(site).for_agent(begun, at.head), True
 
     try:
-        order = _order(site, at, start, settings, last, mending(site, last, mended_work))
-        bring_back()
-        said = site.caller.call(
-            order.prompt,
-            task=key.text,
-            attempt=at.attempt,
-            mode=order.mode,
-            env={"GIT_REFLOG_ACTION": f"kern {site.caller.run} stage 2"},
-            config=operations.refuse_push(site.repo),
-            gates=order.gates,
-            again=again,
-        )
+        order = _order(site, at, start, settings, last, mending(site, last, earlier))
+        begin_anew()
+        with rooms.watched(site, at.head, start, "the agent") as broken:
+            said = site.caller.call(
+                order.prompt,
+                task=key.text,
+                attempt=at.attempt,
+                mode=order.mode,
+                env={"GIT_REFLOG_ACTION": f"kern {site.caller.run} stage 2"},
+                config=operations.refuse_push(site.repo),
+                gates=order.gates,
+                again=begin_anew,
+                room=room,
+            )
     except Interrupted:
-        with contextlib.suppress(KernError):  # then the next run does it, from the start ref
-            _interrupted(site, start, papers)
-        raise
+        workspace.forget(site.scope, Stage.IMPLEMENT)  # an answer that lies there is not kern's
+        refs.seal(site.repo, start)
+        raise  # the next run saves what is there
     except KernError:
-        begin_anew()  # while a person settles it
+        if working and (ref := rooms.unfinished(site, start, "retry")):
+            site.warn(f"its work so far is saved as {ref}")
+        rooms.restore(site, at)
         refs.delete(site.repo, start.ref, start.commit)
         raise
-    assert said is not None
-    violation, facts = limits.left(site, at.head, start, papers)
-    if said.idle and not mended_work:  # what changed meanwhile is a person's
-        facts |= {"tree": facts["start"], "index": staging.noted({})}
+    tree, violation = start.tree, ""
+    if rooms.of(site).mounted or earlier or not said.idle:  # else what changed is a person's
+        tree, violation = _left(site, start)
+    refs.seal(site.repo, refs.hold(site.repo, start, tree))
+    violation = "; ".join(filter(None, (*broken, violation)))
+    facts: dict[str, object] = {"base": at.head.commit, "start": start.tree, "tree": tree}
     facts |= noted(at, violation, said, order)
-    refs.seal(site.repo, start)
     began = at.files[Stage.RESEARCH].time
     save(site, said, key, Stage.IMPLEMENT, at.attempt, **facts, time=began)
 
 
-def _interrupted(site: Site, start: StartRef, papers: Papers) -> None:
-    """What it planted goes; a stage file that lies there without an end is none of kern's."""
-    limits.restore(site, start)
-    guarded.settle(site, papers)
-    workspace.forget(site.scope, Stage.IMPLEMENT)
-    refs.seal(site.repo, start)
+def _left(site: Site, start: StartRef) -> tuple[str, str]:
+    """The tree as the agent left it, and what no commit may hold of that."""
+    work, most = rooms.of(site).work, site.caller.settings.large_file * (1 << 20)
+    try:
+        tree = work.candidate()
+    except GitFailed as exc:
+        if faults.met(exc.stderr) or faults.full(exc.stderr):
+            raise
+        return start.tree, f"git cannot add what it left: {plain.line(exc.stderr, 200)}"
+    rooms.accept(site, tree)
+    tree = _without_commits(site, start, tree)
+    change = site.repo.changed(start.tree, tree)
+    new = [path for path, (old, _) in change.items() if old is None]
+    large = [path for path in new if most and os.lstat(work.tree / path).st_size > most]
+    if large:
+        return tree, f"it made {some(large)}, which is larger than large_file in kern.toml"
+    if made := rooms.strays(change):
+        return tree, f"it made a repository of its own in {some(made)}: no commit can hold that"
+    if planted := protected_files.obeyed(site.repo, {path: change[path][1] for path in new}):
+        site.warn(
+            f"the agent made {some(planted)}, which git or agents would obey unasked: left out; "
+            f"to have it: git show {tree[:12]}:PATH"
+        )
+        tree = site.repo.tree_with(tree, dict.fromkeys(planted))
+    return tree, ""
+
+
+def _without_commits(site: Site, start: StartRef, tree: str) -> str:
+    """In place, without what a person has committed while the agent worked."""
+    if rooms.of(site).mounted or (now := site.repo.head().commit) == start.base:
+        return tree
+    came = site.repo.changed(start.base, now)
+    same = {p: old for p, (old, new) in came.items() if site.repo.entry(tree, p) == new}
+    return site.repo.tree_with(tree, same)
 
 
 def attempt_before(site: Site, at: Situation) -> StageRecord | None:
@@ -127,8 +152,6 @@ def mended(
     """
     collided = last is not None and last.cause is Cause.COLLISION and at.due is Tier.IMPLEMENT
     if last is None or not (collided or (last.cause in _RIGHT_WAY and mends(at.facts))):
-        return {}
-    if last.index:  # what it did to the index alone is in no tree
         return {}
     if (
         "failure" not in site.templates[Stage.IMPLEMENT].variables
@@ -160,18 +183,18 @@ def _order(
     start: StartRef,
     settings: Settings,
     last: StageRecord | None,
-    mending: Mending | None,
+    mending: briefs.Mending | None,
 ) -> Order:
     """How things stand before the agent works, and what it is told of that."""
     _, task = at.opened
     wanted = baseline.checks(site, task, settings)
     state, gates = list[str](), list[Gate]()
     if at.due is Tier.IMPLEMENT:
-        baseline.gates(site, at.head, start, settings.gates)
-        state = baseline.own(site, at.head, start, wanted)
-        wanted = baseline.seen(site, wanted, at.head.commit, start.tree)
+        baseline.gates(site, at.head, settings.gates)
+        state = baseline.own(site, at, wanted)
+        wanted = baseline.seen(site, wanted, at.head.commit)
         gates = baseline.at_the_end(wanted)
-    state = [*state, *baseline.state(site, settings.probes, at.head, start)]
+    state = [*state, *project.state(site, at.head, settings.probes)]
     return order(site, at, wanted, gates, state, last, mending, settings)
 
 

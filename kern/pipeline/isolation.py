@@ -17,9 +17,8 @@ from kern.agents.protocol import Agent, Program
 from kern.config import Holding, Settings
 from kern.errors import UsageError
 from kern.events import Sink, Warned
-from kern.git import backups, protected_files, refs, submodules
+from kern.git import protected_files, refs, submodules
 from kern.git.repository import Repo
-from kern.git.room import Room
 from kern.model import LEARNINGS, SPEC, Role, Stage
 from kern.person import Mode, Person
 from kern.pipeline import agents
@@ -71,7 +70,7 @@ def wanted(
     kept = (repo.root / ".kern", repo.root / ".git", *_obeyed(repo), *inside)
     documents = (repo.root / SPEC, repo.root / LEARNINGS)
     return Sandbox(
-        Tree(repo.root, repo.git_dir, repo.common_dir, kept, documents, backups.folders(repo)),
+        Tree(repo.root, repo.git_dir, repo.common_dir, kept, documents),
         home,
         homes(repo),
         grants(own.holding, theirs or Holding()),
@@ -108,8 +107,7 @@ def _settings_of_git(repo: Repo) -> list[Path]:
 
 def _obeyed(repo: Repo) -> list[Path]:
     """What git or an agent obeys and no commit would show; a task may change what git tracks."""
-    layout = protected_files.Layout(repo)
-    found = [layout.at(name) for name, _ in protected_files.TREE]
+    found = [repo.root / name for name in protected_files.TREE]
     hooks = protected_files.hooks_in_tree(repo)
     if hooks and hooks != repo.root:
         found.append(hooks)
@@ -182,9 +180,6 @@ def _with_homes(wanted: Sandbox, folder: Path, sink: Sink) -> Sandbox:
             sink(Warned(f"{why}: what tools of this run fetch is not kept for the next"))
         wanted = replace(wanted, own=folder / "homes")
         confine.homes(wanted.own)
-    for path in wanted.tree.saves:
-        with contextlib.suppress(OSError):
-            path.mkdir(parents=True, exist_ok=True)
     return wanted
 
 
@@ -205,9 +200,9 @@ def shows(held: Sandbox, repo: Repo, programs: Iterable[Program]) -> bool:
     return held.means is Means.BWRAP and not inside and not submodules.declared(repo)
 
 
-def room(held: Sandbox, repo: Repo) -> Room | None:
-    """Where gates prove what is to be committed, if one can lie in the place of the tree."""
-    return Room(repo) if held.means is Means.BWRAP else None
+def proves(held: Sandbox) -> bool:
+    """Whether gates can run in a room."""
+    return held.means is Means.BWRAP
 
 
 def rooms(held: Sandbox, repo: Repo, settings: Settings) -> bool:
@@ -222,12 +217,6 @@ def rooms(held: Sandbox, repo: Repo, settings: Settings) -> bool:
         and all(gate.room for gate in settings.gates)
         and (begun is None or refs.is_of_room(repo, begun))
     )
-
-
-def begun_in_room(repo: Repo) -> str:
-    """The start ref of a task that was; empty where none is in progress."""
-    begun = dict(refs.starts(repo)).get(repo.head().name)
-    return begun.ref if begun and refs.is_of_room(repo, begun) else ""
 
 
 def lacking(held: Sandbox) -> str:

@@ -13,7 +13,17 @@ from kern.errors import Asked, Interrupted, KernError, LimitReached, Outage
 from kern.events import Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
 from kern.git import ignore, objects
 from kern.model import SPEC, Key, Outcome
-from kern.pipeline import departure, facts, preflight, recover, session, steps, summary
+from kern.pipeline import (
+    baseline,
+    departure,
+    facts,
+    preflight,
+    recover,
+    rooms,
+    session,
+    steps,
+    summary,
+)
 from kern.pipeline.options import Options
 from kern.pipeline.review import Reviews
 from kern.pipeline.session import Session
@@ -28,6 +38,7 @@ MOST_SELECTED = 2  # in one iteration: a task, and another where a person took t
 # What begins something long: a request of a person is looked for before it. The other steps are
 # short, and settle what was begun.
 _LONG = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT, Do.DECOMPOSE, Do.PROVE, Do.COMMIT)
+_BEGINS = (Do.SELECT, Do.RESEARCH, Do.NOTE_RESEARCH, Do.IMPLEMENT, Do.DECOMPOSE)
 # The tree holds no agent's work then: the gates tell how things stand before the first task.
 _UNTOUCHED = (Do.SELECT, Do.RESEARCH)
 _NOTHING = (Outcome.SKIPPED, Outcome.BLOCKED)
@@ -46,6 +57,7 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
         if (code := options.instead(begun)) is not None:
             return code
         loop = Loop(begun, options)
+        loop.require_clean()
         if options.task:
             at = facts.look(begun.site)
             loop.wanted = at.wanted(begun.site.papers.spec()[1], options.task)
@@ -100,15 +112,25 @@ class Loop:
                 elif not self._more():
                     break
         except Asked:
-            stopped = _place(self.due, in_tree=not self.site.rooms)
+            stopped = _place(self.due, in_tree=not self.site.rooms.mounted)
         except BaseException as exc:
             error = exc
             if isinstance(exc, Interrupted):
-                exc.note = "" if self.site.rooms else recover.left(self.site)
+                exc.note = "" if self.site.rooms.mounted else recover.left(self.site)
             raise
         finally:
             code = self._end(error, stopped)
         return code
+
+    def require_clean(self) -> None:
+        """Where it works in the person's tree, and there is something to do. What changes from then
+        on is saved and undone.
+        """
+        at = facts.look(self.site)
+        do = resume(at.facts)
+        ready = do is not Do.SELECT or order.select(self.site.papers.spec()[1])
+        if at.start is None and do in _BEGINS and ready:
+            rooms.require_clean(self.site)
 
     def finish(self) -> list[Settled]:
         """Carry the task in progress to its outcome, where one is."""
@@ -151,7 +173,7 @@ class Loop:
                 self.sink(TaskStarted(at.key.text, number, "" if step else do.words))
                 told = True
             if do in _UNTOUCHED and self._unchecked(do):
-                self._patiently(partial(steps.check, self.site))
+                self._patiently(partial(baseline.check, self.site))
                 continue  # it may have taken long
             if do is Do.SELECT:
                 selected += 1
@@ -176,6 +198,8 @@ class Loop:
                     )
                 )
                 return True
+            elif do is Do.TAKE_OVER:
+                self.require_clean()
         raise KernError(
             f"no end after {MOST_STEPS} steps: this is a fault in kern",
             hint="kern -v shows the steps",

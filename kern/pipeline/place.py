@@ -3,9 +3,7 @@
 from kern.frozen import frozen
 from kern.git import history
 from kern.git.repository import Repo
-from kern.git.snapshot import Snapshots
 from kern.model import SPEC
-from kern.pipeline.witness import Witness
 from kern.spec.file import Documents
 from kern.system.workspace import Scope
 
@@ -15,14 +13,6 @@ class Place:
     repo: Repo
     scope: Scope
     papers: Documents
-    snapshots: Snapshots
-    witness: Witness
-
-
-def of(repo: Repo, scope: Scope, papers: Documents, large_file: float = 50) -> Place:
-    """`large_file`: see `Snapshots`."""
-    snapshots = Snapshots(repo, large_file)
-    return Place(repo, scope, papers, snapshots, Witness(repo, snapshots, scope))
 
 
 def documents(repo: Repo, *, bare: bool = False) -> Documents:

@@ -5,7 +5,7 @@ commits go to.
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from kern import person, plain
@@ -13,9 +13,9 @@ from kern.config import FILE, Settings
 from kern.errors import KernError, UsageError
 from kern.frozen import frozen
 from kern.git import branches, environment, history, ignore, operations, refs, repository
+from kern.git.ignore import left_out
 from kern.git.protected_files import PROMPTS
 from kern.git.repository import Repo
-from kern.git.snapshot import left_out
 from kern.model import LEARNINGS, SPEC
 from kern.person import Person
 from kern.pipeline import place
@@ -155,26 +155,35 @@ def tried(name: str, attempt: Callable[[], str]) -> Check:
         return Check(name, str(exc), exc)
 
 
-def yours(found: Repo, *, workers: bool = False, rooms: bool = False) -> str:
-    """What a person should know of their uncommitted changes; empty where there are none, or where
-    an interrupted task's stand among them. `workers`: they carry tasks out. `rooms`: agents work in
-    one.
+def yours(found: Repo, who: str = "tasks", *, apart: bool = True) -> str:
+    """What a person should know of their uncommitted changes; empty where there are none. `apart`:
+    `who` does not see them. Else raises UsageError, unless they are the task in progress.
     """
-    if not rooms and found.head().name in dict(refs.starts(found)):
+    if not apart:
+        if found.head().name not in dict(refs.starts(found)):
+            require_clean([path for path in uncommitted(found) if path != FILE])
         return ""
     paths = uncommitted(found)
-    if workers or rooms:
-        paths = [path for path in paths if path != FILE and not path.startswith(f"{PROMPTS}/")]
+    paths = [path for path in paths if path != FILE and not path.startswith(f"{PROMPTS}/")]
     if not paths:
         return ""
-    named = ", ".join([*(plain.line(path, 60) for path in paths[:2]), *["…"] * (len(paths) > 2)])
     files = plain.count(len(paths), "file") + (" has" if len(paths) == 1 else " have")
-    told = f"{files} uncommitted changes ({named}): they stay yours; "
-    if workers or rooms:
-        who, commit = "tasks" if rooms else "workers", found.head().commit[:7]
-        return f"{told}{who} begin with {commit} and do not see them: commit what a task needs"
-    same = "a task that changes the same lines cannot be committed until you commit or stash them"
-    return f"{told}{same}"
+    return (
+        f"{files} uncommitted changes ({plain.some(paths)}): they stay yours; {who} begin with "
+        f"{found.head().commit[:7]} and do not see them: commit what a task needs"
+    )
+
+
+def require_clean(paths: Sequence[str]) -> None:
+    """Where a task is carried out in the person's tree, which has those changes. Raises
+    UsageError.
+    """
+    if paths:
+        raise UsageError(
+            f"your tree has changes that are not committed: {plain.some(paths)}",
+            hint="without rooms kern works in your tree, and puts it back where an attempt fails: "
+            "commit or stash them, or give it a sandbox (kern help safety)",
+        )
 
 
 def uncommitted(found: Repo) -> list[str]:
@@ -183,7 +192,8 @@ def uncommitted(found: Repo) -> list[str]:
     # Beside a run too, and where nothing may be written: the index is not refreshed.
     argv = ("--no-optional-locks", "status", "--porcelain", "-z", *how)
     rows = found.run(*argv, env=environment.unfiltered(_filters(found)))[1].split(b"\0")
-    return [path for row in rows if row and not left_out(path := os.fsdecode(row[3:]))]
+    paths = dict.fromkeys(os.fsdecode(row[3:]) for row in rows if row)
+    return [path for path in paths if not left_out(path)]
 
 
 def _filters(found: Repo) -> list[str]:

@@ -2,20 +2,19 @@
 
 import contextlib
 import json
+from dataclasses import replace
 
 from kern.errors import KernError
-from kern.git import backups, history, refs
+from kern.git import refs
+from kern.git.refs import StartRef
 from kern.journal import store
 from kern.model import Marker, Stage
 from kern.models import ROLES
-from kern.pipeline import facts, isolation, limits
+from kern.pipeline import facts, rooms
 from kern.pipeline import undo as reverting
 from kern.pipeline.facts import Situation
-from kern.pipeline.site import Site, drop_start, keep
+from kern.pipeline.site import Site, drop_start
 from kern.pipeline.table import Do, resume
-from kern.plain import some
-from kern.sandbox import confine
-from kern.sandbox.wall import Kind
 from kern.spec import edit
 from kern.stages import record
 from kern.system import workspace
@@ -54,27 +53,27 @@ def _count(site: Site, run: str) -> None:
         site.caller.cut_off(role, task, attempt, who)
 
 
-def unplant(site: Site, killed: Holder | None) -> None:
-    """A stage 2 that a kill cut off may have planted what this run would go by; a gate as well,
-    so that no stage file is asked whether it had ended. An answer that lies there although kern
-    saw no end of it is none of kern's. `killed`: the last run; one that came to its own end has
-    restored what others planted, and what changed since is a person's.
-    """
+def tidy(site: Site, killed: Holder | None) -> None:
+    """What a killed run has begun, and no look at the facts would finish. `killed`: that run."""
     if killed:
         _count(site, killed.run)
     for line in reverting.finish(site.repo, site.papers):
         site.warn(line)
-    if site.rooms:
-        return
     branch = site.repo.head().name
     for where, start in refs.starts(site.repo):
-        if where != branch:
+        if where != branch or refs.damage(site.repo, start):
             continue
-        if killed or start.spec:
-            limits.restore(site, start, "an agent or gate of an earlier run, or you since,")
-        if start.spec and not refs.damage(site.repo, start):
+        _undo_commits(site, start)
+        if start.spec:
             workspace.retire(site.scope, f"{start.attempt}-lost")
             refs.seal(site.repo, start)
+
+
+def _undo_commits(site: Site, start: StartRef) -> None:
+    """In place: of an agent or a gate that was at work when kern was killed."""
+    second = record.load(site.scope, Stage.IMPLEMENT)
+    base = second.bound_to if second and second.key == start.task else start.base
+    rooms.undo_commits(site, replace(site.repo.head(), commit=base), start, "an agent or a gate")
 
 
 def undo(site: Site, at: Situation) -> None:
@@ -82,16 +81,15 @@ def undo(site: Site, at: Situation) -> None:
     assert at.start is not None
     # A stage2.json that does not count must not come back to count.
     workspace.retire(site.scope, f"{at.start.attempt}-lost")
-    limits.enforce(site, at.head, at.start, by="stage [23]")
-    ref = site.keeper.back_to(at.start, f"{at.start.attempt}-killed")
+    rooms.undo_mistakes(site, replace(at.head, commit=at.start.base), at.start, "the agent")
+    ref = rooms.unfinished(site, at.start)
+    rooms.restore(site, at)
     if ref:
-        paths = sorted(site.repo.changed(at.start.tree, f"{ref}^{{tree}}"))
+        since = "" if rooms.of(site).mounted else " and what you changed since"
         site.warn(
-            "an earlier run was killed while an agent implemented: the tree is as it was before; "
-            f"its work and what you changed since are saved: {some(paths)}; "
-            f"git diff {at.start.tree[:12]} {ref}; yours back: git checkout {ref} -- PATH"
+            f"an earlier run was killed while an agent implemented: its work{since} is saved: "
+            f"git show {ref}"
         )
-    site.keeper.ignored.restore(at.start.task, at.start.attempt)
     drop_start(site, at)
 
 
@@ -99,32 +97,32 @@ def abandon(site: Site, at: Situation) -> None:
     """The task was unmarked, reworded or removed while its stage 2 stood open."""
     start = at.start
     assert start is not None
-    limits.enforce(site, at.head, start, by="stage [23]")
+    rooms.undo_mistakes(site, replace(at.head, commit=start.base), start, "the agent")
+    ref = ""
     second = record.load(site.scope, Stage.IMPLEMENT)
     if second and (second.key, second.attempt) == (start.task, start.attempt):
         parent = refs.before(site.repo, start)
-        site.keeper.keep(start.task, str(start.attempt), second.tree, parent)
-    ref = site.keeper.back_to(start, f"{start.attempt}-killed")
-    site.keeper.ignored.restore(start.task, start.attempt)
-    kept = f": its work is saved as {ref}, the tree is as it was before" if ref else ""
+        ref = site.keep(start.task, str(start.attempt), second.tree, parent)
+        rooms.accept(site, second.tree)
+    else:
+        ref = rooms.unfinished(site, start)
+    rooms.restore(site, at)
+    kept = f": its work is saved as {ref}" if ref else ""
     site.warn(f"no longer in progress: {start.task.text}{kept}")
     record.sweep(site.scope)  # or its answer would count again if the task is taken up again
     refs.delete(site.repo, start.ref, start.commit)
 
 
 def take_over(site: Site, at: Situation) -> None:
-    """A person ticked the task before kern could; the tree is theirs."""
+    """A person ticked the task before kern could: in place, what is in the tree is theirs."""
     assert at.start is not None
-    if at.head.commit != at.base:
-        limits.take_back(site, at.start, at.base, "stage 3", "the commit stage")
-    ref = site.keeper.keep(
-        at.start.task,
-        f"{at.start.attempt}-taken-over",
-        site.snapshots.take(at.start.tree),
-        at.head.commit,
-    )
-    site.warn(f"you ticked it yourself: {at.start.task.text}: left as it is, and saved as {ref}")
-    site.keeper.ignored.name_changed(at.start.task, at.start.attempt)
+    kept = ""
+    second = record.load(site.scope, Stage.IMPLEMENT)
+    if second and (second.key, second.attempt) == (at.start.task, at.start.attempt):
+        parent = refs.before(site.repo, at.start)
+        ref = site.keep(at.start.task, f"{at.start.attempt}-taken-over", second.tree, parent)
+        kept = f"; what kern's agent had done is saved as {ref}"
+    site.warn(f"you ticked it yourself: {at.start.task.text}: left as it is{kept}")
     drop_start(site, at)
 
 
@@ -133,39 +131,6 @@ def remark(site: Site, at: Situation) -> None:
     assert at.key is not None
     site.papers.edit_task(at.key, lambda text, _, task: edit.mark(text, task, Marker.ACTIVE))
     site.warn(f"ticked before kern had come to a verdict: back to [~]: {at.key.text}")
-
-
-def name_taken_out(site: Site, at: Situation) -> None:
-    """Before a commit that another run began: a hook framework that was killed leaves the tree
-    as git has it, without what the person had not committed.
-    """
-    key, _ = at.opened
-    second = at.files.get(Stage.IMPLEMENT)
-    if key in site.memory.looked or (second and second.run == site.caller.run):
-        return
-    site.memory.looked.add(key)
-    if second:
-        before, held = second.change
-    else:
-        assert at.start is not None
-        before = held = at.start.tree
-    now = site.snapshots.take(before)
-    expected, _ = site.witness.expected(before, held, at.head.commit)
-    gone: set[str] = set()
-    for git_has in filter(None, (expected, at.head.commit) if now != held else ()):
-        there = site.witness.uncommitted(git_has, now)
-        gone |= {*site.witness.uncommitted(git_has, held)} - {*there}
-    if not gone:
-        return
-    ref = keep(site, at, "before", held)
-    since = history.commit(site.repo, at.start.commit).seconds if at.start else 0
-    home = isolation.homes(site.repo) / confine.audience(Kind.COMMITTER)
-    saved = [f"; saved by {one}" for one in backups.commands(site.repo, gone, since, home)]
-    site.warn(
-        f"your uncommitted changes of {some(sorted(gone))} are no longer in the working tree: "
-        "a hook that was ended may have taken them out. "
-        f"To restore them: git restore --source={ref} -- PATH{''.join(saved)}"
-    )
 
 
 def stop(site: Site, at: Situation) -> None:

@@ -3,7 +3,7 @@
 from kern.agents.protocol import Reply
 from kern.errors import TransientFault
 from kern.model import Stage
-from kern.pipeline import baseline, guarded
+from kern.pipeline import baseline, project, rooms
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
 from kern.spec import edit, notes
@@ -13,18 +13,15 @@ from kern.stages.record import now
 
 
 def research(site: Site, at: Situation) -> None:
-    """The tree is watched: an agent that wrote has failed, a person is named."""
     key, task = at.opened
-    began = now()
-    before = site.snapshots.take()
-    settings = baseline.settings(site, before)
+    began, tree = now(), rooms.base(site, at.head)
+    rooms.put_back(site, tree)
+    settings = project.settings(site)
     wanted = baseline.checks(site, task, settings)
-    state = baseline.state_before_research(site, at, before, settings.probes, wanted)
-    papers = guarded.take(site)
+    state = [*baseline.own(site, at, wanted), *project.state(site, at.head, settings.probes)]
 
     def settle(reply: Reply) -> None:
         if reply.wrote:
-            site.keeper.undo(key, f"{at.attempt}-research", before, at.head.commit)
             tools = ", ".join(reply.wrote)
             raise TransientFault(
                 f"research stage: the agent used {tools}, which this stage does not offer"
@@ -37,16 +34,25 @@ def research(site: Site, at: Situation) -> None:
         task,
         briefs.known(site.repo, site.papers),
         state,
-        baseline.seen(site, wanted, at.head.commit, before),
+        baseline.seen(site, wanted, at.head.commit),
     )
-    said = site.caller.call(prompt, task=key.text, attempt=at.attempt, settle=settle)
-    site.keeper.name_strangers(at.head, before)
-    guarded.settle(site, papers, written=False)
+
+    def anew() -> None:
+        rooms.put_back(site, tree)
+
+    room = rooms.of(site).for_agent(tree, at.head)
+    try:
+        with rooms.documents_watched(site, trusted=True):  # it cannot write: a person may
+            said = site.caller.call(
+                prompt, task=key.text, attempt=at.attempt, settle=settle, again=anew, room=room
+            )
+    finally:
+        anew()
     if task.of(Kind.RESEARCH):  # of an earlier one
         site.papers.edit_task(
             key, lambda text, _, found: edit.without(text, found.of(Kind.RESEARCH))
         )
-    made = save(*(site, said, key, Stage.RESEARCH, at.attempt), base=at.head.commit, time=began)
+    made = save(site, said, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
     asked = made.answer.reason if made.answer.code is answer.Code.NEEDS_ANSWER else ""
     if asked and (why := notes.objection(task, asked)):
         site.warn(f"research: {why}; implement goes on with what it found")

@@ -6,7 +6,7 @@ from kern.config import Gate
 from kern.errors import KernError, UsageError
 from kern.events import GateEnded, Warned
 from kern.model import Key, Marker, Result
-from kern.pipeline import limits
+from kern.pipeline import project
 from kern.pipeline.session import Session
 from kern.stages import proposal
 from kern.stages.plan import Planner
@@ -89,17 +89,9 @@ class Reviews:
         return f"red: {', '.join(one.name for one in red)}" if red else ""
 
     def _ended(self, gate: Gate) -> Result:
-        """A final gate on the tree as it is; what it changes goes back."""
+        """A final gate on what is committed."""
         site = self.site
-        site.caller.heed()  # before the tree is looked at: what changes from then on goes back
-        head, tree = site.repo.head(), site.snapshots.take()
-        start = limits.standing(site, head, tree, Key("", gate.label), 1)
-        try:
-            exact = site.repo.tree(head.commit)
-            result = limits.gate(site, gate, tree, head, start, exact=exact)
-        finally:
-            if not site.gates.apart(gate):
-                limits.back_to(site, start, "1-final", gate.label)
+        result = project.run_gate(site, gate, site.repo.tree(site.repo.head().commit))
         self.sink(GateEnded(result))
         return result
 

@@ -1,68 +1,108 @@
-"""The rooms of a run: one for its agents, one where what they left is proven. The person's tree
-changes only when proven work lands.
+"""Where a run's agents work and where what they left is proven: two rooms, or the person's own tree
+where none can be mounted in its place.
 """
 
+import contextlib
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kern.checks import result
-from kern.config import Gate, Probe, Settings
-from kern.events import GateEnded, GateStarted, ProbeStarted
-from kern.git import index, landing, refs, room, shadow
+from kern import plain
+from kern.config import FILE
+from kern.frozen import frozen
+from kern.git import history, in_place, index, landing, refs, shadow
+from kern.git.faults import GitFailed
+from kern.git.history import Commit
+from kern.git.ignored import Ignored
+from kern.git.in_place import InPlace
 from kern.git.refs import StartRef
 from kern.git.repository import SUBMODULE, Entry, Head, Repo
 from kern.git.room import Room
-from kern.model import LEARNINGS, SPEC, Key, Result
-from kern.pipeline import baseline, limits, preflight
-from kern.pipeline.facts import Situation
-from kern.pipeline.site import Site
+from kern.model import LEARNINGS, SPEC, Key, Stage
+from kern.pipeline import guarded, preflight
+from kern.pipeline.facts import BY_ITSELF, Situation
+from kern.pipeline.site import Site, document_tree, replayed
 from kern.plain import some
 from kern.sandbox import wall
 from kern.system import process
 
 NAMES = ("room", "work")
 _LAYER = "layer"  # what agents of this run put into ignored folders, of tasks that have landed
+_MOST_TOLD = 5  # commits
+_OWN = f"(?:stage [23]|{BY_ITSELF})"  # in a reflog: what kern's children moved
 
 
 @dataclass(slots=True)
 class Rooms:
+    """`held`: rooms can be mounted for what proves; `mounted`: for agents, too."""
+
     repo: Repo
-    proof: Room = field(init=False)
+    held: bool
+    mounted: bool
+    lands: bool = True  # a run, which may change the tree
     work: Room = field(init=False)
+    proof: Room = field(init=False)
     layers: list[Path] = field(default_factory=list)  # the newest first
 
     def __post_init__(self) -> None:
-        self.proof, self.work = (Room(self.repo, name) for name in NAMES)
+        self.work = (
+            Room(self.repo, "work") if self.mounted else InPlace(self.repo, _apart(self.repo))
+        )
+        self.proof = Room(self.repo) if self.held else self.work
         for old in self._layer_folders():
             shutil.rmtree(old, ignore_errors=True)
 
     def _layer_folders(self) -> list[Path]:
         return sorted(self.work.place.glob(f"{_LAYER}*"))
 
-    def for_agent(self, tree: str, head: Head) -> wall.Room:
-        """The agent's, with that tree and nothing of an earlier attempt."""
+    def for_agent(self, tree: str, head: Head) -> wall.Room | None:
+        """The agent's, with that tree and nothing of an earlier attempt; None: in place."""
         self.work.fill(tree)
+        if not self.mounted:
+            return None
         for name in (SPEC, LEARNINGS):
             if (self.repo.root / name).is_file():
                 self.work.make_place(name)
         return self._seen(self.work, head, *self.layers)
 
-    def as_left(self, head: Head) -> wall.Room:
-        """The agent's, as an earlier stage left it."""
-        return self._seen(self.work, head, *self.layers)
-
-    def for_proof(self, tree: str, head: Head) -> wall.Room:
-        """With exactly that tree, and what the agent put into ignored folders."""
+    def for_proof(self, tree: str, head: Head, *, mounted: bool = True) -> wall.Room | None:
+        """With exactly that tree, and what the agent put into ignored folders; None: in place,
+        where a gate must run that may not be `mounted`.
+        """
+        if not (self.held and mounted):
+            if self.lands:
+                self.work.fill(tree)
+            return None
         self.proof.fill(tree)
-        return self._seen(self.proof, head, self.work.over, *self.layers)
+        above = (self.work.over, *self.layers) if self.mounted else ()
+        return self._seen(self.proof, head, *above)
+
+    def for_hooks(self, tree: str, head: Head) -> "Hooked":
+        """With that tree staged, in a git folder of which nothing stays."""
+        if self.mounted:
+            room = self.for_proof(tree, head)
+            assert room and room.git
+            env = {"GIT_INDEX_FILE": str(self.repo.git_dir / "index")}
+            return Hooked(room.git, ".git/COMMIT_EDITMSG", env, contextlib.nullcontext(), room)
+        self.work.fill(tree)
+        folder = self.repo.scratch / "shadow"
+        shadow.lay(self.repo, folder, seen(head), self.work.index, mounted=False)
+        named = {"GIT_DIR": folder, "GIT_WORK_TREE": self.repo.root}
+        env = {name: str(path) for name, path in named.items()}
+        env["GIT_INDEX_FILE"] = str(folder / "index")
+        staged = in_place.staged(self.repo, tree)
+        return Hooked(folder, str(folder / "COMMIT_EDITMSG"), env, staged, None)
+
+    def proven(self, *, mounted: bool = True) -> Room:
+        """The one that `for_proof` has filled."""
+        return self.proof if mounted else self.work
 
     def _seen(self, room: Room, head: Head, *under: Path) -> wall.Room:
-        onto = os.environ.get(process.ONTO)  # a worker's: hooks see where its work lands
-        seen = replace(head, branch=onto) if onto else head
-        shadow.lay(self.repo, room.git, seen, room.index)
+        if not self.mounted:  # git's folder is the worker's own
+            return wall.Room(room.tree, room.index, room.over, room.mounts)
+        shadow.lay(self.repo, room.git, seen(head), room.index)
         return wall.Room(
             *(room.tree, room.index, room.over, room.mounts),
             under=under,
@@ -71,7 +111,7 @@ class Rooms:
         )
 
     def made(self) -> list[str]:
-        """What is ignored in the agent's room and was not there when the run began."""
+        """What is ignored where the agent works and was not there when the run began."""
         return self.work.unlisted()
 
     def landed(self) -> list[str]:
@@ -90,10 +130,161 @@ class Rooms:
         return changed
 
 
+@frozen
+class Hooked:
+    """Where hooks run: the git folder that is thrown away, the file of the message as they see it,
+    what in the real index must be so meanwhile, the room, where they run in one.
+    """
+
+    git: Path
+    message: str
+    env: Mapping[str, str]
+    staged: contextlib.AbstractContextManager[None]
+    room: wall.Room | None
+
+
+def _apart(repo: Repo) -> list[str]:
+    """What is no task's: kern.toml, where it is not committed, since kern goes by it, and the links
+    of a worktree, which a rule like `deps/` does not ignore.
+    """
+    head = repo.head()
+    # A killed agent may have changed one that is committed.
+    task = head.name in dict(refs.starts(repo)) and repo.entry(head.commit, FILE)
+    paths = preflight.uncommitted(repo)
+    return [path for path in paths if (path == FILE and not task) or _is_linked(repo, path)]
+
+
+def _is_linked(repo: Repo, path: str) -> bool:
+    """Whether kern made it, to the same place in the person's tree."""
+    place = repo.root / path
+    worker = process.ONTO in os.environ
+    return worker and place.is_symlink() and os.readlink(place).endswith(f"/{path}")
+
+
+def seen(head: Head) -> Head:
+    """As a hook sees it: a worker's work lands on another branch."""
+    onto = os.environ.get(process.ONTO)
+    return replace(head, branch=onto) if onto else head
+
+
 def of(site: Site) -> Rooms:
     assert site.rooms is not None
     found: Rooms = site.rooms
     return found
+
+
+# ---------------------------------------------------------------- in place
+
+
+def ignored(site: Site) -> Ignored:
+    """The copies of ignored files, which an agent in place works on."""
+    return Ignored(site.repo, site.warn, site.memory.told)
+
+
+def require_clean(site: Site) -> None:
+    """Before a task begins. Raises UsageError."""
+    if isinstance(work := of(site).work, InPlace):
+        changed = site.repo.changed(site.repo.head().commit, work.candidate())
+        preflight.require_clean(sorted(changed))
+
+
+def save(site: Site, known: str, now: str) -> None:
+    """In place, before it is undone: what nobody has kept, since it may be a person's."""
+    if paths := sorted(site.repo.changed(known, now)):
+        ref = site.keep(Key("", "your tree", 1), "changed", now, site.repo.head().commit)
+        site.warn(
+            f"{some(paths)} changed while kern worked in your tree: undone, and saved: "
+            f"git checkout {ref} -- PATH",
+            kept=True,
+        )
+
+
+def put_back(site: Site, tree: str) -> None:
+    """In place: as it was, after what was to look only."""
+    if site.rooms and of(site).lands and not of(site).mounted:
+        of(site).work.fill(tree)
+
+
+def restore(site: Site, at: Situation, *, again: bool = False) -> None:
+    """In place: the tree as it is committed, and what git ignores as it was before the attempt,
+    which may begin `again`.
+    """
+    if of(site).mounted:
+        return
+    if Stage.IMPLEMENT in at.files:
+        accept(site, at.second.tree)
+    of(site).work.fill(base(site, site.repo.head()))
+    if at.key:
+        attempt = at.start.attempt if at.start else at.attempt
+        ignored(site).restore(at.key, attempt, again=again)
+
+
+@contextlib.contextmanager
+def watched(
+    site: Site, head: Head, start: StartRef | None, who: str, *, trusted: bool = False
+) -> Iterator[list[str]]:
+    """In place: what a child did to kern's documents and to git is undone and said; in words, where
+    it was to know better. `trusted`: it is a person's program.
+    """
+    told: list[str] = []
+    if site.rooms is None or of(site).mounted:
+        yield told
+        return
+    staged = {name: index.entry(site.repo, name) for name in (SPEC, LEARNINGS)}
+    try:
+        with documents_watched(site, trusted=trusted):
+            yield told
+    finally:
+        told += undo_mistakes(site, head, start, who)
+        index.update(site.repo, staged)
+
+
+@contextlib.contextmanager
+def documents_watched(site: Site, *, trusted: bool) -> Iterator[None]:
+    """The same of kern's documents alone."""
+    if of(site).mounted:
+        yield
+        return
+    papers = guarded.take(site)
+    try:
+        yield
+    finally:
+        guarded.settle(site, papers, written=not trusted)
+
+
+def undo_mistakes(site: Site, head: Head, start: StartRef | None, who: str) -> list[str]:
+    """In place, what a child did to git; what of that breaks limits, in words."""
+    if of(site).mounted:
+        return []
+    told = in_place.undo_mistakes(site.repo, head)
+    for line in told:
+        site.warn(f"{who} broke its limits: {line}")
+    undo_commits(site, head, start, who)
+    return told
+
+
+def undo_commits(site: Site, head: Head, start: StartRef | None, who: str) -> None:
+    """In place, those of a child on top of `head`; a ref keeps them."""
+    if site.rooms is None or of(site).mounted:
+        return
+    now = site.repo.head()
+    if now.commit != head.commit and history.moved_by(site.repo, now, head.commit, _OWN):
+        tip = history.commit(site.repo, now.commit)
+        key = start.task if start else Key("", who, 1)
+        ref = site.keep(key, f"{start.attempt if start else 1}-commit", tip.tree, tip.sha)
+        history.move_head(site.repo, head.commit, now.commit, "an agent's commit taken back")
+        site.warn(f"{who} committed by itself: the commit was undone and saved as {ref}")
+        in_place.unstage(site.repo)
+
+
+def commits(made: Sequence[Commit]) -> str:
+    """What a person is to know of those that came while an agent worked."""
+    if not made:
+        return ""
+    made = made[-_MOST_TOLD:]
+    told = ", ".join(f"{one.sha[:7]} {plain.line(one.subject, 60)!r}" for one in made)
+    undo = " ".join(one.sha[:7] for one in reversed(made))
+    return f": {told}; if that was not you: git show {made[-1].sha[:7]}, git revert {undo}"
 
 
 # ---------------------------------------------------------------- trees
@@ -123,9 +314,11 @@ def strays(change: Mapping[str, tuple[Entry | None, Entry | None]]) -> list[str]
 def begin(site: Site, at: Situation, attempt: int = 0) -> StartRef:
     """The start ref: from now on the attempt has begun."""
     key, _ = at.opened
-    tree = base(site, at.head)
-    none = site.repo.commit_object(site.repo.tree_with("", {}), (), "in a room\n")
-    start = refs.begun(site.repo, at.head, tree, tree, none, key, attempt or at.attempt)
+    attempt, mounted = attempt or at.attempt, of(site).mounted
+    spec = "" if mounted else document_tree(site.repo, SPEC, site.papers.spec_text())
+    if not mounted:
+        ignored(site).take(key, attempt)
+    start = refs.begun(site.repo, at.head, base(site, at.head), key, attempt, mounted, spec)
     return refs.write_start(site.repo, start)
 
 
@@ -134,100 +327,30 @@ def unfinished(site: Site, start: StartRef, name: str = "killed") -> str:
     work = of(site).work
     if not work.index.exists():
         return ""
-    tree = work.candidate()
+    if isinstance(work, InPlace):
+        work.set_repositories_aside()
+    try:
+        tree = work.candidate()
+    except GitFailed as exc:  # a repository without a commit, say
+        site.warn(f"git cannot add all that the agent left: {plain.line(exc.stderr, 200)}")
+        return ""
     if not site.repo.changed(start.tree, tree):
         return ""
-    return site.keeper.keep(
-        start.task, f"{start.attempt}-{name}", tree, refs.before(site.repo, start)
-    )
+    ref = site.keep(start.task, f"{start.attempt}-{name}", tree, refs.before(site.repo, start))
+    accept(site, tree)
+    return ref
+
+
+def accept(site: Site, tree: str) -> None:
+    """In place: that is kept, or is a task's."""
+    if isinstance(work := of(site).work, InPlace):
+        work.accept(tree)
 
 
 def follow(site: Site, key: Key | None) -> None:
     """The person's index and files, where a landing got no further than the branch."""
 
     def replay(name: str, text: str, came: str) -> str:
-        return site.keeper.replay(name, text, came, key) if key else text
+        return replayed(name, text, came, key) if key else text
 
     landing.follow(site.repo, replay)
-
-
-# ---------------------------------------------------------------- the project's commands
-
-
-def settings(site: Site) -> Settings:
-    """kern.toml as the person has it: no agent can write that one."""
-    return site.caller.settings if site.caller.settings.bare else site.papers.settings()
-
-
-def gates_before(site: Site, head: Head, wanted: Sequence[Gate]) -> list[Gate]:
-    """Those of the gates of which this run did not know how they end before the task."""
-    tree = base(site, head)
-    unknown = [gate for gate in wanted if not baseline.known(site, gate, head.commit, tree)]
-    for gate in unknown:
-        ended = run_gate(site, gate, tree, before=True)
-        site.memory.flaky |= {gate.label} if ended.flaky else set()
-        site.sink(GateEnded(ended, before=True))
-    return unknown
-
-
-def run_gate(site: Site, gate: Gate, tree: str, *, before: bool = False) -> Result:
-    """How it ends on exactly that tree; a red one once more, and with what it may lack."""
-    known_by = limits.subject(site, gate, tree, tree)
-
-    def once() -> Result:
-        site.caller.heed()
-        site.sink(GateStarted(gate.label, gate.command, before=before))
-        return site.gates.run(gate, known_by, before=before, exact=tree)
-
-    ended = site.gates.counted(gate, known_by, once(), once)
-    return site.gates.remember(gate, known_by, explained(site, gate, tree, ended))
-
-
-def explained(site: Site, gate: Gate, tree: str, ended: Result) -> Result:
-    """A red end, where it is green beside what the person has not committed, or where it names
-    something that git ignores and that came since the run began.
-    """
-    mine = preflight.uncommitted(site.repo) if ended.red else []
-    told = ""
-    if mine:
-        seen = room.visible(site.repo)
-        beside = site.repo.tree_with(tree, {path: site.repo.entry(seen, path) for path in mine})
-        if not site.gates.trial(gate, beside).red:
-            named = [path for path in mine if _stem(path) in ended.output] or mine
-            told = f"green in your tree: it needs {some(named)}, which is not committed"
-    if ended.red and not told:
-        told = _lacking(of(site), ended.output)
-    if not told:
-        return ended
-    site.warn(f"{ended.name}: {told}")
-    return replace(ended, output=f"{ended.output.rstrip()}\nerror: {told}")
-
-
-def _lacking(rooms: Rooms, output: str) -> str:
-    """What a room does not have and the gate may need."""
-    new = [*rooms.made(), *rooms.proof.new()]
-    named = [path for path in new if _stem(path) in output] or rooms.proof.uncommitted
-    if named:
-        return f"it needs {some(named)}, which is not committed"
-    absent = rooms.proof.absent
-    return f"its room has no place for {some(absent)} (kern help checks)" if absent else ""
-
-
-def _stem(path: str) -> str:
-    """As an import has it."""
-    name = path.rstrip("/").rpartition("/")[2]
-    return name.lstrip(".").partition(".")[0]
-
-
-def state(site: Site, head: Head, probes: Sequence[Probe]) -> list[str]:
-    """What the project's probes say, in order; one that fails says that."""
-    found = []
-    for probe in probes:
-        site.sink(ProbeStarted(probe.label, probe.command))
-        ended = site.gates.look(probe, exact=base(site, head))
-        if ended.red:
-            last = result.telling(ended.output, result.TELLING)
-            why = f"{ended.how}: {last}" if last else ended.how
-            site.warn(f"{probe.label} failed ({why}); the stage is told so")
-        found.append(result.state(ended, probe.command))
-    return found

@@ -13,11 +13,12 @@ from kern.config import Settings
 from kern.errors import KernError
 from kern.events import Sink, Warned
 from kern.frozen import frozen
-from kern.git import branches, rescue
+from kern.git import branches, refs
+from kern.git.in_place import InPlace
 from kern.git.repository import Repo
 from kern.journal import store, writer
 from kern.person import Person
-from kern.pipeline import agents, isolation, preflight, recover, site, trust
+from kern.pipeline import agents, isolation, preflight, recover, rooms, site, trust
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Site
@@ -54,7 +55,6 @@ def begin(
     fine. Unless it `commits` or writes, it needs no branch. Unless it is `paid`, no agent is
     called, nothing written down, and nobody notified. `lands`: on the branch that is wanted.
     """
-    rescued = rescue.configuration(folder)
     found, papers, parsed, settings = preflight.prepare(
         folder, empty=empty, bare=not options.leave.project
     )
@@ -93,26 +93,32 @@ def begin(
         isolation.promised(templates if paid else {}, caller, held)
         if name != before:
             branches.begin(found, name)
-        here = _in_rooms(site.prepared(found, caller, isolation.room(held, found)), held, lands)
-        notices = (*rescued, scope.notice, payer.warning, *settings.remarks, first)
+        here = _in_rooms(site.prepared(found, caller), held, lands)
+        notices = (scope.notice, payer.warning, *settings.remarks, first)
         _settle_in(found, scope, sink, (*notices, *isolation.notices(held, own, settings)))
-        recover.unplant(here, killed)
+        recover.tidy(here, killed)
         preflight.tasks(found, papers, empty=empty)
         workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
         yield Session(site.with_prompts(here), steered, payer.who, held, before * (name != before))
 
 
 def _in_rooms(here: Site, held: Sandbox, lands: bool) -> Site:
-    """Where there can be such, its agents work in a room, too. Raises KernError where the task in
-    progress needs one. What commits nothing needs none.
+    """Where its agents work and its gates run. Raises KernError where the task in progress was
+    begun in a room, and there can be none now.
     """
-    if lands and isolation.rooms(held, here.repo, here.caller.settings):
-        return site.in_rooms(here, Rooms(here.repo))
-    if lands and (ref := isolation.begun_in_room(here.repo)):
+    mounted = isolation.rooms(held, here.repo, here.caller.settings)
+    if not (lands or isolation.proves(held)):  # what commits nothing looks at the tree as it is
+        return here
+    own = Rooms(here.repo, isolation.proves(held), mounted, lands)
+    here = site.in_rooms(here, own)
+    if isinstance(own.work, InPlace):
+        own.work.save = partial(rooms.save, here)
+    begun = dict(refs.starts(here.repo)).get(here.repo.head().name)
+    if lands and not mounted and begun and refs.is_of_room(here.repo, begun):
         raise KernError(
             "the task in progress was begun in a sandbox, and there is none now",
             hint="kern --sandbox bwrap goes on with it; to begin it anew: set its marker in "
-            f"SPEC.md to [ ], then git update-ref -d {ref}",
+            f"SPEC.md to [ ], then git update-ref -d {begun.ref}",
         )
     return here
 

@@ -6,12 +6,12 @@ from functools import partial
 
 from kern import plain
 from kern.events import AttemptNoted, QuestionNoted
-from kern.git import history, refs
+from kern.git import refs
 from kern.git.history import Commit
 from kern.model import Marker, Outcome, Saved, Stage, Tier
-from kern.pipeline import baseline, lessons, rooms
+from kern.pipeline import baseline, lessons, project, rooms
 from kern.pipeline.facts import Situation
-from kern.pipeline.site import Site, drop_start, put_back
+from kern.pipeline.site import Site, drop_start
 from kern.pipeline.table import ATTEMPTS, Settled, mends, skipped
 from kern.plain import some
 from kern.spec import edit, notes
@@ -27,17 +27,14 @@ def finish(site: Site, at: Situation) -> Settled:
     """HEAD has the task. All of it can be repeated."""
     assert at.done is not None and at.key is not None
     key, done = at.key, at.done
-    if site.rooms:
-        rooms.follow(site, key)
-        if changed := rooms.of(site).landed():
-            site.warn(
-                f"the task changed {some(changed)}, which git ignores: yours is as it was; "
-                "run your install there"
-            )
-    else:
-        site.keeper.index_forward(done, key)
-        _name_yours(site, at)
-        site.keeper.ignored.name_changed(key, at.attempt)
+    rooms.follow(site, key)
+    if changed := rooms.of(site).landed():
+        site.warn(
+            f"the task changed {some(changed)}, which git ignores: yours is as it was; "
+            "run your install there"
+        )
+    if not rooms.of(site).mounted:
+        rooms.ignored(site).name_changed(key, at.attempt)
     concluded = at.due is Tier.CONCLUDE
     said, second = lessons.taught(site, at), at.files.get(Stage.IMPLEMENT)
     lessons.learn(site, key, done, said)
@@ -68,28 +65,12 @@ def _proof(site: Site, second: StageRecord, done: Commit) -> str:
     return ""
 
 
-def _name_yours(site: Site, at: Situation) -> None:
-    """What a person may have saved while stage 2 worked is in the task's commit."""
-    second = at.files.get(Stage.IMPLEMENT)
-    if second is None or at.done is None:
-        return
-    committed = history.changed_by(site.repo, at.done)
-    work = site.repo.changed(*second.change).keys() & committed.keys()
-    if names := site.keeper.unnamed(site.scope.transcript(Stage.IMPLEMENT), work):
-        site.keeper.warn(
-            f"the commit also holds {some(names)}, which changed while the agent worked, and its "
-            f"transcript never names that; if it is yours: git show {at.done.sha[:7]} -- PATH",
-            kept=True,
-        )
-
-
 def book(site: Site, at: Situation) -> None:
     """Keep the attempt, put the tree back, note it; the note is what counts."""
     key, _ = at.opened
     second = at.second
-    left = site.witness.whole(second.tree, second.index)
-    ref = site.keeper.keep(key, str(at.attempt), left, _before(site, at))
-    _restore(site, at, ref)
+    ref = site.keep(key, str(at.attempt), second.tree, _before(site, at))
+    rooms.restore(site, at)
     reason = second.decision.reason or "no reason given"
     why = STUCK if _no_progress(site, at) else "("
     if at.facts.experiment and verdict.is_result(second.answer, second.decision):
@@ -117,7 +98,7 @@ def _no_progress(site: Site, at: Situation) -> bool:
     one, other = record.read(site.scope, Stage.IMPLEMENT, at.attempt - 1), at.second
     if one is None or one.key != at.key:
         return False
-    if (one.tree, one.index) == (other.tree, other.index):
+    if one.tree == other.tree:
         # An agent that was cut off before it changed anything has not tried yet.
         return not (other.fault and other.tree == other.start)
     return one.red is not None and one.red.like(other.red)
@@ -156,9 +137,8 @@ def release(site: Site, at: Situation, *, exhausted: bool = False) -> Settled:
 
 def _is_red(site: Site, at: Situation) -> bool:
     """Whether one of its gates is known to be so on the tree as it is."""
-    tree = site.snapshots.latest()
-    gates = baseline.checks(site, at.opened[1], baseline.settings(site, tree)).gates
-    known = (baseline.known(site, gate, at.head.commit, tree) for gate in gates)
+    gates = baseline.checks(site, at.opened[1], project.settings(site)).gates
+    known = (baseline.known(site, gate, at.head.commit) for gate in gates)
     return any(was and was.red for was in known)
 
 
@@ -218,20 +198,6 @@ def _put_aside(site: Site, at: Situation, name: str) -> str:
     start, tree = at.second.change
     ref = ""
     if start != tree:
-        ref = site.keeper.keep(at.opened[0], f"{at.attempt}-{name}", tree, _before(site, at))
-    _restore(site, at, ref)
+        ref = site.keep(at.opened[0], f"{at.attempt}-{name}", tree, _before(site, at))
+    rooms.restore(site, at)
     return ref
-
-
-def _restore(site: Site, at: Situation, ref: str) -> None:
-    """The tree and the index as before stage 2; `ref`: where its work is kept, if there is any."""
-    if site.rooms:
-        return
-    change = site.repo.changed(*at.second.change)
-    old = {path: entries[0] for path, entries in change.items()}
-    put_back(site, at, old, known=at.second.tree, whole=True)
-    if ref:
-        site.keeper.name_yours(site.scope.transcript(Stage.IMPLEMENT), change, ref)
-    if at.start:
-        site.keeper.index_back(at.start)
-    site.keeper.ignored.restore(at.opened[0], at.attempt)

@@ -1,19 +1,17 @@
 """Where a run works and with what: one frozen value, handed to each step."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from kern import plain
 from kern.checks.gates import Gates
-from kern.config import Settings
-from kern.events import Sink
+from kern.events import Sink, Warned
 from kern.frozen import frozen
 from kern.git import refs
 from kern.git.repository import Entry, Repo
-from kern.git.restore import Keeper
-from kern.git.room import Room
 from kern.memory import changes
 from kern.model import LEARNINGS, Key, Role, Stage
 from kern.pipeline import place
@@ -34,7 +32,6 @@ CLOSE = "close it, then run kern again: it resumes"
 class Memory:
     """What this process alone knows; nothing of it is needed after a kill."""
 
-    settings: tuple[str, Settings]  # of kern.toml, by the tree that holds it
     checked: bool = False  # whether the gates were seen on a tree without an agent's work
     proved: str = ""  # stage2.json as this process wrote it when it proved the change
     unheard: bool = False  # whether it was said that the agent runs no Stop hook
@@ -44,20 +41,18 @@ class Memory:
     # message, the message as they left it.
     passed: dict[tuple[str, str, str], str] = field(default_factory=dict)
     told: set[str] = field(default_factory=set)  # what is said once
-    looked: set[Key] = field(default_factory=set)  # tasks whose tree was looked at before a commit
+    looked: set[Key] = field(default_factory=set)  # tasks whose tree was looked at before the gates
 
 
 @frozen
 class Site(Place):
     caller: Caller
     sink: Sink
-    keeper: Keeper
     gates: Gates
     templates: Mapping[Role, Template]
     hooks_folder: Path  # of git's hooks, before any agent can name another
     memory: Memory
-    room: Room | None = None  # where gates prove what is to be committed
-    rooms: Any = None  # of a run whose agents work in one
+    rooms: Any = None  # `pipeline.rooms.Rooms`, where agents or gates have some
 
     @property
     def commit_stage(self) -> dict[str, str]:
@@ -65,53 +60,52 @@ class Site(Place):
         return {"GIT_REFLOG_ACTION": f"kern {self.caller.run} {BY_ITSELF}"}
 
     def warn(self, text: str, *, kept: bool = False) -> None:
-        self.keeper.warn(text, kept=kept)
+        self.sink(Warned(text, kept))
+
+    def keep(self, key: Key, name: str, tree: str, parent: str, more: str = "") -> str:
+        """A commit of the whole tree under the task's attempts; its short ref name. With what was
+        there before as its parent, `git show` shows what the attempt changed and nothing else.
+        `more`: lines for its message.
+        """
+        text = plain.line(key.text)
+        message = f"kern attempt {name}: {plain.line(text, 60)}\n\nKern-Task: {text}\n{more}"
+        return refs.keep(self.repo, refs.slug(key), name, tree, message, parent)
+
+    def keep_document(self, name: str, text: str) -> str:
+        """Keep a text of SPEC.md or LEARNINGS.md, which no tree holds; how to see it."""
+        tree, head = document_tree(self.repo, name, text), self.repo.head().commit
+        ref = refs.keep(self.repo, plain.slug(name), "left", tree, f"{name} as it was\n", head)
+        return f"git show {ref}:{name}"
 
 
-def prepared(repo: Repo, caller: Caller, room: Room | None = None) -> Site:
+def document_tree(repo: Repo, name: str, text: str) -> str:
+    return repo.tree_with("", {name: Entry("100644", repo.blob(plain.encode(text)))})
+
+
+def prepared(repo: Repo, caller: Caller) -> Site:
     """Still without prompts: a killed agent may have left some."""
-    here = place.of(
-        repo,
-        caller.scope,
-        place.documents(repo, bare=caller.settings.bare),
-        caller.settings.large_file,
-    )
+    bare = caller.settings.bare
     return Site(
-        *(here.repo, here.scope, here.papers, here.snapshots, here.witness),
-        caller,
-        caller.sink,
-        Keeper(repo, here.snapshots, caller.sink, _replayed),
-        Gates(
-            *(repo.root, caller.scope, caller.run, caller.mark, caller.tick, caller.hold),
-            furnish=furnish(room) if room else None,
-        ),
+        *(repo, caller.scope, place.documents(repo, bare=bare), caller, caller.sink),
+        Gates(repo.root, caller.scope, caller.run, caller.mark, caller.tick, caller.hold),
         {},
-        Path(os.devnull) if caller.settings.bare else repo.hooks_folder(),
-        Memory(("", caller.settings)),
-        room,
+        Path(os.devnull) if bare else repo.hooks_folder(),
+        Memory(),
     )
 
 
 def in_rooms(site: Site, rooms: Any) -> Site:
-    """The same for a run whose agents work in a room, too."""
+    """The same with rooms."""
 
-    def filled(tree: str) -> wall.Room:
-        found: wall.Room = rooms.for_proof(tree, site.repo.head())
+    def filled(tree: str, mounted: bool) -> wall.Room | None:
+        found: wall.Room | None = rooms.for_proof(tree, site.repo.head(), mounted=mounted)
         return found
 
     site.gates.furnish = filled
     return replace(site, rooms=rooms)
 
 
-def furnish(room: Room) -> Callable[[str], wall.Room]:
-    def filled(tree: str) -> wall.Room:
-        room.fill(tree)
-        return wall.Room(room.tree, room.index, room.over, room.mounts)
-
-    return filled
-
-
-def _replayed(path: str, text: str, came: str, key: Key) -> str:
+def replayed(path: str, text: str, came: str, key: Key) -> str:
     """What a commit says of the task once more, in what a person has staged of the same file."""
     if path != LEARNINGS:
         return edit.replayed(text, came, key)
@@ -122,36 +116,6 @@ def _replayed(path: str, text: str, came: str, key: Key) -> str:
 def with_prompts(site: Site) -> Site:
     root, settings = site.repo.root, site.caller.settings
     return replace(site, templates=prompts.templates(root, settings))
-
-
-# ---------------------------------------------------------------- what steps have in common
-
-
-def put_back(
-    site: Site,
-    at: Situation,
-    wanted: Mapping[str, Entry | None],
-    *,
-    known: str,
-    by: str = "you",
-    whole: bool = False,
-) -> None:
-    """The keeper's, with what the attempt under way says of itself."""
-    site.keeper.put_back(
-        at.opened[0],
-        wanted,
-        start=at.second.start,
-        known=known,
-        base=at.start.base if at.start else at.second.base,
-        name=f"{at.attempt}-edited",
-        by=by,
-        whole=whole,
-    )
-
-
-def keep(site: Site, at: Situation, name: str, tree: str) -> str:
-    """The ref under which a tree is saved, as one of the attempt under way on HEAD."""
-    return site.keeper.keep(at.opened[0], f"{at.attempt}-{name}", tree, at.head.commit)
 
 
 def drop_start(site: Site, at: Situation) -> None:

@@ -12,16 +12,11 @@ from kern.errors import KernError
 from kern.git import refs
 from kern.model import Key, Marker, Stage
 from kern.pipeline import (
-    baseline,
     commit,
     facts,
     implement,
     recover,
     research,
-    room_commit,
-    room_recover,
-    room_verify,
-    room_work,
     settle,
     verify,
 )
@@ -57,28 +52,10 @@ STEPS: dict[Do, Callable[[Site, Situation], Settled | None]] = {
     Do.IMPLEMENT: implement.implement,
     Do.DECOMPOSE: implement.implement,
 }
-IN_A_ROOM = {
-    Do.TAKE_OVER: room_recover.take_over,
-    Do.ABANDON: room_recover.abandon,
-    Do.CONCLUDE: room_commit.conclude,
-    Do.COMMIT: room_commit.commit,
-    Do.REPROVE: room_verify.reprove,
-    Do.PROVE: room_verify.prove,
-    Do.UNDO: room_recover.undo,
-    Do.RESEARCH: room_work.research,
-    Do.IMPLEMENT: room_work.implement,
-    Do.DECOMPOSE: room_work.implement,
-}
 
 
 def take(site: Site, do: Do, at: Situation) -> Settled | None:
-    step = (IN_A_ROOM.get(do) if site.rooms else None) or STEPS[do]
-    return step(site, at)
-
-
-def check(site: Site) -> None:
-    """The gates, before the first task."""
-    (room_work if site.rooms else baseline).check(site)
+    return STEPS[do](site, at)
 
 
 def look(site: Site) -> Situation:

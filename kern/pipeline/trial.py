@@ -5,7 +5,7 @@ there is none in the tree itself, whose files are put back.
 import contextlib
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from kern import plain
 from kern.checks.gates import Gates
@@ -13,10 +13,11 @@ from kern.config import Gate
 from kern.events import GateEnded, GateStarted, Sink, Warned
 from kern.git import index
 from kern.git.repository import Repo
-from kern.git.room import add_visible
+from kern.git.room import Room, add_visible
 from kern.model import Result
-from kern.pipeline import isolation, preflight, site
-from kern.sandbox.confine import Means, unheld
+from kern.pipeline import isolation, preflight
+from kern.sandbox import wall
+from kern.sandbox.confine import Means, Sandbox, unheld
 from kern.system import lock, process, steering, workspace
 
 
@@ -41,11 +42,10 @@ def run(
         if told := isolation.lacking(held):
             sink(Warned(told))
         hold = unheld if held.means is Means.NONE else held.confine
-        mark, room = ("KERN_RUN_ID", run_id), isolation.room(held, found)
-        furnish = site.furnish(room) if room else None
-        runner = Gates(found.root, scope, run_id, mark, tick, hold, furnish)
-        restoring = not all(map(runner.apart, gates))
-        with _unchanged(found, sink) if restoring else contextlib.nullcontext():
+        mark = "KERN_RUN_ID", run_id
+        runner = Gates(found.root, scope, run_id, mark, tick, hold, _furnish(found, held))
+        apart = held.means is Means.BWRAP and all(gate.room for gate in gates)
+        with contextlib.nullcontext() if apart else unchanged(found, sink):
             for gate in gates:
                 sink(GateStarted(gate.label, gate.command, before=True))
                 results.append(runner.beside(gate))
@@ -53,8 +53,20 @@ def run(
     return results
 
 
+def _furnish(found: Repo, held: Sandbox) -> Callable[[str, bool], wall.Room | None]:
+    room = Room(found) if held.means is Means.BWRAP else None
+
+    def filled(tree: str, mounted: bool) -> wall.Room | None:
+        if not (room and mounted):
+            return None
+        room.fill(tree)
+        return wall.Room(room.tree, room.index, room.over, room.mounts)
+
+    return filled
+
+
 @contextlib.contextmanager
-def _unchanged(found: Repo, sink: Sink) -> Iterator[None]:
+def unchanged(found: Repo, sink: Sink) -> Iterator[None]:
     """Files that git sees are again as they were; what is new stays, and is named. Of the index
     what it held.
     """

@@ -31,7 +31,7 @@ def undo(repo: Repo, papers: Documents, scope: Scope, wanted: str) -> list[str]:
     preflight.demand(preflight.of_repository(repo))
     earlier = finish(repo, papers)
     parsed = papers.spec()[1]
-    at = facts.look(place.of(repo, scope, papers))
+    at = facts.look(place.Place(repo, scope, papers))
     if resume(at.facts) is not Do.SELECT and at.key:
         raise UsageError(
             f"a task is in progress: {plain.line(at.key.text, 200)}",

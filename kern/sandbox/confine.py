@@ -300,7 +300,7 @@ def _tried(held: Sandbox) -> tuple[int, str]:
     """Exit code and complaint of a command that does nothing, held as an agent is but for what a
     repository has a say in.
     """
-    tree = replace(held.tree, kept=(), documents=(), saves=())
+    tree = replace(held.tree, kept=(), documents=())
     bare = replace(held, tree=tree, grants=Grants(), sockets=None)
     confined = bare.confine(Kind.WORKER, ["true"], os.environ)
     return _ended(confined.argv, confined.env)

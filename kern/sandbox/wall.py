@@ -55,7 +55,6 @@ class Tree:
     common_dir: Path
     kept: tuple[Path, ...] = ()  # in it, and not for a task to write
     documents: tuple[Path, ...] = ()  # SPEC.md and LEARNINGS.md, which a hook may format or stash
-    saves: tuple[Path, ...] = ()  # where hooks save what is not staged while they run
 
 
 @frozen
@@ -292,8 +291,8 @@ def _tree(kind: Kind, tree: Tree) -> Iterator[Mount]:
         for outer in path.parents[: len(path.relative_to(tree.root).parts) - 1]:
             yield Mount(access, outer, outer)  # what is mounted cannot be moved away
         yield Mount(Access.READ, path, path)
-    for path in (tree.git_dir, *tree.saves) if commits else ():
-        yield Mount(Access.WRITE, path, path)
+    if commits:
+        yield Mount(Access.WRITE, tree.git_dir, tree.git_dir)
     for path in _sockets(tree.root):
         yield Mount(Access.READ, path, Path(os.devnull))
 
@@ -310,7 +309,6 @@ def _sockets(root: Path) -> Iterator[Path]:
 # What git obeys or kern remembers, of a git folder that hooks may otherwise write.
 _KEPT_IN_GIT = (
     *("hooks", "config", "config.worktree", "info", "kern", "worktrees", "modules", "commondir"),
-    *("info/exclude", "info/attributes", "info/grafts", "info/sparse-checkout"),  # of `saves`
 )
 
 

@@ -13,9 +13,7 @@ from kern import plain
 from kern.checks.result import Red
 from kern.errors import KernError
 from kern.frozen import frozen
-from kern.git import staging
 from kern.git.refs import StartRef
-from kern.git.staging import Staged
 from kern.memory.changes import Swap, Vote
 from kern.model import Cause, Decision, Key, Saved, Stage
 from kern.stages import answer
@@ -74,11 +72,6 @@ class StageRecord:
     @property
     def key(self) -> Key:
         return Key(self.parent, self.task, self.nth)
-
-    @cached_property
-    def index(self) -> Staged:
-        """What stage 2 did to the index alone."""
-        return staging.read(self.raw["kern"])
 
     @property
     def red(self) -> Red | None:

@@ -5,6 +5,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypedDict
@@ -20,7 +21,7 @@ from kern.model import SPEC
 from kern.pipeline import agents, inside, isolation, place, preflight, trust
 from kern.pipeline.preflight import Check, tried
 from kern.pipeline.trust import Started
-from kern.sandbox.confine import Means
+from kern.sandbox.confine import Means, Sandbox
 from kern.spec import notes
 from kern.spec.file import Documents
 from kern.spec.parse import parse
@@ -100,9 +101,6 @@ def _git(folder: Path) -> Iterator[Check]:
         return
     yield Check("repository", str(found.root))
     yield from preflight.of_repository(found)
-    with contextlib.suppress(KernError):  # told by the checks before it
-        if yours := preflight.yours(found):
-            yield Check("changes", yours, advice="git status shows them; git commit, or git stash")
     papers = place.documents(found)
     yield tried(SPEC, lambda: plain.count(len(preflight.tasks(found, papers).tasks), "task"))
     yield _advised(FILE, lambda: _gates(found, papers))
@@ -231,6 +229,7 @@ def _inside(found: Repo, crew: Sequence[Agent]) -> Iterator[Check]:
     scope = workspace.scope(found.root, found.head().name, create=False)
     wanted = isolation.wanted(found, scope, programs, own)
     with isolation.ready(wanted, isolation.mode("", own), lambda event: None) as held:
+        yield from _changes(found, held)
         if held.means is Means.NONE:
             lacking = isolation.lacking(held)
             yield Check(
@@ -242,6 +241,15 @@ def _inside(found: Repo, crew: Sequence[Agent]) -> Iterator[Check]:
             yield from inside.checks(held, program)
             if not trust.unseen(found, program.agent.started({})):
                 yield from filter(None, [inside.login(held, program)])
+
+
+def _changes(found: Repo, held: Sandbox) -> Iterator[Check]:
+    """What is not committed, where there is something."""
+    with contextlib.suppress(KernError):  # told by an earlier check
+        apart = isolation.rooms(held, found, preflight.settings(found, place.documents(found)))
+        told = tried("changes", lambda: preflight.yours(found, apart=apart))
+        if told.detail:
+            yield replace(told, advice="git status shows them; git commit, or git stash")
 
 
 def _advised(name: str, attempt: Callable[[], tuple[str, str]]) -> Check:

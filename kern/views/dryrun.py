@@ -18,6 +18,7 @@ from kern.model import Marker, OnRed, Role, Stage, Tier
 from kern.models import NO_CHOICES, Choices
 from kern.pipeline import agents, isolation, preflight, trust
 from kern.pipeline.facts import Situation
+from kern.pipeline.preflight import tried
 from kern.pipeline.table import ATTEMPTS, Do, resume
 from kern.spec import edit, notes, order
 from kern.spec.file import Documents
@@ -45,21 +46,23 @@ def describe(
     repo, papers, parsed, settings = preflight.prepare(folder, reading=True)
     templates = context.templates(repo.root, replace(settings, picked=models))
     seen = project.of(repo, papers)
-    scope, at, parsed = seen.scope, seen.at, seen.parsed
+    at, parsed = seen.at, seen.parsed
     key = at.wanted(parsed, wanted) if wanted else None
     task = parsed.find(key) if key else order.select(parsed)
-    lines = [f"{repo.root}, branch {repo.head().name}", f"run files: {scope.folder}"]
-    lines += [*preflight.foretold(repo, branch or settings.branch, parsed)]
-    lines += [*_many(repo, settings, jobs, scheduler), ""]
-    if refusal := next((one.fault for one in preflight.of_repository(repo) if one.fault), None):
-        lines.append(f"a run would refuse to start: {refusal}")
+    lines = [f"{repo.root}, branch {repo.head().name}", f"run files: {seen.scope.folder}"]
+    lines += preflight.foretold(repo, branch or settings.branch, parsed)
+    many_at_once = _many(settings, jobs, scheduler)
+    changes = tried("changes", lambda: _changes(repo, settings, workers=bool(many_at_once)))
+    lines += [*filter(None, (many_at_once, "" if changes.fault else changes.detail)), ""]
+    needed = (*preflight.of_repository(repo), *[changes] * (task is not None))
+    if refusal := next((one.fault for one in needed if one.fault), None):
+        lines += [f"a run would refuse to start: {refusal}", f"  hint: {refusal.hint}"]
     if task is None:
         return plain.block("\n".join([*lines, *_nothing(parsed)]))
     mode = project.tier(task)
     lines.append(f"task:   {plain.line(task.text)}  (SPEC.md line {task.line})")
-    lines.append(
-        f"next:   {_AFTER_ALL.get(mode) or f'attempt {task.spent(ATTEMPTS) + 1} of {ATTEMPTS}'}"
-    )
+    attempt = f"attempt {task.spent(ATTEMPTS) + 1} of {ATTEMPTS}"
+    lines.append(f"next:   {_AFTER_ALL.get(mode) or attempt}")
     if is_experiment(task.text):
         lines.append("        an experiment: what works is kept, and its lesson in any case")
     do = resume(at.facts)
@@ -172,13 +175,22 @@ def _most(form: Template, task: Task) -> int:
     return -(-length // context.CHARS_PER_TOKEN) + context.BUDGET[form.stage]
 
 
-def _many(repo: Repo, settings: Settings, jobs: str | None, scheduler: str) -> list[str]:
-    """How many tasks at once, and what a person should know of their uncommitted changes."""
+def _many(settings: Settings, jobs: str | None, scheduler: str) -> str:
+    """How many tasks at once, where these have workers."""
     fleet, where = settings.fleet, scheduler or settings.fleet.scheduler
     if jobs is not None:
         jobs = jobs or fleet.jobs or many.AUTO * bool(where)
-    told = many.told(jobs, where) if jobs else ""
-    return [*filter(None, (told, preflight.yours(repo, workers=bool(jobs))))]
+    return many.told(jobs, where) if jobs else ""
+
+
+def _changes(repo: Repo, settings: Settings, *, workers: bool) -> str:
+    """What the run would say of what is not committed. Raises UsageError where it would not
+    begin.
+    """
+    if workers:
+        return preflight.yours(repo, "workers")
+    held = isolation.foreseen(repo, preflight.person_settings(repo.root))
+    return preflight.yours(repo, apart=isolation.rooms(held, repo, settings))
 
 
 def _nothing(parsed: Spec) -> list[str]:

@@ -30,7 +30,7 @@ def look(folder: Path) -> Project:
 
 def of(repo: Repo, papers: Documents) -> Project:
     scope = workspace.scope(repo.root, repo.head().name, create=False)
-    at = facts.look(place.of(repo, scope, papers))
+    at = facts.look(place.Place(repo, scope, papers))
     return Project(repo, papers, scope, at, papers.spec()[1])
 
 

@@ -1,0 +1,117 @@
+"""The project's own commands: its gates, on exactly what is committed or to be, and its probes."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kern import config
+from kern.checks import result
+from kern.config import FILE, Gate, Probe, Settings
+from kern.events import GateEnded, GateStarted, ProbeStarted
+from kern.git import room
+from kern.git.repository import Head
+from kern.model import LEARNINGS, SPEC, Result
+from kern.pipeline import preflight, rooms
+from kern.pipeline.site import Site
+from kern.plain import some
+
+IN_TREE = "green in your tree"
+
+
+def settings(site: Site) -> Settings:
+    """kern.toml as the person has it, or as it is committed, where an agent works in place: none
+    can lower its own bar.
+    """
+    asked = site.caller.settings
+    if asked.bare:
+        return asked
+    if site.rooms is None or rooms.of(site).mounted:
+        return site.papers.settings()
+    text = site.repo.content(site.repo.head().commit, FILE)
+    return asked if text is None or FILE in rooms.of(site).work.own else config.parse(text)
+
+
+def gates_before(site: Site, head: Head, wanted: Sequence[Gate]) -> list[Gate]:
+    """Those of the gates of which this run did not know how they end before the task."""
+    tree = rooms.base(site, head)
+    unknown = [gate for gate in wanted if not site.gates.known(gate, subject(site, tree))]
+    for gate in unknown:
+        ended = run_gate(site, gate, tree, before=True)
+        site.memory.flaky |= {gate.label} if ended.flaky else set()
+        site.sink(GateEnded(ended, before=True))
+    return unknown
+
+
+def run_gate(site: Site, gate: Gate, tree: str, *, before: bool = False) -> Result:
+    """How it ends on exactly that tree; a red one once more, and with what it may lack."""
+    known_by = subject(site, tree)
+
+    def once() -> Result:
+        site.caller.heed()
+        site.sink(GateStarted(gate.label, gate.command, before=before))
+        with rooms.watched(site, site.repo.head(), None, gate.label):
+            try:
+                return site.gates.run(gate, known_by, before=before, exact=tree)
+            finally:
+                rooms.put_back(site, tree)
+
+    ended = site.gates.counted(gate, known_by, once(), once)
+    return site.gates.remember(gate, known_by, explained(site, gate, tree, ended))
+
+
+def subject(site: Site, commit: str) -> str:
+    """The tree by which it is known how a gate ended: kern's documents are nothing to it."""
+    return site.repo.tree_with(site.repo.tree(commit), dict.fromkeys((SPEC, LEARNINGS)))
+
+
+def explained(site: Site, gate: Gate, tree: str, ended: Result) -> Result:
+    """A red end, where it is green beside what the person has not committed, or where it names
+    something that git ignores and that came since the run began.
+    """
+    if not (ended.red and site.rooms and rooms.of(site).held and gate.room):
+        return ended
+    mine, told = preflight.uncommitted(site.repo) if rooms.of(site).mounted else [], ""
+    if mine:
+        whole = room.visible(site.repo)
+        beside = site.repo.tree_with(tree, {path: site.repo.entry(whole, path) for path in mine})
+        if not site.gates.trial(gate, beside).red:
+            named = [path for path in mine if _stem(path) in ended.output] or mine
+            told = f"{IN_TREE}: it needs {some(named)}, which is not committed"
+    if not told:
+        told = _lacking(rooms.of(site), ended.output)
+    if not told:
+        return ended
+    site.warn(f"{ended.name}: {told}")
+    return replace(ended, output=f"{ended.output.rstrip()}\nerror: {told}")
+
+
+def _lacking(rooms: rooms.Rooms, output: str) -> str:
+    """What a room does not have and the gate may need."""
+    new = [*rooms.made(), *rooms.proof.new()]
+    named = [path for path in new if _stem(path) in output] or rooms.proof.uncommitted
+    if named:
+        return f"it needs {some(named)}, which is not committed"
+    absent = rooms.proof.absent
+    return f"its room has no place for {some(absent)} (kern help checks)" if absent else ""
+
+
+def _stem(path: str) -> str:
+    """As an import has it."""
+    name = path.rstrip("/").rpartition("/")[2]
+    return name.lstrip(".").partition(".")[0]
+
+
+def state(site: Site, head: Head, probes: Sequence[Probe]) -> list[str]:
+    """What the project's probes say, in order; one that fails says that."""
+    found = []
+    for probe in probes:
+        site.sink(ProbeStarted(probe.label, probe.command))
+        tree = rooms.base(site, head)
+        with rooms.watched(site, head, None, "a probe"):
+            ended = site.gates.look(probe, exact=tree)
+            rooms.put_back(site, tree)
+        if ended.red:
+            last = result.telling(ended.output, result.TELLING)
+            why = f"{ended.how}: {last}" if last else ended.how
+            site.warn(f"{probe.label} failed ({why}); the stage is told so")
+        found.append(result.state(ended, probe.command))
+    return found
