@@ -48,7 +48,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # No file, no clock, no environment, no process.
 PURE = (
     *WORDS,
-    *("checks.result", "git.mentions"),
     *(f"spec.{name}" for name in ("parse", "edit", "order", "notes")),
     *(f"spec.{name}" for name in ("reapply", "commands", "imports")),
     *(f"agents.claude{part}" for part in ("", "_settings", "_stream")),

@@ -196,6 +196,8 @@ def test_its_program_is_no_file_of_the_repository(
 ) -> None:
     (repo / "agent.sh").write_text("#!/bin/sh\ncat >/dev/null; echo hello > hi.txt; echo SUCCESS\n")
     (repo / "agent.sh").chmod(0o755)
+    git("add", "agent.sh")
+    git("commit", "--quiet", "--message=agent")
     toml(repo, git, '[commands]\nmine = ["./agent.sh"]\n[stages.implement]\nagent = "mine"\n')
     ran = kern("1", "0")
     assert ran.code == 2

@@ -24,7 +24,6 @@ from kern.agents.protocol import Launch
 from kern.model import Stage
 from kern.stages import prompts
 from kern.stages.prompts import compose
-from kern.system.process import marked
 from tests.conftest import PATIENCE_S, Git, Inline, Kern, wait_for
 from tests.kit import frameworks
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
@@ -479,17 +478,10 @@ def test_what_slips_past_the_rules_in_implement_is_undone(
     (repo / "SPEC.md").write_text("- [ ] add a greeting\n- [ ] another task\n")
     git("commit", "--quiet", "--all", "--message=two tasks")
     base = git("rev-parse", "HEAD")
-    (repo / "own.txt").write_text("mine\nnot committed\n")
-    (repo / "staged.txt").write_text("staged\n")
-    git("add", "staged.txt")
     git("init", "--quiet", "--bare", str(tmp_path / "remote"))
     git("remote", "add", "origin", str(tmp_path / "remote"))
     seconds = "61.75"  # by which the process is known
-    config = git("config", "--list", "--local")
-    planted = (
-        "git switch -q -c other; git branch -m main gone; git config core.pager evil; "
-        "printf '#!/bin/sh\\nexit 1\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"
-    )
+    moves = "git switch -q -c other; git branch -m main gone"
     script = (
         "import pathlib; spec = pathlib.Path('SPEC.md'); text = spec.read_text(); "
         "spec.write_text(text.replace('[~]', '[x]').replace('- [ ] another task\\n', ''))"
@@ -498,7 +490,7 @@ def test_what_slips_past_the_rules_in_implement_is_undone(
         research=[READY],
         implement=[
             [
-                bash(f'python3 -c "import os; os.system({planted!r})"'),
+                bash(f'python3 -c "import os; os.system({moves!r})"'),
                 bash("echo 1 > try.txt"),
                 DONE,
             ],
@@ -516,8 +508,6 @@ def test_what_slips_past_the_rules_in_implement_is_undone(
     assert ran.code == 0, ran.err
     assert begun(server) == ["research", "implement", "implement", "commit"]
     assert git("symbolic-ref", "--short", "HEAD") == "main"
-    assert git("config", "--list", "--local") == config
-    assert not (repo / ".git" / "hooks" / "pre-commit").exists()
     assert not (repo / "try.txt").exists()
 
     assert git("log", "--format=%s", f"{base}..") == "greet"
@@ -527,8 +517,7 @@ def test_what_slips_past_the_rules_in_implement_is_undone(
     assert "> **Attempt 1:** " in spec
     assert "- [ ] another task\n" in spec
     assert git("show", "HEAD:SPEC.md") + "\n" == spec
-    assert git("status", "--porcelain").splitlines() == [" M own.txt", "A  staged.txt"]
-    assert (repo / "own.txt").read_text() == "mine\nnot committed\n"
+    assert git("status", "--porcelain") == ""
     assert git("for-each-ref", cwd=tmp_path / "remote") == ""
     assert not _running(seconds)
     kept = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").splitlines()
@@ -536,7 +525,7 @@ def test_what_slips_past_the_rules_in_implement_is_undone(
 
 
 @pytest.mark.unheld
-def test_work_and_history_of_a_person_that_implement_takes_away_come_back(
+def test_history_of_a_person_that_implement_takes_away_comes_back(
     kern: Kern, repo: Path, git: Git, serve: Serve
 ) -> None:
     """The first two attempts break limits and fail, the third is set right and counts."""
@@ -547,15 +536,12 @@ def test_work_and_history_of_a_person_that_implement_takes_away_come_back(
     (repo / "a.txt").write_text("ours\n")
     git("commit", "--quiet", "--all", "--message=second")
     base = git("rev-parse", "HEAD")
-    (repo / "own.txt").write_text("mine\nnot committed\n")
-    (repo / "new.txt").write_text("not even tracked\n")
     amend = "git add hi.txt && git commit -q --amend -m sneaked"
     server = serve(
         research=[READY],
         implement=[
             [
-                bash("git checkout -q own.txt && rm new.txt && echo 1 > hi.txt"),
-                bash(f"sh -c '{amend}'"),
+                bash(f"echo 1 > hi.txt; sh -c '{amend}'; git switch -q -c first"),
                 DONE,
             ],
             [
@@ -575,9 +561,7 @@ def test_work_and_history_of_a_person_that_implement_takes_away_come_back(
     assert git("log", "--format=%s", f"{base}..") == "greet"
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
     assert git("show", "HEAD:hi.txt") == "hello"
-    assert git("status", "--porcelain").splitlines() == [" M own.txt", "?? new.txt"]
-    assert (repo / "own.txt").read_text() == "mine\nnot committed\n"
-    assert (repo / "new.txt").read_text() == "not even tracked\n"
+    assert git("status", "--porcelain") == ""
 
 
 def test_an_interrupt_in_the_middle_of_a_command_leaves_nothing_running(
@@ -605,36 +589,6 @@ def test_an_interrupt_in_the_middle_of_a_command_leaves_nothing_running(
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
     assert git("show", "HEAD:hi.txt") == "hello"
     assert git("status", "--porcelain") == ""
-
-
-@pytest.mark.unheld
-def test_an_interrupt_while_a_hook_has_your_edits_gives_it_time_to_restore_them(
-    background: Callable[..., "subprocess.Popen[str]"],
-    repo: Path,
-    git: Git,
-    serve: Serve,
-    tmp_path: Path,
-) -> None:
-    """claude by itself ends its tools by SIGTERM at once, and the edits would be lost."""
-    task = tmp_path / "task"
-    task.write_text(f"#!/bin/sh\ntouch '{tmp_path}/there'\nsleep 60\n")
-    task.chmod(0o755)
-    frameworks.install(frameworks.STAND_IN, repo, task, os.environ)
-    (repo / "own.txt").write_text("mine\nnot committed\n")
-    serve(
-        research=[READY],
-        implement=[bash("echo hello > hi.txt"), DONE],
-        commit=[say("greet")],
-    )
-    process = background("1", "0")
-    wait_for((tmp_path / "there").exists)
-    assert (repo / "own.txt").read_text() == "mine\n"
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 130, said
-    assert (repo / "own.txt").read_text() == "mine\nnot committed\n"
-    assert git("log", "--format=%s") == "start"
-    assert marked(("KERN_ROOT", str(repo))) == []
 
 
 # -------------------------------------------------------------------- gates within stage 2

@@ -146,7 +146,7 @@ def test_what_a_red_run_makes_turns_no_second_one_green(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
     """In the tree, where there is no room to be filled anew."""
-    gate = "test ! -f n || grep -q built n || { echo built > n; exit 1; }"
+    gate = "test ! -f n || grep -q built n || test -e made || { touch made; exit 1; }"
     toml(repo, git, f"[gates]\nnet = '{gate}'\n")
     fake.script(implement=[DONE, {**DONE, "run": ["echo built > n"]}])
 

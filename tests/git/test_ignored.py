@@ -280,7 +280,7 @@ def test_nothing_is_written_through_a_link_that_came_above(own: Path, tmp_path: 
     for name in ("code", "t.sqlite"):
         (own / "a" / name).write_text("mine\n")
     told: list[str] = []
-    copies, key = Ignored(open_at(own), told.append), Key("", "add a greeting")
+    copies, key = Ignored(open_at(own), told.append, set()), Key("", "add a greeting")
     copies.take(key, 1)
     shutil.rmtree(own / "a")
     (own / "a").symlink_to(tmp_path / "outside")

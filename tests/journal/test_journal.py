@@ -61,7 +61,6 @@ def test_each_event_is_one_line_with_its_values(
         "attempt",
         "commit",
         "learning",
-        "warning",
     }
     ended = [r for r in found if r["kind"] == "stage" and r["did"] == "end"]
     assert [r["stage"] for r in ended] == ["research", "implement", "implement", "commit"]

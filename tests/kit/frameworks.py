@@ -1,5 +1,5 @@
-"""Hook frameworks as people have them: while its task runs, each has what is not staged taken out
-of the working tree. And a small one that needs no installing.
+"""Hook frameworks as people have them, lint-staged by husky: while its task runs, each has what is
+not staged taken out of the working tree. And a small one that needs no installing.
 """
 
 import os
@@ -33,6 +33,11 @@ finally:
     if files:
         subprocess.run(["git", "apply", patch], check=True)
 """
+# As husky 9 lays it beside what the project holds.
+_HUSKY = """#!/usr/bin/env sh
+script=$(dirname "$(dirname "$0")")/$(basename "$0")
+[ ! -f "$script" ] || sh -e "$script" "$@"
+"""
 
 
 def files(name: str, task: Path) -> dict[str, str]:
@@ -44,9 +49,12 @@ def files(name: str, task: Path) -> dict[str, str]:
             repos = f"repos:\n- repo: local\n  hooks:\n  - {hook}\n"
             return {".pre-commit-config.yaml": repos}
         case "lint-staged":
-            return {".lintstagedrc.json": f'{{"*.txt": "{run}"}}\n'}
+            rules = f'{{"*.txt": "{run}"}}\n'
+            return {".lintstagedrc.json": rules, ".husky/pre-commit": "lint-staged\n"}
         case "lefthook":
-            return {"lefthook.yml": f"pre-commit:\n  jobs:\n  - run: {run}\n"}
+            return {
+                "lefthook.yml": f"pre-commit:\n  jobs:\n  - run: {run}\n    stage_fixed: true\n"
+            }
         case _:
             return {".pre-commit-config.yaml": "repos: []\n"}
 
@@ -59,7 +67,11 @@ def install(name: str, root: Path, task: Path, env: Mapping[str, str]) -> None:
             subprocess.run([name, "install"], cwd=root, env=env, check=True, capture_output=True)
             return
         case "lint-staged":
-            hook.write_text("#!/bin/sh\nlint-staged\n")
+            hook = root / ".husky" / "_" / "pre-commit"
+            hook.parent.mkdir()
+            hook.with_name(".gitignore").write_text("*\n")
+            hook.write_text(_HUSKY)
+            subprocess.run(["git", "config", "core.hooksPath", ".husky/_"], cwd=root, check=True)
         case _:
             hook.write_text(_STAND_IN.replace("TASK", repr(str(task))))
     hook.chmod(0o755)

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import kern.pipeline.loop
-from kern.git.repository import Entry, Repo
-from kern.git.snapshot import Snapshots
+from kern.git.repository import Repo
 from kern.system import process
 
 
@@ -49,7 +48,6 @@ def watch(watcher: Watcher) -> None:
     """Stand between kern and each primitive, in this process, until it ends."""
     _watch_files(watcher)
     _watch_git(watcher)
-    _watch_tree(watcher)
     engine = vars(kern.pipeline.loop)
     decide, call = engine["resume"], process.run
 
@@ -134,8 +132,10 @@ def _watch_git(watcher: Watcher) -> None:
 
 def _git_write(argv: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, Kind | None]:
     """What a git command writes; no kind where it writes nothing."""
-    words = argv[2:] if argv[0] == "-c" else argv
+    words = argv[2:] if argv[0] in ("-c", "-C") else argv
     name = words[0]
+    if name == "clean" or (name == "read-tree" and "-u" in words and "-n" not in words):
+        return f"{name} files", Kind.DURABLE
     if name == "hook":  # its own name stands behind the options
         return f"{words[3]} hook", Kind.CALL
     if name in _MOVES:
@@ -145,28 +145,3 @@ def _git_write(argv: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, Kind
         return name, Kind.SCRATCH if private else Kind.DURABLE
     writes = name in _OBJECTS or (name == "hash-object" and "-w" in words)
     return name, Kind.SCRATCH if writes else None
-
-
-def _watch_tree(watcher: Watcher) -> None:
-    """Files put back in the working tree: one write each, deletions first as kern has them."""
-    put_back, opening, remove = Snapshots.put_back, Path.open, Path.unlink
-    armed: list[int] = []
-
-    def putting_back(self: Snapshots, wanted: Mapping[str, Entry | None], *how: Any) -> None:
-        for path, entry in sorted(wanted.items(), key=lambda item: item[1] is not None):
-            armed[:] = [watcher.begins("put-back", Kind.DURABLE)]
-            put_back(self, {path: entry}, *how)
-            armed.clear()
-            watcher.wrote("put-back", Kind.DURABLE)
-
-    def writing(self: Path, mode: str = "r", *how: Any, **more: Any) -> Any:
-        _fail(armed.pop() if armed and "w" in mode else 0, self)
-        return opening(self, mode, *how, **more)
-
-    def removing(self: Path, missing_ok: bool = False) -> None:
-        _fail(armed.pop() if armed else 0, self)
-        remove(self, missing_ok)
-
-    Snapshots.put_back = putting_back  # type: ignore[method-assign, assignment]
-    Path.open = writing  # type: ignore[method-assign]
-    Path.unlink = removing  # type: ignore[method-assign]

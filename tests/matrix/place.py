@@ -92,22 +92,25 @@ class Place:
         (self.root / "SPEC.md").write_text(story.spec)
         (self.root / "a.txt").write_text("one\ntwo\nthree\nfour\nfive\nsix\nseven\n")
         (self.root / "own.txt").write_text("mine\n")
+        if SANDBOX == "off":  # in place the tree must be clean
+            self._write_persons()
         if story.settings:
             (self.root / "kern.toml").write_text(story.settings)
         if story.learnings:
             (self.root / "LEARNINGS.md").write_text(story.learnings)
         task = self.fake / "task"
         for file, text in frameworks.files(story.framework, task).items():
+            (self.root / file).parent.mkdir(exist_ok=True)
             (self.root / file).write_text(text)
         self.git("init", "--quiet", "--template=")
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message=start")
         for task_done in story.finished:
             self._finish(task_done)
-        (self.root / "a.txt").write_text("one (mine)\ntwo\nthree\nfour\nfive\nsix\nseven\n")
-        for name, text in PERSONS.items():
-            (self.root / name).write_text(text)
-        self.git("add", "staged.txt")
+        if SANDBOX != "off":
+            (self.root / "a.txt").write_text("one (mine)\ntwo\nthree\nfour\nfive\nsix\nseven\n")
+            self._write_persons()
+            self.git("add", "staged.txt")
         (self.root / ".git" / "info").mkdir(exist_ok=True)
         (self.root / ".git" / "info" / "exclude").write_text(".env\n")
         (self.root / ".env").write_text(IGNORED)
@@ -121,6 +124,10 @@ class Place:
             task.chmod(0o755)
             frameworks.install(story.framework, self.root, task, self.env)
         self.script(story.agent)
+
+    def _write_persons(self) -> None:
+        for name, text in PERSONS.items():
+            (self.root / name).write_text(text)
 
     def _finish(self, task: str) -> None:
         """A work branch of which nothing but its newest commit is left."""

@@ -68,7 +68,6 @@ REFUSED = error(None, "API Error: Unable to connect to API (ConnectionRefused)")
 def test_transient_faults_are_retried_and_leave_no_trace_in_spec_md(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    (repo / "own.txt").write_text("mine, dirty\n")
     fake.script(
         research=[OVERLOADED, {"exit": 0}, {"result": READY}],
         implement=[{**REFUSED, "run": PARTIAL}, {"run": [*PARTIAL, "kill -9 $PPID"]}, WORK],
@@ -87,7 +86,7 @@ def test_transient_faults_are_retried_and_leave_no_trace_in_spec_md(
     assert "529 Overloaded: again in" in ran.err
     assert notes(repo, "Attempt") == []
     assert set(git("show", "--format=", "--name-only").splitlines()) == {"n", "SPEC.md"}
-    assert git("status", "--porcelain") == " M own.txt"
+    assert git("status", "--porcelain") == ""
     assert {name.partition("+")[0] for name in kept(git)} == {"1-retry"}
     assert git("show", f"{kept(git)['1-retry']}:half.txt") == "half"
 
@@ -310,10 +309,10 @@ MESS = [
     "rm -r pack && echo x > pack",
     "ln -sfn elsewhere link && rm other && echo x > other",
     "rm dos.txt run.sh && ln -s ../outside dos.txt && ln -s ../outside/f run.sh",
-    r"printf 'a\nb\n' > crlf.txt && rm crlf2.txt",
+    r"printf 'a\nc\n' > crlf.txt && rm crlf2.txt",
     "mkdir -p new/er && echo x > new/er/f && ln -s f new/er/g",
     "echo '*.log' >> .gitignore && echo x > hidden.log && rm -f .gitattributes",
-    "rm staged.txt untracked.txt && echo 'by agent' >> dirty.txt",
+    "rm gone.txt && echo 'by agent' >> dirty.txt",
     "rm -f -- '-dash' 'tab\tand \"quote\"' \"$(printf 'line\\nbreak')\" $(printf '\\351')",
     "echo built > build/out",
     "git add -A && git rm -q --cached a.txt && git stash list",
@@ -337,25 +336,19 @@ def test_a_failed_attempt_leaves_the_tree_byte_for_byte_as_it_was(
     (repo / ".gitignore").write_text("build/\n")
     for name in ("crlf.txt", "crlf2.txt", "dos.txt"):
         (repo / name).write_bytes(b"a\r\nb\r\n")
-    for name in ("dirty.txt", "staged.txt", "-dash", 'tab\tand "quote"', "line\nbreak"):
+    for name in ("dirty.txt", "gone.txt", "-dash", 'tab\tand "quote"', "line\nbreak"):
         (repo / name).write_text("first\n")
     (repo / os.fsdecode(b"\xe9")).write_text("latin\n")
     git("config", "core.autocrlf", "true")
     git("-c", "core.safecrlf=false", "add", "--all")
     git("commit", "--quiet", "--message=all")
-    (repo / "dirty.txt").write_text("first\nmine\n")
-    (repo / "staged.txt").write_text("first\nmine\n")
-    (repo / "mixed.bin").write_bytes(every_byte[::-1])
-    git("add", "staged.txt", "mixed.bin")
-    (repo / "mixed.bin").write_bytes(every_byte)
-    (repo / "untracked.txt").write_text("mine\n")
-    (repo / "-dash").unlink()
+    git("read-tree", "--empty")
+    git("reset", "--quiet", "--hard")  # with the ends of lines that git writes
     (repo / "build").mkdir()
     (repo / "build" / "out").write_text("ignored\n")
     before, index = tree(repo), git("ls-files", "--stage")
-    status = git("status", "--porcelain")
-    mess = [*MESS[:-3], MESS[-3].replace("'-dash'", ""), *MESS[-2:]]
-    fake.script(implement=[fails("no", *mess), {"run": mess, "result": "SKIPPED: no key"}])
+    assert git("status", "--porcelain") == ""
+    fake.script(implement=[fails("no", *MESS), {"run": MESS, "result": "SKIPPED: no key"}])
 
     ran = inline(1)
 
@@ -363,12 +356,12 @@ def test_a_failed_attempt_leaves_the_tree_byte_for_byte_as_it_was(
     assert [note[:9] for note in notes(repo, "")] == ["Research:", "Attempt 1", "Skipped:*"]
     assert tree(repo) == before
     assert git("ls-files", "--stage") == index
-    assert git("status", "--porcelain").replace(" M SPEC.md\n", "") == status
+    assert git("status", "--porcelain") == " M SPEC.md"
     assert [path.name for path in (tmp_path / "outside").iterdir()] == ["f"]
     assert (tmp_path / "outside" / "f").read_text() == "not the repository's\n"
     for name in ("1", "2-stopped"):
         shown = git("ls-tree", "-r", "--name-only", kept(git)[name]).splitlines()
-        assert {"new/er/f", "own.txt/deep/f", "pack", "hidden.log"} <= set(shown)
+        assert {"new/er/f", "own.txt/deep/f", "pack"} <= set(shown)
 
 
 def test_what_a_person_ignored_before_the_attempt_is_no_part_of_it(
@@ -656,7 +649,6 @@ def test_attempt_notes_that_the_agent_wrote_neither_count_twice_nor_hide_its_wor
 def test_commits_of_stage_2_are_kept_undone_and_then_made_properly(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    (repo / "own.txt").write_text("mine, dirty\n")
     base = git("rev-parse", "HEAD")
     agent = [
         "sed -i 's/\\[~\\]/[x]/' SPEC.md",
@@ -672,7 +664,7 @@ def test_commits_of_stage_2_are_kept_undone_and_then_made_properly(
     assert subjects(git) == ["start", "do the task"]
     assert git("rev-parse", "HEAD~1") == base
     assert set(git("show", "--format=", "--name-only").splitlines()) == {"m", "n", "SPEC.md"}
-    assert git("status", "--porcelain") == " M own.txt"
+    assert git("status", "--porcelain") == ""
     assert git("log", "--format=%s", f"{base}..{kept(git)['1-commit']}^").splitlines() == [
         "again",
         "sneaky",
@@ -686,8 +678,6 @@ def test_a_commit_of_yours_that_stage_2_rewrote_comes_back(
     (repo / "own.txt").write_text("mine, committed\n")
     git("commit", "--quiet", "--all", "--message=mine")
     base = git("rev-parse", "HEAD")
-    (repo / "own.txt").write_text("mine, staged\n")
-    git("add", "own.txt")
     fake.script(implement=[{"run": ["echo 1 > n && git add n", how], "result": "SUCCESS"}, WORK])
 
     ran = inline(1)
@@ -695,17 +685,9 @@ def test_a_commit_of_yours_that_stage_2_rewrote_comes_back(
     assert ran.code == 0, ran.err
     assert git("rev-parse", "HEAD~1") == base
     assert set(git("show", "--format=", "--name-only").splitlines()) == {"n", "SPEC.md"}
-    assert git("status", "--porcelain") == "M  own.txt"
+    assert git("status", "--porcelain") == ""
 
 
-GIT_FILES = [
-    "cp /bin/true .git/hooks/post-commit",
-    "echo 'touch evil' >> .git/hooks/pre-commit",
-    "ln -s /bin/true .git/hooks/commit-msg",
-    "git config core.hooksPath evil && git config alias.x '!touch evil'",
-    "echo '*.txt' >> .git/info/exclude",
-    "mkdir -p .git/info && echo '* filter=x' > .git/info/attributes",
-]
 BRANCH = ["git checkout -q -b evil"]
 ORPHAN = ["git checkout -q --orphan orphan"]
 RENAMED = ["git branch -m main renamed"]
@@ -720,28 +702,16 @@ BRANCH_COMMIT = ["git checkout -q -b worse && git add n && git commit -qm evil"]
 @pytest.mark.parametrize(
     "breaches",
     [
-        [GIT_FILES],
         [BRANCH, BRANCH_COMMIT],
         [["git checkout -q --detach"]],
         [ORPHAN, RENAMED],
         [[*CONFLICT, "git merge -q side"], ["git branch -D side", *CONFLICT, "git rebase -q side"]],
     ],
-    ids=["git's own files", "branches", "detached", "no branch", "conflicts"],
+    ids=["branches", "detached", "no branch", "conflicts"],
 )
-def test_planted_hooks_configuration_and_branches_fail_the_attempt(
+def test_a_branch_or_a_merge_that_is_left_behind_fails_the_attempt(
     repo: Path, git: Git, fake: Fake, inline: Inline, breaches: list[list[str]]
 ) -> None:
-    own = repo / ".git" / "hooks" / "pre-commit"
-    own.write_text("#!/bin/sh\nexit 0\n")
-    own.chmod(0o755)
-
-    def state() -> dict[str, tuple[int, bytes]]:
-        hooks = (path for path in own.parent.iterdir() if not path.name.endswith(".sample"))
-        info = repo / ".git" / "info"
-        files = [*hooks, repo / ".git" / "config", info / "exclude", info / "attributes"]
-        return {str(p): (p.lstat().st_mode, p.read_bytes()) for p in files if p.exists()}
-
-    before = state()
     steps = [
         {"run": [f"echo bad {number} > n", *breach], "result": "SUCCESS"}
         for number, breach in enumerate(breaches)
@@ -753,14 +723,12 @@ def test_planted_hooks_configuration_and_branches_fail_the_attempt(
     assert ran.code == 0, ran.err
     assert ran.err.count("broke its limits") >= len(breaches)
     assert len(notes(repo, "Attempt")) == len(breaches)
-    assert state() == before
     assert git("symbolic-ref", "--short", "HEAD") == "main"
     assert subjects(git) == ["start", "do the task"]
     assert git("show", "HEAD:n") == "1"
     for left in ("MERGE_HEAD", "rebase-merge", "sequencer"):
         assert not (repo / ".git" / left).exists()
     assert git("show", f"{kept(git)['1']}:n") == "bad 0"
-    assert not (repo / "evil").exists()
     assert git("status", "--porcelain") == ""
 
 
@@ -780,7 +748,6 @@ def used(tool: str, *, refused: bool = False) -> list[Step]:
 def test_research_that_wrote_is_put_back_and_runs_again(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    (repo / "own.txt").write_text("mine, dirty\n")
     wrote: Step = {
         "run": ["echo x > made.txt", "rm a.txt"],
         "result": READY,
@@ -793,10 +760,10 @@ def test_research_that_wrote_is_put_back_and_runs_again(
     assert ran.code == 0, ran.err
     assert fake.stages == ["research"] * 3 + ["implement", "commit"]
     assert "Write" in ran.err
-    assert "the research agent changed files" in ran.err
+    assert "a.txt, made.txt changed while kern worked in your tree: undone, and saved" in ran.err
     assert notes(repo, "Attempt") == []
     assert not (repo / "made.txt").exists()
-    assert git("status", "--porcelain") == " M own.txt"
+    assert git("status", "--porcelain") == ""
     (ref,) = kept(git).values()
     assert git("show", f"{ref}:made.txt") == "x"
 
@@ -816,21 +783,24 @@ def test_research_that_keeps_writing_ends_the_run(
 
 
 @pytest.mark.unheld
-def test_a_person_who_edits_during_research_keeps_the_edits(
+def test_what_a_person_edits_in_place_during_research_is_saved_but_for_spec_md_which_is_theirs(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
     person = ["echo idea > idea.txt", "sed -i s/one/ONE/ a.txt", "echo '- [ ] more' >> SPEC.md"]
     fake.script(
         research=[{"run": person, "result": READY, "events": used("Write", refused=True)}],
-        implement=[fails("no", "rm idea.txt"), WORK],
+        implement=[fails("no", "echo half > half.txt"), WORK],
     )
 
     ran = inline(1)
 
     assert ran.code == 0, ran.err
     assert fake.stages.count("research") == 1
-    assert re.search(r"during research.*a\.txt, idea\.txt", ran.err)
-    assert git("status", "--porcelain").splitlines() == [" M a.txt", "?? idea.txt"]
+    said = re.search(r"a\.txt, idea\.txt changed .* saved: git checkout (\S+) -- PATH", ran.err)
+    assert said, ran.err
+    assert git("show", f"{said[1]}:idea.txt") == "idea"
+    assert git("show", f"{said[1]}:a.txt").startswith("ONE\n")
+    assert git("status", "--porcelain") == ""
     assert "- [ ] more\n" in spec(repo)
     assert set(git("show", "--format=", "--name-only").splitlines()) == {"n", "SPEC.md"}
 
@@ -875,7 +845,7 @@ def test_what_a_self_hiding_gitignore_hid_before_stays_untouched(
     assert ran.code == (1 if how == "skips" else 0), ran.err
     assert all((repo / path).read_text() == "x\n" for path in hidden)
     assert (repo / name).read_text() == rules
-    assert "changed during research" not in ran.err
+    assert "changed while kern worked" not in ran.err
     for ref in git("for-each-ref", "--format=%(refname)", "refs/kern").split():
         assert not {*hidden} & set(git("ls-tree", "-r", "--name-only", ref).split())
     if how != "skips":

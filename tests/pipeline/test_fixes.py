@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kern.git.repository import Change, Entry
-from kern.pipeline import hooks
 from tests.conftest import Fake, Git, Inline, Kern
-from tests.pipeline.test_commit import WORK, committed, hook, shown, spec, subjects
+from tests.pipeline.test_commit import WORK, committed, hook, paths, shown, spec, subjects
 
 FORMATS = 'git show :n | grep -q 1 || exit 0; sed -i s/1/one/ n; echo "n was formatted"; exit 1'
 DONE = {"result": "do the task"}
@@ -23,7 +21,6 @@ def test_a_hook_that_formats_the_tasks_files_is_taken_in_and_the_gates_run_on_th
     git("add", "kern.toml")
     git("commit", "--quiet", "--amend", "--no-edit")
     hook(repo, "pre-commit", FORMATS)
-    (repo / "own.txt").write_text("mine, not committed\n")
     fake.script(implement=[WORK])
 
     told = inline(1)
@@ -34,7 +31,7 @@ def test_a_hook_that_formats_the_tasks_files_is_taken_in_and_the_gates_run_on_th
     assert shown(git, "HEAD:n") == "one\n"
     assert (repo.parent / "seen").read_text() == "1\none\n"
     assert "**Attempt" not in spec(repo)
-    assert git("status", "--porcelain") == " M own.txt"
+    assert git("status", "--porcelain") == ""
     assert "a commit hook changed n" in told.err
 
 
@@ -54,24 +51,17 @@ def test_a_formatted_change_that_a_gate_refuses_is_an_attempt(
     committed(git)
 
 
-@pytest.mark.parametrize(
-    "script",
-    {
-        "it is never content": "test ! -e n || { echo more >> n; exit 1; }",
-        "it changes what is not the task's": f"echo x >> own.txt; {FORMATS}",
-    }.values(),
-)
-def test_a_hook_that_goes_on_or_goes_too_far_is_an_attempt(
-    repo: Path, git: Git, fake: Fake, inline: Inline, script: str
+def test_a_hook_that_is_never_content_is_an_attempt(
+    repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    hook(repo, "pre-commit", f"test -e ../quiet && exit 0; {script}")
+    hook(repo, "pre-commit", "test -e ../quiet || test ! -e n || { echo more >> n; exit 1; }")
     fake.script(implement=[WORK, {"run": ["touch ../quiet", "echo 2 > n"], "result": "SUCCESS"}])
 
     assert inline(1).code == 0
 
     assert fake.stages.count("implement") == 2
     assert fake.stages.count("commit") == 2
-    assert "**Attempt 1:** the pre-commit hook refused" in spec(repo)
+    assert "**Attempt 1:** the commit hooks change n again and again" in spec(repo)
     committed(git)
     assert shown(git, "HEAD:n") == "2\n"
 
@@ -114,20 +104,17 @@ def gated(repo: Path, git: Git) -> None:
     git("commit", "--quiet", "--amend", "--no-edit")
 
 
-@pytest.mark.parametrize("stages", ["git add n", "git update-index --cacheinfo 100644,$blob,n"])
 def test_what_a_hook_puts_into_the_commit_is_committed_only_after_the_gates_passed_on_it(
-    repo: Path, git: Git, fake: Fake, inline: Inline, stages: str
+    repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
     gated(repo, git)
-    fixes = "git show :n | grep -q 1 || exit 0; blob=$(echo BAD | git hash-object -w --stdin)"
-    fixes += f"; test -z '{'add' if 'add' in stages else ''}' || echo BAD > n"
-    hook(repo, "pre-commit", f"{fixes}; {stages}")
+    hook(repo, "pre-commit", "git show :n | grep -q 1 || exit 0; echo BAD > n; git add n")
     fake.script(implement=[WORK, {"run": ["echo 2 > n"], "result": "SUCCESS"}])
 
     told = inline(1)
 
     assert told.code == 0, told.err
-    assert "a commit hook changed n: now part of the task's change" in told.err
+    assert "a commit hook changed n: now part of the task; the gates run again" in told.err
     assert fake.stages == ["research", "implement", "commit", "implement", "commit"]
     assert "**Attempt 1:** gate plain is red" in spec(repo)
     committed(git)
@@ -193,25 +180,6 @@ def test_a_hook_that_formats_the_documents_does_not_block_an_experiment(
     assert shown(git, "HEAD:SPEC.md").startswith("* [x] Experiment")
 
 
-ONE, TWO = Entry("100644", "1" * 40), Entry("100644", "2" * 40)
-MADE: dict[str, Change] = {"n": (None, ONE), "gone": (ONE, None)}
-
-
-def test_only_a_change_of_the_tasks_own_files_as_it_left_them_is_taken_in() -> None:
-    cases: list[tuple[dict[str, Change], int, bool]] = [
-        ({"n": (ONE, TWO)}, 0, True),
-        ({"n": (ONE, None)}, 0, True),
-        ({"gone": (None, TWO)}, 1, True),
-        ({}, 0, False),
-        ({"n": (ONE, TWO)}, hooks.MOST_FIXES, False),
-        ({"n": (ONE, TWO), "own": (ONE, TWO)}, 0, False),
-        ({"own": (ONE, TWO)}, 0, False),
-        ({"n": (TWO, ONE)}, 0, False),  # a person had gone on in it
-    ]
-    for changed, times, expected in cases:
-        assert hooks.sound(MADE, changed, times) is expected, changed
-
-
 def test_before_the_hooks_run_again_the_files_are_as_the_task_left_them(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
@@ -228,7 +196,6 @@ def test_before_the_hooks_run_again_the_files_are_as_the_task_left_them(
     committed(git)
     assert shown(git, "HEAD:n") == "one\n"
     assert git("status", "--porcelain") == ""
-    assert git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").endswith("/1-hooks")
 
 
 def test_a_cache_that_a_hook_leaves_is_no_change(
@@ -245,17 +212,18 @@ def test_a_cache_that_a_hook_leaves_is_no_change(
     assert shown(git, "HEAD:n") == "one\n"
 
 
-def test_what_a_hook_makes_beside_the_task_and_refuses_is_named(
+@pytest.mark.unheld
+def test_what_a_hook_makes_beside_the_task_in_place_is_no_part_of_it_and_saved(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    (repo / "own.txt").write_text("mine, not committed\n")
-    hook(repo, "pre-commit", "echo r > report.out; echo x >> own.txt; exit 1")
-    fake.script(implement=[WORK, {"result": "SKIPPED: enough"}])
+    hook(repo, "pre-commit", f"echo r > report.out; echo x >> own.txt; {FORMATS}")
+    fake.script(implement=[WORK])
 
     told = inline(1)
 
-    assert "own.txt, report.out changed while a commit hook ran: left as it is" in told.err
-    (ref,) = git(
-        "for-each-ref", "--format=%(refname)", "refs/kern/attempts/*/1-before-hook"
-    ).split()
-    assert shown(git, f"{ref}:own.txt") == "mine, not committed\n"
+    assert told.code == 0, told.err
+    committed(git)
+    assert paths(git) == {"m", "n", "SPEC.md"} and shown(git, "HEAD:n") == "one\n"
+    assert git("status", "--porcelain") == ""
+    said = re.search(r"own\.txt, report\.out changed .* saved: git checkout (\S+)", told.err)
+    assert said and shown(git, f"{said[1]}:report.out") == "r\n", told.err

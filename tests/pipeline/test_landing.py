@@ -31,10 +31,6 @@ def test_a_branch_begins_here_and_tomorrow_goes_on_there(
 ) -> None:
     (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n- [ ] three\n")
     git("commit", "--quiet", "--all", "--message=tasks")
-    (repo / "own.txt").write_text("edited\n")
-    (repo / "a.txt").write_text("staged\n")
-    git("add", "a.txt")
-    before = git("status", "--porcelain")
 
     dry = kern("-n", "--branch", NEW)
     assert f"commits go to {NEW}, a new branch from main; nothing is pushed" in dry.out
@@ -44,7 +40,7 @@ def test_a_branch_begins_here_and_tomorrow_goes_on_there(
     assert f"commits go to {NEW}, a new branch from main; nothing is pushed" in ran.out
     assert git("rev-parse", "--abbrev-ref", "HEAD") == NEW
     assert git("log", "--format=%s", f"main..{NEW}") == "do the task"
-    assert git("status", "--porcelain") == before
+    assert git("status", "--porcelain") == ""
     assert (tmp_path / "kern" / "project" / NEW / "history").is_dir()
     assert not (tmp_path / "kern" / "project" / "main").exists()
     assert '"branch": "kern/tonight"' in kern("log", "--json").out

@@ -66,19 +66,6 @@ def test_a_prompt_of_ones_own_that_tells_of_no_failure_gets_a_clean_tree(
     assert "printed then:" in told(fake, 2)
 
 
-@pytest.mark.unheld
-def test_what_was_done_to_the_index_alone_is_not_lost_in_mending(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    untracks = {**FIRST, "run": [*FIRST["run"], "git rm -q --cached own.txt"]}
-    fake.script(implement=[untracks, {**untracks, "run": ["echo good > n", untracks["run"][-1]]}])
-    assert inline().code == 0
-    assert MENDING not in told(fake, 2)
-    assert git("diff", "--name-status", "HEAD~1").splitlines() == [
-        *("M\tSPEC.md", "A\tn", "D\town.txt"),
-    ]
-
-
 def test_after_the_agents_own_word_the_next_attempt_begins_anew(
     repo: Path, fake: Fake, inline: Inline
 ) -> None:

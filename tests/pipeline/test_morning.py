@@ -56,20 +56,9 @@ def test_a_persons_commit_alone_is_no_done_task_of_an_agent_that_tells_no_calls(
     fake.script(implement=[lie, {"result": "FAILED: no"}])
     ran = kern("1", "0")
     assert "[x]" not in spec(repo)
-    assert "all that changed meanwhile is what you committed" in ran.out
+    assert "attempt 1 failed: SUCCESS was claimed, but nothing changed" in ran.out
     assert (repo / "mine.txt").read_text() == "mine\n"
     assert git("status", "--porcelain", "mine.txt") == ""
-
-
-def test_what_you_commit_of_an_agents_work_is_done_as_it_says(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    """Its transcript names the file."""
-    wrote = {"acts": [["Write", {"file_path": "mine.txt"}]], "result": "Did it.\n\nSUCCESS"}
-    fake.script(implement=[{**wrote, "run": [COMMITS.format(git=GIT)]}])
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.said
-    assert "- [x]" in spec(repo)
 
 
 # ---------------------------------------------------------------- what it cost
@@ -148,11 +137,15 @@ def test_what_a_task_did_to_its_gates_outlives_the_proof_of_the_landing(
 def test_a_warning_that_matters_is_said_again_in_summary_report_and_journal(
     repo: Path, git: Git, fake: Fake, kern: Kern, many: tuple[str, ...]
 ) -> None:
-    wrote = {"acts": [["Write", {"file_path": "work.txt"}]], "run": ["echo 1 > work.txt", MINE]}
-    fake.script(implement=[{**wrote, "result": "SUCCESS"}])
+    (repo / ".claude").mkdir()
+    (repo / ".claude" / "settings.json").write_text("{}\n")
+    git("add", "--all")
+    git("commit", "--quiet", "--message=settings")
+    changes = "echo '{\"env\": {}}' > .claude/settings.json"
+    fake.script(implement=[{"run": [changes], "result": "SUCCESS"}])
     ran = kern(*many, "1")
     assert ran.code == 0, ran.said
-    told = "the commit also holds own.txt"
+    told = "the task changes .claude/settings.json: it runs unasked; review it"
     assert told in ran.out.partition("Look at this:")[2]
     assert told in kern("report").out
     assert told in kern("log").out

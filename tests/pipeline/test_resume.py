@@ -166,16 +166,13 @@ def bench(
 
 
 def furnish(repo: Path, place: Path, git: Git) -> None:
-    """The sample repository, with what a person has in it beside the task."""
+    """The sample repository, with what git ignores in it."""
     shutil.copytree(repo, place / "project")
     (place / "fake").mkdir()
     (place / "fake" / "script.json").write_text("{}")
     root = place / "project"
-    (root / "a.txt").write_text("one (mine)\ntwo\nthree\nfour\nfive\nsix\nseven\n")
-    (root / "own.txt").write_text("mine, not committed\n")
-    (root / "staged.txt").write_text("staged\n")
-    (root / "junk.txt").write_text("untracked\n")
-    git("add", "staged.txt", cwd=root)
+    (root / ".git/info/exclude").write_text(".env\n")
+    (root / ".env").write_text("KEY=mine\n")
 
 
 def is_done_once(bench: Bench, *, more: tuple[str, ...] = ()) -> None:
@@ -194,12 +191,8 @@ def is_done_once(bench: Bench, *, more: tuple[str, ...] = ()) -> None:
 
 
 def nothing_of_the_persons_is_touched(bench: Bench) -> None:
-    status = bench.git("status", "--porcelain").splitlines()
-    assert status == [" M a.txt", " M own.txt", "A  staged.txt", "?? junk.txt"]
-    diff = bench.git("diff", "-U0", "a.txt").splitlines()
-    assert [line for line in diff if line[0] in "+-"][2:] == ["-one", "+one (mine)"]
-    assert (bench.root / "own.txt").read_text() == "mine, not committed\n"
-    assert (bench.root / "junk.txt").read_text() == "untracked\n"
+    assert bench.git("status", "--porcelain") == ""
+    assert (bench.root / ".env").read_text() == "KEY=mine\n"
 
 
 # ------------------------------------------------------------ a: on another branch
@@ -319,16 +312,13 @@ def test_a_committed_task_is_only_finished(bench: Bench, person: Callable[[Bench
 
 def test_a_committed_task_is_finished_under_a_persons_commit(bench: Bench) -> None:
     bench.crashed(BRANCH, implement=[WORKS], commit=[COMMITS])
+    bench.write("own.txt", "mine too\n")
     bench.git("commit", "-qm", "my own", "own.txt")
     bench.resumed()
     assert not bench.asked
     assert bench.subjects == ["start", "do the task", "my own"]
     assert bench.spec.startswith("- [x]") and not bench.refs("start") and not bench.left
-    assert bench.git("status", "--porcelain").splitlines() == [
-        " M a.txt",
-        "A  staged.txt",
-        "?? junk.txt",
-    ]
+    assert bench.git("status", "--porcelain") == ""
 
 
 def test_a_committed_task_is_finished_even_without_any_ref_or_file(bench: Bench) -> None:
@@ -501,10 +491,7 @@ def test_a_task_split_or_skipped_is_released(bench: Bench, answer: str, noted: s
 
 
 def nothing_but_the_spec_differs(bench: Bench) -> None:
-    status = bench.git("status", "--porcelain", "--", ":!SPEC.md").splitlines()
-    assert status == [" M a.txt", " M own.txt", "A  staged.txt", "?? junk.txt"]
-    diff = bench.git("diff", "-U0", "a.txt").splitlines()
-    assert [line for line in diff if line[0] in "+-"][2:] == ["-one", "+one (mine)"]
+    assert bench.git("status", "--porcelain", "--", ":!SPEC.md") == ""
 
 
 def test_a_killed_split_is_asked_for_again_as_a_split(bench: Bench) -> None:
@@ -596,7 +583,7 @@ END
         ("$start", ', "outcome": "proved", "proof": "no"', "", CUT, ["do the task"]),
         ("$start", "", "", CUT, ["do the task"]),
         ("$lower", "", "", CUT, ["do the task"]),
-        ("$lower", "", "git update-ref -d $ref", "check is strict and red", []),
+        ("$lower", "", "git update-ref -d $ref", "not committed: evil.txt", []),
     ],
     ids=["a proof", "an answer", "a start without the gate", "and no start ref"],
 )
@@ -622,29 +609,25 @@ def test_no_stage_file_that_an_agent_wrote_gets_its_work_past_the_gates(
 
 def test_a_persons_commit_in_between_asks_for_the_proof_again_not_the_work(bench: Bench) -> None:
     bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
+    bench.write("own.txt", "mine too\n")
     bench.git("commit", "-qm", "my own", "own.txt")
     ran = bench.resumed()
     assert "a commit of yours came in" in ran.err
     assert bench.asked == ["commit"]
     assert bench.subjects == ["start", "my own", "do the task"]
     assert bench.head("work.txt") == "work"
-    assert "one (mine)" not in bench.head("a.txt") and "SEVEN" in bench.head("a.txt")
-    assert bench.git("status", "--porcelain").splitlines() == [
-        " M a.txt",
-        "A  staged.txt",
-        "?? junk.txt",
-    ]
+    assert "SEVEN" in bench.head("a.txt")
+    assert bench.git("status", "--porcelain") == ""
 
 
 def test_work_that_a_person_committed_needs_no_agent_only_the_tick(bench: Bench) -> None:
     named = {**WORKS, "result": "Wrote work.txt.\n\nSUCCESS"}  # as a transcript does
     bench.killed(implement=[named], commit=[DIES, COMMITS])
-    bench.git("commit", "-qm", "my own", "a.txt", "own.txt")
-    bench.git("add", "work.txt")
-    bench.git("commit", "-qm", "and the work", "work.txt")
+    bench.git("add", "work.txt", "a.txt")
+    bench.git("commit", "-qm", "the work", "work.txt", "a.txt")
     bench.resumed()
     assert not bench.asked
-    assert bench.subjects == ["start", "my own", "and the work", "add a greeting"]
+    assert bench.subjects == ["start", "the work", "add a greeting"]
     assert bench.git("show", "--format=", "--name-only") == "SPEC.md"
     assert bench.spec.startswith("- [x]")
 
@@ -692,24 +675,6 @@ def test_an_answer_outlasts_git_s_collector(bench: Bench) -> None:
     is_done_once(bench)
 
 
-@pytest.mark.unheld
-@pytest.mark.parametrize("write", ["stage2.json", "stage2.json#3", "stage3.json"])
-def test_what_was_done_to_the_index_alone_outlasts_a_kill(bench: Bench, write: str) -> None:
-    bench.write(".git/info/exclude", "*.env\n")
-    staged = ["git rm -q --cached own.txt", "echo S= > example.env", "git add -f example.env"]
-    asked = {"run": [*WORK, *staged], "result": DONE}
-    bench.crashed(write, anew=True, implement=[asked], commit=[COMMITS])
-    if write != "stage2.json":
-        bench.git("gc", "--quiet", "--prune=now")
-    bench.resumed()
-    assert "implement" not in bench.asked
-    changed = set(bench.git("show", "--format=", "--name-only").splitlines())
-    assert changed == {"SPEC.md", "a.txt", "work.txt", "own.txt", "example.env"}
-    assert bench.head("example.env") == "S="
-    assert (bench.root / "own.txt").read_text() == "mine, not committed\n"
-    assert bench.git("ls-files", "own.txt") == ""
-
-
 def test_an_answer_whose_tree_git_has_dropped_counts_as_none(bench: Bench) -> None:
     bench.crashed("stage2.json#3", implement=[WORKS])
     value = json.loads((bench.folder / "stage2.json").read_text())
@@ -720,7 +685,7 @@ def test_an_answer_whose_tree_git_has_dropped_counts_as_none(bench: Bench) -> No
     is_done_once(bench)
 
 
-@pytest.mark.parametrize("gone", ["", "^{tree}", ":own.txt", "^2", "^4"])
+@pytest.mark.parametrize("gone", ["", "^2"])
 def test_a_broken_start_ref_is_named_with_the_way_out(bench: Bench, gone: str) -> None:
     other = {"run": ["echo other > other.txt"], "result": "SUCCESS"}
     bench.killed(implement=[HALFWAY, other])
@@ -735,12 +700,11 @@ def test_a_broken_start_ref_is_named_with_the_way_out(bench: Bench, gone: str) -
     assert hint
     bench.git(*hint[1].split()[1:])
     bench.git("fsck", "--connectivity-only")
-    bench.resumed()
-    assert bench.asked == ["implement", "commit"]
-    assert bench.head("other.txt") == "other" and not bench.refs("start")
+    assert "work.txt" in bench.resumed(code=2).err
     assert (bench.root / "work.txt").read_text() == "work\n"  # it stays, as was said
-    assert bench.head("own.txt") == "mine"
-    assert (bench.root / "own.txt").read_text() == "mine, not committed\n"
+    bench.git("stash", "--include-untracked")
+    bench.resumed()
+    assert bench.head("other.txt") == "other" and not bench.refs("start")
 
 
 # ------------------------------------------------------------ l: begun, never answered
@@ -753,7 +717,7 @@ def test_half_done_work_is_kept_put_back_and_done_again(bench: Bench, cleaned: b
         bench.clean_tmp()
     ran = bench.resumed()
     assert bench.asked == ["implement", "commit"]
-    assert "was killed while an agent implemented" in ran.err and "git diff" in ran.err
+    assert "was killed while an agent implemented" in ran.err
     assert bench.kept("1-killed", "work.txt") == "work"
     assert "Attempt" not in bench.spec
     is_done_once(bench)
@@ -783,7 +747,7 @@ def test_edits_after_the_kill_are_kept_with_the_agents(bench: Bench) -> None:
     bench.killed(implement=[HALFWAY, WORKS])
     bench.write("notes.txt", "mine\n")
     ran = bench.resumed()
-    assert "what you changed since are saved" in ran.err
+    assert "what you changed since is saved" in ran.err
     assert bench.kept("1-killed", "notes.txt") == "mine"
     is_done_once(bench)
 
@@ -794,11 +758,11 @@ def test_edits_after_the_kill_are_kept_with_the_agents(bench: Bench) -> None:
 def test_saved_research_is_not_asked_for_again(bench: Bench) -> None:
     bench.crashed("stage1.json", implement=[WORKS])
     bench.write("notes.txt", "mine\n")
+    assert "not committed: notes.txt" in bench.resumed(code=2).err and not bench.asked
+    (bench.root / "notes.txt").unlink()
     bench.resumed()
     assert bench.asked == ["implement", "commit"]
     assert bench.spec.count("> **Research:**") == 1
-    assert (bench.root / "notes.txt").read_text() == "mine\n"
-    (bench.root / "notes.txt").unlink()
     is_done_once(bench)
 
 
@@ -885,9 +849,8 @@ def test_what_an_older_kern_began_on_a_detached_head_is_finished_on_a_branch(
 
 
 def untrack_spec(bench: Bench) -> None:
-    bench.git("rm", "-q", "--cached", "SPEC.md", "staged.txt")
+    bench.git("rm", "-q", "--cached", "SPEC.md")
     bench.git("commit", "-qm", "untrack")
-    bench.git("add", "staged.txt")
 
 
 def test_an_untracked_spec_is_added_with_the_first_commit(bench: Bench) -> None:
@@ -903,7 +866,7 @@ def test_an_ignored_spec_stays_out_and_the_trailer_is_the_witness(
     bench: Bench, killed: str
 ) -> None:
     untrack_spec(bench)
-    (bench.root / ".git" / "info" / "exclude").write_text("SPEC.md\n")
+    (bench.root / ".git" / "info" / "exclude").write_text("SPEC.md\n.env\n")
     forced = "env -u GIT_INDEX_FILE git commit -q --allow-empty"
     by_itself = {"run": [f"{forced} -m x -m 'Kern-Task: add a greeting'"], **DIES}
     if killed == "swept":
@@ -937,7 +900,6 @@ def test_rewritten_history_under_half_done_work_stays(bench: Bench) -> None:
     assert bench.subjects == ["start over", "do the task"]
     assert bench.kept("1-killed", "work.txt") == "work"
     assert bench.head("other.txt") == "other"
-    assert "(mine)" in (bench.root / "a.txt").read_text() and "(mine)" not in bench.head("a.txt")
 
 
 @pytest.mark.parametrize("killed", ["stage 1", "stage 2"])
@@ -1057,49 +1019,43 @@ SPEC = "- [ ] add a greeting\n  > **Gate:** `true`\n- [ ] second\n"
 
 
 @pytest.mark.unheld
+@pytest.mark.parametrize("ignored", [False, True], ids=["tracked", "ignored"])
+def test_what_an_agent_that_killed_kern_ordered_in_spec_md_is_taken_out(
+    bench: Bench, ignored: bool
+) -> None:
+    bench.write("SPEC.md", SPEC)
+    if ignored:
+        bench.git("rm", "-q", "--cached", "SPEC.md")
+        bench.git("commit", "-qm", "no spec")
+        bench.write(".git/info/exclude", "SPEC.md\n.env\n")
+    bench.killed(anew=True, implement=[{"run": [*WORK, ORDERS], **DIES}, WORKS])
+    assert bench.spec.count("touch ran") == 2
+    bench.kern("add", "mine")
+    ran = bench.resumed()
+    assert "an order" not in bench.spec and "touch ran" not in bench.spec
+    assert "> **Gate:** `true`" in bench.spec and "- [ ] mine\n" in bench.spec
+    assert 'may have written it: new task "an order"; if it is yours: kern add' in ran.err
+    assert "while an agent worked: kern add mine; if it was not you" in ran.err
+    assert "touch ran" not in ran.out, "it is not announced either"
+    kept = re.search(r"SPEC.md as it was left: git (show \S+)", ran.err)
+    assert kept and "an order" in bench.git(*kept[1].split())
+    bench.write("SPEC.md", bench.spec + "- [ ] by hand\n")
+    assert bench.kern("2", "0").code == 0
+    assert "by hand" in bench.spec, "once is enough"
+
+
+@pytest.mark.unheld
 def test_after_an_interrupt_what_a_person_writes_by_hand_is_theirs_and_what_was_planted_gone(
     bench: Bench,
 ) -> None:
     bench.write("SPEC.md", SPEC)
     forge = FORGE.replace("START", "$start").replace("OUTCOME", "")
-    hook = "echo 'touch ran' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"
-    half = {"run": [*WORK, ORDERS, forge, hook], **DIES, "signal": signal.SIGINT, "hang": 5}
+    half = {"run": [*WORK, ORDERS, forge], **DIES, "signal": signal.SIGINT, "hang": 5}
     bench.fake.script(implement=[half, WORKS])
     ran = bench.kern("1", "0")
     assert ran.code == 130, ran.err
-    assert "the agent broke its limits: it changed .git/hooks/pre-commit; restored" in ran.err
-    assert not (bench.root / ".git" / "hooks" / "pre-commit").exists()
-    assert "> **Gate:** `true`" in bench.spec, "the task's own notes came back"
+    assert "an order" not in bench.spec
     bench.write("SPEC.md", bench.spec + "- [ ] by hand\n")
     ran = bench.resumed()
     assert bench.asked == ["implement", "commit"]
-    assert "- [ ] by hand\n" in bench.spec and "- [ ] second\n" in bench.spec
-    assert not (bench.root / "ran").exists()
-
-
-@pytest.mark.unheld
-@pytest.mark.parametrize(
-    "breaks",
-    [
-        "echo '[broken' >> .git/config",
-        "git config core.worktree $PWD/../elsewhere",
-        "echo '[core' > .git/config.worktree; git config extensions.worktreeConfig true",
-    ],
-    ids=["broken", "another tree", "a working tree's own"],
-)
-@pytest.mark.parametrize("packed", [False, True], ids=["loose", "packed"])
-def test_a_configuration_that_was_broken_before_a_kill_is_restored_before_git_is_asked(
-    bench: Bench, breaks: str, packed: bool
-) -> None:
-    elsewhere = bench.place / "elsewhere"
-    elsewhere.mkdir(exist_ok=True)
-    (elsewhere / "SPEC.md").write_text("- [ ] add a greeting\n")
-    before = (bench.root / ".git" / "config").read_bytes()
-    pack = ["git pack-refs --all"] if packed else []
-    bench.killed(anew=True, implement=[{"run": [*WORK, *pack, breaks], **DIES}, WORKS])
-    ran = bench.resumed()
-    assert "; restored before git was asked" in ran.err
-    assert (bench.root / ".git" / "config").read_bytes() == before
-    assert [path.name for path in elsewhere.iterdir()] == ["SPEC.md"]
-    assert bench.asked == ["implement", "commit"]
-    is_done_once(bench)
+    assert "- [ ] by hand\n" in bench.spec

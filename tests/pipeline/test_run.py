@@ -166,6 +166,38 @@ def test_work_that_only_adds_files_is_committed(
     assert git("status", "--porcelain") == ""
 
 
+@pytest.mark.unheld
+@pytest.mark.parametrize(
+    "change", ["echo more >> a.txt", "rm a.txt", "echo x > x; git add x", "echo x > new.txt"]
+)
+def test_without_a_sandbox_a_tree_with_changes_is_refused_before_anything_is_paid(
+    repo: Path, git: Git, fake: Fake, kern: Kern, change: str
+) -> None:
+    subprocess.run(change, shell=True, cwd=repo, check=True)
+    before = git("status", "--porcelain")
+    ran = kern("1", "0")
+    assert ran.code == 2 and fake.calls == []
+    assert f"your tree has changes that are not committed: {before.split()[-1]}" in ran.err
+    assert "commit or stash them, or give it a sandbox" in ran.err
+    assert git("status", "--porcelain").replace(" M SPEC.md\n", "") == before
+
+
+@pytest.mark.unheld
+def test_without_a_sandbox_kerns_own_files_and_what_git_ignores_are_no_changes(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    (repo / ".git" / "info" / "exclude").write_text(".env\n")
+    own = (".env", "kern.toml", ".kern/prompts/note.md", "LEARNINGS.md")
+    for name in own:
+        (repo / name).parent.mkdir(parents=True, exist_ok=True)
+        (repo / name).write_text("# mine\n")
+    (repo / "SPEC.md").write_text("- [ ] add a greeting\n- [ ] later\n")
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.said
+    assert {*paths_of(git)} == {"LEARNINGS.md", "SPEC.md", "work.txt"}
+    assert all((repo / name).read_text() == "# mine\n" for name in own)
+
+
 # ---------------------------------------------------------------- what the agents are given
 
 
@@ -471,6 +503,8 @@ def test_a_dry_run_writes_not_one_byte_and_foretells_the_run(
     assert "You are the implement stage" in told.out
     assert "You are the implement stage" not in plain.out
 
+    git("checkout", "--quiet", "a.txt")
+    (repo / "new.txt").unlink()
     assert kern("1", "0").code == 0
 
     first = fake.calls[0]

@@ -91,6 +91,7 @@ def test_guidance_is_given_to_each_stage_and_to_none_twice(
 
 def test_guidance_that_is_cut_is_said(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
     (repo / "CLAUDE.md").write_text("x" * 5_000_000 + "\n")
+    settings(repo, git, "")
     ran = inline(1)
     assert ran.code == 0
     assert "the project's guidance is cut to 40,000 of" in ran.err

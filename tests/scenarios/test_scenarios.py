@@ -112,7 +112,7 @@ def has_line(wanted: str, out: str) -> bool:
 
 
 def joined(value: Any) -> str:
-    return "\n".join(value) if isinstance(value, list) else str(value).strip("\n")
+    return "\n".join(map(str, value)) if isinstance(value, list) else str(value).strip("\n")
 
 
 def pattern(wanted: Any) -> re.Pattern[str]:

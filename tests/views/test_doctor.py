@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kern import __version__
-from tests.conftest import Fake, Git, Inline, Kern
+from tests.conftest import Fake, Git, Inline, Kern, open_to_tests
+from tests.sandbox.test_wall import needs_bwrap
 
 
 def rows(kern: Kern) -> dict[str, dict[str, str]]:
@@ -95,32 +96,55 @@ def test_other_agents_that_are_here_are_named(
     assert said in kern("doctor").out
 
 
-def test_what_is_not_committed_is_a_warning_there_in_a_dry_run_and_as_a_run_begins(
-    repo: Path, fake: Fake, git: Git, kern: Kern, inline: Inline
-) -> None:
+def leave_four_files(repo: Path, git: Git) -> None:
+    """Not committed, beside one that git ignores."""
     (repo / "SPEC.md").write_text("- [ ] one\n")
-    assert "changes" not in rows(kern)
     (repo / "a.txt").write_text("mine\n")
     (repo / "src").mkdir()
-    for name in ("x", "y"):
-        (repo / "src" / name).touch()
-    (repo / "seen").touch()
+    for name in ("b.txt", "seen", "src/x", "src/y"):
+        (repo / name).touch()
     (repo / ".git/info/exclude").write_text("seen\n")
-    (repo / "b.txt").touch()
     git("add", "b.txt")
-    said = "4 files have uncommitted changes (a.txt, b.txt, …): they stay yours; a task that"
+
+
+@needs_bwrap
+def test_what_is_not_committed_is_a_warning_there_in_a_dry_run_and_as_a_run_begins(
+    repo: Path, fake: Fake, git: Git, kern: Kern, inline: Inline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERN_SANDBOX", "bwrap")
+    open_to_tests(Path.home(), fake.folder)
+    assert "changes" not in rows(kern)
+    leave_four_files(repo, git)
+    said = "4 files have uncommitted changes (a.txt, b.txt, src/x, src/y): they stay yours; tasks"
     row = rows(kern)["changes"]
     assert row["mark"] == "warning"
     assert row["detail"].startswith(said) and "  " not in row["detail"]
     before = (repo / ".git/index").read_bytes()
     assert said in kern("-n").out
     assert (repo / ".git/index").read_bytes() == before
-    fake.script(research=[{"result": "- Why: no\n\nNO_TASK"}])
-    heard = inline(1).said
-    assert heard.index(said) < heard.index("task: one")
+    (repo / "SPEC.md").write_text("- [x] one\n")  # nothing to do
+    assert said in inline(1).said
 
     git("stash", "-qu")
     assert "uncommitted" not in kern("-n").out + inline(1).said
+
+
+def test_without_rooms_it_is_a_problem_there_and_a_run_and_its_dry_run_refuse(
+    repo: Path, fake: Fake, git: Git, kern: Kern
+) -> None:
+    assert "changes" not in rows(kern)
+    leave_four_files(repo, git)
+    why = "your tree has changes that are not committed: a.txt, b.txt, src/x, src/y"
+    row = rows(kern)["changes"]
+    assert (row["mark"], row["detail"]) == ("problem", why)
+    assert "commit or stash them" in row["fix"]
+    assert f"a run would refuse to start: {why}\n  hint: {row['fix']}" in kern("-n").out
+    ran = kern("1", "0")
+    assert ran.code == 2 and why in ran.err and not fake.calls
+
+    assert why not in kern("-n", "-j", "2").out  # there they are not in the way
+    git("stash", "-qu")
+    assert "refuse" not in kern("-n").out
 
 
 def test_a_repository_without_a_commit_is_one_problem(tmp_path: Path, kern: Kern) -> None:

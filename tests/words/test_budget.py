@@ -70,6 +70,10 @@ def test_a_budget_reached_before_stage_2_leaves_nothing_half_done(
     assert inline(1, max_cost=1).code == 3
     assert git("for-each-ref", "refs/kern/start") == ""
     (repo / "own.txt").write_text("edited since\n")
+    refused = inline(1)
+    assert refused.code == 2 and "not committed: own.txt" in refused.err
+    assert fake.stages == ["research"]
+    git("commit", "-qm", "mine", "own.txt")
     assert inline(1).code == 0
     assert (repo / "own.txt").read_text() == "edited since\n"
     assert fake.stages == ["research", "implement", "commit"]
@@ -106,8 +110,8 @@ def test_an_agent_that_used_up_its_stage_ends_the_run_and_is_no_attempt(
 
 
 def test_no_stage_begins_after_the_minutes_are_over(repo: Path, fake: Fake, kern: Kern) -> None:
-    fake.script(research=[{"sleep": 0.7, "result": "- Files: a\n\nREADY"}])
-    ran = kern("1", "0", "--max-minutes", "0.01")
+    fake.script(research=[{"sleep": 7, "result": "- Files: a\n\nREADY"}])
+    ran = kern("1", "0", "--max-minutes", "0.1")
     assert ran.code == 3, ran.err
     assert "minutes are over" in ran.err
     assert "--max-minutes" in ran.err

@@ -93,12 +93,21 @@ def test_a_formatter_is_part_of_the_task(repo: Path, git: Git, fake: Fake, kern:
     assert ran.err.count("gate test rewrote LOCK, which is not part of the task") == 1
 
 
-def test_a_gate_of_a_daemon_sees_your_tree(repo: Path, git: Git, fake: Fake, kern: Kern) -> None:
-    gates(repo, git, "test -e mine.py", room="false")
+def test_a_gate_of_a_daemon_runs_in_your_tree_which_has_to_be_clean(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    seen = fake.folder / "seen"
+    gates(repo, git, f"ls -i app.py >> {seen}", room="false")
     (repo / "mine.py").write_text("y = 1\n")
     implement(fake, "echo 'y = 2' >> app.py")
     ran = kern("1", "0", env=IN)
-    assert "verified by gate test" in ran.out and "the gates also saw your uncommitted" in ran.err
+    assert ran.code == 2 and fake.calls == [], ran.said
+    assert "your tree has changes that are not committed: mine.py" in ran.err
+    git("add", "mine.py")
+    git("commit", "-qm", "mine")
+    ran = kern("1", "0", env=IN)
+    assert "verified by gate test" in ran.out, ran.said
+    assert seen.read_text().splitlines()[-1] == f"{(repo / 'app.py').stat().st_ino} app.py"
 
 
 def test_a_baseline_that_only_your_tree_passes_is_told(

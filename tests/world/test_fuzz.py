@@ -452,7 +452,7 @@ def test_stage_files_refs_and_marks_of_any_content_are_read_or_passed_over(
             scope.stage_file(stage).write_bytes(data)
         for _ in range(2):
             with suppress(KernError):
-                resume(facts.look(place.of(found, scope, papers)).facts)
+                resume(facts.look(place.Place(found, scope, papers)).facts)
         with suppress(KernError):
             sweep(scope)
         assert not list(tmp_path.glob("kern/project/main/*.json"))

@@ -136,12 +136,14 @@ def test_a_prompt_that_is_no_file_is_named(
 
 
 def test_a_prompt_linked_within_the_tree_is_the_projects_own(
-    repo: Path, fake: Fake, inline: Inline
+    repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
     own = repo / ".kern" / "prompts"
     own.mkdir(parents=True)
     text = (HERE.parent / "prompts" / "1_research.md").read_text().replace("opus", "own-model")
     (repo / "shared.md").write_text(text)
+    git("add", "shared.md")
+    git("commit", "--quiet", "--message=shared")
     (own / "1_research.md").symlink_to("../../shared.md")
     assert inline(1).code == 0
     assert "own-model" in fake.calls[0]["argv"]
@@ -151,6 +153,7 @@ def test_a_prompt_linked_within_the_tree_is_the_projects_own(
 def test_advice_that_is_no_file_of_the_project_is_not_handed_on(
     repo: Path, fake: Fake, inline: Inline, tmp_path: Path, how: str
 ) -> None:
+    (repo / ".git" / "info" / "exclude").write_text("CLAUDE.md\n")
     replaced(repo / "CLAUDE.md", how, tmp_path / "outside")
     heard = inline(1)
     assert heard.code == 0, heard.err
@@ -349,6 +352,8 @@ def test_a_run_on_a_terminal_sends_it_nothing_of_others(
 ) -> None:
     (spoiled / SPEC).write_text("- [ ] add \x1b[5ma greeting\u202e\n- [ ] second\n")
     (spoiled / NAME).write_text("mine\n")
+    git("add", "--all", cwd=spoiled)
+    git("commit", "--quiet", "--message=mine", cwd=spoiled)
     hook = spoiled / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     shown = shlex.quote(NASTY.replace("\udcff", ""))
@@ -375,7 +380,12 @@ def test_a_run_on_a_terminal_sends_it_nothing_of_others(
 
     assert fake.stages.count("research") >= 2, sent
     harmless(sent)
-    for words in ("blink", "refused: Bash", "changed during research", "hook refused"):
+    for words in (
+        "blink",
+        "refused: Bash",
+        "changed while kern worked in your tree",
+        "hook refused",
+    ):
         assert words in sent
     assert "the commit was undone" in sent
     text = (spoiled / SPEC).read_text()
@@ -544,6 +554,10 @@ def test_kern_writes_no_secret_of_its_surroundings_anywhere(
     places = [tmp_path / "kern", repo / ".git" / "kern", repo / ".git" / "logs"]
     files = [path for place in places for path in place.rglob("*") if path.is_file()]
     assert any("history" in path.parts for path in files)
+    # A shadow of git's folder has the address as git's own has it, and is nobody else's to read.
+    copied = [path for path in files if path.parts[-2:] == ("shadow", "config")]
+    assert [path.stat().st_mode & 0o777 for path in copied] == [0o600]
+    files = [path for path in files if path not in copied]
     written = {str(path): path.read_bytes() for path in files}
     written |= {"refs": kept_by_git(repo, [*kept, "HEAD"]), "terminal": heard.err.encode()}
     written |= {name: (repo / name).read_bytes() for name in (SPEC, LEARNINGS)}
@@ -642,7 +656,6 @@ def test_a_secret_that_somebody_prints_reaches_no_note_and_no_journal(
 def test_a_kept_attempt_can_be_shown_and_pushed_without_gits_own_files(
     secretive: None, repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    (repo / "own.txt").write_text("mine, uncommitted\n")
     fake.script(
         implement=[{"run": ["echo half > half"], "result": "FAILED: no"}, {"result": "SKIPPED: x"}]
     )

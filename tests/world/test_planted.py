@@ -55,8 +55,12 @@ def does(fake: Fake, *lines: str) -> None:
     ],
 )
 def test_no_program_of_the_tree_is_taken_for_the_systems(
-    repo: Path, fake: Fake, kern: Kern, tmp_path: Path, path: str, before: str
+    repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path, path: str, before: str
 ) -> None:
+    """In place: what lies in a room is in nobody's PATH."""
+    settings = '[gates]\ntest = { run = "sh test.sh", room = false }\n'
+    (repo / "kern.toml").write_text(settings)
+    git("commit", "-qam", "in place")
     ran_outside, folder = tmp_path / "ran", path.removeprefix("{repo}/")
     ran_outside.mkdir()
     planted = '#!/bin/sh\ntouch {}/{} 2> /dev/null\nexec {} "$@"\n'
