@@ -128,7 +128,8 @@ class Loop:
         """
         at = facts.look(self.site)
         do = resume(at.facts)
-        ready = do is not Do.SELECT or order.select(self.site.papers.spec()[1])
+        planned = self.options.until_done or self.options.improve
+        ready = planned or do is not Do.SELECT or order.select(self.site.papers.spec()[1])
         if at.start is None and do in _BEGINS and ready:
             rooms.require_clean(self.site)
 
