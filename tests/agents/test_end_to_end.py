@@ -59,7 +59,7 @@ def model(cli: Cli) -> list[str]:
 
 
 # What kern knows of trees: its rooms, and in the person's tree the mirror.
-TREES = ("room/", "work/", "mirror/", "layout.json")
+TREES = ("room/", "work/", "place/")
 
 
 @dataclass(frozen=True)
