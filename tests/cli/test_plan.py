@@ -315,12 +315,14 @@ def test_done_is_believed_when_the_final_gates_pass_and_the_next_review_hears_of
 def test_a_pause_among_the_final_gates_asks_for_no_second_review(
     repo: Path, git: Git, fake: Fake, kern: Kern, background: Callable[..., "subprocess.Popen[str]"]
 ) -> None:
-    begun = repo.parent / "begun"
-    goal(repo, git, f"[gates.final]\na = 'touch {begun}; sleep 2'\nb = 'true'\n")
+    begun, go = repo.parent / "begun", repo.parent / "go"
+    waits = f"touch {begun}; until [ -e {go} ]; do sleep 0.05; done"
+    goal(repo, git, f"[gates.final]\na = '{waits}'\nb = 'true'\n")
     fake.script(planner=[DONE])
     run = background("9", "0", "--until-done")
     wait_for(begun.exists)
     assert kern("pause").code == 0
+    go.touch()
     wait_for(lambda: "paused" in kern("status").out.split("\n"))
     assert kern("resume").code == 0
     said = "".join(run.communicate(timeout=PATIENCE_S))
