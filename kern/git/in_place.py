@@ -127,17 +127,16 @@ def undo_mistakes(repo: Repo, head: Head) -> list[str]:
 
 @contextlib.contextmanager
 def staged(repo: Repo, tree: str) -> Iterator[None]:
-    """The person's index with that tree: a hook may ask for it past the environment that names
-    another.
+    """The person's index with that tree but for kern's documents: a hook may ask for it past the
+    environment that names another.
     """
-    before = {name: index.entry(repo, name) for name in _DOCUMENTS}
-    index.update(repo, {p: new for p, (_, new) in repo.changed(repo.head().commit, tree).items()})
+    change = repo.changed(repo.head().commit, tree).items()
+    index.update(repo, {path: new for path, (_, new) in change if path not in _DOCUMENTS})
     repo.run("update-index", "-q", "--refresh")
     try:
         yield
     finally:
         unstage(repo)
-        index.update(repo, before)
 
 
 def unstage(repo: Repo) -> None:
