@@ -211,14 +211,14 @@ class _Round:
 
     def _checked(self, built: _Built) -> Checked:
         """What its worker has proven in this run, and nothing has moved since, is proven."""
-        bare = merging.bare(self.repo, built.tip)
+        bare = ignore.bare(self.repo, built.tip)
         if bare not in self.known:
             self.known[bare] = self._found(built, bare)
         return self.known[bare]
 
     def _found(self, built: _Built, bare: str) -> Checked:
         first, *others = built.works
-        same = not others and bare == merging.bare(self.repo, first.commit)
+        same = not others and bare == ignore.bare(self.repo, first.commit)
         if not built.gates or (same and first.proved):
             return Checked(proved=first.proved if same else "")
         names = plain.some([plain.line(work.text, 60) for work in built.works])

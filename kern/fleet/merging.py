@@ -38,11 +38,6 @@ def meeting(mine: Iterable[str], theirs: Collection[str]) -> list[str]:
     return [path for path in mine if path in taken or any(one in theirs for one in _above(path))]
 
 
-def bare(repo: Repo, tree: str) -> str:
-    """The same without the two documents, which no gate is about."""
-    return repo.tree_with(repo.tree(tree), dict.fromkeys(DOCUMENTS))
-
-
 def other(repo: Repo, work: Work, head: str, paths: Iterable[str]) -> str:
     """The newest commit since the task was begun that touches the paths; else the newest."""
     argv = ("log", "-1", "--no-show-signature", "--format=%H", f"{work.base}..{head}", "--")

@@ -9,6 +9,11 @@ from kern.model import LEARNINGS, SPEC
 DOCUMENTS = (SPEC, LEARNINGS)
 
 
+def bare(repo: Repo, tree: str) -> str:
+    """The same, or a commit's, without kern's documents, which no gate is about."""
+    return repo.tree_with(repo.tree(tree), dict.fromkeys(DOCUMENTS))
+
+
 def left_out(path: str) -> bool:
     return path in DOCUMENTS or f"{path}/".startswith(".kern/")
 

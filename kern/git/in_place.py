@@ -10,11 +10,9 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 
 from kern.git import checkout, history, index, operations, submodules
+from kern.git.ignore import DOCUMENTS
 from kern.git.repository import Head, Repo
 from kern.git.room import Room
-from kern.model import LEARNINGS, SPEC
-
-_DOCUMENTS = (SPEC, LEARNINGS)  # a person may write these at any time
 
 
 class InPlace(Room):
@@ -24,7 +22,7 @@ class InPlace(Room):
         """`apart`: files that stay as they are, as kern's documents do."""
         super().__init__(repo, "place")
         self.tree = repo.root
-        self._apart = *_DOCUMENTS, *apart
+        self._apart = *DOCUMENTS, *apart
         self.own = *self.own, *apart
         self.save: Callable[[str, str], None] = lambda known, now: None
         self._known = list[str]()  # trees of which nothing is lost, the last one held
@@ -66,10 +64,13 @@ class InPlace(Room):
     def _bare(self, tree: str) -> str:
         return self.repo.tree_with(tree, dict.fromkeys(self._apart))
 
-    def _closed(self) -> set[str]:
-        """Not submodules: their commits are a task's, as they are a person's."""
-        folders = {path.rstrip("/") for path in self._ignored if path.endswith("/")}
-        return super()._closed() - {*self._submodules} | self._not_ignored(folders)
+    def _whole_submodules(self) -> set[str]:
+        """None: their commits are a task's, as they are a person's."""
+        return set()
+
+    def _excluded(self) -> set[str]:
+        """Folders as well: none is mounted."""
+        return {*self.own, *(path.rstrip("/") for path in self._ignored)}
 
     def _move_submodules(self, tree: str) -> None:
         """Back to the commits that the tree names; what is not committed there stays."""
@@ -131,7 +132,7 @@ def staged(repo: Repo, tree: str) -> Iterator[None]:
     environment that names another.
     """
     change = repo.changed(repo.head().commit, tree).items()
-    index.update(repo, {path: new for path, (_, new) in change if path not in _DOCUMENTS})
+    index.update(repo, {path: new for path, (_, new) in change if path not in DOCUMENTS})
     repo.run("update-index", "-q", "--refresh")
     try:
         yield
@@ -142,7 +143,7 @@ def staged(repo: Repo, tree: str) -> Iterator[None]:
 def unstage(repo: Repo) -> None:
     """The index as HEAD has it, but for kern's documents."""
     how = ("diff-index", "--cached", "-z", "--no-renames", "--name-only", "HEAD")
-    found = [path for path in repo.paths(*how) if path not in _DOCUMENTS]
+    found = [path for path in repo.paths(*how) if path not in DOCUMENTS]
     if found:
         given = os.fsencode("\0".join(f":(top,literal){path}" for path in found))
         by = ("--pathspec-from-file=-", "--pathspec-file-nul")

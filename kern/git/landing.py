@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 
 from kern.git import index
 from kern.git.faults import GitFailed
+from kern.git.ignore import DOCUMENTS, bare
 from kern.git.repository import LINK, SUBMODULE, Entry, Head, Repo
-from kern.model import LEARNINGS, SPEC
 from kern.plain import decode, encode
 
-_DOCUMENTS = (SPEC, LEARNINGS)  # kern writes these itself
 Replay = Callable[[str, str, str], str]  # a document's name, the staged text, the committed text
 
 
@@ -25,7 +24,7 @@ def _behind(repo: Repo) -> str:
 def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
     """The person's changes that keep their files from following, by path or in git's words."""
     files = [path for path, (was, _) in repo.changed(old, new).items() if was is None]
-    there = [path for path in files if path not in _DOCUMENTS and _differs(repo, new, path)]
+    there = [path for path in files if path not in DOCUMENTS and _differs(repo, new, path)]
     known = {*repo.paths("ls-files", "-z", "--", *(f":(top,literal){p}" for p in there))}
     if untracked := [path for path in there if path not in known] if there else []:
         return untracked
@@ -76,14 +75,14 @@ def follow(repo: Repo, replay: Replay) -> None:
     _accept_written(repo, old, new)
     repo.run("update-index", "-q", "--refresh")  # what was merely touched is no change
     repo.git("read-tree", "-m", "-u", *_trees(repo, old, new))
-    for name in _DOCUMENTS:
+    for name in DOCUMENTS:
         _forward(repo, name, old, new, replay)
     repo.git("update-ref", "-d", _behind(repo), old)
 
 
 def _trees(repo: Repo, *commits: str) -> list[str]:
     """Without the two documents."""
-    return [repo.tree_with(one, dict.fromkeys(_DOCUMENTS)) for one in commits]
+    return [bare(repo, one) for one in commits]
 
 
 def _accept_written(repo: Repo, old: str, new: str, env: Mapping[str, str] | None = None) -> None:
@@ -92,7 +91,7 @@ def _accept_written(repo: Repo, old: str, new: str, env: Mapping[str, str] | Non
     """
     rows = []
     for path, (_, entry) in repo.changed(old, new).items():
-        if path in _DOCUMENTS or entry is None or entry.mode == SUBMODULE:
+        if path in DOCUMENTS or entry is None or entry.mode == SUBMODULE:
             continue
         if os.path.lexists(repo.root / path) and not _differs(repo, new, path):
             rows.append(f"{entry.mode} {entry.blob}\t{path}\0")

@@ -60,7 +60,6 @@ class Repo:
         self._stored: dict[bytes, str] = {}
         self._known: dict[str, tuple[Hashable, Any]] = {}
         self.whole: set[str] = set()  # commits of which each object is there for good
-        self.losses = 0  # times that objects just written were taken again
         answering = partial(environment.answering, root)
         self.store = Store(answering, self.scratch, common_dir / "objects")
         self.worktree = "main" if git_dir == common_dir else f"wt/{git_dir.name}"
@@ -150,11 +149,6 @@ class Repo:
         if stamp is None or self._known.get(what, (None,))[0] != stamp:
             self._known[what] = stamp, ask()
         return cast(T, self._known[what][1])
-
-    def told(self, what: str, stamp: Hashable) -> Any:
-        """The same where it is remembered; else None."""
-        known = self._known.get(what, (None, None))
-        return known[1] if stamp is not None and known[0] == stamp else None
 
     # ------------------------------------------------------------ head and state
 

@@ -12,13 +12,14 @@ from pathlib import Path
 
 from kern.git import checkout, index, submodules
 from kern.git.faults import GitFailed
+from kern.git.ignore import DOCUMENTS
 from kern.git.repository import SUBMODULE, Repo
 from kern.system import workspace
 
 MOST_MOUNTS = 100  # the outer ones first
 MOST_BYTES = 50 << 20  # of an ignored file that is copied
 # Tools make them anew, and some believe what they find there.
-_OWN = ("SPEC.md", "LEARNINGS.md", ".kern")
+_OWN = (*DOCUMENTS, ".kern")
 _REMADE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
 
 
@@ -111,12 +112,17 @@ class Room:
         return [p for p in found if p and p not in self._ignored and not p.endswith(_REMADE)]
 
     def _closed(self) -> set[str]:
-        """Submodules, and of kern's own and of the person's ignored files those that git would add:
-        it takes no exception for what it ignores.
+        """Submodules, and what of the excluded git would add: it takes no exception for what it
+        ignores.
         """
-        files = (path for path in self._ignored if not path.endswith("/"))
-        there = {path for path in self._submodules if (self.tree / path).exists()}
-        return there | self._not_ignored({*self.own, *files})
+        return self._whole_submodules() | self._not_ignored(self._excluded())
+
+    def _whole_submodules(self) -> set[str]:
+        return {path for path in self._submodules if (self.tree / path).exists()}
+
+    def _excluded(self) -> set[str]:
+        """kern's own, and the person's ignored files."""
+        return {*self.own, *(path for path in self._ignored if not path.endswith("/"))}
 
     def _not_ignored(self, paths: set[str]) -> set[str]:
         given = os.fsencode("\0".join(paths))

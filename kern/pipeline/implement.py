@@ -23,7 +23,6 @@ from kern.pipeline.site import Site, save
 from kern.pipeline.table import mends
 from kern.plain import some
 from kern.sandbox.wall import Room
-from kern.spec.notes import Checks
 from kern.stages import briefs, change, record, verdict
 from kern.stages.briefs import Mending
 from kern.stages.call import Said
@@ -64,7 +63,7 @@ def implement(site: Site, at: Situation) -> None:
         room, working = rooms.of(site).for_agent(begun, at.head), True
 
     try:
-        order = _order(site, at, start, settings, last, mending(site, last, earlier))
+        order = _order(site, at, settings, last, mending(site, last, earlier))
         begin_anew()
         with rooms.watched(site, at.head, start, "the agent") as broken:
             said = site.caller.call(
@@ -180,10 +179,9 @@ def mending(
 def _order(
     site: Site,
     at: Situation,
-    start: StartRef,
     settings: Settings,
     last: StageRecord | None,
-    mending: briefs.Mending | None,
+    mending: Mending | None,
 ) -> Order:
     """How things stand before the agent works, and what it is told of that."""
     _, task = at.opened
@@ -194,22 +192,7 @@ def _order(
         state = baseline.own(site, at, wanted)
         wanted = baseline.seen(site, wanted, at.head.commit)
         gates = baseline.at_the_end(wanted)
-    state = [*state, *project.state(site, at.head, settings.probes)]
-    return order(site, at, wanted, gates, state, last, mending, settings)
-
-
-def order(
-    site: Site,
-    at: Situation,
-    wanted: Checks,
-    gates: Sequence[Gate],
-    state: Sequence[str],
-    last: StageRecord | None,
-    mending: Mending | None,
-    settings: Settings,
-) -> Order:
-    """The prompt. `state`: how things stand before the agent works."""
-    _, task = at.opened
+    state += project.state(site, at.head, settings.probes)
     researched = at.files[Stage.RESEARCH].answer
     form = site.templates[Stage.IMPLEMENT]
     reading = agents.read_guidance(form) and not settings.bare

@@ -7,9 +7,9 @@ from kern import config
 from kern.checks import result
 from kern.config import FILE, Gate, Probe, Settings
 from kern.events import GateEnded, GateStarted, ProbeStarted
-from kern.git import room
+from kern.git import ignore, room
 from kern.git.repository import Head
-from kern.model import LEARNINGS, SPEC, Result
+from kern.model import Result
 from kern.pipeline import preflight, rooms
 from kern.pipeline.site import Site
 from kern.plain import some
@@ -59,8 +59,8 @@ def run_gate(site: Site, gate: Gate, tree: str, *, before: bool = False) -> Resu
 
 
 def subject(site: Site, commit: str) -> str:
-    """The tree by which it is known how a gate ended: kern's documents are nothing to it."""
-    return site.repo.tree_with(site.repo.tree(commit), dict.fromkeys((SPEC, LEARNINGS)))
+    """The tree by which it is known how a gate ended."""
+    return ignore.bare(site.repo, commit)
 
 
 def explained(site: Site, gate: Gate, tree: str, ended: Result) -> Result:
@@ -84,13 +84,13 @@ def explained(site: Site, gate: Gate, tree: str, ended: Result) -> Result:
     return replace(ended, output=f"{ended.output.rstrip()}\nerror: {told}")
 
 
-def _lacking(rooms: rooms.Rooms, output: str) -> str:
+def _lacking(own: rooms.Rooms, output: str) -> str:
     """What a room does not have and the gate may need."""
-    new = [*rooms.made(), *rooms.proof.new()]
-    named = [path for path in new if _stem(path) in output] or rooms.proof.uncommitted
+    new = [*own.made(), *own.proof.new()]
+    named = [path for path in new if _stem(path) in output] or own.proof.uncommitted
     if named:
         return f"it needs {some(named)}, which is not committed"
-    absent = rooms.proof.absent
+    absent = own.proof.absent
     return f"its room has no place for {some(absent)} (kern help checks)" if absent else ""
 
 

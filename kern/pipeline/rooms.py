@@ -28,7 +28,6 @@ from kern.plain import some
 from kern.sandbox import wall
 from kern.system import process
 
-NAMES = ("room", "work")
 _LAYER = "layer"  # what agents of this run put into ignored folders, of tasks that have landed
 _MOST_TOLD = 5  # commits
 _OWN = f"(?:stage [23]|{BY_ITSELF})"  # in a reflog: what kern's children moved
@@ -176,6 +175,12 @@ def of(site: Site) -> Rooms:
 # ---------------------------------------------------------------- in place
 
 
+def _place(site: Site) -> InPlace | None:
+    """The person's tree, where the run works in it."""
+    work = of(site).work if site.rooms else None
+    return work if isinstance(work, InPlace) else None
+
+
 def ignored(site: Site) -> Ignored:
     """The copies of ignored files, which an agent in place works on."""
     return Ignored(site.repo, site.warn, site.memory.told)
@@ -183,7 +188,7 @@ def ignored(site: Site) -> Ignored:
 
 def require_clean(site: Site) -> None:
     """Before a task begins. Raises UsageError."""
-    if isinstance(work := of(site).work, InPlace):
+    if work := _place(site):
         changed = site.repo.changed(site.repo.head().commit, work.candidate())
         preflight.require_clean(sorted(changed))
 
@@ -201,19 +206,19 @@ def save(site: Site, known: str, now: str) -> None:
 
 def put_back(site: Site, tree: str) -> None:
     """In place: as it was, after what was to look only."""
-    if site.rooms and of(site).lands and not of(site).mounted:
-        of(site).work.fill(tree)
+    if (work := _place(site)) and of(site).lands:
+        work.fill(tree)
 
 
 def restore(site: Site, at: Situation, *, again: bool = False) -> None:
     """In place: the tree as it is committed, and what git ignores as it was before the attempt,
     which may begin `again`.
     """
-    if of(site).mounted:
+    if not (work := _place(site)):
         return
     if Stage.IMPLEMENT in at.files:
-        accept(site, at.second.tree)
-    of(site).work.fill(base(site, site.repo.head()))
+        work.accept(at.second.tree)
+    work.fill(base(site, site.repo.head()))
     if at.key:
         attempt = at.start.attempt if at.start else at.attempt
         ignored(site).restore(at.key, attempt, again=again)
@@ -227,7 +232,7 @@ def watched(
     it was to know better. `trusted`: it is a person's program.
     """
     told: list[str] = []
-    if site.rooms is None or of(site).mounted:
+    if not _place(site):
         yield told
         return
     staged = {name: index.entry(site.repo, name) for name in (SPEC, LEARNINGS)}
@@ -242,7 +247,7 @@ def watched(
 @contextlib.contextmanager
 def documents_watched(site: Site, *, trusted: bool) -> Iterator[None]:
     """The same of kern's documents alone."""
-    if of(site).mounted:
+    if not _place(site):
         yield
         return
     papers = guarded.take(site)
@@ -254,7 +259,7 @@ def documents_watched(site: Site, *, trusted: bool) -> Iterator[None]:
 
 def undo_mistakes(site: Site, head: Head, start: StartRef | None, who: str) -> list[str]:
     """In place, what a child did to git; what of that breaks limits, in words."""
-    if of(site).mounted:
+    if not _place(site):
         return []
     told = in_place.undo_mistakes(site.repo, head)
     for line in told:
@@ -265,7 +270,7 @@ def undo_mistakes(site: Site, head: Head, start: StartRef | None, who: str) -> l
 
 def undo_commits(site: Site, head: Head, start: StartRef | None, who: str) -> None:
     """In place, those of a child on top of `head`; a ref keeps them."""
-    if site.rooms is None or of(site).mounted:
+    if not _place(site):
         return
     now = site.repo.head()
     if now.commit != head.commit and history.moved_by(site.repo, now, head.commit, _OWN):
@@ -327,8 +332,8 @@ def unfinished(site: Site, start: StartRef, name: str = "killed") -> str:
     work = of(site).work
     if not work.index.exists():
         return ""
-    if isinstance(work, InPlace):
-        work.set_repositories_aside()
+    if place := _place(site):
+        place.set_repositories_aside()
     try:
         tree = work.candidate()
     except GitFailed as exc:  # a repository without a commit, say
@@ -343,7 +348,7 @@ def unfinished(site: Site, start: StartRef, name: str = "killed") -> str:
 
 def accept(site: Site, tree: str) -> None:
     """In place: that is kept, or is a task's."""
-    if isinstance(work := of(site).work, InPlace):
+    if work := _place(site):
         work.accept(tree)
 
 

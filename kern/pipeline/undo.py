@@ -11,8 +11,9 @@ from kern import plain
 from kern.errors import KernError, UsageError
 from kern.git import along, history, ignore, index
 from kern.git.history import Commit
+from kern.git.ignore import DOCUMENTS
 from kern.git.repository import Entry, Repo
-from kern.model import LEARNINGS, SPEC, Key, Marker
+from kern.model import SPEC, Key, Marker
 from kern.pipeline import facts, place, preflight
 from kern.pipeline.table import Do, resume
 from kern.plain import some
@@ -22,8 +23,6 @@ from kern.spec.parse import Kind, Spec, parse
 from kern.stages.briefs import task_name
 from kern.system import workspace
 from kern.system.workspace import Scope
-
-_OWN = (SPEC, LEARNINGS)  # an edit of the one, and what was learned stays
 
 
 def undo(repo: Repo, papers: Documents, scope: Scope, wanted: str) -> list[str]:
@@ -40,7 +39,7 @@ def undo(repo: Repo, papers: Documents, scope: Scope, wanted: str) -> list[str]:
     number = 1 + order.named(wanted, [task.text for task in parsed.tasks])
     commit = _commit(repo, parsed, number)
     head = repo.head().commit
-    tree, conflicts = along.without(repo, commit, _OWN)
+    tree, conflicts = along.without(repo, commit, DOCUMENTS)
     if conflicts:
         raise _built_upon(repo, commit, number, conflicts)
     paths = repo.changed(head, tree)
@@ -70,7 +69,7 @@ def finish(repo: Repo, papers: Documents) -> list[str]:
     old, new, key = found
     told = []
     if repo.head().commit == new:
-        if left := along.follow(repo, old, new, _OWN):
+        if left := along.follow(repo, old, new, DOCUMENTS):
             told.append(f"changed meanwhile, and left as it is: {some(left)}")
         if entry := repo.entry(new, SPEC):
             _stage(repo, old, entry, key)
