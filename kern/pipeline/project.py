@@ -111,7 +111,7 @@ def state(site: Site, head: Head, probes: Sequence[Probe]) -> list[str]:
             rooms.put_back(site, tree)
         if ended.red:
             last = result.telling(ended.output, result.TELLING)
-            why = f"{ended.how}: {last}" if last else ended.how
-            site.warn(f"{probe.label} failed ({why}); the stage is told so")
+            said = f": {last}" if last else ""
+            site.warn(f"{probe.label} failed ({ended.how}){said}; the stage is told so")
         found.append(result.state(ended, probe.command))
     return found

@@ -52,7 +52,7 @@ def test_a_command_that_fails_is_said_once_a_stage_and_stops_nothing(
         repo,
         git,
         "[probes]\nhealth = 'echo no connection; exit 7'\ngone = 'no-such-tool'\n"
-        "slow = { run = 'echo begun; sleep 60', timeout = 2 }\nsilent = 'true'\n",
+        "slow = { run = 'echo begun; sleep 60', timeout = 0.3 }\nsilent = 'true'\n",
     )
 
     ran = inline(1)
