@@ -27,14 +27,15 @@ class GitFailed(KernError):
 def advice(stderr: str) -> str:
     if told := held(stderr):
         return told
-    if full(stderr):
+    if "No space left" in stderr or "Out of diskspace" in stderr:  # so git says it of an index
         return "free some space, then run kern again: it resumes"
     return "fix it, then run kern again: it resumes"
 
 
-def full(stderr: str) -> bool:
-    """Whether the disk is; the second is what git says of an index."""
-    return "No space left" in stderr or "Out of diskspace" in stderr
+def of_the_disk(stderr: str) -> bool:
+    """Whether it is full, broken or read-only: nothing that an agent left is at fault."""
+    told = "No space left|Out of diskspace|Disk quota|Input/output error|Read-only file system"
+    return re.search(told, stderr) is not None
 
 
 def no_commit(told: str) -> KernError:

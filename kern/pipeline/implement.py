@@ -104,7 +104,7 @@ def _left(site: Site, start: StartRef) -> tuple[str, str]:
     try:
         tree = work.candidate()
     except GitFailed as exc:
-        if faults.met(exc.stderr) or faults.full(exc.stderr):
+        if faults.met(exc.stderr) or faults.of_the_disk(exc.stderr):
             raise
         return start.tree, f"git cannot add what it left: {plain.line(exc.stderr, 200)}"
     rooms.accept(site, tree)

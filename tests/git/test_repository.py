@@ -348,6 +348,14 @@ def test_no_attribute_and_no_driver_has_a_say_in_a_merge(
     assert list(found.scratch.iterdir()) == []
 
 
+def test_a_private_index_leaves_no_shared_part_of_a_split_one(repo: Path, git: Git) -> None:
+    git("config", "core.splitIndex", "true")
+    here = repository.open_at(repo)
+    with index.private(here) as env:
+        here.git("read-tree", "HEAD", env=env)
+    assert not [*(repo / ".git").glob("sharedindex.*")]
+
+
 def test_a_merge_works_where_names_are_sha256(tmp_path: Path, git: Git) -> None:
     root = tmp_path / "sha256"
     git("init", "--quiet", "--object-format=sha256", str(root), cwd=tmp_path)

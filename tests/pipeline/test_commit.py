@@ -551,22 +551,6 @@ def test_a_failing_signature_stops_the_run_and_the_next_one_goes_on_with_the_mes
     assert git("status", "--porcelain") == ""
 
 
-def test_a_split_index_leaves_no_shared_parts_behind(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    for n in range(50):  # of few entries git itself writes the shared part anew
-        (repo / f"{n}.txt").write_text(f"{n}\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=many")
-    git("config", "core.splitIndex", "true")
-    git("update-index", "--split-index")
-    before = sorted(path.name for path in (repo / ".git").glob("sharedindex.*"))
-    assert len(before) == 1
-    ran = inline()
-    assert ran.code == 0, ran.err
-    assert sorted(path.name for path in (repo / ".git").glob("sharedindex.*")) == before
-
-
 def test_a_partial_sparse_clone_needs_no_more_blobs_than_it_has(
     repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
 ) -> None:

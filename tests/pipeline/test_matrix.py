@@ -17,13 +17,14 @@ from tests.matrix.stories import MAIN, STORIES
 pytestmark = pytest.mark.crash
 
 RESEARCHED = ["SPEC.md", "stage1.json", "SPEC.md"]
-# The start ref; that stage 2 has ended; the answer; its tree is held by the ref; the outcome.
-ATTEMPTED = ["update-ref", "update-ref", "stage2.json", "update-ref", "stage2.json"]
-# Kept, put back; the votes, first as they are to be; noted.
+# The start ref; it holds the agent's tree; that stage 2 has ended; the answer with its outcome.
+ATTEMPTED = ["update-ref", "update-ref", "update-ref", "stage2.json"]
+# Kept; the votes, first as they are to be; noted.
 VOTED = ["stage2.json", "LEARNINGS.md"]
-BOOKED = ["update-ref", "put-back", "put-back", *VOTED, "SPEC.md", "attempt1.json"]
-# The message; the tree is held by the start ref, the commit noted, and the branch moves to it.
-COMMITTED = ["stage3.json", "update-ref", "stage2.json", "update-ref"]
+BOOKED = ["update-ref", *VOTED, "SPEC.md", "attempt1.json"]
+# The message; the tree is held by the start ref, the commit noted, the branch moves to it, and the
+# person's files have followed.
+COMMITTED = ["stage3.json", "update-ref", "stage2.json", "update-ref", "delete-ref"]
 ORDER = {
     "learns": [*RESEARCHED, *ATTEMPTED, *COMMITTED, "LEARNINGS.md", "SPEC.md", "delete-ref"],
     "fails once": [
