@@ -351,8 +351,8 @@ def test_no_attribute_and_no_driver_has_a_say_in_a_merge(
 def test_a_private_index_leaves_no_shared_part_of_a_split_one(repo: Path, git: Git) -> None:
     git("config", "core.splitIndex", "true")
     here = repository.open_at(repo)
-    with index.private(here) as env:
-        here.git("read-tree", "HEAD", env=env)
+    with index.private(here, copy=True) as env:
+        here.git("update-index", "--force-remove", "a.txt", env=env)
     assert not [*(repo / ".git").glob("sharedindex.*")]
 
 
