@@ -50,7 +50,7 @@ class BudgetReached(KernError):
 
 
 class Asked(KernError):
-    """A person asked the run, from outside, to begin nothing more for now: no fault of anything."""
+    """A person asked the run, from outside, to begin nothing more: no fault of anything."""
 
     exit_code = Exit.OK
 

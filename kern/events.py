@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from kern.frozen import frozen
-from kern.model import Act, Cost, Need, Outcome, Question, Request, Result, Role
+from kern.model import Act, Cost, Need, Outcome, Question, Result, Role
 
 
 @frozen
@@ -215,10 +215,9 @@ class Outage:
 
 @frozen
 class Steered:
-    """A person asked for it from another terminal, by a key, or beforehand by --until."""
+    """A person asked the run to stop: from another terminal, or beforehand by --until."""
 
-    asked: Request
-    at_once: bool  # nothing is under way: it ends or waits here
+    at_once: bool  # nothing is under way: it ends here
     late: bool = False  # the time of --until has come
 
 

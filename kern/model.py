@@ -225,12 +225,6 @@ class Need(NamedTuple):
     do: str  # what a person types
 
 
-class Request(StrEnum):
-    STOP = "stop"
-    PAUSE = "pause"
-    RESUME = "resume"  # takes either of them back; never stands in the file
-
-
 class Marker(StrEnum):
     PENDING = " "
     ACTIVE = "~"

@@ -9,10 +9,9 @@ import kern.cli.edits  # noqa: F401 - its commands are known by that
 from kern import models
 from kern.cli import options
 from kern.cli import run as launch
-from kern.cli.help import COMMANDS
 from kern.cli.help import show as page
-from kern.cli.usage import Command, command
 from kern.cli.usage import app as app
+from kern.cli.usage import command
 
 
 def _leave(sandbox: str, trusted: bool) -> Any:
@@ -218,19 +217,7 @@ def stop(
 ) -> None:
     from kern.cli import control
 
-    control.stop_now(Path.cwd()) if now else control.ask(Path.cwd(), "stop")
-
-
-def _ask(what: str) -> None:
-    @app.command(what, cls=Command, help=COMMANDS[what])
-    def ask() -> None:
-        from kern.cli import control
-
-        control.ask(Path.cwd(), what)
-
-
-for _what in ("pause", "resume"):
-    _ask(_what)
+    control.stop_now(Path.cwd()) if now else control.stop(Path.cwd())
 
 
 @command

@@ -1,4 +1,4 @@
-"""`kern stop`, `kern pause`, `kern resume`: asks the run of this working tree from outside."""
+"""`kern stop`: asks the run of this working tree, from outside, to end."""
 
 import contextlib
 import os
@@ -11,8 +11,6 @@ from kern import plain
 from kern.errors import KernError
 from kern.git import repository
 from kern.git.repository import Repo
-from kern.journal import store
-from kern.model import Request
 from kern.system import control, descendants, lock, waits
 from kern.system.lock import Holder
 
@@ -20,21 +18,14 @@ _ENDS_IN_S = 10  # the agent is ended within 3; then come the summary and a noti
 _LOOK = "kern status"
 
 
-def ask(folder: Path, what: str) -> None:
+def stop(folder: Path) -> None:
     """Leave the request and say what will happen, or why it cannot. Asked twice, it says so."""
-    wanted = Request(what)
     found = repository.open_at(folder)
     holder = _live(found)
-    records = store.of_run(found.common_dir, holder.run)
-    asked = control.asked(found.git_dir, holder.run)
-    paused = control.is_paused(records, asked)
-    when = control.due(records, paused=paused)
-    answer = control.answer(wanted, asked, _named(holder), when, paused=paused)
-    if answer.refused:
-        raise KernError(answer.text, hint=answer.refused)
-    if answer.changes:
-        control.ask(found.git_dir, wanted, holder.run)
-    _say(answer.text)
+    again = "was asked to stop already: it " * control.asked(found.git_dir, holder.run)
+    control.ask(found.git_dir, holder.run)
+    when = "ends after its current stage, at once where it waits"
+    _say(f"{_named(holder)} {again}{when}; kern stop --now ends it now")
 
 
 def stop_now(folder: Path) -> None:

@@ -45,6 +45,7 @@ MEANT = {  # what people type who know another tool, and what does that here
     **dict.fromkeys(("new", "create", "task"), 'kern add "what is to be done"'),
     **dict.fromkeys(("tick", "finish", "complete", "close", "check-off"), "kern done TASK"),
     **dict.fromkeys(("kill", "abort", "cancel", "quit", "exit", "halt"), "kern stop --now"),
+    **dict.fromkeys(("pause", "resume"), "kern stop, then run kern again: it resumes"),
     **dict.fromkeys(("questions", "ask", "reply"), "kern answer"),
     **dict.fromkeys(("setup", "install", "new-project"), "kern init"),
     **dict.fromkeys(("config", "configure", "settings"), "kern help settings"),

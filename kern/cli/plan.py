@@ -1,6 +1,5 @@
 """`kern plan` and what belongs to it: a goal in, a change of SPEC.md shown, a person asked."""
 
-import contextlib
 import os
 import shlex
 import sys
@@ -111,13 +110,10 @@ def _brief(console: Console) -> Sink:
 
 
 def heard(begun: Session, console: Console, ask: Callable[[], T]) -> T:
-    """What is asked for, however long a pause lasts; raises `Asked` where it is to end."""
-    told: list[T] = []
-    while not told:
-        with contextlib.suppress(Asked):
-            told.append(ask())
-        begun.steered.obey(console.paused)
-    return told[0]
+    """What is asked for; raises `Asked` where it is to end."""
+    told = ask()
+    begun.steered.heed()
+    return told
 
 
 def _goal(folder: Path, words: str) -> str:

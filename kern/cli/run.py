@@ -79,28 +79,15 @@ def run(
 
 
 def _on_screen(options: Any, *, verbose: bool, quiet: bool) -> int:
-    """The exit code of the run, with what it shows and the keys of its terminal. However it ends,
-    the terminal is left as it was.
-    """
+    """The exit code of the run, with what it shows."""
     from kern.pipeline import loop
-    from kern.system.keys import Keys
     from kern.views.console import Console
 
-    with contextlib.closing(Keys()) as keys:
-        console = Console(verbose=verbose, quiet=quiet, keys=keys.on)
-
-        def typed() -> str:
-            found = keys.read()
-            if "?" in found:
-                console.explain()
-            return found
-
-        options.watched, options.keys = console.watched, typed
+    with contextlib.closing(Console(verbose=verbose, quiet=quiet)) as console:
+        options.watched = console.watched
         options.tick, options.countdown = console.tick, console.countdown
-        options.paused = console.paused
         options.instead = lambda begun: _many(begun, options, console)
-        with contextlib.closing(console):
-            return loop.run(Path.cwd(), options, console)
+        return loop.run(Path.cwd(), options, console)
 
 
 def _jobs(jobs: str | None, scheduler: str, *, until_done: bool) -> str:

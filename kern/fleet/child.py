@@ -21,7 +21,7 @@ from kern.frozen import frozen
 from kern.git import refs, submodules
 from kern.git.repository import Repo
 from kern.many import Many
-from kern.model import LEARNINGS, SPEC, Marker, Request
+from kern.model import LEARNINGS, SPEC, Marker
 from kern.spec.file import Documents
 from kern.spec.parse import parse
 from kern.system import control, descendants, lock, process, waits
@@ -41,26 +41,24 @@ class Children:
     at_work: dict[str, tuple[Popen[bytes], Repo]] = field(default_factory=dict)
     closed: bool = False  # none is to begin any more
     guard: threading.Lock = field(default_factory=threading.Lock)
-    # Those on other machines are asked the same; None: to end.
-    elsewhere: Callable[[Request | None, str], None] = lambda wanted, but: None
+    elsewhere: Callable[[bool], None] = lambda now: None  # ends those on other machines
     # By the work branch: which of them has it, and the stage in progress. None: all are here.
     places: Callable[[], Mapping[str, tuple[str, str]]] | None = None
 
-    def ask(self, wanted: Request, *, but: str = "") -> None:
-        """All of them, `but` one branch's: heeded before the next stage begins."""
-        self.elsewhere(wanted, but)
-        for branch, (_, repo) in list(self.at_work.items()):
-            holder = lock.noted(repo.git_dir) if branch != but else None
-            standing = None if wanted is Request.RESUME else wanted
-            if holder and holder.run and control.asked(repo.git_dir, holder.run) is not standing:
-                control.ask(repo.git_dir, wanted, holder.run)
+    def stop(self) -> None:
+        """Before the next stage begins."""
+        self.elsewhere(False)
+        for _, repo in list(self.at_work.values()):
+            holder = lock.noted(repo.git_dir)
+            if holder and holder.run and not control.asked(repo.git_dir, holder.run):
+                control.ask(repo.git_dir, holder.run)
 
     def end(self) -> None:
         """At once: each leaves its task to be resumed."""
         with self.guard:
             self.closed = True
             found = [child for child, _ in self.at_work.values()]
-        self.elsewhere(None, "")
+        self.elsewhere(True)
         for child in found:
             if child.poll() is None:
                 child.terminate()

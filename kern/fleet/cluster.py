@@ -22,7 +22,6 @@ from kern.fleet.child import Workshop
 from kern.fleet.fitness import Finding, Machine
 from kern.fleet.remote import Carrier, Where
 from kern.fleet.work import Outcome
-from kern.model import Request
 
 _SAME = f"install the same on all machines: pip install 'kern[dask]=={__version__}'"
 
@@ -70,15 +69,15 @@ class Cluster:
         kept = shop.yard.folder.parent / "history"
         by = shop.many.remote, kept, self.warn, self._avoid
         carrier = Carrier(shop.yard.repo, self.executor, *by)
-        asked: list[tuple[Request | None, str]] = []
+        asked: list[bool] = []
 
-        def elsewhere(wanted: Request | None, but: str) -> None:
-            if wanted is None:
+        def elsewhere(now: bool) -> None:
+            if now:
                 carrier.stopped.set()
-            if asked[-1:] != [(wanted, but)]:
-                asked.append((wanted, but))
+            if now not in asked:
+                asked.append(now)
                 with contextlib.suppress(Exception):  # who does not answer has ended it
-                    self.client().run(remote.ask, carrier.run, wanted, but, on_error="ignore")
+                    self.client().run(remote.stop, carrier.run, now=now, on_error="ignore")
 
         shop.children.elsewhere = elsewhere
         shop.children.places = lambda: dict(self._places)

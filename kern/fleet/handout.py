@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from kern.config import Budget, Spent
 from kern.frozen import frozen
-from kern.model import Key, Marker, Request
+from kern.model import Key, Marker
 from kern.spec import order
 from kern.spec.parse import Kind, Spec, Task
 
@@ -85,7 +85,6 @@ class Hold(StrEnum):
     """Why nothing new begins."""
 
     NO = ""
-    PAUSE = "paused"
     LIMIT = "usage limit"
     STOP = "stops after these stages"
     BUDGET = "the budget is used up"
@@ -93,38 +92,24 @@ class Hold(StrEnum):
 
 @frozen
 class Limit:
-    """A usage limit that a worker has met. All others wait with it."""
+    """A usage limit that a worker has met: no other is given a task until it is over."""
 
     until: float = 0.0  # epoch seconds
-    branch: str = ""  # of the worker, who waits by himself
 
-    def later(self, until: float, branch: str) -> "Limit":
-        return Limit(until, branch) if until > self.until else self
+    def later(self, until: float) -> "Limit":
+        return Limit(max(until, self.until))
 
 
 def hold(
-    asked: Request | None, limit: Limit, budget: Budget, spent: Spent, clock: float
+    limit: Limit, budget: Budget, spent: Spent, clock: float, *, asked: bool
 ) -> tuple[Hold, str]:
     """And, for the budget, which bound was reached. What ends the run counts first. `clock` in
     epoch seconds.
     """
-    if asked is Request.STOP:
+    if asked:
         return Hold.STOP, ""
     if why := budget.reached(spent):
         return Hold.BUDGET, why
-    if asked is Request.PAUSE:
-        return Hold.PAUSE, ""
     if clock < limit.until:
         return Hold.LIMIT, ""
     return Hold.NO, ""
-
-
-def relayed(held: Hold) -> Request:
-    """What the workers are asked, so that none begins a stage meanwhile."""
-    match held:
-        case Hold.STOP | Hold.BUDGET:
-            return Request.STOP
-        case Hold.PAUSE | Hold.LIMIT:
-            return Request.PAUSE
-        case Hold.NO:
-            return Request.RESUME

@@ -10,7 +10,7 @@ from kern.journal import sums, words
 from kern.model import Cost, Stage
 
 Record = Mapping[str, Any]
-GATES, BEGINS, FAILED, PAUSED = "gates", "begins", "stage failed", "paused"
+GATES, BEGINS, FAILED = "gates", "begins", "stage failed"
 LIMITED = "usage limit"
 AWAY = "the API is away"
 SENT = "sent"  # to another machine, which tells nothing yet
@@ -39,7 +39,7 @@ class Picture:
     max_cost: float = 0.0  # US dollars, of all workers together; 0: no bound
     expected: float = 0.0  # seconds that one worker would take; 0: not known
     away: bool = False  # the API, as workers tell
-    held: str = ""  # why nothing new begins: paused, a limit, asked to stop
+    held: str = ""  # why nothing new begins: a limit, asked to stop
 
     def lane(self, worker: int) -> Lane:
         return next((one for one in self.lanes if one.worker == worker), Lane(worker))
@@ -60,16 +60,16 @@ def after(so_far: Picture, record: Record, now: float) -> Picture:
     if record["kind"] == "outage":
         so_far = replace(so_far, away=record.get("did") != "over")
     lane = so_far.lane(int(record.get("worker") or 0))
-    if not (now_does := doing(record, lane.doing)):
+    if not (now_does := doing(record)):
         return so_far
     attempt = int(record.get("attempt") or 1) if record.get("did") == "start" else 1
     again = f", attempt {attempt}" if attempt > 1 else ""
     return so_far.having(replace(lane, doing=f"{now_does}{again}", since=now))
 
 
-def doing(record: Record, before: str) -> str:
-    """What a worker does from its record on; empty where that stays what it was `before`, or where
-    the next stage, or its end, follows at once.
+def doing(record: Record) -> str:
+    """What a worker does from its record on; empty where that stays what it was, or where the next
+    stage, or its end, follows at once.
     """
     match record["kind"], record.get("did"):
         case "stage", "start":
@@ -78,8 +78,6 @@ def doing(record: Record, before: str) -> str:
             return FAILED
         case "stage", "end" if record.get("stage") == Stage.IMPLEMENT:
             return GATES
-        case "request", "paused" if before != LIMITED:
-            return PAUSED
         case "limit", _:
             return LIMITED
         case "outage", "away" | "still away":

@@ -118,8 +118,8 @@ class Many:
         return bool(self.crew.busy or self.came or self._may_land() or self._waits())
 
     def _waits(self) -> bool:
-        """For a person, or for a limit's reset: there is more to do."""
-        return self.held in (Hold.PAUSE, Hold.LIMIT) and not self.fault
+        """For a limit's reset: there is more to do."""
+        return self.held is Hold.LIMIT and not self.fault
 
     def _wait(self) -> None:
         if self.crew.busy:
@@ -154,9 +154,9 @@ class Many:
             self.picture = self.picture.having(lanes.Lane(outcome.job.worker))
 
     def _limited(self, record: Mapping[str, Any], until: float) -> None:
-        """All wait once."""
+        """It is announced once, however many meet it."""
         before = self.limit
-        self.limit = before.later(until + waits.RESET_MARGIN_S, str(record.get("branch")))
+        self.limit = before.later(until + waits.RESET_MARGIN_S)
         if self.limit.until > before.until + _AGAIN_S * 30 and self.options.wait:  # told once
             self.sink(LimitReset(str(record.get("text")), max(until - time.time(), 0.0), until))
 
@@ -174,19 +174,17 @@ class Many:
 
     def _heed(self) -> None:
         """What holds for all: a request, the budget, a limit."""
-        self.steered.look()
         cost = (self.picture.cost + self.caller.cost).usd or 0.0
         spent = Spent(cost, 0.0, time.monotonic() - self.began)
-        now = self.steered.asked(), self.limit, self.caller.settings.budget, spent
-        held, why = handout.hold(*now, self.options.clock())
+        now = self.limit, self.caller.settings.budget, spent, self.options.clock()
+        held, why = handout.hold(*now, asked=self.steered.look())
         if held is Hold.BUDGET and not self.fault:
             self.fault = BudgetReached(why, hint=RAISE.format(ends.call(self.options)))
         if self.fault:
             held = Hold.BUDGET
-        if held or self.held:
-            but = self.limit.branch if held is Hold.LIMIT else ""
-            self.shop.children.ask(handout.relayed(held), but=but)
-            self.stops = self.stops or held in (Hold.STOP, Hold.BUDGET)
+        if held in (Hold.STOP, Hold.BUDGET):
+            self.shop.children.stop()
+            self.stops = True
         self.held = held
 
     # ------------------------------------------------------------ handing out

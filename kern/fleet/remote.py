@@ -27,7 +27,6 @@ from kern.git.repository import Repo
 from kern.journal import record, writer
 from kern.journal import store as journal
 from kern.many import Many
-from kern.model import Request
 from kern.system import process, workspace
 
 _WORK = "refs/heads/work"  # of a bundle: the commit to begin on, or the one that was made
@@ -149,15 +148,10 @@ def _children(run: str) -> Children:
     return _AT_WORK.setdefault(run, Children())
 
 
-def ask(run: str, wanted: Request | None, but: str) -> None:
-    """Called on each worker: what the run that sent tasks asks of all its kerns, see `Children`.
-    None: it ends.
-    """
+def stop(run: str, *, now: bool) -> None:
+    """Called on each worker: ends the kerns of the run that sent tasks, see `Children`."""
     children = _children(run)
-    if wanted is None:
-        children.end()
-    else:
-        children.ask(wanted, but=but)
+    children.end() if now else children.stop()
 
 
 def under_way(run: str) -> dict[str, str]:

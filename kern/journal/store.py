@@ -58,11 +58,6 @@ def load(path: Path, warn: Callable[[str], None]) -> list[dict[str, Any]]:
     return records.ordered(_told(path, _bytes(path, warn), warn))
 
 
-def of_run(common_dir: Path, run: str) -> list[dict[str, Any]]:
-    found = load(place(common_dir), lambda complaint: None)
-    return [record for record in found if _belongs(record, run)]
-
-
 def _belongs(record: Record, run: str) -> bool:
     """Whether the run itself wrote it, or one of its workers."""
     return run in (record["run"], record.get("fleet"))

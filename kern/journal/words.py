@@ -15,12 +15,6 @@ from kern.model import SAID, SETUP, Outcome, Result, Stage, unverified
 
 _OWN = ("v", "id", "time", "run", "seq", "branch", "task", "kind")
 _MOST = 1e12  # of a number that is meant
-_ASKED = {
-    "stop": "asked to stop (kern stop)",
-    "pause": "asked to pause (kern pause)",
-    "paused": "paused",
-    "resume": "asked to go on (kern resume)",
-}
 
 
 def said(record: Record) -> list[str]:
@@ -85,8 +79,8 @@ def _more(record: Record) -> list[str]:
             none = [f"nothing is missing: {done}"] if (done := _text(record, "done", 400)) else []
             return [*new, *none] or ["nothing new"]
         case "request":
-            did = str(record.get("did"))
-            return [_ASKED.get(did, plain.line(did, 40))]
+            did = plain.line(str(record.get("did")), 40)
+            return ["asked to stop (kern stop)" if did == "stop" else did]
         case "learning":
             return [f"learned: {_text(record, 'text')}"]
         case "vote":

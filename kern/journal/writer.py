@@ -16,7 +16,6 @@ from typing import Any, assert_never
 from kern import events, plain
 from kern.events import Event, Sink, Warned
 from kern.journal import record, store
-from kern.model import Request
 from kern.system import process
 
 _EXACT = ("kind", "did", "task", "stage", "root", "commit", "ref")  # by which records are found
@@ -135,9 +134,8 @@ def of(event: Event) -> list[dict[str, Any]]:
             return [_gate(event)]
         case events.LimitReset() | events.Outage():
             return [_waits(event)]
-        case events.Steered(asked, at_once):
-            paused = asked is Request.PAUSE and at_once
-            return [_row(event, "request", did="paused" if paused else str(asked))]
+        case events.Steered():
+            return [_row(event, "request", did="stop")]
         case events.Learned():
             return [_row(event, "learning", "task", text=event.text[:_LONGEST])]
         case events.Voted():

@@ -143,15 +143,9 @@ class Loop:
         _, parsed = self.site.papers.spec()
         if self.options.delay and (parsed.active or order.select(parsed, self.passed_over)):
             self.due = Do.SELECT
-            try:
-                self.steered.heed()
-                self.sink(Waiting(self.options.delay))
-                self.steered.sleep(self.options.delay)
-            except Asked:
-                self._obey()
-
-    def _obey(self) -> None:
-        self.steered.obey(self.options.paused)
+            self.steered.heed()
+            self.sink(Waiting(self.options.delay))
+            self.steered.sleep(self.options.delay)
 
     def _iterate(self, number: int) -> bool:
         """One task to its outcome; False where nothing is ready."""
@@ -166,9 +160,8 @@ class Loop:
             facts = replace(at.facts, elsewhere=at.facts.elsewhere and at.key != self.taken)
             do = resume(facts)
             self.due = do
-            if do in _LONG and self.steered.asked():
-                self._obey()
-                continue
+            if do in _LONG:
+                self.steered.heed()
             self.sink(Traced(f"next: {do.words}"))
             if at.key and not told and do not in (Do.SELECT, Do.ABANDON):
                 self.sink(TaskStarted(at.key.text, number, "" if step else do.words))
@@ -244,7 +237,7 @@ class Loop:
         return steps.take_next(self.site, self.passed_over, key) if key else None
 
     def _told(self, ask: Callable[[], T]) -> T:
-        """The planner's word, however long limits and pauses last."""
+        """The planner's word, however long limits last."""
         while True:
             match self._patiently(ask):
                 case True, told:
@@ -253,21 +246,16 @@ class Loop:
     def _patiently(
         self, act: Callable[[], T]
     ) -> tuple[Literal[True], T] | tuple[Literal[False], None]:
-        """Whether the act was done, and what came of it; else a usage limit's reset was waited for,
-        or the person who paused the run: then the same is due again.
+        """Whether the act was done, and what came of it; else a usage limit's reset or an API was
+        waited for, and the same is due again.
         """
         try:
-            try:
-                done = act()
-            except LimitReached as limit:
-                self.waits.reset(limit)
-                return False, None
-            except Outage as outage:
-                self.waits.answer(outage)
-                return False, None
-        except Asked:
-            self._obey()
-            self.waits.begin_anew()
+            done = act()
+        except LimitReached as limit:
+            self.waits.reset(limit)
+            return False, None
+        except Outage as outage:
+            self.waits.answer(outage)
             return False, None
         self.waits.end()
         return True, done

@@ -39,7 +39,6 @@ class Options:
     watched: bool = False  # a person looks at what agents do
     tick: process.Tick = process.unwatched
     countdown: Callable[[float], None] = lambda seconds: None
-    paused: Callable[[float], None] = lambda seconds: None
     clock: Callable[[], float] = time.time
     branch: str = ""  # to begin; empty: what kern.toml says
     until: float = 0.0  # epoch seconds from which nothing is begun; 0: no bound
@@ -48,4 +47,3 @@ class Options:
     instead: Callable[[Any], int | None] = lambda begun: None
     scheduler: str = ""  # of the cluster that works for it; empty: what kern.toml says
     sign: bool = True  # where the person does
-    keys: Callable[[], str] = lambda: ""  # what was typed at the run since

@@ -33,7 +33,6 @@ class Reviews:
         self.sink = site.sink
         self.rounds = self.barren = 0
         self.red: list[str] = []  # what the final gates printed
-        self.plan: Plan | None = None  # a review's, whose final gates a pause holds up
 
     def goal(self) -> str:
         return goal(self.site.repo.root, self.site.papers.spec_text())
@@ -43,9 +42,8 @@ class Reviews:
         _, parsed = self.site.papers.spec()
         if any(task.marker is not Marker.DONE for task in parsed.tasks):
             return False
-        plan = self.plan = self.plan or self._review()
+        plan = self._review()
         why = "" if plan.block else self._missing(plan)
-        self.plan = None
         if plan.block:
             self.barren = 0
             self.planner.take(plan)

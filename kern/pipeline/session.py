@@ -25,8 +25,8 @@ from kern.pipeline.site import Site
 from kern.sandbox.confine import Sandbox
 from kern.spec.parse import Spec
 from kern.stages.call import Caller
-from kern.system import lock, notify, process, steering, workspace
-from kern.system.steering import Steering
+from kern.system import control, lock, notify, process, workspace
+from kern.system.control import Steering
 from kern.system.workspace import Scope
 
 
@@ -74,7 +74,8 @@ def begin(
         sink = writer.beside(sink, found.common_dir, name, run_id)
         tried = lands and options.watched
         sink = notify.beside(sink, settings.notify, *where, wanted.grants.env, tried=tried)
-    steered = _steering(found, run_id, sink, options)
+    by = options.sleep, options.clock, options.until
+    steered = Steering(found.git_dir, run_id, sink, *by)
     caller = Caller(
         *(found.root, scope, run_id, sink, programs, settings, steered.sleep, options.clock),
         *(_ticking(options.tick, steered), steered.heed, found.scratch, options.watched),
@@ -83,7 +84,7 @@ def begin(
     killed = lock.noted(found.git_dir)  # it takes its note away as it ends
     with (
         isolation.ready(wanted, isolation.mode(options.leave.sandbox, own), sink) as held,
-        steering.signals(),
+        control.signals(),
         lock.hold(scope, found.git_dir, run_id),
         _leaving(caller),
         contextlib.closing(steered),
@@ -128,11 +129,6 @@ def _known(caller: Caller, found: Repo) -> None:
     place, sink = store.place(found.common_dir), caller.sink
     caller.earlier = store.costs(place, lambda text: sink(Warned(text)))
     caller.beside = store.beside_me(place, caller.run)
-
-
-def _steering(found: Repo, run_id: str, sink: Sink, options: Options) -> Steering:
-    by = options.sleep, options.keys, options.clock, options.until
-    return Steering(found.git_dir, run_id, sink, *by)
 
 
 def _chosen(settings: Settings, options: Options) -> Settings:

@@ -18,7 +18,7 @@ from kern.model import Result
 from kern.pipeline import isolation, preflight
 from kern.sandbox import wall
 from kern.sandbox.confine import Means, Sandbox, unheld
-from kern.system import lock, process, steering, workspace
+from kern.system import control, lock, process, workspace
 
 
 def run(
@@ -35,7 +35,7 @@ def run(
     results: list[Result] = []
     with (
         isolation.ready(wanted, isolation.mode(sandbox, own), sink) as held,
-        steering.signals(),
+        control.signals(),
         lock.hold(scope, found.git_dir),
         contextlib.closing(found.store),
     ):

@@ -24,14 +24,11 @@ class Waits:
         self.most = begun.site.caller.settings.max_wait
         self.outage: events.Outage | None = None  # the last wait for the API
         self.asked_again = 0.0  # when that wait ended, by time.monotonic
-        self.begin_anew()
-
-    def begin_anew(self) -> None:
         self.count, self.waited = 0, 0.0  # for one limit, or one outage
 
     def end(self) -> None:
         """What was due is done."""
-        self.begin_anew()
+        self.count, self.waited = 0, 0.0
         if self.outage and not self.caller.rota.away:
             took = plain.span(max(self.outage.until - self.outage.since, 0.0))
             said = f"the API answers again, after {took}"

@@ -15,7 +15,6 @@ from kern.fleet.lanes import Picture
 from kern.journal import sums, words, writer
 from kern.journal.record import Record
 from kern.model import Outcome, Result, unverified
-from kern.system import control
 from kern.views import progress, summary
 from kern.views.live import Live
 from kern.views.progress import Progress, Seen
@@ -23,7 +22,7 @@ from kern.views.summary import BAD, GOOD, HEAD, NOTICE
 
 _SHOWN_OF_A_GATE = 12  # lines of what a red one printed
 _HEARTBEAT_S = 60  # between signs of life on a pipe
-_LIMIT_HEARTBEAT_S = 600  # while a limit or a pause holds
+_LIMIT_HEARTBEAT_S = 600  # while a limit holds
 _WIDEST = 100  # columns of a page; longer lines are hard to read
 _STYLES = {
     Outcome.DONE: GOOD,
@@ -45,18 +44,16 @@ class Console:
         *,
         verbose: bool = False,
         quiet: bool = False,
-        keys: bool = False,
         out: TextIO | None = None,
         err: TextIO | None = None,
     ) -> None:
-        """`quiet`: only the summary. `keys`: kern reads those of this terminal."""
+        """`quiet`: only the summary."""
         self.out = out or sys.stdout
         self.err = err or sys.stderr
         self.verbose = verbose
         drawable = self.out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self.live = Live(self.out) if drawable and not quiet else None
         self.quiet = quiet
-        self.keys = keys
         self.began = time.monotonic()
         self.progress = Progress()
         self.attempts: list[events.AttemptNoted] = []  # of this run
@@ -119,8 +116,9 @@ class Console:
             case events.Steered():
                 self.beat = 0
                 work = "the stages in progress" if self.many else self.progress.work
-                said = control.announced(event.asked, event.at_once, work, late=event.late)
-                self._say(said, NOTICE)
+                late = "the time of --until has come"
+                why = late if event.late else "asked to stop (kern stop)"
+                self._say(f"{why}: ends {'here' if event.at_once else f'after {work}'}", NOTICE)
             case events.TaskSettled():
                 self._settled(event)
             case events.Planned():
@@ -142,7 +140,7 @@ class Console:
         """The stage or gate is at work since so many seconds, the last of them without a sign."""
         if self.live:
             ran, clock = time.monotonic() - self.began, time.strftime("%H:%M")
-            seen = Seen(self.live.width, ran, clock, self.keys)
+            seen = Seen(self.live.width, ran, clock)
             self.live.show(progress.lines(self.progress, seconds, silent, seen))
         elif seconds - self.beat >= _HEARTBEAT_S:
             self.beat = seconds
@@ -168,21 +166,12 @@ class Console:
             self.beat = seconds // _LIMIT_HEARTBEAT_S
             self._say(f"usage limit: again in {plain.span(seconds)}")
 
-    def paused(self, seconds: float) -> None:
-        """Since so long, until a person goes on."""
-        if self.live:
-            how = "p goes on, s stops" if self.keys else "kern resume, kern stop"
-            self.live.show([f"paused for {progress.clock(seconds)}  ({how})"])
-        elif seconds // _LIMIT_HEARTBEAT_S != self.beat:
-            self.beat = seconds // _LIMIT_HEARTBEAT_S
-            self._say(f"paused for {plain.span(seconds)}")
-
     def lanes(self, now: Picture) -> None:
         """Of many at once, again and again."""
         self.many = self.many or time.monotonic()
         if self.live:
             ran, at = time.monotonic() - self.began, time.strftime("%H:%M")
-            seen = Seen(self.live.width, ran, at, self.keys)
+            seen = Seen(self.live.width, ran, at)
             self.live.show(progress.lanes(now, seen, time.time()))
         elif time.monotonic() - self.many >= _HEARTBEAT_S:
             self.many = time.monotonic()
@@ -209,11 +198,6 @@ class Console:
             self._say(line, HEAD if record["kind"] == "task" else "")
         if (record["kind"], record.get("did")) == ("stage", "end"):
             self._let_go()
-
-    def explain(self) -> None:
-        """The keys."""
-        for line in progress.KEYS_SAID.splitlines():
-            self._say(line)
 
     def close(self) -> None:
         if self.live:

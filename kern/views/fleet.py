@@ -101,7 +101,7 @@ def _of_worker(now: Fleet, record: Record) -> Worker:
     number = int(timeline.number(record.get("worker")))
     one = now.workers.setdefault(number, Worker(number))
     task, moment = str(record.get("task") or ""), timeline.moment(record["time"])
-    if doing := lanes.doing(record, one.doing):
+    if doing := lanes.doing(record):
         one.doing, one.since = doing, moment
     match record["kind"], record.get("did"):
         case "task", "start":

@@ -12,21 +12,11 @@ from kern.events import Event
 from kern.fleet.lanes import Lane, Picture
 from kern.frozen import frozen
 from kern.journal import words
-from kern.model import Act, Cost, Outcome, Request
+from kern.model import Act, Cost, Outcome
 
 STOP = "Ctrl-C ends it now, kern stop after this stage; kern goes on from there"
 STOP_PLAN = "Ctrl-C ends it now; SPEC.md stays as it is"
-KEYS = ("p pause · s stop after this stage · q end now · ? keys", "p pause · s stop · q now · ?")
-STOPS = (
-    "stops after this stage · p takes it back · q end now · ? keys",
-    "stops after this stage · p takes it back",
-    "stops after this",
-)
-KEYS_SAID = """\
-p  pause after this stage; again: go on
-s  stop after this stage (p takes it back)
-q  end now, as Ctrl-C: the next kern goes on from there
-?  this list"""
+STOPS = "stops after this stage; Ctrl-C ends it now"
 SILENT_S = 120  # from here on silence is said
 _CALLS = 4  # shown
 _RECENT = 8  # messages that may still come in further parts
@@ -62,7 +52,6 @@ class Seen:
     width: int = 80  # columns
     ran: float = 0.0  # seconds since the run began
     clock: str = ""  # the time of day
-    keys: bool = False  # whether kern reads the terminal's keys
 
 
 WIDE = Seen()
@@ -97,7 +86,7 @@ def after(so_far: Progress, event: Event) -> Progress:
             lost = event.outcome in (Outcome.SKIPPED, Outcome.BLOCKED, Outcome.ASKED)
             return replace(so_far, unsettled=so_far.unsettled + lost)
         case events.Steered():
-            return replace(so_far, stops=event.asked is Request.STOP and not event.late)
+            return replace(so_far, stops=True)
         case _:
             return so_far
 
@@ -132,14 +121,14 @@ def _within(root: str, call: str) -> str:
 
 
 def lines(now: Progress, seconds: float, silent: float, seen: Seen = WIDE) -> Sequence[str]:
-    """For a terminal, redrawn: what is at work, its last calls, where the run stands, the keys.
+    """For a terminal, redrawn: what is at work, its last calls, where the run stands, what ends it.
     Where there is little room the least important is left out first.
     """
     return (
         _head(now, seconds, seen.width),
         *(f"  {call}" for call in now.calls),
         fitting(_figures(now, seen, silent), seen.width),
-        _keys(STOP if now.number else STOP_PLAN, seen, stops=now.stops),
+        _ending(STOPS if now.stops else STOP if now.number else STOP_PLAN, seen.width),
     )
 
 
@@ -180,12 +169,8 @@ def fitting(weighed: Sequence[tuple[int, str]], width: int) -> str:
     return " · ".join(text for _, text in left)
 
 
-def _keys(how: str, seen: Seen, *, stops: bool = False) -> str:
-    """`how`: what stops the run where kern reads no keys."""
-    if seen.keys:
-        offered = STOPS if stops else KEYS
-        return next((one for one in offered if len(one) <= seen.width), offered[-1])
-    return how if len(how) <= seen.width else how.partition(",")[0].partition(";")[0]
+def _ending(how: str, width: int) -> str:
+    return how if len(how) <= width else how.partition(",")[0].partition(";")[0]
 
 
 def beat(now: Progress, seconds: float, silent: float) -> str:
@@ -225,7 +210,7 @@ def lanes(now: Picture, seen: Seen, time: float) -> Sequence[str]:
         *([f"and {plain.count(more, 'worker')} more at work"] if more > 0 else []),
         _queue(now, seen.width, time),
         fitting(_of_all(now, seen), seen.width),
-        _keys(STOP, seen),
+        _ending(STOP, seen.width),
     )
 
 

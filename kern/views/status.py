@@ -67,7 +67,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
         "counts": counts,
         "to_do": order.counts(parsed)._asdict(),
         "next": next_task.text if next_task else None,
-        "last": control.at_work(recent),
+        "last": next((one for one in reversed(recent) if one["kind"] != "request"), None),
         "stage": _stage(recent) if on else None,
         "workers": workers,
         "run": _run(recent, on=on) if recent else None,
@@ -87,13 +87,10 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
     }
 
 
-def _asked(found: Repo) -> dict[str, Any] | None:
-    """What `kern stop` or `kern pause` asked of the run that is on."""
+def _asked(found: Repo) -> str | None:
+    """What was asked of the run that is on."""
     holder = _noted(found)
-    if holder is None or (asked := control.asked(found.git_dir, holder.run)) is None:
-        return None
-    paused = control.is_paused(store.of_run(found.common_dir, holder.run), asked)
-    return {"request": str(asked), "paused": paused}
+    return "stop" if holder and control.asked(found.git_dir, holder.run) else None
 
 
 def _noted(found: Repo) -> Holder | None:
@@ -209,7 +206,8 @@ def text(found: Mapping[str, Any]) -> str:
             held = f"run in progress{doing}" if under_way else busy
         lines.append(f"{held}: pid {holder['pid']}")
         if holder["alive"] and found["asked"]:
-            lines.append(control.standing(**found["asked"], many=bool(found["workers"])))
+            what = "the stages in progress" if found["workers"] else "this stage"
+            lines.append(f"stops after {what}")
     if found["run"]:
         lines.append(_spent(found["run"]))
     if found["resume"] and not (holder and holder["alive"]):

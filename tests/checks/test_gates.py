@@ -334,25 +334,6 @@ def test_an_interrupt_while_the_first_check_runs_leaves_nothing_of_it(
     assert fake.stages == []
 
 
-def test_a_pause_while_the_gates_run_forgets_nothing_of_them(
-    repo: Path, git: Git, fake: Fake, kern: Kern, background: Callable[..., "subprocess.Popen[str]"]
-) -> None:
-    go, here = fake.folder / "go", fake.folder / "here"
-    waits = f"touch {here}; while [ ! -e {go} ]; do sleep 0.05; done; exit 1"
-    toml(repo, git, f"[gates]\none = '{waits}'\ntwo = 'true'\n")
-    first = background("1", "0")
-    wait_for(here.exists)
-    kern("pause")
-    go.touch()
-    assert first.stdout is not None
-    assert any("paused" in line for line in first.stdout)
-    kern("resume")
-    _, said = first.communicate(timeout=PATIENCE_S)
-    assert first.returncode == 2, said
-    assert "kern: gate one is red before any task" in said
-    assert fake.stages == []
-
-
 # ---------------------------------------------------------------- after it
 
 

@@ -312,25 +312,6 @@ def test_done_is_believed_when_the_final_gates_pass_and_the_next_review_hears_of
     assert [record["task"] for record in gates] == ["", ""], "the whole's, not the last task's"
 
 
-def test_a_pause_among_the_final_gates_asks_for_no_second_review(
-    repo: Path, git: Git, fake: Fake, kern: Kern, background: Callable[..., "subprocess.Popen[str]"]
-) -> None:
-    begun, go = repo.parent / "begun", repo.parent / "go"
-    waits = f"touch {begun}; until [ -e {go} ]; do sleep 0.05; done"
-    goal(repo, git, f"[gates.final]\na = '{waits}'\nb = 'true'\n")
-    fake.script(planner=[DONE])
-    run = background("9", "0", "--until-done")
-    wait_for(begun.exists)
-    assert kern("pause").code == 0
-    go.touch()
-    wait_for(lambda: "paused" in kern("status").out.split("\n"))
-    assert kern("resume").code == 0
-    said = "".join(run.communicate(timeout=PATIENCE_S))
-    assert run.returncode == 0, said
-    assert said.index("paused") < said.index("gate b: green")
-    assert fake.stages == ["planner"]
-
-
 @pytest.mark.unheld
 @pytest.mark.parametrize(
     "command",
@@ -418,17 +399,14 @@ def test_a_plan_alone_is_reported_with_what_it_cost_and_who_paid(
     assert "no end in the journal" not in page
 
 
-def test_a_plan_is_paused_and_stopped_like_a_run(
+def test_a_plan_is_stopped_like_a_run(
     repo: Path, fake: Fake, kern: Kern, background: Callable[..., "subprocess.Popen[str]"]
 ) -> None:
     fake.script(planner=[{"sleep": 2, "result": LIST}])
     before = spec(repo)
     planning = background("plan", "--yes", "two files")
     wait_for(lambda: "planner" in fake.stages)
-    assert kern("pause").code == 0
-    wait_for(lambda: "paused" in kern("status").out.split("\n"))
-    assert spec(repo) == before
-    assert "will end now" in kern("stop").err
+    assert "ends after its current stage" in kern("stop").err
     _, said = planning.communicate(timeout=PATIENCE_S)
     assert "stopped, as asked: SPEC.md is unchanged" in said
     assert (planning.returncode, spec(repo)) == (0, before)

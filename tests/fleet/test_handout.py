@@ -8,7 +8,7 @@ import pytest
 from kern.config import Budget, Spent
 from kern.fleet import handout
 from kern.fleet.handout import Hold, Limit
-from kern.model import Key, Marker, Request
+from kern.model import Key, Marker
 from kern.spec import edit
 from kern.spec.parse import Spec, parse
 
@@ -118,30 +118,21 @@ def test_every_order_of_ends_takes_each_task_once_and_never_two_of_one_parent() 
 # ---------------------------------------------------------------- what holds for all
 
 
-@pytest.mark.parametrize("asked", [None, Request.PAUSE, Request.STOP])
-def test_nothing_begins_while_anything_holds(asked: Request | None) -> None:
+@pytest.mark.parametrize("asked", [False, True])
+def test_nothing_begins_while_anything_holds(*, asked: bool) -> None:
     for limited, spent, late in itertools.product((False, True), repeat=3):
-        limit = Limit(until=100.0 if limited else 0.0, branch="x")
+        limit = Limit(until=100.0 if limited else 0.0)
         budget = Budget(run=5, minutes=1)
         so_far = Spent(5.0 if spent else 1.0, 0.0, 61.0 if late else 3.0)
-        held, why = handout.hold(asked, limit, budget, so_far, 50.0)
+        held, why = handout.hold(limit, budget, so_far, 50.0, asked=asked)
         assert (held is Hold.NO) is not (asked or limited or spent or late)
         assert bool(why) is (held is Hold.BUDGET)
-        if asked is Request.STOP:
-            assert held is Hold.STOP
-        elif spent or late:
-            assert held is Hold.BUDGET  # ends the run, a pause does not
-        assert handout.relayed(held) is (
-            Request.STOP
-            if asked is Request.STOP or spent or late
-            else Request.PAUSE
-            if asked or limited
-            else Request.RESUME
-        )
+        if asked or spent or late:  # what ends the run counts first
+            assert held is (Hold.STOP if asked else Hold.BUDGET)
 
 
 def test_a_limit_is_over_at_its_reset_and_the_later_one_counts() -> None:
-    limit = Limit().later(100.0, "a").later(50.0, "b")
-    assert limit == Limit(100.0, "a")
-    assert handout.hold(None, limit, Budget(), Spent(), 99.0)[0] is Hold.LIMIT
-    assert handout.hold(None, limit, Budget(), Spent(), 100.0)[0] is Hold.NO
+    limit = Limit().later(100.0).later(50.0)
+    assert limit == Limit(100.0)
+    assert handout.hold(limit, Budget(), Spent(), 99.0, asked=False)[0] is Hold.LIMIT
+    assert handout.hold(limit, Budget(), Spent(), 100.0, asked=False)[0] is Hold.NO

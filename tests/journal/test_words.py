@@ -46,7 +46,7 @@ TASK = {"kind": "task", "task": "t"}
         ({"kind": "question", "text": "which?"}, ["asks: which?"]),
         ({"kind": "plan", "added": ["a", "b"], "done": ""}, ["new task: a", "new task: b"]),
         ({"kind": "plan", "added": [], "done": "all"}, ["nothing is missing: all"]),
-        ({"kind": "request", "did": "paused"}, ["paused"]),
+        ({"kind": "request", "did": "paused"}, ["paused"]),  # of an older kern
         ({"kind": "error", "text": "no disk"}, ["ended early: no disk"]),
         (
             {"kind": "run", "did": "end", "done": 2, "open": 1, "seconds": 61, "exit": 1},

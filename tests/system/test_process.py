@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from kern.errors import Exit, Interrupted, UsageError
-from kern.system import descendants, process, steering
+from kern.system import control, descendants, process
 from kern.system.descendants import RESTORE_S
 from kern.system.process import Ran
 from tests.conftest import BUSY, HERE, PATIENCE_S, survivors, wait_for
@@ -350,7 +350,7 @@ def test_a_sweep_spares_kern_s_own_ancestors_and_strangers(tmp_path: Path) -> No
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_block_once_and_the_handlers_come_back(signum: signal.Signals) -> None:
     before = signal.getsignal(signum)
-    with pytest.raises(Interrupted) as raised, steering.signals():
+    with pytest.raises(Interrupted) as raised, control.signals():
         try:
             os.kill(os.getpid(), signum)
         finally:
@@ -362,9 +362,9 @@ def test_a_signal_ends_the_block_once_and_the_handlers_come_back(signum: signal.
 
 
 def test_a_session_within_a_session_leaves_the_signals_to_the_outer_one() -> None:
-    with pytest.raises(Interrupted), steering.signals():
+    with pytest.raises(Interrupted), control.signals():
         try:
-            with steering.signals():
+            with control.signals():
                 os.kill(os.getpid(), signal.SIGINT)
         finally:
             os.kill(os.getpid(), signal.SIGINT)  # the clean-up of both is under way
@@ -375,7 +375,7 @@ def test_a_session_within_a_session_leaves_the_signals_to_the_outer_one() -> Non
 def test_a_hang_up_that_was_ignored_at_the_start_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with steering.signals():
+        with control.signals():
             os.kill(os.getpid(), signal.SIGHUP)
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:

@@ -113,12 +113,6 @@ def test_a_worker_whose_kern_told_no_end_is_idle_once_its_task_is_settled() -> N
     assert now and not now.busy
 
 
-def test_a_worker_that_waits_for_a_person_is_paused() -> None:
-    paused = {"kind": "request", "did": "paused", "worker": 2, "task": "two"}
-    now = fleet.of(told(*UNDER_WAY, paused))
-    assert now and now.workers[2].doing == "paused"
-
-
 def test_of_a_task_elsewhere_it_tells_what_is_known_before_it_comes_back() -> None:
     sent = {"kind": "sent", "task": "one"}
     rows = [{**row, "worker": 1, "where": "", "stage": ""} for row in [sent]]
@@ -135,10 +129,9 @@ def test_of_a_task_elsewhere_it_tells_what_is_known_before_it_comes_back() -> No
     assert fleet.told(now.workers[1])["doing"] == "research on tcp://far:1"
 
 
-def test_a_limit_that_all_wait_for_is_named_once_and_its_worker_is_not_called_paused() -> None:
+def test_a_limit_is_named_once_while_it_lasts() -> None:
     limit = {"kind": "limit", "text": "resets at noon", "until": MOMENT + 600}
-    paused = {"kind": "request", "did": "paused", "worker": 2, "task": "two"}
-    rows = told(*UNDER_WAY, {**limit, "worker": 2, "task": "two"}, limit, paused)
+    rows = told(*UNDER_WAY, {**limit, "worker": 2, "task": "two"}, limit)
     now = fleet.of(rows)
     assert now and now.workers[2].doing == "usage limit"
     assert " · usage limit until " in fleet.text(now, MOMENT, 90, alive=True)

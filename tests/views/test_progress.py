@@ -31,7 +31,7 @@ from kern.events import (
 )
 from kern.fleet.lanes import Lane, Picture
 from kern.journal import words
-from kern.model import Act, Aide, Cost, Outcome, Request, Result, Stage
+from kern.model import Act, Aide, Cost, Outcome, Result, Stage
 from kern.stages.watch import Growing
 from kern.views import progress
 from kern.views.console import Console
@@ -157,38 +157,37 @@ BOUNDED = RunStarted(
 
 
 @pytest.mark.parametrize(
-    ("width", "head", "figures", "keys"),
+    ("width", "head", "figures", "ending"),
     [
         (
             140,
             "stage 2/3 implement (opus, attempt 2)  1:07  add a greeting",
             "07:00 · 41:07 of about 1 h 30 min · $1.20 of $5.00 · task 1 of 3 · 0 done · 1 call · "
             "100 tokens",
-            progress.KEYS[0],
+            progress.STOP,
         ),
         (
             79,
             "stage 2/3 implement (opus, attempt 2)  1:07  add a greeting",
             "07:00 · 41:07 of about 1 h 30 min · $1.20 of $5.00 · task 1 of 3 · 0 done",
-            progress.KEYS[0],
+            progress.STOP,
         ),
         (
             39,
             "stage 2/3 implement  1:07  add a greeting",
             "$1.20 of $5.00",
-            progress.KEYS[1],
+            "Ctrl-C ends it now",
         ),
-        (10, "implement  1:07  add a greeting", "$1.20 of $5.00", progress.KEYS[1]),
+        (10, "implement  1:07  add a greeting", "$1.20 of $5.00", "Ctrl-C ends it now"),
     ],
 )
 def test_where_there_is_little_room_the_least_important_goes_first(
-    width: int, head: str, figures: str, keys: str
+    width: int, head: str, figures: str, ending: str
 ) -> None:
     paid = StageFinished(Stage.RESEARCH, "add a greeting", "x", 3.0, 1.2)
     now = seen(BOUNDED, BEGIN[1], paid, BEGIN[2], act("Read a"))
-    look = progress.Seen(width, 2467, "07:00", keys=True)
-    assert progress.lines(now, 67, 3, look) == (head, "  Read a", figures, keys)
-    assert progress.lines(now, 67, 3, progress.Seen(20))[-1] == "Ctrl-C ends it now"
+    look = progress.Seen(width, 2467, "07:00")
+    assert progress.lines(now, 67, 3, look) == (head, "  Read a", figures, ending)
 
 
 def test_silence_is_said_from_two_minutes_on() -> None:
@@ -435,13 +434,10 @@ def test_a_pipe_gets_a_sign_of_life_each_minute() -> None:
     assert "stage 3/3 commit (haiku): 1:00" in pipe.getvalue()
 
 
-def test_the_keys_say_that_a_stop_was_asked_for_until_it_is_taken_back() -> None:
-    asked = progress.after(Progress(number=1), Steered(Request.STOP, at_once=False))
-    keys = Seen(width=79, keys=True)
-    assert progress.lines(asked, 1, 0, keys)[-1] == progress.STOPS[0]
-    assert progress.lines(asked, 1, 0, Seen(width=40, keys=True))[-1] == progress.STOPS[1]
-    on = progress.after(asked, Steered(Request.RESUME, at_once=False))
-    assert progress.lines(on, 1, 0, keys)[-1] == progress.KEYS[0]
+def test_the_last_line_says_that_a_stop_was_asked_for() -> None:
+    asked = progress.after(Progress(number=1), Steered(at_once=False))
+    assert progress.lines(asked, 1, 0, Seen(width=79))[-1] == progress.STOPS
+    assert progress.lines(asked, 1, 0, Seen(width=40))[-1] == "stops after this stage"
 
 
 def test_a_tasks_own_gate_that_is_red_before_it_takes_one_line() -> None:
@@ -476,7 +472,7 @@ MANY = Picture(
 
 
 def test_a_line_for_each_worker_one_for_the_queue_one_for_the_run() -> None:
-    shown = progress.lanes(MANY, Seen(100, 65.0, "09:30", keys=True), 75.0)
+    shown = progress.lanes(MANY, Seen(100, 65.0, "09:30"), 75.0)
     assert list(shown[:4]) == [
         "1  stage 2/3 implement  1:05  Write the parser",
         "2  idle",
@@ -484,7 +480,7 @@ def test_a_line_for_each_worker_one_for_the_queue_one_for_the_run() -> None:
         "2 finished tasks to land: Write the lexer; Document it",
     ]
     assert shown[4] == "09:30 · 1:05 · $1.25 of $5.00 · 3 of 9 landed · 12k tokens"
-    assert shown[5].startswith("p pause")
+    assert shown[5] == progress.STOP
     landing = Picture(landing="Write the lexer", since=70.0, queue=("Write the lexer", "x"))
     assert (
         progress.lanes(landing, Seen(100), 75.0)[0] == "landing  0:05  Write the lexer, then 1 more"
@@ -511,7 +507,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
         cost=Cost(1.0),
         held="stops after these stages",
     )
-    shown = progress.lanes(full, Seen(width, 100.0, "10:00", keys=True), 3600.0)
+    shown = progress.lanes(full, Seen(width, 100.0, "10:00"), 3600.0)
     wide = [line for line in shown[:-1] if len(line) > max(width, 40)]
     assert wide == []
     assert "and 4 workers more at work" in shown
