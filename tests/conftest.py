@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 import pytest
 
-from kern.system.descendants import marked
+from kern.system.process import marked
 from tests.kit import frameworks
 from tests.kit.stable import Ran, Stable
 

@@ -278,7 +278,6 @@ def test_only_the_command_line_and_what_draws_import_late() -> None:
     commands = {"cli.main", "cli.commands", "cli.doctor", "cli.edits", "cli.run", "cli.help"}
     drawing = {("views.console", "rich"), ("views.live", "rich"), ("journal.html", "jinja2")}
     working = {("git.environment", "git"), ("system.lock", "filelock")}
-    working |= {("system.descendants", name) for name in ("psutil", "ctypes")}  # no look needs them
     working |= {("toml", "tomllib")}  # most of what looks at kern reads no settings
     working |= {("stages.recall", "kern")}  # the search, where not all learnings fit
     working |= {("stages.prompts", "jinja2")}  # a look fills no prompt

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pwd
+import signal
 import sys
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ from kern import plain
 from kern.errors import KernError
 from kern.git import repository
 from kern.git.repository import Repo
-from kern.system import control, descendants, lock, waits
+from kern.system import control, lock, process, waits
 from kern.system.lock import Holder
 
 _ENDS_IN_S = 10  # the agent is ended within 3; then come the summary and a notification
@@ -33,10 +34,11 @@ def stop_now(folder: Path) -> None:
     found = repository.open_at(folder)
     holder = _live(found)
     held = found.git_dir / lock.TREE
-    descendants.interrupt(holder.pid, held)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(holder.pid, signal.SIGINT)
     _say(f"{_named(holder)} and its agent end now; the next kern goes on from there")
     until = time.monotonic() + _ENDS_IN_S
-    while descendants.holds(holder.pid, held):
+    while process.holds(holder.pid, held):
         if time.monotonic() > until:
             raise KernError(f"it has not ended after {_ENDS_IN_S} s", hint=_LOOK)
         waits.sleep(0.05)
@@ -60,7 +62,7 @@ def _live(found: Repo) -> Holder:
             f"the lock here belongs to pid {holder.pid} on host {holder.host}",
             hint=f"ask there; if that run is gone: rm {place}",
         )
-    if not descendants.holds(holder.pid, found.git_dir / lock.TREE):
+    if not process.holds(holder.pid, found.git_dir / lock.TREE):
         raise KernError(
             f"no run in progress in {found.root}: a killed one (pid {holder.pid}) left its lock; "
             f"the next kern takes it over{_elsewhere(found)}",
@@ -75,7 +77,7 @@ def _elsewhere(found: Repo) -> str:
     others = [
         f"branch {holder.branch} (pid {holder.pid})"
         for place in sorted(places)
-        if (holder := lock.noted(place)) and descendants.holds(holder.pid, place / lock.TREE)
+        if (holder := lock.noted(place)) and process.holds(holder.pid, place / lock.TREE)
     ]
     return f"; in another working tree: {', '.join(others)}" if others else ""
 

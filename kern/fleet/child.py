@@ -24,7 +24,7 @@ from kern.many import Many
 from kern.model import LEARNINGS, SPEC, Marker
 from kern.spec.file import Documents
 from kern.spec.parse import parse
-from kern.system import control, descendants, lock, process, waits
+from kern.system import control, lock, process, waits
 
 _BEGIN = "import sys; {path}from kern.{module} import main; main()"
 _SAID = re.compile(r"^kern: (.+(?:\n      .+)*)(?:\n  hint: (.+))?", re.M)
@@ -139,7 +139,7 @@ def _run(shop: Workshop, job: Job, made: Repo) -> tuple[int, str]:
     with shop.children.guard:
         if shop.children.closed:
             return -2, ""
-        child = descendants.another(_argv(job, made), place, _environment(job), log)
+        child = process.another(_argv(job, made), place, _environment(job), log)
         shop.children.at_work[job.branch] = child, made
     try:
         code = child.wait()
@@ -164,7 +164,7 @@ def set_up(here: Yard, made: Repo, many: Many) -> None:
     log = here.log(0)
     log.unlink(missing_ok=True)
     argv = _python("fleet.outfit", str(many.setup_s), many.setup, sys.executable, "-c", "")
-    code = descendants.another(argv, made.root, os.environ, log).wait()
+    code = process.another(argv, made.root, os.environ, log).wait()
     if code:
         fault, hint = _told(log.read_text("utf-8", "replace"))
         raise UsageError(

@@ -27,10 +27,10 @@ from kern.pipeline.site import Site
 from kern.plain import decode
 from kern.spec.file import Documents
 from kern.spec.parse import Spec, is_experiment, parse
-from kern.system import descendants, process
+from kern.system import process
 
 TRIES = 3  # of one task whose kern was ended by something else
-_GRACE_S = (5.0, 3.0)  # an agent is ended by its own kern
+_GRACE_S = 5.0  # an agent is ended by its own kern
 
 
 def take_up(crew: Crew, *, resume: bool = True) -> list[Work]:
@@ -80,7 +80,7 @@ def tidy(crew: Crew) -> int:
 
 def _end_orphans(repo: Repo, yard: Yard) -> int:
     """The kerns of a run that was killed, and what they started."""
-    ended = descendants.sweep((OF, str(repo.root)), _GRACE_S)
+    ended = process.sweep((OF, str(repo.root)), _GRACE_S)
     for number in worktrees.numbers(yard):
         ended += process.sweep(("KERN_ROOT", str(yard.place(number))))
     return ended

@@ -16,7 +16,7 @@ from kern.pipeline import facts, isolation, loop, preflight, summary
 from kern.pipeline.options import Options
 from kern.pipeline.session import Session
 from kern.spec import order
-from kern.system import descendants
+from kern.system import process
 
 # How many workers for the jobs that were asked for and the tasks that are there, and what each is
 # called with.
@@ -25,7 +25,7 @@ Hire = Callable[[Workshop, str, int], tuple[int, Carry]]
 
 def here(shop: Workshop, jobs: str, tasks: int) -> tuple[int, Carry]:
     """Kerns on this machine."""
-    return many.workers(jobs, *descendants.machine(), tasks), partial(child.carry, shop)
+    return many.workers(jobs, *process.machine(), tasks), partial(child.carry, shop)
 
 
 def run(

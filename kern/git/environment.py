@@ -92,14 +92,16 @@ def started(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "Popen[by
     from git.exc import GitCommandNotFound
 
     git = Git(str(cwd))
-    try:
-        handle = git.execute(
-            [*argv], istream=-1, as_process=True, env={**env}, start_new_session=True
-        )
-    except GitCommandNotFound:
-        raise FileNotFoundError("git") from None
-    child, handle.proc = handle.proc, None  # else the process would end with the handle
-    assert child is not None
+    with process.BEGINNING:
+        try:
+            handle = git.execute(
+                [*argv], istream=-1, as_process=True, env={**env}, start_new_session=True
+            )
+        except GitCommandNotFound:
+            raise FileNotFoundError("git") from None
+        child, handle.proc = handle.proc, None  # else the process would end with the handle
+        assert child is not None
+        process.OWN.add(child)
     return cast("Popen[bytes]", child)
 
 

@@ -13,7 +13,7 @@ from kern.frozen import frozen
 from kern.git import environment, faults, trees
 from kern.git.faults import GitFailed
 from kern.git.store import FOLDER, Store
-from kern.system import descendants, process, waits
+from kern.system import process, waits
 
 
 @frozen
@@ -123,12 +123,14 @@ class Repo:
         try:
             out, err = child.communicate(given, timeout or None)
         except BaseException as exc:
-            descendants.end_group(child)
+            with child:  # which closes its pipes
+                process.end(child, process.PATIENCE_S)
+                process.kill_group(child)
             if type(exc).__name__ == "TimeoutExpired":  # of a module that process alone may use
                 raise TimeoutError from None
             raise
         if held:
-            descendants.kill_group(child)
+            process.kill_group(child)
         return child.returncode, out, err.decode("utf-8", "replace")
 
     def git(self, *argv: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, TimeoutExpired
 
-from kern.system import descendants, process
+from kern.system import process
 
 _PATIENCE_S = 3.0  # for the system's word
 _HOLD = ("sh", "-c", "echo; exec cat")  # cat: to the end of its input, which kern holds open
@@ -28,7 +28,7 @@ def kept(root: Path, *, wanted: bool) -> Iterator[str]:
     by = _BY.get(sys.platform) if wanted and not os.environ.get(process.FLEET) else None
     env = {**os.environ, **process.tree_last(root)}
     try:
-        child = by and descendants.lasting((*by, *_HOLD), Path("/"), env, PIPE, PIPE, DEVNULL)
+        child = by and process.start((*by, *_HOLD), Path("/"), env, PIPE, PIPE, DEVNULL)
     except OSError:
         child = None
     if not by or not child:
@@ -43,6 +43,6 @@ def kept(root: Path, *, wanted: bool) -> Iterator[str]:
         with contextlib.suppress(TimeoutExpired):
             child.wait(process.GRACE_S[0])
         if child.poll() is None:
-            descendants.kill_group(child)
+            process.kill_group(child)
             child.wait()
         child.stdout.close()

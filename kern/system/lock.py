@@ -7,9 +7,11 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
+
 from kern.errors import Held, KernError
 from kern.frozen import frozen
-from kern.system import descendants, waits, workspace
+from kern.system import waits, workspace
 from kern.system.workspace import Scope
 
 TREE = "kern.lock"  # in the git directory
@@ -83,7 +85,7 @@ def holder(where: Scope) -> tuple[int, str] | None:
 
 def alive(pid: int, host: str) -> bool:
     """Whether the holder lives; of another host that cannot be told and is assumed."""
-    return host != HOST or descendants.exists(pid)
+    return host != HOST or psutil.pid_exists(pid)
 
 
 def _held(git_dir: Path) -> Held:
@@ -99,7 +101,7 @@ def _held(git_dir: Path) -> Held:
 def _holder_of(git_dir: Path) -> int:
     """The live holder's pid; 0 where it has not told it yet."""
     for _ in range(20):
-        if (found := noted(git_dir)) and descendants.exists(found.pid):
+        if (found := noted(git_dir)) and psutil.pid_exists(found.pid):
             return found.pid
         waits.sleep(0.05)
     return 0

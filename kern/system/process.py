@@ -1,37 +1,46 @@
-"""Runs one child to its end and leaves nothing of it behind: own session, output on disk, a sweep.
+"""Runs one child to its end and leaves nothing of it behind: a session of its own, output on disk,
+ended politely, then surely. In a sandbox all that it started ends with it; else psutil finds that.
 
 Knows nothing of agents.
 """
 
 import contextlib
+import ctypes
 import functools
 import os
-import select
 import signal
 import socket
-import subprocess
+import sys
 import tempfile
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT, Popen, TimeoutExpired
+from subprocess import run as attend
 from typing import IO, Any
+from weakref import WeakSet
+
+import psutil
 
 from kern import plain
 from kern.errors import KernError, UsageError
 from kern.frozen import frozen
-from kern.system import descendants, waits
-from kern.system.descendants import adopt_orphans as adopt_orphans
-from kern.system.descendants import marked as marked
-from kern.system.descendants import sweep as sweep
+from kern.system import waits, workspace
 
 OUTPUT_LIMIT = 100_000_000  # bytes, standard output and error together
 GRACE_S = (1.0, 1.0)  # after SIGINT, after SIGTERM, where a person waits
 PATIENCE_S = (5.0, 2.0)  # the same after a time-out: it may still say what it has
+_SWEPT_S = 0.3  # after SIGTERM, for what a child left running
 _TICK_S = 0.05
 _STDERR_TAIL = 8192  # bytes
 SILENT = "no sign of life"
 RAN: Counter[str] = Counter()  # by this kern: after each of them the world may be another
+OWN: "WeakSet[Popen[bytes]]" = WeakSet()  # what kern started itself, and may be at work still
+# Held while a thread begins a process and enters it there, and while a sweep looks who is left.
+BEGINNING = threading.RLock()
+Mark = tuple[str, str]  # an environment variable that all descendants inherit
 Tick = Callable[[float, float], None]  # seconds at work, seconds without a sign of life
 
 
@@ -48,38 +57,6 @@ class Ran:
     timed_out: str = ""  # what of its time was over, in words
 
 
-@frozen
-class _Started:
-    """A child, and the open files that it prints to."""
-
-    child: "subprocess.Popen[bytes]"
-    spool: int
-    complaints: IO[bytes]
-    status: IO[bytes]
-
-    def began(self) -> bool:
-        """Whether what holds the child has said so."""
-        self.status.seek(0)
-        return b"child-pid" in self.status.read(_STDERR_TAIL)
-
-    def printed(self) -> int:
-        """Bytes, on standard output and error together."""
-        return os.fstat(self.spool).st_size + os.fstat(self.complaints.fileno()).st_size
-
-    def cut(self, limit: int) -> None:
-        os.ftruncate(self.spool, min(os.fstat(self.spool).st_size, limit))
-
-    def complaint(self) -> str:
-        """The end of what stands on its standard error."""
-        self.complaints.seek(max(0, self.complaints.seek(0, os.SEEK_END) - _STDERR_TAIL))
-        return self.complaints.read(_STDERR_TAIL).decode("utf-8", "replace")
-
-    def close(self) -> None:
-        os.close(self.spool)
-        self.complaints.close()
-        self.status.close()
-
-
 def run(
     argv: Sequence[str],
     *,
@@ -87,7 +64,7 @@ def run(
     env: Mapping[str, str],
     stdin: str,
     stdout: Path,
-    mark: tuple[str, str],
+    mark: Mark,
     tick: Tick = unwatched,
     limit: int = OUTPUT_LIMIT,
     total: float = 0,
@@ -95,111 +72,76 @@ def run(
     joined: bool = False,
     patience: tuple[float, float] = PATIENCE_S,
     status: str = "",
-    ending: Sequence[str] = (),
 ) -> Ran:
-    """Run `argv`, its output spooled to the file `stdout`. `mark` is an environment variable that
-    all its descendants inherit: what carries it is ended when the child has ended, however it did.
-    `total` and `idle` (without output) are its time-outs in seconds, 0 for none, and `patience` is
-    what it is given after one. `joined`: its complaints stand among its output. `status`: an option
-    of `argv`'s program, which starts the real command: it takes a file descriptor, and what it
-    writes there says that the command was started; raises KernError where it was not. `ending`: a
-    command that ends what a killed child leaves behind elsewhere.
+    """Run `argv`, its output spooled to the file `stdout`. What it leaves running is ended when it
+    has ended, however it did; `mark` tells what that is where the system does not, and after a
+    kill. `total` and `idle` (without output) are its time-outs in seconds, 0 for none, and
+    `patience` is what it is given after one. `joined`: its complaints stand among its output.
+    `status`: an option of `argv`'s program, which starts the real command: it takes a file
+    descriptor, and what it writes there says that the command was started; raises KernError where
+    it was not.
     """
     adopt_orphans()
     RAN[argv[0]] += 1
     began = time.monotonic()
-    there = descendants.children()  # before it does anything: what it leaves is adopted at once
-    given = {**env, mark[0]: mark[1]}
-    with contextlib.closing(
-        _start(argv, cwd, given, stdin, stdout, joined=joined, status=status)
-    ) as started:
-        child = started.child
+    there = {child.pid for child in psutil.Process().children()}
+    given = stdin.encode("utf-8", "surrogateescape")
+    with _file(data=given) as data, _file() as complaints, _file() as said, _file(stdout) as spool:
+        pair = (status, str(said.fileno())) if status else ()
+        command = (argv[0], *pair, *argv[1:])
+        streams = data, spool, spool if joined else complaints
+        with _startable(argv[0]):
+            child = start(command, cwd, {**env, mark[0]: mark[1]}, *streams, said.fileno())
+
+        def printed() -> int:
+            return sum(os.fstat(file.fileno()).st_size for file in (spool, complaints))
+
         grace = GRACE_S
         try:
-            timed_out = _attend(started, began, limit, total, idle, tick)
+            timed_out = _attend(child, printed, limit, total, idle, tick)
             # Looked at once more: it may have been faster.
-            overflow = limit if started.printed() > limit else 0
+            overflow = limit if printed() > limit else 0
             if timed_out:
                 grace = patience
         finally:
-            if child.poll() is None:
-                descendants.interrupt_hooks(mark, there, child.pid)
-                if ending:
-                    capture(ending, GRACE_S[0] * 10)
             end(child, grace)
             sweep(mark, spare=there)
             RAN[argv[0]] += 1
         if overflow:
-            started.cut(limit)
-        tail = started.complaint()
-        if status and child.returncode and not started.began():
-            raise _never_began(tail or _end(stdout))
+            spool.truncate(min(os.fstat(spool.fileno()).st_size, limit))
+        tail = _tail(complaints)
+        if status and child.returncode and "child-pid" not in _tail(said):
+            last = (tail or _tail(spool)).strip().splitlines()[-1:]
+            raise KernError(
+                f"the sandbox could not start a command: {' '.join(last)}",
+                hint="kern doctor says what works here; then run kern again: it resumes",
+            )
     return Ran(child.returncode, time.monotonic() - began, tail, overflow, timed_out)
 
 
 def _attend(
-    started: _Started, began: float, limit: int, total: float, idle: float, tick: Tick
+    child: "Popen[bytes]",
+    printed: Callable[[], int],
+    limit: int,
+    total: float,
+    idle: float,
+    tick: Tick,
 ) -> str:
     """Until the child has ended or must be; what of its time was over, in words."""
-    child, printed, last_sign, timed_out = started.child, 0, began, ""
-    with _waiter(child) as wait:
-        while child.poll() is None and printed <= limit and not timed_out:
-            wait()
-            now = time.monotonic()
-            size = started.printed()
-            if size != printed:
-                printed, last_sign = size, now
-            tick(now - began, now - last_sign)
-            if child.poll() is None:
-                timed_out = _time_out(now - began, total, now - last_sign, idle)
-    return timed_out
-
-
-def _never_began(complaint: str) -> KernError:
-    last = complaint.strip().splitlines()[-1:]
-    return KernError(
-        f"the sandbox could not start a command: {' '.join(last)}",
-        hint="kern doctor says what works here; then run kern again: it resumes",
-    )
-
-
-def _start(
-    argv: Sequence[str],
-    cwd: Path,
-    env: Mapping[str, str],
-    stdin: str,
-    stdout: Path,
-    *,
-    joined: bool,
-    status: str,
-) -> _Started:
-    data = stdin.encode("utf-8", "surrogateescape")
-    with _temporary(data) as given, contextlib.ExitStack() as opened:
-        complaints, told = (opened.enter_context(_temporary()) for _ in range(2))
-        if status:
-            argv = [argv[0], status, str(told.fileno()), *argv[1:]]
-        spool = _spool(stdout)
-        opened.callback(os.close, spool)
-        errors = spool if joined else complaints.fileno()
-        with _startable(argv[0]):
-            child = subprocess.Popen(
-                argv,
-                cwd=cwd,
-                env=dict(env),
-                stdin=given,
-                stdout=spool,
-                stderr=errors,
-                pass_fds=[told.fileno()] if status else [],
-                start_new_session=True,
-            )
-        descendants.AWAITED.add(child)
-        opened.pop_all()  # the files are the child's now: `_Started.close`
-    return _Started(child, spool, complaints, told)
-
-
-def _end(path: Path) -> str:
-    with contextlib.suppress(OSError):
-        return path.read_bytes()[-_STDERR_TAIL:].decode("utf-8", "replace")
+    began = last_sign = time.monotonic()
+    size = 0
+    waiting = threading.Thread(target=child.wait, daemon=True)  # tells the end at once
+    waiting.start()
+    while waiting.is_alive() and size <= limit:
+        waiting.join(_TICK_S)
+        now = time.monotonic()
+        if (so_far := printed()) != size:
+            size, last_sign = so_far, now
+        tick(now - began, now - last_sign)
+        if waiting.is_alive() and total and now - began >= total:
+            return f"not done after {plain.span(total)}"
+        if waiting.is_alive() and idle and now - last_sign >= idle:
+            return f"{SILENT} for {plain.span(idle)}"
     return ""
 
 
@@ -207,108 +149,178 @@ def _end(path: Path) -> str:
 def _startable(program: str) -> Iterator[None]:
     try:
         yield
-    except PermissionError:
-        raise UsageError(f"{program} is not executable", hint=f"chmod +x {program}") from None
     except OSError as exc:
-        missing = isinstance(exc, FileNotFoundError)
-        why = (
-            "is not installed, or not on PATH" if missing else f"cannot be started: {exc.strerror}"
-        )
-        raise UsageError(f"{program} {why}", hint="kern doctor") from None
+        why, hint = f"cannot be started: {exc.strerror}", "kern doctor"
+        if isinstance(exc, PermissionError):
+            why, hint = "is not executable", f"chmod +x {program}"
+        raise UsageError(f"{program} {why}", hint=hint) from None
 
 
-def _temporary(data: bytes = b"") -> IO[bytes]:
-    try:
-        file = tempfile.TemporaryFile()  # noqa: SIM115
+def _file(path: Path | None = None, data: bytes = b"") -> IO[bytes]:
+    """Written anew, and no link; without a path a temporary one."""
+    with workspace.reported(path or Path(tempfile.gettempdir())):
+        if path:
+            how = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+            return os.fdopen(os.open(path, how, 0o600), "w+b", 0)
+        file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
         file.write(data)
         file.seek(0)
-    except OSError as exc:
-        raise KernError(
-            f"cannot write a temporary file in {tempfile.gettempdir()}: {exc.strerror}",
-            hint="free some space there, or set TMPDIR; then run kern again: it resumes",
-        ) from exc
-    return file
+        return file
 
 
-def _spool(path: Path) -> int:
-    try:
-        return os.open(
-            path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600
+def _tail(file: IO[bytes]) -> str:
+    file.seek(max(0, file.seek(0, os.SEEK_END) - _STDERR_TAIL))
+    return file.read(_STDERR_TAIL).decode("utf-8", "replace")
+
+
+# ---------------------------------------------------------------- begin and end
+
+
+def start(
+    argv: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: int | IO[bytes],
+    stdout: int | IO[bytes],
+    stderr: int | IO[bytes],
+    *passed: int,
+) -> "Popen[bytes]":
+    """A process in a session of its own: no Ctrl-C at the terminal and no sweep ends it."""
+    with BEGINNING:
+        child = Popen(
+            argv,
+            cwd=cwd,
+            env=dict(env),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=passed,
+            start_new_session=True,
         )
-    except OSError as exc:
-        raise KernError(
-            f"cannot write {path}: {exc.strerror}",
-            hint="make the folder writable, or set KERN_DIR to one that is",
-        ) from exc
+        OWN.add(child)
+    return child
 
 
-def _time_out(passed: float, total: float, silent: float, idle: float) -> str:
-    if total and passed >= total:
-        return f"not done after {plain.span(total)}"
-    return f"{SILENT} for {plain.span(idle)}" if idle and silent >= idle else ""
-
-
-@contextlib.contextmanager
-def _waiter(child: "subprocess.Popen[bytes]") -> Iterator[Callable[[], None]]:
-    """Waits a tick, or less when the child ends. `Popen.wait` with a time-out polls and wakes up
-    late.
-    """
-    try:
-        ended = os.pidfd_open(child.pid)
-    except (AttributeError, OSError):  # not Linux, an old kernel, a sandbox
-        yield lambda: waits.sleep(_TICK_S)
-        return
-    poll = select.poll()
-    poll.register(ended, select.POLLIN)
-
-    def wait() -> None:
-        poll.poll(_TICK_S * 1000)
-
-    try:
-        yield wait
-    finally:
-        os.close(ended)
-
-
-def end(child: "subprocess.Popen[bytes]", grace: tuple[float, float] = GRACE_S) -> None:
-    """SIGINT, SIGTERM, then SIGKILL to the child's group, as far as each is needed."""
+def end(child: "Popen[bytes]", grace: tuple[float, float] = GRACE_S) -> None:
+    """SIGINT, SIGTERM, then SIGKILL, as far as each is needed."""
     for signum, seconds in zip((signal.SIGINT, signal.SIGTERM), grace, strict=True):
-        if child.poll() is not None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            descendants.signal_group(child.pid, signum)
-            os.killpg(child.pid, signal.SIGCONT)  # it may stand still
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(waits.scaled(seconds))
+        if child.poll() is None:
+            _signal(child.pid, signum)
+            with contextlib.suppress(TimeoutExpired):
+                child.wait(waits.scaled(seconds))
     if child.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+        kill_group(child)
+    child.wait()
+
+
+def _signal(pid: int, signum: int) -> None:
+    """All of them but bubblewrap: it would die of it, and what it holds at once with it."""
+    with contextlib.suppress(psutil.Error):
+        leader = psutil.Process(pid)
+        for one in (leader, *leader.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                if one.name() != "bwrap":
+                    one.send_signal(signum)
+
+
+def kill_group(leader: "Popen[bytes]") -> None:
+    """What is left of it, and of the sandbox that it was in."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader.pid, signal.SIGKILL)
+
+
+def sweep(mark: Mark, grace: float = _SWEPT_S, spare: Collection[int] | None = None) -> int:
+    """End what children have left running: what carries the mark. With `spare`, which children of
+    kern are none of it, what has no parent but kern. How many were ended.
+    """
+    ended: set[int] = set()
+    for _ in range(20):  # a watchdog may start its worker again; what loses its parent is kern's
+        left = _left(mark, spare)
+        if not left:
+            break
+        ended |= {process.pid for process in left}
+        for name in ("terminate", "kill"):
+            for process in left:
+                with contextlib.suppress(psutil.Error):
+                    getattr(process, name)()
+            left = psutil.wait_procs(left, waits.scaled(grace))[1]
+    return len(ended)
+
+
+def _left(mark: Mark, spare: Collection[int] | None) -> list[psutil.Process]:
+    if spare is None or sys.platform != "linux":
+        return marked(mark)
+    with BEGINNING:
+        own = {child.pid for child in OWN if child.returncode is None}
+        return [one for one in psutil.Process().children() if one.pid not in own | {*spare}]
+
+
+def marked(mark: Mark) -> list[psutil.Process]:
+    """The live processes that carry the variable, but for kern and those that started it. Of other
+    users it cannot be read.
+    """
+    name, value = mark
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(name) == value:
+                found.append(process)
+    spared = (os.getpid(), *(one.pid for one in psutil.Process().parents())) if found else ()
+    return [process for process in found if process.pid not in spared]
+
+
+def adopt_orphans() -> None:
+    """On Linux, what a child leaves behind becomes a child of kern instead of init's."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+# ---------------------------------------------------------------- children that last
 
 
 # What a program says is to be read, whatever language a person has.
 _PLAIN = {"LANGUAGE": "C", "LC_ALL": "C"}
 
 
-def piped(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-    """A process in a session of its own, `env` over kern's environment. A thread may start it."""
-    pipe = subprocess.PIPE
-    return descendants.lasting(argv, cwd, {**os.environ, **_PLAIN, **env}, pipe, pipe, pipe)
+def another(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> "Popen[bytes]":
+    """A kern of its own. What it prints is added to the log."""
+    with log.open("ab") as printed:
+        return start(argv, cwd, env, DEVNULL, printed, printed)
+
+
+def piped(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "Popen[bytes]":
+    """`env` over kern's environment."""
+    return start(argv, cwd, {**os.environ, **_PLAIN, **env}, PIPE, PIPE, PIPE)
 
 
 def answering(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str]
-) -> "tuple[subprocess.Popen[bytes], socket.socket, IO[bytes]]":
+) -> "tuple[Popen[bytes], socket.socket, IO[bytes]]":
     """A process that lasts, asked and heard through a socket that nobody else can open, and a file
     for its complaints: a pipe that nobody reads can fill. It sees the end of kern as the end of its
     input.
     """
-    complaints = _temporary()
+    complaints = _file()
     ours, theirs = socket.socketpair()
     with theirs:
         given = {**os.environ, **_PLAIN, **env}
-        child = descendants.lasting(argv, cwd, given, theirs.fileno(), theirs.fileno(), complaints)
+        child = start(argv, cwd, given, theirs.fileno(), theirs.fileno(), complaints)
     return child, ours, complaints
+
+
+def machine() -> tuple[int, float]:
+    """Cores, and MiB of memory that are free."""
+    return os.cpu_count() or 1, psutil.virtual_memory().available / (1 << 20)
+
+
+def holds(pid: int, file: Path) -> bool:
+    """Whether the process lives and has the file open: a pid may be another process's by now."""
+    with contextlib.suppress(psutil.Error, OSError):
+        return any(one.path == str(file) for one in psutil.Process(pid).open_files())
+    return False
+
+
+# ---------------------------------------------------------------- environment
 
 
 WORKER = "KERN_WORKER"  # 1 and up, where kern is one of many: ports and databases can differ by it
@@ -338,9 +350,12 @@ def tree_last(root: Path) -> dict[str, str]:
     return {"PATH": _tree_last(os.environ.get("PATH", os.defpath), root)}
 
 
+# ---------------------------------------------------------------- short commands
+
+
 def capture(argv: Sequence[str], seconds: float, cwd: str | None = None) -> tuple[int, str]:
     """Exit code and output of a short command; 127: not startable, 124: it hangs."""
-    code, out, why = heard(argv, seconds, cwd, subprocess.STDOUT)
+    code, out, why = heard(argv, seconds, cwd, STDOUT)
     return code, why or out.decode("utf-8", "replace")
 
 
@@ -348,22 +363,14 @@ def heard(
     argv: Sequence[str],
     seconds: float,
     cwd: str | None = None,
-    errors: int = subprocess.PIPE,
+    errors: int = PIPE,
     env: Mapping[str, str] | None = None,
 ) -> tuple[int, bytes, str]:
     """The same with its standard error apart."""
+    how: dict[str, Any] = {"stdin": DEVNULL, "stdout": PIPE, "stderr": errors, "cwd": cwd}
     try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            timeout=seconds,
-            check=False,
-            cwd=cwd,
-            env=env,
-        )
-    except subprocess.TimeoutExpired:
+        done = attend(argv, timeout=seconds, check=False, env=env, **how)
+    except TimeoutExpired:
         return 124, b"", ""
     except OSError as exc:
         return 127, b"", str(exc.strerror)
@@ -372,4 +379,4 @@ def heard(
 
 def attended(argv: Sequence[str], stdin: IO[Any], env: Mapping[str, str]) -> int:
     """Run a command that talks to the person itself; its exit code."""
-    return subprocess.run(argv, stdin=stdin, env=dict(env), check=False).returncode
+    return attend(argv, stdin=stdin, env=dict(env), check=False).returncode

@@ -15,7 +15,7 @@ import pytest
 
 from kern.errors import KernError, LimitReached
 from kern.model import Aide, Role, Stage
-from kern.system.descendants import marked
+from kern.system.process import marked
 from tests.agents.conformance import CLIS, RUN, Cli, Talk, ask
 from tests.conftest import Git
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use

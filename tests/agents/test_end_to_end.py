@@ -16,7 +16,7 @@ import pytest
 
 from kern.journal import store
 from kern.model import Stage
-from kern.system.descendants import marked
+from kern.system.process import marked
 from tests.agents.conformance import CLIS, Cli
 from tests.conftest import Git, Kern
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say

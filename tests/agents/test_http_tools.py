@@ -14,7 +14,7 @@ from kern.agents.http_talk import Call
 from kern.agents.http_tools import Tools
 from kern.agents.http_tree import Refused, Tree
 from kern.model import Aide, Stage
-from kern.system.descendants import marked
+from kern.system.process import marked
 from tests.conftest import wait_for
 
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from kern.git import repository
-from kern.system import descendants, process
+from kern.system import process
 from tests.conftest import Fake, Git, Inline, Kern
 
 
@@ -111,8 +111,8 @@ def test_what_is_left_of_an_agent_is_ended_without_them(
     below = psutil.Process().children(recursive=True)
     assert not [one for one in below if one.name() == "sleep" and at_work(one.pid)]
     (helper,) = helpers()
-    others = descendants.children() - {helper.pid}
-    descendants.sweep(("KERN_TEST_MARK", "one"), spare=others)
+    others = {one.pid for one in psutil.Process().children()} - {helper.pid}
+    process.sweep(("KERN_TEST_MARK", "one"), spare=others)
     assert helpers() == [helper]
 
 

@@ -12,10 +12,9 @@ import psutil
 import pytest
 
 from kern.errors import Exit, Interrupted, UsageError
-from kern.system import control, descendants, process
-from kern.system.descendants import RESTORE_S
+from kern.system import control, process
 from kern.system.process import Ran
-from tests.conftest import BUSY, HERE, PATIENCE_S, survivors, wait_for
+from tests.conftest import BUSY, HERE, PATIENCE_S, survivors
 
 pytestmark = [pytest.mark.slow, pytest.mark.unheld]
 
@@ -128,7 +127,7 @@ def test_a_link_in_the_output_s_place_is_not_followed(
 ) -> None:
     (tmp_path / "victim").write_text("untouched")
     (tmp_path / "out").symlink_to(tmp_path / "victim")
-    with pytest.raises(Exception, match="cannot write"):
+    with pytest.raises(Exception, match="cannot use"):
         run("echo x")
     assert (tmp_path / "victim").read_text() == "untouched"
 
@@ -198,80 +197,14 @@ def test_a_child_that_heeds_the_first_signal_may_clean_up(
     assert (tmp_path / "cwd" / "cleaned").exists()
 
 
-# As claude: its tool runs in a session of its own, and is ended by SIGTERM when it is interrupted.
-AGENT = """
-import os, signal, subprocess, sys
-tool = subprocess.Popen([sys.executable, "-ISc", sys.argv[1]], start_new_session=True)
-try:
-    tool.wait()
-except KeyboardInterrupt:
-    os.killpg(tool.pid, signal.SIGTERM)
-open("went-on", "w").close()
-"""
-# As git: it starts a hook and goes by how that ends.
-TOOL = """
-import os, subprocess, sys
-env = {**os.environ, "GIT_PREFIX": "", "GIT_INDEX_FILE": "index"}
-subprocess.call([sys.executable, "-ISc", HOOK], env=env)
-open("committed", "w").close()
-"""
-RESTORES = """
-import signal, time
-open("up", "w").close()
-try:
-    time.sleep(300)
-except KeyboardInterrupt:
-    time.sleep(1.5)
-    open("restored", "w").close()
-"""
-
-
-@pytest.mark.parametrize("orphaned", [False, True], ids=["interrupted", "swept"])
-def test_a_hook_has_time_to_restore_before_anyone_else_hears_of_it(
-    run: Callable[..., Ran], tmp_path: Path, orphaned: bool
-) -> None:
-    cwd = tmp_path / "cwd"
-    tool = f"HOOK = {RESTORES!r}\n{TOOL}"
-
-    def interrupt(seconds: float, silent: float) -> None:
-        if (cwd / "up").exists():
-            raise Interrupted(signal.SIGINT)
-
-    began = time.monotonic()
-    if orphaned:
-        env = {**os.environ, MARK[0]: MARK[1]}
-        with subprocess.Popen([sys.executable, "-ISc", AGENT, tool], cwd=cwd, env=env) as agent:
-            wait_for((cwd / "up").exists)
-            assert process.sweep(MARK) == 3
-            agent.wait()
-    else:
-        with pytest.raises(Interrupted):
-            run([sys.executable, "-ISc", AGENT, tool], tick=interrupt)
-    assert time.monotonic() - began < 8 * BUSY
-    assert (cwd / "restored").exists()
-    assert not (cwd / "committed").exists()
-    assert process.marked(MARK) == []
-
-
-def test_a_hook_that_hears_nothing_does_not_hold_up_the_end_for_long(
-    run: Callable[..., Ran], tmp_path: Path
-) -> None:
-    deaf = f"trap '' INT TERM; {STAY}"
-    hook = f"GIT_PREFIX= GIT_INDEX_FILE=x setsid sh -c '{deaf}' & while [ ! -s pids ]; do :; done"
-    took = seconds_of(lambda: run(hook.replace("''", '""')))
-    assert RESTORE_S <= took < RESTORE_S + 3 * BUSY
-    assert survivors(tmp_path / "cwd" / "pids") == []
-
-
 def test_what_ignores_sigint_is_ended_without_waiting_for_it(
     run: Callable[..., Ran], tmp_path: Path
 ) -> None:
     """As each background job of a shell script does."""
     said = "trap 'echo TERM >> said; exit' TERM; echo $$ >> pids; while :; do sleep 0.1; done"
     lines = f'sh -c "{said}" & while [ ! -s pids ]; do sleep 0.02; done'.replace("$$", "\\$\\$")
-    took = seconds_of(lambda: run(lines))
+    run(lines)
     assert (tmp_path / "cwd" / "said").read_text() == "TERM\n"
-    assert took < RESTORE_S
     assert survivors(tmp_path / "cwd" / "pids") == []
 
 
@@ -283,41 +216,11 @@ def test_a_watchdog_that_starts_its_worker_again_is_ended_with_it(
     assert survivors(tmp_path / "cwd" / "pids") == []
 
 
-def test_an_orphan_that_has_ended_is_buried() -> None:
-    process.adopt_orphans()
-    left = "sleep 0.1 >/dev/null & echo $!"
-    said = subprocess.run(["sh", "-c", left], stdout=subprocess.PIPE, check=True).stdout
-    orphan = psutil.Process(int(said))
-    wait_for(lambda: orphan.status() == psutil.STATUS_ZOMBIE)
-
-    assert orphan.pid not in descendants.children()
-    assert not psutil.pid_exists(orphan.pid)
-
-
 def test_what_kern_was_doing_beside_is_left_alone(run: Callable[..., Ran]) -> None:
     with subprocess.Popen(["sleep", "300"]) as bystander:
         run("true")
         assert bystander.poll() is None
         bystander.kill()
-
-
-def test_a_group_hears_a_signal_whose_leader_has_ended(tmp_path: Path) -> None:
-    began, ended = tmp_path / "began", tmp_path / "ended"
-    left = f"(trap 'touch {ended}; exit' TERM; touch {began}; while :; do sleep 0.1; done) &"
-    leader = subprocess.Popen(["sh", "-c", left], start_new_session=True)
-    leader.wait()
-    wait_for(began.exists)
-
-    descendants.signal_group(leader.pid, signal.SIGTERM)
-
-    wait_for(ended.exists)
-
-
-def test_a_group_that_is_gone_is_said_to_be() -> None:
-    leader = subprocess.Popen(["true"], start_new_session=True)
-    leader.wait()
-    with pytest.raises(ProcessLookupError):
-        descendants.signal_group(leader.pid, signal.SIGTERM)
 
 
 def test_a_sweep_spares_kern_s_own_ancestors_and_strangers(tmp_path: Path) -> None:
@@ -399,11 +302,10 @@ def test_each_tick_tells_how_long_the_child_has_been_silent(run: Callable[..., R
     assert all(0 < silent < seconds - 0.25 for seconds, silent in after)
 
 
-@pytest.mark.parametrize("below", [False, True])
-def test_what_is_started_while_the_sweep_looks_is_ended_as_well(below: bool) -> None:
+def test_what_is_started_while_the_sweep_looks_is_ended_as_well() -> None:
     """Each starts the next and goes at once: one is not there yet, the one before not any more."""
     process.adopt_orphans()
-    spared = descendants.children() if below else None
+    spared = {one.pid for one in psutil.Process().children()}
     chain = "(sleep 0.004; (sleep 0.004; (sleep 0.004; exec sleep 300) & ) & ) &"
     left = []
     for number in range(24):
