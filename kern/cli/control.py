@@ -54,7 +54,7 @@ def _live(found: Repo) -> Holder:
                 f"the run here belongs to another user: {_user(owner)}",
                 hint="ask them, or type the same as that user",
             )
-    holder = lock.noted(found.git_dir)
+    holder = lock.holder(found.git_dir)
     if holder is None or not holder.run:
         raise KernError(f"no run in progress in {found.root}{_elsewhere(found)}", hint=_LOOK)
     if holder.host != lock.HOST:
@@ -77,7 +77,7 @@ def _elsewhere(found: Repo) -> str:
     others = [
         f"branch {holder.branch} (pid {holder.pid})"
         for place in sorted(places)
-        if (holder := lock.noted(place)) and process.holds(holder.pid, place / lock.TREE)
+        if (holder := lock.holder(place)) and process.holds(holder.pid, place / lock.TREE)
     ]
     return f"; in another working tree: {', '.join(others)}" if others else ""
 

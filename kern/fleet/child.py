@@ -49,7 +49,7 @@ class Children:
         """Before the next stage begins."""
         self.elsewhere(False)
         for _, repo in list(self.at_work.values()):
-            holder = lock.noted(repo.git_dir)
+            holder = lock.holder(repo.git_dir)
             if holder and holder.run and not control.asked(repo.git_dir, holder.run):
                 control.ask(repo.git_dir, holder.run)
 

@@ -81,7 +81,7 @@ def begin(
         *(_ticking(options.tick, steered), steered.heed, found.scratch, options.watched),
     )
     _known(caller, found)
-    killed = lock.noted(found.git_dir)  # it takes its note away as it ends
+    killed = lock.holder(found.git_dir)  # it takes its note away as it ends
     with (
         isolation.ready(wanted, isolation.mode(options.leave.sandbox, own), sink) as held,
         control.signals(),

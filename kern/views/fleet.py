@@ -16,7 +16,7 @@ from kern.git import repository
 from kern.journal import store, timeline, words
 from kern.journal.record import Record
 from kern.model import Cost
-from kern.system import lock, workspace
+from kern.system import lock
 from kern.views import progress
 from kern.views.log import warn
 
@@ -62,10 +62,8 @@ def shown(folder: Path, *, as_json: bool) -> str:
     now = of(store.load(store.place(found.common_dir), warn))
     if now is None:
         raise UsageError("no run here has had several workers", hint=_START)
-    scope = workspace.scope(found.root, found.head().name, create=False)
-    holder = lock.holder(scope)
-    noted = lock.noted(found.git_dir)
-    alive = bool(holder and noted and lock.alive(*holder) and noted.run == now.run)
+    holder = lock.holder(found.git_dir)
+    alive = bool(holder and holder.run == now.run and holder.lives(found.git_dir))
     if as_json:
         told = {**asdict(now), "workers": [asdict(one) for one in _ordered(now)], "alive": alive}
         return plain.data(told)

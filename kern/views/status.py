@@ -45,9 +45,9 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
     head = found.head()
     next_task = order.select(parsed)
     blocker = order.blockers(parsed)
-    holder = lock.holder(scope)
-    alive = holder is not None and lock.alive(*holder)
-    by = _noted(found) if alive else None
+    holder = _holder(found)
+    alive = holder is not None and holder.lives(found.git_dir)
+    by = holder if alive else None
     recent, paid = store.last_run(store.place(found.common_dir), head.name, warn)
     on = by is not None and bool(recent) and recent[0]["run"] == by.run  # and no plan, say
     counts = {marker.name.lower(): 0 for marker in Marker}
@@ -62,7 +62,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
         "root": str(found.root),
         "branch": head.name,
         "folder": str(scope.folder),
-        "holder": {"pid": holder[0], "host": holder[1], "alive": alive} if holder else None,
+        "holder": holder and {"pid": holder.pid, "host": holder.host, "alive": alive},
         "asked": _asked(found),
         "counts": counts,
         "to_do": order.counts(parsed)._asdict(),
@@ -89,14 +89,14 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
 
 def _asked(found: Repo) -> str | None:
     """What was asked of the run that is on."""
-    holder = _noted(found)
+    holder = _holder(found)
     return "stop" if holder and control.asked(found.git_dir, holder.run) else None
 
 
-def _noted(found: Repo) -> Holder | None:
+def _holder(found: Repo) -> Holder | None:
     """Who holds the working tree; None where that is another user's to know."""
     try:
-        return lock.noted(found.git_dir)
+        return lock.holder(found.git_dir)
     except KernError:
         return None
 

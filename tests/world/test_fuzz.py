@@ -466,11 +466,9 @@ def test_stage_files_refs_and_marks_of_any_content_are_read_or_passed_over(
         )
         refs.said(text)
         protocol.version(decode(damaged(b"2.1.3 (Claude Code)", chance)))
-        scope.lock.mkdir(exist_ok=True)
-        (scope.lock / "pid").write_bytes(damaged(b"4711\nhost\n", chance))
-        if holder := lock.holder(scope):
-            lock.alive(holder[0], "")
-            lock.alive(holder[0], lock.HOST)
+        (found.git_dir / lock.HOLDER).write_bytes(damaged(b"4711\nhost\nrun\nmain\n", chance))
+        if holder := lock.holder(found.git_dir):
+            holder.lives(found.git_dir)
 
     each(600, check_texts)
 
