@@ -5,14 +5,15 @@ kern, however that ends.
 import contextlib
 import os
 import select
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, TimeoutExpired
+from subprocess import DEVNULL, PIPE
 
 from kern.system import process
 
-_PATIENCE_S = 3.0  # for the system's word
+_PATIENCE_S = 3.0  # until the system has answered
 _HOLD = ("sh", "-c", "echo; exec cat")  # cat: to the end of its input, which kern holds open
 _BY = {
     "darwin": ("caffeinate", "-i"),
@@ -25,24 +26,17 @@ def kept(root: Path, *, wanted: bool) -> Iterator[str]:
     """By what; empty where nothing does. `root`: its programs come after all others. Of many kerns
     the one that started them sees to it.
     """
-    by = _BY.get(sys.platform) if wanted and not os.environ.get(process.FLEET) else None
+    by = _BY.get(sys.platform, ("",))
     env = {**os.environ, **process.tree_last(root)}
-    try:
-        child = by and process.start((*by, *_HOLD), Path("/"), env, PIPE, PIPE, DEVNULL)
-    except OSError:
-        child = None
-    if not by or not child:
+    there = shutil.which(by[0], path=env["PATH"])
+    if not wanted or not there or os.environ.get(process.FLEET):
         yield ""
         return
-    assert child.stdin and child.stdout
-    try:
-        told = select.select([child.stdout], [], [], _PATIENCE_S)[0] and child.stdout.read(1)
-        yield by[0] if told else ""
-    finally:
-        child.stdin.close()
-        with contextlib.suppress(TimeoutExpired):
-            child.wait(process.GRACE_S[0])
-        if child.poll() is None:
-            process.kill_group(child)
-            child.wait()
-        child.stdout.close()
+    with process.start((*by, *_HOLD), Path("/"), env, PIPE, PIPE, DEVNULL) as child:
+        assert child.stdin and child.stdout
+        try:
+            held = select.select([child.stdout], [], [], _PATIENCE_S)[0] and child.stdout.read(1)
+            yield by[0] if held else ""
+        finally:
+            child.stdin.close()
+            process.end(child)

@@ -20,41 +20,36 @@ _TIME_OUT_S = 10
 _PATIENCE_S = (0.5, 0.5)
 _OUTPUT_LIMIT = 1_000_000  # bytes
 _LOG = "notify.log"
-Notice = dict[str, Any]
 
 
-def of(event: Event, *, root: str, branch: str, run: str) -> Notice | None:
-    """The data of an event that calls for a person, else None. Keys are stable."""
-    where = {"root": root, "branch": branch, "run": run}
+def of(event: Event) -> dict[str, Any]:
+    """The data of an event that calls for a person; empty for any other. Keys are stable."""
     match event:
         case TaskSettled(outcome=Outcome.SKIPPED | Outcome.BLOCKED | Outcome.ASKED):
-            said = {"task": event.task, "outcome": str(event.outcome), "why": event.detail}
-            return {"event": "needs-help", **where, **said}
+            why = {"outcome": str(event.outcome), "why": event.detail}
+            return {"event": "needs-help", "task": event.task, **why}
         case RunStarted():
-            return {"event": "run-started", **where, "open": event.open_tasks}
+            return {"event": "run-started", "open": event.open_tasks}
         case Outage(number=1):
             when = {"since": event.since, "until": event.until}
-            return {"event": "outage", **where, "why": event.text, **when}
+            return {"event": "outage", "why": event.text, **when}
         case RunEnded():
-            return {"event": "run-ended", **where, **_ended(event)}
-    return None
-
-
-def _ended(event: RunEnded) -> Notice:
-    done = zip(event.done, event.commits, strict=True)
-    return {
-        "exit": event.exit_code,
-        "done": [{"task": task, "commit": commit} for (task, _, _), commit in done],
-        "needs_help": [{"task": task, "why": why} for task, why in event.needs_help],
-        "waiting": [{"task": task, "why": why} for task, why in event.stuck],
-        "questions": [one._asdict() for one in event.questions],
-        "open": event.open_tasks,
-        "seconds": round(event.seconds, 3),
-        "cost_usd": event.cost.known,
-        "unpriced": event.cost.unpriced,
-        "interrupted": event.interrupted,
-        "stopped": bool(event.stopped),
-    }
+            done = zip(event.done, event.commits, strict=True)
+            return {
+                "event": "run-ended",
+                "exit": event.exit_code,
+                "done": [{"task": task, "commit": commit} for (task, _, _), commit in done],
+                "needs_help": [{"task": task, "why": why} for task, why in event.needs_help],
+                "waiting": [{"task": task, "why": why} for task, why in event.stuck],
+                "questions": [one._asdict() for one in event.questions],
+                "open": event.open_tasks,
+                "seconds": round(event.seconds, 3),
+                "cost_usd": event.cost.known,
+                "unpriced": event.cost.unpriced,
+                "interrupted": event.interrupted,
+                "stopped": bool(event.stopped),
+            }
+    return {}
 
 
 def beside(
@@ -71,40 +66,38 @@ def beside(
     """The sink, and the notification after it. `keep`: variables that the command gets although
     they are named like a secret. `tried`: as the run begins, too, while a person sees what it does.
     """
-    if os.environ.get(process.FLEET):  # the run that started it speaks for all
+    if not setting or os.environ.get(process.FLEET):  # the run that started it speaks for all
         return sink
-    told: set[str] = set()
+    faults: set[str] = set()
+    where = {"root": str(root), "branch": branch, "run": run}
 
     def both(event: Event) -> None:
         sink(event)
-        notice = of(event, root=str(root), branch=branch, run=run)
-        if isinstance(event, RunStarted) and not tried:
-            return
-        if setting and notice and (why := _notify(setting, notice, root, scope, run, keep)):
-            if why not in told:
+        notice = of(event)
+        if notice and (tried or not isinstance(event, RunStarted)):
+            why = _notify(setting, {**notice, **where}, root, scope.folder / _LOG, keep)
+            if why and why not in faults:
                 sink(Warned(f"nobody was notified: {why}"))
-            told.add(why)
+            faults.add(why)
 
     return both
 
 
 def _notify(
-    setting: str, notice: Notice, root: Path, scope: Scope, run: str, keep: Collection[str]
+    setting: str, notice: dict[str, Any], root: Path, log: Path, keep: Collection[str]
 ) -> str:
     """Why it failed, empty when it did not."""
-    place = scope.folder / _LOG
     given = process.surroundings().items()
     env = {name: one for name, one in given if name in keep or not plain.names_a_secret(name)}
-    env |= process.tree_last(root)
     try:
         ran = process.run(
             ["sh", "-c", setting],
             cwd=root,
-            env=env,
+            env=env | process.tree_last(root),
             stdin=json.dumps(notice, ensure_ascii=True) + "\n",
-            stdout=place,
+            stdout=log,
             joined=True,
-            mark=("KERN_RUN_ID", run),
+            mark=("KERN_RUN_ID", notice["run"]),
             limit=_OUTPUT_LIMIT,
             total=_TIME_OUT_S,
             patience=_PATIENCE_S,
@@ -113,4 +106,4 @@ def _notify(
         return str(exc)
     if ran.timed_out or ran.overflow:
         return f"the command was ended: {ran.timed_out or 'it printed too much'}"
-    return f"the command failed (exit {ran.code}); all that it said: {place}" if ran.code else ""
+    return f"the command failed (exit {ran.code}); all that it printed: {log}" if ran.code else ""

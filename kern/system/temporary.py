@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -12,8 +11,7 @@ from pathlib import Path
 from kern.obeyed import TEMPORARY
 from kern.system import workspace
 
-_PREFIX = ".kern-run-"  # with a dot until it is locked
-_LOCKED = r"kern-run-\w{8}"
+_PREFIX = "kern-run-"
 
 
 def variables(folder: Path) -> dict[str, str]:
@@ -30,22 +28,29 @@ def folder(*outside_of: Path) -> Iterator[Path]:
     agent can write; and goes at the end. Those that killed processes left go at the beginning. One
     within another is the same. Raises KernError.
     """
-    if re.fullmatch(_LOCKED, Path(tempfile.tempdir or "").name):
+    if Path(tempfile.tempdir or "").name.startswith(_PREFIX):
         yield Path(tempfile.gettempdir())
         return
-    before = {name: os.environ.get(name) for name in TEMPORARY}, tempfile.tempdir
+    environment, before = dict(os.environ), tempfile.tempdir
     tempfile.tempdir = None  # what is known from before may be of another environment
     parent = _parent(outside_of)
-    _sweep(parent)
-    made, lock = _made(parent)
+    for left in parent.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):  # another's, or in use
+            _remove(left)
+    with workspace.reported(parent):
+        made = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=parent))
+        lock = os.open(made, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)  # for as long as this process lives: see `_remove`
+        made = made.rename(parent / made.name.removeprefix("."))
     os.environ.update(variables(made))
     tempfile.tempdir = str(made)
     try:
         yield made
     finally:
-        tempfile.tempdir = before[1]
-        for name, value in before[0].items():
-            _set(name, value)
+        tempfile.tempdir = before
+        for name in TEMPORARY:
+            os.environ.pop(name)
+        os.environ.update({name: environment[name] for name in TEMPORARY if name in environment})
         shutil.rmtree(made, ignore_errors=True)
         os.close(lock)
 
@@ -58,24 +63,8 @@ def _parent(outside_of: Sequence[Path]) -> Path:
     return wanted
 
 
-def _made(parent: Path) -> tuple[Path, int]:
-    """Locked for as long as this process lives: whoever can lock it may remove it."""
-    with workspace.reported(parent):
-        made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        lock = os.open(made, os.O_RDONLY)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        return made.rename(parent / made.name.removeprefix(".")), lock
-
-
-def _sweep(parent: Path) -> None:
-    for name in os.listdir(parent):
-        if re.fullmatch(_LOCKED, name):
-            with contextlib.suppress(OSError):  # another's, or in use
-                _remove(parent / name)
-
-
 def _remove(place: Path) -> None:
-    """Raises OSError where it is no folder, or somebody holds it."""
+    """Whoever can lock it may. Raises OSError where it is no folder, or somebody holds it."""
     lock = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -83,10 +72,3 @@ def _remove(place: Path) -> None:
             shutil.rmtree(place, ignore_errors=True)
     finally:
         os.close(lock)
-
-
-def _set(name: str, value: str | None) -> None:
-    if value is None:
-        os.environ.pop(name, None)
-    else:
-        os.environ[name] = value

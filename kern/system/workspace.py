@@ -40,10 +40,9 @@ class Scope:
 
     @property
     def lock(self) -> Path:
-        flat = self.branch
-        if "/" in flat:  # `feature/x` and `feature-x` are two branches
-            flat = f"{flat.replace('/', '-')}-{_digest(self.branch)}"
-        if len(os.fsencode(f"{self.project}-{flat}")) > _LONGEST_NAME:
+        flat = self.branch.replace("/", "-")
+        long = len(os.fsencode(self.project + flat)) > _LONGEST_NAME
+        if flat != self.branch or long:  # `feature/x` and `feature-x` are two branches
             flat = f"{flat[:40]}-{_digest(self.branch)}"
         return self.base / f"{self.project}-{flat}.lock.d"
 
@@ -75,48 +74,24 @@ def scope(root: Path, branch: str, *, create: bool = True, temporary: Path = Pat
 
 
 def _base(root: Path, temporary: Path, *, create: bool) -> tuple[Path, str]:
-    moved = os.environ.get("KERN_DIR")
-    if moved:
-        base = Path(moved).expanduser().absolute()
-        real = Path(os.path.realpath(base))
-        if real.is_relative_to(root) and not real.is_relative_to(root / ".kern"):
-            raise UsageError(
-                f"KERN_DIR={base} lies in the working tree, where run files would look like work",
-                hint=f"set it to a folder outside {root}, or below {root / '.kern'}",
-            )
-        if create:
-            with _output(base):
-                base.parent.mkdir(parents=True, exist_ok=True)
-            own_folder(base)
-        elif why := _unsafe(base):
-            raise UsageError(f"KERN_DIR={base} {why}", hint="set KERN_DIR to a folder of your own")
-        return base, ""
-    shared = temporary / "claude"
-    why = _unsafe(shared, loose=True) or _unsafe(shared / "kern")
-    if not why:
-        base, notice = shared / "kern", ""
-    else:
-        base = temporary / f"claude-{os.getuid()}" / "kern"
-        notice = f"{shared} {why}: using {base} instead"
-    if create:
-        for folder in (base.parent, base):
-            own_folder(folder, loose=folder.name == "claude")
-    return base, notice
-
-
-@contextlib.contextmanager
-def _output(folder: Path) -> Iterator[None]:
-    """Where it cannot be made, another must be named; a full disk is nobody's setting."""
-    try:
-        yield
-    except OSError as exc:
-        if exc.errno in _FULL:
-            raise _failure(folder, exc) from exc
-        why = "not a folder" if isinstance(exc, FileExistsError) else exc.strerror
+    moved, notice = os.environ.get("KERN_DIR"), ""
+    base = Path(moved).expanduser().absolute() if moved else temporary / "claude" / "kern"
+    real = Path(os.path.realpath(base))
+    if real.is_relative_to(root) and not real.is_relative_to(root / ".kern"):
         raise UsageError(
-            f"the output folder {folder} cannot be made: {exc.filename}: {why}",
-            hint="set KERN_DIR to a folder of your own",
-        ) from None
+            f"KERN_DIR={base} lies in the working tree, where run files would look like work",
+            hint=f"set it to a folder outside {root}, or below {root / '.kern'}",
+        )
+    if not moved and (why := _unsafe(base.parent, loose=True) or _unsafe(base)):
+        own = temporary / f"claude-{os.getuid()}" / "kern"
+        base, notice = own, f"{base.parent} {why}: using {own} instead"
+    if create and not moved:
+        own_folder(base.parent, loose=base.parent.name == "claude")
+    if create:
+        own_folder(base, parents=True)
+    elif why := _unsafe(base):
+        raise _refused(base, why)
+    return base, notice
 
 
 def _unsafe(folder: Path, *, loose: bool = False) -> str:
@@ -138,47 +113,40 @@ def _unsafe(folder: Path, *, loose: bool = False) -> str:
     return ""
 
 
-def own_folder(folder: Path, *, loose: bool = False) -> None:
-    with _output(folder), contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    if why := _unsafe(folder, loose=loose):
-        raise UsageError(
-            f"the output folder {folder} {why}",
-            hint="remove it, or set KERN_DIR to a folder of your own",
-        )
+def own_folder(folder: Path, *, loose: bool = False, parents: bool = False) -> None:
+    why = ""
+    try:
+        folder.mkdir(mode=0o700, parents=parents, exist_ok=True)
+    except OSError as exc:
+        if exc.errno in _FULL:  # nobody's setting
+            raise _failure(folder, exc) from exc
+        why = f"cannot be made: {exc.strerror}"
+    if why := _unsafe(folder, loose=loose) or why:
+        raise _refused(folder, why)
+
+
+def _refused(folder: Path, why: str) -> UsageError:
+    hint = "remove it, or set KERN_DIR to a folder of your own"
+    return UsageError(f"the output folder {folder} {why}", hint=hint)
 
 
 def _project(base: Path, root: Path, *, create: bool) -> str:
-    """The top level's basename; with 6 hex of the path where another repository has the name."""
+    """The top level's basename; with 6 hex of the path where another repository has the name, or
+    a kern that claimed it was killed.
+    """
     plain = re.sub(r"[\x00-\x1f]", "_", root.name) or "root"
     for name in (plain, f"{plain}-{_digest(str(root))}"):
         claim = base / name / ".root"
         if create:
             own_folder(base / name)
-            with reported(claim), contextlib.suppress(FileExistsError):
-                _claim(claim, os.fsencode(root))
-        try:
-            holder = claim.read_bytes()
-        except FileNotFoundError:
-            return name
-        except OSError as exc:
-            raise _failure(claim, exc) from exc
-        if holder == os.fsencode(root):
+            with reported(claim), contextlib.suppress(FileExistsError):  # two may claim it at once
+                made = os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(made, "wb", 0) as file:
+                    file.write(os.fsencode(root))
+        holder = read(claim)
+        if holder is None or holder == os.fsencode(root):
             return name
     raise KernError(f"{base} knows another repository under both names of {root}")
-
-
-def _claim(place: Path, data: bytes) -> None:
-    """Make the file whole or not at all, and never over another: two kerns may claim one name at
-    once.
-    """
-    descriptor, made = tempfile.mkstemp(prefix=".root.", dir=place.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        os.link(made, place)
-    finally:
-        os.unlink(made)
 
 
 @contextlib.contextmanager
@@ -194,14 +162,8 @@ def reported(path: Path) -> Iterator[None]:
 def _failure(path: Path, exc: OSError) -> KernError:
     if exc.errno in _FULL:
         return KernError(f"no space left for {path}", hint="free some space, then run kern again")
-    if exc.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return KernError(
-            f"cannot write {path}: {exc.strerror}",
-            hint="make it writable, or set KERN_DIR to a folder that is",
-        )
-    return KernError(
-        f"cannot use {path}: {exc.strerror}", hint="fix it, then run kern again: it resumes"
-    )
+    hint = "make it writable, or set KERN_DIR to a folder that is; then run kern again: it resumes"
+    return KernError(f"cannot write {path}: {exc.strerror}", hint=hint)
 
 
 def replace(path: Path, data: bytes, *, mode: int = 0o600, scratch: Path | None = None) -> None:
@@ -238,12 +200,8 @@ def lay(path: Path, data: bytes) -> None:
 def empty(folder: Path) -> None:
     """Make the folder, or clear it of what a killed kern left there."""
     with reported(folder):
+        shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
-        for entry in list(os.scandir(folder)):
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path, ignore_errors=True)
-            else:
-                os.unlink(entry.path)
 
 
 def read(path: Path) -> bytes | None:
@@ -263,20 +221,15 @@ def read(path: Path) -> bytes | None:
 
 
 def save(where: Scope, stage: Stage, value: dict[str, Any]) -> None:
-    try:
-        data = json.dumps(value, indent=1, ensure_ascii=False).encode()
-    except UnicodeEncodeError:  # half an emoji: it stays an escape, as the agent printed it
-        data = json.dumps(value, indent=1).encode()
-    replace(where.stage_file(stage), data)
+    replace(where.stage_file(stage), json.dumps(value, indent=1).encode())
     _copy(where)
 
 
 def _needed(folder: Path | None) -> dict[str, bytes]:
     """What resuming needs of a folder."""
-    files = [*folder.glob("*.json")] if folder else []
+    files = folder.glob("*.json") if folder else ()
     named = (file for file in files if re.fullmatch(r"(stage|attempt)\d+\.json", file.name))
-    whole = ((file.name, read(file)) for file in named if not file.is_symlink())
-    return {name: data for name, data in whole if data is not None}
+    return {file.name: read(file) or b"" for file in named if not file.is_symlink()}
 
 
 def _copy(where: Scope) -> None:
@@ -338,32 +291,26 @@ def retire(where: Scope, attempt: str) -> None:
 def sweep(where: Scope, name: str) -> Path | None:
     """Move what a finished walk left into `history/<name>/`; `last` points there. Repeatable."""
     with reported(where.folder):
-        if not where.folder.is_dir():
-            return None
-        leftovers = [
-            entry
-            for entry in os.scandir(where.folder)
-            if entry.is_file(follow_symlinks=False)
-            and re.fullmatch(r"(stage|transcript|attempt|gate)[\w.-]*", entry.name)
-        ]
-        for entry in os.scandir(where.folder):
-            if entry.is_file(follow_symlinks=False) and entry.name.startswith("."):
-                os.unlink(entry.path)  # half-written files of a killed kern
-        if not leftovers:
+        files = [one for one in where.folder.glob("*") if one.is_file() and not one.is_symlink()]
+        for file in files:
+            if file.name.startswith("."):
+                file.unlink()  # half-written, of a killed kern
+        left = [one for one in files if re.match("(stage|transcript|attempt|gate)", one.name)]
+        if not left:
             return None
         history = where.folder / "history"
-        history.mkdir(mode=0o700, exist_ok=True)
         target = history / name
-        target.mkdir(mode=0o700, exist_ok=True)
+        own_folder(history)
+        own_folder(target)
         # stage1.json goes last: its time names the folder, so a killed sweep goes on into the same
         # one.
-        for entry in sorted(leftovers, key=lambda entry: entry.name == "stage1.json"):
-            os.replace(entry.path, target / entry.name)
+        for file in sorted(left, key=lambda file: file.name == "stage1.json"):
+            os.replace(file, target / file.name)
         _copy(where)
         link = where.folder / ".last"
         link.unlink(missing_ok=True)
         link.symlink_to(Path("history") / name)
         os.replace(link, where.folder / "last")
-        for old in sorted(entry.name for entry in os.scandir(history))[:-KEPT]:
-            shutil.rmtree(history / old, ignore_errors=True)
+        for old in sorted(history.iterdir())[:-KEPT]:
+            shutil.rmtree(old, ignore_errors=True)
         return target

@@ -243,7 +243,7 @@ def test_the_desktop_is_no_setting_any_more() -> None:
 
 def test_nothing_else_is_told() -> None:
     done = TaskSettled("a", Outcome.DONE, "c")
-    assert notify.of(done, root="/p", branch="main", run="r") is None
+    assert notify.of(done) == {}
 
 
 # ---------------------------------------------------------------- the setting
