@@ -5,33 +5,19 @@ import io
 import os
 import select
 import sys
-from typing import TextIO
+from typing import Any, TextIO
 
 
-class Patient(io.TextIOWrapper):
+class Patient(io.FileIO):
     """What is written after the reader is gone (`kern log | head`) is lost, and nothing else: the
-    command comes to its own end, with its own exit code. `gone` tells what has no end of its own.
+    command comes to its own end, with its own exit code.
     """
 
-    gone = False
-
-    def write(self, text: str, /) -> int:
+    def write(self, data: Any, /) -> int:
         try:
-            return super().write(text)
+            return super().write(data) or 0
         except BrokenPipeError:
-            self._mute()
-            return len(text)
-
-    def flush(self) -> None:
-        # Python flushes once more at its end, and complains with a code of its own.
-        try:
-            super().flush()
-        except BrokenPipeError:
-            self._mute()
-
-    def _mute(self) -> None:
-        self.gone = True
-        mute(self)
+            return memoryview(data).nbytes
 
 
 def settle() -> None:
@@ -44,27 +30,26 @@ def settle() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)
     # What is no UTF-8 leaves as it came.
-    sys.stdout = _patient(sys.stdout, "surrogateescape", "utf-8")
-    sys.stderr = _patient(sys.stderr, "backslashreplace")
+    sys.stdout = _patient(sys.stdout, 1, "surrogateescape", "utf-8")
+    sys.stderr = _patient(sys.stderr, 2, "backslashreplace")
 
 
-def _patient(stream: TextIO | None, errors: str, encoding: str = "") -> TextIO:
+def _patient(stream: TextIO | None, number: int, errors: str, encoding: str = "") -> TextIO:
     stream = stream or open(os.devnull, "w")  # noqa: SIM115
-    if isinstance(stream, Patient) or not isinstance(stream, io.TextIOWrapper):
+    if not isinstance(stream, io.TextIOWrapper):
         return stream
     if isinstance(stream.buffer, io.BytesIO):  # of a caller in this process, who reads it himself
         stream.reconfigure(errors=errors)
         return stream
-    named = encoding or stream.encoding
-    line, through = stream.line_buffering, stream.write_through
     stream.flush()
-    return Patient(stream.detach(), named, errors, line_buffering=line, write_through=through)
+    raw = io.BufferedWriter(Patient(number, "w", closefd=False))
+    line, through = stream.line_buffering, stream.write_through
+    named = encoding or stream.encoding
+    return io.TextIOWrapper(raw, named, errors, line_buffering=line, write_through=through)
 
 
 def unread(stream: TextIO) -> bool:
     """Whether its reader is gone, before anything is written."""
-    if isinstance(stream, Patient) and stream.gone:
-        return True
     with contextlib.suppress(OSError, ValueError):
         looked = select.poll()
         looked.register(stream.fileno(), 0)
