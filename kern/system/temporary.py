@@ -34,7 +34,7 @@ def folder(*outside_of: Path) -> Iterator[Path]:
     environment, before = dict(os.environ), tempfile.tempdir
     tempfile.tempdir = None  # what is known from before may be of another environment
     parent = _parent(outside_of)
-    for left in parent.glob(f"{_PREFIX}*"):
+    for left in parent.glob(_PREFIX + "?" * 8):
         with contextlib.suppress(OSError):  # another's, or in use
             _remove(left)
     with workspace.reported(parent):

@@ -300,8 +300,8 @@ def sweep(where: Scope, name: str) -> Path | None:
             return None
         history = where.folder / "history"
         target = history / name
-        own_folder(history)
-        own_folder(target)
+        for folder in (history, target):
+            folder.mkdir(mode=0o700, exist_ok=True)
         # stage1.json goes last: its time names the folder, so a killed sweep goes on into the same
         # one.
         for file in sorted(left, key=lambda file: file.name == "stage1.json"):
