@@ -142,18 +142,6 @@ def test_a_stop_during_a_wait_ends_the_run_within_a_second(
     assert fake.stages == (stages if wait == "delay" else ["research", *stages])
 
 
-def test_a_task_that_needs_help_is_told_by_the_exit_code_of_a_stopped_run_too(
-    repo: Path, fake: Fake, background: Background, kern: Kern
-) -> None:
-    (repo / "SPEC.md").write_text("- [ ] add a greeting\n- [ ] and another\n")
-    fake.script(research=[{"result": "NO_TASK: there is nothing to do"}])
-    first = background("2", "60")
-    assert first.stdout is not None
-    assert any("next task in" in line for line in first.stdout)
-    assert kern("stop").code == Exit.OK
-    assert first.wait(PATIENCE_S) == Exit.HELP_NEEDED
-
-
 def test_stop_now_ends_the_agent_as_an_interrupt_does(
     repo: Path, git: Git, fake: Fake, kern: Kern, background: Background
 ) -> None:

@@ -14,10 +14,7 @@ import pytest
 
 from kern import config
 from kern.errors import Exit, UsageError
-from kern.events import TaskSettled
-from kern.model import Outcome
 from kern.person import FILE
-from kern.system import notify
 from tests.conftest import BUSY, PATIENCE_S, Fake, Git, Inline, Kern, survivors, wait_for
 
 NO_TASK = {"result": "NO_TASK: there is nothing to do"}
@@ -96,16 +93,6 @@ def test_the_end_of_a_run_and_each_task_that_needs_help_are_told(
     # The one variable by which what the command leaves behind is found.
     assert [name for name in names if name.startswith("KERN_")] == ["KERN_RUN_ID"]
     assert git("status", "--porcelain") == " M SPEC.md"
-
-
-def test_a_cost_that_is_not_known_is_null_never_0(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    setting(KEEP)
-    fake.script(research=[{**NO_TASK, "fields": {"total_cost_usd": None}}])
-    inline(1)
-    assert told(fake)[-1]["cost_usd"] is None
-    assert told(fake)[-1]["unpriced"] == 1
 
 
 def test_what_ended_a_run_early_is_told(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
@@ -187,17 +174,6 @@ def test_whatever_the_command_does_the_run_goes_on(
     assert git("log", "--format=%s", "-1") == "do the task"
 
 
-def test_a_log_that_cannot_be_written_is_a_warning(
-    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
-) -> None:
-    setting(KEEP)
-    (tmp_path / "kern" / "project" / "main" / "notify.log").mkdir(parents=True, mode=0o700)
-    (tmp_path / "kern" / "project" / "main").chmod(0o700)
-    ran = inline(1)
-    assert ran.code == Exit.OK, ran.err
-    assert "nobody was notified: cannot write" in ran.err
-
-
 def test_the_same_fault_is_told_once(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
     setting("exit 3")
     (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
@@ -233,17 +209,6 @@ def test_the_doctor_names_the_command(repo: Path, fake: Fake, kern: Kern) -> Non
     out = kern("doctor").out
     assert "ok       notify: make tell" in out
     assert "this repository makes kern run" not in out
-
-
-def test_the_desktop_is_no_setting_any_more() -> None:
-    with pytest.raises(UsageError, match="no longer known") as told:
-        config.parse("notify = 'desktop'")
-    assert "notify-send" in told.value.hint
-
-
-def test_nothing_else_is_told() -> None:
-    done = TaskSettled("a", Outcome.DONE, "c")
-    assert notify.of(done) == {}
 
 
 # ---------------------------------------------------------------- the setting

@@ -104,16 +104,6 @@ def test_five_megabytes_go_in_whole_even_to_a_child_that_does_not_read(
     assert seconds_of(lambda: run("exit 0", stdin=text)) < 20
 
 
-def test_a_child_that_prints_two_hundred_megabytes_is_ended(
-    run: Callable[..., Ran], tmp_path: Path
-) -> None:
-    ran = run("head -c 200000000 /dev/zero; echo more > finished; sleep 60")
-    assert ran.overflow == process.OUTPUT_LIMIT
-    assert (tmp_path / "out").stat().st_size <= process.OUTPUT_LIMIT
-    assert ran.seconds < 30
-    (tmp_path / "out").unlink()
-
-
 def test_complaints_count_and_a_deaf_flood_is_ended_at_once(
     run: Callable[..., Ran], tmp_path: Path
 ) -> None:
@@ -197,17 +187,6 @@ def test_a_child_that_heeds_the_first_signal_may_clean_up(
     assert (tmp_path / "cwd" / "cleaned").exists()
 
 
-def test_what_ignores_sigint_is_ended_without_waiting_for_it(
-    run: Callable[..., Ran], tmp_path: Path
-) -> None:
-    """As each background job of a shell script does."""
-    said = "trap 'echo TERM >> said; exit' TERM; echo $$ >> pids; while :; do sleep 0.1; done"
-    lines = f'sh -c "{said}" & while [ ! -s pids ]; do sleep 0.02; done'.replace("$$", "\\$\\$")
-    run(lines)
-    assert (tmp_path / "cwd" / "said").read_text() == "TERM\n"
-    assert survivors(tmp_path / "cwd" / "pids") == []
-
-
 def test_a_watchdog_that_starts_its_worker_again_is_ended_with_it(
     run: Callable[..., Ran], tmp_path: Path
 ) -> None:
@@ -273,16 +252,6 @@ def test_a_session_within_a_session_leaves_the_signals_to_the_outer_one() -> Non
             os.kill(os.getpid(), signal.SIGINT)  # the clean-up of both is under way
             cleaned = True
     assert cleaned
-
-
-def test_a_hang_up_that_was_ignored_at_the_start_stays_ignored() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with control.signals():
-            os.kill(os.getpid(), signal.SIGHUP)
-        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_short_command_tells_its_end_in_every_case(tmp_path: Path) -> None:

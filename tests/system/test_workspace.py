@@ -3,17 +3,14 @@
 import json
 import os
 import re
-import signal
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kern.cli import setup
 from kern.errors import Exit, KernError, UsageError
 from kern.model import Stage
 from kern.stages.record import history_name
@@ -87,14 +84,6 @@ def test_repositories_of_the_same_name_do_not_share_a_folder(tmp_path: Path) -> 
     again = workspace.scope(tmp_path / "b" / "same", "other", create=False)
     assert again.project == second.project
     assert workspace.scope(tmp_path / "a" / "same", "main", create=False) == first
-
-
-def test_a_claim_that_a_killed_kern_left_empty_is_not_shared(tmp_path: Path) -> None:
-    (tmp_path / "kern" / "same").mkdir(parents=True, mode=0o700)
-    (tmp_path / "kern").chmod(0o700)
-    (tmp_path / "kern" / "same" / ".root").touch(mode=0o600)
-    projects = [workspace.scope(tmp_path / p / "same", "main").project for p in ("a", "b")]
-    assert len(set(projects)) == 2
 
 
 @pytest.mark.slow
@@ -247,38 +236,6 @@ def test_kern_says_what_is_wrong_with_its_folder_and_does_nothing(
 # ---------------------------------------------------------------- whole files
 
 
-WRITER = """
-import sys, pathlib
-from kern.cli import setup as chores; from kern.system import workspace
-path, byte = pathlib.Path(sys.argv[1]), 97
-print("ready", flush=True)
-while True:
-    workspace.replace(path, bytes([byte]) * 300_000)
-    byte = 97 + (byte - 96) % 26
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_writer_leaves_the_old_file_or_the_new_one(where: Scope) -> None:
-    path = where.stage_file(Stage.RESEARCH)
-    for _ in range(4):
-        writer = child(WRITER, str(path))
-        assert writer.stdout is not None
-        writer.stdout.readline()
-        deadline = time.monotonic() + 0.12
-        while time.monotonic() < deadline:
-            if path.exists():
-                data = path.read_bytes()
-                assert data == data[:1] * 300_000
-        writer.kill()
-        writer.communicate()
-        data = path.read_bytes()
-        assert data == data[:1] * 300_000
-    workspace.save(where, Stage.RESEARCH, stage_file())
-    workspace.sweep(where, "20200101T000000Z-t")
-    assert sorted(path.name for path in where.folder.iterdir()) == ["history", "last"]
-
-
 def test_a_write_that_fails_keeps_the_old_file_and_leaves_no_rest(where: Scope) -> None:
     path = where.stage_file(Stage.RESEARCH)
     workspace.replace(path, b"old")
@@ -375,32 +332,6 @@ def test_a_sweep_moves_a_walk_to_history_and_can_be_repeated(where: Scope) -> No
     assert (where.folder / "last").resolve() == target
 
 
-@pytest.mark.slow
-def test_a_sweep_killed_anywhere_goes_on_into_the_same_folder(where: Scope) -> None:
-    sweep = (
-        "import os, sys, pathlib\n"
-        "from kern.cli import setup as chores; from kern.system import workspace\n"
-        "left, real = [int(sys.argv[2])], os.replace\n"
-        "def replace(old, new):\n"
-        "    if not left[0]: os.kill(os.getpid(), 9)\n"
-        "    left[0] -= 1\n"
-        "    real(old, new)\n"
-        "os.replace = replace\n"
-        "workspace.sweep(workspace.scope(pathlib.Path(sys.argv[1]), 'main'), 'walk')"
-    )
-    for count in range(5):
-        for stage in Stage:
-            workspace.save(where, stage, stage_file())
-        killed = child(sweep, str(where.base.parent / "project"), str(count))
-        killed.communicate(timeout=PATIENCE_S)
-        assert killed.returncode in (-signal.SIGKILL, 0)
-        if count < 3:
-            assert workspace.load(where, Stage.RESEARCH), "its time names the folder"
-        workspace.sweep(where, "walk")
-        assert names(where.folder / "history" / "walk") == [f"stage{n}.json" for n in (1, 2, 3)]
-        assert names(where.folder / "last") == [f"stage{n}.json" for n in (1, 2, 3)]
-
-
 def test_fifty_walks_are_kept_the_newest_ones(where: Scope) -> None:
     for number in range(53):
         workspace.save(where, Stage.RESEARCH, stage_file())
@@ -408,12 +339,3 @@ def test_fifty_walks_are_kept_the_newest_ones(where: Scope) -> None:
     kept = names(where.folder / "history")
     assert (len(kept), kept[0], kept[-1]) == (50, "20240101T000003Z-t", "20240101T000052Z-t")
     assert (where.folder / "last" / "stage1.json").exists()
-
-
-def test_older_are_only_walks_from_before(where: Scope) -> None:
-    for number in range(3):
-        workspace.save(where, Stage.RESEARCH, stage_file())
-        workspace.sweep(where, f"walk{number}")
-        os.utime(where.folder / "history" / f"walk{number}", (number * 100, number * 100))
-    old = setup.folders_before(150, where.folder / "history")
-    assert sorted(place.name for place in old) == ["walk0", "walk1"]
