@@ -42,10 +42,11 @@ def _patient(stream: TextIO | None, number: int, errors: str, encoding: str = ""
         stream.reconfigure(errors=errors)
         return stream
     stream.flush()
-    raw = io.BufferedWriter(Patient(number, "w", closefd=False))
     line, through = stream.line_buffering, stream.write_through
+    raw: Any = Patient(number, "w", closefd=False)
+    buffer = raw if through else io.BufferedWriter(raw)
     named = encoding or stream.encoding
-    return io.TextIOWrapper(raw, named, errors, line_buffering=line, write_through=through)
+    return io.TextIOWrapper(buffer, named, errors, line_buffering=line, write_through=through)
 
 
 def unread(stream: TextIO) -> bool:
