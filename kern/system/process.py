@@ -87,11 +87,11 @@ def run(
     there = {child.pid for child in psutil.Process().children()}
     given = stdin.encode("utf-8", "surrogateescape")
     with _file(data=given) as data, _file() as complaints, _file() as said, _file(stdout) as spool:
-        pair = (status, str(said.fileno())) if status else ()
-        command = (argv[0], *pair, *argv[1:])
+        option, passed = ([status, str(said.fileno())], [said.fileno()]) if status else ([], [])
+        command = (argv[0], *option, *argv[1:])
         streams = data, spool, spool if joined else complaints
         with _startable(argv[0]):
-            child = start(command, cwd, {**env, mark[0]: mark[1]}, *streams, said.fileno())
+            child = start(command, cwd, {**env, mark[0]: mark[1]}, *streams, *passed)
 
         def printed() -> int:
             return sum(os.fstat(file.fileno()).st_size for file in (spool, complaints))
@@ -162,7 +162,7 @@ def _file(path: Path | None = None, data: bytes = b"") -> IO[bytes]:
         if path:
             how = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
             return os.fdopen(os.open(path, how, 0o600), "w+b", 0)
-        file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+        file = tempfile.TemporaryFile()  # noqa: SIM115
         file.write(data)
         file.seek(0)
         return file
