@@ -35,8 +35,8 @@ def kept(root: Path, *, wanted: bool) -> Iterator[str]:
     with process.start((*by, *_HOLD), Path("/"), env, PIPE, PIPE, DEVNULL) as child:
         assert child.stdin and child.stdout
         try:
-            held = select.select([child.stdout], [], [], _PATIENCE_S)[0] and child.stdout.read(1)
-            yield by[0] if held else ""
+            ready = select.select([child.stdout], [], [], _PATIENCE_S)[0] and child.stdout.read(1)
+            yield by[0] if ready else ""
         finally:
             child.stdin.close()
             process.end(child)

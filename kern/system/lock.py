@@ -48,13 +48,13 @@ def hold(where: Scope, git_dir: Path, run: str = "") -> Iterator[None]:
     """
     from filelock import FileLock, SoftFileLock, Timeout
 
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         with workspace.reported(git_dir / TREE):
             try:
-                held.enter_context(FileLock(git_dir / TREE, timeout=0, mode=0o600))
+                stack.enter_context(FileLock(git_dir / TREE, timeout=0, mode=0o600))
             except Timeout:
-                raise _held(git_dir) from None
-        held.callback((git_dir / HOLDER).unlink, missing_ok=True)
+                raise _busy(git_dir) from None
+        stack.callback((git_dir / HOLDER).unlink, missing_ok=True)
         text = "\n".join((str(os.getpid()), HOST, run, where.branch, ""))
         workspace.replace(git_dir / HOLDER, os.fsencode(text))
         workspace.own_folder(where.lock)
@@ -64,7 +64,7 @@ def hold(where: Scope, git_dir: Path, run: str = "") -> Iterator[None]:
                 marker.acquire()
             except Timeout:
                 raise _marked(where) from None
-        held.callback(_release, where, marker.release)
+        stack.callback(_release, where, marker.release)
         yield
 
 
@@ -74,11 +74,11 @@ def _release(where: Scope, marker: Callable[[], None]) -> None:
         where.lock.rmdir()
 
 
-def _held(git_dir: Path) -> Held:
-    found = holder(git_dir)
+def _busy(git_dir: Path) -> Held:
+    other = holder(git_dir)
     who, stop = "its pid is not known", ""
-    if found and found.lives(git_dir):
-        who, stop = f"pid {found.pid}", f", `kill {found.pid}`"
+    if other and other.lives(git_dir):
+        who, stop = f"pid {other.pid}", f", `kill {other.pid}`"
     return Held(
         f"another kern is at work in this working tree ({who})",
         hint=f"wait for it, end it (kern stop{stop}), or use a git worktree",

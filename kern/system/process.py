@@ -86,8 +86,13 @@ def run(
     began = time.monotonic()
     there = {child.pid for child in psutil.Process().children()}
     given = stdin.encode("utf-8", "surrogateescape")
-    with _file(data=given) as data, _file() as complaints, _file() as said, _file(stdout) as spool:
-        option, passed = ([status, str(said.fileno())], [said.fileno()]) if status else ([], [])
+    with (
+        _file(data=given) as data,
+        _file() as complaints,
+        _file() as report,
+        _file(stdout) as spool,
+    ):
+        option, passed = ([status, str(report.fileno())], [report.fileno()]) if status else ([], [])
         command = (argv[0], *option, *argv[1:])
         streams = data, spool, spool if joined else complaints
         with _startable(argv[0]):
@@ -110,7 +115,7 @@ def run(
         if overflow:
             spool.truncate(min(os.fstat(spool.fileno()).st_size, limit))
         tail = _tail(complaints)
-        if status and child.returncode and "child-pid" not in _tail(said):
+        if status and child.returncode and "child-pid" not in _tail(report):
             last = (tail or _tail(spool)).strip().splitlines()[-1:]
             raise KernError(
                 f"the sandbox could not start a command: {' '.join(last)}",
