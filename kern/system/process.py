@@ -265,13 +265,13 @@ def marked(mark: Mark) -> list[psutil.Process]:
     users it cannot be read.
     """
     name, value = mark
-    found = []
+    carriers = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.environ().get(name) == value:
-                found.append(process)
-    spared = (os.getpid(), *(one.pid for one in psutil.Process().parents())) if found else ()
-    return [process for process in found if process.pid not in spared]
+                carriers.append(process)
+    spared = (os.getpid(), *(one.pid for one in psutil.Process().parents())) if carriers else ()
+    return [process for process in carriers if process.pid not in spared]
 
 
 def adopt_orphans() -> None:

@@ -1,7 +1,6 @@
 """A run that is asked from another terminal to stop; real processes."""
 
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -12,7 +11,7 @@ import pytest
 
 from kern.errors import Exit
 from kern.system import control, lock
-from tests.conftest import BUSY, PATIENCE_S, Fake, Git, Inline, Kern, survivors, wait_for
+from tests.conftest import BUSY, PATIENCE_S, Fake, Git, Inline, Kern, wait_for
 
 Background = Callable[..., "subprocess.Popen[str]"]
 
@@ -140,25 +139,6 @@ def test_a_stop_during_a_wait_ends_the_run_within_a_second(
     assert kern("2", "0").code == Exit.OK
     stages = ["research", "implement", "commit"] * 2
     assert fake.stages == (stages if wait == "delay" else ["research", *stages])
-
-
-def test_stop_now_ends_the_agent_as_an_interrupt_does(
-    repo: Path, git: Git, fake: Fake, kern: Kern, background: Background
-) -> None:
-    hang = "sh -c 'echo $$ >> \"$FAKE_CLAUDE/pids\"; exec sleep 300'"
-    fake.script(implement=[{"run": [hang], "result": "never"}, GOOD])
-    first = background("1", "0")
-    wait_for(lambda: survivors(fake.folder / "pids"))
-    began = time.monotonic()
-    asked = kern("stop", "--now")
-    assert time.monotonic() - began < 8 * BUSY
-    assert asked.code == Exit.OK
-    assert f"the run with pid {first.pid} on branch main and its agent end now" in asked.err
-    assert "it has ended" in asked.err
-    assert not survivors(fake.folder / "pids")
-    assert first.wait(PATIENCE_S) == 128 + signal.SIGINT
-    assert kern("1", "0").code == Exit.OK
-    assert fake.stages == ["research", "implement", "implement", "commit"]
 
 
 # ---------------------------------------------------------------- whom it reaches

@@ -3,10 +3,8 @@ not do.
 """
 
 import json
-import signal
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ import pytest
 from kern import config
 from kern.errors import Exit, UsageError
 from kern.person import FILE
-from tests.conftest import BUSY, PATIENCE_S, Fake, Git, Inline, Kern, survivors, wait_for
+from tests.conftest import BUSY, Fake, Git, Inline, Kern, survivors
 
 NO_TASK = {"result": "NO_TASK: there is nothing to do"}
 KEEP = 'cat >> "$FAKE_CLAUDE/told"; env > "$FAKE_CLAUDE/env"; pwd > "$FAKE_CLAUDE/cwd"'
@@ -108,36 +106,6 @@ def test_what_ended_a_run_early_is_told(repo: Path, git: Git, fake: Fake, inline
     assert inline(1, wait=False).code == Exit.LIMIT
     assert told(fake)[-1]["exit"] == 3
     assert "usage limit" in told(fake)[-1]["interrupted"]
-
-
-def test_an_interrupted_run_tells_its_end_quickly(
-    repo: Path, git: Git, fake: Fake, background: Callable[..., Any]
-) -> None:
-    setting(KEEP)
-    fake.script(implement=[{"sleep": 300, "result": "never"}])
-    first = background("1", "0")
-    wait_for(lambda: "implement" in fake.stages)
-    began = time.monotonic()
-    first.send_signal(signal.SIGINT)
-    assert first.wait(PATIENCE_S) == 130
-    assert time.monotonic() - began < 6 * BUSY
-    (ended,) = told(fake)
-    assert (ended["exit"], ended["interrupted"]) == (130, "SIGINT")
-
-
-def test_a_stopped_run_tells_that_it_was(
-    repo: Path, git: Git, fake: Fake, background: Callable[..., Any], kern: Kern
-) -> None:
-    setting(KEEP)
-    until = 'while [ ! -e "$FAKE_CLAUDE/go" ]; do sleep 0.05; done'
-    fake.script(implement=[{"run": ["echo x > n", until], "result": "SUCCESS"}])
-    first = background("1", "0")
-    wait_for(lambda: "implement" in fake.stages)
-    assert kern("stop").code == Exit.OK
-    (fake.folder / "go").touch()
-    assert first.wait(PATIENCE_S) == Exit.OK
-    (ended,) = told(fake)
-    assert (ended["stopped"], ended["interrupted"], ended["open"]) == (True, "", 1)
 
 
 # ---------------------------------------------------------------- what cannot harm
