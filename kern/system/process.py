@@ -116,12 +116,15 @@ def run(
             spool.truncate(min(os.fstat(spool.fileno()).st_size, limit))
         tail = _tail(complaints)
         if status and child.returncode and "child-pid" not in _tail(report):
-            last = (tail or _tail(spool)).strip().splitlines()[-1:]
-            raise KernError(
-                f"the sandbox could not start a command: {' '.join(last)}",
-                hint="kern doctor says what works here; then run kern again: it resumes",
-            )
+            raise _never_began(tail or _tail(spool))
     return Ran(child.returncode, time.monotonic() - began, tail, overflow, timed_out)
+
+
+def _never_began(complaint: str) -> KernError:
+    return KernError(
+        f"the sandbox could not start a command: {' '.join(complaint.strip().splitlines()[-1:])}",
+        hint="kern doctor says what works here; then run kern again: it resumes",
+    )
 
 
 def _attend(
