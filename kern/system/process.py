@@ -77,9 +77,8 @@ def run(
     has ended, however it did; `mark` tells what that is where the system does not, and after a
     kill. `total` and `idle` (without output) are its time-outs in seconds, 0 for none, and
     `patience` is what it is given after one. `joined`: its complaints stand among its output.
-    `status`: an option of `argv`'s program, which starts the real command: it takes a file
-    descriptor, and what it writes there says that the command was started; raises KernError where
-    it was not.
+    `status`: an option of `argv`'s program for a file descriptor, where it writes that it started
+    the real command; raises KernError where it did not.
     """
     adopt_orphans()
     RAN[argv[0]] += 1
