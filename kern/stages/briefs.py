@@ -81,8 +81,8 @@ def for_work(repo: Repo, papers: Documents, researched: Answer | None, *, by_its
     """The same for stage 2, whose agent may read CLAUDE.md by itself; with the guidance of the
     folders that stage 1 named.
     """
-    folders = guidance.folders(researched.findings if researched else ())
-    return known(repo, papers, guidance.on_disk(repo.root, folders, by_itself=by_itself))
+    named = guidance.paths(researched.findings if researched else ())
+    return known(repo, papers, guidance.on_disk(repo.root, named, by_itself=by_itself))
 
 
 def research(
