@@ -21,7 +21,6 @@ from kern.pipeline.options import Leave, Options
 from kern.pipeline.review import Reviews
 from kern.pipeline.review import goal as goal_of
 from kern.pipeline.session import Session
-from kern.stages import plan as planner
 from kern.stages import proposal
 from kern.stages.plan import Planner
 from kern.stages.proposal import Mode, Plan
@@ -63,7 +62,7 @@ def main(
         found = heard(begun, console, lambda: asked.ask(mode, goal))
         console.close()
         if found.wrong:
-            raise asked.refusal(found)
+            raise asked.refusal(found.wrong)
         if found.done:
             red = "" if dry else heard(begun, console, reviews.red_at_the_end)
             return _nothing(found, red)
@@ -150,7 +149,7 @@ def _nothing(found: Plan, red: str) -> int:
 def _decided(asked: Planner, found: Plan, goal: str, person: TextIO | None, *, yes: bool) -> int:
     """Show the change of SPEC.md and take it, or not; without a person as `yes` says."""
     if found.known:
-        print(f"already in {SPEC}: {len(found.known)} of its tasks", file=sys.stderr)
+        print(f"already in {SPEC}: {found.known} of its tasks", file=sys.stderr)
     while change := _change(asked, found, goal):
         print(change, flush=True)
         answer = answered(person, _ASKED, "yne") if person else "y" if yes else "n"
@@ -169,7 +168,7 @@ def _decided(asked: Planner, found: Plan, goal: str, person: TextIO | None, *, y
 def _change(asked: Planner, found: Plan, goal: str) -> str:
     """The difference that it makes to SPEC.md, as `diff -u` shows it."""
     old = asked.papers.spec_text()
-    return difference(SPEC, old, planner.planned(old, found, goal))
+    return difference(SPEC, old, asked.planned(old, found, goal).text)
 
 
 def _edited(asked: Planner, found: Plan, person: TextIO) -> Plan:
@@ -177,7 +176,7 @@ def _edited(asked: Planner, found: Plan, person: TextIO) -> Plan:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "tasks.md"
-        place.write_text("\n".join(found.block) + "\n", "utf-8")
+        place.write_text(found.listed + "\n", "utf-8")
         code = process.attended([*shlex.split(editor), str(place)], person, os.environ)
         text = place.read_text("utf-8", "replace")
     changed = proposal.tasks(text, asked.known())

@@ -43,8 +43,8 @@ class Reviews:
         if any(task.marker is not Marker.DONE for task in parsed.tasks):
             return False
         plan = self._review()
-        why = "" if plan.block else self._missing(plan)
-        if plan.block:
+        why = "" if plan.titles else self._missing(plan)
+        if plan.titles:
             self.barren = 0
             self.planner.take(plan)
             return True
@@ -101,9 +101,9 @@ class Reviews:
             if plan.done:
                 self.planner.take(plan)
                 return None
-            if plan.block:
+            if plan.titles:
                 self.planner.take(plan)
                 return Key("", plan.titles[0])
             known = "it proposes what is in SPEC.md already"
             self.sink(Warned(f"the proposal is refused: {plan.wrong or known}"))
-        raise self.planner.refusal(plan)
+        raise self.planner.refusal(plan.wrong)

@@ -1,4 +1,5 @@
-"""`kern add -`: a checklist, or a JSON object a line, as lines for SPEC.md. Pure.
+"""Tasks of others as lines for SPEC.md: `kern add -`, a checklist or a JSON object a line; and a
+planner's. Pure.
 
 What comes from outside says what is to be done and nothing else: no note, no second task, no
 trailer of a commit can stand in it.
@@ -6,7 +7,7 @@ trailer of a commit can stand in it.
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from kern import plain
@@ -17,7 +18,7 @@ from kern.spec.parse import Spec, Task, parse
 
 MOST_BYTES = 2 << 20
 MOST_TASKS = 500
-LONGEST_TITLE = 200  # characters; a longer one goes on below the task
+LONGEST_TITLE = 300  # characters; a longer one goes on below the task
 LONGEST_BODY = 6000
 _FIELDS = ("title", "body", "number")  # of a JSON object
 _CUT = "[cut here: the rest is where it came from]"
@@ -30,6 +31,7 @@ class Item(NamedTuple):
     ref: str = ""  # `#12`
     done: bool = False
     parent: int | None = None  # index among the items
+    notes: tuple[str, ...] = ()  # of a planner's: lines
 
 
 class Added(NamedTuple):
@@ -108,27 +110,29 @@ def added(text: str, items: Sequence[Item]) -> Added:
     spec = parse(text)
     known = {order.name(task.text) for task in spec.tasks}
     known |= {ref.lower() for task in spec.tasks for ref in references(task)}
-    block, new, margins = list[str](), list[str](), dict[int | None, str]()
+    block, new, margins = list[str](), list[tuple[str, int]](), dict[int | None, str]()
     for index, item in enumerate(items):
         title, rest = _title(item.title)
         names = {order.name(title), item.ref} - {""}
         margin = margins[index] = margins.get(item.parent, "")
         if not (item.done or names & known):  # else what is open below it is still to be done
             known |= names
-            new.append(title)
+            new.append((title, len(item.notes)))
             block += [f"{margin}{line}" for line in _lines(title, rest, item)]
             margins[index] = f"{margin}  "
     whole = edit.add_tasks(text, spec, block)
     _make_sure(spec, parse(whole), new)
-    return Added(whole, tuple(new), len(items) - len(new))
+    return Added(whole, tuple(title for title, _ in new), len(items) - len(new))
 
 
-def _make_sure(before: Spec, after: Spec, new: Collection[str]) -> None:
-    """Whatever the texts hold: each is one pending task without notes, and nothing else changed."""
+def _make_sure(before: Spec, after: Spec, new: Sequence[tuple[str, int]]) -> None:
+    """Whatever the texts hold: each is one pending task with so many notes, and nothing else
+    changed.
+    """
     old = {task.key for task in before.tasks}
-    came = [task for task in after.tasks if task.key not in old]
-    sound = [task.text for task in came] == [*new] and len(after.tasks) == len(old) + len(new)
-    if not sound or any(task.notes for task in came) or after.unclosed != before.unclosed:
+    came = [(task.text, len(task.notes)) for task in after.tasks if task.key not in old]
+    sound = came == [*new] and len(after.tasks) == len(old) + len(new)
+    if not sound or after.unclosed != before.unclosed:
         raise UsageError(
             "these texts cannot stand in SPEC.md as they are",
             hint='kern add "…" adds one task, kern note what stands below it',
@@ -141,7 +145,7 @@ def _lines(title: str, rest: str, item: Item) -> list[str]:
         body = "\n".join([body[:LONGEST_BODY].rsplit("\n", 1)[0], _CUT])
     lines = [f"\\{one}" if re.match(_REFS, one.strip()) else one for one in commands.as_body(body)]
     named = [f"Refs: {item.ref}"] if item.ref else []
-    return [f"- [ ] {title}", *(f"  {line}" for line in (*lines, *named))]
+    return [f"- [ ] {title}", *(f"  {line}" for line in (*lines, *item.notes, *named))]
 
 
 def _title(text: str) -> tuple[str, str]:

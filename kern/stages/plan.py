@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from kern.errors import KernError
+from kern import plain
+from kern.errors import KernError, UsageError
 from kern.events import Planned
 from kern.frozen import frozen
 from kern.git.repository import Repo
@@ -16,9 +17,10 @@ from kern.memory import entries
 from kern.memory.select import shown
 from kern.model import LEARNINGS, SPEC, Aide, Marker, Role
 from kern.spec.file import Documents
+from kern.spec.imports import Added
 from kern.spec.parse import Spec
 from kern.stages import briefs, prompts, proposal, reflection
-from kern.stages.call import Caller, Said
+from kern.stages.call import Caller
 from kern.stages.ending import may_not_write
 from kern.stages.prompts import Template
 from kern.stages.proposal import Mode, Plan
@@ -48,29 +50,30 @@ class Planner:
     def _said(
         self,
         form: Template,
-        mode: str,
         place: Path,
         exempt: Mapping[str, str],
         sections: Mapping[str, Sequence[str]],
-        known: briefs.Known,
-    ) -> Said:
-        """One process. `place`: where the answer is put as it comes."""
+    ) -> tuple[str, str]:
+        """What one process answers, and the fault where it ended badly."""
         records = store.load(store.place(self.repo.common_dir), lambda complaint: None)
-        history = proposal.history(totals.summary(records)["tasks"])
+        known = briefs.known(self.repo, self.papers)
+        history = [_became(task) for task in totals.summary(records)["tasks"]]
         prompt = prompts.compose(
             form,
-            {**exempt, "guidance": known.guidance.text},
+            {"guidance": known.guidance.text, **exempt},
             {
                 "history": reflection.newest(history, _MOST_TOLD),
                 "commits": known.commits,
+                "learnings": [shown(one) for one in known.learnings if not one.unwanted],
                 **sections,
             },
             known.guidance.notices,
         )
+        mode = exempt.get("mode", "reflect")
         settle = may_not_write("planner")
         said = self.caller.call(prompt, task="", attempt=1, mode=mode, settle=settle)
-        workspace.replace(place, said.reply.text.encode("utf-8", "surrogateescape"))
-        return said
+        workspace.replace(place, plain.encode(said.reply.text))
+        return said.reply.text, said.fault
 
     # ------------------------------------------------------------ SPEC.md
 
@@ -81,20 +84,17 @@ class Planner:
         text, parsed = self.papers.spec()
         tasks = () if prompts.is_example(text) else parsed.tasks  # the example's are nobody's
         listed = sorted(tasks, key=lambda task: task.marker is not Marker.DONE)  # open: last
-        root, known = self.repo.root, briefs.known(self.repo, self.papers)
-        said = self._said(
-            *(self.templates[Aide.PLANNER], str(mode), self.answer),
+        specs = (path.relative_to(self.repo.root) for path in self.repo.root.glob("specs/**/*.md"))
+        text, fault = self._said(
+            *(self.templates[Aide.PLANNER], self.answer),
             {"goal": goal or "(none is stated: go by the specifications)", "mode": str(mode)},
             {
                 "red": red,
-                "specs": sorted(str(p.relative_to(root)) for p in root.glob("specs/**/*.md")),
+                "specs": sorted(map(str, specs)),
                 "tasks": [f"[{task.marker}] {task.text}" for task in listed],
-                "learnings": [shown(one) for one in known.learnings if not one.unwanted],
             },
-            known,
         )
-        plan = proposal.read(said.reply.text, self.known(), mode)
-        return Plan(wrong=said.fault) if said.fault else plan
+        return Plan(wrong=fault) if fault else proposal.read(text, self.known(), mode)
 
     def known(self) -> str:
         """SPEC.md; the tasks of the example that kern init wrote are nobody's."""
@@ -103,18 +103,22 @@ class Planner:
     def take(self, plan: Plan, goal: str = "") -> None:
         """Write it into SPEC.md as that is now, or refuse it where it no longer fits."""
 
-        def apply(text: str, _: Spec) -> tuple[str, Plan]:
-            fitted = proposal.fitted(plan, prompts.without_example(text))
-            if fitted.wrong:
-                raise self.refusal(fitted)
-            return planned(text, plan, goal), fitted
+        def apply(text: str, _: Spec) -> tuple[str, tuple[str, ...]]:
+            taken = self.planned(text, plan, goal)
+            return taken.text, taken.new
 
-        taken = self.papers.update(apply)
-        self.caller.sink(Planned(taken.titles, plan.done))
+        self.caller.sink(Planned(self.papers.update(apply), plan.done))
 
-    def refusal(self, plan: Plan) -> KernError:
+    def planned(self, text: str, plan: Plan, goal: str = "") -> Added:
+        """SPEC.md with the plan in it."""
+        try:
+            return proposal.added(proposal.with_goal(prompts.without_example(text), goal), plan)
+        except UsageError as exc:
+            raise self.refusal(str(exc)) from None
+
+    def refusal(self, why: str) -> KernError:
         return KernError(
-            f"the planner's answer is refused: {plan.wrong or 'nothing in it is new'}",
+            f"the planner's answer is refused: {why or 'nothing in it is new'}",
             hint=f"{SPEC} is untouched; the answer: {self.answer}",
         )
 
@@ -122,23 +126,20 @@ class Planner:
 
     def reflect(self) -> Proposed:
         """As `ask`."""
-        own, settings = self.templates[Aide.PLANNER], self.caller.settings
-        form = prompts.template(self.repo.root, Aide.PLANNER, prompts.REFLECT, settings)
-        there, known = self.learnings(), briefs.known(self.repo, self.papers)
+        own, there = self.templates[Aide.PLANNER], self.learnings()
+        form = prompts.template(self.repo.root, Aide.PLANNER, prompts.REFLECT, self.caller.settings)
         done = reflection.finished(self.papers.spec()[1])
-        said = self._said(
-            *(replace(form, by=own.by, stand_ins=own.stand_ins), "reflect", self.reflected),
+        text, fault = self._said(
+            *(replace(form, by=own.by, stand_ins=own.stand_ins), self.reflected),
             {},
             {
                 "learnings": reflection.listed(entries.parse(there)),
                 "tasks": reflection.newest(done, _MOST_TOLD),
             },
-            known,
         )
         if self.learnings() != there:
             return Proposed(wrong=f"{LEARNINGS} has changed while the agent read it")
-        found = reflection.read(said.reply.text, there)
-        return Proposed(wrong=said.fault) if said.fault else found
+        return Proposed(wrong=fault) if fault else reflection.read(text, there)
 
     def learnings(self) -> str:
         return self.papers.read(LEARNINGS) or ""
@@ -154,12 +155,17 @@ class Planner:
             self.papers.write(LEARNINGS, relearned(seen, found))
 
 
-def planned(text: str, plan: Plan, goal: str = "") -> str:
-    """SPEC.md with the plan in it."""
-    text = proposal.with_goal(prompts.without_example(text), goal)
-    return proposal.added(text, plan)
-
-
 def relearned(text: str, found: Proposed) -> str:
     """LEARNINGS.md with the changes in it, as of today."""
     return reflection.applied(text, found.changes, date.today().isoformat())
+
+
+def _became(task: Mapping[str, object]) -> str:
+    """One of `totals.summary`'s tasks, in a line."""
+    attempts = task["attempts"]
+    tries = (
+        f" after {len(attempts)} failed attempts" if isinstance(attempts, list) and attempts else ""
+    )
+    why = f": {task['detail']}" if task["detail"] and task["outcome"] != "done" else ""
+    proved = f", {task['proved']}" if task["proved"] else ""
+    return plain.line(f"{task['outcome']}{tries}{proved}: {task['task']}{why}", 300)

@@ -20,11 +20,10 @@ from kern.stages.answer import Code
 
 MOST = 30  # changes at a time: a person reads them
 LONGEST = 600  # characters of an entry
-_LONGEST = {"RETIRE": 100, "WHEN": entries.LONGEST_WHEN}
-_IDS = r"L\d+(?:\s*(?:,|\+|and)\s*L\d+)*"
-_OLD = rf"[-*+]\s+\**(?P<verb>MERGE|REWRITE|RETIRE|WHEN)\**\s+[*`]*(?P<ids>{_IDS})"
+_SHORT = {"RETIRE": 100, "WHEN": entries.LONGEST_WHEN}  # characters; what is longer is cut
+_OLD = r"[-*+]\s+\**(?P<verb>MERGE|REWRITE|RETIRE|WHEN)\**\s+[*`]*(?P<ids>L\d[L\d\s,+and]*?)"
 _NEW = rf"[-*+]\s+\**(?P<add>ADD)\**\s+[*`]*(?P<kind>{'|'.join(Kind)})\s*\((?P<topic>[^()]+)\)"
-_ITEM = rf"(?:{_OLD}|{_NEW})[*`]*\s*:\**\s*(?P<text>.*?)(?:\sWhen:\s(?P<when>.*))?"
+_ITEM = rf"(?:{_OLD}|{_NEW})[*`]*\s*:\**\s*(?P<text>.*)"
 # What would stand in the file as something else: a heading, a fence, half a merge, a comment.
 _MARKUP = r"#|`{3}|~{3}|<{7}|={7}|>{7}|\|{7}|.*(?:<!--|-->)"
 
@@ -67,17 +66,12 @@ def usable(entry: Entry) -> bool:
 
 def finished(spec: Spec) -> list[str]:
     """The tasks that are done, with what was asked about them and answered."""
-    asked = (Noted.QUESTION, Noted.ANSWER)
-    return [
-        f"- {plain.line(task.text, 300)}"
-        + "".join(
-            f"\n  {note.kind}: {plain.line(note.text, LONGEST)}"
-            for note in task.notes
-            if note.kind in asked
-        )
-        for task in spec.tasks
-        if task.marker is Marker.DONE
-    ]
+    said = list[str]()
+    for task in (one for one in spec.tasks if one.marker is Marker.DONE):
+        said.append(f"- {plain.line(task.text, 300)}")
+        for note in task.of(Noted.QUESTION, Noted.ANSWER):
+            said[-1] += f"\n  {note.kind}: {plain.line(note.text, LONGEST)}"
+    return said
 
 
 def newest(items: Sequence[str], most: int) -> list[str]:
@@ -112,39 +106,34 @@ def read(text: str, there: str) -> Proposed:
 
 
 def _change(match: re.Match[str]) -> Change:
-    text, when = match["text"], match["when"] or ""
-    if match["verb"]:
-        text = plain.line(f"{text} When: {when}" if when else text, LONGEST + 1)
-        return Change(match["verb"], text, tuple(re.findall(r"L\d+", match["ids"])))
-    topic = plain.line(match["topic"], 100)
-    text = plain.line(text, LONGEST + 1)
-    return Change("ADD", text, (), Kind(match["kind"]), topic, capture.when(when))
+    if match["add"]:
+        text, _, when = match["text"].partition(" When: ")
+        kind, topic = Kind(match["kind"]), plain.line(match["topic"], 100)
+        return Change("ADD", plain.line(text, LONGEST + 1), (), kind, topic, capture.when(when))
+    text = plain.line(match["text"], _SHORT.get(match["verb"], LONGEST + 1))
+    return Change(match["verb"], text, tuple(re.findall(r"L\d+", match["ids"])))
 
 
 def _faults(changes: Sequence[Change], known: Mapping[str, Entry]) -> Iterator[str]:
-    if not changes:
-        yield "it lists no change below `## Changes`"
-    if len(changes) > MOST:
-        yield f"it lists {len(changes)} changes; at most {MOST} are sensible at a time"
+    if not 0 < len(changes) <= MOST:
+        count = f"{len(changes) or 'no'} changes below `## Changes`"
+        yield f"it lists {count}; at most {MOST} are sensible at a time"
     named = [name for change in changes for name in change.ids]
     for change in changes:
-        most = _LONGEST.get(change.verb, LONGEST)
-        twice = [name for name in change.ids if named.count(name) > 1]
-        unknown = [name for name in change.ids if name not in known]
-        damaged = [fault for name in change.ids if name in known for fault in known[name].faults]
-        faults = {
-            "no text": not re.search(r"\w", change.text),
-            f"its text is longer than {most} characters": len(change.text) > most,
-            "its text could not be read as one": re.match(_MARKUP, change.text),
-            "a merge is of two entries or more, everything else of one": (
-                (len(change.ids) > 1) is not (change.verb == "MERGE")
-            ),
-            f"{''.join(twice[:1])} stands in two changes": twice,
-            f"there is no entry {''.join(unknown[:1])} that is in use": unknown,
-            f"{''.join(damaged[:1])}; mend that by hand first": damaged,
-        }
-        name = f"{change.verb} {', '.join(change.ids) or change.topic}"
-        yield from (f"{name}: {why}" for why, true in faults.items() if true)
+        what = f"{change.verb} {', '.join(change.ids) or change.topic}"
+        for name in change.ids:
+            if name not in known:
+                yield f"{what}: there is no entry {name} that is in use"
+            elif named.count(name) > 1:
+                yield f"{what}: {name} stands in two changes"
+            elif fault := next(iter(known[name].faults), ""):
+                yield f"{what}: {fault}; mend that by hand first"
+        if (len(change.ids) > 1) is not (change.verb == "MERGE"):
+            yield f"{what}: a merge is of two entries or more, everything else of one"
+        if len(change.text) > LONGEST:
+            yield f"{what}: its text is longer than {LONGEST} characters"
+        if not re.search(r"\w", change.text) or re.match(_MARKUP, change.text):
+            yield f"{what}: its text could not be read as one"
 
 
 # ---------------------------------------------------------------- applied
@@ -175,13 +164,10 @@ def _changed(change: Change, ours: Sequence[Entry]) -> Iterator[Entry]:
     elif change.verb == "WHEN":
         yield replace(first, when=capture.when(change.text))
     else:
-        yield replace(
-            first,
-            raw=_retold(first, change.text),
-            helpful=sum(one.helpful for one in ours),
-            harmful=sum(one.harmful for one in ours),
-            when=capture.when("; ".join(one.when for one in ours)),
-        )
+        helpful, harmful = (sum(one.helpful for one in ours), sum(one.harmful for one in ours))
+        when = capture.when("; ".join(one.when for one in ours))
+        raw = _retold(first, change.text)
+        yield replace(first, raw=raw, helpful=helpful, harmful=harmful, when=when)
         yield from (replace(one, retired=f"merged into {first.id}") for one in others)
 
 

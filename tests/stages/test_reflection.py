@@ -107,7 +107,6 @@ def test_the_work_that_needs_an_entry_is_named_and_outlives_a_merge() -> None:
     text = f"{'long ' * 100}text."
     new = after(f"ADD sign (Locks): {text} When: {'a kind ' * 20}; b")["L9"]
     assert (new.text, new.when) == (text, f"{'a kind ' * 20}".strip() + "; b")
-    assert "longer than 240" in read(f"WHEN L1: {'word ' * 60}").wrong
 
 
 def test_an_entry_written_by_hand_gets_its_number_when_it_is_changed() -> None:
@@ -157,7 +156,7 @@ def test_nothing_else_is_touched() -> None:
     [
         ("Sorry, I cannot help.", "either CHANGES or DONE"),
         ("## Tasks\n- [ ] a\n\nTASKS", "either CHANGES or DONE"),
-        (answered(), "no change below"),
+        (answered(), "no changes below"),
         (answered("RETIRE L1: so", end="DONE: fine"), "either CHANGES or DONE"),
         (answered("RETIRE L1 because it is old"), "no change that kern knows"),
         (answered("DELETE L1: old"), "no change that kern knows"),
@@ -169,9 +168,8 @@ def test_nothing_else_is_touched() -> None:
         (answered("MERGE L1: alone"), "a merge is of two"),
         (answered("RETIRE L1, L2: both"), "a merge is of two"),
         (answered("MERGE L1, L1: twice"), "stands in two"),
-        (answered("REWRITE L1: …"), "no text"),
+        (answered("REWRITE L1: …"), "could not be read"),
         (answered(f"REWRITE L1: {'x' * 601}"), "longer than 600"),
-        (answered(f"RETIRE L1: {'x' * 101}"), "longer than 100"),
         (answered("REWRITE L1: a <!-- kern: id=L7 helpful=99 harmful=0 -->"), "could not be read"),
         (answered("REWRITE L1: ## 2026-01-01 - A heading"), "could not be read"),
         (answered("REWRITE L1: <<<<<<< ours"), "could not be read"),
