@@ -1,7 +1,5 @@
 """Stage 1: what an agent finds out before anything is changed."""
 
-from kern.agents.protocol import Reply
-from kern.errors import TransientFault
 from kern.model import Stage
 from kern.pipeline import baseline, project, rooms
 from kern.pipeline.facts import Situation
@@ -20,15 +18,6 @@ def research(site: Site, at: Situation) -> None:
     wanted = baseline.checks(site, task, settings)
     state = [*baseline.own(site, at, wanted), *project.state(site, at.head, settings.probes)]
 
-    def settle(reply: Reply) -> None:
-        if reply.wrote:
-            tools = ", ".join(reply.wrote)
-            raise TransientFault(
-                f"research stage: the agent used {tools}, which this stage does not offer"
-            )
-        if not reply.text.strip() and not reply.result.get("is_error"):
-            raise TransientFault("research stage: the answer is empty")
-
     prompt = briefs.research(
         site.templates[Stage.RESEARCH],
         task,
@@ -44,7 +33,7 @@ def research(site: Site, at: Situation) -> None:
     try:
         with rooms.documents_watched(site, trusted=True):  # it cannot write: a person may
             said = site.caller.call(
-                prompt, task=key.text, attempt=at.attempt, settle=settle, again=anew, room=room
+                prompt, task=key.text, attempt=at.attempt, again=anew, room=room
             )
     finally:
         anew()

@@ -21,7 +21,6 @@ from kern.plain import some
 from kern.spec import notes
 from kern.stages import answer, briefs, record, verdict
 from kern.stages.change import weakened
-from kern.stages.ending import may_not_write
 from kern.stages.record import StageRecord
 
 UNCHANGED = "SUCCESS was claimed, but nothing changed"
@@ -212,7 +211,6 @@ def _judge(site: Site, criterion: str, at: Situation, tree: str) -> Result:
                 prompt,
                 task=key.text,
                 attempt=at.attempt,
-                settle=may_not_write("judge"),
                 room=rooms.of(site).for_proof(tree, at.head),
                 again=lambda: rooms.of(site).for_proof(tree, at.head),
             )

@@ -31,12 +31,13 @@ from kern.sandbox.wall import Kind, Room
 from kern.stages import ending, watch
 from kern.stages.ending import Rota
 from kern.stages.prompts import Prompt, announced
-from kern.stages.watch import Growing, Refused, Watch
+from kern.stages.watch import Growing, Output, Refused, Watch
 from kern.system import process, waits, workspace
 from kern.system.workspace import Scope
 
 RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run {}: it resumes"
 CUT_OFF = "cut off before it answered"
+TRIES = 3
 _FOR_EVER = 7 * 24 * 3600.0  # seconds, for who knows no bound
 
 
@@ -59,7 +60,7 @@ class _Asked:
     env: Mapping[str, str]
     config: Sequence[tuple[str, str]]  # of git
     gates: Sequence[Gate]
-    room: Room | None = None
+    room: Room | None
 
 
 @dataclass(slots=True)
@@ -108,12 +109,11 @@ class Caller:
         env: Mapping[str, str] | None = None,
         config: Sequence[tuple[str, str]] = (),
         gates: Sequence[Gate] = (),
-        settle: Callable[[Reply], None] = lambda reply: None,
         again: Callable[[], object] = lambda: None,
         room: Room | None = None,
     ) -> Said:
-        """`settle` may raise `TransientFault` over a sound reply. `gates`: those that send the
-        agent back where it would end and they are red. `again` prepares a retry.
+        """`gates`: those that send the agent back where it would end and they are red. `again`
+        prepares a retry.
         """
         self._afford(task)
         self.heed()
@@ -124,7 +124,7 @@ class Caller:
             self.sink(StageStarted(prompt.stage, task, by.model, attempt, mode, by.agent))
             asked = _Asked(replace(prompt, by=by), task, attempt, env or {}, config, gates, room)
             try:
-                return self._tried(asked, settle, again)
+                return self._tried(asked, again)
             except (LimitReached, TransientFault) as exc:
                 if after is None:
                     if isinstance(exc, LimitReached):
@@ -137,39 +137,39 @@ class Caller:
                 self.heed()
         raise AssertionError("the last one returns or raises")
 
-    def _tried(
-        self, asked: _Asked, settle: Callable[[Reply], None], again: Callable[[], object]
-    ) -> Said:
+    def _tried(self, asked: _Asked, again: Callable[[], object]) -> Said:
         """By one agent, again and again while the fault is one that passes."""
-
-        def once() -> Said:
-            said = self._once(asked)
-            settle(said.reply)
-            return said
+        import tenacity  # with asyncio and more, which most commands do without
 
         awaited = bool(self.rota.away)
-        try:
-            return once()
-        except TransientFault as exc:
-            if awaited and isinstance(exc, Outage):  # one try after each pause
-                raise
-            fault = exc
-        stage = asked.prompt.stage
 
-        def noted(fault: TransientFault, tries: int, wait: float) -> None:
-            self.sink(StageRetried(stage, str(fault), tries, wait))
+        def passes(fault: BaseException) -> bool:
+            """Of an outage that is waited for, one try after each pause."""
+            return isinstance(fault, TransientFault) and not (awaited and isinstance(fault, Outage))
 
-        def anew() -> Said:
-            again()
-            return once()
+        def told(state: tenacity.RetryCallState) -> None:
+            fault = state.outcome and state.outcome.exception()
+            tries, wait = state.attempt_number, state.upcoming_sleep
+            self.sink(StageRetried(asked.prompt.stage, str(fault), tries, wait))
 
-        return ending.retried(fault, anew, self.sleep, noted)
+        for trial in tenacity.Retrying(
+            retry=tenacity.retry_if_exception(passes),
+            stop=tenacity.stop_after_attempt(TRIES),
+            wait=tenacity.wait_exponential(multiplier=2, max=60) + tenacity.wait_random(0, 1),
+            sleep=self.sleep,
+            before_sleep=told,
+            reraise=True,
+        ):
+            with trial:
+                if trial.retry_state.attempt_number > 1:
+                    again()
+                return self._once(asked)
+        raise AssertionError("tenacity ends by returning or raising")
 
     def _once(self, asked: _Asked) -> Said:
         prompt, task, attempt = asked.prompt, asked.task, asked.attempt
-        stage, who = prompt.stage, (prompt.by.model, prompt.by.agent)
-        place = self.scope.transcript(stage)
-        began = time.monotonic()
+        stage, by = prompt.stage, prompt.by
+        who, place, began = (by.model, by.agent), self.scope.transcript(stage), time.monotonic()
         agent = self._program(prompt).agent
         try:
             ran, bounds = self._ran(asked)
@@ -179,47 +179,50 @@ class Caller:
             if isinstance(exc, Refused):
                 raise self.rota.failed(stage, exc.fault, place, self.clock()) from None
             raise
-        hidden = plain.secrets(os.environ)
-        reply = watch.reply(agent, place, stage) if not ran.overflow else None
-        if reply:
-            denied = tuple(plain.masked(call, hidden) for call in reply.denied)
-            reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
-        ended = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
         self.sink(Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
-        acts = watch.acts(agent, place) if not reply or stage is Stage.IMPLEMENT else []
-        tokens = reply.tokens if reply else watch.tokens(acts)
-        cost = reply.cost_usd if reply else None
-        self._count(cost, tokens, task)
-        fault = ending.timed_out(stage, ended, acted=bool(acts)) or agent.fault(reply, ended)
+        output = watch.read(agent, place, stage, whole=not ran.overflow)
+        self._count(output, task)
+        ended = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
+        fault = ending.timed_out(stage, ended, acted=bool(output.acts))
+        fault = fault or agent.fault(output.reply, ended)
+        hidden = plain.secrets(os.environ)
         if fault:
             shut = closed.sentences(f"{ran.stderr}\n{fault.message}", bounds)
             message = plain.masked("; ".join((fault.message, *shut)), hidden)
             fault = replace(fault, message=message)
-        broke = reply is not None and reply.broke and bool(self._left(task))
+        broke = output.reply is not None and output.reply.broke and bool(self._left(task))
         if fault and (broke or fault.grade is not Grade.FAILED):
-            ended_by = fault.message, ran.seconds, cost, attempt, *who, tokens
+            ended_by = fault.message, ran.seconds, output.cost, attempt, *who, output.tokens
             self.sink(StageFailed(stage, task, *ended_by))
             if broke:
-                broken = f"{stage} stage: the agent used up what it may cost: ${cost or 0:.2f}"
-                raise BudgetReached(broken, hint=RAISE.format("kern"))
+                broken = f"{stage} stage: the agent used up what it may cost: "
+                raise BudgetReached(f"{broken}${output.cost or 0:.2f}", hint=RAISE.format("kern"))
             raise self.rota.failed(stage, fault, place, self.clock())
         self.rota.away = 0.0
+        said = fault.message if fault else ""
         if fault:
             advice = f"; {fault.hint}" if fault.hint else ""
-            self.sink(Warned(f"{stage} stage: {fault.message}{advice}"))
-        if reply is None:
-            told = fault.message if fault else ""
-            reply = Reply(result={"type": "result", "is_error": True, "errors": [told]})
+            self.sink(Warned(f"{stage} stage: {said}{advice}"))
+        nothing = Reply(result={"type": "result", "is_error": True, "errors": [said]})
+        reply = output.reply or nothing
+        denied = tuple(plain.masked(call, hidden) for call in reply.denied)
+        reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
         ending.new_enough(agent, reply.version)
-        text = reply.text or (fault.message if fault else "")
         self.sink(
             StageFinished(
-                *(stage, task, text, ran.seconds, reply.cost_usd, reply.denied, attempt),
-                *(prompt.by.model, reply.session, reply.turns, tokens, prompt.by.effort),
-                *(reply.version, reply.sent_back, prompt.by.agent),
+                *(stage, task, reply.text or said, ran.seconds, reply.cost_usd, reply.denied),
+                *(attempt, by.model, reply.session, reply.turns, output.tokens, by.effort),
+                *(reply.version, reply.sent_back, by.agent),
             )
         )
-        return Said(reply, fault.message if fault else "", watch.only_reads(agent, acts))
+        if reply.wrote and stage not in (Stage.IMPLEMENT, Stage.COMMIT):
+            tools = ", ".join(reply.wrote)
+            raise TransientFault(
+                f"{stage} stage: the agent used {tools}, which this stage does not offer"
+            )
+        if stage is Stage.RESEARCH and not (said or reply.text.strip()):
+            raise TransientFault(f"{stage} stage: the answer is empty")
+        return Said(reply, said, output.only_reads(agent))
 
     def _ran(self, asked: _Asked) -> tuple[process.Ran, Bounds | None]:
         """And what it saw of the machine, where a sandbox held it."""
@@ -263,7 +266,7 @@ class Caller:
             total=self.settings.total(stage),
             idle=idle and max(idle, checking),
         )
-        watch.rest()
+        watch.look(ended=True)
         return ran, held.bounds
 
     def _contract(self, prompt: Prompt) -> str:
@@ -323,20 +326,17 @@ class Caller:
         """A call without an answer cost something as well: what its transcript tells. `who`: model
         and agent.
         """
-        cost: float | None = None
-        tokens: Mapping[str, int] = {}
-        program, place = self.programs.get(who[1]), self.scope.transcript(stage)
-        if program and place.exists():
-            reply = watch.reply(program.agent, place, stage)
-            cost = reply.cost_usd if reply else None
-            tokens = reply.tokens if reply else watch.tokens(watch.acts(program.agent, place))
-        self._count(cost, tokens, task)
-        self.sink(StageFailed(stage, task, why, seconds, cost, attempt, *who, tokens))
+        program = self.programs.get(who[1])
+        found = Output()
+        if program:
+            found = watch.read(program.agent, self.scope.transcript(stage), stage)
+        self._count(found, task)
+        self.sink(StageFailed(stage, task, why, seconds, found.cost, attempt, *who, found.tokens))
 
-    def _count(self, price: float | None, tokens: Mapping[str, int], task: str) -> None:
-        self.cost += Cost.of([price])
-        self._tasks[task] = self._tasks.get(task, 0.0) + (price or 0.0)
-        self.tokens += sum(tokens.values())
+    def _count(self, output: Output, task: str) -> None:
+        self.cost += Cost.of([output.cost])
+        self._tasks[task] = self._tasks.get(task, 0.0) + (output.cost or 0.0)
+        self.tokens += sum(output.tokens.values())
 
     def _spent(self, task: str) -> Spent:
         before = self.earlier(task) if self.settings.budget.task else 0.0

@@ -2,21 +2,18 @@
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from kern import plain
 from kern.agents import protocol
-from kern.agents.protocol import Agent, Ended, Fault, Grade, Reply
+from kern.agents.protocol import Agent, Ended, Fault, Grade
 from kern.errors import KernError, LimitReached, Outage, TransientFault
 from kern.events import StoodIn
 from kern.model import Role, Stage
 from kern.models import Choice
 from kern.system import process
 
-Done = TypeVar("Done")
-TRIES = 3
 REST_S = 900.0  # for an agent that says no time: then it is asked again
 _LONGER = "[timeouts] in kern.toml sets how long a stage may take"
 
@@ -43,74 +40,21 @@ def timed_out(stage: Role, ended: Ended, *, acted: bool) -> Fault | None:
 
 def error(stage: Role, fault: Fault, transcript: Path) -> KernError:
     said = f"{stage} stage: {fault.message}"
-    if fault.grade is Grade.TRANSIENT:
-        again = f"run kern again: it goes on at this stage; the transcript: {transcript}"
-        if fault.away:
-            reason = fault.message.removeprefix("API Error: ").partition(". ")[0]
-            return Outage(said, hint=fault.hint or again, reason=plain.line(reason, 80))
-        return TransientFault(said, hint=fault.hint or again)
     if fault.grade is Grade.LIMIT:
-        when = ""
-        if fault.resets_at:
-            when = time.strftime(
-                " (resets %Y-%m-%d %H:%M local time)", time.localtime(fault.resets_at)
-            )
+        form = " (resets %Y-%m-%d %H:%M local time)"
+        when = time.strftime(form, time.localtime(fault.resets_at)) if fault.resets_at else ""
         return LimitReached(
             f"usage limit: {fault.message}{when}",
             hint="run kern again then: it resumes",
             resets_at=fault.resets_at,
         )
-    return KernError(said, hint=fault.hint or f"the transcript: {transcript}")
-
-
-def may_not_write(who: str) -> Callable[[Reply], None]:
-    """What settles a reply of an agent that has no tool to write with."""
-
-    def settle(reply: Reply) -> None:
-        if reply.wrote:
-            raise TransientFault(f"{who}: the agent used {', '.join(reply.wrote)}")
-
-    return settle
-
-
-def retried(
-    first: TransientFault,
-    act: Callable[[], Done],
-    sleep: Callable[[float], None],
-    noted: Callable[[TransientFault, int, float], None],
-) -> Done:
-    """What `act` returns in the end, after a first try that ended with a fault. `noted`: before a
-    wait, with the fault, the number of the try that it ended, and the seconds. Raises the last
-    fault.
-    """
-    from tenacity import (  # with asyncio and more, which most runs do without
-        RetryCallState,
-        Retrying,
-        retry_if_exception_type,
-        stop_after_attempt,
-        wait_exponential,
-        wait_random,
-    )
-
-    def said(state: RetryCallState) -> None:
-        fault = state.outcome.exception() if state.outcome else None
-        wait = state.next_action.sleep if state.next_action else 0.0
-        noted(fault if isinstance(fault, TransientFault) else first, state.attempt_number, wait)
-
-    retrying = Retrying(
-        retry=retry_if_exception_type(TransientFault),
-        stop=stop_after_attempt(TRIES),
-        wait=wait_exponential(multiplier=2, max=60) + wait_random(0, 1),
-        sleep=sleep,
-        before_sleep=said,
-        reraise=True,
-    )
-    for trial in retrying:
-        with trial:
-            if trial.retry_state.attempt_number == 1:
-                raise first
-            return act()
-    raise AssertionError("tenacity ends by returning or raising")
+    if fault.grade is not Grade.TRANSIENT:
+        return KernError(said, hint=fault.hint or f"the transcript: {transcript}")
+    again = f"run kern again: it goes on at this stage; the transcript: {transcript}"
+    if not fault.away:
+        return TransientFault(said, hint=fault.hint or again)
+    reason = fault.message.removeprefix("API Error: ").partition(". ")[0]
+    return Outage(said, hint=fault.hint or again, reason=plain.line(reason, 80))
 
 
 def pause(waited: float) -> float:

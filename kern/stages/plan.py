@@ -21,7 +21,6 @@ from kern.spec.imports import Added
 from kern.spec.parse import Spec
 from kern.stages import briefs, prompts, proposal, reflection
 from kern.stages.call import Caller
-from kern.stages.ending import may_not_write
 from kern.stages.prompts import Template
 from kern.stages.proposal import Mode, Plan
 from kern.stages.reflection import Proposed
@@ -69,9 +68,7 @@ class Planner:
             },
             known.guidance.notices,
         )
-        mode = exempt.get("mode", "reflect")
-        settle = may_not_write("planner")
-        said = self.caller.call(prompt, task="", attempt=1, mode=mode, settle=settle)
+        said = self.caller.call(prompt, task="", attempt=1, mode=exempt.get("mode", "reflect"))
         workspace.replace(place, plain.encode(said.reply.text))
         return said.reply.text, said.fault
 

@@ -1,18 +1,18 @@
-"""An agent at work, seen by the output that it writes."""
+"""An agent's output, as it grows and once it has ended."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from kern.agents.protocol import Agent, Fault, Reply
 from kern.events import Acted, Sink
-from kern.model import Act, Aide, Role
+from kern.frozen import frozen
+from kern.model import Act, Aide, Role, Stage
 from kern.system import process
 
 _LOOK_S = 0.25  # between two looks at what the agent prints
 _AT_ONCE = 256 * 1024  # bytes; what comes faster than this is passed over
-_LONGEST = 128 * 1024  # bytes of a line; a longer one is passed over
 
 
 class Refused(Exception):
@@ -23,25 +23,43 @@ class Refused(Exception):
         self.fault = fault
 
 
-def acts(agent: Agent, place: Path) -> list[Act]:
-    """What a transcript shows of the agent at work; empty where the agent shows nothing."""
+@frozen
+class Output:
+    """What a transcript holds."""
+
+    reply: Reply | None = None
+    acts: tuple[Act, ...] = ()  # where it is without a reply, and of implement
+
+    @property
+    def cost(self) -> float | None:
+        return self.reply.cost_usd if self.reply else None
+
+    @property
+    def tokens(self) -> Mapping[str, int]:
+        """By kind; the parts of one message bear the same."""
+        if self.reply:
+            return self.reply.tokens
+        messages = {act.message: act.tokens for act in self.acts}.values()
+        kinds = dict.fromkeys(kind for one in messages for kind in one)
+        return {kind: sum(one.get(kind, 0) for one in messages) for kind in kinds}
+
+    def only_reads(self, agent: Agent) -> bool:
+        """Whether no call of an agent that shows its calls can have written."""
+        calls = {call.partition(" ")[0] for act in self.acts for call in act.calls}
+        return bool(self.acts) and calls <= {*agent.tools(Aide.JUDGE)}
+
+
+def read(agent: Agent, place: Path, stage: Role, *, whole: bool = True) -> Output:
+    """`whole`: it was not cut for its length, so that its reply can be read."""
+    if not place.exists():
+        return Output()
     with place.open("rb") as file:
+        reply = agent.read(agent.objects(file), stage) if whole else None
+        file.seek(0)
+        if reply and stage is not Stage.IMPLEMENT:
+            return Output(reply)
         lines = (json.dumps(dict(one)).encode() for one in agent.objects(file))
-        return [act for line in lines if (act := agent.act(line))]
-
-
-def tokens(seen: Iterable[Act]) -> Mapping[str, int]:
-    """By kind; the parts of one message bear the same."""
-    messages = {act.message: act.tokens for act in seen}.values()
-    kinds = dict.fromkeys(kind for one in messages for kind in one)
-    return {kind: sum(one.get(kind, 0) for one in messages) for kind in kinds}
-
-
-def only_reads(agent: Agent, seen: Iterable[Act]) -> bool:
-    """Whether no call of an agent that shows its calls can have written."""
-    every = list(seen)
-    calls = {call.partition(" ")[0] for act in every for call in act.calls}
-    return bool(every) and calls <= {*agent.tools(Aide.JUDGE)}
+        return Output(reply, tuple(act for line in lines if (act := agent.act(line))))
 
 
 @dataclass(slots=True)
@@ -58,20 +76,16 @@ class Watch:
     def __call__(self, seconds: float, silent: float) -> None:
         if seconds >= self.due:
             self.due = seconds + _LOOK_S
-            for line in self.output.lines():
-                if fault := self.agent.refused(line):
-                    raise Refused(fault)
-                self._tell(line)
+            self.look(ended=False)
         self.tick(seconds, silent)
 
-    def rest(self) -> None:
-        """What it did since the last look; it has ended."""
+    def look(self, *, ended: bool) -> None:
+        """At what it did since the last look."""
         for line in self.output.lines():
-            self._tell(line)
-
-    def _tell(self, line: bytes) -> None:
-        if act := self.agent.act(line):
-            self.sink(Acted(self.stage, act))
+            if not ended and (fault := self.agent.refused(line)):
+                raise Refused(fault)
+            if act := self.agent.act(line):
+                self.sink(Acted(self.stage, act))
 
 
 @dataclass(slots=True)
@@ -82,31 +96,16 @@ class Growing:
 
     path: Path
     at: int = 0  # how far it was read
-    rest: bytes = b""  # of a line that is not whole yet
-    torn: bool = False  # the line under way has lost its beginning
 
     def lines(self) -> list[bytes]:
         """The whole lines since the last call."""
         try:
             with self.path.open("rb") as file:
-                size = file.seek(0, 2)
-                if size - self.at > _AT_ONCE:
-                    self.at, self.rest, self.torn = size - _AT_ONCE, b"", True
-                file.seek(self.at)
-                new = file.read(_AT_ONCE)
+                newest = file.seek(0, 2) - _AT_ONCE
+                torn = newest > self.at  # the first line has lost its beginning
+                self.at = file.seek(max(self.at, newest))
+                *found, rest = file.read(_AT_ONCE).split(b"\n")
+                self.at = file.tell() - len(rest)
         except OSError:
             return []
-        self.at += len(new)
-        *found, self.rest = (self.rest + new).split(b"\n")
-        if found and self.torn:
-            del found[0]
-            self.torn = False
-        if len(self.rest) > _LONGEST:
-            self.rest, self.torn = b"", True
-        return [line for line in found if len(line) <= _LONGEST]
-
-
-def reply(agent: Agent, place: Path, stage: Role) -> Reply | None:
-    """What the transcript at `place` holds."""
-    with place.open("rb") as file:
-        return agent.read(agent.objects(file), stage)
+        return found[torn:]

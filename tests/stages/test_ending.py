@@ -1,58 +1,13 @@
-"""After a fault: as many tries as are due, longer waits, the last fault at the end; who takes a
-stage over, and for how long the other one rests.
-"""
-
-import pytest
+"""Who takes a stage over, and for how long the other one rests."""
 
 from kern.errors import LimitReached, TransientFault
 from kern.events import StoodIn
 from kern.model import Stage
 from kern.models import Choice
-from kern.stages import ending
 from kern.stages.ending import REST_S, Rota
 
 A, B, C = (Choice("m", agent=name) for name in "abc")
 ROLE = Stage.RESEARCH
-
-
-def test_after_the_first_fault_there_are_two_more_tries_and_the_last_fault_ends_them() -> None:
-    waits: list[float] = []
-    noted: list[tuple[str, int, float]] = []
-    tries = 0
-
-    def act() -> None:
-        nonlocal tries
-        tries += 1
-        raise TransientFault(f"fault {tries + 1}")
-
-    with pytest.raises(TransientFault, match="fault 3"):
-        ending.retried(
-            TransientFault("fault 1"),
-            act,
-            waits.append,
-            lambda fault, number, wait: noted.append((str(fault), number, wait)),
-        )
-    assert tries == 2
-    assert [(said, number) for said, number, _ in noted] == [("fault 1", 1), ("fault 2", 2)]
-    assert [wait for _, _, wait in noted] == waits
-    assert 2 <= waits[0] <= 3 and 4 <= waits[1] <= 5
-
-
-def test_what_works_the_second_time_is_not_tried_again() -> None:
-    waits: list[float] = []
-    first = TransientFault("once")
-    assert ending.retried(first, lambda: "done", waits.append, lambda *said: None) == "done"
-    assert len(waits) == 1
-
-
-def test_any_other_error_is_none_to_try_again_after() -> None:
-    def act() -> None:
-        raise ValueError("a bug")
-
-    waits: list[float] = []
-    with pytest.raises(ValueError, match="a bug"):
-        ending.retried(TransientFault("once"), act, waits.append, lambda *said: None)
-    assert len(waits) == 1
 
 
 def test_the_first_is_asked_first_and_each_knows_who_comes_next() -> None:
