@@ -173,7 +173,7 @@ def mending(
     said = last.answer.body[:_ANSWER]
     printed = f"\nThe end of what {last.red.name} printed:\n{last.red.output}" if last.red else ""
     failure = f"{last.decision.reason}{printed}\n\nIts answer was:\n{said}"
-    return Mending(failure, "".join(change.shown(site.repo, *last.change, _KEPT)))
+    return Mending(failure, change.shown(site.repo, *last.change, _KEPT))
 
 
 def _order(

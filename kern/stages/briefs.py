@@ -13,7 +13,7 @@ from kern.git import history
 from kern.git.repository import Repo
 from kern.memory.entries import Entry, faults, parse
 from kern.memory.select import Selection
-from kern.model import LEARNINGS, Aide, Key, Stage, Tier
+from kern.model import LEARNINGS, Key, Tier
 from kern.spec import imports, notes
 from kern.spec.file import Documents
 from kern.spec.notes import Checks
@@ -151,7 +151,10 @@ def _composed(
     """What stages 1 and 2 are both told, with those learnings that the query calls for. `printed`:
     by what failed the last attempt.
     """
-    above, apart = _parent(task, known), "checks" in form.variables
+    above, apart = _parent(task, known), ""
+    listed = "\n".join(f"- {check}" for check in checks.shown) if checks else ""
+    if listed and "checks" not in form.variables:
+        apart = f"\n\nChecked afterwards, and must pass:\n{listed}"
     whole = (f"At the whole of which this is a part: {text}" for text in _attempts(above))
     attempts = [*whole, *_attempts(task)]
     if attempts:
@@ -159,8 +162,8 @@ def _composed(
     return compose(
         form,
         {
-            "task": task_text(task, None if apart else checks, above),
-            "checks": "\n".join(f"- {check}" for check in checks.shown) if checks else "",
+            "task": task_text(task, above) + apart,
+            "checks": listed,
             "guidance": known.guidance.text,
             "neighbours": _neighbours(task, known),
             "mode": mode,
@@ -201,35 +204,45 @@ def _attempts(task: Task | None) -> list[str]:
 
 
 def commit(
-    repo: Repo,
-    form: Template,
-    task: Task,
-    implemented: str,
-    old: str,
-    new: str,
-    refused: str = "",
+    repo: Repo, form: Template, task: Task, implemented: str, old: str, new: str, refused: str = ""
 ) -> Prompt:
     """`refused`: why its first message did not pass."""
     again = f"A first message did not pass: {refused}\n\n" if refused else ""
-    advice = guidance.in_tree(repo, old, repo.changed(old, new))
-    return compose(
-        form,
-        {
-            "task": task_text(task),
-            "trailer": trailer(task.key, imports.references(task)),
-            "guidance": advice.text,
-        },
-        {
-            "diff": change.shown(repo, old, new, _room(Stage.COMMIT) // 2),
-            "answer": [again + implemented],
-            "commits": ["\n\n---\n\n".join(_messages(repo))],
-        },
-        advice.notices,
+    said = {
+        "diff": [change.shown(repo, old, new, _room(form) // 2)],
+        "answer": [again + implemented],
+        "commits": ["\n\n---\n\n".join(_messages(repo))],
+    }
+    named = {"trailer": trailer(task.key, imports.references(task))}
+    return _of_change(repo, form, task, named, said, old, new)
+
+
+def judged(repo: Repo, form: Template, task: Task, criterion: str, old: str, new: str) -> Prompt:
+    weaker = "; ".join(change.weakened(repo, old, new))
+    told = [f"Tests that were there before: {weaker}"] if weaker else []
+    shown = change.shown(repo, old, new, _room(form) - len(weaker) - 100)
+    return _of_change(
+        repo, form, task, {"criterion": criterion}, {"diff": [*told, shown]}, old, new
     )
 
 
-def _room(role: Stage | Aide) -> int:
-    return BUDGET[role] * CHARS_PER_TOKEN
+def _of_change(
+    repo: Repo,
+    form: Template,
+    task: Task,
+    exempt: Mapping[str, str],
+    sections: Mapping[str, Sequence[str]],
+    old: str,
+    new: str,
+) -> Prompt:
+    """For who looks at a change: the guidance is as it was before."""
+    advice = guidance.in_tree(repo, old, repo.changed(old, new))
+    whole = {**exempt, "task": task_text(task), "guidance": advice.text}
+    return compose(form, whole, sections, advice.notices)
+
+
+def _room(form: Template) -> int:
+    return BUDGET[form.stage] * CHARS_PER_TOKEN
 
 
 def _messages(repo: Repo) -> list[str]:
@@ -249,29 +262,10 @@ def task_name(key: Key) -> str:
     return plain.line(key.text, 10_000)
 
 
-def judged(repo: Repo, form: Template, task: Task, criterion: str, old: str, new: str) -> Prompt:
-    weaker = "; ".join(change.weakened(repo, old, new))
-    told = [f"Tests that were there before: {weaker}"] if weaker else []
-    shown = change.shown(repo, old, new, _room(Aide.JUDGE) - len(weaker) - 100)
-    advice = guidance.in_tree(repo, old, repo.changed(old, new))
-    return compose(
-        form,
-        {"task": task_text(task), "criterion": criterion, "guidance": advice.text},
-        {"diff": [*told, *shown]},
-        advice.notices,
-    )
-
-
-def task_text(task: Task, checks: Checks | None = None, above: Task | None = None) -> str:
-    """As a stage reads it: the parent's text, its own, what a person wrote under it and answered,
-    and what it must pass. `above`: the parent, for what was written and answered there.
+def task_text(task: Task, above: Task | None = None) -> str:
+    """As a stage reads it: the parent's text, its own, what a person wrote under it and answered.
+    `above`: the parent, for what was written and answered there.
     """
+    part = [f"(part of: {task.key.parent})"] if task.key.parent else []
     whole = [f"  {line}" for line in (*above.body, *notes.answers(above))] if above else []
-    asked = [f"- {check}" for check in checks.shown] if checks else []
-    return "\n".join(
-        [
-            *([f"(part of: {task.key.parent})"] if task.key.parent else []),
-            *(*whole, task.text, *task.body, *notes.answers(task)),
-            *(["", "Checked afterwards, and must pass:", *asked] if asked else []),
-        ]
-    )
+    return "\n".join([*part, *whole, task.text, *task.body, *notes.answers(task)])

@@ -48,13 +48,13 @@ class File:
         return self.path if self.path == plain.line(self.path, 4096) else ascii(self.path)
 
 
-def shown(repo: Repo, old: str, new: str, room: int) -> list[str]:
+def shown(repo: Repo, old: str, new: str, room: int) -> str:
     """The files, sources and small changes first, and of their patches what there is room for
     (characters): the same for each, and what one does not need is the next ones'.
     """
     files = _files(repo, old, new)
     if not files:
-        return []
+        return ""
     parts, left = [_listed(files)], room - _SPARE
     left -= len(parts[0])
     most = min(MOST, max(0, left) // LEAST)
@@ -69,7 +69,7 @@ def shown(repo: Repo, old: str, new: str, room: int) -> list[str]:
             seen.add(file.path)
     hidden = [file.name for file in files if file.path not in seen]
     parts += [f"[not shown, read them: {plain.some(hidden)}]"] if hidden else []
-    return ["\n\n".join(parts)]
+    return "\n\n".join(parts)
 
 
 def _files(repo: Repo, old: str, new: str) -> list[File]:
@@ -115,17 +115,15 @@ def _cut(file: File, patch: str, most: int) -> str:
 def _patches(repo: Repo, pairs: Sequence[tuple[str, str]], old: str, new: str) -> Iterator[str]:
     """Of files by their names before and after, one at a time; empty for one that is huge."""
     entries = repo.changed(old, new)
-    sides = [(entries[before][0], entries[path][1]) for before, path in pairs]
-    blobs = [[entry.blob for entry in both if entry] for both in sides]
-    asked = "".join(f"{blob}\n" for both in blobs for blob in both).encode()
-    said = repo.git("cat-file", "--batch-check=%(objectname) %(objectsize)", given=asked)
-    sizes = dict(line.split(" ", 1) for line in said.decode().splitlines())
-    for pair, both in zip(pairs, blobs, strict=True):
-        if any(size.isdigit() and int(size) > HUGE for size in map(sizes.__getitem__, both)):
-            yield ""
-        else:
-            argv = ("--literal-pathspecs", "diff", *_PATCH, old, new, "--", *dict.fromkeys(pair))
-            yield plain.decode(repo.git(*argv))
+    sides = ((pair, entries[pair[0]][0], entries[pair[1]][1]) for pair in pairs)
+    blobs = {pair: {one.blob for one in both if one} for pair, *both in sides}
+    asked = "\n".join(blob for both in blobs.values() for blob in both)
+    said = repo.git("cat-file", "--batch-check=%(objectsize) %(objectname)", given=asked.encode())
+    sizes = re.findall(r"(?m)^(\d+) (\w+)$", said.decode())
+    huge = {blob for size, blob in sizes if int(size) > HUGE}
+    for pair, both in blobs.items():
+        argv = ("--literal-pathspecs", "diff", *_PATCH, old, new, "--", *dict.fromkeys(pair))
+        yield "" if huge & both else plain.decode(repo.git(*argv))
 
 
 # ---------------------------------------------------------------- what it does to tests

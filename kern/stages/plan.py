@@ -61,7 +61,7 @@ class Planner:
             form,
             {"guidance": known.guidance.text, **exempt},
             {
-                "history": reflection.newest(history, _MOST_TOLD),
+                "history": prompts.newest(history, _MOST_TOLD),
                 "commits": known.commits,
                 "learnings": [shown(one) for one in known.learnings if not one.unwanted],
                 **sections,
@@ -131,7 +131,7 @@ class Planner:
             {},
             {
                 "learnings": reflection.listed(entries.parse(there)),
-                "tasks": reflection.newest(done, _MOST_TOLD),
+                "tasks": prompts.newest(done, _MOST_TOLD),
             },
         )
         if self.learnings() != there:

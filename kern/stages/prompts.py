@@ -4,6 +4,7 @@ else kern brings along.
 
 import itertools
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -245,11 +246,6 @@ def _jinja() -> Any:
     )
 
 
-@cache
-def _compiled(part: str) -> Any:
-    return _jinja().from_string(part)
-
-
 def _variables(body: str, origin: str, above: int) -> set[str]:
     """What it wants filled in. `above`: lines of the file before it."""
     from jinja2 import TemplateSyntaxError, meta
@@ -296,7 +292,7 @@ def compose(
 
 def _rendered(form: Template, part: str, texts: Mapping[str, str]) -> str:
     try:
-        return str(_compiled(part).render(texts)).strip()
+        return str(_jinja().from_string(part).render(texts)).strip()
     except Exception as exc:  # whatever a project's own expression raises
         raise UsageError(
             f"{form.origin} cannot be filled in: {exc}",
@@ -310,36 +306,37 @@ def _fitted(
     recall: Callable[[int], Selection] | None,
 ) -> tuple[dict[str, str], tuple[str, ...], Selection]:
     """The sections' texts, what there was no room for, in words, and the learnings."""
-    texts, memory = dict.fromkeys(SECTIONS[form.stage], ""), NOTHING
-    left_out, sizes = dict[str, str](), dict[str, int]()
+    texts, memory, left_out = dict.fromkeys(SECTIONS[form.stage], ""), NOTHING, dict[str, str]()
+    around = {name: 2 * len(name) + len("<-2>\n\n</-2>") for name in texts}
     for name in SECTIONS[form.stage]:
         if name not in form.variables:
             continue
-        around = 2 * len(name) + len("<-2>\n\n</-2>")
-        taken = sum(size for other, size in sizes.items() if other != name)
-        room = BUDGET[form.stage] * CHARS_PER_TOKEN - taken - around
+        taken = sum(len(texts[one]) + around[one] for one in texts if texts[one] and one != name)
+        room = BUDGET[form.stage] * CHARS_PER_TOKEN - taken - around[name]
         items = [item.strip("\n") for item in sections.get(name, ()) if item.strip()]
         if name == "learnings" and recall:
             memory = recall(max(0, room) // CHARS_PER_TOKEN)
             items = memory.texts
-        if name == "attempts" and name not in sizes:
+        if name == "attempts" and name not in left_out:
             items = items[-_NEWEST:]
         texts[name], left_out[name] = _fit(items, room)
-        sizes[name] = len(texts[name]) + around if texts[name] else 0
     lost = (f"{name}: {dropped}" for name, dropped in left_out.items() if dropped)
     return texts, tuple(lost), memory
 
 
+def newest(items: Sequence[str], room: int) -> list[str]:
+    """The last ones that fit into so many characters, each with a line end."""
+    sizes = [*itertools.accumulate(len(item) + 1 for item in reversed(items))]
+    return [*items[len(items) - bisect_right(sizes, room) :]]
+
+
 def _fit(items: Sequence[str], room: int) -> tuple[str, str]:
     """The items that fit, the last ones first; and what did not, in words."""
-    sizes = itertools.accumulate(len(item) + 1 for item in reversed(items))
-    count = sum(1 for _ in itertools.takewhile(lambda size: size <= room + 1, sizes))
-    rest = room - len(_CUT)
-    if items and not count and rest > 200:  # the beginning of the newest is better than none
+    kept, rest = newest(items, room + 1), room - len(_CUT)
+    if items and not kept and rest > 200:  # the beginning of the newest is better than none
         return items[-1][:rest] + _CUT, f"{len(items[-1]) - rest} characters of the last item"
-    dropped = len(items) - count
-    kept = "\n".join(items[dropped:])
-    return kept, f"{dropped} of {len(items)} items" if dropped else ""
+    dropped = len(items) - len(kept)
+    return "\n".join(kept), f"{dropped} of {len(items)} items" if dropped else ""
 
 
 def tag(name: str, text: str, everything: str) -> str:

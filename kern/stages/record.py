@@ -42,7 +42,7 @@ class _Fact(Generic[T]):
         self.empty = empty
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
+        self.name = name.lstrip("_")
 
     def __get__(self, record: "StageRecord", owner: type) -> T:
         value = record.raw["kern"].get(self.name)
@@ -51,7 +51,7 @@ class _Fact(Generic[T]):
 
 @dataclass(frozen=True)
 class StageRecord:
-    """One stage file. Anybody can write it, so that nothing of it may raise."""
+    """One stage file. Anybody can write it: `read` passes over one of another form."""
 
     stage: Stage
     raw: Mapping[str, Any]  # all of it, so that what this kern does not know is kept
@@ -68,6 +68,9 @@ class StageRecord:
     proof = _Fact("")
     fault = _Fact("")
     fixed = _Fact(0)  # how often hooks changed the task's files, or the branch moved under them
+    told = _Fact(dict[str, str]())  # of LEARNINGS.md: the marks of the entries by their ids
+    _red, _commit = _Fact(dict[str, Any]()), _Fact(dict[str, Any]())
+    _swaps = _Fact[list[Any]]([None])
 
     @property
     def key(self) -> Key:
@@ -75,10 +78,8 @@ class StageRecord:
 
     @property
     def red(self) -> Red | None:
-        found = self.raw["kern"].get("red")
-        if not isinstance(found, dict):
-            return None
-        return Red(str(found.get("name")), found.get("code"), str(found.get("output")))
+        found = self._red
+        return Red(str(found["name"]), found.get("code"), str(found["output"])) if found else None
 
     @property
     def cause(self) -> Cause:
@@ -87,13 +88,9 @@ class StageRecord:
 
     @property
     def made(self) -> Made | None:
-        found = self.raw["kern"].get("commit")
-        if not isinstance(found, dict):
-            return None
-        votes = (
-            Vote(str(name), up is True, str(why)) for name, up, why in _rows(found, "votes", 3)
-        )
-        return Made(str(found.get("sha")), str(found.get("learned")), (*votes,))
+        found = self._commit
+        votes = tuple(Vote(*row) for row in found.get("votes", ()))
+        return Made(str(found["sha"]), str(found.get("learned")), votes) if found else None
 
     @property
     def bound_to(self) -> str:
@@ -126,17 +123,10 @@ class StageRecord:
             ) from None
 
     @property
-    def told(self) -> dict[str, str]:
-        """The entries of LEARNINGS.md that the stage was told: their marks by their ids."""
-        told = self.raw["kern"].get("told")
-        return {str(id): str(mark) for id, mark in told.items()} if isinstance(told, dict) else {}
-
-    @property
     def swaps(self) -> tuple[Swap, ...] | None:
         """What its votes change in LEARNINGS.md, once that is settled."""
-        rows = _rows(self.raw["kern"], "swaps", 2)
-        noted = self.raw["kern"].get("swaps") is not None
-        return tuple((str(old), str(new)) for old, new in rows) if noted else None
+        rows = self._swaps
+        return None if rows == [None] else tuple((str(old), str(new)) for old, new in rows)
 
     @cached_property
     def answer(self) -> Answer:
@@ -164,19 +154,18 @@ class StageRecord:
         return self.noting(**dict.fromkeys(_OF_A_VERDICT), **facts)
 
 
-def _rows(facts: Mapping[str, Any], name: str, count: int) -> list[Any]:
-    rows = facts.get(name)
-    whole = rows if isinstance(rows, list) else []
-    return [row for row in whole if isinstance(row, list) and len(row) == count]
-
-
 # ---------------------------------------------------------------- on the disk
 
 
 def read(scope: Scope, stage: Stage, attempt: int = 0) -> StageRecord | None:
     """The stage file, or that of an earlier attempt, if it is there and whole."""
     raw = workspace.load(scope, stage, attempt)
-    return StageRecord(stage, raw) if raw is not None else None
+    found = StageRecord(stage, raw) if raw is not None else None
+    try:
+        _ = found and (found.red, found.made, found.swaps, {*found.told.values()})
+    except (KeyError, TypeError, ValueError):
+        return None
+    return found
 
 
 def load(scope: Scope, stage: Stage) -> StageRecord | None:

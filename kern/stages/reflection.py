@@ -1,10 +1,8 @@
 """What is proposed for LEARNINGS.md: read, refused where it cannot be trusted, applied. Pure."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
 
 from kern import plain
 from kern.frozen import frozen
@@ -72,12 +70,6 @@ def finished(spec: Spec) -> list[str]:
         for note in task.of(Noted.QUESTION, Noted.ANSWER):
             said[-1] += f"\n  {note.kind}: {plain.line(note.text, LONGEST)}"
     return said
-
-
-def newest(items: Sequence[str], most: int) -> list[str]:
-    """The last ones that fit into so many characters: the entries need the room."""
-    sizes = [*accumulate(len(item) + 1 for item in reversed(items))]
-    return [*items[len(items) - bisect_right(sizes, most) :]]
 
 
 # ---------------------------------------------------------------- read

@@ -9,7 +9,6 @@ import pytest
 
 from kern.model import Stage
 from kern.spec import notes
-from kern.spec.notes import Checks
 from kern.spec.order import blockers, select
 from kern.spec.parse import Task
 from kern.spec.parse import parse as read
@@ -99,7 +98,7 @@ def test_a_question_that_was_cut_for_its_ref_is_known_again() -> None:
 
 def test_stages_read_what_is_answered_and_not_what_waits() -> None:
     one = task("Question:** a?", "Answer:** b", "Question:** c?")
-    text = task_text(one, Checks())
+    text = task_text(one)
     assert "- Question: a?\n- Answer: b" in text
     assert "c?" not in text
     assert "by hand" in task_text(task("Answer:** by hand"))

@@ -8,7 +8,7 @@ import pytest
 from kern.memory import entries
 from kern.memory.entries import Kind
 from kern.spec.parse import parse
-from kern.stages import reflection
+from kern.stages import prompts, reflection
 from kern.stages.reflection import Change, Proposed
 from tests.spec.test_parse import nasty
 
@@ -241,7 +241,7 @@ def test_of_finished_tasks_it_is_told_what_a_person_decided() -> None:
 def test_the_newest_are_told_within_their_room() -> None:
     items = [str(n) * n for n in range(10)]
     for most in range(60):
-        kept = reflection.newest(items, most)
+        kept = prompts.newest(items, most)
         assert kept == items[10 - len(kept) :]
         assert sum(len(one) + 1 for one in kept) <= most
         assert len(kept) == 10 or sum(len(one) + 1 for one in items[9 - len(kept) :]) > most
