@@ -46,11 +46,8 @@ CARE: dict[Role, tuple[Code, ...]] = {
     Aide.PLANNER: (Code.TASKS, Code.CHANGES, Code.DONE),
     Aide.JUDGE: (Code.FAIL, Code.PASS),
 }
-_REASONED = {
-    *(Code.NO_TASK, Code.SKIPPED, Code.FAILED, Code.REJECT, Code.DONE, Code.NEEDS_ANSWER),
-    Code.FAIL,
-}
 _CLEAR_ALONE = {Code.FAILED, Code.REJECT, Code.FAIL}  # the others are unclear without a reason
+_REASONED = {*(Code.NO_TASK, Code.SKIPPED, Code.DONE, Code.NEEDS_ANSWER), *_CLEAR_ALONE}
 _ALSO = {"REJECTED": Code.REJECT, "REJECTION": Code.REJECT}
 
 # A line begins with a code word after marks (bullets, numbers, ticked boxes, headings, quotes,
@@ -80,6 +77,7 @@ _LABEL = r"[-*_+\s#>]*(Files?|Patterns?|Constraints?|Proofs?)[*_]*\s*(?::[*_]*\s
 # What it says of the learnings that it was told: `Used: L7, L12`.
 _NAMED = r"[\W_]*(Used|Misled)[*_`]*\s*:(.*)"
 _ENTRY = r"\bL[1-9]\d{0,8}\b"
+_CUT = "\0"  # where lines were taken out: what stands above it goes on nowhere
 _ITEM = r"(?:[-*+]|\d{1,3}[.)])\s+(?:\[.?\]\s+)?(\S.*)"
 
 
@@ -140,43 +138,27 @@ def parse(role: Role, text: str) -> Answer:
     if code in _REASONED and not reason:
         reason = NO_REASON if code in _CLEAR_ALONE else f"the answer says {code} without a reason"
         code = code if code in _CLEAR_ALONE else Code.UNCLEAR
-    named = _entries(lines, fenced) if role is Stage.IMPLEMENT else {}
-    taken = {*named} if code is Code.UNCLEAR else {*said, *below, *named}
-    parts = _around(lines, fenced, taken)
+    named = _named(lines, fenced) if role is Stage.IMPLEMENT else {}
+    rest = _without(lines, fenced, {*named, *(() if code is Code.UNCLEAR else (*said, *below))})
     if code is Code.UNCLEAR and role is Stage.RESEARCH:  # findings: they are what was asked for
         code, reason = Code.READY, ""
     elif code is Code.UNCLEAR and role is Stage.IMPLEMENT and not reason:
         last = plain.line(lines[speaking[-1]], 120)
         reason = f'the answer does not end in SUCCESS, FAILED or another code but in "{last}"'
-
-    def first(title: str) -> str:
-        if title not in _SECTIONS.get(role, ()):
-            return ""
-        return next((found for part in parts if (found := section(part, title))), "")
-
-    def ids(label: str) -> tuple[str, ...]:
-        rest = " ".join(match[2] for match in named.values() if match[1] == label)
-        return tuple(dict.fromkeys(re.findall(_ENTRY, rest)))
-
+    parts = {title: section(rest, title) for title in _SECTIONS.get(role, ())}
     return Answer(
         code,
         reason,
-        findings=_findings(parts) if role is Stage.RESEARCH else (),
-        learned=first("Learned"),
-        subtasks=_subtasks(first("Subtasks")),
-        tasks=first("Tasks"),
-        changes=first("Changes"),
-        body="\n".join(parts).strip(),
+        findings=_findings(rest) if role is Stage.RESEARCH else (),
+        learned=parts.get("Learned", ""),
+        subtasks=_subtasks(parts.get("Subtasks", "")),
+        tasks=parts.get("Tasks", ""),
+        changes=parts.get("Changes", ""),
+        body="\n".join(line for line in rest if line != _CUT).strip(),
         disputed=len(codes) > 1,
-        used=ids("Used"),
-        misled=ids("Misled"),
+        used=_ids(named, "Used"),
+        misled=_ids(named, "Misled"),
     )
-
-
-def _entries(lines: Sequence[str], fenced: Sequence[bool]) -> dict[int, re.Match[str]]:
-    """The lines that name entries of LEARNINGS.md, outside code."""
-    found = {at: match for at, line in enumerate(lines) if (match := re.fullmatch(_NAMED, line))}
-    return {at: one for at, one in found.items() if not fenced[at] and re.search(_ENTRY, one[2])}
 
 
 # ---------------------------------------------------------------- the code
@@ -244,12 +226,11 @@ def _below(code: Code, lines: Sequence[str], said: Mapping[int, _Said], at: int)
     for index in range(at + 1, len(lines)):
         line = lines[index].strip()
         heading = re.fullmatch(_HEADING, line)
-        if not _SAYS.search(line) or re.match(_FENCE, line):
-            if not said[at].announces and not rejects:
-                return 0
-        elif index in said or (heading and not rejects):
+        blank = not _SAYS.search(line) or re.match(_FENCE, line)
+        stops = not rejects and (heading or (blank and not said[at].announces))
+        if index in said or stops:
             return 0
-        elif not heading:
+        if not (blank or heading):
             return index
     return 0
 
@@ -257,49 +238,49 @@ def _below(code: Code, lines: Sequence[str], said: Mapping[int, _Said], at: int)
 # ---------------------------------------------------------------- the rest
 
 
-def _around(lines: Sequence[str], fenced: Sequence[bool], taken: set[int]) -> list[str]:
-    """What stands before, between and after the lines that are taken out, with a code block that
-    holds nothing else.
-    """
+def _named(lines: Sequence[str], fenced: Sequence[bool]) -> dict[int, re.Match[str]]:
+    """The lines that name entries of LEARNINGS.md, outside code."""
+    found = {at: match for at, line in enumerate(lines) if (match := re.fullmatch(_NAMED, line))}
+    return {at: one for at, one in found.items() if not fenced[at] and re.search(_ENTRY, one[2])}
+
+
+def _ids(named: Mapping[int, re.Match[str]], label: str) -> tuple[str, ...]:
+    rest = " ".join(match[2] for match in named.values() if match[1] == label)
+    return tuple(dict.fromkeys(re.findall(_ENTRY, rest)))
+
+
+def _without(lines: Sequence[str], fenced: Sequence[bool], taken: set[int]) -> list[str]:
+    """The lines, those that are taken out marked, with a code block that holds nothing else."""
     fences = {at for at, line in enumerate(lines) if re.match(_FENCE, line.strip())} - taken
     alone = {at for at in taken if fenced[at] and {at - 1, at + 1} <= fences}
     gone = taken | {edge for at in alone for edge in (at - 1, at + 1)}
-    parts: list[list[str]] = [[]]
-    for at, line in enumerate(lines):
-        if at in gone:
-            parts.append([])
-        else:
-            parts[-1].append(line)
-    return ["\n".join(part).rstrip() for part in parts]
+    return [_CUT if at in gone else line for at, line in enumerate(lines)]
 
 
-def _findings(parts: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def _findings(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """What `_LABELS` name, wherever the answer states it; else its beginning."""
-    found: dict[str, list[str]] = {}
-    for part in parts:
-        label, inline = "", False
-        for line in part.split("\n"):
-            if match := re.fullmatch(_LABEL, line):
-                label = next(one for one in _LABELS if one[:2] == match[1][:2])
-                line = match["text"] or ""
-                inline = bool(line)
-            elif line.startswith("#") or (inline and not line.strip()):
-                label = ""  # a label alone on its line runs on over blank ones
-            if label and (text := line.strip().lstrip("-*+ ")):
-                found.setdefault(label, []).append(text)
+    found = dict[str, list[str]]()
+    label, inline = "", False
+    for line in lines:
+        if match := re.fullmatch(_LABEL, line):
+            label = next(one for one in _LABELS if one[:2] == match[1][:2])
+            line = match["text"] or ""
+            inline = bool(line)
+        elif line.startswith(("#", _CUT)) or (inline and not line.strip()):
+            label = ""  # a label alone on its line runs on over blank ones
+        if label and (text := line.strip().lstrip("-*+ ")):
+            found.setdefault(label, []).append(text)
     rows = [(one, plain.line("; ".join(found[one]))) for one in _LABELS if one in found]
-    body = plain.line("\n".join(parts))
+    body = plain.line("\n".join(lines))
     return tuple(rows or ([("Findings", body)] if body else []))
 
 
-def section(body: str, title: str) -> str:
+def section(lines: Sequence[str], title: str) -> str:
     """What stands below the heading, up to the next of its level or above, outside code."""
-    taken: list[str] = []
-    depth = 0
-    lines = body.split("\n")
+    taken, depth = list[str](), 0
     for line, fenced in zip(lines, _fenced(lines), strict=True):
         heading = None if fenced else re.fullmatch(_HEADING, line.rstrip())
-        if depth and heading and len(heading[1]) <= depth:
+        if depth and (line == _CUT or (heading and len(heading[1]) <= depth)):
             break
         if depth:
             taken.append(line)
