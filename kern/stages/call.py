@@ -7,20 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kern import plain
+from kern import events, plain
 from kern.agents.protocol import Ended, Grade, Launch, Program, Reply
 from kern.checks.again import settled
 from kern.config import Gate, Settings, Spent
 from kern.errors import BudgetReached, Interrupted, KernError, LimitReached, Outage, TransientFault
-from kern.events import (
-    Sink,
-    StageFailed,
-    StageFinished,
-    StageRetried,
-    StageStarted,
-    Traced,
-    Warned,
-)
+from kern.events import Sink
 from kern.frozen import frozen
 from kern.git import environment
 from kern.model import Cost, Role, Stage
@@ -38,7 +30,11 @@ from kern.system.workspace import Scope
 RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run {}: it resumes"
 CUT_OFF = "cut off before it answered"
 TRIES = 3
+_CONTRACT = "contract.md"
 _FOR_EVER = 7 * 24 * 3600.0  # seconds, for who knows no bound
+# What git would start in the background would outlive the stage, or be ended in mid-work by the
+# sweep.
+_FOREGROUND = (("gc.auto", "0"), ("maintenance.auto", "false"), ("core.fsmonitor", "false"))
 
 
 @frozen
@@ -92,10 +88,6 @@ class Caller:
     _began: float = field(default_factory=time.monotonic)
 
     @property
-    def contract(self) -> Path:
-        return self.scratch / "contract.md"
-
-    @property
     def mark(self) -> tuple[str, str]:
         return "KERN_RUN_ID", self.run
 
@@ -121,7 +113,7 @@ class Caller:
             self.sink(event)
         every = (prompt.by, *prompt.stand_ins)
         for by, after in self.rota.order(every, self.clock()):
-            self.sink(StageStarted(prompt.stage, task, by.model, attempt, mode, by.agent))
+            self.sink(events.StageStarted(prompt.stage, task, by.model, attempt, mode, by.agent))
             asked = _Asked(replace(prompt, by=by), task, attempt, env or {}, config, gates, room)
             try:
                 return self._tried(asked, again)
@@ -150,7 +142,7 @@ class Caller:
         def told(state: tenacity.RetryCallState) -> None:
             fault = state.outcome and state.outcome.exception()
             tries, wait = state.attempt_number, state.upcoming_sleep
-            self.sink(StageRetried(asked.prompt.stage, str(fault), tries, wait))
+            self.sink(events.StageRetried(asked.prompt.stage, str(fault), tries, wait))
 
         for trial in tenacity.Retrying(
             retry=tenacity.retry_if_exception(passes),
@@ -179,7 +171,7 @@ class Caller:
             if isinstance(exc, Refused):
                 raise self.rota.failed(stage, exc.fault, place, self.clock()) from None
             raise
-        self.sink(Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
+        self.sink(events.Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
         output = watch.read(agent, place, stage, whole=not ran.overflow)
         self._count(output, task)
         ended = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
@@ -193,7 +185,7 @@ class Caller:
         broke = output.reply is not None and output.reply.broke and bool(self._left(task))
         if fault and (broke or fault.grade is not Grade.FAILED):
             ended_by = fault.message, ran.seconds, output.cost, attempt, *who, output.tokens
-            self.sink(StageFailed(stage, task, *ended_by))
+            self.sink(events.StageFailed(stage, task, *ended_by))
             if broke:
                 broken = f"{stage} stage: the agent used up what it may cost: "
                 raise BudgetReached(f"{broken}${output.cost or 0:.2f}", hint=RAISE.format("kern"))
@@ -202,14 +194,14 @@ class Caller:
         said = fault.message if fault else ""
         if fault:
             advice = f"; {fault.hint}" if fault.hint else ""
-            self.sink(Warned(f"{stage} stage: {said}{advice}"))
+            self.sink(events.Warned(f"{stage} stage: {said}{advice}"))
         nothing = Reply(result={"type": "result", "is_error": True, "errors": [said]})
         reply = output.reply or nothing
         denied = tuple(plain.masked(call, hidden) for call in reply.denied)
         reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
         ending.new_enough(agent, reply.version)
         self.sink(
-            StageFinished(
+            events.StageFinished(
                 *(stage, task, reply.text or said, ran.seconds, reply.cost_usd, reply.denied),
                 *(attempt, by.model, reply.session, reply.turns, output.tokens, by.effort),
                 *(reply.version, reply.sent_back, by.agent),
@@ -225,34 +217,47 @@ class Caller:
         return Said(reply, said, output.only_reads(agent))
 
     def _ran(self, asked: _Asked) -> tuple[process.Ran, Bounds | None]:
-        """And what it saw of the machine, where a sandbox held it."""
-        prompt, stage = asked.prompt, asked.prompt.stage
-        output = self.settings.output(watched=self.watched)
-        idle = self.settings.idle(output)
+        """And what it saw of the machine, where a sandbox held it. The folder of the stage files is
+        hidden from agents. What is put into another stays: until the answer is saved, nothing else
+        is to happen.
+        """
+        prompt, stage, settings = asked.prompt, asked.prompt.stage, self.settings
+        program, works = self._program(prompt), stage is Stage.IMPLEMENT
+        output, agent = settings.output(watched=self.watched), program.agent
+        idle = settings.idle(output)
         checking = 2 * sum(gate.timeout or _FOR_EVER for gate in asked.gates)  # seconds
-        agent = self._program(prompt).agent
-        kind = Kind.WORKER if stage is Stage.IMPLEMENT else Kind.READER
+        longest = settings.patience or settings.total(stage) or _FOR_EVER  # a gate that it runs
+        given, folder = process.surroundings(), self.named(str(self.scratch))
+        contract = prompt.contract if agent.TAKES_CONTRACT else ""
         launch = Launch(
             stage,
             prompt.by.model,
             effort=prompt.by.effort,
             output=output,
-            contract=self._contract(prompt) if agent.TAKES_CONTRACT else "",
+            contract=f"{folder}/{_CONTRACT}" if contract else "",
             budget=self._left(asked.task),
-            patience=self._patience(stage),
-            bare=self.settings.bare,
+            patience=longest if works else 0.0,
+            bare=settings.bare,
             mark=secrets.token_hex(8),
-            given=process.surroundings(),
+            given=given,
             root=self.named(str(self.root)),
             nests=self.nests,
-            folder=self.named(str(self.contract.parent)),
+            folder=folder,
             gates=[(one.label, one.command, one.timeout, settled(one)) for one in asked.gates],
         )
-        for name, text in agent.files(launch).items():
-            self._lay(self.contract.with_name(name), text)
-        argv = (self._program(prompt).command, *agent.argv(launch))
-        env = self._environment(asked, agent.environment(launch))
-        held = self.hold(kind, argv, env, agent=agent.NAME, room=asked.room)
+        files = {**agent.files(launch), **({_CONTRACT: contract} if contract else {})}
+        for name, text in files.items():
+            self.laid.add(self.scratch / name)
+            workspace.lay(self.scratch / name, plain.encode(text))
+        git = environment.added(given, (*_FOREGROUND, *asked.config))
+        own = {"KERN_ROOT": str(self.root), "PWD": str(self.root), **asked.env}
+        held = self.hold(
+            Kind.WORKER if works else Kind.READER,
+            (program.command, *agent.argv(launch)),
+            {**given, **git, **agent.environment(launch), **own},
+            agent=agent.NAME,
+            room=asked.room,
+        )
         watch = Watch(agent, stage, Growing(self.scope.transcript(stage)), self.sink, self.tick)
         ran = process.run(
             held.argv,
@@ -263,20 +268,11 @@ class Caller:
             stdout=self.scope.transcript(stage),
             mark=self.mark,
             tick=watch,
-            total=self.settings.total(stage),
+            total=settings.total(stage),
             idle=idle and max(idle, checking),
         )
         watch.look(ended=True)
         return ran, held.bounds
-
-    def _contract(self, prompt: Prompt) -> str:
-        """The file that holds it, empty where there is none. The folder of the stage files is
-        hidden from agents. It stays: until the answer is saved, nothing else is to happen.
-        """
-        if not prompt.contract:
-            return ""
-        self._lay(self.contract, prompt.contract)
-        return self.named(str(self.contract))
 
     def _program(self, prompt: Prompt) -> Program:
         if found := self.programs.get(prompt.by.agent):
@@ -289,30 +285,6 @@ class Caller:
     def runs_gates(self, prompt: Prompt) -> bool:
         """Whether its agent is sent back by red gates where it would end."""
         return self._program(prompt).agent.RUNS_GATES
-
-    def _lay(self, place: Path, text: str) -> None:
-        self.laid.add(place)
-        workspace.lay(place, plain.encode(text))
-
-    def _environment(self, asked: _Asked, own: Mapping[str, str]) -> dict[str, str]:
-        """`own`: the agent's."""
-        given = process.surroundings()
-        # What git would start in the background would outlive the stage, or be ended in mid-work
-        # by the sweep.
-        pairs = [
-            ("gc.auto", "0"),
-            ("maintenance.auto", "false"),
-            ("core.fsmonitor", "false"),
-            *asked.config,
-        ]
-        given |= environment.added(given, pairs)
-        return {**given, **own, "KERN_ROOT": str(self.root), "PWD": str(self.root), **asked.env}
-
-    def _patience(self, stage: Role) -> float:
-        """What a command may take: a gate that the agent runs."""
-        if stage is not Stage.IMPLEMENT:
-            return 0.0
-        return self.settings.patience or self.settings.total(stage) or _FOR_EVER
 
     def cut_off(
         self,
@@ -331,7 +303,9 @@ class Caller:
         if program:
             found = watch.read(program.agent, self.scope.transcript(stage), stage)
         self._count(found, task)
-        self.sink(StageFailed(stage, task, why, seconds, found.cost, attempt, *who, found.tokens))
+        self.sink(
+            events.StageFailed(stage, task, why, seconds, found.cost, attempt, *who, found.tokens)
+        )
 
     def _count(self, output: Output, task: str) -> None:
         self.cost += Cost.of([output.cost])
