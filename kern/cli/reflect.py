@@ -15,7 +15,7 @@ from kern.pipeline import place
 from kern.pipeline.options import Leave
 from kern.pipeline.review import Reviews
 from kern.pipeline.session import Session
-from kern.stages import plan, reflection
+from kern.stages import reflection
 from kern.stages.plan import Planner
 from kern.views.console import Console
 
@@ -55,8 +55,7 @@ def _reflected(asked: Planner, begun: Session, console: Console, decide: Callabl
             f"the answer is refused: {found.wrong}",
             hint=f"{LEARNINGS} is untouched; the answer: {asked.reflected}",
         )
-    seen = asked.learnings()
-    change = difference(LEARNINGS, seen, plan.relearned(seen, found))
+    change = difference(LEARNINGS, found.before, found.text)
     if not change:
         why = found.done or "all that is proposed stands there already"
         print(f"nothing to change in {LEARNINGS}: {plain.line(why)}")
@@ -65,6 +64,6 @@ def _reflected(asked: Planner, begun: Session, console: Console, decide: Callabl
     if decide() != "y":
         print(f"{LEARNINGS} is unchanged; the answer: {asked.reflected}")
         return Exit.OK
-    asked.relearn(found, seen)
+    asked.relearn(found)
     print(f"changed {LEARNINGS}; review it and commit it")
     return Exit.OK

@@ -136,25 +136,21 @@ class Planner:
         )
         if self.learnings() != there:
             return Proposed(wrong=f"{LEARNINGS} has changed while the agent read it")
-        return Proposed(wrong=fault) if fault else reflection.read(text, there)
+        found = reflection.read(text, there, date.today().isoformat())
+        return Proposed(wrong=fault) if fault else found
 
     def learnings(self) -> str:
         return self.papers.read(LEARNINGS) or ""
 
-    def relearn(self, found: Proposed, seen: str) -> None:
-        """Write what a person was shown, unless LEARNINGS.md has changed since (`seen`)."""
+    def relearn(self, found: Proposed) -> None:
+        """Write what a person was shown, unless LEARNINGS.md has changed since."""
         with self.papers.alone():
-            if self.learnings() != seen:
+            if self.learnings() != found.before:
                 raise KernError(
                     f"{LEARNINGS} has changed since it was shown; it is as it was",
                     hint=f"kern reflect looks at it again; this answer: {self.reflected}",
                 )
-            self.papers.write(LEARNINGS, relearned(seen, found))
-
-
-def relearned(text: str, found: Proposed) -> str:
-    """LEARNINGS.md with the changes in it, as of today."""
-    return reflection.applied(text, found.changes, date.today().isoformat())
+            self.papers.write(LEARNINGS, found.text)
 
 
 def _became(task: Mapping[str, object]) -> str:

@@ -27,18 +27,9 @@ _MARKUP = r"#|`{3}|~{3}|<{7}|={7}|>{7}|\|{7}|.*(?:<!--|-->)"
 
 
 @frozen
-class Change:
-    verb: str
-    text: str  # the new text; of a retirement the reason; of WHEN the kinds of work
-    ids: tuple[str, ...] = ()  # of entries; the one that stays is the first
-    kind: Kind = Kind.DECISION  # of a new one
-    topic: str = ""
-    when: str = ""  # of a new one: the kinds of work that need it
-
-
-@frozen
 class Proposed:
-    changes: tuple[Change, ...] = ()
+    before: str = ""  # LEARNINGS.md as it was read
+    text: str = ""  # and with the changes
     done: str = ""  # why nothing is to be changed
     wrong: str = ""  # why the answer is refused
 
@@ -75,90 +66,71 @@ def finished(spec: Spec) -> list[str]:
 # ---------------------------------------------------------------- read
 
 
-def read(text: str, there: str) -> Proposed:
-    """`there` is LEARNINGS.md as it is. Never raises: an answer that cannot be trusted as a whole
-    comes back as `wrong`. A new entry that says what another one says is left out.
+def read(said: str, there: str, day: str) -> Proposed:
+    """`there` is LEARNINGS.md as it is, `day` (2026-11-22) that of what is new. Never raises: an
+    answer that cannot be trusted as a whole comes back as `wrong`. Nothing is deleted: what is
+    merged or retired keeps its text and says why it is no longer told. What is new and says what an
+    entry says is left out.
     """
-    replied = answer.parse(Aide.PLANNER, text)
+    replied = answer.parse(Aide.PLANNER, said)
     if replied.code is Code.DONE and not replied.changes:
-        return Proposed(done=replied.reason)
+        return Proposed(there, there, done=replied.reason)
     if replied.code is not Code.CHANGES:
         return Proposed(wrong="it does not end in either CHANGES or DONE: reason")
-    known = entries.parse(there)
-    items = re.split(r"\n(?=[-*+]\s)", re.sub(r"(?m)^\s*(`{3,}|~{3,})\w*\s*$", "", replied.changes))
-    changes = list[Change]()
-    for item in filter(lambda one: re.match(r"[-*+]\s", one), map(str.lstrip, items)):
-        if not (match := re.fullmatch(_ITEM, " ".join(item.split()))):
+    parts = re.split(r"\n(?=[-*+]\s)", re.sub(r"(?m)^\s*(`{3,}|~{3,})\w*\s*$", "", replied.changes))
+    items = [" ".join(one.split()) for one in parts if re.match(r"\s*[-*+]\s", one)]
+    if not 0 < len(items) <= MOST:
+        count = f"{len(items) or 'no'} changes below `## Changes`"
+        return Proposed(wrong=f"it lists {count}; at most {MOST} are sensible at a time")
+    every, text, taken = entries.parse(there), there, list[str]()
+    known, free = {one.id: one for one in every if usable(one)}, edits.numbers(every)
+    for item in items:
+        if not (match := re.fullmatch(_ITEM, item)):
             return Proposed(wrong=f"no change that kern knows: {plain.line(item, 100)}")
-        changes.append(_change(match))
-    if wrong := next(_faults(changes, {one.id: one for one in known if usable(one)}), ""):
-        return Proposed(wrong=wrong)
-    new = (one for one in changes if one.ids or not capture.alike(one.text, known))
-    return Proposed((*new,))
+        verb, ids = match["verb"] or "ADD", re.findall(r"L\d+", match["ids"] or "")
+        words, _, when = match["text"].partition(" When: " if verb == "ADD" else "\n")
+        words = plain.line(words, _SHORT.get(verb, LONGEST + 1))
+        taken += ids
+        if why := _fault(verb, words, ids, known, taken):
+            named = ", ".join(ids) or match["topic"]
+            return Proposed(wrong=f"{verb} {plain.line(named, 100)}: {why}")
+        if ours := [known[name] for name in ids]:
+            swaps = zip(ours, _changed(verb, words, ours), strict=True)
+            text = edits.applied(text, ((old.raw, entries.renoted(new)) for old, new in swaps))
+        elif not capture.alike(words, every):
+            lesson = capture.Lesson(words, Kind(match["kind"]), capture.when(when))
+            topic = plain.line(match["topic"], 100)
+            text += edit.learning(text, day, topic, edits.body(lesson, next(free), topic))
+    return Proposed(there, text)
 
 
-def _change(match: re.Match[str]) -> Change:
-    if match["add"]:
-        text, _, when = match["text"].partition(" When: ")
-        kind, topic = Kind(match["kind"]), plain.line(match["topic"], 100)
-        return Change("ADD", plain.line(text, LONGEST + 1), (), kind, topic, capture.when(when))
-    text = plain.line(match["text"], _SHORT.get(match["verb"], LONGEST + 1))
-    return Change(match["verb"], text, tuple(re.findall(r"L\d+", match["ids"])))
+def _fault(
+    verb: str, text: str, ids: Sequence[str], known: Mapping[str, Entry], taken: Sequence[str]
+) -> str:
+    if lost := [name for name in ids if name not in known]:
+        return f"there is no entry {lost[0]} that is in use"
+    if twice := [name for name in ids if taken.count(name) > 1]:
+        return f"{twice[0]} stands in two changes"
+    if damaged := [fault for name in ids for fault in known[name].faults]:
+        return f"{damaged[0]}; mend that by hand first"
+    if (len(ids) > 1) is not (verb == "MERGE"):
+        return "a merge is of two entries or more, everything else of one"
+    if len(text) > LONGEST:
+        return f"its text is longer than {LONGEST} characters"
+    readable = re.search(r"\w", text) and not re.match(_MARKUP, text)
+    return "" if readable else "its text could not be read as one"
 
 
-def _faults(changes: Sequence[Change], known: Mapping[str, Entry]) -> Iterator[str]:
-    if not 0 < len(changes) <= MOST:
-        count = f"{len(changes) or 'no'} changes below `## Changes`"
-        yield f"it lists {count}; at most {MOST} are sensible at a time"
-    named = [name for change in changes for name in change.ids]
-    for change in changes:
-        what = f"{change.verb} {', '.join(change.ids) or change.topic}"
-        for name in change.ids:
-            if name not in known:
-                yield f"{what}: there is no entry {name} that is in use"
-            elif named.count(name) > 1:
-                yield f"{what}: {name} stands in two changes"
-            elif fault := next(iter(known[name].faults), ""):
-                yield f"{what}: {fault}; mend that by hand first"
-        if (len(change.ids) > 1) is not (change.verb == "MERGE"):
-            yield f"{what}: a merge is of two entries or more, everything else of one"
-        if len(change.text) > LONGEST:
-            yield f"{what}: its text is longer than {LONGEST} characters"
-        if not re.search(r"\w", change.text) or re.match(_MARKUP, change.text):
-            yield f"{what}: its text could not be read as one"
-
-
-# ---------------------------------------------------------------- applied
-
-
-def applied(there: str, changes: Sequence[Change], day: str) -> str:
-    """LEARNINGS.md with the changes in it. Nothing is deleted: what is merged or retired keeps its
-    text and says why it is no longer told. `day`: 2026-11-22, of what is new.
-    """
-    known = {one.id: one for one in entries.parse(there)}
-    free = edits.numbers([*known.values()])
-    text = there
-    for change in changes:
-        ours = [known[name] for name in change.ids]
-        swaps = zip(ours, _changed(change, ours), strict=True) if ours else ()
-        text = edits.applied(text, ((old.raw, entries.renoted(new)) for old, new in swaps))
-    for change in (one for one in changes if not one.ids):
-        lesson = capture.Lesson(change.text, change.kind, change.when)
-        body = edits.body(lesson, next(free), change.topic)
-        text += edit.learning(text, day, change.topic, body)
-    return text
-
-
-def _changed(change: Change, ours: Sequence[Entry]) -> Iterator[Entry]:
+def _changed(verb: str, text: str, ours: Sequence[Entry]) -> Iterator[Entry]:
     first, *others = ours
-    if change.verb == "RETIRE":
-        yield replace(first, retired=change.text)
-    elif change.verb == "WHEN":
-        yield replace(first, when=capture.when(change.text))
+    if verb == "RETIRE":
+        yield replace(first, retired=text)
+    elif verb == "WHEN":
+        yield replace(first, when=capture.when(text))
     else:
         helpful, harmful = (sum(one.helpful for one in ours), sum(one.harmful for one in ours))
         when = capture.when("; ".join(one.when for one in ours))
-        raw = _retold(first, change.text)
+        raw = _retold(first, text)
         yield replace(first, raw=raw, helpful=helpful, harmful=harmful, when=when)
         yield from (replace(one, retired=f"merged into {first.id}") for one in others)
 
