@@ -4,14 +4,12 @@ cannot close, within the budget.
 
 import random
 import re
-import time
 from pathlib import Path
 
 import pytest
 
 from kern.errors import UsageError
 from kern.model import Aide, Role, Stage
-from kern.spec import edit
 from kern.stages import prompts
 from kern.stages.prompts import BUDGET, SECTIONS, Prompt, Template, compose, tag
 from tests.spec.test_parse import nasty
@@ -155,21 +153,14 @@ def test_a_prompt_reaches_nothing_but_its_texts(expression: str) -> None:
         compose(read(f"{FRONT}{{{{ task }}}}{expression}"), {"task": "t", "mode": ""}, {})
 
 
-@pytest.mark.parametrize(
-    "front",
-    [
-        "---\nmodel: opus\n---\n",
-        "---\r\nmodel: opus\r\n---\r\n",
-        "--- \nmodel:   opus  \n---\t\n",
-        "---\nmodel: 'opus' # the large one\n---\n",
-        "---\n# a remark: here\n\nmodel: opus\n---\n",
-        "\ufeff---\nmodel: opus\n---\n",
-    ],
-)
-def test_forms_of_front_matter(front: str) -> None:
-    found = read(f"{front}{{{{ task }}}}\n\n---\nnot: a setting\n---\n")
-    assert found.by.model == "opus"
-    assert found.text.startswith("{{ task }}\n\n---\nnot: a setting")
+def test_forms_of_front_matter() -> None:
+    for front in (
+        "---\r\n# a remark: here\r\n\r\nmodel: 'opus' # the large one\r\n---\r\n",
+        "\ufeff--- \nmodel:   opus  \n---\t\n",
+    ):
+        found = read(f"{front}{{{{ task }}}}\n\n---\nnot: a setting\n---\n")
+        assert found.by.model == "opus"
+        assert found.text.startswith("{{ task }}\n\n---\nnot: a setting")
 
 
 @pytest.mark.parametrize(
@@ -240,11 +231,6 @@ def test_what_an_agent_would_read_as_a_file_is_broken_where_it_reads_files(befor
     assert kept in compose(form(Stage.IMPLEMENT), {"task": kept, "mode": ""}, {}).text
 
 
-def test_a_prompt_never_begins_with_what_the_agent_takes_for_a_command() -> None:
-    prompt = compose(form(Stage.COMMIT, "/help\n"), EXEMPT[Stage.COMMIT], {})
-    assert prompt.text.startswith("kern stage 3 of 3: commit\n\n/help")
-
-
 # -------------------------------------------------------------------- budgets
 
 
@@ -255,19 +241,12 @@ def assert_within(stage: Stage, prompt: Prompt) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.parametrize("piece", ["x", "<a>", "\n", "🎉"])
-def test_context_keeps_to_its_budget(stage: Stage, piece: str) -> None:
-    for size in (1, 10, 300, 50_000):
-        for count in (1, 100):
-            items = [(piece * size)[:size]] * count
-            sections = {name: items for name in SECTIONS[stage]}
-            assert_within(stage, compose(form(stage), EXEMPT[stage], sections))
+def test_context_keeps_to_its_budget(stage: Stage) -> None:
     for seed in range(40):
         chance = random.Random(seed)
-        sections = {
-            name: [nasty(chance.randrange(400)) * chance.randrange(4) for _ in range(9)]
-            for name in SECTIONS[stage]
-        }
+        piece, size = chance.choice(["x", "<a>", "\n", "🎉"]), chance.choice([1, 10, 300, 50_000])
+        items = [(piece * size)[:size], nasty(seed) * chance.randrange(4)] * chance.randrange(50)
+        sections = {name: items for name in SECTIONS[stage] if chance.randrange(4)}
         assert_within(stage, compose(form(stage), EXEMPT[stage], sections))
 
 
@@ -280,12 +259,6 @@ def test_the_tasks_own_text_neither_counts_nor_is_cut(stage: Stage) -> None:
     assert prompt.left_out == ()
     assert prompt.injected <= 200
     assert prompt.tokens > len(task) // 4
-
-
-def test_items_stand_in_their_order_and_what_is_empty_is_nothing() -> None:
-    prompt = filled(Stage.RESEARCH, commits=["1 old", "2 newer"], learnings=["", "\n\n"])
-    assert section(prompt, "commits") == "1 old\n2 newer"
-    assert (section(prompt, "learnings"), prompt.left_out) == ("", ())
 
 
 def test_the_messages_that_a_commit_is_to_follow_are_dropped_last() -> None:
@@ -323,15 +296,3 @@ def test_one_item_that_is_too_long_is_cut_and_says_so(stage: Stage) -> None:
     assert len(shown) > BUDGET[stage] * 3
     assert prompt.left_out
     assert_within(stage, prompt)
-
-
-@pytest.mark.slow
-def test_ten_megabytes_of_learnings_are_no_problem() -> None:
-    entry = "## 2025-01-01 - topic {n}\n\n" + "Use `make db` first. ~~~ {{ task }}\n\n" * 300
-    text = "# Learnings\n\n" + "\n".join(entry.replace("{n}", str(n)) for n in range(1000))
-    began = time.process_time()
-    for learnings in (edit.learnings(text), [text], edit.learnings("x" * 10_000_000)):
-        prompt = filled(Stage.IMPLEMENT, learnings=learnings, attempts=["Attempt 1: no"])
-        assert_within(Stage.IMPLEMENT, prompt)
-        assert section(prompt, "attempts") == "Attempt 1: no"
-    assert time.process_time() - began < 10
