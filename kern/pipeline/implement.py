@@ -39,7 +39,6 @@ class Order(NamedTuple):
     """What the agent is asked, and the gates that send it back."""
 
     prompt: Prompt
-    mode: str
     gates: Sequence[Gate]
 
 
@@ -70,7 +69,6 @@ def implement(site: Site, at: Situation) -> None:
                 order.prompt,
                 task=key.text,
                 attempt=at.attempt,
-                mode=order.mode,
                 env={"GIT_REFLOG_ACTION": f"kern {site.caller.run} stage 2"},
                 config=operations.refuse_push(site.repo),
                 gates=order.gates,
@@ -201,14 +199,14 @@ def _order(
         task,
         at.due,
         researched.body,
-        briefs.for_work(site.repo, site.papers, researched, by_itself=reading),
+        briefs.known(site.repo, site.papers, researched, by_itself=reading),
         wanted,
         last.red if last else None,
         state,
         mending,
     )
     gates = gates if site.caller.runs_gates(prompt) else []
-    return Order(prompt, str(briefs.work(task, at.due, mending)), gates)
+    return Order(prompt, gates)
 
 
 def noted(at: Situation, violation: str, said: Said, order: Order) -> dict[str, object]:

@@ -59,30 +59,28 @@ class Mending(NamedTuple):
 
 
 def known(
-    repo: Repo, papers: Documents, given: Guidance | None = None, *, reading: bool = False
+    repo: Repo,
+    papers: Documents,
+    researched: Answer | None = None,
+    *,
+    by_itself: bool = False,
+    reading: bool = False,
 ) -> Known:
-    """`given`: the guidance, where it is not that of the whole project alone. `reading`: nothing
-    is written.
+    """With the guidance of the folders that stage 1 named. `by_itself`: the agent may read
+    CLAUDE.md without kern. `reading`: nothing is written.
     """
     data = papers.read(LEARNINGS) or ""
     learnings = parse(data)
     text, parsed = papers.spec()
+    named = guidance.paths(researched.findings if researched else ())
     return Known(
         learnings,
         history.subjects(repo, RECENT_COMMITS),
         partial(recall.told, repo, learnings, plain.encode(data), reading=reading),
-        given or guidance.on_disk(repo.root),
+        guidance.on_disk(repo.root, named, by_itself=by_itself),
         " ".join(proposal.goals(text)),
         parsed,
     )
-
-
-def for_work(repo: Repo, papers: Documents, researched: Answer | None, *, by_itself: bool) -> Known:
-    """The same for stage 2, whose agent may read CLAUDE.md by itself; with the guidance of the
-    folders that stage 1 named.
-    """
-    named = guidance.paths(researched.findings if researched else ())
-    return known(repo, papers, guidance.on_disk(repo.root, named, by_itself=by_itself))
 
 
 def research(

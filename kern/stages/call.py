@@ -97,7 +97,6 @@ class Caller:
         *,
         task: str,
         attempt: int,
-        mode: str = "",
         env: Mapping[str, str] | None = None,
         config: Sequence[tuple[str, str]] = (),
         gates: Sequence[Gate] = (),
@@ -113,7 +112,8 @@ class Caller:
             self.sink(event)
         every = (prompt.by, *prompt.stand_ins)
         for by, after in self.rota.order(every, self.clock()):
-            self.sink(events.StageStarted(prompt.stage, task, by.model, attempt, mode, by.agent))
+            began = prompt.stage, task, by.model, attempt, prompt.mode, by.agent
+            self.sink(events.StageStarted(*began))
             asked = _Asked(replace(prompt, by=by), task, attempt, env or {}, config, gates, room)
             try:
                 return self._tried(asked, again)

@@ -68,7 +68,7 @@ class Planner:
             },
             known.guidance.notices,
         )
-        said = self.caller.call(prompt, task="", attempt=1, mode=exempt.get("mode", "reflect"))
+        said = self.caller.call(prompt, task="", attempt=1)
         workspace.replace(place, plain.encode(said.reply.text))
         return said.reply.text, said.fault
 
@@ -128,7 +128,7 @@ class Planner:
         done = reflection.finished(self.papers.spec()[1])
         text, fault = self._said(
             *(replace(form, by=own.by, stand_ins=own.stand_ins), self.reflected),
-            {},
+            {"mode": "reflect"},
             {
                 "learnings": reflection.listed(entries.parse(there)),
                 "tasks": prompts.newest(done, _MOST_TOLD),

@@ -102,6 +102,7 @@ class Prompt:
     stand_ins: tuple[Choice, ...] = ()  # for `by`, in this order
     notices: tuple[str, ...] = ()  # what a person should know of how it came about
     memory: Selection = NOTHING  # which learnings it tells, and why those
+    mode: str = ""
 
     @property
     def tokens(self) -> int:
@@ -286,7 +287,7 @@ def compose(
         text = re.sub(_MENTION, r"\\@", text)
     return Prompt(
         *(stage, form.by, text, -(-len("".join(context.values())) // CHARS_PER_TOKEN), left_out),
-        *(contract and f"{contract}\n", form.stand_ins, notices, memory),
+        *(contract and f"{contract}\n", form.stand_ins, notices, memory, texts.get("mode", "")),
     )
 
 

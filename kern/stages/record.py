@@ -11,7 +11,6 @@ from typing import Any, Generic, TypeVar
 
 from kern import plain
 from kern.checks.result import Red
-from kern.errors import KernError
 from kern.frozen import frozen
 from kern.git.refs import StartRef
 from kern.memory.changes import Swap, Vote
@@ -114,13 +113,7 @@ class StageRecord:
     def decision(self) -> Decision:
         """What kern found of stage 2."""
         word, _, why = self.outcome.partition(":")
-        try:
-            return Decision(Saved(word) if self.outcome else Saved.OPEN, why.removeprefix(" "))
-        except ValueError:
-            raise KernError(
-                f"stage2.json holds an unknown outcome: {word}",
-                hint='rm "$(kern path)/stage2.json", then run kern again',
-            ) from None
+        return Decision(Saved(word) if word else Saved.OPEN, why.removeprefix(" "))
 
     @property
     def swaps(self) -> tuple[Swap, ...] | None:
@@ -162,7 +155,7 @@ def read(scope: Scope, stage: Stage, attempt: int = 0) -> StageRecord | None:
     raw = workspace.load(scope, stage, attempt)
     found = StageRecord(stage, raw) if raw is not None else None
     try:
-        _ = found and (found.red, found.made, found.swaps, {*found.told.values()})
+        _ = found and (found.decision, found.red, found.made, found.swaps, {*found.told.values()})
     except (KeyError, TypeError, ValueError):
         return None
     return found

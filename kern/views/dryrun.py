@@ -155,14 +155,14 @@ def _prompt(
     at: Situation,
 ) -> tuple[Prompt, bool]:
     """The prompt as far as it is known now, and whether that is all of it."""
-    known = briefs.known(repo, papers, reading=True)
     first, second = at.files.get(Stage.RESEARCH), at.files.get(Stage.IMPLEMENT)
     if form.stage is Stage.RESEARCH:
+        known = briefs.known(repo, papers, reading=True)
         return briefs.research(form, task, known, state, checks), not state
     if form.stage is Stage.IMPLEMENT:
         said = first.answer.body if first else ""
-        reading = agents.read_guidance(form)
-        known = briefs.for_work(repo, papers, first.answer if first else None, by_itself=reading)
+        said_first, by_itself = first.answer if first else None, agents.read_guidance(form)
+        known = briefs.known(repo, papers, said_first, by_itself=by_itself, reading=True)
         prompt = briefs.implement(form, task, mode, said, known, checks, None, state)
         return prompt, first is not None and not state
     head = repo.head().commit
