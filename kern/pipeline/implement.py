@@ -194,15 +194,15 @@ def _order(
     researched = at.files[Stage.RESEARCH].answer
     form = site.templates[Stage.IMPLEMENT]
     reading = agents.read_guidance(form) and not settings.bare
-    prompt = briefs.implement(
+    prompt = briefs.brief(
         form,
         task,
-        at.due,
-        researched.body,
         briefs.known(site.repo, site.papers, researched, by_itself=reading),
         wanted,
-        last.red if last else None,
         state,
+        at.due,
+        researched.body,
+        last.red if last else None,
         mending,
     )
     gates = gates if site.caller.runs_gates(prompt) else []

@@ -18,12 +18,12 @@ def research(site: Site, at: Situation) -> None:
     wanted = baseline.checks(site, task, settings)
     state = [*baseline.own(site, at, wanted), *project.state(site, at.head, settings.probes)]
 
-    prompt = briefs.research(
+    prompt = briefs.brief(
         site.templates[Stage.RESEARCH],
         task,
         briefs.known(site.repo, site.papers),
-        state,
         baseline.seen(site, wanted, at.head.commit),
+        state,
     )
 
     def anew() -> None:

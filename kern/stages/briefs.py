@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from kern.git import history
 from kern.git.repository import Repo
 from kern.memory.entries import Entry, faults, parse
 from kern.memory.select import Selection
-from kern.model import LEARNINGS, Key, Tier
+from kern.model import LEARNINGS, Key, Stage, Tier
 from kern.spec import imports, notes
 from kern.spec.file import Documents
 from kern.spec.notes import Checks
@@ -83,42 +82,35 @@ def known(
     )
 
 
-def research(
+def brief(
     form: Template,
     task: Task,
     known: Known,
-    state: Sequence[str] = (),
     checks: Checks | None = None,
-) -> Prompt:
-    """`state`: what the project's probes say."""
-    prompt = _composed(form, task, known, checks, {"snapshot": state}, task_text(task))
-    damage = tuple(f"{LEARNINGS}: {fault}" for fault in faults(known.learnings)[:_MOST_FAULTS])
-    return replace(prompt, notices=(*prompt.notices, *damage))
-
-
-def work(task: Task, due: Tier, mending: Mending | None = None) -> Work:
-    if due is Tier.DECOMPOSE:
-        return Work.DECOMPOSE
-    if mending:
-        return Work.MEND
-    return Work.EXPERIMENT if is_experiment(task.text) else Work.IMPLEMENT
-
-
-def implement(
-    form: Template,
-    task: Task,
-    due: Tier,
-    researched: str,
-    known: Known,
-    checks: Checks,
-    red: Red | None,
-    state: Sequence[str],
+    state: Sequence[str] = (),
+    due: Tier = Tier.IMPLEMENT,
+    researched: str = "",
+    red: Red | None = None,
     mending: Mending | None = None,
 ) -> Prompt:
-    """`red`: the gate that failed the attempt before."""
-    above = _parent(task, known)
+    """What research and implement are told, with those learnings that the task and what research
+    found call for. `state`: what the project's probes say. `red`: the gate that failed the attempt
+    before.
+    """
+    above, apart, notices = _parent(task, known), "", known.guidance.notices
+    if form.stage is Stage.RESEARCH:
+        damage = faults(known.learnings)[:_MOST_FAULTS]
+        notices = (*notices, *(f"{LEARNINGS}: {fault}" for fault in damage))
+    listed = "\n".join(f"- {check}" for check in checks.shown) if checks else ""
+    if listed and "checks" not in form.variables:
+        apart = f"\n\nChecked afterwards, and must pass:\n{listed}"
+    whole = (f"At the whole of which this is a part: {text}" for text in _attempts(above))
+    attempts = [*whole, *_attempts(task)]
+    if attempts and red and not mending:
+        attempts[-1] += f"\nThe end of what {red.name} printed then:\n{red.output}"
     found = above.of(Kind.RESEARCH) if above else ()
     sections = {
+        "attempts": attempts,
         "snapshot": state,
         "failure": [mending.failure] if mending else [],
         "kept": [mending.kept] if mending else [],
@@ -127,49 +119,25 @@ def implement(
             *(one.text for one in task.of(Kind.RESEARCH) if not _repeats(one.text, researched)),
         ],
         "answer": [researched],
+        "commits": known.commits,
     }
-    printed = f"\nThe end of what {red.name} printed then:\n{red.output}" if red else ""
-    return _composed(
-        *(form, task, known, checks, sections, f"{task_text(task)}\n\n{researched}"),
-        mode=str(work(task, due, mending)),
-        printed="" if mending else printed,
-    )
+    exempt = {
+        "task": task_text(task, above) + apart,
+        "checks": listed,
+        "guidance": known.guidance.text,
+        "neighbours": _neighbours(task, known),
+        "mode": str(_work(task, due, mending)) if form.stage is Stage.IMPLEMENT else "",
+    }
+    query = f"{task_text(task)}\n\n{researched}"
+    return compose(form, exempt, sections, notices, partial(known.recall, query))
 
 
-def _composed(
-    form: Template,
-    task: Task,
-    known: Known,
-    checks: Checks | None,
-    sections: Mapping[str, Sequence[str]],
-    query: str,
-    mode: str = "",
-    printed: str = "",
-) -> Prompt:
-    """What stages 1 and 2 are both told, with those learnings that the query calls for. `printed`:
-    by what failed the last attempt.
-    """
-    above, apart = _parent(task, known), ""
-    listed = "\n".join(f"- {check}" for check in checks.shown) if checks else ""
-    if listed and "checks" not in form.variables:
-        apart = f"\n\nChecked afterwards, and must pass:\n{listed}"
-    whole = (f"At the whole of which this is a part: {text}" for text in _attempts(above))
-    attempts = [*whole, *_attempts(task)]
-    if attempts:
-        attempts[-1] += printed
-    return compose(
-        form,
-        {
-            "task": task_text(task, above) + apart,
-            "checks": listed,
-            "guidance": known.guidance.text,
-            "neighbours": _neighbours(task, known),
-            "mode": mode,
-        },
-        {**sections, "attempts": attempts, "commits": known.commits},
-        known.guidance.notices,
-        partial(known.recall, query),
-    )
+def _work(task: Task, due: Tier, mending: Mending | None) -> Work:
+    if due is Tier.DECOMPOSE:
+        return Work.DECOMPOSE
+    if mending:
+        return Work.MEND
+    return Work.EXPERIMENT if is_experiment(task.text) else Work.IMPLEMENT
 
 
 def _repeats(note: str, answer: str) -> bool:

@@ -158,12 +158,12 @@ def _prompt(
     first, second = at.files.get(Stage.RESEARCH), at.files.get(Stage.IMPLEMENT)
     if form.stage is Stage.RESEARCH:
         known = briefs.known(repo, papers, reading=True)
-        return briefs.research(form, task, known, state, checks), not state
+        return briefs.brief(form, task, known, checks, state), not state
     if form.stage is Stage.IMPLEMENT:
         said = first.answer.body if first else ""
         said_first, by_itself = first.answer if first else None, agents.read_guidance(form)
         known = briefs.known(repo, papers, said_first, by_itself=by_itself, reading=True)
-        prompt = briefs.implement(form, task, mode, said, known, checks, None, state)
+        prompt = briefs.brief(form, task, known, checks, state, mode, said)
         return prompt, first is not None and not state
     head = repo.head().commit
     said = second.answer.body if second else ""
