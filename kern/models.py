@@ -96,7 +96,7 @@ def of_options(
     named = _by_role(models, THINKING, model, "--model commit=haiku")
     run_by = _by_role(agents, ROLES, of_agent, "--agent commit=NAME")
     if effort is not None:
-        _effort(effort, "--effort", "kern --effort high")
+        of_effort(effort, "--effort", "kern --effort high")
     found = {
         role: Choice(
             named.get(role, ""),
@@ -140,7 +140,7 @@ def _of_table(settings: Mapping[str, Any], name: str, origin: str) -> Choices:
         hint = f'{key} = {{ model = "opus", effort = "high" }}'
         found[_role(key, "")] = Choice(
             of_model(given["model"], place, hint) if "model" in given else "",
-            _effort(given["effort"], place, hint) if "effort" in given else "",
+            of_effort(given["effort"], place, hint) if "effort" in given else "",
             of_agent(given["agent"], place) if "agent" in given else "",
         )
     return found
@@ -214,7 +214,7 @@ def of_model(name: object, where: str, hint: str) -> str:
     return text
 
 
-def _effort(level: object, where: str, hint: str) -> str:
+def of_effort(level: object, where: str, hint: str) -> str:
     if level not in EFFORTS:
         shown = plain.line(str(level), 80)
         raise UsageError(

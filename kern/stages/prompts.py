@@ -20,7 +20,7 @@ from kern.events import Event, Recalled, Traced, Warned
 from kern.frozen import frozen
 from kern.memory.select import IRRELEVANT, NOTHING, Selection
 from kern.model import Aide, Role, Stage
-from kern.models import EFFORTS, Choice
+from kern.models import Choice
 from kern.spec import edit
 from kern.spec.file import real
 from kern.system import workspace
@@ -66,7 +66,8 @@ _NEWEST = 3  # attempts
 _MOST_NAMED = 20  # of the learnings that are left out
 _BARE = ("mode", "trailer")  # words of kern's own: not data, so without a tag
 _DEFAULTS = Settings()
-_FRONT = r"(?sm)---[ \t]*\r?\n(.*?)^---[ \t]*\r?$\n?"
+_FRONT = r"(?sm)---[ \t]*\n(.*?)^---[ \t]*$\n?"
+_SETTING = r"(?m)^[ \t]*(\w+)[ \t]*:(.*?)(?: #.*)?$"
 # As an earlier kern wrote them: `{TASK}`, and "## Mode `mend`: How to work".
 _EARLIER = r"(?m)(?<!\{)\{([A-Z][A-Z_]*)\}(?!\})|^#+ Mode (`[a-z]+`.*)"
 # A text after which the agent's CLI would read `@name` as a file to inline (measured: white space
@@ -189,16 +190,15 @@ def read(role: Role, text: str, origin: str, *, needed: bool = True) -> Template
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     front = re.match(_FRONT, text)
     body = text[front.end() :] if front else text
-    lines = front[1].splitlines() if front else []
-    rows = (line.partition(":") for line in lines if line.lstrip()[:1] != "#")
-    said = {key.strip(): value.partition(" #")[0].strip(" \t\"'") for key, on, value in rows if on}
+    rows = re.findall(_SETTING, front[1] if front else "")
+    said = {key: value.strip(" \t\"'") for key, value in rows}
     used = _variables(body, origin, text.count("\n") - body.count("\n"))
     for why, hint in _faults(role, text, said, used, needed=needed):
         raise UsageError(f"{origin}{why}", hint=hint)
     model, effort, agent = (said.get(key, "") for key in ("model", "effort", "agent"))
     by = Choice(
         model and models.of_model(model, origin, "model: opus"),
-        effort,
+        effort and models.of_effort(effort, origin, "effort: high"),
         agent and models.of_agent(agent, origin),
     )
     above, line, below = body.partition(f"\n{SEPARATOR}\n")
@@ -216,9 +216,6 @@ def _faults(
     if other := ", ".join(sorted(said.keys() - {"model", "effort", "agent"})):
         hint = "the front matter takes `model:`, `effort:` and `agent:`"
         yield f": unknown setting in the front matter: {other}", hint
-    if (effort := said.get("effort")) and effort not in EFFORTS:
-        hint = f"one of {', '.join(EFFORTS)}; without the line the agent's CLI decides"
-        yield f": unknown effort {effort!r}", hint
     for match in re.finditer(_EARLIER, text):
         why = (
             f":{text.count(chr(10), 0, match.start()) + 1}: {match[0]} is what an earlier kern read"
