@@ -281,7 +281,7 @@ def test_only_the_command_line_and_what_draws_import_late() -> None:
     working |= {("toml", "tomllib")}  # most of what looks at kern reads no settings
     working |= {("stages.recall", "kern")}  # the search, where not all learnings fit
     working |= {("stages.prompts", "jinja2")}  # a look fills no prompt
-    working |= {("stages.ending", "tenacity")}  # only after a fault
+    working |= {("stages.call", "tenacity")}  # only after a fault
     working |= {("pipeline.isolation", "kern")}  # the relay, with asyncio: only where a run begins
     working |= {("views.status", "kern")}  # the workers, where a run has several
     working |= {("memory.vectors", name) for name in ("numpy", "safetensors", "tokenizers")}

@@ -131,13 +131,19 @@ class Caller:
 
     def _tried(self, asked: _Asked, again: Callable[[], object]) -> Said:
         """By one agent, again and again while the fault is one that passes."""
-        import tenacity  # with asyncio and more, which most commands do without
-
         awaited = bool(self.rota.away)
 
         def passes(fault: BaseException) -> bool:
             """Of an outage that is waited for, one try after each pause."""
             return isinstance(fault, TransientFault) and not (awaited and isinstance(fault, Outage))
+
+        try:
+            return self._once(asked)
+        except TransientFault as exc:
+            if not passes(exc):
+                raise
+            first = exc
+        import tenacity  # with asyncio and more, which most runs do without
 
         def told(state: tenacity.RetryCallState) -> None:
             fault = state.outcome and state.outcome.exception()
@@ -153,8 +159,9 @@ class Caller:
             reraise=True,
         ):
             with trial:
-                if trial.retry_state.attempt_number > 1:
-                    again()
+                if trial.retry_state.attempt_number == 1:
+                    raise first
+                again()
                 return self._once(asked)
         raise AssertionError("tenacity ends by returning or raising")
 

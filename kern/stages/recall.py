@@ -34,8 +34,7 @@ def told(
     from kern.memory import search  # with SQLite: most runs need none
 
     found = search.of_learnings(None if reading else repo.common_dir / "kern", data, query)
-    near = [entry for entry in wanted if found.by_id.get(entry.id, 0.0) >= found.least]
-    lost = gone(repo, near)
+    lost = gone(repo, wanted)
     chosen = select(entries, found.by_id, budget, least=found.least, gone=lost)
     return replace(chosen, remark=found.remark)
 
