@@ -23,7 +23,7 @@ from kern.sandbox.wall import Kind, Room
 from kern.stages import ending, watch
 from kern.stages.ending import Rota
 from kern.stages.prompts import Prompt, announced
-from kern.stages.watch import Growing, Output, Refused, Watch
+from kern.stages.watch import Output, Refused, Watch
 from kern.system import process, waits, workspace
 from kern.system.workspace import Scope
 
@@ -265,7 +265,7 @@ class Caller:
             agent=agent.NAME,
             room=asked.room,
         )
-        watch = Watch(agent, stage, Growing(self.scope.transcript(stage)), self.sink, self.tick)
+        watch = Watch(agent, stage, self.scope.transcript(stage), self.sink, self.tick)
         ran = process.run(
             held.argv,
             cwd=self.root,

@@ -64,13 +64,14 @@ def read(agent: Agent, place: Path, stage: Role, *, whole: bool = True) -> Outpu
 
 @dataclass(slots=True)
 class Watch:
-    """Tells what the agent does; raises `Refused`, which ends it."""
+    """Tells what the agent does, by its transcript as it grows; raises `Refused`, which ends it."""
 
     agent: Agent
     stage: Role
-    output: "Growing"  # its transcript
+    place: Path  # of its transcript
     sink: Sink
     tick: process.Tick
+    at: int = 0  # how far it was read
     due: float = 0.0
 
     def __call__(self, seconds: float, silent: float) -> None:
@@ -81,26 +82,18 @@ class Watch:
 
     def look(self, *, ended: bool) -> None:
         """At what it did since the last look."""
-        for line in self.output.lines():
+        for line in self.lines():
             if not ended and (fault := self.agent.refused(line)):
                 raise Refused(fault)
             if act := self.agent.act(line):
                 self.sink(Acted(self.stage, act))
 
-
-@dataclass(slots=True)
-class Growing:
-    """A file that another process appends to, read as it grows: after a burst only the newest
-    lines, so that memory stays bounded whatever comes.
-    """
-
-    path: Path
-    at: int = 0  # how far it was read
-
     def lines(self) -> list[bytes]:
-        """The whole lines since the last call."""
+        """The whole lines since the last call; after a burst only the newest, so that memory stays
+        bounded whatever comes.
+        """
         try:
-            with self.path.open("rb") as file:
+            with self.place.open("rb") as file:
                 newest = file.seek(0, 2) - _AT_ONCE
                 torn = newest > self.at  # the first line has lost its beginning
                 self.at = file.seek(max(self.at, newest))

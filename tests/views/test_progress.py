@@ -32,7 +32,8 @@ from kern.events import (
 from kern.fleet.lanes import Lane, Picture
 from kern.journal import words
 from kern.model import Act, Aide, Cost, Outcome, Result, Stage
-from kern.stages.watch import Growing
+from kern.stages.watch import Watch
+from kern.system import process
 from kern.views import progress
 from kern.views.console import Console
 from kern.views.progress import Progress, Seen
@@ -250,9 +251,13 @@ def test_large_numbers_are_short(count: int, shown: str) -> None:
 # -------------------------------------------------------------------- a file that grows
 
 
+def growing_at(path: Path) -> Watch:
+    return Watch(claude, Stage.IMPLEMENT, path, lambda event: None, process.unwatched)
+
+
 def test_lines_are_told_once_and_whole(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    growing = Growing(path)
+    growing = growing_at(path)
     assert growing.lines() == []  # not there yet
     with path.open("ab", buffering=0) as file:
         file.write(b"one\ntw")
@@ -264,7 +269,7 @@ def test_lines_are_told_once_and_whole(tmp_path: Path) -> None:
 
 def test_of_a_burst_only_the_newest_lines_are_told_and_memory_stays_small(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    growing = Growing(path)
+    growing = growing_at(path)
     with path.open("wb") as file:
         for number in range(1_000_000):
             file.write(b"%099d\n" % number)  # 100 MB
@@ -279,7 +284,7 @@ def test_of_a_burst_only_the_newest_lines_are_told_and_memory_stays_small(tmp_pa
 
 def test_a_line_that_is_too_long_is_passed_over_and_the_next_is_not(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    growing = Growing(path)
+    growing = growing_at(path)
     found = []
     with path.open("ab", buffering=0) as file:
         for piece in (b"a" * 100_000, b"b" * 100_000, b"c" * 100_000, b"\nnext\n"):
