@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from functools import partial
 from typing import NamedTuple
 
@@ -39,15 +38,6 @@ class Known(NamedTuple):
     guidance: Guidance = Guidance()
     goal: str = ""
     spec: Spec = Spec((), ())
-
-
-class Work(StrEnum):
-    """What stage 2 is asked for: one mode of its prompt."""
-
-    IMPLEMENT = "implement"
-    EXPERIMENT = "experiment"
-    MEND = "mend"
-    DECOMPOSE = "decompose"
 
 
 class Mending(NamedTuple):
@@ -121,23 +111,17 @@ def brief(
         "answer": [researched],
         "commits": known.commits,
     }
+    mode = "experiment" if is_experiment(task.text) else "implement"
+    mode = "decompose" if due is Tier.DECOMPOSE else "mend" if mending else mode
     exempt = {
         "task": task_text(task, above) + apart,
         "checks": listed,
         "guidance": known.guidance.text,
         "neighbours": _neighbours(task, known),
-        "mode": str(_work(task, due, mending)) if form.stage is Stage.IMPLEMENT else "",
+        "mode": mode if form.stage is Stage.IMPLEMENT else "",
     }
     query = f"{task_text(task)}\n\n{researched}"
     return compose(form, exempt, sections, notices, partial(known.recall, query))
-
-
-def _work(task: Task, due: Tier, mending: Mending | None) -> Work:
-    if due is Tier.DECOMPOSE:
-        return Work.DECOMPOSE
-    if mending:
-        return Work.MEND
-    return Work.EXPERIMENT if is_experiment(task.text) else Work.IMPLEMENT
 
 
 def _repeats(note: str, answer: str) -> bool:

@@ -50,9 +50,9 @@ def rendered() -> Iterator[tuple[str, Prompt]]:
     yield "research", compose(forms[Stage.RESEARCH], exempt, SECTIONS)
     yield "research-plain", compose(forms[Stage.RESEARCH], bare, {})
     form = forms[Stage.IMPLEMENT]
-    for mode in briefs.Work:
+    for mode in ("implement", "experiment", "mend", "decompose"):
         mended = {**FAILURE, **KEPT, "attempts": ATTEMPTS[:1]}
-        more = mended if mode is briefs.Work.MEND else {}
+        more = mended if mode == "mend" else {}
         yield f"implement-{mode}", compose(form, {**exempt, "mode": mode}, {**SECTIONS, **more})
     yield "implement-plain", compose(form, {**bare, "mode": "implement"}, {})
     trailer = {"trailer": briefs.trailer(Key("", task.splitlines()[0]))}
