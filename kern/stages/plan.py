@@ -18,7 +18,7 @@ from kern.memory.select import shown
 from kern.model import LEARNINGS, SPEC, Aide, Marker, Role
 from kern.spec.file import Documents
 from kern.spec.imports import Added
-from kern.spec.parse import Spec
+from kern.spec.parse import Spec, parse
 from kern.stages import briefs, prompts, proposal, reflection
 from kern.stages.call import Caller
 from kern.stages.prompts import Template
@@ -78,8 +78,7 @@ class Planner:
         """A refused answer comes back as such. `red`: the checks that fail now, with the end of
         what they printed. Of specifications the paths are listed: they may be many.
         """
-        text, parsed = self.papers.spec()
-        tasks = () if prompts.is_example(text) else parsed.tasks  # the example's are nobody's
+        tasks = parse(self.known()).tasks
         listed = sorted(tasks, key=lambda task: task.marker is not Marker.DONE)  # open: last
         specs = (path.relative_to(self.repo.root) for path in self.repo.root.glob("specs/**/*.md"))
         text, fault = self._said(
@@ -156,9 +155,8 @@ class Planner:
 def _became(task: Mapping[str, object]) -> str:
     """One of `totals.summary`'s tasks, in a line."""
     attempts = task["attempts"]
-    tries = (
-        f" after {len(attempts)} failed attempts" if isinstance(attempts, list) and attempts else ""
-    )
+    count = len(attempts) if isinstance(attempts, list) else 0
+    tries = f" after {count} failed attempts" if count else ""
     why = f": {task['detail']}" if task["detail"] and task["outcome"] != "done" else ""
     proved = f", {task['proved']}" if task["proved"] else ""
     return plain.line(f"{task['outcome']}{tries}{proved}: {task['task']}{why}", 300)
