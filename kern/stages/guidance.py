@@ -72,10 +72,9 @@ def in_tree(repo: Repo, tree: str, changed: Iterable[str]) -> Guidance:
     """As a tree holds it, for those that look at a change: the change's own words on how to look at
     it do not count.
     """
-    there = {**repo.named(tree, posixpath.basename(MAIN[0])), **repo.named(tree, COMMON)}
 
     def read(name: str) -> str:
-        entry = there.get(name)
+        entry = repo.entry(tree, name)
         data = repo.data(entry.blob) if entry else b""
         if entry and entry.mode == LINK:
             leads = posixpath.normpath(posixpath.join(posixpath.dirname(name), decode(data)))
