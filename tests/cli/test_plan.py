@@ -402,11 +402,14 @@ def test_a_plan_alone_is_reported_with_what_it_cost_and_who_paid(
 def test_a_plan_is_stopped_like_a_run(
     repo: Path, fake: Fake, kern: Kern, background: Callable[..., "subprocess.Popen[str]"]
 ) -> None:
-    fake.script(planner=[{"sleep": 2, "result": LIST}])
+    go = fake.folder / "go"
+    waits = f"until [ -e {go} ]; do sleep 0.05; done"
+    fake.script(planner=[{"run": [waits], "result": LIST}])
     before = spec(repo)
     planning = background("plan", "--yes", "two files")
     wait_for(lambda: "planner" in fake.stages)
     assert "ends after its current stage" in kern("stop").err
+    go.touch()
     _, said = planning.communicate(timeout=PATIENCE_S)
     assert "stopped, as asked: SPEC.md is unchanged" in said
     assert (planning.returncode, spec(repo)) == (0, before)
