@@ -61,6 +61,11 @@ class InPlace(Room):
         self._set_apart(tree)
         self.accept(tree)
 
+    def changed(self) -> list[str]:
+        """What is not as HEAD has it, which may have moved since the documents were looked at."""
+        bare = self._bare(self.repo.head().commit), self._bare(self.candidate())
+        return sorted(self.repo.changed(*bare))
+
     def _bare(self, tree: str) -> str:
         return self.repo.tree_with(tree, dict.fromkeys(self._apart))
 

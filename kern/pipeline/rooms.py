@@ -189,8 +189,7 @@ def ignored(site: Site) -> Ignored:
 def require_clean(site: Site) -> None:
     """Before a task begins. Raises UsageError."""
     if work := _place(site):
-        changed = site.repo.changed(site.repo.head().commit, work.candidate())
-        preflight.require_clean(sorted(changed))
+        preflight.require_clean(work.changed())
 
 
 def save(site: Site, known: str, now: str) -> None:

@@ -25,26 +25,25 @@ from typing import IO, Any
 import kern
 from kern.cli import main as cli
 from kern.system import process
-from tests.kit.writes import Kind, Watcher, watch
+from tests.kit.writes import watch
 
 MOST_SECONDS = 180  # of one run: a test must not hang with kern
 STARTS = "kern.holder"  # written before kern looks at anything
 
 
-class Deaths(Watcher):
+class Deaths:
     """Counts what was written and dies right after the wanted one."""
 
     def __init__(self, where: str) -> None:
         self.where = where
         self.seen: Counter[str] = Counter()
 
-    def begins(self, name: str, kind: Kind) -> int:
-        if kind is Kind.DURABLE and self.where == f"before {name}#{self.seen[name] + 1}":
+    def begins(self, name: str) -> None:
+        if self.where == f"before {name}#{self.seen[name] + 1}":
             os.kill(os.getpid(), signal.SIGKILL)
-        return 0
 
-    def wrote(self, name: str, kind: Kind) -> None:
-        if kind is not Kind.DURABLE or name == STARTS:
+    def wrote(self, name: str) -> None:
+        if name == STARTS:
             return
         self.seen[name] += 1
         if self.where in (name, f"{name}#{self.seen[name]}", str(self.seen.total())):
@@ -58,7 +57,7 @@ def play(job: Mapping[str, Any]) -> dict[str, Any]:
         if not pid:
             signal.alarm(MOST_SECONDS)
             heed(job["env"])
-            become_kern(job, out, err, Deaths(job["where"]) if job["where"] else None)
+            become_kern(job, out, err)
         return {"code": ended(pid), "out": text(out), "err": text(err)}
 
 
@@ -71,9 +70,7 @@ def ended(pid: int) -> int:
     return os.waitstatus_to_exitcode(found[1])
 
 
-def become_kern(
-    job: Mapping[str, Any], out: IO[bytes], err: IO[bytes], watcher: Watcher | None
-) -> None:
+def become_kern(job: Mapping[str, Any], out: IO[bytes], err: IO[bytes]) -> None:
     code = 99
     try:
         with open(os.devnull) as nothing:
@@ -84,8 +81,9 @@ def become_kern(
         os.environ.update(job["env"])
         time.tzset()
         tempfile.tempdir = None  # it was asked for before the fork, in another environment
-        if watcher:
-            watch(watcher)
+        if job["where"]:
+            deaths = Deaths(job["where"])
+            watch(deaths.begins, deaths.wrote)
         sys.argv = ["kern", *job["argv"]]
         cli.main()
     except SystemExit as exc:

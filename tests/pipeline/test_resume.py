@@ -19,13 +19,23 @@ import pytest
 from kern.system import workspace
 from tests.conftest import Fake, Git, at_home, survivors
 from tests.kit.stable import Ran, Stable
-from tests.matrix.stories import COMMITS, COMMITS_ITSELF, DONE, FAILS, LEARNS, TASK, WORK, WORKS
 
 pytestmark = pytest.mark.crash
 
 Script = list[dict[str, Any]]
 
 HERE = Path(__file__).parent.parent
+TASK = "- [ ] add a greeting\n"
+WORK = ["sed -i s/seven/SEVEN/ a.txt", "echo work >> work.txt"]
+DONE = "Wrote it.\n\nSUCCESS"
+WORKS = {"run": WORK, "result": DONE}
+LEARNS = {"run": WORK, "result": "Wrote it.\n\n## Learned\nGreet late.\n\nSUCCESS"}
+FAILS = {"run": WORK, "result": "FAILED: it does not link"}
+COMMITS = {"result": "do the task"}
+COMMITS_ITSELF = {
+    "run": ["env -u GIT_INDEX_FILE git commit -q --allow-empty -m 'sweep up'"],
+    "result": "do the task",
+}
 DIES = {"kill": "parent"}
 BRANCH = "update-ref#5"  # the write by which HEAD has the task
 HALFWAY = {"run": WORK, "kill": "parent"}  # the work is in the tree, the answer never came

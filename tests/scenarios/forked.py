@@ -29,20 +29,10 @@ from typing import Any
 MOST_S = 120  # of one kern: a test must not hang with it
 WRITES = os.O_WRONLY | os.O_RDWR
 # Commands of git after which something else stands under a name, or in the person's index.
-MOVES = {
-    *[
-        "update-ref",
-        "symbolic-ref",
-        "read-tree",
-        "update-index",
-        "reset",
-        "checkout",
-        "commit",
-        "rm",
-        "mv",
-    ]
-}
-MOVES |= {*["cherry-pick", "merge", "stash", "restore", "switch", "branch", "worktree"]}
+INDEX = {"read-tree", "update-index", "reset"}
+MOVES = {"update-ref", "symbolic-ref", "checkout", "commit", "rm", "mv", "cherry-pick", "merge"}
+MOVES |= INDEX | {"stash", "restore", "switch", "branch", "worktree"}
+LOOSE = ", not on the disk"
 # Of one process, and gone with it: a number or letters by chance end its name.
 SCRATCH = re.compile(r"^\..*\.[a-z0-9_]{8}$|-\d+-\d+$|-[a-z0-9_]{8}$|\.lock$|^\.last$")
 FULL = "!echo 'error: unable to write file: {}' >&2; exit 128"
@@ -59,14 +49,20 @@ class Watch:
         self.sweeping = False  # into the history of what is done: one write is like another
         self.owner, self.thread, self.busy = os.getpid(), threading.get_ident(), False
         sys.addaudithook(self.hears)
-        asks = socket.socket.sendall
+        self.synced: set[str] = set()
+        asks, sync = socket.socket.sendall, os.fsync
 
         def asking(given: socket.socket, data: Any, *more: int) -> None:  # a git that lasts
             if bytes(data[:6]) == b"start\n":
                 self.hears("sent", (bytes(data).split()[1:3],))
             asks(given, data, *more)
 
+        def syncing(descriptor: int) -> None:
+            self.synced.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+            sync(descriptor)
+
         socket.socket.sendall = asking  # type: ignore[assignment, method-assign]
+        os.fsync = syncing  # type: ignore[assignment]
 
     def hears(self, event: str, args: Any) -> None:
         if self.busy or os.getpid() != self.owner:
@@ -82,7 +78,9 @@ class Watch:
         """What lasts that is about to be written; empty for the rest."""
         match event:
             case "os.rename":
-                return self.place(args[1])
+                source, name = os.path.abspath(os.fsdecode(args[0])), self.place(args[1])
+                made = os.path.basename(source)[:1] == "." and not os.path.islink(source)
+                return f"{name}{LOOSE}" if name and made and source not in self.synced else name
             case "os.remove" | "os.rmdir":
                 return (name := self.place(*args[:2], there=True)) and f"no {name}"
             case "open" if isinstance(args[0], str) and (args[2] or 0) & WRITES:
@@ -95,8 +93,11 @@ class Watch:
                 if Path(words[0]).name == "claude":
                     return "" if "auth" in words else "call"
                 moves = [word for word in words[1:8] if word in MOVES]
-                private = "GIT_INDEX_FILE" in (args[3] or {}) and moves[:1] == ["read-tree"]
-                return f"git {moves[0]}" if "git" in words[0] and moves and not private else ""
+                if "git" not in words[0] or not moves or "hash-object" in words:
+                    return ""
+                # An index of its own holds nothing that lasts; a git that lasts is asked later.
+                own = moves[0] in INDEX and "GIT_INDEX_FILE" in (args[3] or {})
+                return "" if own or words[-2:] == ["update-ref", "--stdin"] else f"git {moves[0]}"
         return ""
 
     def place(self, path: Any, folder: Any = -1, *, there: bool = False) -> str:
@@ -130,7 +131,7 @@ class Watch:
 
 
 def obey(place: str) -> None:
-    """In a sandbox an agent cannot send kern a signal: it writes the number into a file."""
+    """In a sandbox an agent or a hook cannot send kern a signal: it writes the number to a file."""
     while True:
         with contextlib.suppress(FileNotFoundError), open(place) as file:
             number = int(file.read())
@@ -150,9 +151,8 @@ def become(job: dict[str, Any], main: Any) -> None:
         os.environ.update(job["env"])
         time.tzset()
         tempfile.tempdir = None  # it was asked for before the fork, in another environment
-        if job["env"]["KERN_SANDBOX"] != "off":
-            place = os.path.join(job["env"]["FAKE_CLAUDE"], "kill")
-            threading.Thread(target=obey, args=(place,), daemon=True).start()
+        place = os.path.join(job["env"]["FAKE_CLAUDE"], "kill")
+        threading.Thread(target=obey, args=(place,), daemon=True).start()
         if job["events"]:
             Watch(job)
         sys.argv = ["kern", *job["argv"]]

@@ -1,36 +1,52 @@
 """Whatever becomes of kern at any of its writes, the next kern comes to the story's own end.
 
-A story whose row says `crash` is watched once. Then it begins anew for each of its durable writes,
-and kern is killed just before it; for each call of an agent, which does its work and then kills
-kern; and for what else `crash` names (SIGINT, SIGTERM, ENOSPC, EIO). What holds at every moment is
-looked at, then the same is typed until the end is there.
+A story whose row says `crash` is watched once. Then it begins anew for moments of it: just before a
+durable write, where kern is killed, and in a call of an agent, which does its work and then kills
+kern; likewise for what else `crash` names (SIGINT, SIGTERM, ENOSPC, EIO). What holds at every
+moment is looked at, then kern is typed, for one task each, until the end is there.
 """
 
 import os
 import re
 import shutil
 import signal
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
 from tests.scenarios import test_scenarios as stories
-from tests.scenarios.test_scenarios import fresh, server  # noqa: F401 - fixtures
-from tests.scenarios.world import Row, World
+from tests.scenarios.forked import LOOSE
+from tests.scenarios.world import Row, Server, World
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 ROWS = {name: row for name, row in stories.ROWS.items() if row.get("crash")}
 MOST_RUNS = 4
-# Of the moments of a story one in four is tried; with KERN_TEST_CRASH=all all of them, an hour on
-# two cores.
-EVERY = 4
+# Of a story, with each thing that can happen. With KERN_TEST_CRASH=all all of them are tried.
+MOMENTS = 10
 ALL = os.environ.get("KERN_TEST_CRASH") == "all"
 # What the next kern keeps of work whose answer was never saved.
 KEPT = re.compile(r"refs/kern/attempts/[\w-]+/\d+-(killed|commit|edited|retry|stopped)(\+\d+)?$")
 COMPARED = ("asked", "log", "tree", "status", "refs", "spec", "learnings", "yours", "left")
+START = "update refs/kern/start/main/main/@"
+# The start ref; it holds the agent's tree; that stage 2 has ended; the answer with its outcome.
+ATTEMPTED = [START, "call", START, START, "stage2.json"]
+# Kept; the votes, first as they are to be; noted.
+BOOKED = ["update refs/kern/attempts/add-a-greeting-9ac542/1", "stage2.json", "LEARNINGS.md"]
+BOOKED += ["SPEC.md", "attempt1.json"]
+# The message; the start ref holds the tree, the commit is noted, the branch moves to it.
+COMMITTED = ["call", "stage3.json", START, "stage2.json", "git update-ref"]
+ENDED = ["SPEC.md", START.replace("update", "delete"), "last"]
+ORDER = {
+    "a learning that was used is voted up in the task's commit": [
+        *(*ATTEMPTED, *COMMITTED, "LEARNINGS.md", *ENDED)
+    ],
+    "a learning that misled is voted down, also by an attempt that failed": [
+        *(*ATTEMPTED, *BOOKED, *ATTEMPTED, *COMMITTED, *ENDED)
+    ],
+}
 
 
 @dataclass(frozen=True)
@@ -44,13 +60,17 @@ class Case:
         return f"{self.what} {'in' if self.call else 'before'} {self.call or self.at}: {self.where}"
 
 
-def cases(events: list[str], row: Row) -> Iterator[Case]:
-    also = row["crash"] if isinstance(row["crash"], list) else []
-    for at, name in enumerate(events, 1):
-        yield from (Case(what, at, where=name) for what in ("SIGKILL", *also))
-    for call in range(1, events.count("call") + 1):
-        signals = [what for what in ("SIGKILL", *also) if what.startswith("SIG")]
-        yield from (Case(what, call=call, where="agent") for what in signals)
+def cases(name: str, row: Row, events: Sequence[str]) -> list[Case]:
+    found: list[Case] = []
+    for what in ("SIGKILL", *(row["crash"] if isinstance(row["crash"], list) else [])):
+        these = [Case(what, at, where=write) for at, write in enumerate(events, 1)]
+        if what.startswith("SIG"):
+            calls = range(1, events.count("call") + 1)
+            these += [Case(what, call=call, where="agent") for call in calls]
+        step = 1 if ALL else -(-len(these) // MOMENTS)
+        # By name, so that stories do not all leave out the same writes.
+        found += these[crc32(f"{name} {what}".encode()) % step :: step]
+    return found
 
 
 def disturb(case: Case, world: World, typed: str) -> list[str]:
@@ -97,38 +117,80 @@ def distance(wanted: Row, there: Row, *, left: bool = True) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_whatever_happens_at_any_write_the_next_run_comes_to_the_same_end(
-    name: str,
-    fresh: Path,  # noqa: F811
-    server: "subprocess.Popen[str]",  # noqa: F811
+class Telling:
+    """A story that is watched once, and told again from its beginning."""
+
+    def __init__(self, name: str, fresh: Path, folder: Path, server: Server) -> None:
+        self.row = ROWS[name]
+        stories.check(name, self.row)
+        stories.skip_without(self.row)
+        assert isinstance(self.row["kern"], str), f"{name}: crash is for one kern"
+        self.typed = self.row["kern"]
+        self.again = re.sub(r"^\d+", "1", self.typed)  # what was done is not to be done again
+        self.world = World(folder / "w", self.row, server)
+        self.wanted = stories.wanted_of(self.row, self.world.furnish(fresh))
+        self.kept = shutil.copytree(self.world.top, folder / "kept", symlinks=True)
+        self.world.kern(self.typed, str(self.world.top / "events"))
+        self.events = (self.world.top / "events").read_text().splitlines()
+        assert distance(self.wanted, self.world.look()) == [], f"{name}: undisturbed"
+
+    def anew(self) -> World:
+        shutil.rmtree(self.world.top)
+        shutil.copytree(self.kept, self.world.top, symlinks=True)
+        return self.world
+
+
+@pytest.fixture
+def telling(
+    request: pytest.FixtureRequest,
+    fresh: Path,
+    server: Server,
     tmp_path: Path,
+) -> Telling:
+    return Telling(request.param, fresh, tmp_path, server)
+
+
+@pytest.mark.parametrize(
+    ("name", "telling"), [(name, name) for name in ROWS], indirect=["telling"], ids=[*ROWS]
+)
+def test_whatever_happens_at_any_write_the_next_run_comes_to_the_same_end(
+    name: str, telling: Telling
 ) -> None:
-    row = ROWS[name]
-    stories.check(name, row)
-    stories.skip_without(row)
-    assert isinstance(row["kern"], str), f"{name}: crash is for one kern"
-    watched = World(tmp_path / "watched", row, server)
-    before = watched.furnish(fresh)
-    watched.kern(row["kern"], str(watched.top / "events"))
-    events = (watched.top / "events").read_text().splitlines()
-    wanted = stories.wanted_of(row, before)
-    assert distance(wanted, watched.look()) == [], f"{name}: undisturbed"
     bad = []
-    # By name, so that stories do not all leave out the same writes.
-    every = 1 if ALL else EVERY
-    for case in [*cases(events, row)][len(name) % every :: every]:
-        world = World(tmp_path / "w", row, server)
-        world.furnish(fresh)
-        wrong = disturb(case, world, row["kern"])
+    for case in cases(name, telling.row, telling.events):
+        world = telling.anew()
+        wrong = disturb(case, world, telling.typed)
         for run in range(MOST_RUNS):
             # Who is killed leaves temporary files: they are the next kern's, where one is due.
-            away = distance(wanted, world.look(), left=bool(run))
+            away = distance(telling.wanted, world.look(), left=bool(run))
             if not away:
                 break
-            _, out = world.kern(row["kern"])
+            _, out = world.kern(telling.again)
             wrong += ["a traceback:\n" + out[-600:]] if "Traceback" in out else []
         bad += [f"{case}: {line}" for line in [*wrong, *away]]
-        shutil.rmtree(world.top)
     assert not bad, f"{name}:\n" + "\n".join(bad)
-    assert len(events) > 5
+
+
+@pytest.mark.parametrize(
+    ("telling", "order"), ORDER.items(), indirect=["telling"], ids=["learns", "fails once"]
+)
+def test_the_order_of_the_durable_writes(telling: Telling, order: list[str]) -> None:
+    order = ["SPEC.md", "call", "stage1.json", "SPEC.md", *order]
+    writes = [name for name in telling.events if name in order]
+    # Each run file is written again, into git's folder.
+    pairs = zip(["", *writes], writes, strict=False)
+    assert [one for last, one in pairs if one != last or not one.endswith(".json")] == order
+    loose = [name for name in telling.events if name.endswith(LOOSE)]
+    assert not loose, "put in place before it was on the disk"
+
+
+@pytest.mark.parametrize("telling", [[*ORDER][1]], indirect=True)
+def test_killed_again_and_again_it_still_gets_there(telling: Telling) -> None:
+    """Each kern lives one write longer than the one before."""
+    world, deaths = telling.anew(), 0
+    while world.kern(telling.typed, str(world.top / "events"), deaths + 1, "SIGKILL")[0] == -9:
+        (world.top / "fake/killed").touch()
+        assert in_between(world) == []
+        deaths += 1
+    assert deaths > 12
+    assert distance(telling.wanted, world.look()) == []

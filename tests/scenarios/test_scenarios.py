@@ -18,17 +18,14 @@ what is there into the table, so that the review reads the difference.
 
 import os
 import re
-import subprocess
-import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.scenarios.bless import write_end
-from tests.scenarios.world import ENDS, MODE, NEEDS, TOP, Row, World, as_list, make_fresh
+from tests.scenarios.world import ENDS, MODE, NEEDS, Row, World, as_list
 
 pytestmark = pytest.mark.slow
 KEYS = {
@@ -117,20 +114,6 @@ def joined(value: Any) -> str:
 
 def pattern(wanted: Any) -> re.Pattern[str]:
     return re.compile(re.escape(joined(wanted)).replace("…", ".*"))
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator["subprocess.Popen[str]"]:
-    argv, pipe = [sys.executable, "-m", "tests.scenarios.forked"], subprocess.PIPE
-    env = {**os.environ, "LANG": "C.UTF-8", "TZ": "UTC", "PYTHONPATH": str(TOP)}
-    process = subprocess.Popen(argv, cwd=TOP, env=env, stdin=pipe, stdout=pipe, text=True)
-    yield process
-    process.communicate()
-
-
-@pytest.fixture(scope="session")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_fresh(tmp_path_factory.mktemp("fresh"))
 
 
 ROWS = read_tables(Path(__file__).parent)

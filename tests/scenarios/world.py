@@ -56,11 +56,39 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
+class Server:
+    """Forks each kern, see forked.py. One that broke down is started anew for the next story."""
+
+    process: "subprocess.Popen[str] | None" = None
+
+    def ask(self, job: Row) -> int:
+        """How that kern ends."""
+        if not self.process:
+            argv, pipe = [sys.executable, "-m", "tests.scenarios.forked"], subprocess.PIPE
+            env = {**os.environ, "LANG": "C.UTF-8", "TZ": "UTC", "PYTHONPATH": str(TOP)}
+            self.process = subprocess.Popen(
+                argv, cwd=TOP, env=env, stdin=pipe, stdout=pipe, text=True
+            )
+        assert self.process.stdin and self.process.stdout
+        try:
+            print(json.dumps(job), file=self.process.stdin, flush=True)
+            return int(self.process.stdout.readline())
+        except BaseException:  # of a test that was ended meanwhile as well: its answer comes late
+            self.end()
+            raise
+
+    def end(self) -> None:
+        if self.process:
+            self.process.terminate()
+            self.process.communicate()
+        self.process = None
+
+
 @dataclass
 class World:
     top: Path
     row: Row
-    server: "subprocess.Popen[str]"
+    server: "Server"
 
     @property
     def env(self) -> dict[str, str]:
@@ -130,11 +158,11 @@ class World:
         ended = threading.Event()
         beside = threading.Thread(target=self.do_meanwhile, args=(ended,))
         beside.start()
-        assert self.server.stdin and self.server.stdout
-        print(json.dumps(job), file=self.server.stdin, flush=True)
-        code = int(self.server.stdout.readline())
-        ended.set()
-        beside.join()
+        try:
+            code = self.server.ask(job)
+        finally:
+            ended.set()
+            beside.join()
         return code, self.plain((self.top / "out").read_text())
 
     def do_meanwhile(self, ended: threading.Event) -> None:
