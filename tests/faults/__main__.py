@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
 
-from tests.faults.table import TOP, Fault, read
+from tests.faults.table import TOP, Fault, objections, read
+from tests.scenarios.test_scenarios import ROWS
 
 AT_ONCE = 2
 CAUGHT, GREEN, BROKEN = 1, 0, 2  # pytest's exit codes; more than these are a fault of the runner's
@@ -64,6 +65,9 @@ def planted(fault: Fault, place: Path) -> Outcome:
 
 def main(words: Sequence[str], faults: Mapping[str, Fault]) -> int:
     chosen = [one for one in faults.values() if any(word in one.name for word in words or [""])]
+    if wrong := objections(chosen, ROWS):
+        print("\n".join(wrong))
+        return 2
     places: Queue[Path] = Queue()
     with tempfile.TemporaryDirectory(prefix="kern-faults-") as folder:
         for number in range(AT_ONCE):

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.slow]
 ROWS = {name: row for name, row in stories.ROWS.items() if row.get("crash")}
 MOST_RUNS = 4
 # Of a story, with each thing that can happen. With KERN_TEST_CRASH=all all of them are tried.
-MOMENTS = 10
+MOMENTS = 6
 ALL = os.environ.get("KERN_TEST_CRASH") == "all"
 # What the next kern keeps of work whose answer was never saved.
 KEPT = re.compile(r"refs/kern/attempts/[\w-]+/\d+-(killed|commit|edited|retry|stopped)(\+\d+)?$")
