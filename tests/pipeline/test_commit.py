@@ -438,22 +438,6 @@ def test_the_identity_is_the_person_s(
     assert told == ["Wörk, Inc w@example.com robot 2001-01-01"]
 
 
-def test_a_hook_may_format_the_tasks_files(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    hook(repo, "pre-commit", "sed -i s/1/one/ n && git add n")
-    fake.script(implement=[WORK])
-
-    assert inline(1).code == 0
-
-    committed(git)
-    assert subjects(git) == ["start", "do the task"]
-    assert fake.stages == ["research", "implement", "commit"]
-    assert shown(git, "HEAD:n") == "one\n"
-    assert (repo / "n").read_text() == "one\n"
-    assert git("status", "--porcelain") == ""
-
-
 def test_a_hook_takes_nothing_away_that_is_the_tasks(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:

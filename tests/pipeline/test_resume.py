@@ -815,15 +815,6 @@ def test_a_subtask_whose_attempts_are_noted_is_skipped_without_an_agent(bench: B
 # ------------------------------------------------------------ n: nothing but the marker
 
 
-def test_killed_in_research_it_begins_anew(bench: Bench) -> None:
-    bench.killed(research=[DIES, {"result": "- Files: a.txt\n\nREADY"}], implement=[WORKS])
-    assert "[~]" in bench.spec
-    bench.resumed()
-    assert bench.asked == ["research", "implement", "commit"]
-    assert not bench.refs("attempts")
-    is_done_once(bench)
-
-
 def test_a_fresh_clone_of_a_marked_task_begins_anew(bench: Bench, tmp_path: Path) -> None:
     bench.write("SPEC.md", TASK.replace("[ ]", "[~]"))
     bench.git("commit", "-qm", "in progress", "SPEC.md")

@@ -409,18 +409,6 @@ def test_the_stage_files_are_json_with_one_more_key_and_end_in_history(
 # ---------------------------------------------------------------- order of tasks
 
 
-def test_a_task_waits_for_those_after_which_it_comes(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    text = "- [ ] roof\n  > **After:** Walls\n- [ ] walls\n  > **After:** floor\n- [x] floor\n"
-    write_spec(repo, git, text)
-
-    assert inline(2).code == 0
-
-    assert committed_tasks(git) == ["walls", "roof"]
-    assert "> **After:** Walls" in spec(repo)
-
-
 def test_where_nothing_is_ready_each_blocker_is_named(
     repo: Path, git: Git, fake: Fake, kern: Kern
 ) -> None:
@@ -443,22 +431,6 @@ def test_where_nothing_is_ready_each_blocker_is_named(
     needy = "   5  stuck\n      no budget\n      kern show 5, edit the task, kern unblock 5\n"
     assert needy in ran.out
     assert spec(repo) == text
-
-
-def test_the_parent_is_ticked_in_the_last_subtasks_commit(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    write_spec(repo, git, "- [ ] whole\n  - [ ] part one\n  - [ ] part two\n- [ ] next\n")
-
-    assert inline(2).code == 0
-
-    assert committed_tasks(git) == ["part one", "part two"]
-    now, before = git("show", "HEAD:SPEC.md"), git("show", "HEAD~1:SPEC.md")
-    assert "- [x] whole" in now
-    assert "- [ ] next" in now
-    assert "- [ ] whole" in before
-    assert "- [x] part one" in before
-    assert spec(repo).rstrip("\n") == now
 
 
 def test_a_checklist_in_which_all_is_done_is_no_failure(
