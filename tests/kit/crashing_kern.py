@@ -27,7 +27,7 @@ from kern.cli import main as cli
 from kern.system import process
 from tests.kit.writes import watch
 
-MOST_SECONDS = 180  # of one run: a test must not hang with kern
+MOST_SECONDS = 300  # of one run: a test must not hang with kern
 STARTS = "kern.holder"  # written before kern looks at anything
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 TOP = Path(__file__).resolve().parent.parent.parent
 
@@ -24,15 +25,40 @@ class Ran:
         return self.out + self.err
 
 
-class Stable:
+class Server:
+    """A module's process that answers each job, a line of JSON, by another. One that broke down is
+    started anew for the next job.
+    """
+
+    process: "subprocess.Popen[str] | None" = None
+
+    def __init__(self, module: str, env: Mapping[str, str] | None = None) -> None:
+        self.module, self.env = module, env
+
+    def ask(self, job: Mapping[str, Any]) -> Any:
+        if not self.process:
+            argv, pipe = [sys.executable, "-m", self.module], subprocess.PIPE
+            self.process = subprocess.Popen(
+                argv, cwd=TOP, env=self.env, stdin=pipe, stdout=pipe, text=True
+            )
+        assert self.process.stdin and self.process.stdout
+        try:
+            print(json.dumps(job), file=self.process.stdin, flush=True)
+            return json.loads(self.process.stdout.readline())
+        except BaseException:  # where the test was ended, too: the answer would be the next one's
+            self.process.kill()
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self.process:
+            self.process.communicate()
+        self.process = None
+
+
+class Stable(Server):
     def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.kit.crashing_kern"],
-            cwd=TOP,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        super().__init__("tests.kit.crashing_kern")
 
     def kern(
         self, argv: Sequence[str], cwd: Path, where: str = "", env: Mapping[str, str] | None = None
@@ -42,13 +68,8 @@ class Stable:
         """
         given = {**os.environ, **(env or {})}
         job = {"argv": argv, "cwd": str(cwd), "env": given, "where": where}
-        assert self.process.stdin and self.process.stdout
-        print(json.dumps(job), file=self.process.stdin, flush=True)
-        said = json.loads(self.process.stdout.readline())
+        said = self.ask(job)
         assert said["code"] != -signal.SIGALRM, f"kern did not end:\n{said['out']}{said['err']}"
         ran = Ran(said["code"], said["out"], said["err"])
         ran.said.encode()  # fails on what is no UTF-8
         return ran
-
-    def close(self) -> None:
-        self.process.communicate()

@@ -1,18 +1,21 @@
 """What the stories of a worker share."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.scenarios.world import Server, make_fresh
+from tests.kit.stable import Server
+from tests.scenarios.world import TOP, make_fresh
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    made = Server()
+    env = {**os.environ, "LANG": "C.UTF-8", "TZ": "UTC", "PYTHONPATH": str(TOP)}
+    made = Server("tests.scenarios.forked", env)
     yield made
-    made.end()
+    made.close()
 
 
 @pytest.fixture(scope="session")

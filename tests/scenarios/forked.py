@@ -26,7 +26,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-MOST_S = 120  # of one kern: a test must not hang with it
+MOST_S = 300  # of one kern: a test must not hang with it
 WRITES = os.O_WRONLY | os.O_RDWR
 # Commands of git after which something else stands under a name, or in the person's index.
 INDEX = {"read-tree", "update-index", "reset"}

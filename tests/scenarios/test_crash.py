@@ -17,9 +17,10 @@ from zlib import crc32
 
 import pytest
 
+from tests.kit.stable import Server
 from tests.scenarios import test_scenarios as stories
 from tests.scenarios.forked import LOOSE
-from tests.scenarios.world import Row, Server, World
+from tests.scenarios.world import Row, World
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 ROWS = {name: row for name, row in stories.ROWS.items() if row.get("crash")}

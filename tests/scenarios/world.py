@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.kit.stable import Server
+
 Row = dict[str, Any]
 TOP = Path(__file__).resolve().parent.parent.parent
 ENDS = ("exit", "first", "line", "asked", "log", "tree", "status", "refs", "spec", "learnings")
@@ -56,39 +58,11 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-class Server:
-    """Forks each kern, see forked.py. One that broke down is started anew for the next story."""
-
-    process: "subprocess.Popen[str] | None" = None
-
-    def ask(self, job: Row) -> int:
-        """How that kern ends."""
-        if not self.process:
-            argv, pipe = [sys.executable, "-m", "tests.scenarios.forked"], subprocess.PIPE
-            env = {**os.environ, "LANG": "C.UTF-8", "TZ": "UTC", "PYTHONPATH": str(TOP)}
-            self.process = subprocess.Popen(
-                argv, cwd=TOP, env=env, stdin=pipe, stdout=pipe, text=True
-            )
-        assert self.process.stdin and self.process.stdout
-        try:
-            print(json.dumps(job), file=self.process.stdin, flush=True)
-            return int(self.process.stdout.readline())
-        except BaseException:  # of a test that was ended meanwhile as well: its answer comes late
-            self.end()
-            raise
-
-    def end(self) -> None:
-        if self.process:
-            self.process.terminate()
-            self.process.communicate()
-        self.process = None
-
-
 @dataclass
 class World:
     top: Path
     row: Row
-    server: "Server"
+    server: Server
 
     @property
     def env(self) -> dict[str, str]:
@@ -159,7 +133,7 @@ class World:
         beside = threading.Thread(target=self.do_meanwhile, args=(ended,))
         beside.start()
         try:
-            code = self.server.ask(job)
+            code = int(self.server.ask(job))
         finally:
             ended.set()
             beside.join()

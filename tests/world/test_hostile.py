@@ -32,7 +32,7 @@ NAME = "x\x1b[5m\u202ey\x9b2J"  # what git and the disk take
 
 @pytest.fixture(autouse=True)
 def impatient() -> Iterator[None]:
-    with patience(60):
+    with patience(300):
         yield
 
 
