@@ -90,8 +90,8 @@ class Watch:
                 return b" ".join(args[0]).decode()
             case "subprocess.Popen":
                 words = [os.fsdecode(word) for word in args[1]]
-                if Path(words[0]).name == "claude":
-                    return "" if "auth" in words else "call"
+                if "-p" in words and any(Path(word).name == "claude" for word in words):
+                    return "call"  # perhaps by way of bwrap
                 moves = [word for word in words[1:8] if word in MOVES]
                 if "git" not in words[0] or not moves or "hash-object" in words:
                     return ""
