@@ -18,7 +18,6 @@ _SETUP_S = 600.0
 class Many:
     jobs: str = ""  # a whole number, or `auto`; empty: one after the other, in the person's tree
     copy: tuple[str, ...] = ()  # paths of the person's tree
-    link: tuple[str, ...] = ()
     setup: str = ""  # for sh, once per worktree
     setup_s: float = _SETUP_S  # its time-out; 0: none
     scheduler: str = ""  # of a cluster: its address, or a file that names it
@@ -38,7 +37,14 @@ class Many:
 
 def of_settings(given: Mapping[str, Any], file: str) -> Many:
     """Raises UsageError with file and key."""
-    worktree = toml.table(given, "worktree", file, "copy", "link", "setup")
+    worktree = given.get("worktree")
+    if isinstance(worktree, dict) and "link" in worktree:
+        raise UsageError(
+            f"{file}: there is no worktree.link any more",
+            hint="take it out: in a sandbox workers see what git ignores in your tree; without "
+            "one setup makes it (kern help parallel)",
+        )
+    worktree = toml.table(given, "worktree", file, "copy", "setup")
     setup, seconds = _setup(worktree.get("setup", ""), file)
     jobs = given.get(SINGLE, "")
     if isinstance(jobs, bool) or not isinstance(jobs, (int, str)) or isinstance(jobs, float):
@@ -46,7 +52,6 @@ def of_settings(given: Mapping[str, Any], file: str) -> Many:
     return Many(
         number(str(jobs), f"{file}: jobs", f"edit {file}") if jobs != "" else "",
         _paths(worktree, "copy", file),
-        _paths(worktree, "link", file),
         setup,
         seconds,
         *cluster(given, file),

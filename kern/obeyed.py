@@ -14,11 +14,6 @@ HOME = ".claude"  # holds the settings and the advice of one of them
 BOOKS = tuple(
     f"{HOME}/{name}" for name in ("agents", "commands", "hooks", "output-styles", "rules", "skills")
 )
-# Below a home folder: what each of them is logged in with. An agent sees its own alone.
-LOGINS = (
-    *(".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json", ".gemini/.env"),
-    *(".local/share/opencode/auth.json", ".pi/agent/auth.json"),
-)
 # Advice of the project: at the top level, in any folder, a person's own, for all agents.
 MAIN = ("CLAUDE.md", f"{HOME}/CLAUDE.md")
 OWN = "CLAUDE.local.md"

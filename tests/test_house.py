@@ -62,7 +62,7 @@ PURE = (
     *(f"stages.{name}" for name in ("answer", "verdict", "proposal", "reflection")),
     "pipeline.table",
     *(f"memory.{name}" for name in ("chunks", "entries", "select", "capture", "changes")),
-    *("fleet.work", "fleet.papers", "fleet.handout", "fleet.lanes"),
+    *("fleet.work", "fleet.documents", "fleet.handout", "fleet.lanes"),
     *(f"checks.{name}" for name in ("detect", "kinds")),
     *("views.progress", "views.graph", "views.summary"),
 )

@@ -111,10 +111,15 @@ def _many(begun: Any, options: Any, console: Any) -> int | None:
     alone = options.improve or options.until_done or not jobs
     from kern.git import refs
 
-    if os.environ.get("KERN_FLEET") or (alone and not refs.are_below(begun.site.repo, *_LEFT)):
-        return None  # it is one of many itself
-    from kern.fleet import start
+    worker = os.environ.get("KERN_FLEET")
+    if not worker and alone and not refs.are_below(begun.site.repo, *_LEFT):
+        return None
+    from kern.fleet import start, worktree
 
+    if worker:
+        if not begun.site.rooms.mounted:
+            worktree.set_up(begun.site)
+        return None
     if alone:
         start.settle(begun, options)
         return None
@@ -130,7 +135,7 @@ def _many(begun: Any, options: Any, console: Any) -> int | None:
         return start.run(begun, options, jobs, *shown, cluster.hire)
 
 
-_LEFT = ("refs/heads/kern/work", "refs/kern/landing", "refs/kern/landed")
+_LEFT = ("refs/heads/kern/work", "refs/kern/landed")
 
 
 @contextlib.contextmanager

@@ -13,10 +13,10 @@ from subprocess import Popen
 
 import kern
 from kern import plain
-from kern.errors import Exit, KernError, UsageError
-from kern.fleet import back, outfit, worktrees
+from kern.errors import Exit, KernError
+from kern.fleet import land, worktree
 from kern.fleet.work import Carry, Job, Outcome
-from kern.fleet.worktrees import Yard
+from kern.fleet.worktree import Yard
 from kern.frozen import frozen
 from kern.git import refs, submodules
 from kern.git.repository import Repo
@@ -26,7 +26,6 @@ from kern.spec.file import Documents
 from kern.spec.parse import parse
 from kern.system import control, lock, process, waits
 
-_BEGIN = "import sys; {path}from kern.{module} import main; main()"
 _SAID = re.compile(r"^kern: (.+(?:\n      .+)*)(?:\n  hint: (.+))?", re.M)
 _NO_FAULT = (Exit.HELP_NEEDED, Exit.LIMIT)  # what it says then is in SPEC.md and the journal
 _FAULTY = "Traceback (most recent call last)"
@@ -73,7 +72,7 @@ class Workshop:
     yard: Yard
     many: Many
     home: Repo | None = None
-    shown: bool = False  # whether a sandbox shows worktrees in the place of `home`
+    roomy: bool = False  # whether a worker's agents see what git ignores in `home`
     children: Children = field(default_factory=Children)
 
 
@@ -123,12 +122,12 @@ def unlanded(repo: Repo, came: Outcome, why: str) -> Outcome:
 
 def _made(shop: Workshop, job: Job) -> Repo:
     if job.again:
-        return worktrees.again(shop.yard, job.place, job.branch)
-    made = worktrees.make(shop.yard, job.place, job.branch, job.base)
-    if shop.home:
-        outfit.equip(made, shop.home, shop.many, shown=shop.shown)
-    outfit.write(made, job.papers)
-    back.lay(made, job.before)
+        return worktree.again(shop.yard, job.place, job.branch)
+    made = worktree.make(shop.yard, job.place, job.branch, job.base)
+    if shop.home and not shop.roomy:
+        worktree.equip(made, shop.home, shop.many)
+    worktree.write(made, job.papers)
+    land.lay(made, job.before)
     return made
 
 
@@ -139,7 +138,7 @@ def _run(shop: Workshop, job: Job, made: Repo) -> tuple[int, str]:
     with shop.children.guard:
         if shop.children.closed:
             return -2, ""
-        child = process.another(_argv(job, made), place, _environment(job), log)
+        child = process.another(_argv(job), place, _environment(job), log)
         shop.children.at_work[job.branch] = child, made
     try:
         code = child.wait()
@@ -150,33 +149,13 @@ def _run(shop: Workshop, job: Job, made: Repo) -> tuple[int, str]:
         return code, printed.read().decode("utf-8", "replace")
 
 
-def _argv(job: Job, made: Repo) -> list[str]:
-    own = _python("cli.main", "1", "0", "--task", str(job.number), *job.options)
-    if outfit.due(made, job.setup):
-        return _python("fleet.outfit", str(job.setup_s), job.setup, *own)
-    return own
-
-
-def set_up(here: Yard, made: Repo, many: Many) -> None:
-    """A worktree in which no kern is to work. Raises UsageError where its setup fails."""
-    if not outfit.due(made, many.setup):
-        return
-    log = here.log(0)
-    log.unlink(missing_ok=True)
-    argv = _python("fleet.outfit", str(many.setup_s), many.setup, sys.executable, "-c", "")
-    code = process.another(argv, made.root, os.environ, log).wait()
-    if code:
-        fault, hint = _told(log.read_text("utf-8", "replace"))
-        raise UsageError(
-            fault or f"the worktree's setup failed: exit {code}", hint=hint or f"cat {log}"
-        )
-
-
-def _python(module: str, *argv: str) -> list[str]:
+def _argv(job: Job) -> list[str]:
     """This kern, whatever the worktree's folder holds."""
     ours = str(Path(kern.__file__).resolve().parent.parent)
     path = f"sys.path.insert(0, {ours!r}); " if ours in sys.path or "" in sys.path else ""
-    return [sys.executable, "-P", "-c", _BEGIN.format(path=path, module=module), *argv]
+    begin = f"import sys; {path}from kern.cli.main import main; main()"
+    argv = ("1", "0", "--task", str(job.number), *job.options)
+    return [sys.executable, "-P", "-c", begin, *argv]
 
 
 def _environment(job: Job) -> Mapping[str, str]:

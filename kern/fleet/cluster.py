@@ -15,12 +15,12 @@ from typing import Any
 
 import distributed
 
-from kern import __version__, many, plain
+from kern import __version__, many, person, plain
 from kern.errors import UsageError
 from kern.fleet import fitness, remote
 from kern.fleet.child import Workshop
 from kern.fleet.fitness import Finding, Machine
-from kern.fleet.remote import Carrier, Where
+from kern.fleet.remote import Carrier
 from kern.fleet.work import Outcome
 
 _SAME = f"install the same on all machines: pip install 'kern[dask]=={__version__}'"
@@ -66,9 +66,13 @@ class Cluster:
                 f"the scheduler at {self.where} has no workers", hint=f"dask worker {self.where}"
             )
         count = min(slots if jobs == many.AUTO else int(jobs), tasks)
-        kept = shop.yard.folder.parent / "history"
-        by = shop.many.remote, kept, self.warn, self._avoid
-        carrier = Carrier(shop.yard.repo, self.executor, *by)
+        if not shop.many.remote:
+            raise UsageError(
+                "a cluster needs a git remote that this machine and its workers share",
+                hint=f'name it in {person.FILE}: [fleet] remote = "ssh://host/path.git" (a bare '
+                "repository is enough)",
+            )
+        carrier = Carrier(shop.yard.repo, self.executor, shop.many.remote, self.warn, self._avoid)
         asked: list[bool] = []
 
         def elsewhere(now: bool) -> None:
@@ -96,14 +100,14 @@ class Cluster:
                     for branch, stage in one.items()
                 }
 
-    def _avoid(self, where: Where, came: Outcome) -> bool:
+    def _avoid(self, where: list[Any], came: Outcome) -> bool:
         """See `Carrier.avoid`."""
         try:
             told = self.client().run(remote.whoami, on_error="ignore")
             others = {*self.workers()}
         except Exception:  # the scheduler is lost, which is waited for
             return True
-        found = {one for one, named in told.items() if named == where}
+        found = {one for one, named in told.items() if [*named] == where}
         for one in found - self._unfit:
             hint = f"; {came.hint}" if came.hint else ""
             self.warn(f"worker {one} ({where[0]}) gets no more tasks: {came.fault}{hint}")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from kern import __version__
 from kern.agents import protocol
 from kern.errors import KernError
-from kern.fleet import slots
+from kern.fleet import remote
 from kern.frozen import frozen
 from kern.pipeline import agents, preflight
 from kern.pipeline.preflight import Check
@@ -45,7 +45,7 @@ def examine(names: Sequence[str] = (protocol.DEFAULT,)) -> Machine:
 
 
 def _disk() -> str:
-    folder = slots.place("probe")
+    folder = remote.place("probe")
     folder.rmdir()
     free = shutil.disk_usage(folder.parent).free // 1_000_000
     if free < _LEAST_MB:

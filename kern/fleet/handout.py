@@ -1,50 +1,32 @@
 """What begins next, and what keeps anything from beginning. The next task: in the order of SPEC.md,
-what was skipped last, the subtasks of one task after one another, and of equals first what touches
-other files than the work under way. What holds for all workers together: the budget, a usage
-limit's reset, what a person asks for. Pure.
+what was skipped last, the subtasks of one task after one another. What holds for all workers
+together: the budget, a usage limit's reset, what a person asks for. Pure.
 """
 
-import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 
 from kern.config import Budget, Spent
-from kern.frozen import frozen
 from kern.model import Key, Marker
 from kern.spec import order
 from kern.spec.parse import Kind, Spec, Task
 
-_FILES = re.compile(r"^\s*>?\s*-?\s*Files:(.*)$", re.M)
-_PATH = re.compile(r"[\w.+@%~/-]+")
-
-
-@frozen
-class Choice:
-    task: Task
-    number: int  # as `kern status` shows it
-    shared: tuple[str, ...] = ()  # files that work under way touches as well
-
 
 def choose(
     spec: Spec,
-    busy: Mapping[Key, Collection[str]],
+    busy: Collection[Key],
     passed_over: Collection[Key] = (),
     wanted: Key | None = None,
-) -> Choice | None:
-    """None where nothing is ready. `busy`: the tasks that are under way or wait to land, each with
-    the files that it touches as far as they are known; `wanted`: no other task.
+) -> tuple[int, Task] | None:
+    """The task with its number, as `kern status` shows it; None where nothing is ready. `busy`: the
+    tasks that are under way or wait to land; `wanted`: no other task.
     """
-    touched = {path for paths in busy.values() for path in paths}
-    best: tuple[tuple[bool, int, bool], Choice] | None = None
-    for index, task in _ready(spec, busy):
-        if wanted is not None and task.key != wanted:
-            continue
-        shared = tuple(sorted(files(task) & touched))
-        skips = len(task.of(Kind.SKIPPED)) if task.notes else 0
-        rank = (task.key in passed_over, skips, bool(shared))
-        if best is None or rank < best[0]:
-            best = rank, Choice(task, index + 1, shared)
-    return best[1] if best else None
+    ready = [one for one in _ready(spec, busy) if wanted in (None, one[1].key)]
+
+    def rank(one: tuple[int, Task]) -> tuple[bool, int]:
+        return one[1].key in passed_over, len(one[1].of(Kind.SKIPPED))
+
+    return min(ready, key=rank, default=None)
 
 
 def _ready(spec: Spec, busy: Collection[Key]) -> Iterable[tuple[int, Task]]:
@@ -57,7 +39,7 @@ def _ready(spec: Spec, busy: Collection[Key]) -> Iterable[tuple[int, Task]]:
             continue
         if (task.notes or task.parent is not None) and blocker(task):
             continue
-        yield index, task
+        yield index + 1, task
 
 
 def _top(spec: Spec, index: int) -> int:
@@ -65,17 +47,6 @@ def _top(spec: Spec, index: int) -> int:
     while (above := spec.tasks[index].parent) is not None:
         index = above
     return index
-
-
-def files(task: Task) -> set[str]:
-    """What research found that the task touches."""
-    found = {
-        word
-        for note in task.of(Kind.RESEARCH)
-        for line in _FILES.findall(note.text)
-        for word in _PATH.findall(re.sub(r":[\d,\s-]+", " ", line))
-    }
-    return {word for word in found if "/" in word or "." in word.strip(".")}
 
 
 # ---------------------------------------------------------------- what holds for all
@@ -90,26 +61,16 @@ class Hold(StrEnum):
     BUDGET = "the budget is used up"
 
 
-@frozen
-class Limit:
-    """A usage limit that a worker has met: no other is given a task until it is over."""
-
-    until: float = 0.0  # epoch seconds
-
-    def later(self, until: float) -> "Limit":
-        return Limit(max(until, self.until))
-
-
 def hold(
-    limit: Limit, budget: Budget, spent: Spent, clock: float, *, asked: bool
+    limit: float, budget: Budget, spent: Spent, clock: float, *, asked: bool
 ) -> tuple[Hold, str]:
-    """And, for the budget, which bound was reached. What ends the run counts first. `clock` in
-    epoch seconds.
+    """And, for the budget, which bound was reached. What ends the run counts first. `limit`: when
+    that of a worker ends; like `clock` in epoch seconds.
     """
     if asked:
         return Hold.STOP, ""
     if why := budget.reached(spent):
         return Hold.BUDGET, why
-    if clock < limit.until:
+    if clock < limit:
         return Hold.LIMIT, ""
     return Hold.NO, ""

@@ -1,144 +1,159 @@
-"""A task on another machine: what is sent there, what is answered, and how often it is sent. The
-same over any `concurrent.futures.Executor`; what travels is bytes, so that two versions of kern can
-tell each other that they are two.
+"""A task on another machine. A git remote that caller and workers share is transport and memory:
+the base goes there, the work branch comes back. What travels beside is JSON: no credential, no
+variable of the caller's, no code of either side.
 """
 
+import hashlib
 import json
 import os
-import pickle
+import re
+import shutil
 import socket
 import threading
-import time
-from collections.abc import Callable
-from concurrent.futures import CancelledError, Executor, Future
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from concurrent.futures import TimeoutError as Late
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from kern import __version__, plain
 from kern.errors import Exit, KernError
-from kern.fleet import child, slots, worktrees
+from kern.fleet import child, worktree
 from kern.fleet.child import Children, Workshop
-from kern.fleet.slots import Slot
 from kern.fleet.work import Job, Outcome
-from kern.frozen import frozen
-from kern.git import bundles, refs
+from kern.fleet.worktree import Yard
+from kern.git import history, refs
 from kern.git.repository import Repo
 from kern.journal import record, writer
 from kern.journal import store as journal
 from kern.many import Many
-from kern.system import process, workspace
+from kern.model import LEARNINGS, SPEC, Key
+from kern.system import lock, process, workspace
 
-_WORK = "refs/heads/work"  # of a bundle: the commit to begin on, or the one that was made
-_KEPT = "refs/heads/kept"  # the work that is to be mended
-_TRIES = 8  # of one task, where workers get lost or lack what it builds on
+BASES = "refs/heads/kern/base"  # on the remote: what tasks are begun on, and the work to be mended
+_FROM = "refs/kern/from"  # in a worker's store: the remote's branches
+_TRIES = 8  # of one task, where workers get lost
 _LONGEST_S = 60.0
-_TOLD = ("KERN_SANDBOX", process.ONTO)  # of a job's variables: no other may travel
 _LOOK_S = 0.5
-
-
-@frozen
-class Parcel:
-    """What goes to a worker: no credential, and nothing of the caller's environment."""
-
-    job: Job
-    identity: str  # of the caller's repository, see `slots.identity`
-    folder: str  # the name of its folder
-    remote: str = ""  # where a worker that has nothing of it may fetch from
-    bundle: bytes = b""
-
-
-@frozen
-class Refused:
-    """The worker cannot do it."""
-
-    text: str
-    hint: str = ""
-
-
-@frozen
-class Lacks:
-    """The worker needs a bundle with the job's base."""
-
-    has: tuple[str, ...]  # commits
-    said: str = ""  # why it could not fetch them itself
-
-
-Answer = Outcome | Refused | Lacks
-Where = tuple[str, int]  # a worker: its host and process
+_TOLD = ("KERN_SANDBOX", process.ONTO)  # of a job's variables: no other may travel
+_ALONE = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
+_QUIET = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
+_LINE = re.compile(rb"[^\n]{1,1000000}\n?")  # of a journal
 
 
 # -------------------------------------------------------------------- on the worker
 
 
-def answer(version: str, data: bytes) -> bytes:
-    """Carry out a parcel; runs on a worker's machine. `data` and what is returned are pickled:
-    nobody looks into them before the versions are known to be the same.
-    """
+def place(remote: str) -> Path:
+    """Where this machine keeps what belongs to the repository of that remote."""
+    moved = os.environ.get("KERN_DIR")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kern"
+    base = Path(moved).expanduser().absolute() if moved else cache
+    folder = base / "fleet" / hashlib.sha256(remote.encode()).hexdigest()[:16]
+    with workspace.reported(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    workspace.own_folder(folder)
+    return folder
+
+
+def whoami() -> list[Any]:
+    return [socket.gethostname(), os.getpid()]
+
+
+def carry_out(given: str) -> str:
+    """A job and its remote as JSON; what became of it, likewise."""
+    asked = json.loads(given)
     where = whoami()
-    if version != __version__:
-        said = f"it has kern {__version__}, this machine has {version}"
-        refused = Refused(said, "install the same kern on all machines")
-        return pickle.dumps((where, refused))
+    if asked["kern"] != __version__:
+        fault = f"it has kern {__version__}, the caller has {asked['kern']}"
+        hint = "install the same kern on all machines"
+        return plain.data({"where": where, "fault": fault, "hint": hint, "unfit": True, "code": 2})
     try:
-        return pickle.dumps((where, _answered(pickle.loads(data))))
+        came = _carried(job_of(asked["job"]), str(asked["remote"]), str(asked["name"]))
     except (KernError, OSError) as exc:
-        return pickle.dumps((where, Refused(str(exc), getattr(exc, "hint", ""))))
+        told = {"fault": str(exc), "hint": getattr(exc, "hint", ""), "unfit": True, "code": 2}
+        return plain.data({"where": where, **told})
+    return plain.data({"where": where, **came})
 
 
-def whoami() -> Where:
-    return socket.gethostname(), os.getpid()
+def _carried(job: Job, remote: str, name: str) -> dict[str, Any]:
+    folder = place(remote)
+    store = Repo(folder / "store.git", folder / "store.git", folder / "store.git")
+    with lock.alone(folder / "store.lock"):
+        if not (store.root / "HEAD").exists():
+            code, _, said = store.run(
+                *("clone", "--quiet", "--bare", "--", remote, str(store.root)),
+                env=_ALONE,
+                cwd=folder,
+            )
+            if code:
+                shutil.rmtree(store.root, ignore_errors=True)
+                raise KernError(
+                    f"this machine cannot fetch from {remote}: {plain.last(said)}",
+                    hint="let it log in there by itself: [fleet] remote",
+                )
+            store.git("config", "gc.auto", "0")  # a finished task's commits may have no name
+        _remote(store, "fetch", *_QUIET, "--prune", remote, f"+refs/heads/*:{_FROM}/*")
+    here = Yard(store, folder, name)
+    if done := _pushed(store, job):  # its answer was lost on the way
+        return done
+    with lock.alone(folder / f"{job.worker}.lock"):
+        return _in_worktree(here, job, remote)
 
 
-def _answered(parcel: Parcel) -> Answer:
-    job = parcel.job
-    folder = slots.place(parcel.identity)
-    try:
-        store, said = slots.stocked(folder, job.needed, parcel.bundle, parcel.remote)
-    except bundles.Lacking:
-        store, said = slots.stocked(folder, job.needed, b"", parcel.remote)
-    if not bundles.has(store, job.needed):
-        return Lacks(slots.tips(store), said)
-    here = worktrees.Yard(store, folder, parcel.folder)
-    with slots.hold(here, job) as slot:
-        came = _carried(Workshop(here, Many(), children=_children(job.run)), job, slot)
-        if came.commit and (why := bundles.beside(store, came.commit)):
-            came = child.unlanded(store, came, f"its work cannot be brought here: {why}")
-        made = {_WORK: came.commit} if came.commit else {}
-        made |= _attempts(store, job)
-        packed = bundles.pack(store, made, [job.base]) if made else b""
-        files = slots.records(here.place(slot.number), job.branch)
-        return replace(came, job=job, journal=_told(store, job), files=files, bundle=packed)
+def _pushed(store: Repo, job: Job) -> dict[str, Any]:
+    """What a worker has finished of it already."""
+    commit = store.store.id(f"{_FROM}/{job.branch}")
+    if not commit or history.commit(store, commit).parents != (job.base,):
+        return {}
+    texts = ((name, store.content(commit, name)) for name in (SPEC, LEARNINGS))
+    papers = [(name, plain.decode(text)) for name, text in texts if text is not None]
+    return {"code": 0, "commit": commit, "papers": papers, "journal": _lines(store, job)}
 
 
-def _carried(shop: Workshop, job: Job, slot: Slot) -> Outcome:
-    """The variables: the caller's consent came with the task, and a number of this machine's own
-    keeps its ports and databases apart.
-    """
-    marks = (("KERN_TRUST", "1"), (slots.SLOT, str(shop.yard.place(slot.number))))
-    own = replace(job, tree=slot.number, worker=slot.number, again=slot.begun)
-    own = replace(own, variables=(*job.variables, *marks))
-    made = worktrees.of(shop.yard, slot.number) if slot.begun else None
-    if made:  # its answer may have been lost on the way
-        before = child.read(made, own, 0)
-        if before.commit:
-            return child.with_submodules(shop, made, before)
-    return child.carry(shop, own)
+def _in_worktree(here: Yard, job: Job, remote: str) -> dict[str, Any]:
+    """The variables: the caller's consent came with the task."""
+    store, number = here.repo, job.worker
+    process.sweep(("KERN_ROOT", str(here.place(number))))  # of a worker that was killed
+    made = worktree.of(here, number)
+    for left in made.git_dir.glob("*.lock") if made else ():
+        left.unlink(missing_ok=True)
+    head = made.plain_head() if made else None
+    begun = head is not None and head.branch == job.branch
+    begun = begun and not store.run("merge-base", "--is-ancestor", job.base, job.branch)[0]
+    own = replace(job, again=begun, tree=number, variables=(*job.variables, ("KERN_TRUST", "1")))
+    came = child.read(made, own, 0) if begun and made else None  # its answer may have been lost
+    if not (came and came.commit):
+        came = child.carry(Workshop(here, Many(), children=_children(job.run)), own)
+    told = asdict(replace(came, job=job))
+    del told["job"]
+    pushed = [f"+{came.commit}:refs/heads/{job.branch}"] if came.commit else []
+    kept = store.text(
+        "for-each-ref", "--format=%(refname)", f"{refs.ATTEMPTS}/{refs.slug(job.key)}"
+    )
+    pushed += [f"+{ref}:{ref}" for ref in kept.split()]
+    if pushed:
+        _remote(store, "push", "--quiet", "--no-verify", remote, *pushed)
+    return told | {"kept": kept.split(), "journal": _lines(store, job)}
 
 
-def _attempts(store: Repo, job: Job) -> dict[str, str]:
-    """The refs of what was saved of the task's failed attempts."""
-    form = "--format=%(refname) %(objectname)"
-    told = store.text("for-each-ref", form, f"{refs.ATTEMPTS}/{refs.slug(job.key)}")
-    return dict(line.split(" ") for line in told.splitlines())
+def _remote(repo: Repo, *argv: str) -> None:
+    """Raises KernError where it does not answer as it should."""
+    code, _, said = repo.run("-c", "fetch.recurseSubmodules=false", *argv, env=_ALONE)
+    if code:
+        raise KernError(
+            f"git {argv[0]} failed: {plain.line(plain.last(said), 200)}",
+            hint="see that caller and workers reach the remote: [fleet] remote",
+        )
 
 
-def _told(store: Repo, job: Job) -> tuple[bytes, ...]:
-    """What the journal here says of the task, by the worker's number on the caller's side."""
+def _lines(store: Repo, job: Job) -> list[str]:
+    """What the journal here says of the task."""
     data = workspace.read(journal.place(store.common_dir)) or b""
     mine = journal.read(data.split(b"\n"), having=json.dumps(job.branch).encode())
     told = (one for one in mine if one["branch"] == job.branch and one.get("fleet") == job.run)
-    return tuple(record.line({**one, "worker": job.worker}) for one in told)
+    return [plain.decode(record.line({**one, "worker": job.worker})) for one in told]
 
 
 _AT_WORK: dict[str, Children] = {}  # on this worker, by the run that sent the tasks
@@ -179,45 +194,31 @@ class Carrier:
 
     repo: Repo
     executors: Callable[[], Executor]
-    remote: str = ""
-    history: Path | None = None  # where run files of tasks that have ended are kept
+    remote: str
     warn: Callable[[str], None] = lambda text: None
     # Of a worker that cannot work, and why: whether there are others, who are asked from now on.
-    avoid: Callable[[Where, Outcome], bool] = lambda where, came: False
+    avoid: Callable[[list[Any], Outcome], bool] = lambda where, came: False
     pause: float = 1.0  # seconds before a lost task is sent again, doubled each time
-    patience: float = 0.0  # seconds after which a task that nobody answers is sent anew; 0: none
     run: str = ""  # whose tasks these are, as they say
     stopped: threading.Event = field(default_factory=threading.Event)
     _asked: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, job: Job) -> Outcome:
         self.run = job.run
-        if why := bundles.beside(self.repo, job.base):
-            said = f"a cluster's workers cannot have this repository: {why}"
-            hint = "leave out --scheduler ([fleet] in kern.toml): kern -j 4 works on this machine"
-            return Outcome(job, Exit.USAGE, fault=said, hint=hint, unfit=True)
-        bundle, lost = b"", ""
+        lost = ""
+        try:
+            self._send(job)
+        except KernError as exc:
+            return Outcome(job, Exit.USAGE, fault=str(exc), hint=exc.hint, unfit=True)
         for turn in range(_TRIES):
             if self.stopped.is_set():
                 break
             try:
-                where, came = self._sent(job, bundle)
-                if isinstance(came, Outcome):
-                    came = replace(self._taken(came), job=job)
+                where, came = self._answered(job)
             except Exception as exc:  # of whatever kind the executor knows
                 lost = plain.line(f"{type(exc).__name__}: {exc}".rstrip(": "), 200)
                 self.stopped.wait(min(self.pause * 2**turn, _LONGEST_S))
                 continue
-            if isinstance(came, Lacks):
-                if came.said:
-                    self.warn(f"a worker could not fetch from {self.remote}: {came.said}")
-                try:
-                    bundle = self._bundle(job, came.has)
-                except KernError as exc:
-                    return Outcome(job, 1, fault=str(exc), hint=exc.hint, unfit=True)
-                continue
-            if isinstance(came, Refused):
-                came = Outcome(job, 2, fault=came.text, hint=came.hint, unfit=True)
             killed = came.code < 0  # its kern was: no fault of the worker's
             if not came.unfit or self.stopped.is_set():
                 return came
@@ -229,49 +230,77 @@ class Carrier:
         said = f"no worker of the cluster has answered: {lost}"
         return Outcome(job, 1, fault=said, hint="kern doctor --scheduler WHERE", unfit=True)
 
-    def _sent(self, job: Job, bundle: bytes) -> tuple[Where, Answer]:
+    def _send(self, job: Job) -> None:
+        """What it needs, to the remote."""
+        argv = ("grep", "--quiet", "-e", "filter=lfs", job.base, "--", ":(glob)**/.gitattributes")
+        if not self.repo.run(*argv)[0]:
+            raise KernError(
+                "a cluster's workers cannot have this repository: it has files in git LFS",
+                hint="leave out --scheduler: kern -j 4 works on this machine",
+            )
+        wanted = [one for one in (job.base, job.kept) if one]
+        with self._asked:  # one push at a time
+            _remote(
+                self.repo,
+                *("push", "--quiet", "--no-verify", self.remote),
+                *(f"+{one}:{BASES}/{one}" for one in wanted),
+            )
+
+    def _answered(self, job: Job) -> tuple[list[Any], Outcome]:
         """Raises what the executor does where the worker or the scheduler is lost."""
-        where = slots.identity(self.repo), self.repo.root.name
         told = tuple(one for one in job.variables if one[0] in _TOLD)
-        parcel = Parcel(replace(job, variables=told), *where, self.remote, bundle)
-        future: Future[bytes] = self.executors().submit(answer, __version__, pickle.dumps(parcel))
-        given = time.monotonic()
+        asked = {"kern": __version__, "remote": self.remote, "name": self.repo.root.name}
+        job_told = asdict(replace(job, variables=told))
+        future = self.executors().submit(carry_out, plain.data(asked | {"job": job_told}))
         while True:
             try:
-                where, came = pickle.loads(future.result(_LOOK_S))
+                given = json.loads(future.result(_LOOK_S))
             except Late:
-                late = self.patience and time.monotonic() - given > self.patience
                 if future.done():
                     raise  # the executor's own
-                if late or self.stopped.is_set():
+                if self.stopped.is_set():
                     future.cancel()
-                    raise CancelledError("it took too long") from None
+                    return [], Outcome(job, 130, fault="the run was ended")
                 continue
-            assert isinstance(came, Outcome | Refused | Lacks)
-            return where, came
+            return list(given["where"]), self._taken(job, given)
 
-    def _bundle(self, job: Job, has: tuple[str, ...]) -> bytes:
-        with self._asked:  # git packs once at a time
-            kept = {_KEPT: job.kept} if job.kept else {}
-            return bundles.pack(self.repo, {_WORK: job.base, **kept}, has)
+    def _taken(self, job: Job, given: Mapping[str, Any]) -> Outcome:
+        """With what came along in its place: commits under their names, the journal's lines."""
+        code, commit = int(given["code"]), str(given.get("commit") or "")
+        papers = tuple((str(name), str(text)) for name, text in given.get("papers") or ())
+        specs = [f"+refs/heads/{job.branch}:refs/heads/{job.branch}"] if commit else []
+        below = f"{refs.ATTEMPTS}/{refs.slug(job.key)}/"
+        there = [str(ref) for ref in given.get("kept") or () if str(ref).startswith(below)]
+        specs += [f"{ref}:{ref}" for ref in there if self.repo.run("rev-parse", "-q", ref)[0]]
+        if specs:
+            with self._asked:
+                _remote(self.repo, "fetch", *_QUIET, self.remote, *specs)
+        if commit:  # else a later attempt would find it there
+            gone = ("--delete", f"refs/heads/{job.branch}")
+            self.repo.run("push", "--quiet", "--no-verify", self.remote, *gone, env=_ALONE)
+        for line in given.get("journal") or ():
+            if _LINE.fullmatch(data := plain.encode(str(line))):
+                try:
+                    writer.append(journal.place(self.repo.common_dir), data)
+                except OSError as exc:
+                    self.warn(writer.unwritten(journal.place(self.repo.common_dir), exc))
+        fault, hint = str(given.get("fault") or ""), str(given.get("hint") or "")
+        under, unfit = given.get("under_way") is True, given.get("unfit") is True
+        return Outcome(job, code, commit, under, papers, fault, hint, unfit)
 
-    def _taken(self, came: Outcome) -> Outcome:
-        """With all that came along in its place here: commits, the work under its branch, attempts
-        where their notes say; run files; the journal's lines. Raises KernError where it arrived
-        torn: the worker still has it.
-        """
-        if came.bundle:
-            there, _ = bundles.head(came.bundle)
-            named = {_WORK: f"refs/heads/{came.job.branch}"} if _WORK in there else {}
-            tried = [name for name in there if name.startswith(f"{refs.ATTEMPTS}/")]
-            named |= {name: name for name in tried if self.repo.run("rev-parse", "-q", name)[0]}
-            if named:  # else all of it has come before
-                bundles.unpack(self.repo, came.bundle, named)
-        if self.history:
-            slots.lay(self.history, came.files)
-        try:
-            for line in came.journal:
-                writer.append(journal.place(self.repo.common_dir), line)
-        except OSError as exc:
-            self.warn(writer.unwritten(journal.place(self.repo.common_dir), exc))
-        return replace(came, journal=(), files=(), bundle=b"")
+    def tidy(self) -> None:
+        """What this run has put on the remote goes; the work branches stay with the commits."""
+        told = self.repo.run("ls-remote", self.remote, f"{BASES}/*", env=_ALONE)[1].decode()
+        gone = [line.split("\t")[1] for line in told.splitlines()]
+        if gone:
+            self.repo.run("push", "--quiet", "--no-verify", self.remote, "--delete", *gone)
+
+
+def job_of(told: Mapping[str, Any]) -> Job:
+    """As JSON has it."""
+    given = dict(told)
+    for name in ("papers", "variables"):
+        given[name] = tuple((str(one), str(two)) for one, two in given[name])
+    for name in ("options", "before"):
+        given[name] = tuple(map(str, given[name]))
+    return Job(**given | {"key": Key(*given["key"])})

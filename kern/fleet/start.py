@@ -7,10 +7,11 @@ from dataclasses import replace
 from functools import partial
 
 from kern import many
-from kern.fleet import child, outfit, worktrees
+from kern.fleet import child, worktree
 from kern.fleet.child import Workshop
+from kern.fleet.crew import Show, Tell
 from kern.fleet.lanes import Picture
-from kern.fleet.loop import Many, Show, Tell
+from kern.fleet.run import Many
 from kern.fleet.work import Carry
 from kern.pipeline import facts, isolation, loop, preflight, summary
 from kern.pipeline.options import Options
@@ -32,29 +33,29 @@ def run(
     begun: Session, options: Options, jobs: str, show: Show, tell: Tell, hire: Hire = here
 ) -> int:
     """The exit code."""
-    wanted = None
-    at = facts.look(begun.site)
+    site, wanted = begun.site, None
     if options.task:
-        wanted = at.wanted(begun.site.papers.spec()[1], options.task)
+        wanted = facts.look(site).wanted(site.papers.spec()[1], options.task)
     settled = loop.Loop(begun, options).finish()  # what is in progress in the person's own tree
-    _, parsed = begun.site.papers.spec()
-    tasks = min(order.ahead(parsed), options.iterations) or 1
-    shop = shop_of(begun)
+    tasks = min(order.ahead(site.papers.spec()[1]), options.iterations) or 1
+    shop = _shop(begun)
     count, carry = hire(shop, jobs, tasks)
     if options.delay:
         carry = child.unhurried(carry, options.delay, shop.children)
     course = Many(begun, options, shop, carry, count)
-    course.show, course.tell, course.wanted, course.settled = show, tell, wanted, settled
+    course.crew.show, course.crew.tell = show, tell
+    course.wanted, course.settled = wanted, settled
     first = summary.begun(begun, options)
     told = many.told(str(count), options.scheduler or shop.many.scheduler)
+    yours = preflight.yours(site.repo, "workers")
     first = replace(
         first,
         commands=(*shop.many.asks, *first.commands),
         lands=f"{first.lands}; {told}",
-        yours=preflight.yours(begun.site.repo, "workers"),
+        yours=yours,
     )
-    begun.site.sink(first)
-    course.picture = Picture(
+    site.sink(first)
+    course.crew.picture = Picture(
         tasks=min(first.iterations, first.open_tasks),
         max_cost=first.max_cost,
         expected=first.expected,
@@ -62,18 +63,25 @@ def run(
     return course.run()
 
 
-def shop_of(begun: Session) -> Workshop:
-    """Raises UsageError where a worktree cannot get what it is to have."""
-    site = begun.site
-    yard, many = worktrees.yard(site.repo, site.scope), site.caller.settings.fleet
-    shown = isolation.shows(begun.sandbox, site.repo, site.caller.programs.values())
-    outfit.check(site.repo, many, shown=shown)
-    return Workshop(yard, many, yard.repo, shown)
-
-
 def settle(begun: Session, options: Options) -> None:
     """For a run that goes on by itself: finished work of an earlier one lands, half-done work is
     saved as a ref.
     """
-    shop = shop_of(begun)
+    shop = _shop(begun)
     Many(begun, options, shop, partial(child.carry, shop), 1).settle()
+
+
+def _shop(begun: Session) -> Workshop:
+    """Raises UsageError where a worktree cannot get what it is to have."""
+    site = begun.site
+    yard, wanted = worktree.yard(site.repo, site.scope), site.caller.settings.fleet
+    roomy = isolation.rooms(begun.sandbox, site.repo, site.caller.settings)
+    if not roomy:
+        worktree.check(site.repo, wanted)
+    elif wanted.copy or wanted.setup:
+        site.warn(
+            "[worktree] of kern.toml is not used: in the sandbox workers see what git ignores in "
+            "your tree"
+        )
+        wanted = replace(wanted, copy=(), setup="")
+    return Workshop(yard, wanted, yard.repo, roomy)

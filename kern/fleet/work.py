@@ -29,17 +29,10 @@ class Job:
     papers: tuple[tuple[str, str], ...]  # path and text: SPEC.md and what else HEAD has otherwise
     options: tuple[str, ...] = ()  # of `kern 1 0`, as on a command line
     variables: tuple[tuple[str, str], ...] = ()  # KERN_… that stand for options
-    setup: str = ""  # for sh, once per worktree; empty: none
-    setup_s: float = 0.0  # its time-out, seconds; 0: none
     tree: int = 0  # the worktree's number; 0: the worker's
     again: bool = False  # the task is in progress there: it is resumed
     kept: str = ""  # the commit with the work that is to be mended; empty: there is none
     before: tuple[str, ...] = ()  # run files of what this attempt is to mend
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """The commits that a machine has to have for it."""
-        return (self.base, self.kept) if self.kept else (self.base,)
 
     @property
     def place(self) -> int:
@@ -58,9 +51,6 @@ class Outcome:
     fault: str = ""  # why the child could not work or ended badly, in its own words
     hint: str = ""
     unfit: bool = False  # the fault is the worktree's or the worker's, none of the task's
-    journal: tuple[bytes, ...] = ()  # lines that the caller's journal lacks
-    files: tuple[tuple[str, bytes], ...] = ()  # run files below history/, by path
-    bundle: bytes = b""  # git objects that the caller lacks, with the work branch
 
     def paper(self, name: str) -> str | None:
         return dict(self.papers).get(name)
@@ -71,7 +61,7 @@ Carry = Callable[[Job], Outcome]  # raises nothing of a child's
 
 @frozen
 class Work:
-    """A task that a worker has finished: proven on its base, waiting to land."""
+    """A task that a worker has finished, waiting to land."""
 
     key: Key
     branch: str  # the work branch, see `branch`
@@ -80,7 +70,7 @@ class Work:
     worker: int  # 1 and up
     spec: str = ""  # SPEC.md as the worker left it; git may ignore that file
     learnings: str | None = None  # LEARNINGS.md, likewise
-    proved: str = ""  # what stood behind it on its base, in words
+    proved: str = ""  # what its kern, which this run has seen end, says to stand behind it
 
     @property
     def text(self) -> str:
@@ -95,30 +85,21 @@ class Landed:
 
 
 @frozen
-class Collided:
-    """The task was sent back: what it changed was changed meanwhile."""
+class SentBack:
+    """What it changed was changed meanwhile, or a gate is red on the merged tree."""
 
     work: Work
-    other: str  # the commit that it collided with
-    files: tuple[str, ...]
-
-
-@frozen
-class Red:
-    """The task was sent back: a gate is red on the merged tree."""
-
-    work: Work
-    gate: str  # as a note says it: `gate check`
-    detail: str
+    why: str
 
 
 @frozen
 class Waiting:
-    """Nothing was landed: a person's uncommitted edits lie in its way. It stays in the queue."""
+    """Nothing was landed: a person's uncommitted edits lie in its way, or a merge is under way. It
+    stays in the queue.
+    """
 
     work: Work
-    paths: tuple[str, ...]
-    why: str = ""  # where it is something else: a merge that is under way, say
+    why: str
 
 
 @frozen
@@ -132,7 +113,7 @@ class Dropped:
     ref: str = ""  # what it changed is kept there, unless it has landed
 
 
-Landing = Landed | Collided | Red | Waiting | Dropped
+Landing = Landed | SentBack | Waiting | Dropped
 
 
 @frozen

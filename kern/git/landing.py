@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from kern.git import index
 from kern.git.faults import GitFailed
 from kern.git.ignore import DOCUMENTS, bare
-from kern.git.repository import LINK, SUBMODULE, Entry, Head, Repo
+from kern.git.repository import LINK, SUBMODULE, Change, Entry, Head, Repo
 from kern.plain import decode, encode
 
 Replay = Callable[[str, str, str], str]  # a document's name, the staged text, the committed text
@@ -21,20 +21,41 @@ def _behind(repo: Repo) -> str:
     return f"refs/kern/behind/{repo.worktree}"
 
 
+def is_behind(repo: Repo) -> bool:
+    """Whether the person's files have yet to follow the branch."""
+    return bool(repo.store.id(_behind(repo)))
+
+
 def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
     """The person's changes that keep their files from following, by path or in git's words."""
-    files = [path for path, (was, _) in repo.changed(old, new).items() if was is None]
+    changes = repo.changed(old, new)
+    if gone := _deleted(repo, changes):
+        return gone
+    files = [path for path, (was, _) in changes.items() if was is None]
     there = [path for path in files if path not in DOCUMENTS and _differs(repo, new, path)]
     known = {*repo.paths("ls-files", "-z", "--", *(f":(top,literal){p}" for p in there))}
     if untracked := [path for path in there if path not in known] if there else []:
         return untracked
     with index.private(repo, copy=True) as env:
+        # What a person has marked as unchanged git would overwrite unseen.
+        marked = [p for p, letters in index.flagged(repo, changes).items() if "h" in letters]
+        given = os.fsencode("".join(f"{path}\0" for path in marked))
+        repo.git("update-index", "-z", "--no-assume-unchanged", "--stdin", given=given, env=env)
         _accept_written(repo, old, new, env)
         repo.run("update-index", "-q", "--refresh", env=env)
         how = ("read-tree", "-m", "-u", "-n", *_trees(repo, old, new))
         code, _, told = repo.run(*how, env=env)
     named = re.findall(r"(?m)^error: Entry '(.*)' ", told)
     return (named or told.strip().splitlines()[:1]) if code else []
+
+
+def _deleted(repo: Repo, changes: Mapping[str, Change]) -> list[str]:
+    """Files that are gone from the disk: git itself would bring them back. A sparse checkout leaves
+    some out.
+    """
+    files = [p for p, (was, now) in changes.items() if was and now and was.mode != SUBMODULE]
+    gone = [p for p in files if p not in DOCUMENTS and not os.path.lexists(repo.root / p)]
+    return sorted({*gone} - index.flagged(repo, gone).keys())
 
 
 def _differs(repo: Repo, tree: str, path: str) -> bool:
@@ -53,12 +74,16 @@ def _hash(repo: Repo, path: str, link: bool) -> str:
     return "" if code else out.decode().strip()
 
 
-def advance(repo: Repo, head: Head, new: str, subject: str) -> bool:
-    """The branch, from where `head` has it, or nothing: False where it has moved."""
-    zero = "0" * len(new)
+def advance(
+    repo: Repo, head: Head, new: str, subject: str, marks: Mapping[str, str] | None = None
+) -> bool:
+    """The branch, from where `head` has it, with refs that were not there before, or nothing: False
+    where it has moved.
+    """
     rows = (
         f"update refs/heads/{head.branch} {new} {head.commit}",
-        f"update {_behind(repo)} {head.commit} {zero}",
+        f"create {_behind(repo)} {head.commit}",
+        *(f"create {ref} {commit}" for ref, commit in (marks or {}).items()),
     )
     argv = ("update-ref", "--create-reflog", "-m", f"commit: {subject}", "--stdin")
     code, _, told = repo.run(*argv, given=os.fsencode("\n".join((*rows, ""))))

@@ -26,8 +26,9 @@ _REMADE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
 class Room:
     """What a child leaves there is gone with the next filling."""
 
-    def __init__(self, repo: Repo, name: str = "room") -> None:
-        self.repo = repo
+    def __init__(self, repo: Repo, name: str = "room", home: Repo | None = None) -> None:
+        """`home`: the person's tree, where a worker's own is another."""
+        self.repo, self.home = repo, home or repo
         self.place = repo.git_dir / "kern" / name
         self.tree = self.place / "tree"
         self.index = self.place / "index"
@@ -37,14 +38,14 @@ class Room:
         self.mounts: tuple[str, ...] = ()  # ignored folders, and files too large to be copied
         self.absent: tuple[str, ...] = ()  # ignored, and without a place here
         self._ignored = self._listed()
-        self._submodules = submodules.declared(repo)  # what an agent adds may obey it
+        self._submodules = submodules.declared(self.home)  # what an agent adds may obey it
         self.uncommitted: list[str] = []  # in them
         self._held = ""  # the tree that it is known to hold
 
     def _listed(self) -> list[str]:
         how = ("-z", "--others", "--ignored", "--exclude-standard", "--directory")
         found: list[str] = []
-        for path in sorted(self.repo.paths("ls-files", *how)):
+        for path in sorted(self.home.paths("ls-files", *how)):
             inside = found and found[-1].endswith("/") and path.startswith(found[-1])
             if not inside and not path.endswith(_REMADE):
                 found.append(path)
@@ -64,7 +65,7 @@ class Room:
         with workspace.reported(self.tree):
             fresh = not self.index.exists()
             self.tree.mkdir(parents=True, exist_ok=True)
-            wanted = tree or visible(self.repo)
+            wanted = tree or visible(self.home)
             try:
                 self._read(wanted)
             except GitFailed:  # a killed git left it half-way
@@ -88,7 +89,7 @@ class Room:
         place = self.tree / name
         with contextlib.suppress(OSError):
             place.parent.mkdir(parents=True, exist_ok=True)
-            if (self.repo.root / name).is_dir():
+            if (self.home.root / name).is_dir():
                 place.mkdir(exist_ok=True)
             else:
                 place.touch()
@@ -141,7 +142,7 @@ class Room:
         """
         same, self.uncommitted = list[str](), []
         for path in self._submodules:
-            inner, entry = submodules.at(self.repo.root, path), self.repo.entry(tree, path)
+            inner, entry = submodules.at(self.home.root, path), self.repo.entry(tree, path)
             if not inner or not entry or entry.mode != SUBMODULE:
                 continue
             changed = [f"{path}/{name}" for name in submodules.uncommitted(inner)]
@@ -170,17 +171,17 @@ class Room:
     def _date(self) -> None:
         """What is the person's byte for byte gets its time: else a build takes all for changed."""
         here = {*self._git("ls-files", "-z", "--stage").split(b"\0")}
-        for row in {*self.repo.git("ls-files", "-z", "--stage").split(b"\0")} & here:
+        for row in {*self.home.git("ls-files", "-z", "--stage").split(b"\0")} & here:
             path = os.fsdecode(row.partition(b"\t")[2])
             with contextlib.suppress(OSError):
-                theirs, ours = os.lstat(self.repo.root / path), os.lstat(self.tree / path)
+                theirs, ours = os.lstat(self.home.root / path), os.lstat(self.tree / path)
                 if stat.S_ISREG(theirs.st_mode) and theirs.st_size == ours.st_size:
                     os.utime(self.tree / path, ns=(theirs.st_atime_ns, theirs.st_mtime_ns))
         self._git("update-index", "-q", "--refresh")
 
     def _copy(self, path: str) -> bool:
         """Whether nothing of it is left to mount."""
-        source, target = self.repo.root / path, self.tree / path
+        source, target = self.home.root / path, self.tree / path
         with contextlib.suppress(FileNotFoundError):
             info = os.lstat(source)
             file = stat.S_ISREG(info.st_mode)

@@ -16,9 +16,9 @@ _QUIET = b"\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[core]\n\tfsmonito
 _OWN = b" refs/kern/"
 
 
-def lay(repo: Repo, folder: Path, head: Head, index: Path, *, mounted: bool = True) -> None:
+def lay(repo: Repo, folder: Path, head: Head, index: Path, at: Path | None = None) -> None:
     """Anew: on the branch `head`, with that index. The person's refs but kern's own are in it.
-    Unless it is to be `mounted`, what it shares is there by links.
+    `at`: where it is mounted; else what it shares is there by links.
     """
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "refs/heads").mkdir(parents=True)
@@ -28,10 +28,10 @@ def lay(repo: Repo, folder: Path, head: Head, index: Path, *, mounted: bool = Tr
             (folder / name).chmod(0o600)  # an address in it may hold a password
     with (folder / "config").open("ab") as config:
         config.write(_QUIET)
-    if mounted:
+    if at:
         for name in (*SHARED, BORROWED, "kern/scratch", "objects/info"):
             (folder / name).mkdir(parents=True)
-        (folder / "objects/info/alternates").write_text(f"{repo.git_dir / BORROWED}\n")
+        (folder / "objects/info/alternates").write_text(f"{at / BORROWED}\n")
     else:
         for name in (*SHARED, "objects", "lfs"):
             there = repo.common_dir / name
@@ -53,13 +53,13 @@ def _point(folder: Path, head: Head) -> None:
     (folder / name).write_text(f"{head.commit}\n")
 
 
-def shared(repo: Repo) -> Iterator[tuple[Path, Path]]:
-    """What of the person's is seen in it: the place there, and what lies in it."""
-    yield repo.git_dir / BORROWED, repo.common_dir / "objects"
+def shared(repo: Repo, at: Path) -> Iterator[tuple[Path, Path]]:
+    """What of the person's is seen in it `at` its place: where there, and what lies in it."""
+    yield at / BORROWED, repo.common_dir / "objects"
     yield repo.scratch, repo.scratch  # what kern tells agents by files
     for name in SHARED:
         if (repo.common_dir / name).is_dir():
-            yield repo.git_dir / name, repo.common_dir / name
+            yield at / name, repo.common_dir / name
 
 
 def staged(repo: Repo, folder: Path, tree: str) -> set[str]:

@@ -70,11 +70,12 @@ def _entry(site: Site, name: str, text: str) -> Entry:
 
 def config(site: Site) -> list[tuple[str, str]]:
     """Where another folder of hooks was named meanwhile, in ~/.gitconfig perhaps, those of
-    before count.
+    before count; and a worker's are the person's, which may be untracked.
     """
-    if (now := site.repo.hooks_folder()) == site.hooks_folder:
+    if site.repo.hooks_folder() == site.hooks_folder:
         return []
-    site.warn(f"git's hooks are in {now} by now, say an agent's: those of before count")
+    if (now := site.home.hooks_folder()) != site.hooks_folder:
+        site.warn(f"git's hooks are in {now} by now, say an agent's: those of before count")
     return [("core.hooksPath", str(site.hooks_folder))]
 
 

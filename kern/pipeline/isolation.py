@@ -7,7 +7,7 @@ import hashlib
 import os
 import tempfile
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Role, Stage
 from kern.person import Mode, Person
 from kern.pipeline import agents
-from kern.sandbox import closed, confine, login, view
+from kern.sandbox import closed, confine, login
 from kern.sandbox.bubblewrap import Overlays
 from kern.sandbox.confine import Hold, Means, Sandbox
 from kern.sandbox.wall import Grants, Kind, Tree
@@ -77,7 +77,6 @@ def wanted(
         {one.agent.NAME: one.agent.needs(os.environ, str(home), agents.begin) for one in programs},
         (*confine.programs(home, *(one.command for one in programs)), *_settings_of_git(repo)),
         hidden=(scope.base,),
-        view=view.find(repo.git_dir),
     )
 
 
@@ -186,18 +185,9 @@ def _with_homes(wanted: Sandbox, folder: Path, sink: Sink) -> Sandbox:
 def apply(held: Sandbox, caller: Caller) -> None:
     """To the agents of a run, and with them to its gates and commits."""
     if held.means is not Means.NONE:
-        caller.hold, caller.named = held.confine, held.named
+        caller.hold = held.confine
         # Without capabilities root can make no namespace for users, which a sandbox begins with.
         caller.nests = held.means is Means.BWRAP and os.getuid() != 0
-
-
-def shows(held: Sandbox, repo: Repo, programs: Iterable[Program]) -> bool:
-    """Whether worktrees can be seen in the place of the tree. It would hide programs there; and in
-    a submodule git finds its folder by where the worktree really lies.
-    """
-    own = confine.programs(held.home, *(one.command for one in programs))
-    inside = any(one.is_relative_to(repo.root) for one in own)
-    return held.means is Means.BWRAP and not inside and not submodules.declared(repo)
 
 
 def proves(held: Sandbox) -> bool:
@@ -213,7 +203,6 @@ def rooms(held: Sandbox, repo: Repo, settings: Settings) -> bool:
     return (
         held.means is Means.BWRAP
         and held.overlays is not Overlays.NONE
-        and repo.git_dir == repo.common_dir
         and all(gate.room for gate in settings.gates)
         and (begun is None or refs.is_of_room(repo, begun))
     )

@@ -41,15 +41,19 @@ class Rooms:
     held: bool
     mounted: bool
     lands: bool = True  # a run, which may change the tree
+    home: Repo | None = None  # the person's tree, in whose place they are seen, beside a worker's
     work: Room = field(init=False)
     proof: Room = field(init=False)
     layers: list[Path] = field(default_factory=list)  # the newest first
 
     def __post_init__(self) -> None:
         self.work = (
-            Room(self.repo, "work") if self.mounted else InPlace(self.repo, _apart(self.repo))
+            Room(self.repo, "work", self.home)
+            if self.mounted
+            else InPlace(self.repo, _apart(self.repo))
         )
-        self.proof = Room(self.repo) if self.held else self.work
+        home = self.home if self.mounted else None
+        self.proof = Room(self.repo, home=home) if self.held else self.work
         for old in self._layer_folders():
             shutil.rmtree(old, ignore_errors=True)
 
@@ -83,11 +87,11 @@ class Rooms:
         if self.mounted:
             room = self.for_proof(tree, head)
             assert room and room.git
-            env = {"GIT_INDEX_FILE": str(self.repo.git_dir / "index")}
+            env = {"GIT_INDEX_FILE": str(self.work.home.git_dir / "index")}
             return Hooked(room.git, ".git/COMMIT_EDITMSG", env, contextlib.nullcontext(), room)
         self.work.fill(tree)
         folder = self.repo.scratch / "shadow"
-        shadow.lay(self.repo, folder, seen(head), self.work.index, mounted=False)
+        shadow.lay(self.repo, folder, seen(head), self.work.index)
         named = {"GIT_DIR": folder, "GIT_WORK_TREE": self.repo.root}
         env = {name: str(path) for name, path in named.items()}
         env["GIT_INDEX_FILE"] = str(folder / "index")
@@ -101,12 +105,15 @@ class Rooms:
     def _seen(self, room: Room, head: Head, *under: Path) -> wall.Room:
         if not self.mounted:  # git's folder is the worker's own
             return wall.Room(room.tree, room.index, room.over, room.mounts)
-        shadow.lay(self.repo, room.git, seen(head), room.index)
+        home = room.home
+        shadow.lay(self.repo, room.git, seen(head), room.index, home.git_dir)
+        papers = (home.root / SPEC, home.root / LEARNINGS)
         return wall.Room(
             *(room.tree, room.index, room.over, room.mounts),
             under=under,
             git=room.git,
-            shared=tuple(shadow.shared(self.repo)),
+            shared=tuple(shadow.shared(self.repo, home.git_dir)),
+            home=wall.Tree(home.root, home.git_dir, home.common_dir, documents=papers),
         )
 
     def made(self) -> list[str]:

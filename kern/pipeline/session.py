@@ -1,6 +1,7 @@
 """What a run and a plan have in common: the repository made sure of, the lock, one caller."""
 
 import contextlib
+import os
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from kern.config import Settings
 from kern.errors import KernError
 from kern.events import Sink, Warned
 from kern.frozen import frozen
-from kern.git import branches, refs
+from kern.git import branches, refs, repository
 from kern.git.in_place import InPlace
 from kern.git.repository import Repo
 from kern.journal import store, writer
@@ -22,6 +23,7 @@ from kern.pipeline import agents, isolation, preflight, recover, rooms, site, tr
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Site
+from kern.sandbox import wall
 from kern.sandbox.confine import Sandbox
 from kern.spec.parse import Spec
 from kern.stages.call import Caller
@@ -94,13 +96,23 @@ def begin(
         isolation.promised(templates if paid else {}, caller, held)
         if name != before:
             branches.begin(found, name)
-        here = _in_rooms(site.prepared(found, caller), held, lands)
+        here = _in_rooms(site.prepared(found, caller, home_of(found)), held, lands)
         notices = (scope.notice, payer.warning, *settings.remarks, first)
         _settle_in(found, scope, sink, (*notices, *isolation.notices(held, own, settings)))
         recover.tidy(here, killed)
         preflight.tasks(found, papers, empty=empty)
         workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
         yield Session(site.with_prompts(here), steered, payer.who, held, before * (name != before))
+
+
+def home_of(found: Repo) -> Repo:
+    """Whose worker works there; itself where it is none's."""
+    if of := os.environ.get(process.OF):
+        with contextlib.suppress(KernError):
+            home = repository.open_at(Path(of))
+            if home.common_dir == found.common_dir:
+                return home
+    return found
 
 
 def _in_rooms(here: Site, held: Sandbox, lands: bool) -> Site:
@@ -110,8 +122,10 @@ def _in_rooms(here: Site, held: Sandbox, lands: bool) -> Site:
     mounted = isolation.rooms(held, here.repo, here.caller.settings)
     if not (lands or isolation.proves(held)):  # what commits nothing looks at the tree as it is
         return here
-    own = Rooms(here.repo, isolation.proves(held), mounted, lands)
+    own = Rooms(here.repo, isolation.proves(held), mounted, lands, here.home)
     here = site.in_rooms(here, own)
+    if mounted and here.home.root != here.repo.root:
+        here.caller.named = partial(wall.named, places={here.repo.root: here.home.root})
     if isinstance(own.work, InPlace):
         own.work.save = partial(rooms.save, here)
     begun = dict(refs.starts(here.repo)).get(here.repo.head().name)

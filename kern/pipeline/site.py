@@ -50,6 +50,7 @@ class Site(Place):
     sink: Sink
     gates: Gates
     templates: Mapping[Role, Template]
+    home: Repo  # the person's own tree, where this is a worker's
     hooks_folder: Path  # of git's hooks, before any agent can name another
     memory: Memory
     rooms: Any = None  # `pipeline.rooms.Rooms`, where agents or gates have some
@@ -82,14 +83,15 @@ def document_tree(repo: Repo, name: str, text: str) -> str:
     return repo.tree_with("", {name: Entry("100644", repo.blob(plain.encode(text)))})
 
 
-def prepared(repo: Repo, caller: Caller) -> Site:
-    """Still without prompts: a killed agent may have left some."""
+def prepared(repo: Repo, caller: Caller, home: Repo) -> Site:
+    """Still without prompts: a killed agent may have left some. `home`: the person's own tree."""
     bare = caller.settings.bare
     return Site(
         *(repo, caller.scope, place.documents(repo, bare=bare), caller, caller.sink),
         Gates(repo.root, caller.scope, caller.run, caller.mark, caller.tick, caller.hold),
         {},
-        Path(os.devnull) if bare else repo.hooks_folder(),
+        home,
+        Path(os.devnull) if bare else home.hooks_folder(),
         Memory(),
     )
 

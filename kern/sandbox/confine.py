@@ -20,10 +20,9 @@ from kern.frozen import frozen
 from kern.model import Needs
 from kern.obeyed import TEMPORARY
 from kern.person import Mode
-from kern.sandbox import bubblewrap, entry, login, seatbelt, view, wall
+from kern.sandbox import bubblewrap, entry, login, seatbelt, wall
 from kern.sandbox.bubblewrap import Overlays
 from kern.sandbox.closed import Bounds
-from kern.sandbox.view import View
 from kern.sandbox.wall import EVERYTHING, Access, Grants, Kind, Mount, Room, Tree
 
 _TRIAL_S = 20.0
@@ -91,24 +90,16 @@ class Sandbox:
     caches: Path | None = None  # the folder of overlays over the person's, which are bubblewrap's
     overlays: Overlays = Overlays.OWN
     why: str = ""  # there is none, in words
-    view: View | None = None  # where else a child sees the tree
 
-    def named(self, text: str) -> str:
-        """A text for a child, by the paths that it sees."""
-        return view.named(text, self.places) if self.shown else text
+    def seen(self, room: Room | None) -> Tree:
+        """The tree where a child sees it."""
+        return (room and room.home) or self.tree
 
-    @property
-    def places(self) -> dict[Path, Path]:
+    def places(self, room: Room | None) -> dict[Path, Path]:
         """Where a child sees what lies elsewhere."""
-        real = Path(os.path.realpath(self.home))
+        real, root = Path(os.path.realpath(self.home)), self.seen(room).root
         found = {self.home: real} if real != self.home else {}
-        if self.shown:
-            found |= {self.tree.root: self.shown.place, self.tree.common_dir: self.shown.aside}
-        return found
-
-    @property
-    def shown(self) -> View | None:
-        return self.view if self.means is Means.BWRAP else None
+        return found | ({self.tree.root: root} if root != self.tree.root else {})
 
     def hosts(self, agent: str) -> tuple[str, ...] | None:
         """What it may reach: None for any host but this machine."""
@@ -128,7 +119,8 @@ class Sandbox:
         self, kind: Kind, write: Sequence[Path], agent: str, room: Room | None = None
     ) -> list[Mount]:
         found = [Mount(Access.READ, path, path) for path in self.programs]
-        found += wall.mounts(kind, self.tree, self.home, self.own / audience(kind), self.grants)
+        tree, places = self.seen(room), self.places(room)
+        found += wall.mounts(kind, tree, self.home, self.own / audience(kind), self.grants)
         if needs := self.needs.get(agent):
             desks = login.mounts(needs, self.home, self.own / audience(kind))
             found += [*desks, *wall.settings(needs, self.own / "blank", desks)]
@@ -137,12 +129,11 @@ class Sandbox:
         found += [Mount(Access.WRITE, path, path) for path in write]
         found += [Mount(Access.EMPTY, path) for path in self.hidden]
         found += [Mount(Access.READ, _PROXY, self.socket(agent))] if self.relayed else []
-        found = wall.furnished(found, kind, self.tree, room) if room else found
+        found = wall.furnished(found, kind, tree, room, self.tree.root) if room else found
         if self.means is Means.SEATBELT:
             return wall.ordered(seatbelt.plain(found))
-        found = view.of_worktree(found, self.tree, self.shown) if self.shown else found
-        found = wall.moved(found, self.places)
-        found += [Mount(Access.LINK, *one) for one in self.places.items() if one[0] == self.home]
+        found = wall.moved(found, places)
+        found += [Mount(Access.LINK, *one) for one in places.items() if one[0] == self.home]
         return wall.ordered(found)
 
     @property
@@ -187,11 +178,12 @@ class Sandbox:
         ports = wall.ports(hosts)
         way = (str(_PROXY), *map(str, ports)) if self.relayed else ()
         argv = (sys.executable, "-I", "-S", _entry(), *way, "--", *argv)
-        env = {name: value if name == ROOT else self.named(value) for name, value in env.items()}
+        places = self.places(room)
+        env = {k: v if k == ROOT else wall.named(v, places) for k, v in env.items()}
         env |= {"HOME": str(self.home), **dict.fromkeys(TEMPORARY, "/tmp")}
         env |= {} if commits else _UNHOOKED
         env |= {"GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"} if room else {}
-        folder = wall.seen(self.tree.root, self.places)
+        folder = wall.seen(self.seen(room).root, places)
         before = bubblewrap.argv(
             self.mounting(mounts) if room else self.program,
             mounts,
@@ -201,7 +193,7 @@ class Sandbox:
             over=self.overlays,
         )
         bounds = Bounds(mounts, folder, self.home, env, self.apart, hosts is not None, ports)
-        argv = (*before, *map(self.named, argv))
+        argv = (*before, *(wall.named(word, places) for word in argv))
         return Confined(argv, env, status="--json-status-fd", bounds=bounds)
 
     def mounting(self, mounts: Sequence[Mount]) -> str:

@@ -68,6 +68,7 @@ class Room:
     under: tuple[Path, ...] = ()  # other `over`s, seen beneath this one, the newest first
     git: Path | None = None  # seen in the place of git's folder; without it that is read-only
     shared: tuple[tuple[Path, Path], ...] = ()  # of git's folder: the place, what lies there
+    home: Tree | None = None  # where it is seen, if that is not the place of the run's own tree
 
 
 @frozen
@@ -151,6 +152,13 @@ def seen(path: Path, places: Mapping[Path, Path]) -> Path:
     return path
 
 
+def named(text: str, places: Mapping[Path, Path]) -> str:
+    """A command's word, or the value of a variable, by the paths that a child sees."""
+    for path, place in places.items():
+        text = str(place).join(re.split(rf"{re.escape(str(path))}(?![\w.-])", text))
+    return text
+
+
 def _plain(one: Mount) -> bool:
     return one.access is Access.READ and one.source == one.target
 
@@ -227,8 +235,10 @@ def _remove(place: Path) -> None:
         place.unlink()
 
 
-def furnished(found: Iterable[Mount], kind: Kind, tree: Tree, room: Room) -> list[Mount]:
-    """The same mounts with the room in the place of the tree. Nothing there is to be kept."""
+def furnished(found: Iterable[Mount], kind: Kind, tree: Tree, room: Room, own: Path) -> list[Mount]:
+    """The same mounts with the room in the place of the tree. Nothing there is to be kept. `own`:
+    where kern's documents lie.
+    """
     git = (tree.git_dir, tree.common_dir)
     kept = [*without(found, tree.root, git)]
     access = Access.READ if kind is Kind.READER else Access.WRITE
@@ -241,8 +251,10 @@ def furnished(found: Iterable[Mount], kind: Kind, tree: Tree, room: Room) -> lis
         kept.append(Mount(Access.READ, tree.git_dir / "index", room.index))
     kept.append(Mount(access, tree.root, room.tree))
     agents = tree.documents if kind in AGENTS else ()  # a gate sees the committed ones
-    placed = (path for path in agents if (room.tree / path.relative_to(tree.root)).is_file())
-    kept += [Mount(Access.READ, path, path) for path in placed if path.is_file()]
+    for path in agents:
+        source = own / path.relative_to(tree.root)
+        if (room.tree / path.relative_to(tree.root)).is_file() and source.is_file():
+            kept.append(Mount(Access.READ, path, source))
     if tree.git_dir != tree.root / ".git":
         kept.append(Mount(Access.READ, tree.root / ".git", tree.root / ".git"))
     for name in room.shown:

@@ -4,7 +4,7 @@ A task is named by its number, its text or a part of it (`order.named`).
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from textwrap import dedent
 from typing import NamedTuple
 
@@ -21,7 +21,6 @@ class Edited(NamedTuple):
 
 
 _COUNTED = (Kind.ATTEMPT, Kind.SKIPPED, Kind.BLOCKED)
-Verb = Callable[[str, Spec, str], Edited]
 
 
 class New(NamedTuple):

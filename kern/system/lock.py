@@ -39,6 +39,15 @@ def holder(git_dir: Path) -> Holder | None:
 
 
 @contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """One process at a time, which the others wait for; the kernel drops it with its holder."""
+    from filelock import FileLock
+
+    with workspace.reported(path), FileLock(path, mode=0o600):
+        yield
+
+
+@contextlib.contextmanager
 def hold(where: Scope, git_dir: Path, run: str = "") -> Iterator[None]:
     """Hold the working tree and the scope, or say who does.
 

@@ -332,6 +332,7 @@ def holds(pid: int, file: Path) -> bool:
 
 WORKER = "KERN_WORKER"  # 1 and up, where kern is one of many: ports and databases can differ by it
 ONTO = "KERN_ONTO"  # the branch that its work lands on
+OF = "KERN_OF"  # whose worker it is: the path of a working tree
 FLEET = "KERN_FLEET"  # the id of the run that started it
 
 

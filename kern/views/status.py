@@ -164,11 +164,11 @@ def _workers(seen: project.Project, recent: Sequence[Record], *, on: bool) -> li
         return []
     if not on and not refs.are_below(seen.repo, "refs/heads/kern/work"):
         return []
-    from kern.fleet import work, worktrees
+    from kern.fleet import work, worktree
     from kern.views import fleet
 
     if not on:
-        there = worktrees.branches(seen.repo)
+        there = worktree.branches(seen.repo)
         onto = seen.repo.head().branch
         left = [one for one in seen.parsed.tasks if there and work.branch(onto, one.key) in there]
         return [_nobodys(one.text, _LEFT) for one in left]

@@ -1,5 +1,5 @@
-"""Many at once: how fast finished tasks land, what each landed task costs beyond one worker's, the
-speed-up with real agents, and how far one landing queue would go.
+"""Many at once: how fast finished tasks land, what each landed task costs beyond one worker's, and
+the speed-up with real agents.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.bench import chaos, lanes, simulation
+from tests.bench import chaos, lanes
 from tests.bench.measuring import SOURCE, Row, row
 from tests.bench.repository import made as of_size
 
@@ -18,21 +18,19 @@ TASKS = 64
 WORKTREES = (1, 4, 16, 64)
 MOST_S = 0.3  # of processor time, for each landed task, beyond that of one worker
 FLAT_S = 0.1  # the same, from the fewest worktrees to the most, beyond what the machine takes
-TRAIN = 16
 
 # In a process of its own: finished tasks without an agent, and the seconds until they have landed.
 LAND = """
 import sys, time
 from pathlib import Path
-from kern.fleet import landing, work
-from kern.fleet.landing import Checked
+from kern.fleet import land, work
 from kern.git import repository
 from kern.model import Key
 from kern.pipeline import site
 from kern.stages.call import Caller
 from kern.system import workspace
 
-root, count, size = Path.cwd(), int(sys.argv[1]), int(sys.argv[2])
+root, count = Path.cwd(), int(sys.argv[1])
 found = repository.open_at(root)
 base, spec = found.head().commit, (root / "SPEC.md").read_text()
 works = []
@@ -47,13 +45,11 @@ for number in range(count):
     found.git("branch", "--force", name, commit)
     works.append(work.Work(Key("", text, 1), name, base, commit, 1, spec=ticked))
 scope = workspace.scope(root, "main")
-here = site.prepared(repository.open_at(root), Caller(root, scope, "0" * 16, lambda event: None))
-check = lambda tree, head, gates: Checked(proved="measured")
+caller = Caller(root, scope, "0" * 16, lambda event: None)
+opened = repository.open_at(root)
+here = site.prepared(opened, caller, opened)
 began = time.perf_counter()
-ends = []
-while works:
-    train, works = works[:size], works[size:]
-    ends += landing.land(here, train, check)
+ends = [land.land(here, one, lambda *_: (None, "measured")) for one in works]
 took = time.perf_counter() - began
 assert [type(end).__name__ for end in ends] == ["Landed"] * count, ends
 print("took", took)
@@ -64,30 +60,24 @@ def rows(folder: Path, large: int = 100_000) -> Iterator[Row]:
     yield from _landing(folder / "landing", large)
     yield from _worktrees(folder / "worktrees")
     yield from lanes.rows(folder / "lanes")
-    yield from _far()
 
 
 def _landing(folder: Path, large: int) -> Iterator[Row]:
-    for size, least, trains in ((20, 10, (1, TRAIN)), (large, 1, (TRAIN,))):
-        for train in trains:
-            count = 4 * TRAIN if size == 20 else TRAIN
-            root, env = of_size(folder / f"{size}-{train}", size, count)
-            done = subprocess.run(
-                [sys.executable, "-c", LAND, str(count), str(train)],
-                cwd=root,
-                env={**env, "PYTHONPATH": str(SOURCE)},
-                capture_output=True,
-                text=True,
-            )
-            found = re.search(r"^took ([\d.]+)$", done.stdout, re.M)
-            if not found:
-                raise RuntimeError(done.stderr)
-            each = count / float(found[1])
-            how = "one by one" if train == 1 else f"in trains of {train}"
-            name = f"landings a second, {how}, no gates, {size:,} files"
-            least_of = least if train > 1 else 0
-            bound = f"≥ {least}" if least_of else ""
-            yield Row(name, f"{each:.1f}", bound, each >= least_of if least_of else None)
+    for size, least, count in ((20, 4, 64), (large, 1, 16)):
+        root, env = of_size(folder / f"{size}", size, count)
+        done = subprocess.run(
+            [sys.executable, "-c", LAND, str(count)],
+            cwd=root,
+            env={**env, "PYTHONPATH": str(SOURCE)},
+            capture_output=True,
+            text=True,
+        )
+        found = re.search(r"^took ([\d.]+)$", done.stdout, re.M)
+        if not found:
+            raise RuntimeError(done.stderr)
+        each = count / float(found[1])
+        name = f"landings a second, no gates, {size:,} files"
+        yield Row(name, f"{each:.1f}", f"≥ {least}", each >= least)
 
 
 def _worktrees(folder: Path) -> Iterator[Row]:
@@ -165,12 +155,3 @@ def _used(root: Path, env: Mapping[str, str], count: int) -> tuple[float, float,
         raise RuntimeError(f"not what was to be measured:\n{done.stderr[-2000:]}")
     own, children, took = map(float, found.groups())
     return own, children, took
-
-
-def _far() -> Iterator[Row]:
-    world = simulation.World()
-    for name, one in simulation.WORLDS.items():
-        course = simulation.run(one)
-        shown = f"{course.took / 3600:,.0f} h, {course.gates:.2f} runs of the gates each"
-        limit = f"keeps up with {simulation.saturates(one)}"
-        yield Row(f"{world.tasks:,} tasks, {world.workers} workers, {name}", f"{shown}; {limit}")

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kern.config import Gate
-from kern.fleet import landing
-from kern.fleet.landing import Checked
+from kern.fleet import land
 from kern.fleet.work import Landing, Work, branch
 from kern.git import repository
 from kern.model import Key, Result
@@ -29,7 +28,7 @@ def sh(folder: Path, *commands: str) -> str:
 
 @dataclass
 class Yard:
-    """One project, its workers' worktrees, and the landing queue."""
+    """One project, its workers' worktrees, and the landing."""
 
     root: Path
     events: list[Any] = field(default_factory=list)
@@ -42,9 +41,8 @@ class Yard:
         """As a run that begins anew would have it."""
         found = repository.open_at(self.root)
         scope = workspace.scope(self.root, found.head().branch)
-        return site.prepared(
-            found, Caller(self.root, scope, "0123456789abcdef", self.events.append)
-        )
+        caller = Caller(self.root, scope, "0123456789abcdef", self.events.append)
+        return site.prepared(found, caller, found)
 
     def work(self, text: str, *commands: str, base: str = "HEAD", learned: str = "") -> Work:
         """A task that a worker has finished, begun on `base` with the person's SPEC.md."""
@@ -74,20 +72,20 @@ class Yard:
         )
 
     def land(
-        self, *train: Work, red: Callable[[Path], bool] = lambda tree: False, at: Site | None = None
+        self, *works: Work, red: Callable[[Path], bool] = lambda tree: False, at: Site | None = None
     ) -> list[Landing]:
         """`red`: whether a gate is, of the files of the merged tree."""
 
-        def check(tree: str, head: str, gates: Sequence[Gate]) -> Checked:
+        def check(tree: str, head: str, gates: Sequence[Gate]) -> tuple[Result | None, str]:
             self.checked.append(tree)
             place = self.root.parent / f"check-{len(self.checked)}"
             place.mkdir()
             sh(self.root, f"git archive {tree} | tar -xC '{place}'")
             if red(place):
-                return Checked(Result("gate check", 1, "it does not add up\n"))
-            return Checked(proved="verified by gate check, merged")
+                return Result("gate check", 1, "it does not add up\n"), ""
+            return None, "verified by gate check, merged"
 
-        return list(landing.land(at or self.site(), train, check))
+        return [land.land(at or self.site(), one, check) for one in works]
 
     def spec(self, *titles: str, gates: str = "check = 'true'") -> None:
         text = "".join(f"- [ ] {title}\n" for title in titles)

@@ -4,8 +4,8 @@ import json
 import re
 from pathlib import Path
 
-from kern.fleet import back, landing, papers
-from kern.fleet.work import Collided
+from kern.fleet import documents, land
+from kern.fleet.work import SentBack
 from kern.spec.parse import parse
 from tests.conftest import Fake, Git, Kern
 from tests.fleet.landings import Yard
@@ -35,7 +35,7 @@ def test_what_collided_is_mended_on_top_of_what_it_collided_with(
     text = (repo / "SPEC.md").read_text()
     assert text.count("- [x]") == 2 and text.count("**Attempt 1:** it collides with") == 1
     assert git("status", "--porcelain") == ""
-    assert git("for-each-ref", "refs/heads/kern", "refs/kern/landed", "refs/kern/landing") == ""
+    assert git("for-each-ref", "refs/heads/kern", "refs/kern/landed") == ""
 
 
 def test_attempts_of_the_worker_count_and_come_along(repo: Path) -> None:
@@ -45,18 +45,18 @@ def test_attempts_of_the_worker_count_and_come_along(repo: Path) -> None:
     failed = two.spec.replace("two\n", "two\n  > **Attempt 1:** no (kept: kern/attempts/x/1)\n")
     two = type(two)(two.key, two.branch, two.base, two.commit, 2, failed)
     site = yard.site()
-    ends = list(landing.land(site, [one, two], lambda *_: landing.Checked()))
-    assert isinstance(ends[1], Collided)
-    task = papers.found(parse((repo / "SPEC.md").read_text()), two.key)
+    ends = [land.land(site, each, lambda *_: (None, "")) for each in (one, two)]
+    assert isinstance(ends[1], SentBack)
+    task = documents.found(parse((repo / "SPEC.md").read_text()), two.key)
     assert task and [note.number for note in task.notes] == [1, 2]
-    (text,), kept = back.mended(site, task)
+    (text,), kept = land.sent_back(site, task)
     assert (repo / ".git/refs/kern").is_dir() and site.repo.tree(kept) == json.loads(text)["kern"][
         "tree"
     ]
     told = json.loads(text)
     assert told["kern"]["attempt"] == 2 and told["result"] == "Do it: two"
     older = parse((repo / "SPEC.md").read_text().rpartition("  > **Attempt 2")[0]).tasks[1]
-    assert back.mended(site, older) == ((), ""), "an attempt of its own"
+    assert land.sent_back(site, older) == ((), ""), "an attempt of its own"
 
 
 def test_a_task_that_collided_was_done_and_is_open_again_begins_anew(

@@ -48,7 +48,7 @@ def test_what_git_lfs_holds_is_real_in_each_worktree_and_a_pointer_in_each_commi
 def test_what_is_committed_in_a_submodule_is_there_when_its_worktree_is_gone(
     repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path, known: bool
 ) -> None:
-    """`known`: whether the person has it checked out. What they have not pushed is in the worktrees
+    """`known`: whether the person has it checked out. What they have not pushed is in the worktree
     as well.
     """
     git("config", "--global", "protocol.file.allow", "always")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from kern.fleet import child, work, worktrees
+from kern.fleet import child, work, worktree
 from kern.fleet.child import Workshop
 from kern.fleet.work import Job, Outcome
 from kern.git import repository
 from kern.many import Many
 from kern.model import Key
-from kern.system import workspace
+from kern.system import process, workspace
 from tests.conftest import Fake, Git
 
 KEY = Key("", "add a greeting")
@@ -23,13 +23,17 @@ KEY = Key("", "add a greeting")
 def shop(repo: Path) -> Workshop:
     here = repository.open_at(repo)
     scope = workspace.scope(repo, "main")
-    return Workshop(worktrees.yard(here, scope), Many(), here)
+    return Workshop(worktree.yard(here, scope), Many(), here)
 
 
 def job(git: Git, repo: Path, **more: object) -> Job:
     papers = (("SPEC.md", (repo / "SPEC.md").read_text()),)
     name = work.branch("main", KEY)
     return Job(KEY, 1, git("rev-parse", "HEAD"), name, 2, "f" * 16, papers, **more)  # type: ignore[arg-type]
+
+
+def with_settings(job: Job, repo: Path) -> Job:
+    return replace(job, papers=(*job.papers, ("kern.toml", (repo / "kern.toml").read_text())))
 
 
 def test_a_task_is_carried_out_in_a_worktree_and_the_persons_tree_stays(
@@ -61,46 +65,46 @@ def test_a_worktree_is_used_again_and_what_git_ignores_stays_in_it(
     (root / "left.txt").write_text("a gate's\n")
     (root / "a.txt").write_text("changed\n")
     git("branch", "--force", "other", "HEAD")
-    made = worktrees.make(shop.yard, 2, "kern/work/x-123456", git("rev-parse", "HEAD"))
+    made = worktree.make(shop.yard, 2, "kern/work/x-123456", git("rev-parse", "HEAD"))
     assert made.root == root
     assert (root / "cache").exists() and not (root / "left.txt").exists()
     assert (root / "a.txt").read_text() == (repo / "a.txt").read_text()
     assert not (root / "work.txt").exists()
-    assert worktrees.numbers(shop.yard) == [2]
-    worktrees.remove(shop.yard, 2)
+    assert worktree.numbers(shop.yard) == [2]
+    worktree.remove(shop.yard, 2)
     assert not root.exists()
     assert len(git("worktree", "list").splitlines()) == 1
 
 
 def test_a_folder_that_is_gone_is_made_anew(repo: Path, git: Git, shop: Workshop) -> None:
     name, head = work.branch("main", KEY), git("rev-parse", "HEAD")
-    made = worktrees.make(shop.yard, 1, name, head)
+    made = worktree.make(shop.yard, 1, name, head)
     shutil.rmtree(made.root)
-    assert worktrees.of(shop.yard, 1) is None
-    assert worktrees.again(shop.yard, 1, name).head().branch == name
+    assert worktree.of(shop.yard, 1) is None
+    assert worktree.again(shop.yard, 1, name).head().branch == name
     git("worktree", "lock", str(made.root))
     shutil.rmtree(made.root)
-    assert worktrees.make(shop.yard, 1, name, head).head().commit == head
+    assert worktree.make(shop.yard, 1, name, head).head().commit == head
     (made.root / ".git").unlink()  # something else lies there
-    assert worktrees.make(shop.yard, 1, name, head).head().commit == head
+    assert worktree.make(shop.yard, 1, name, head).head().commit == head
     git("worktree", "lock", str(made.root))
     (made.root / ".git").unlink()
-    worktrees.remove(shop.yard, 1)
+    worktree.remove(shop.yard, 1)
     assert len(git("worktree", "list").splitlines()) == 1
 
 
-def test_git_forgets_kerns_worktrees_and_no_other_that_is_not_there_just_now(
+def test_git_forgets_kerns_worktree_and_no_other_that_is_not_there_just_now(
     repo: Path, git: Git, shop: Workshop, tmp_path: Path
 ) -> None:
     away, disk = tmp_path / "disk" / "mine", tmp_path / "disk"
     git("worktree", "add", "--quiet", "--detach", str(away))
-    places = [worktrees.make(shop.yard, n, f"kern/work/{n}", "HEAD").root for n in (1, 2, 3)]
+    places = [worktree.make(shop.yard, n, f"kern/work/{n}", "HEAD").root for n in (1, 2, 3)]
     git("worktree", "lock", str(places[1]))
     (places[1] / ".git").unlink()  # git can only be asked to remove it once it is gone
     disk.rename(tmp_path / "unplugged")
-    worktrees.remove(shop.yard, 2)
+    worktree.remove(shop.yard, 2)
     shutil.rmtree(places[2])
-    worktrees.close(shop.yard, keep=True)
+    worktree.close(shop.yard, keep=True)
     listed = git("worktree", "list", "--porcelain")
     assert [str(place) in listed for place in (*places, away)] == [True, False, False, True]
 
@@ -108,11 +112,10 @@ def test_git_forgets_kerns_worktrees_and_no_other_that_is_not_there_just_now(
 def test_a_worktree_gets_what_kern_toml_names(
     repo: Path, git: Git, fake: Fake, shop: Workshop
 ) -> None:
-    (repo / ".git/info/exclude").write_text(".env\nconf/\ndeps\nsecret*\n")
+    (repo / ".git/info/exclude").write_text(".env\nconf/\nsecret*\n")
     (repo / ".env").write_text("A=1\n")
     (repo / "conf").mkdir()
     (repo / "conf/local.yml").write_text("x\n")
-    (repo / "deps").mkdir()
     (repo / "secret1").write_text("s\n")
     (repo / "secret2").write_text("s\n")
     (repo / "unignored").write_text("u\n")
@@ -120,10 +123,8 @@ def test_a_worktree_gets_what_kern_toml_names(
     (repo / "kern.toml").write_text(
         f'[worktree]\nsetup = "echo $KERN_WORKER >> {repo}/../set-up"\n'
     )
-    many = Many(copy=(".env", "conf"), link=("deps",))
-    shop = replace(shop, many=many)
-    setup = f"echo $KERN_WORKER >> {repo}/../set-up"
-    first = job(git, repo, setup=setup, setup_s=60.0)
+    shop = replace(shop, many=Many(copy=(".env", "conf")))
+    first = with_settings(job(git, repo), repo)
     for _ in range(2):
         came = child.carry(shop, first)
         assert (came.code, came.fault) == (0, "")
@@ -131,20 +132,23 @@ def test_a_worktree_gets_what_kern_toml_names(
     root = shop.yard.place(2)
     assert (root / ".env").read_text() == "A=1\n"
     assert (root / "conf/local.yml").exists()
-    assert (root / "deps").readlink() == repo / "deps"
     assert (root / "secret1").exists()
     assert not (root / "secret2").exists() and not (root / "unignored").exists()
     assert (repo / "../set-up").read_text() == "2\n"  # once, and the worker is told
 
 
 @pytest.mark.parametrize(
-    ("setup", "seconds", "said"),
-    [("echo no; exit 3", 60.0, "exit 3): no"), ("sleep 60", 0.3, "not done after 0.3 s")],
+    ("setup", "said"),
+    [
+        ("'echo no; exit 3'", "exit 3): no"),
+        ("{ run = 'sleep 60', timeout = '1s' }", "not done after 1 s"),
+    ],
 )
 def test_a_setup_that_fails_or_hangs_is_told_before_a_token_is_spent(
-    repo: Path, git: Git, fake: Fake, shop: Workshop, setup: str, seconds: float, said: str
+    repo: Path, git: Git, fake: Fake, shop: Workshop, setup: str, said: str
 ) -> None:
-    came = child.carry(shop, job(git, repo, setup=setup, setup_s=seconds))
+    (repo / "kern.toml").write_text(f"[worktree]\nsetup = {setup}\n")
+    came = child.carry(shop, with_settings(job(git, repo), repo))
     assert said in came.fault
     assert came.unfit and not came.under_way and not came.commit
     assert "worktree.setup in kern.toml" in came.hint
@@ -163,10 +167,8 @@ def test_what_is_to_be_copied_and_is_not_there_is_named(
     ("many", "why"),
     [
         (Many(copy=("abs/key",)), "lies behind a link"),
-        (Many(link=("abs/key",)), "lies behind a link"),
         (Many(copy=("new.txt",)), "git does not ignore new.txt"),
         (Many(copy=("a.txt",)), "git does not ignore a.txt"),
-        (Many(link=("mixed",)), "git does not ignore mixed"),
     ],
 )
 def test_a_worktree_gets_nothing_from_behind_a_link_and_nothing_that_git_does_not_ignore(
@@ -178,11 +180,8 @@ def test_a_worktree_gets_nothing_from_behind_a_link_and_nothing_that_git_does_no
     key.write_text("KEY\n")
     (repo / "abs").symlink_to(key.parent)
     (repo / ".gitignore").write_text("*.local\n")
-    (repo / "mixed").mkdir()
-    (repo / "mixed/tracked").touch()
     git("add", "--all")
     git("commit", "--quiet", "--message=a link")
-    (repo / "mixed/one.local").touch()
     (repo / "new.txt").write_text("mine\n")
     came = child.carry(replace(shop, many=many), job(git, repo))
     assert why in came.fault and came.unfit and fake.calls == []
@@ -231,7 +230,7 @@ def test_hooks_that_git_does_not_track_run_in_a_worktree(
     git("add", "--all")
     git("commit", "--quiet", "--allow-empty", "--message=hooks")
     git("config", "core.hooksPath", ".husky/_")
-    came = child.carry(shop, job(git, repo))
+    came = child.carry(shop, job(git, repo, variables=((process.OF, str(repo)),)))
     assert came.commit == ""
     assert "the pre-commit hook refused" in came.fault and came.under_way
 

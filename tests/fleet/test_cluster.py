@@ -3,6 +3,7 @@ each task comes back once.
 """
 
 import json
+import os
 import re
 import shutil
 import socket
@@ -38,6 +39,14 @@ def dask(tmp_path: Path) -> Iterator[LocalCluster]:
         yield made
 
 
+def share(git: Git, folder: Path) -> None:
+    """A remote that caller and workers reach, named in the person's settings."""
+    git("init", "--quiet", "--bare", "central.git", cwd=folder)
+    own = Path(os.environ["HOME"], ".config/kern/config.toml")
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text(f"[fleet]\nremote = '{folder}/central.git'\n")
+
+
 def jobs(repo: Path, git: Git, count: int) -> list[Job]:
     """With the tasks in SPEC.md."""
     names = [f"task {number}" for number in range(1, count + 1)]
@@ -56,7 +65,8 @@ def test_workers_and_the_scheduler_are_lost_and_each_task_comes_back_once(
     fake.script(research=[{"sleep": 0.5, "result": "- Files: a.txt:1-1\n\nREADY"}])
     asked = jobs(repo, git, 5)
     found = cluster.Cluster(str(dask.file))
-    carry = Carrier(open_at(repo), found.executor, pause=0.2)
+    git("init", "--quiet", "--bare", "central.git", cwd=repo.parent)
+    carry = Carrier(open_at(repo), found.executor, str(repo.parent / "central.git"), pause=0.2)
     try:
         with ThreadPoolExecutor(5) as pool:
             futures = [pool.submit(carry, job) for job in asked]
@@ -162,6 +172,7 @@ def _pair(cert: str, key: str) -> tuple[tuple[str, str], ...]:
 def test_a_cluster_with_tls_is_there_for_who_has_its_certificates(
     repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path
 ) -> None:
+    share(git, tmp_path)
     mine, others = certified(tmp_path / "mine"), certified(tmp_path / "others")
     own = {"KERN_DIR": str(tmp_path / "workers"), "PYTHONPATH": str(SOURCE), **mine}
     with LocalCluster(tmp_path / "dask", own, workers=1) as dask:
@@ -201,6 +212,7 @@ def test_a_task_elsewhere_is_seen_at_work_before_it_comes_back(
 ) -> None:
     (repo / "SPEC.md").write_text("- [ ] one\n")
     git("commit", "--quiet", "--all", "--message=tasks")
+    share(git, tmp_path)
     waits = f"touch made; until [ -e {tmp_path / 'seen'} ]; do sleep 0.1; done"
     fake.script(implement=[{"run": [waits], "result": "Made.\n\nSUCCESS"}])
     run = background("-j", "1", "1", "--scheduler", str(dask.file))

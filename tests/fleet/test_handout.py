@@ -7,12 +7,10 @@ import pytest
 
 from kern.config import Budget, Spent
 from kern.fleet import handout
-from kern.fleet.handout import Hold, Limit
+from kern.fleet.handout import Hold
 from kern.model import Key, Marker
 from kern.spec import edit
 from kern.spec.parse import Spec, parse
-
-RESEARCHED = "- [ ] {0}\n  > **Research:**\n  >   - Files: {1}\n  >   - Pattern: x.py:1\n"
 
 
 def key(spec: Spec, text: str) -> Key:
@@ -22,13 +20,14 @@ def key(spec: Spec, text: str) -> Key:
 def order(text: str, busy: Collection[str] = (), passed_over: Collection[str] = ()) -> list[str]:
     """All that can be handed out while nothing ends, in order."""
     spec = parse(text)
-    taken = {key(spec, one): handout.files(spec.tasks[0]) for one in busy}
+    taken = {key(spec, one) for one in busy}
     over = {key(spec, one) for one in passed_over}
     found = []
     while choice := handout.choose(spec, taken, over):
-        found.append(choice.task.text)
-        assert spec.tasks[choice.number - 1] == choice.task
-        taken[choice.task.key] = handout.files(choice.task)
+        number, task = choice
+        found.append(task.text)
+        assert spec.tasks[number - 1] == task
+        taken.add(task.key)
     return found
 
 
@@ -57,34 +56,11 @@ def test_what_this_run_has_passed_over_comes_last() -> None:
     assert order("- [ ] a\n- [ ] b\n- [ ] c\n", (), ("a", "b")) == ["c", "a", "b"]
 
 
-def test_of_equals_comes_first_what_touches_other_files() -> None:
-    text = RESEARCHED.format("a", "src/a.py:1-20, lib/b.py")
-    text += RESEARCHED.format("b", "tests/x.py, src/a.py:90") + RESEARCHED.format("c", "c.py:1-2")
-    assert order(text) == ["a", "c", "b"]
-    spec = parse(text)
-    choice = handout.choose(spec, {spec.tasks[0].key: {"src/a.py"}, spec.tasks[2].key: set()})
-    assert choice is not None
-    assert (choice.task.text, choice.shared) == ("b", ("src/a.py",))  # never a reason to idle
-
-
-def test_files_are_read_as_research_writes_them() -> None:
-    text = "- [ ] t\n" + "".join(
-        f"  {line}\n"
-        for line in edit.research(
-            [
-                ("Files", "`src/a.py:1-20`, tests/b.py:3, new file c.md (to add)"),
-                ("Pattern", "z.py:1"),
-            ]
-        )
-    )
-    assert handout.files(parse(text).tasks[0]) == {"src/a.py", "tests/b.py", "c.md"}
-
-
 def test_only_the_task_that_is_wanted() -> None:
     spec = parse("- [ ] a\n- [ ] b\n")
-    choice = handout.choose(spec, {}, (), key(spec, "b"))
-    assert choice is not None and choice.task.text == "b"
-    assert handout.choose(spec, {key(spec, "b"): ()}, (), key(spec, "b")) is None
+    choice = handout.choose(spec, (), (), key(spec, "b"))
+    assert choice is not None and choice[1].text == "b"
+    assert handout.choose(spec, {key(spec, "b")}, (), key(spec, "b")) is None
 
 
 def test_every_order_of_ends_takes_each_task_once_and_never_two_of_one_parent() -> None:
@@ -100,11 +76,11 @@ def test_every_order_of_ends_takes_each_task_once_and_never_two_of_one_parent() 
             under: list[Key] = []
             while True:
                 spec = parse(now)
-                while len(under) < 2 and (found := handout.choose(spec, dict.fromkeys(under, ()))):
-                    under.append(found.task.key)
-                    taken.append(found.task.text)
+                while len(under) < 2 and (found := handout.choose(spec, under)):
+                    under.append(found[1].key)
+                    taken.append(found[1].text)
                     assert not ({"c1", "c2"} <= {one.text for one in under})
-                    if found.task.text == "b":
+                    if found[1].text == "b":
                         assert next(t for t in spec.tasks if t.text == "a").marker is Marker.DONE
                 if not under:
                     break
@@ -119,20 +95,15 @@ def test_every_order_of_ends_takes_each_task_once_and_never_two_of_one_parent() 
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_nothing_begins_while_anything_holds(*, asked: bool) -> None:
+def test_nothing_begins_while_anything_holds(asked: bool) -> None:
     for limited, spent, late in itertools.product((False, True), repeat=3):
-        limit = Limit(until=100.0 if limited else 0.0)
         budget = Budget(run=5, minutes=1)
         so_far = Spent(5.0 if spent else 1.0, 0.0, 61.0 if late else 3.0)
-        held, why = handout.hold(limit, budget, so_far, 50.0, asked=asked)
+        held, why = handout.hold(100.0 if limited else 0.0, budget, so_far, 50.0, asked=asked)
         assert (held is Hold.NO) is not (asked or limited or spent or late)
         assert bool(why) is (held is Hold.BUDGET)
-        if asked or spent or late:  # what ends the run counts first
-            assert held is (Hold.STOP if asked else Hold.BUDGET)
-
-
-def test_a_limit_is_over_at_its_reset_and_the_later_one_counts() -> None:
-    limit = Limit().later(100.0).later(50.0)
-    assert limit == Limit(100.0)
-    assert handout.hold(limit, Budget(), Spent(), 99.0, asked=False)[0] is Hold.LIMIT
-    assert handout.hold(limit, Budget(), Spent(), 100.0, asked=False)[0] is Hold.NO
+        if asked:
+            assert held is Hold.STOP
+        elif spent or late:
+            assert held is Hold.BUDGET
+    assert handout.hold(100.0, Budget(), Spent(), 100.0, asked=False)[0] is Hold.NO

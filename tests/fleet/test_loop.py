@@ -107,7 +107,7 @@ def test_what_would_have_a_worker_test_the_persons_tree_is_refused_before_the_ru
 
 
 @needs_bwrap
-@pytest.mark.parametrize("how", ["", "copy", "link"])
+@pytest.mark.parametrize("how", ["", "copy"])
 def test_in_a_sandbox_a_worker_tests_its_own_tree_whatever_leads_back(
     repo: Path, git: Git, fake: Fake, kern: Kern, tmp_path: Path, how: str
 ) -> None:
@@ -223,10 +223,14 @@ def test_stop_lets_stages_end_and_lands_what_is_finished(
     repo: Path, git: Git, fake: Fake, kern: Kern, background: Background
 ) -> None:
     spec(repo, git, "one", "two")
-    fake.script(implement=[{**IMPLEMENT, "sleep": 3}, {**IMPLEMENT, "sleep": 3}, IMPLEMENT])
+    go = repo.parent / "go"
+    waits = {**IMPLEMENT, "run": [f"until [ -e {go} ]; do sleep 0.1; done", *IMPLEMENT["run"]]}
+    fake.script(implement=[waits, waits, IMPLEMENT])
     first = background("-j", "2")
     wait_for(lambda: fake.stages.count("implement") == 2)
     assert kern("stop").code == 0
+    wait_for(lambda: len([*(repo / ".git/worktrees").glob("*/kern.request")]) == 2)
+    go.touch()
     out, err = first.communicate(timeout=60)
     assert first.returncode == 0, out + err
     assert fake.stages.count("commit") == 0
@@ -248,8 +252,6 @@ def test_a_task_that_has_hardly_begun_when_stop_is_asked_needs_nobody(
     git("commit", "--quiet", "--message=more")
     run = background("-j", "1")
     wait_for(lambda: any(repo.parent.rglob("going")))
-    assert re.search("^1  setup  .* one$", kern("fleet").out, re.M)
-    assert "0 done, 1 in progress, 0 pending" in kern("status").out
     assert kern("stop").code == 0
     out, err = run.communicate(timeout=60)
     assert run.returncode == 0, out + err
@@ -399,7 +401,7 @@ def test_what_a_persons_edits_keep_from_landing_waits_for_them(
     ran = kern("-j", "2")
     assert ran.code == 1, ran.said
     assert "finished, and waits to land: " in ran.err
-    assert "1 finished task waits to land beside your uncommitted changes: a.txt" in ran.err
+    assert "1 finished task waits to land: you have uncommitted changes in a.txt" in ran.err
     assert (repo / "a.txt").read_text() == "mine\n"
     assert (repo / "SPEC.md").read_text().count("- [x] ") == 1
     git("checkout", "--quiet", "a.txt")

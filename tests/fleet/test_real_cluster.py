@@ -29,6 +29,11 @@ def test_real_agents_on_a_cluster_land_each_task_once(tmp_path: Path) -> None:
         files = {"SPEC.md": "".join(f"- [ ] {task}\n" for task in tasks), "a.txt": "line\n"}
         files["kern.toml"] = "[gates]\nthere = 'test -f a.txt'\n"
         root = sample(tmp_path / "project", env, files)
+        subprocess.run(["git", "init", "-q", "--bare", tmp_path / "central.git"], check=True)
+        own = home / ".config/kern/config.toml"
+        own.parent.mkdir(parents=True, exist_ok=True)
+        with own.open("a") as file:
+            file.write(f"[fleet]\nremote = '{tmp_path}/central.git'\n")
         elsewhere = {**env, "KERN_DIR": str(tmp_path / "workers")}
         with LocalCluster(tmp_path / "dask", elsewhere, workers=2) as cluster:
             done = subprocess.run(

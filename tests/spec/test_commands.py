@@ -1,6 +1,7 @@
 """What a person does to the tasks by a command: the edits, and what they refuse."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -172,7 +173,9 @@ def test_what_is_not_added(new: New, said: str) -> None:
 @pytest.mark.parametrize(
     ("wanted", "said"), [("1", "its last subtask: 1: a"), ("d", "in progress: 4: d")]
 )
-def test_what_is_not_a_persons_to_mark(verb: commands.Verb, wanted: str, said: str) -> None:
+def test_what_is_not_a_persons_to_mark(
+    verb: Callable[..., commands.Edited], wanted: str, said: str
+) -> None:
     with pytest.raises(UsageError, match=said) as raised:
         verb(LIST, parse(LIST), wanted)
     assert raised.value.hint

@@ -9,12 +9,12 @@ from kern.many import Many
 
 def test_every_setting_of_many_at_once_is_read() -> None:
     found = config.parse(
-        'jobs = 4\n[worktree]\ncopy = [".env", "config/local.yml"]\nlink = ["node_modules/"]\n'
+        'jobs = 4\n[worktree]\ncopy = [".env", "config/local.yml"]\n'
         'setup = { run = " uv sync ", timeout = "2m" }\n'
         '[fleet]\nscheduler = "tcp://host:8786"\nremote = "git@host:x.git"\n'
     )
-    paths = (".env", "config/local.yml"), ("node_modules",)
-    assert found.fleet == Many("4", *paths, "uv sync", 120, "tcp://host:8786", "git@host:x.git")
+    paths = (".env", "config/local.yml")
+    assert found.fleet == Many("4", paths, "uv sync", 120, "tcp://host:8786", "git@host:x.git")
     assert found.fleet.asks == ("worktree setup: uv sync",)
     assert found.fleet.connects == (
         *("cluster: tcp://host:8786", "cluster's remote: git@host:x.git"),
@@ -34,8 +34,9 @@ def test_every_setting_of_many_at_once_is_read() -> None:
         ("[worktree]\ncopies = []", "unknown setting worktree.copies"),
         ('[worktree]\ncopy = "x"', "worktree.copy must be a list of paths"),
         ('[worktree]\ncopy = ["../x"]', "worktree.copy takes paths within the repository"),
-        ('[worktree]\nlink = ["/etc"]', "worktree.link takes paths within the repository"),
-        ('[worktree]\nlink = ["a/.git/b"]', "worktree.link"),
+        ('[worktree]\nlink = ["deps"]', "there is no worktree.link any more"),
+        ('[worktree]\ncopy = ["/etc"]', "worktree.copy takes paths within the repository"),
+        ('[worktree]\ncopy = ["a/.git/b"]', "worktree.copy"),
         ("[worktree]\nsetup = 3", "worktree.setup must be a command"),
         ('[worktree]\nsetup = { run = "x", timeout = "soon" }', "setup.timeout must be a time"),
         ("worktree = 1", "worktree must be a table"),

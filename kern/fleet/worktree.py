@@ -1,26 +1,38 @@
 """The worktrees of a branch's workers, below the output folder: made, used again, removed. Each is
-on its work branch; git's own files tell all of it.
+on its work branch; git's own files tell all of it. Where no room shows a worker what git ignores in
+the person's tree, it gets copies, and the project's setup command.
 """
 
 import contextlib
 import os
 import re
 import shutil
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
 
 from kern import plain
-from kern.errors import KernError
-from kern.fleet import work
+from kern.config import Gate
+from kern.errors import KernError, UsageError
+from kern.fleet import origin, work
 from kern.frozen import frozen
 from kern.git import refs, submodules
+from kern.git.checkout import in_real_folder
 from kern.git.repository import Repo
-from kern.system import workspace
+from kern.many import Many
+from kern.pipeline.site import Site
+from kern.spec.file import Documents
+from kern.system import process, workspace
 from kern.system.workspace import Scope
 
 FOLDER = ".fleet"  # below the scope's; no branch has such a name
+INCLUDE = ".worktreeinclude"
+_ENVIRONMENT = ("pyvenv.cfg", "conda-meta")  # in one of Python's, or conda's
+_DONE = "kern.setup"  # in the worktree's git folder: the command that has set it up
+_COPY = ("cp", "-Rpc") if sys.platform == "darwin" else ("cp", "-a", "--reflink=auto")
+_COPY_S = 600.0
 _UNSAID = "git does not say why"
 _NUMBER = re.compile(r"-(\d+)$")
 
@@ -160,6 +172,139 @@ def remove(here: Yard, number: int) -> None:
         if here.repo.run(*argv)[0]:
             shutil.rmtree(place, ignore_errors=True)
             here.repo.run(*argv)  # of one that is not there git forgets the rest
+
+
+# ---------------------------------------------------------------- what git does not bring
+
+
+def equip(made: Repo, home: Repo, wanted: Many) -> None:
+    """Copies of the person's ignored files, where no room shows them. Raises KernError for what is
+    not there or cannot be made.
+    """
+    for path in _brought(home, wanted):
+        source, target = home.root / path, made.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.is_dir() and not target.is_symlink():
+            shutil.rmtree(target)
+        else:
+            target.unlink(missing_ok=True)
+        code, said = process.capture([*_COPY, str(source), str(target)], _COPY_S)
+        if code:
+            raise KernError(
+                f"cannot copy {path} into the worktree {target}: {plain.last(said)}",
+                hint="fix it, then run kern again",
+            )
+
+
+def check(home: Repo, wanted: Many) -> None:
+    """Raises UsageError for what no worktree can get, or would have its gates judge the person's
+    tree.
+    """
+    brought = [home.root / path for path in _brought(home, wanted)]
+    tree = origin.of(home.root, brought)
+    for place in brought:
+        if found := tree.traced(place, linked=False):
+            path = os.path.relpath(place, home.root)
+            instead = f"take {path} out of worktree.copy"
+            raise _leads_back(f"[worktree] copy: {path}", found, path, instead)
+    for named, folder, instead in _environments():
+        if found := origin.of(home.root, [folder]).traced(folder, linked=True):
+            raise _leads_back(named, found, ".venv", instead)
+    for variable in ("PYTHONPATH", "NODE_PATH"):
+        for name in os.environ.get(variable, "").split(os.pathsep):
+            if os.path.isabs(name) and Path(name).is_relative_to(home.root):
+                raise _leads_back(variable, name, ".venv", f"unset {variable}")
+
+
+def _environments() -> Iterator[tuple[str, Path, str]]:
+    """Where Python finds what was installed, whatever the tree: what names the place, the place,
+    and what a person does about it.
+    """
+    for name in os.environ.get("PATH", "").split(os.pathsep):
+        folder = Path(name).parent
+        if os.path.isabs(name) and any((folder / one).exists() for one in _ENVIRONMENT):
+            yield f"PATH: {folder}", folder, "take it off PATH: deactivate"
+    for folder in Path.home().glob(".local/lib/python3*/site-packages"):
+        yield str(folder), folder, "uninstall it there: pip uninstall"
+
+
+def _leads_back(what: str, found: str, path: str, instead: str) -> UsageError:
+    made = "the command that makes it"
+    if found.endswith((".pth", ".egg-link", "direct_url.json")):
+        made = f"python3 -m venv {path} && {path}/bin/pip install -e ."
+    elif os.path.basename(path) == "node_modules":
+        made = "npm ci"
+    return UsageError(
+        f"{what} leads back to your tree ({plain.line(found, 160)}): a worker would test your code",
+        hint=f'make it in the worktree: [worktree] setup = "{made}", and {instead}',
+    )
+
+
+def _brought(home: Repo, wanted: Many) -> list[str]:
+    """Paths of the person's tree. Raises UsageError for one that kern.toml names and no worktree
+    can get.
+    """
+    found = [one for path in wanted.copy for one in _ignored(home, path)]
+    if (home.root / INCLUDE).is_file():
+        matched = home.git("ls-files", "-z", "--others", "--ignored", f"--exclude-from={INCLUDE}")
+        ignored = home.run("check-ignore", "-z", "--stdin", given=matched)[1] if matched else b""
+        found += [name for name in os.fsdecode(ignored).split("\0") if name]
+    return found
+
+
+def _ignored(home: Repo, path: str) -> list[str]:
+    """What git ignores of the path, whole folders by their names. The rest is git's to bring."""
+    if not os.path.lexists(home.root / path):
+        raise UsageError(
+            f"{path} is not there, which worktree.copy in kern.toml names",
+            hint="make it, or take it out of worktree.copy",
+        )
+    if not in_real_folder(home.root, path, {"": True}):
+        raise UsageError(
+            f"{path} lies behind a link in {home.root}, which worktree.copy in kern.toml names",
+            hint="take it out of worktree.copy: kern follows no link out of the tree",
+        )
+    argv = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    out = home.git(*argv, "--", path, env={"GIT_LITERAL_PATHSPECS": "1"})
+    names = [name.rstrip("/") for name in os.fsdecode(out).split("\0") if name]
+    if any(path == name or path.startswith(f"{name}/") for name in names):
+        return [path]
+    if not names:
+        raise UsageError(
+            f"git does not ignore {path}, which worktree.copy in kern.toml names",
+            hint="commit it, and each worktree has it; or add it to .gitignore",
+        )
+    return [one for one in names if not any(one.startswith(f"{name}/") for name in names)]
+
+
+def write(made: Repo, texts: Iterable[tuple[str, str]]) -> None:
+    """Documents by their paths, where the worktree has them otherwise."""
+    papers = Documents(made.root)
+    for name, text in texts:
+        (made.root / name).parent.mkdir(parents=True, exist_ok=True)
+        if papers.read(name) != text:
+            papers.write(name, text)
+
+
+def set_up(site: Site) -> None:
+    """By the project's command, once for each worktree, where it is held as a gate is. Raises
+    UsageError.
+    """
+    wanted = site.caller.settings.fleet
+    mark = site.repo.git_dir / _DONE
+    if not wanted.setup or (mark.exists() and mark.read_text() == wanted.setup):
+        return
+    ended = site.gates.beside(Gate("setup", wanted.setup, wanted.setup_s, room=False))
+    if ended.red:
+        last = plain.last(ended.output) or "it printed nothing"
+        raise UsageError(
+            f"the worktree's setup `{wanted.setup}` failed ({ended.how}): {last}",
+            hint=f"cat {ended.log}; worktree.setup in kern.toml",
+        )
+    workspace.replace(mark, wanted.setup.encode())
+
+
+# ---------------------------------------------------------------- what is kept of it
 
 
 def keep_runs(here: Yard, number: int, branch: str, onto: Scope) -> None:

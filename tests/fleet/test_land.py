@@ -1,19 +1,16 @@
-"""The landing queue, on real repositories."""
+"""The landing, on real repositories."""
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
-from math import log2
 from pathlib import Path
 
 import pytest
 
 from kern.errors import KernError
-from kern.events import AttemptNoted, Warned
-from kern.fleet import landed
-from kern.fleet.landing import sift
-from kern.fleet.work import Collided, Dropped, Landed, Red, Waiting
+from kern.events import AttemptNoted
+from kern.fleet import land
+from kern.fleet.work import Dropped, Landed, SentBack, Waiting
+from kern.git import landing
 from tests.conftest import Git
 from tests.fleet.landings import Yard, sh
 
@@ -41,13 +38,13 @@ def test_what_was_proven_on_the_newest_commit_lands_as_it_is(yard: Yard, git: Gi
     assert git("rev-parse", "HEAD") == work.commit and yard.checked == []
     assert git("status", "--porcelain") == "" and (yard.root / "new.txt").read_text() == "new\n"
     assert "- [x] one\n" in (yard.root / "SPEC.md").read_text()
-    assert refs(git) == [landed.ref(work)]
+    assert refs(git) == [land.mark(work)]
 
 
-def test_a_train_is_checked_once_and_is_a_commit_for_each_task(yard: Yard, git: Git) -> None:
+def test_each_task_is_a_commit_and_checked_where_the_branch_has_moved(yard: Yard, git: Git) -> None:
     works = [yard.work(one, f"echo {one} > {one}.txt", learned=f"About {one}.") for one in TASKS]
     ends = yard.land(*works)
-    assert [type(end) for end in ends] == [Landed] * 4 and len(yard.checked) == 1
+    assert [type(end) for end in ends] == [Landed] * 4 and len(yard.checked) == 3
     assert subjects(git, 5) == [*(f"Do it: {one}" for one in reversed(TASKS)), "tasks"]
     assert ends[0].commit == works[0].commit, "the first stays as it was made"  # type: ignore[union-attr]
     assert git("status", "--porcelain") == ""
@@ -64,18 +61,20 @@ def test_a_train_is_checked_once_and_is_a_commit_for_each_task(yard: Yard, git: 
             git("log", "-1", "--format=%an %ae %(trailers:key=Kern-Task,valueonly)", at).split()[-1]
             == one
         )
-    assert git("rev-parse", "HEAD^{tree}") == yard.checked[0], "exactly what was checked"
-    assert git("log", "-g", "-1", "--format=%gs") == "kern: land 4 tasks"
+    assert git("rev-parse", "HEAD^{tree}") == yard.checked[-1], "exactly what was checked"
+    assert git("log", "-g", "-1", "--format=%gs") == "commit: Do it: four"
 
 
-def test_a_red_train_is_halved_until_the_culprit_is_found(yard: Yard, git: Git) -> None:
+def test_what_is_red_with_what_has_landed_goes_back_and_the_others_land(
+    yard: Yard, git: Git
+) -> None:
     works = [yard.work(one, f"echo {one} > {one}.txt") for one in TASKS]
 
     def red(tree: Path) -> bool:
         return (tree / "three.txt").exists() and (tree / "one.txt").exists()
 
     ends = {end.work.text: end for end in yard.land(*works, red=red)}
-    assert [type(ends[one]) for one in TASKS] == [Landed, Landed, Red, Landed]
+    assert [type(ends[one]) for one in TASKS] == [Landed, Landed, SentBack, Landed]
     assert subjects(git, 4) == ["Do it: four", "Do it: two", "Do it: one", "tasks"]
     assert git("status", "--porcelain") == "", "the note came with the last commit"
     note = re.findall(r"Attempt 1:\*\* (.*)", (yard.root / "SPEC.md").read_text())
@@ -86,18 +85,15 @@ def test_a_red_train_is_halved_until_the_culprit_is_found(yard: Yard, git: Git) 
     )
     ref = note[0].rpartition("kept: ")[2].removesuffix(")")
     assert git("diff", "--name-only", f"{ref}^", ref) == "three.txt"
-    assert len(yard.checked) == 4, "all, the first half, the culprit alone, the last"
-    assert [type(one) for one in yard.events if not isinstance(one, Warned)].count(
-        AttemptNoted
-    ) == 1
+    assert [type(one) for one in yard.events].count(AttemptNoted) == 1
 
 
 def test_a_conflict_goes_back_with_what_it_collided_with(yard: Yard, git: Git) -> None:
     works = [yard.work(one, f"sed -i s/four/{one}/ a.txt", f"touch {one}.txt") for one in TASKS[:3]]
     ends = yard.land(*works)
     first = git("rev-parse", "HEAD")
-    assert [type(end) for end in ends] == [Landed, Collided, Collided]
-    assert ends[1] == Collided(works[1], first, ("a.txt",))
+    assert [type(end) for end in ends] == [Landed, SentBack, SentBack]
+    assert isinstance(ends[1], SentBack) and f"it collides with {first[:7]}" in ends[1].why
     assert yard.checked == []
     text = (yard.root / "SPEC.md").read_text()
     head = (
@@ -109,7 +105,7 @@ def test_a_conflict_goes_back_with_what_it_collided_with(yard: Yard, git: Git) -
     assert "<<<<<<< branch\none\n=======\ntwo\n>>>>>>> task" in kept
     assert git("rev-parse", f"{ref}^") == first and git("cat-file", "-t", f"{ref}:two.txt")
     again = yard.land(works[1])
-    assert [type(end) for end in again] == [Collided]
+    assert [type(end) for end in again] == [SentBack]
     assert (yard.root / "SPEC.md").read_text() == text, "noted once, however often it is seen"
     assert git("status", "--porcelain") == " M SPEC.md"
 
@@ -139,7 +135,7 @@ def test_a_persons_edits_are_waited_for_and_the_others_land(
     sh(yard.root, edit)
     before = git("status", "--porcelain")
     path = "one.txt" if "one.txt" in edit else "a.txt"
-    assert yard.land(one, two)[0] == Waiting(one, (path,))
+    assert yard.land(one, two)[0] == Waiting(one, f"you have uncommitted changes in {path}")
     assert subjects(git, 2) == ["Do it: two", "tasks"] and git("status", "--porcelain") == before
     sh(yard.root, "git stash -qu")
     assert [type(end) for end in yard.land(one)] == [Landed]
@@ -242,7 +238,7 @@ def test_a_branch_that_moves_while_gates_run_is_merged_and_checked_anew(
 
     assert [type(end) for end in yard.land(*works, red=red)] == [Landed] * 2
     assert len(yard.checked) == 2 and git("rev-parse", "HEAD^{tree}") == yard.checked[1]
-    assert subjects(git, 3) == ["Do it: two", "Do it: one", "mine"]
+    assert subjects(git, 3) == ["Do it: two", "mine", "Do it: one"]
 
 
 def test_a_merge_under_way_is_waited_for(yard: Yard, git: Git) -> None:
@@ -287,33 +283,17 @@ def test_a_lock_that_nobody_lets_go_is_named_and_the_next_run_lands(yard: Yard, 
 
 
 def test_what_landed_is_brought_along_by_the_next_call(yard: Yard, git: Git) -> None:
-    """As after a kill right behind the transaction, and a person's edit since."""
+    """As after a kill right behind the transaction."""
     work = yard.work("one", "touch one.txt", "sed -i s/four/4/ a.txt", learned="It can.")
-    yard.land(work)
-    record = git("rev-parse", "HEAD"), git("rev-parse", "HEAD~1")
-    sh(yard.root, "git reset -q --hard HEAD~1", "rm -f one.txt")
     site = yard.site()
-    arrival = landed.Arrival(
-        work.key, landed.ref(work), work.commit, work.spec, work.learnings or ""
+    assert landing.advance(
+        site.repo, site.repo.head(), work.commit, "Do it", {land.mark(work): work.commit}
     )
-    git("update-ref", "-d", landed.ref(work))
-    landed.move(site.repo, "main", landed.Move(record[1], record[0], (arrival,)))
-    (yard.root / "a.txt").write_text("mine\n")
-    said = landed.finish(site)
-    assert said == ["changed while a task landed, and left as it is: a.txt"]
-    assert (yard.root / "one.txt").exists() and (yard.root / "a.txt").read_text() == "mine\n"
-    assert git("status", "--porcelain") == " M a.txt" and refs(git) == [landed.ref(work)]
-    assert landed.finish(site) == []
-
-
-def test_a_transaction_that_did_not_come_about_leaves_nothing(yard: Yard, git: Git) -> None:
-    work = yard.work("one", "touch one.txt")
-    head, site = git("rev-parse", "HEAD"), yard.site()
-    arrival = landed.Arrival(work.key, landed.ref(work), work.commit, work.spec)
-    landed.move(site.repo, "main", landed.Move(head, work.commit, (arrival,)))
-    git("update-ref", "refs/heads/main", head)  # as if it had been cut off before its last ref
-    assert landed.finish(site) == [] and refs(git) == []
-    assert git("status", "--porcelain") == ""
+    assert "[x]" not in (yard.root / "SPEC.md").read_text()
+    assert [type(end) for end in yard.land(work)] == [Dropped]
+    assert (yard.root / "one.txt").exists() and "4\n" in (yard.root / "a.txt").read_text()
+    assert git("status", "--porcelain") == "" and refs(git) == [land.mark(work)]
+    assert "- [x] one" in (yard.root / "SPEC.md").read_text()
 
 
 def test_documents_that_git_ignores_are_written_on_the_disk_alone(yard: Yard, git: Git) -> None:
@@ -358,57 +338,3 @@ def test_modes_links_and_submodules_land(yard: Yard, git: Git) -> None:
     assert os.access(yard.root / "run.sh", os.X_OK) and os.readlink(yard.root / "link") == "a.txt"
     assert git("ls-files", "--stage", "sub").startswith("160000 ")
     assert git("status", "--porcelain") == ""
-
-
-# ---------------------------------------------------------------- who is to blame
-# Walked: every set of culprits among up to eight tasks.
-
-
-def driven(
-    train: Sequence[int], green: Callable[[frozenset[int]], bool]
-) -> tuple[list[int], list[int], int]:
-    """What landed, who was blamed, and how many checks that took."""
-    landed, checked = list[int](), list[frozenset[int]]()
-
-    def check(part: Sequence[int]) -> bool:
-        checked.append(frozenset(landed) | {*part})
-        return green(checked[-1])
-
-    def land(part: Sequence[int]) -> Iterator[int]:
-        assert frozenset(landed) | {*part} == checked[-1], "nothing lands unchecked"
-        landed.extend(part)
-        yield from ()
-
-    def blame(one: int) -> int:
-        assert not green(frozenset(landed) | {one}), "it is red without the others"
-        return one
-
-    def whole() -> Iterator[int]:
-        all_landed = yield from sift(train, check, land, blame)
-        assert all_landed is (landed == [*train])
-
-    return landed, [*whole()], len(checked)
-
-
-@pytest.mark.parametrize("count", range(9))
-def test_all_land_but_the_culprits_in_order_and_none_is_forgotten(count: int) -> None:
-    train = range(count)
-    for size in range(count + 1):
-        for culprits in combinations(train, size):
-            bad = {*culprits}
-            landed, blamed, checks = driven(train, lambda part, bad=bad: not part & bad)  # type: ignore[misc]
-            assert landed == [one for one in train if one not in bad]
-            assert blamed == sorted(bad)
-            if size < 2 and count:
-                assert checks <= 1 + size * (2 * log2(count) + 1)
-            assert checks <= 2 * count
-
-
-def test_two_that_are_red_together_alone_land_but_for_the_later() -> None:
-    for pair in combinations(range(6), 2):
-        landed, blamed, _ = driven(range(6), lambda part, pair=pair: not {*pair} <= part)  # type: ignore[misc]
-        assert blamed == [pair[1]] and len(landed) == 5
-
-
-def test_a_green_train_takes_one_check_however_long() -> None:
-    assert driven(range(64), lambda part: True)[2] == 1

@@ -1,6 +1,6 @@
 """SPEC.md and LEARNINGS.md written anew: what a worker says of its task, in the person's text."""
 
-from kern.fleet import papers
+from kern.fleet import documents
 from kern.memory import entries
 from kern.model import Key
 from kern.spec.parse import parse
@@ -33,33 +33,33 @@ def came(text: str, key: Key, *notes: str, parent: bool = False) -> str:
 def test_the_task_is_ticked_with_the_workers_notes_and_all_else_is_the_persons() -> None:
     notes = "**Research:**", "  - Files: a.py:1-2", "**Attempt 1:** no (kept: kern/attempts/x/1)"
     theirs = came("# Old\n" + SPEC.partition("\n")[2], KEY, *notes)
-    text = papers.ticked(SPEC + "- [ ] added meanwhile\n", KEY, theirs)
+    text = documents.ticked(SPEC + "- [ ] added meanwhile\n", KEY, theirs)
     own = "".join(f"  > {note}\n" for note in notes)
     head = f"# Mine\n- [x] one\n  > **Gate:** `true`\n{own}- [ ] all\n"
     assert text.startswith(head) and text.endswith("- [ ] added meanwhile\n")
-    assert papers.ticked(text, KEY, theirs) == text, "a second time changes nothing"
+    assert documents.ticked(text, KEY, theirs) == text, "a second time changes nothing"
 
 
 def test_a_parent_is_done_with_its_last_subtask_unless_nobody_checked_it() -> None:
     part, last = Key("sum", "part"), Key("all", "last")
-    assert "- [x] sum" in papers.ticked(SPEC, part, came(SPEC, part))
-    assert "- [ ] all" in papers.ticked(SPEC, last, came(SPEC, last)), "its judge was not asked"
-    assert "- [x] all" in papers.ticked(SPEC, last, came(SPEC, last, parent=True))
+    assert "- [x] sum" in documents.ticked(SPEC, part, came(SPEC, part))
+    assert "- [ ] all" in documents.ticked(SPEC, last, came(SPEC, last)), "its judge was not asked"
+    assert "- [x] all" in documents.ticked(SPEC, last, came(SPEC, last, parent=True))
 
 
 def test_a_task_is_found_again_under_a_reworded_parent_and_not_once_it_is_gone() -> None:
     part = Key("sum", "part")
     reworded = SPEC.replace("- [ ] sum", "- [ ] the sum")
-    text = papers.ticked(reworded, part, came(SPEC, part, "**Attempt 1:** no"))
+    text = documents.ticked(reworded, part, came(SPEC, part, "**Attempt 1:** no"))
     assert "- [x] the sum\n  - [x] part\n    > **Attempt 1:** no\n" in text
     gone = SPEC.replace("  - [ ] part\n", "")
-    assert papers.ticked(gone, part, came(SPEC, part)) == gone
+    assert documents.ticked(gone, part, came(SPEC, part)) == gone
     twice = reworded + "- [ ] more\n  - [ ] part\n"
-    assert papers.ticked(twice, part, came(SPEC, part)) == twice, "it may be either"
+    assert documents.ticked(twice, part, came(SPEC, part)) == twice, "it may be either"
 
 
 def test_what_is_under_way_is_nothing_for_history() -> None:
-    text = papers.committed(SPEC)
+    text = documents.committed(SPEC)
     assert "[~]" not in text and parse(text).active == ()
     assert text.replace("[ ]", "[~]", 1) != SPEC and len(text) == len(SPEC)
 
@@ -67,13 +67,13 @@ def test_what_is_under_way_is_nothing_for_history() -> None:
 def test_entries_that_the_worker_wrote_are_added_once_with_the_files_line_ends() -> None:
     before = "## 2026-01-01 - a\n\nOld.\n"
     theirs = before + "\n## 2026-01-02 - b\n\nNew.\n"
-    new = papers.learned(before, theirs)
+    new = documents.learned(before, theirs)
     assert new == ["## 2026-01-02 - b\n\nNew."]
     mine = "## 2026-01-03 - mine\r\n\r\nMy own.\r\n"
-    text = papers.taught(mine, new)
+    text = documents.taught(mine, new)
     assert text == mine + "\r\n## 2026-01-02 - b\r\n\r\nNew.\r\n"
-    assert papers.taught(text, new) == text
-    assert papers.taught("", new) == "## 2026-01-02 - b\n\nNew.\n"
+    assert documents.taught(text, new) == text
+    assert documents.taught("", new) == "## 2026-01-02 - b\n\nNew.\n"
 
 
 def test_votes_of_workers_reach_the_entry_and_equal_numbers_are_told_apart() -> None:
@@ -84,31 +84,31 @@ def test_votes_of_workers_reach_the_entry_and_equal_numbers_are_told_apart() -> 
     mine = section("A", 1, 3)
     used = section("A", 1, 4) + "\n" + section("B", 2)
     misled = section("A", 1, 3, 1) + "\n" + section("C", 2)
-    text = papers.taught(mine, papers.learned(mine, used))
-    text = papers.taught(text, papers.learned(mine, misled))
+    text = documents.taught(mine, documents.learned(mine, used))
+    text = documents.taught(text, documents.learned(mine, misled))
     found = [(one.id, one.title, one.votes, one.faults) for one in entries.parse(text)]
     assert found == [
         ("L1", "A", "4 helpful, 1 harmful", ()),
         ("L2", "B", "0 helpful, 0 harmful", ()),
         ("L3", "C", "0 helpful, 0 harmful", ()),
     ]
-    assert papers.taught(text, papers.learned(mine, misled)) == text
+    assert documents.taught(text, documents.learned(mine, misled)) == text
 
 
 def test_an_unfinished_merge_in_the_learnings_is_no_reason_to_tell_its_entries_twice() -> None:
     noted = "<!-- kern: id=L1 kind=sign helpful=x -->"
     mine = f"<<<<<<< HEAD\n## A\n\nUse A.\n\n{noted}\n=======\n## B\n\nUse B.\n\n>>>>>>> side\n"
     misled = mine.replace("x -->", "0 harmful=1 -->")
-    text = papers.taught(mine, papers.learned(mine, misled))
+    text = documents.taught(mine, documents.learned(mine, misled))
     assert [(one.title, one.harmful) for one in entries.parse(text)] == [("A", 1), ("B", 0)]
     assert text.count("<<<<<<<") == text.count("=======") == text.count(">>>>>>>") == 1
 
 
 def test_what_two_workers_learned_in_the_same_words_stands_there_once() -> None:
     came = [f"## 2026-01-02 - {title}\n\nWarm the cache first.\n" for title in ("one", "two")]
-    text = papers.taught("", came)
+    text = documents.taught("", came)
     assert [one.title for one in entries.parse(text)] == ["one"]
-    assert papers.taught(text, came) == text
+    assert documents.taught(text, came) == text
 
 
 # ---------------------------------------------------------------- of a task that does not land
@@ -120,16 +120,16 @@ TWO = parse(BEFORE).tasks[1].key
 
 def test_notes_and_subtasks_come_and_nothing_else_moves() -> None:
     after = BEFORE.replace("- [ ] one\n", "- [~] one\n  > **Skipped:** no server\n")
-    assert papers.carried(BEFORE, ONE, BEFORE, after) == after.replace("[~]", "[ ]")
+    assert documents.carried(BEFORE, ONE, BEFORE, after) == after.replace("[~]", "[ ]")
     split = BEFORE.replace("- [ ] one\n", "- [ ] one\n  - [ ] a\n  - [ ] b\n")
-    assert papers.carried(BEFORE, ONE, BEFORE, split) == split
-    assert papers.carried(BEFORE, ONE, BEFORE, BEFORE) == BEFORE
+    assert documents.carried(BEFORE, ONE, BEFORE, split) == split
+    assert documents.carried(BEFORE, ONE, BEFORE, BEFORE) == BEFORE
 
 
 def test_what_others_wrote_meanwhile_stays() -> None:
     meanwhile = BEFORE.replace("- [x] three", "- [ ] three\n- [ ] four").replace("# T", "# Tasks")
     after = BEFORE.replace("- [ ] one\n", "- [ ] one\n  > **Skipped:** no\n").replace("three", "3")
-    assert papers.carried(meanwhile, ONE, BEFORE, after) == meanwhile.replace(
+    assert documents.carried(meanwhile, ONE, BEFORE, after) == meanwhile.replace(
         "- [ ] one\n", "- [ ] one\n  > **Skipped:** no\n"
     )
 
@@ -140,23 +140,23 @@ def test_a_persons_own_edit_of_that_task_stays_and_what_is_new_is_added() -> Non
         "  > **After:** one\n",
         "  > **After:** one\n  > **Attempt 1:** red (kept: r)\n  - [ ] sub\n",
     )
-    came = papers.carried(mine, TWO, BEFORE, after)
+    came = documents.carried(mine, TWO, BEFORE, after)
     assert "  > my hint\n" in came and "**Held:** until Friday" in came
     assert came.count("**Attempt 1:** red (kept: r)") == 1
     assert came.count("**After:** one") == 1
     assert [task.text for task in parse(came).tasks] == ["one", "two", "sub", "three"]
-    assert papers.carried(came, TWO, BEFORE, after) == came  # again changes nothing
+    assert documents.carried(came, TWO, BEFORE, after) == came  # again changes nothing
 
 
 def test_of_a_worker_that_an_earlier_run_sent_all_notes_and_subtasks_come_once() -> None:
     after = BEFORE.replace("- [ ] two", "- [ ] two\n  > **Attempt 1:** red\n  - [ ] part", 1)
-    came = papers.carried(BEFORE, TWO, "", after)
+    came = documents.carried(BEFORE, TWO, "", after)
     assert "> **Attempt 1:** red" in came and "- [ ] part" in came
-    assert papers.carried(came, TWO, "", after) == came
+    assert documents.carried(came, TWO, "", after) == came
 
 
 def test_a_task_that_is_gone_gets_nothing() -> None:
     gone = BEFORE.replace("- [ ] one\n", "")
     after = BEFORE.replace("- [ ] one\n", "- [ ] one\n  > **Skipped:** no\n")
-    assert papers.carried(gone, ONE, BEFORE, after) == gone
-    assert papers.carried(BEFORE, ONE, BEFORE, gone) == BEFORE
+    assert documents.carried(gone, ONE, BEFORE, after) == gone
+    assert documents.carried(BEFORE, ONE, BEFORE, gone) == BEFORE
