@@ -57,8 +57,7 @@ def tidy(site: Site, killed: Holder | None) -> None:
     """What a killed run has begun, and no look at the facts would finish. `killed`: that run."""
     if killed:
         _count(site, killed.run)
-    for line in reverting.finish(site.repo, site.papers):
-        site.warn(line)
+    reverting.finish(site.repo, site.papers)
     branch = site.repo.head().name
     for where, start in refs.starts(site.repo):
         if where != branch or refs.damage(site.repo, start):

@@ -1,15 +1,13 @@
 """`kern undo`: a task's commit is taken back by a new one that also opens the task again.
 
-A record comes before HEAD moves, so that whoever comes next brings the files after it; until then
-nothing has happened.
+Once HEAD has moved, whoever comes next brings the files after it; until then nothing has happened.
 """
 
-import json
-from pathlib import Path
+import re
 
 from kern import plain
 from kern.errors import KernError, UsageError
-from kern.git import along, history, ignore, index
+from kern.git import history, ignore, index, landing
 from kern.git.history import Commit
 from kern.git.ignore import DOCUMENTS
 from kern.git.repository import Entry, Repo
@@ -21,14 +19,16 @@ from kern.spec import commands, order
 from kern.spec.file import Documents
 from kern.spec.parse import Kind, Spec, parse
 from kern.stages.briefs import task_name
-from kern.system import workspace
 from kern.system.workspace import Scope
+
+_UNDONE = "Kern-Undone:"  # a trailer
+_MOST = 20  # commits, and paths, in a complaint
 
 
 def undo(repo: Repo, papers: Documents, scope: Scope, wanted: str) -> list[str]:
     """Under the lock. What was done, in lines. Raises KernError where nothing was."""
     preflight.demand(preflight.of_repository(repo))
-    earlier = finish(repo, papers)
+    finish(repo, papers)
     parsed = papers.spec()[1]
     at = facts.look(place.Place(repo, scope, papers))
     if resume(at.facts) is not Do.SELECT and at.key:
@@ -38,45 +38,56 @@ def undo(repo: Repo, papers: Documents, scope: Scope, wanted: str) -> list[str]:
         )
     number = 1 + order.named(wanted, [task.text for task in parsed.tasks])
     commit = _commit(repo, parsed, number)
-    head = repo.head().commit
-    tree, conflicts = along.without(repo, commit, DOCUMENTS)
+    head = repo.head()
+    tree, conflicts = _without(repo, commit)
     if conflicts:
         raise _built_upon(repo, commit, number, conflicts)
-    paths = repo.changed(head, tree)
-    _refuse(repo, commit, number, list(paths))
+    paths = repo.changed(head.commit, tree)
+    _refuse(repo, commit, number, tree)
     key = parsed.tasks[number - 1].key
-    whole, shown = _reopened(repo, tree, head, key), parsed.shown(number - 1)
-    said = [*earlier, f"undone {shown}"]
-    if whole == repo.tree(head):
+    whole, shown = _reopened(repo, tree, head.commit, key), parsed.shown(number - 1)
+    said = f"undone {shown}"
+    if whole == repo.tree(head.commit):
         papers.edit(lambda fresh, now: _open_again(fresh, now, key))
         gone = "" if paths else f": the change of {commit.sha[:7]} is no longer there"
-        return [*earlier, f"opened again {shown}{gone}", *_told(parsed, number)]
-    message = f'Revert "{commit.subject}"\n\nThis reverts commit {commit.sha}.\n'
-    new = along.committed(repo, whole, head, message)
-    _note(repo, {"old": head, "new": new, "task": list(key)})
-    history.move_head(repo, new, head, f"undo {commit.sha[:7]}")
-    said[-1] += f": {new[:7]} takes {commit.sha[:7]} back, in {plain.count(len(paths), 'file')}"
-    return [*said, *finish(repo, papers), *_told(parsed, number)]
+        return [f"opened again {shown}{gone}", *_told(parsed, number)]
+    subject = f'Revert "{commit.subject}"'
+    message = f"{subject}\n\nThis reverts commit {commit.sha}.\n\n{_UNDONE} {task_name(key)}\n"
+    new = history.create(repo, whole, head.commit, message, history.SIGNING_S)
+    if not landing.advance(repo, head, new, subject):
+        raise KernError("the branch has moved meanwhile; nothing was changed", hint="try again")
+    finish(repo, papers)
+    said += f": {new[:7]} takes {commit.sha[:7]} back, in {plain.count(len(paths), 'file')}"
+    return [said, *_told(parsed, number)]
 
 
-def finish(repo: Repo, papers: Documents) -> list[str]:
-    """The files follow a commit that took a task back, where a kill came between; what a person
-    should know of it.
-    """
-    found = _noted(repo)
-    if found is None:
-        return []
-    old, new, key = found
-    told = []
-    if repo.head().commit == new:
-        if left := along.follow(repo, old, new, DOCUMENTS):
-            told.append(f"changed meanwhile, and left as it is: {some(left)}")
-        if entry := repo.entry(new, SPEC):
-            _stage(repo, old, entry, key)
-        if papers.read(SPEC) is not None:
-            papers.edit(lambda text, parsed: _open_again(text, parsed, key))
-    _place(repo).unlink(missing_ok=True)
-    return told
+def finish(repo: Repo, papers: Documents) -> None:
+    """The files follow a commit that took a task back, where a kill came between; twice is once."""
+    tip = repo.run("log", "-1", "--format=%B")[1].decode("utf-8", "replace")
+    name = re.search(rf"(?m)^{_UNDONE} (.*)$", tip)
+    if not name or not landing.is_behind(repo):
+        return
+
+    def replay(path: str, text: str, came: str) -> str:
+        return opened(text, parse(text)) if path == SPEC else text
+
+    def opened(text: str, parsed: Spec) -> str:
+        for task in parsed.tasks:
+            if task_name(task.key) == name[1]:
+                return _open_again(text, parsed, task.key)
+        return text
+
+    # The disk first: once the files have followed, nothing tells any more that this is due.
+    if papers.read(SPEC) is not None:
+        papers.edit(opened)
+    landing.follow(repo, replay)
+
+
+def _without(repo: Repo, commit: Commit) -> tuple[str, list[str]]:
+    """HEAD's tree without the commit's change, or the paths in conflict; the documents stay."""
+    now = {path: repo.entry(commit.sha, path) for path in DOCUMENTS}
+    above = repo.tree(commit.parents[0]) if commit.parents else ""
+    return index.merge(repo, commit.sha, repo.head().commit, repo.tree_with(above, now))
 
 
 # ---------------------------------------------------------------- which commit, and may it be
@@ -127,7 +138,10 @@ def _done(repo: Repo, revision: str) -> set[Key]:
 
 
 def _built_upon(repo: Repo, commit: Commit, number: int, conflicts: list[str]) -> UsageError:
-    later = [f"  {plain.line(one, 160)}" for one in along.later(repo, commit, conflicts)]
+    argv = ("log", f"-{_MOST}", "--no-show-signature", "--format=%h %s", f"{commit.sha}..HEAD")
+    literal = {"GIT_LITERAL_PATHSPECS": "1"}
+    _, out, _ = repo.run(*argv, "--", *conflicts[:_MOST], env=literal)
+    later = [f"  {plain.line(one, 160)}" for one in plain.decode(out).splitlines()]
     said = f"later commits build on {commit.sha[:7]}, in {some(conflicts)}; nothing was changed"
     by_hand = f"git revert {commit.sha[:7]}, resolve it, then kern reopen {number}"
     return UsageError(
@@ -136,8 +150,8 @@ def _built_upon(repo: Repo, commit: Commit, number: int, conflicts: list[str]) -
     )
 
 
-def _refuse(repo: Repo, commit: Commit, number: int, paths: list[str]) -> None:
-    if mine := along.uncommitted(repo, paths):
+def _refuse(repo: Repo, commit: Commit, number: int, tree: str) -> None:
+    if mine := landing.in_the_way(repo, repo.head().commit, tree):
         raise UsageError(
             f"it would change what you have not committed: {some(mine)}",
             hint=f"git commit or git stash -u it, then: kern undo {number}",
@@ -150,7 +164,7 @@ def _refuse(repo: Repo, commit: Commit, number: int, paths: list[str]) -> None:
         )
 
 
-# ---------------------------------------------------------------- SPEC.md, in three places
+# ---------------------------------------------------------------- SPEC.md
 
 
 def _open_again(text: str, parsed: Spec, key: Key) -> str:
@@ -171,20 +185,6 @@ def _reopened(repo: Repo, tree: str, head: str, key: Key) -> str:
     return repo.tree_with(tree, {SPEC: Entry(known.mode, blob)})
 
 
-def _stage(repo: Repo, old: str, entry: Entry, key: Key) -> None:
-    """What a person has staged of SPEC.md stays staged, with the task open."""
-    staged = index.entry(repo, SPEC)
-    if not staged or entry == repo.entry(old, SPEC):
-        return
-    if staged != repo.entry(old, SPEC):
-        text = plain.decode(repo.data(staged.blob))
-        new = _open_again(text, parse(text), key)
-        if new == text:
-            return
-        entry = Entry(entry.mode, repo.blob(plain.encode(new)))
-    index.update(repo, {SPEC: entry})
-
-
 def _told(parsed: Spec, number: int) -> list[str]:
     """What else depended on it, and what is next."""
     task = parsed.tasks[number - 1]
@@ -198,26 +198,3 @@ def _told(parsed: Spec, number: int) -> list[str]:
             how = "done after it, look whether it still works" if done else "waits for it again"
             told.append(f"{how}: {at}: {plain.line(one.text, 160)}")
     return [*told, f'next: kern note {number} "what to do otherwise", then: kern']
-
-
-# ---------------------------------------------------------------- the record
-
-
-def _place(repo: Repo) -> Path:
-    return repo.scratch.parent / "undo.json"
-
-
-def _note(repo: Repo, record: dict[str, object]) -> None:
-    folder = _place(repo).parent
-    with workspace.reported(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    workspace.replace(_place(repo), json.dumps(record).encode())
-
-
-def _noted(repo: Repo) -> tuple[str, str, Key] | None:
-    try:
-        found = json.loads(workspace.read(_place(repo)) or b"")
-        parent, text, nth = found["task"]
-        return str(found["old"]), str(found["new"]), Key(str(parent), str(text), int(nth))
-    except (ValueError, RecursionError, KeyError, TypeError, KernError):
-        return None
