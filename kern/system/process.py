@@ -94,21 +94,22 @@ def run(
         option, passed = ([status, str(report.fileno())], [report.fileno()]) if status else ([], [])
         command = (argv[0], *option, *argv[1:])
         streams = data, spool, spool if joined else complaints
-        with _startable(argv[0]):
-            child = start(command, cwd, {**env, mark[0]: mark[1]}, *streams, *passed)
 
         def printed() -> int:
             return sum(os.fstat(file.fileno()).st_size for file in (spool, complaints))
 
-        grace = GRACE_S
-        try:
+        child, grace = None, GRACE_S
+        try:  # a signal may come while it is started
+            with _startable(argv[0]):
+                child = start(command, cwd, {**env, mark[0]: mark[1]}, *streams, *passed)
             timed_out = _attend(child, printed, limit, total, idle, tick)
             # Looked at once more: it may have been faster.
             overflow = limit if printed() > limit else 0
             if timed_out:
                 grace = patience
         finally:
-            end(child, grace)
+            if child:
+                end(child, grace)
             sweep(mark, spare=there)
             RAN[argv[0]] += 1
         if overflow:
