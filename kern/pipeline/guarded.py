@@ -84,7 +84,11 @@ def while_hooks_run(site: Site) -> Iterator[None]:
     meanwhile is the person's word: so a task is taken away at the last moment.
     """
     before = take(site)
-    yield
+    try:
+        yield
+    except BaseException:  # a hook that is ended may not have put back what it took away
+        _settle(site, before, written=True)
+        raise
     for name, known, _ in before:
         fresh = site.papers.read(name) or ""
         if in_conflict(fresh) and not in_conflict(known):

@@ -637,3 +637,20 @@ def test_a_task_that_you_staged_beside_the_current_one_stays_staged_on_top_of_it
     assert staged.endswith("- [ ] another\n")
     learned = shown(git, ":LEARNINGS.md")
     assert "Mine." in learned and learned.count("Greet late.") == 1
+
+
+def test_what_a_hook_took_out_of_spec_md_is_there_again_where_it_is_ended(
+    repo: Path, git: Git, fake: Fake, kern: Kern
+) -> None:
+    hook = repo / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    ends = "kill -TERM $(head -n 1 .git/kern.holder); sleep 60"
+    away = "touch ../ended; git show HEAD:SPEC.md > SPEC.md"
+    hook.write_text(f"#!/bin/sh\n[ -e ../ended ] && exit 0\n{away}; {ends}\n")
+    hook.chmod(0o755)
+    ran = kern("1", "0", started=True)
+    assert ran.code == 128 + 15, ran.said
+    assert spec(repo).startswith("- [~] add a greeting")
+    hook.unlink()
+    assert kern("1", "0").code == 0
+    assert fake.stages == ["research", "implement", "commit"]
