@@ -167,6 +167,7 @@ def _run(site: Site, here: rooms.Hooked, name: str) -> tuple[int, str, tuple[str
         mark=site.caller.mark,
         tick=site.caller.tick,
         total=timeout,
+        grace=(process.RESTORE_S, process.GRACE_S[1]),
     )
     text = plain.masked(plain.decode(place.read_bytes()).strip(), plain.secrets(os.environ))
     place.unlink(missing_ok=True)

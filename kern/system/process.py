@@ -31,6 +31,7 @@ from kern.system import waits, workspace
 
 OUTPUT_LIMIT = 100_000_000  # bytes, standard output and error together
 GRACE_S = (1.0, 1.0)  # after SIGINT, after SIGTERM, where a person waits
+RESTORE_S = 10.0  # a hook, after SIGINT
 PATIENCE_S = (5.0, 2.0)  # the same after a time-out: it may still say what it has
 _SWEPT_S = 0.3  # after SIGTERM, for what a child left running
 _TICK_S = 0.05
@@ -70,15 +71,16 @@ def run(
     total: float = 0,
     idle: float = 0,
     joined: bool = False,
+    grace: tuple[float, float] = GRACE_S,
     patience: tuple[float, float] = PATIENCE_S,
     status: str = "",
 ) -> Ran:
     """Run `argv`, its output spooled to the file `stdout`. What it leaves running is ended when it
     has ended, however it did; `mark` tells what that is where the system does not, and after a
     kill. `total` and `idle` (without output) are its time-outs in seconds, 0 for none, and
-    `patience` is what it is given after one. `joined`: its complaints stand among its output.
-    `status`: an option of `argv`'s program for a file descriptor, where it writes that it started
-    the real command; raises KernError where it did not.
+    `patience` is what it is given after one, else `grace`. `joined`: its complaints stand among its
+    output. `status`: an option of `argv`'s program for a file descriptor, where it writes that it
+    started the real command; raises KernError where it did not.
     """
     adopt_orphans()
     RAN[argv[0]] += 1
@@ -98,18 +100,16 @@ def run(
         def printed() -> int:
             return sum(os.fstat(file.fileno()).st_size for file in (spool, complaints))
 
-        child, grace = None, GRACE_S
+        child, timed_out = None, ""
         try:  # a signal may come while it is started
             with _startable(argv[0]):
                 child = start(command, cwd, {**env, mark[0]: mark[1]}, *streams, *passed)
             timed_out = _attend(child, printed, limit, total, idle, tick)
             # Looked at once more: it may have been faster.
             overflow = limit if printed() > limit else 0
-            if timed_out:
-                grace = patience
         finally:
             if child:
-                end(child, grace)
+                end(child, patience if timed_out else grace)
             sweep(mark, spare=there)
             RAN[argv[0]] += 1
         if overflow:
@@ -247,12 +247,26 @@ def sweep(mark: Mark, grace: float = _SWEPT_S, spare: Collection[int] | None = N
         if not left:
             break
         ended |= {process.pid for process in left}
+        _let_restore(left)
         for name in ("terminate", "kill"):
             for process in left:
                 with contextlib.suppress(psutil.Error):
                     getattr(process, name)()
             left = psutil.wait_procs(left, waits.scaled(grace))[1]
     return len(ended)
+
+
+def _let_restore(left: Sequence[psutil.Process]) -> None:
+    """Hooks have what a person has not staged out of the tree, and restore it on SIGINT alone. git
+    names both to them.
+    """
+    hooks = list[psutil.Process]()
+    for process in left:
+        with contextlib.suppress(psutil.Error, OSError):
+            if {"GIT_PREFIX", "GIT_INDEX_FILE"} <= {*process.environ()}:
+                hooks.append(process)
+                process.send_signal(signal.SIGINT)
+    psutil.wait_procs(hooks, waits.scaled(RESTORE_S))
 
 
 def _left(mark: Mark, spare: Collection[int] | None) -> list[psutil.Process]:

@@ -150,7 +150,7 @@ def test_a_role_that_reads_sees_the_working_tree_alone(
 
 def test_what_is_kern_s_stays_so_in_implement(cli: Cli, serve: Serve, repo: Path, git: Git) -> None:
     if not cli.keeps:
-        pytest.skip(f"{cli.name} has no rules for that: kern restores it")
+        pytest.skip(f"{cli.name} has no rules for that: kern restores its lines")
     calls = [
         use("Write", file_path=str(repo / "SPEC.md"), content="x"),
         use("Edit", file_path=str(repo / "SPEC.md"), old_string="[ ]", new_string="[x]"),

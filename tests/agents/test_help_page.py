@@ -61,7 +61,7 @@ CASES: Mapping[str, tuple[str, Callable[[Cli], str]]] = {
     ),
     "what_is_kern_s_stays_so_in_implement": (
         "implement can neither commit nor edit SPEC.md",
-        lambda cli: "" if cli.keeps else "kern restores it",
+        lambda cli: "" if cli.keeps else "kern restores its lines",
     ),
     "a_repository_runs_nothing_where_limits_are_promised": (
         "a repository's own configuration of the CLI counts in implement alone",

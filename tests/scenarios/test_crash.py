@@ -30,7 +30,9 @@ MOST_RUNS = 4
 MOMENTS = 6
 ALL = os.environ.get("KERN_TEST_CRASH") == "all"
 # What the next kern keeps of work whose answer was never saved.
-KEPT = re.compile(r"refs/kern/attempts/[\w-]+/\d+-(killed|commit|edited|retry|stopped)(\+\d+)?$")
+KEPT = re.compile(
+    r"refs/kern/attempts/[\w-]+/\d+-(killed|commit|edited|retry|stopped|before)(\+\d+)?$"
+)
 COMPARED = ("asked", "log", "tree", "status", "refs", "spec", "learnings", "yours", "left")
 START = "update refs/kern/start/main/main/@"
 # The start ref; it holds the agent's tree; the answer with its outcome.
