@@ -75,6 +75,10 @@ def _local(folder: Path, tasks: int) -> Row:
 def _dask(folder: Path, tasks: int) -> Row:
     root, env = made(folder, tasks)
     own = {**env, "KERN_DIR": str(folder / "workers")}
+    subprocess.run(["git", "init", "-q", "--bare", folder / "central.git"], check=True)
+    settings = Path(env["HOME"], ".config/kern/config.toml")
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(f"[fleet]\nremote = '{folder}/central.git'\n")
     luck = random.Random(1)
     with LocalCluster(folder / "dask", own, WORKERS) as cluster:
 
