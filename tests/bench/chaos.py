@@ -21,7 +21,7 @@ PARENT_EVERY = 10  # each so many kills, the run itself
 RUNS = 40  # at most; a run that was killed is begun again
 
 AGENT = """#!{python} -IS
-import json, re, subprocess, sys, time
+import json, re, sys, time
 prompt = sys.stdin.read().lstrip()
 said = "- Files: none\\n\\nREADY"
 time.sleep(0.2)
@@ -30,9 +30,7 @@ if prompt.startswith("kern stage 2"):
     open(name + ".txt", "w").write("work\\n")
     said = "did it\\n\\nSUCCESS"
 elif prompt.startswith("kern stage 3"):
-    trailer = re.search(r"^\\s*(Kern-Task: .*)$", prompt, re.M)[1]
-    subprocess.run(["git", "commit", "-q", "-m", "do it", "-m", trailer], check=True)
-    said = "committed"
+    said = "do it"
 print(json.dumps({{"type": "result", "subtype": "success", "is_error": False, "num_turns": 1,
                    "result": said, "total_cost_usd": 0.01}}))
 """
