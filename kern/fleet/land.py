@@ -119,7 +119,7 @@ def landed_as(repo: Repo, work: Work, head: str) -> str:
 
 def finish(site: Site, work: Work) -> None:
     """Files, index and documents follow the branch; twice is once."""
-    learned = documents.learned(_text(site.repo, work.base, LEARNINGS), _lessons(site.repo, work))
+    learned = _learned(site.repo, work)
 
     def replay(name: str, text: str, _: str) -> str:
         if name == SPEC:
@@ -136,14 +136,15 @@ def finish(site: Site, work: Work) -> None:
 def _papers(site: Site, work: Work) -> dict[str, str | None]:
     """The two as they stand on the disk, with what the task does to them."""
     spec = documents.ticked(site.papers.spec_text(), work.key, work.spec)
-    learned = documents.learned(_text(site.repo, work.base, LEARNINGS), _lessons(site.repo, work))
-    lessons = documents.taught(site.papers.read(LEARNINGS) or "", learned)
+    lessons = documents.taught(site.papers.read(LEARNINGS) or "", _learned(site.repo, work))
     return {SPEC: documents.committed(spec), LEARNINGS: lessons}
 
 
-def _lessons(repo: Repo, work: Work) -> str:
-    known = work.learnings
-    return _text(repo, work.commit, LEARNINGS) if known is None else known
+def _learned(repo: Repo, work: Work) -> list[str]:
+    """The entries that are its own."""
+    before, known = _text(repo, work.base, LEARNINGS), work.learnings
+    after = _text(repo, work.commit, LEARNINGS) if known is None else known
+    return documents.learned(before, after)
 
 
 def _text(repo: Repo, revision: str, name: str) -> str:

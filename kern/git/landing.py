@@ -21,9 +21,9 @@ def _behind(repo: Repo) -> str:
     return f"refs/kern/behind/{repo.worktree}"
 
 
-def is_behind(repo: Repo) -> bool:
-    """Whether the person's files have yet to follow the branch."""
-    return bool(repo.store.id(_behind(repo)))
+def behind(repo: Repo) -> str:
+    """The commit that the person's files have yet to follow the branch from; else empty."""
+    return repo.store.id(_behind(repo))
 
 
 def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
@@ -94,7 +94,7 @@ def advance(
 
 def follow(repo: Repo, replay: Replay) -> None:
     """Index and files, from where the ref says to HEAD; twice is once."""
-    if not (old := repo.run("rev-parse", "--verify", "-q", _behind(repo))[1].decode().strip()):
+    if not (old := behind(repo)):
         return
     new = repo.head().commit
     _accept_written(repo, old, new)

@@ -63,9 +63,11 @@ def undo(repo: Repo, papers: Documents, scope: Scope, wanted: str) -> list[str]:
 
 def finish(repo: Repo, papers: Documents) -> None:
     """The files follow a commit that took a task back, where a kill came between; twice is once."""
+    if not landing.behind(repo):
+        return
     tip = repo.run("log", "-1", "--format=%B")[1].decode("utf-8", "replace")
     name = re.search(rf"(?m)^{_UNDONE} (.*)$", tip)
-    if not name or not landing.is_behind(repo):
+    if not name:
         return
 
     def replay(path: str, text: str, came: str) -> str:
