@@ -37,6 +37,7 @@ class Cluster:
     _client: Any = None
     _unfit: set[str] = field(default_factory=set)
     _places: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _carrier: Carrier | None = None
     _closed: threading.Event = field(default_factory=threading.Event)
     _one: threading.Lock = field(default_factory=threading.Lock)
 
@@ -72,7 +73,9 @@ class Cluster:
                 hint=f'name it in {person.FILE}: [fleet] remote = "ssh://host/path.git" (a bare '
                 "repository is enough)",
             )
-        carrier = Carrier(shop.yard.repo, self.executor, shop.many.remote, self.warn, self._avoid)
+        carrier = self._carrier = Carrier(
+            shop.yard.repo, self.executor, shop.many.remote, self.warn, self._avoid
+        )
         asked: list[bool] = []
 
         def elsewhere(now: bool) -> None:
@@ -133,6 +136,8 @@ class Cluster:
 
     def close(self) -> None:
         self._closed.set()
+        if self._carrier:
+            self._carrier.tidy()
         self._dropped()
 
     def _dropped(self) -> None:

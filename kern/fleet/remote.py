@@ -10,7 +10,7 @@ import re
 import shutil
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from concurrent.futures import TimeoutError as Late
 from dataclasses import asdict, dataclass, field, replace
@@ -64,17 +64,17 @@ def whoami() -> list[Any]:
 def carry_out(given: str) -> str:
     """A job and its remote as JSON; what became of it, likewise."""
     asked = json.loads(given)
-    where = whoami()
-    if asked["kern"] != __version__:
-        fault = f"it has kern {__version__}, the caller has {asked['kern']}"
-        hint = "install the same kern on all machines"
-        return plain.data({"where": where, "fault": fault, "hint": hint, "unfit": True, "code": 2})
     try:
+        if asked["kern"] != __version__:
+            raise KernError(
+                f"it has kern {__version__}, the caller has {asked['kern']}",
+                hint="install the same kern on all machines",
+            )
         came = _carried(job_of(asked["job"]), str(asked["remote"]), str(asked["name"]))
     except (KernError, OSError) as exc:
-        told = {"fault": str(exc), "hint": getattr(exc, "hint", ""), "unfit": True, "code": 2}
-        return plain.data({"where": where, **told})
-    return plain.data({"where": where, **came})
+        hint = getattr(exc, "hint", "")
+        came = {"fault": str(exc), "hint": hint, "unfit": True, "code": Exit.USAGE.value}
+    return plain.data({"where": whoami(), **came})
 
 
 def _carried(job: Job, remote: str, name: str) -> dict[str, Any]:
@@ -126,8 +126,8 @@ def _in_worktree(here: Yard, job: Job, remote: str) -> dict[str, Any]:
     came = child.read(made, own, 0) if begun and made else None  # its answer may have been lost
     if not (came and came.commit):
         came = child.carry(Workshop(here, Many(), children=_children(job.run)), own)
-    told = asdict(replace(came, job=job))
-    del told["job"]
+    told = asdict(came)
+    del told["job"]  # the caller knows it
     pushed = [f"+{came.commit}:refs/heads/{job.branch}"] if came.commit else []
     kept = store.text(
         "for-each-ref", "--format=%(refname)", f"{refs.ATTEMPTS}/{refs.slug(job.key)}"
@@ -200,6 +200,7 @@ class Carrier:
     avoid: Callable[[list[Any], Outcome], bool] = lambda where, came: False
     pause: float = 1.0  # seconds before a lost task is sent again, doubled each time
     run: str = ""  # whose tasks these are, as they say
+    sent: set[str] = field(default_factory=set)  # refs on the remote
     stopped: threading.Event = field(default_factory=threading.Event)
     _asked: threading.Lock = field(default_factory=threading.Lock)
 
@@ -238,13 +239,11 @@ class Carrier:
                 "a cluster's workers cannot have this repository: it has files in git LFS",
                 hint="leave out --scheduler: kern -j 4 works on this machine",
             )
-        wanted = [one for one in (job.base, job.kept) if one]
+        wanted = {one: f"{BASES}/{one}" for one in (job.base, job.kept) if one}
         with self._asked:  # one push at a time
-            _remote(
-                self.repo,
-                *("push", "--quiet", "--no-verify", self.remote),
-                *(f"+{one}:{BASES}/{one}" for one in wanted),
-            )
+            self.sent.update(wanted.values())
+            specs = (f"+{one}:{ref}" for one, ref in wanted.items())
+            _remote(self.repo, "push", "--quiet", "--no-verify", self.remote, *specs)
 
     def _answered(self, job: Job) -> tuple[list[Any], Outcome]:
         """Raises what the executor does where the worker or the scheduler is lost."""
@@ -275,9 +274,8 @@ class Carrier:
         if specs:
             with self._asked:
                 _remote(self.repo, "fetch", *_QUIET, self.remote, *specs)
-        if commit:  # else a later attempt would find it there
-            gone = ("--delete", f"refs/heads/{job.branch}")
-            self.repo.run("push", "--quiet", "--no-verify", self.remote, *gone, env=_ALONE)
+        # A later attempt would find it there.
+        self._take_away([*([f"refs/heads/{job.branch}"] if commit else ()), *there])
         for line in given.get("journal") or ():
             if _LINE.fullmatch(data := plain.encode(str(line))):
                 try:
@@ -289,11 +287,13 @@ class Carrier:
         return Outcome(job, code, commit, under, papers, fault, hint, unfit)
 
     def tidy(self) -> None:
-        """What this run has put on the remote goes; the work branches stay with the commits."""
-        told = self.repo.run("ls-remote", self.remote, f"{BASES}/*", env=_ALONE)[1].decode()
-        gone = [line.split("\t")[1] for line in told.splitlines()]
-        if gone:
-            self.repo.run("push", "--quiet", "--no-verify", self.remote, "--delete", *gone)
+        """What this run has put on the remote goes."""
+        self._take_away(sorted(self.sent))
+
+    def _take_away(self, names: Sequence[str]) -> None:
+        if names:
+            argv = ("push", "--quiet", "--no-verify", self.remote, "--delete", *names)
+            self.repo.run(*argv, env=_ALONE)
 
 
 def job_of(told: Mapping[str, Any]) -> Job:

@@ -224,6 +224,7 @@ def test_a_task_elsewhere_is_seen_at_work_before_it_comes_back(
     assert run.returncode == 0, out + err
     assert "on the cluster at" in out
     assert "sent to tcp://127.0.0.1:" in kern("log").out
+    assert git("for-each-ref", cwd=tmp_path / "central.git") == "", "nothing is left there"
 
 
 def test_the_doctor_names_each_machine_and_a_fix(

@@ -148,6 +148,7 @@ def test_attempts_come_along_and_none_here_is_overwritten(
     assert came.commit == "" and "Attempt 1" in (came.paper("SPEC.md") or "")
     (ref,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").split()
     assert "x" in git("ls-tree", "--name-only", ref).split()
+    assert ref not in git("for-each-ref", cwd=central), "it is here now"
 
 
 @pytest.mark.parametrize("others", [True, False])
