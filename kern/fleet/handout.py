@@ -3,13 +3,13 @@ what was skipped last, the subtasks of one task after one another. What holds fo
 together: the budget, a usage limit's reset, what a person asks for. Pure.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from enum import StrEnum
 
 from kern.config import Budget, Spent
-from kern.model import Key, Marker
+from kern.model import Key
 from kern.spec import order
-from kern.spec.parse import Kind, Spec, Task
+from kern.spec.parse import Spec, Task
 
 
 def choose(
@@ -21,25 +21,10 @@ def choose(
     """The task with its number, as `kern status` shows it; None where nothing is ready. `busy`: the
     tasks that are under way or wait to land; `wanted`: no other task.
     """
-    ready = [one for one in _ready(spec, busy) if wanted in (None, one[1].key)]
-
-    def rank(one: tuple[int, Task]) -> tuple[bool, int]:
-        return one[1].key in passed_over, len(one[1].of(Kind.SKIPPED))
-
-    return min(ready, key=rank, default=None)
-
-
-def _ready(spec: Spec, busy: Collection[Key]) -> Iterable[tuple[int, Task]]:
-    blocker = order.blockers(spec)
     taken = {_top(spec, index) for index, task in enumerate(spec.tasks) if task.key in busy}
-    for index, task in enumerate(spec.tasks):
-        if task.marker is not Marker.PENDING or task.open_subtasks:
-            continue
-        if _top(spec, index) in taken:
-            continue
-        if (task.notes or task.parent is not None) and blocker(task):
-            continue
-        yield index + 1, task
+    free = (one for index, one in order.ready(spec) if _top(spec, index) not in taken)
+    task = order.foremost((one for one in free if wanted in (None, one.key)), passed_over)
+    return (spec.tasks.index(task) + 1, task) if task else None
 
 
 def _top(spec: Spec, index: int) -> int:

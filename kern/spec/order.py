@@ -6,7 +6,7 @@ tasks above it name. It is done with its last subtask.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
@@ -106,17 +106,23 @@ def select(spec: Spec, passed_over: Collection[Key] = ()) -> Task | None:
     """
     if spec.active:
         return spec.active[0]
-    blocker = blockers(spec)
-    ready = (
-        task
-        for task in spec.tasks
-        if task.marker is Marker.PENDING
-        and not task.open_subtasks
-        and not ((task.notes or task.parent is not None) and blocker(task))
-    )
+    return foremost((task for _, task in ready(spec)), passed_over)
+
+
+def foremost(tasks: Iterable[Task], passed_over: Collection[Key]) -> Task | None:
     return min(
-        ready, key=lambda task: (task.key in passed_over, len(task.of(Kind.SKIPPED))), default=None
+        tasks, key=lambda task: (task.key in passed_over, len(task.of(Kind.SKIPPED))), default=None
     )
+
+
+def ready(spec: Spec) -> Iterator[tuple[int, Task]]:
+    """Those that wait for nothing, each with its index."""
+    blocker = blockers(spec)
+    for index, task in enumerate(spec.tasks):
+        if task.marker is not Marker.PENDING or task.open_subtasks:
+            continue
+        if not ((task.notes or task.parent is not None) and blocker(task)):
+            yield index, task
 
 
 def named(wanted: str, tasks: Sequence[str], gone: Sequence[str] = ()) -> int:
