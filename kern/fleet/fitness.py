@@ -45,12 +45,11 @@ def examine(names: Sequence[str] = (protocol.DEFAULT,)) -> Machine:
 
 
 def _disk() -> str:
-    folder = remote.place("probe")
-    folder.rmdir()
-    free = shutil.disk_usage(folder.parent).free // 1_000_000
+    folder = remote.place("probe").parent  # it stays: another worker may be looking, too
+    free = shutil.disk_usage(folder).free // 1_000_000
     if free < _LEAST_MB:
-        raise KernError(f"{folder.parent}: {free} MB left", hint="free some space there")
-    return f"{folder.parent}: {free:,} MB left"
+        raise KernError(f"{folder}: {free} MB left", hint="free some space there")
+    return f"{folder}: {free:,} MB left"
 
 
 def _agent(name: str) -> Iterator[Check]:
