@@ -4,13 +4,12 @@ executed by reading it.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kern import endpoint, many, models, plain, toml
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
-from kern.frozen import frozen
 from kern.model import OnRed, Output, Role
 from kern.models import Choices
 
@@ -37,7 +36,7 @@ _IDLE_S = 600.0
 _MARGIN = 0.01  # US dollars: an agent is not started for less
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Gate:
     """A command that must pass before the commit."""
 
@@ -59,7 +58,7 @@ class Gate:
         return f"gate {self.name}" if self.name else f"gate `{plain.line(self.command, 40)}`"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Probe:
     """A command whose output says how things stand now; it decides nothing."""
 
@@ -76,7 +75,7 @@ class Probe:
         return f"probe {self.name}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Timeouts:
     """Seconds; 0: none."""
 
@@ -89,14 +88,14 @@ class Timeouts:
     planner: float = 1800
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Spent:
     run: float = 0
     task: float = 0  # in all runs
     seconds: float = 0  # of the run
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Budget:
     """US dollars as the agent counts them, API-equivalent, and minutes; 0: no bound."""
 
@@ -135,7 +134,7 @@ class Budget:
         return round(max(min(bounds), _MARGIN), 4) if bounds else 0.0
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Holding:
     """What a `[sandbox]` table opens, as it stands there."""
 
@@ -160,7 +159,7 @@ class Holding:
                 yield key, closed
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Settings:
     gates: tuple[Gate, ...] = ()
     timeouts: Timeouts = field(default_factory=Timeouts)

@@ -3,12 +3,12 @@ may go on. Pure.
 """
 
 import re
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from kern import plain, toml
 from kern.errors import UsageError
-from kern.frozen import frozen
 
 EXAMPLE = 'url = "http://localhost:11434/v1"'
 _PRINTABLE = r"[!-~]{1,500}"
@@ -17,7 +17,7 @@ _VARIABLE = r"(?!KERN_)[A-Z_][A-Z0-9_]{0,99}"  # kern's own reach no agent
 _MOST_TURNS = 10_000
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     url: str = ""  # up to `/v1`; empty where there is none
     model: str = ""  # for stages that name none

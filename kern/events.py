@@ -1,13 +1,12 @@
 """What happened, as frozen values. A `Sink` is a callable that takes one; it decides nothing."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from kern.frozen import frozen
 from kern.model import Act, Cost, Need, Outcome, Question, Result, Role
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RunStarted:
     run: str
     root: str
@@ -28,14 +27,14 @@ class RunStarted:
     awake: str = ""  # what keeps the machine so
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TaskStarted:
     task: str
     iteration: int
     resumed: str = ""  # at which step, where an earlier run left it
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StageStarted:
     stage: Role
     task: str
@@ -45,7 +44,7 @@ class StageStarted:
     agent: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Acted:
     """The agent at work, as far as its live output shows it."""
 
@@ -53,7 +52,7 @@ class Acted:
     act: Act
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StageFinished:
     stage: Role
     task: str
@@ -72,7 +71,7 @@ class StageFinished:
     agent: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StageFailed:
     """A call that came to nothing, and may be made again; it can have cost all the same."""
 
@@ -87,7 +86,7 @@ class StageFailed:
     tokens: Mapping[str, int] = field(default_factory=dict)  # as far as its output tells
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StageRetried:
     stage: Role
     reason: str
@@ -95,7 +94,7 @@ class StageRetried:
     wait_seconds: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StoodIn:
     """Another agent takes a stage over, from its beginning."""
 
@@ -106,7 +105,7 @@ class StoodIn:
     reason: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class AttemptNoted:
     task: str
     number: int
@@ -115,7 +114,7 @@ class AttemptNoted:
     cause: str = ""  # what it failed over, in a word: model.Cause
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class QuestionNoted:
     """A task waits for a person's answer."""
 
@@ -125,7 +124,7 @@ class QuestionNoted:
     ref: str  # where the work so far is kept; empty where there is none
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TaskSettled:
     task: str
     outcome: Outcome
@@ -134,7 +133,7 @@ class TaskSettled:
     proved: str = ""  # what stands behind it
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Learned:
     """An entry of LEARNINGS.md."""
 
@@ -142,7 +141,7 @@ class Learned:
     text: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Recalled:
     """What a stage is told of LEARNINGS.md."""
 
@@ -154,7 +153,7 @@ class Recalled:
     size: int  # tokens of what is told
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Voted:
     """What a task says of an entry of LEARNINGS.md."""
 
@@ -164,7 +163,7 @@ class Voted:
     why: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Planned:
     """What a planner answered, and kern took into SPEC.md."""
 
@@ -172,20 +171,20 @@ class Planned:
     done: str  # why nothing is missing
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class GateStarted:
     name: str
     command: str
     before: bool = False  # the baseline, before the task's change
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class GateEnded:
     result: Result
     before: bool = False
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ProbeStarted:
     """A command that tells a stage how things stand."""
 
@@ -193,7 +192,7 @@ class ProbeStarted:
     command: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class LimitReset:
     """A usage limit's wait begins."""
 
@@ -202,7 +201,7 @@ class LimitReset:
     until: float  # epoch seconds
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Outage:
     """A wait for an API that is away begins, or it answers again."""
 
@@ -213,7 +212,7 @@ class Outage:
     number: int  # of the waits, from 1; 0: it is over
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Steered:
     """A person asked the run to stop: from another terminal, or beforehand by --until."""
 
@@ -221,13 +220,13 @@ class Steered:
     late: bool = False  # the time of --until has come
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Warned:
     text: str
     kept: bool = False  # for the morning: in summary, report and journal
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Sent:
     """A task went to a worker whose own records come later: with the task from another machine, or
     once its worktree is set up.
@@ -239,19 +238,19 @@ class Sent:
     stage: str = ""  # that is in progress there, as far as that is known
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Traced:
     """A debug line, shown with -v."""
 
     text: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Waiting:
     seconds: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     done: tuple[tuple[str, str, str], ...]  # (task, commit, what proved it)
     concluded: tuple[tuple[str, str], ...]  # (experiment that did not work, short hash)

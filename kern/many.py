@@ -1,11 +1,11 @@
 """Many at once, as settings: how many tasks, what their worktrees need, which cluster. Pure."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from kern import plain, toml
 from kern.errors import UsageError
-from kern.frozen import frozen
 
 SINGLE, TABLES = "jobs", ("worktree", "fleet")
 AUTO = "auto"
@@ -14,7 +14,7 @@ _EACH_MB = 400  # of memory: a kern and its agent, which takes some 300
 _SETUP_S = 600.0
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Many:
     jobs: str = ""  # a whole number, or `auto`; empty: one after the other, in the person's tree
     copy: tuple[str, ...] = ()  # paths of the person's tree

@@ -1,12 +1,11 @@
 """The words that many rooms speak."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, Self
 
 from kern import plain
-from kern.frozen import frozen
 
 
 class Stage(StrEnum):
@@ -97,7 +96,7 @@ class Outcome(StrEnum):
 SAID: Mapping[str, str] = {Outcome.DECOMPOSED: "split", Outcome.CONCLUDED: "did not work"}
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Act:
     """What an agent at work was seen to do: a message of its live output, or a part of one."""
 
@@ -106,7 +105,7 @@ class Act:
     tokens: Mapping[str, int]  # by kind
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Cost:
     """What stages cost, as far as their answers tell."""
 
@@ -149,7 +148,7 @@ class OnRed(StrEnum):
     ALLOW = "allow"  # they are not held against the tasks
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Result:
     """One gate's end. `red_before`: how it was before the task, where that is known."""
 
@@ -244,7 +243,7 @@ LEARNINGS = "LEARNINGS.md"
 SETUP = "setup"  # of a worktree, as if it were a stage
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Needs:
     """What an agent's own program needs of the machine to work; paths are absolute."""
 

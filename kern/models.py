@@ -6,13 +6,12 @@ in kern.toml, and that before what kern's own prompts say.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from kern import plain, toml
 from kern.errors import UsageError
-from kern.frozen import frozen
 from kern.model import Aide, Role, Stage
 
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
@@ -24,7 +23,7 @@ _NAME = r"(?a)[A-Za-z0-9][\w.:/@\[\]-]{0,199}"
 _AGENT = r"(?a)[A-Za-z0-9][\w.-]{0,63}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Choice:
     """Empty: the next in line decides."""
 

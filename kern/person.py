@@ -3,14 +3,13 @@ repository for them.
 """
 
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from kern import config, endpoint, many, plain, toml
 from kern.config import Holding, Settings
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
-from kern.frozen import frozen
 
 FILE = "~/.config/kern/config.toml"
 _GONE = {
@@ -28,7 +27,7 @@ class Mode(StrEnum):
     OFF = "off"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Person:
     mode: Mode = Mode.AUTO
     holding: Holding = field(default_factory=Holding)

@@ -25,7 +25,7 @@ PAGES = (TOP / "README.md", *sorted((PACKAGE / "help").glob("*.md")))
 
 # Arrows point down: a module imports from its own layer or from one below.
 WORDS = (
-    *("errors", "frozen", "plain", "obeyed", "model", "models", "events", "toml", "endpoint"),
+    *("errors", "plain", "obeyed", "model", "models", "events", "toml", "endpoint"),
     *("many", "config", "person", "logins"),
 )
 _KNOWING = ("checks", "sandbox", "spec", "memory", "git", "agents", "journal", "system")
@@ -286,11 +286,6 @@ def test_only_the_command_line_and_what_draws_import_late() -> None:
     working |= {("views.status", "kern")}  # the workers, where a run has several
     working |= {("memory.vectors", name) for name in ("numpy", "safetensors", "tokenizers")}
     assert {one for one in late if one[0] not in commands} <= drawing | working
-
-
-def test_values_are_made_by_the_decorator_that_starts_fast() -> None:
-    slow = re.compile(r"^@dataclass\(frozen=True, slots=True\)", re.M)
-    assert [path.name for path in PACKAGE.rglob("*.py") if slow.search(path.read_text())] == []
 
 
 # -------------------------------------------------------------------- owners

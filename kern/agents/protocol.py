@@ -3,19 +3,18 @@
 import importlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, BinaryIO, Protocol, cast
 from urllib.parse import urlsplit
 
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
-from kern.frozen import frozen
 from kern.model import SUBSCRIPTION as SUBSCRIPTION
 from kern.model import Act, Needs, Output, Role
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Ended:
     """How the agent's process came to its end."""
 
@@ -25,7 +24,7 @@ class Ended:
     timed_out: str = ""  # what of its time was over when kern ended it
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Reply:
     result: dict[str, Any]  # the result object as it came, for the stage file
     text: str = ""
@@ -50,7 +49,7 @@ class Grade(StrEnum):
     FAILED = "failed"  # the stage ran to a bad end: its result counts as an answer
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Fault:
     grade: Grade
     message: str
@@ -59,13 +58,13 @@ class Fault:
     away: bool = False  # the API, or the network: what passes may take hours
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Payer:
     who: str  # empty where that cannot be known
     warning: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Launch:
     """One process of an agent, as kern wants it."""
 
@@ -164,7 +163,7 @@ def patient(line: bytes) -> Fault | None:
     return None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Program:
     """An agent as a run starts it."""
 

@@ -6,20 +6,19 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from kern import plain
 from kern.checks import kinds, result
 from kern.checks.kinds import Mark, Rule, Runner
 from kern.config import Settings
-from kern.frozen import frozen
 from kern.model import Result
 
 _SHOWN = 100  # characters of why a command is no gate
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Folder:
     """The top level, or a part of a monorepo."""
 
@@ -28,7 +27,7 @@ class Folder:
     above: frozenset[str] = frozenset()  # names that stand in the folders above it
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Guess:
     """A command that may be a gate."""
 
@@ -40,7 +39,7 @@ class Guess:
     room: bool = True  # False: of no use there, since a daemon outside does the work
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Found:
     """A guess before it has a name."""
 
@@ -212,7 +211,7 @@ def _named(found: Sequence[_Found]) -> tuple[Guess, ...]:
 # ---------------------------------------------------------------- a first kern.toml
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """A guess, and how it ended where it was run."""
 

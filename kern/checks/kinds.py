@@ -1,13 +1,12 @@
 """The kinds of projects that kern knows, as a table: which files tell of which command. Pure."""
 
 import re
-
-from kern.frozen import frozen
+from dataclasses import dataclass
 
 Mark = tuple[str, str]  # the name of a file, `*` for anything, and what its text matches
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Rule:
     """Any of the marks, and any of `also` where there are some, call for the command. Of a family
     the first rule for a purpose counts.
@@ -22,7 +21,7 @@ class Rule:
     alone: bool = False  # not where a runner of the family manages its environment
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Runner:
     """What stands before the family's commands where any of the marks does."""
 

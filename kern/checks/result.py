@@ -5,10 +5,9 @@ words.
 import posixpath
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kern import person, plain
-from kern.frozen import frozen
 from kern.model import UNVERIFIED, OnRed, Result
 
 TELLING = 160  # characters in a note
@@ -25,7 +24,7 @@ _FAILING = (
 _NOT_FAILING = r"(?i)^\W*\w+\W*$|\b(?:0|no) (?:errors?|fail)|(?:errors?|fail\w*)\W+0\b"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Red:
     """A red gate as stage2.json holds it."""
 

@@ -5,6 +5,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from kern import config, plain
@@ -14,7 +15,6 @@ from kern.checks.detect import Guess, Proposal
 from kern.cli import survey
 from kern.config import FILE, Gate, Settings
 from kern.errors import Interrupted, KernError, UsageError
-from kern.frozen import frozen
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Marker, Result
@@ -31,7 +31,7 @@ _AGENTS = 'agents = ["{}"]  # is installed here; kern help agents\n\n'
 _TODO = ("todo.md", "todo.txt", "todo")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Files:
     """What lies at the top level, before anything is written."""
 

@@ -17,7 +17,6 @@ from kern.errors import Exit, KernError
 from kern.fleet import land, worktree
 from kern.fleet.work import Carry, Job, Outcome
 from kern.fleet.worktree import Yard
-from kern.frozen import frozen
 from kern.git import refs, submodules
 from kern.git.repository import Repo
 from kern.many import Many
@@ -63,7 +62,7 @@ class Children:
                 child.terminate()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Workshop:
     """Where jobs are carried out. `home`: the person's tree, None where there is none; `repo`: the
     other worktrees' as well.

@@ -6,26 +6,26 @@ import platform
 import shutil
 import socket
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from kern import __version__
 from kern.agents import protocol
 from kern.errors import KernError
 from kern.fleet import remote
-from kern.frozen import frozen
 from kern.pipeline import agents, preflight
 from kern.pipeline.preflight import Check
 
 _LEAST_MB = 500  # of the disk
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Finding:
     name: str
     detail: str
     fix: str = ""  # empty: all is well
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Machine:
     """Of one worker. Plain values: another version of kern may have to read them."""
 

@@ -1,11 +1,10 @@
 """What many at once look like: the workers' records folded into one value. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kern.events import Outage
-from kern.frozen import frozen
 from kern.journal import sums, words
 from kern.model import Cost, Stage
 
@@ -16,7 +15,7 @@ AWAY = "the API is away"
 SENT = "sent"  # to another machine, which tells nothing yet
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Lane:
     worker: int  # 1 and up
     task: str = ""  # empty: it is idle
@@ -24,7 +23,7 @@ class Lane:
     since: float = 0.0  # epoch seconds
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Picture:
     lanes: tuple[Lane, ...] = ()
     queue: tuple[str, ...] = ()  # tasks that are finished and wait to land

@@ -7,10 +7,9 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
-
-from kern.frozen import frozen
 
 _SCAN_S = 10.0  # some 500,000 entries; what lies deepest is looked at last
 _LARGEST = 1 << 20  # bytes of a file that is read
@@ -19,7 +18,7 @@ _ABOUT = (".dist-info", ".egg-info")
 _IMPORTED = re.compile(rb"^import\s+(\w+)", re.M)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Origin:
     """The tree. Both with no link in them; `free`: what a task's work never is."""
 

@@ -8,15 +8,15 @@ holds nothing of the caller's environment.
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from kern import plain
-from kern.frozen import frozen
 from kern.model import Key
 
 BRANCHES = "kern/work/"  # begins the name of each work branch
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Job:
     """One task for one ordinary kern."""
 
@@ -39,7 +39,7 @@ class Job:
         return self.tree or self.worker
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of it. Without a `commit` the task is not done."""
 
@@ -59,7 +59,7 @@ class Outcome:
 Carry = Callable[[Job], Outcome]  # raises nothing of a child's
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Work:
     """A task that a worker has finished, waiting to land."""
 
@@ -77,14 +77,14 @@ class Work:
         return self.key.text
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Landed:
     work: Work
     commit: str  # on the branch
     proved: str = ""  # what stands behind it there, in words
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SentBack:
     """What it changed was changed meanwhile, or a gate is red on the merged tree."""
 
@@ -92,7 +92,7 @@ class SentBack:
     why: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """Nothing was landed: a person's uncommitted edits lie in its way, or a merge is under way. It
     stays in the queue.
@@ -102,7 +102,7 @@ class Waiting:
     why: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Dropped:
     """It does not land, and is not done anew: it has landed before, or a person has ticked,
     reworded or removed the task meanwhile.
@@ -116,7 +116,7 @@ class Dropped:
 Landing = Landed | SentBack | Waiting | Dropped
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Left:
     """A work branch of this branch's, which an earlier run has left."""
 

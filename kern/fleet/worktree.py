@@ -10,14 +10,13 @@ import shutil
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kern import plain
 from kern.config import Gate
 from kern.errors import KernError, UsageError
 from kern.fleet import origin, work
-from kern.frozen import frozen
 from kern.git import refs, submodules
 from kern.git.checkout import in_real_folder
 from kern.git.repository import Repo
@@ -37,7 +36,7 @@ _UNSAID = "git does not say why"
 _NUMBER = re.compile(r"-(\d+)$")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Yard:
     """Where they lie. `repo`: whose worktrees they are, the person's tree or a bare repository."""
 

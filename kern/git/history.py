@@ -4,11 +4,11 @@ import os
 import re
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from kern import plain
-from kern.frozen import frozen
 from kern.git import environment, faults
 from kern.git.faults import GitFailed
 from kern.git.repository import Change, Head, Repo
@@ -16,7 +16,7 @@ from kern.git.repository import Change, Head, Repo
 SIGNING_S = 60.0  # for one signature
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Commit:
     sha: str
     parents: tuple[str, ...]

@@ -3,11 +3,10 @@
 import hashlib
 import json
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kern import plain
 from kern.errors import KernError
-from kern.frozen import frozen
 from kern.git import objects
 from kern.git.faults import GitFailed
 from kern.git.repository import Head, Repo
@@ -17,7 +16,7 @@ START = "refs/kern/start"
 ATTEMPTS = "refs/kern/attempts"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StartRef:
     """Standing: stage 2 of `attempt` was begun on `base` with the working tree as `tree`."""
 

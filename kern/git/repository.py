@@ -4,19 +4,19 @@ import os
 import re
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from kern.errors import KernError, UsageError
-from kern.frozen import frozen
 from kern.git import environment, faults, trees
 from kern.git.faults import GitFailed
 from kern.git.store import FOLDER, Store
 from kern.system import process, waits
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Head:
     commit: str
     branch: str  # empty when detached
@@ -26,7 +26,7 @@ class Head:
         return self.branch or f"HEAD-{self.commit[:7]}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Entry:
     mode: str
     blob: str

@@ -4,11 +4,11 @@ and on paper. What it shows is computed here; `page.html` and `page.css` lay it 
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from kern import plain
-from kern.frozen import frozen
 from kern.journal import sums, timeline, totals
 from kern.journal.record import Record
 from kern.journal.timeline import GATE, KINDS, Bar, Run, number
@@ -27,7 +27,7 @@ _ENDS = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Box:
     """A bar as it is drawn: its kind, what it says, and its place in percent of the width."""
 

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from kern.frozen import frozen
 from kern.journal.record import Record
 from kern.model import Aide, Stage
 
@@ -21,7 +20,7 @@ _STEPS_S = (10, 30, *(60 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120,
 _TICKS = 6  # at most; a phone is as wide as so many labels
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bar:
     """A stage or a gate that took time. Moments in epoch seconds."""
 
@@ -150,7 +149,7 @@ def moment(text: str) -> float:
     return calendar.timegm((max(year, 1), month, day, hour, minute, 0)) + float(seconds)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Axis:
     """Moments as shares of a width, 0 to 1."""
 

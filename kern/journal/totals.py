@@ -5,11 +5,10 @@ folds; nothing is kept.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from kern import plain
-from kern.frozen import frozen
 from kern.journal import sums, words
 from kern.journal.record import Record
 from kern.journal.sums import account, pay, spent
@@ -36,7 +35,7 @@ _NOTHING = ("skipped", "blocked", "asked")  # outcomes that call for a person
 _UNSETTLED = (*_NOTHING, "open")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Standing:
     """How things stand now, beside what the journal tells of what happened: as SPEC.md has its
     tasks, by their texts, and which refs git still has.

@@ -2,11 +2,10 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kern import plain
-from kern.frozen import frozen
 from kern.memory import capture
 from kern.memory.entries import Entry, comment, parse, renoted, swapped
 
@@ -14,7 +13,7 @@ _HIGHEST = 10**8  # of the numbers that ids are given from
 Swap = tuple[str, str]  # an entry as it stands in the file, and as it is to stand there
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Taught:
     """What an implement stage said of the learnings."""
 

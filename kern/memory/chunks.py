@@ -4,11 +4,10 @@ Pure.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kern import plain
-from kern.frozen import frozen
 from kern.memory import entries
 from kern.memory.entries import Kind
 from kern.model import LEARNINGS
@@ -22,7 +21,7 @@ _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
 _FENCE = re.compile(r"\s*(```|~~~)")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """A piece of a text, with the place where a person finds it."""
 
@@ -40,7 +39,7 @@ class Chunk:
         return f"{self.path}:{lines}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Source:
     """One text that is searched. `pieces` is asked only where `data` is not what it was."""
 

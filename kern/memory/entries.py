@@ -4,13 +4,12 @@ import hashlib
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
 from kern import plain
-from kern.frozen import frozen
 
 PREAMBLE = "kern appends entries; edit them freely"  # in what kern init writes
 HARMFUL_AT = 2  # harmful votes from which a low score counts as proven
@@ -39,7 +38,7 @@ class Kind(StrEnum):
     SIGN = "sign"  # what goes wrong, and what helps
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One section. `raw` is its exact text in the file, from the heading to its last line."""
 

@@ -5,11 +5,10 @@ one question that a stage asks: which entries of LEARNINGS.md belong to this tex
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from kern.frozen import frozen
 from kern.memory import chunks, vectors
 from kern.memory.chunks import Chunk
 from kern.memory.index import Index, using
@@ -48,7 +47,7 @@ class Mode(StrEnum):
     HYBRID = "hybrid"  # by both
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Found:
     """A chunk, and how relevant it is to the query: 0 to 1."""
 
@@ -57,7 +56,7 @@ class Found:
     relevance: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Relevance:
     """Of the entries of LEARNINGS.md to one text."""
 

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from kern.frozen import frozen
 from kern.memory.entries import Entry
 
 IRRELEVANT = "not relevant"  # begins the reason of what no search found near enough
@@ -12,7 +12,7 @@ _CHARS_PER_TOKEN = 4
 _PATH = r"(?<![\w./~:@$%*<{-])((?:[\w.-]+/)+[\w-][\w.-]*\.[A-Za-z]\w{0,9})(?![\w/*<{])"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Told:
     """One entry that was chosen, and why."""
 
@@ -21,7 +21,7 @@ class Told:
     why: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Selection:
     chosen: tuple[Told, ...] = ()  # the most useful first; in the file's order where all fit
     left_out: tuple[tuple[Entry, str], ...] = ()  # with the reason, in the file's order

@@ -9,10 +9,10 @@ that loads extensions.
 import importlib.util
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kern.frozen import frozen
 from kern.memory.index import Index
 
 INSTALL = "pip install 'kern[semantic]'"
@@ -27,7 +27,7 @@ _BLOCK = 1024  # rows
 _SCALE = 254.0  # of a vector kept in bytes: no part of one is above a half
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Model:
     """Loaded: what cuts a text into word pieces, and a row for each of them."""
 

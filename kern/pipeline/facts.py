@@ -3,8 +3,8 @@ nothing.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from kern.frozen import frozen
 from kern.git import history, objects, refs
 from kern.git.history import Commit
 from kern.git.refs import StartRef
@@ -21,7 +21,7 @@ from kern.stages.record import StageRecord
 BY_ITSELF = "stage 3 by itself"  # in a reflog: what the commit stage and the hooks moved
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Situation:
     """The facts, and the values that they were read from."""
 

@@ -4,13 +4,12 @@ pass. Whatever they do to git is thrown away.
 
 import os
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kern import person, plain
 from kern.checks.result import Red, first_failing
 from kern.errors import KernError
-from kern.frozen import frozen
 from kern.git import environment, history, hooks, ignore, shadow
 from kern.git.refs import StartRef
 from kern.git.repository import Entry, Head
@@ -25,7 +24,7 @@ from kern.system import process, workspace
 _MOST_OUTPUT = 1500  # characters of a hook, for the next wording
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Checked:
     """What the hooks say of a commit."""
 

@@ -5,13 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kern.frozen import frozen
 from kern.model import OnRed
 from kern.models import Choices
 from kern.system import process, waits
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Leave:
     """What a person lets a repository start in this run, and where."""
 

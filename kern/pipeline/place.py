@@ -1,6 +1,7 @@
 """Where kern works, as far as reading goes: the repository, its two documents, its stage files."""
 
-from kern.frozen import frozen
+from dataclasses import dataclass
+
 from kern.git import history
 from kern.git.repository import Repo
 from kern.model import SPEC
@@ -8,7 +9,7 @@ from kern.spec.file import Documents
 from kern.system.workspace import Scope
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Place:
     repo: Repo
     scope: Scope

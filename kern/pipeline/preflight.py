@@ -6,12 +6,12 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from kern import person, plain
 from kern.config import FILE, Settings
 from kern.errors import KernError, UsageError
-from kern.frozen import frozen
 from kern.git import branches, environment, history, ignore, operations, refs, repository
 from kern.git.ignore import left_out
 from kern.git.protected_files import PROMPTS
@@ -131,7 +131,7 @@ def _listed(faults: tuple[Diagnostic, ...]) -> str:
 # ---------------------------------------------------------------- what a run needs, one by one
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Check:
     """One thing that a run needs: how it is, or what a run would raise."""
 

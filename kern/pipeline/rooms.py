@@ -11,7 +11,6 @@ from pathlib import Path
 
 from kern import plain
 from kern.config import FILE
-from kern.frozen import frozen
 from kern.git import history, in_place, index, landing, refs, shadow
 from kern.git.faults import GitFailed
 from kern.git.history import Commit
@@ -136,7 +135,7 @@ class Rooms:
         return changed
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Hooked:
     """Where hooks run: the git folder that is thrown away, the file of the message as they see it,
     what in the real index must be so meanwhile, the room, where they run in one.

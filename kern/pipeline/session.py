@@ -4,7 +4,7 @@ import contextlib
 import os
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from kern.agents.protocol import Agent, Payer
 from kern.config import Settings
 from kern.errors import KernError
 from kern.events import Sink, Warned
-from kern.frozen import frozen
 from kern.git import branches, refs, repository
 from kern.git.in_place import InPlace
 from kern.git.repository import Repo
@@ -32,7 +31,7 @@ from kern.system.control import Steering
 from kern.system.workspace import Scope
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Session:
     site: Site
     steered: Steering

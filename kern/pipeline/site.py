@@ -9,7 +9,6 @@ from typing import Any
 from kern import plain
 from kern.checks.gates import Gates
 from kern.events import Sink, Warned
-from kern.frozen import frozen
 from kern.git import refs
 from kern.git.repository import Entry, Repo
 from kern.memory import changes
@@ -44,7 +43,7 @@ class Memory:
     looked: set[Key] = field(default_factory=set)  # tasks whose tree was looked at before the gates
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Site(Place):
     caller: Caller
     sink: Sink

@@ -5,9 +5,9 @@ There is one way through a task, whether kern was killed or not: each durable st
 facts, and `resume` reads them anew. The order of the steps makes every state in between readable.
 """
 
+from dataclasses import dataclass
 from enum import StrEnum
 
-from kern.frozen import frozen
 from kern.model import Key, Outcome, Saved, Tier
 
 ATTEMPTS = 3  # before the next tier
@@ -38,7 +38,7 @@ class Research(StrEnum):
     ASKED = "asked"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Facts:
     active: bool = False  # a task is [~]
     elsewhere: bool = False  # its start ref stands on another branch of this working tree
@@ -91,7 +91,7 @@ class Do(StrEnum):
         return self.partition(": ")[2]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Settled:
     """How a task's iteration ended."""
 

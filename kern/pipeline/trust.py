@@ -7,13 +7,13 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from kern import plain
 from kern.agents.protocol import Agent
 from kern.config import Gate, Settings
 from kern.errors import KernError, UsageError
-from kern.frozen import frozen
 from kern.git import protected_files
 from kern.git.protected_files import PROMPTS
 from kern.git.repository import Repo
@@ -27,7 +27,7 @@ _LARGEST = 1 << 20  # bytes of a record
 _MARK = "kern.trust"  # in git's folder
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Started:
     """What a repository starts, a line each: whole, and what a terminal would act on or hide as an
     escape.

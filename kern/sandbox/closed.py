@@ -11,10 +11,10 @@ import socket
 import stat
 import tomllib
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from kern import plain
-from kern.frozen import frozen
 from kern.sandbox import wall
 from kern.sandbox.wall import Access, Mount
 
@@ -39,7 +39,7 @@ _HOST = re.compile(r"""(?:https?://(?:[^\s/@]+@)?|host=')([\w.-]+)""")
 _DEVICES = ("full", "null", "random", "tty", "urandom", "zero", "ptmx")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bounds:
     """What one child saw of the machine."""
 

@@ -9,14 +9,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
 import kern
 from kern.errors import KernError, UsageError
-from kern.frozen import frozen
 from kern.model import Needs
 from kern.obeyed import TEMPORARY
 from kern.person import Mode
@@ -40,7 +39,7 @@ class Means(StrEnum):
     NONE = "nothing"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Confined:
     """A command with what holds it before it."""
 
@@ -75,7 +74,7 @@ def unheld(kind: Kind, argv: Sequence[str], env: Mapping[str, str], **more: obje
     return Confined(tuple(argv), env)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Sandbox:
     tree: Tree
     home: Path  # the person's

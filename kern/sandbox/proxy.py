@@ -16,10 +16,10 @@ import urllib.request
 import weakref
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from kern import plain
-from kern.frozen import frozen
 from kern.sandbox import wall
 
 _CHUNK = 65_536
@@ -58,7 +58,7 @@ def headed(head: bytes, first: bytes, *fields: bytes) -> bytes:
     return b"\r\n".join((first, *filter(None, (*kept, *fields)), b"", b""))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Upstream:
     """The proxy behind which this machine stands, by the person's own environment."""
 

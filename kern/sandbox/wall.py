@@ -13,11 +13,10 @@ import re
 import shutil
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from kern.frozen import frozen
 from kern.model import Needs
 
 
@@ -37,7 +36,7 @@ class Access(StrEnum):
     FOLDER = "folder"  # in an empty one
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Mount:
     access: Access
     target: Path  # where the child sees it
@@ -46,7 +45,7 @@ class Mount:
     lower: tuple[Path, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Tree:
     """The working tree of a run and the git folder that belongs to it."""
 
@@ -57,7 +56,7 @@ class Tree:
     documents: tuple[Path, ...] = ()  # SPEC.md and LEARNINGS.md, which a hook may format or stash
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Room:
     """A tree that children see in the place of the working tree, and what of that lies in it."""
 
@@ -71,7 +70,7 @@ class Room:
     home: Tree | None = None  # where it is seen, if that is not the place of the run's own tree
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Grants:
     """What the person's own settings open."""
 

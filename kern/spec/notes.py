@@ -4,11 +4,10 @@ A task waits while its last question has no answer below it.
 """
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kern import plain
 from kern.config import Gate, Settings
-from kern.frozen import frozen
 from kern.model import Marker, Question
 from kern.spec import edit
 from kern.spec.parse import Kind, Note, Spec, Task
@@ -94,7 +93,7 @@ def answered(text: str, noted: Note, answer: str) -> str:
 # ---------------------------------------------------------------- what must hold before a commit
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Checks:
     """Gates, then judges."""
 

@@ -6,11 +6,11 @@ part of its line, so that an edit can put every byte back.
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from kern import plain
-from kern.frozen import frozen
 from kern.model import SPEC, Key, Marker
 
 EXAMPLE = "- [ ] Add a --version flag that prints the version from pyproject.toml"
@@ -104,7 +104,7 @@ class Task(NamedTuple):
         return counts
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     line: int
     message: str
@@ -114,7 +114,7 @@ class Diagnostic:
         return f"{SPEC} line {self.line}: {self.message}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Spec:
     tasks: tuple[Task, ...]
     diagnostics: tuple[Diagnostic, ...]

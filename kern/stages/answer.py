@@ -3,11 +3,11 @@
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from kern import plain
-from kern.frozen import frozen
 from kern.model import Aide, Role, Stage
 
 MOST_SUBTASKS = 20
@@ -100,7 +100,7 @@ def message(text: str) -> str:
     return "" if any(line.partition(":")[0] in [*Code] for line in ends) else words
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Answer:
     code: Code
     reason: str = ""

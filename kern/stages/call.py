@@ -13,7 +13,6 @@ from kern.checks.again import settled
 from kern.config import Gate, Settings, Spent
 from kern.errors import BudgetReached, Interrupted, KernError, LimitReached, Outage, TransientFault
 from kern.events import Sink
-from kern.frozen import frozen
 from kern.git import environment
 from kern.model import Cost, Role, Stage
 from kern.sandbox import closed
@@ -37,7 +36,7 @@ _FOR_EVER = 7 * 24 * 3600.0  # seconds, for who knows no bound
 _FOREGROUND = (("gc.auto", "0"), ("maintenance.auto", "false"), ("core.fsmonitor", "false"))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Said:
     """A stage's end: the reply, and the fault where the stage itself ended badly."""
 
@@ -46,7 +45,7 @@ class Said:
     idle: bool = False  # by its transcript, none of its calls can have written
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Asked:
     """One process of an agent, to be started."""
 

@@ -4,9 +4,9 @@ room for; and what it does to tests that were there.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from kern import plain
-from kern.frozen import frozen
 from kern.git.repository import Repo
 
 MOST = 24  # patches that are read at all: with more of them each would be cut to a few lines
@@ -31,7 +31,7 @@ _NUMBERS = (
 _PATCH = (*_NUMBERS, "--text", "-U3")  # nor what .gitattributes say
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class File:
     path: str
     size: str  # `+2 -1`, or `binary`

@@ -3,14 +3,13 @@ is to be changed.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
 from kern import plain
 from kern.errors import KernError, UsageError
 from kern.events import Planned
-from kern.frozen import frozen
 from kern.git.repository import Repo
 from kern.journal import store, totals
 from kern.memory import entries
@@ -29,7 +28,7 @@ from kern.system import workspace
 _MOST_TOLD = 3000  # characters of finished tasks, and of their history
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Planner:
     repo: Repo
     papers: Documents

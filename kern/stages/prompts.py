@@ -6,7 +6,7 @@ import itertools
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from kern.agents.command import Command
 from kern.config import Settings
 from kern.errors import UsageError
 from kern.events import Event, Recalled, Traced, Warned
-from kern.frozen import frozen
 from kern.memory.select import IRRELEVANT, NOTHING, Selection
 from kern.model import Aide, Role, Stage
 from kern.models import Choice
@@ -76,7 +75,7 @@ _MENTION = r"(?<![!-~])@"
 _CUT = "\n[cut here for length]"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Template:
     stage: Role
     by: Choice  # as its front matter says; without an effort: what the agent takes by itself
@@ -92,7 +91,7 @@ class Template:
         return self.by, *self.stand_ins
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Prompt:
     stage: Role
     by: Choice  # who runs it

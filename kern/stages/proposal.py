@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 
 from kern import plain
 from kern.errors import UsageError
-from kern.frozen import frozen
 from kern.model import Aide, Marker
 from kern.spec import imports, order
 from kern.spec.imports import Added, Item
@@ -29,7 +29,7 @@ class Mode(StrEnum):
     IMPROVE = "improve"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Plan:
     items: tuple[Item, ...] = ()
     titles: tuple[str, ...] = ()  # of the new tasks

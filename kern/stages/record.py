@@ -11,7 +11,6 @@ from typing import Any, Generic, TypeVar
 
 from kern import plain
 from kern.checks.result import Red
-from kern.frozen import frozen
 from kern.git.refs import StartRef
 from kern.memory.changes import Swap, Vote
 from kern.model import Cause, Decision, Key, Saved, Stage
@@ -25,7 +24,7 @@ _ID = re.compile(r"[0-9a-f]{40,64}")
 _OF_A_VERDICT = ("outcome", "proof", "red", "cause")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Made:
     """The task's commit, noted before the branch moves to it, and what it does to LEARNINGS.md."""
 

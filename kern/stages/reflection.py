@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kern import plain
-from kern.frozen import frozen
 from kern.memory import capture, entries
 from kern.memory import changes as edits
 from kern.memory.entries import Entry, Kind
@@ -26,7 +25,7 @@ _ITEM = rf"(?:{_OLD}|{_NEW})[*`]*\s*:\**\s*(?P<text>.*)"
 _MARKUP = r"#|`{3}|~{3}|<{7}|={7}|>{7}|\|{7}|.*(?:<!--|-->)"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Proposed:
     before: str = ""  # LEARNINGS.md as it was read
     text: str = ""  # and with the changes

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from kern.agents.protocol import Agent, Fault, Reply
 from kern.events import Acted, Sink
-from kern.frozen import frozen
 from kern.model import Act, Aide, Role, Stage
 from kern.system import process
 
@@ -23,7 +22,7 @@ class Refused(Exception):
         self.fault = fault
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Output:
     """What a transcript holds."""
 

@@ -5,10 +5,10 @@ import os
 import re
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from kern.errors import Held
-from kern.frozen import frozen
 from kern.system import process, waits, workspace
 from kern.system.workspace import Scope
 
@@ -18,7 +18,7 @@ HOST = socket.gethostname()
 _PID = r"[0-9]{1,9}"  # a number that the kernel takes
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Holder:
     """Who holds a working tree, as it wrote it down in the git directory."""
 

@@ -16,6 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, STDOUT, Popen, TimeoutExpired
 from subprocess import run as attend
@@ -26,7 +27,6 @@ import psutil
 
 from kern import plain
 from kern.errors import KernError, UsageError
-from kern.frozen import frozen
 from kern.system import waits, workspace
 
 OUTPUT_LIMIT = 100_000_000  # bytes, standard output and error together
@@ -49,7 +49,7 @@ def unwatched(seconds: float, silent: float) -> None:
     """For a child that nobody looks at."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Ran:
     code: int  # negative: the signal that ended it
     seconds: float

@@ -12,11 +12,11 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kern.errors import KernError, UsageError
-from kern.frozen import frozen
 from kern.model import Role, Stage
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -24,7 +24,7 @@ _LONGEST_NAME = 240  # bytes; a file name holds 255
 KEPT = 50  # finished walks in history/
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Scope:
     """Project and branch: what stage files and the lock belong to."""
 

@@ -3,14 +3,13 @@ once, a line for each worker. Pure.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kern import events, plain
 from kern.agents import protocol
 from kern.events import Event
 from kern.fleet.lanes import Lane, Picture
-from kern.frozen import frozen
 from kern.journal import words
 from kern.model import Act, Cost, Outcome
 
@@ -25,7 +24,7 @@ NAMED = 40  # characters of a task that has been told of before
 _TOLD = ("task", "attempt", "retry", "stand-in")  # kinds of records
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Progress:
     root: str = ""
     task: str = ""
@@ -45,7 +44,7 @@ class Progress:
     stops: bool = False  # a person asked for it
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Seen:
     """How the person looks at it."""
 

@@ -1,8 +1,8 @@
 """What every view begins with: the project in which it was called, read without writing a byte."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from kern.frozen import frozen
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import Tier
@@ -14,7 +14,7 @@ from kern.system import workspace
 from kern.system.workspace import Scope
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Project:
     repo: Repo
     papers: Documents
