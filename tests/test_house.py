@@ -63,7 +63,6 @@ PURE = (
     "pipeline.table",
     *(f"memory.{name}" for name in ("chunks", "entries", "select", "capture", "changes")),
     *("fleet.work", "fleet.documents", "fleet.handout", "fleet.lanes"),
-    *(f"checks.{name}" for name in ("detect", "kinds")),
     *("views.progress", "views.graph", "views.summary"),
 )
 OWNERS = {

@@ -1,34 +1,66 @@
-"""The checks that a project seems to have, by what its files tell; and the kern.toml that they
-make. Pure.
+"""The checks that a project seems to have, by what its files tell (`kinds.toml`); and the kern.toml
+that they make. Pure but for that table.
 """
 
 import json
 import re
 import shlex
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from kern import plain
-from kern.checks import kinds, result
-from kern.checks.kinds import Mark, Rule, Runner
+from kern.checks import result
 from kern.config import Settings
 from kern.model import Result
 
+_KINDS = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text("utf-8"))
+_NAMES: Mapping[str, Sequence[str]] = _KINDS["names"]
+_TARGETS: Mapping[str, Mapping[str, Any]] = _KINDS["targets"]
+_TOOLS: Sequence[str] = _KINDS["parts"]["tools"]
+_PLACEHOLDER = "no test specified"  # what `npm init` writes
+_WATCHES = r"--watch(?:All)?\b(?!=false)|(?<!-)\bwatch\b|\bnodemon\b"
+# A program that has others work, outside: they see the working tree, whatever is mounted here.
+DAEMON = re.compile(r"(?<![\w./-])(?:docker|podman)(?:-compose)?(?= )")
 _SHOWN = 100  # characters of why a command is no gate
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+def _names(marks: Iterable[str]) -> Iterator[str]:
+    for mark in marks:
+        yield from mark.partition(" ")[0].split("|")
+
+
+# A folder with one of these is a part.
+PROJECT = (*_KINDS["parts"]["files"], *(name for row in _TARGETS.values() for name in row["files"]))
+# All that is looked for, in a folder or below it.
+TELLING = tuple(
+    dict.fromkeys(
+        (
+            *PROJECT,
+            *(
+                name
+                for table in (_KINDS["runners"], _KINDS["rules"])
+                for rows in table.values()
+                for row in rows
+                for name in _names((*row["marks"], *row.get("also", ())))
+            ),
+            *(f"{folder}/{tool}" for folder in (".venv/bin", "venv/bin") for tool in _TOOLS),
+        )
+    )
+)
+
+
+class Folder(NamedTuple):
     """The top level, or a part of a monorepo."""
 
     path: str = ""  # below the top level
-    files: Mapping[str, str] = field(default_factory=dict)  # name below the folder, and text
+    files: Mapping[str, str] = {}  # name below the folder, and text
     above: frozenset[str] = frozenset()  # names that stand in the folders above it
 
 
-@dataclass(frozen=True, slots=True)
-class Guess:
+class Guess(NamedTuple):
     """A command that may be a gate."""
 
     name: str
@@ -39,98 +71,121 @@ class Guess:
     room: bool = True  # False: of no use there, since a daemon outside does the work
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Hint(NamedTuple):
     """A guess before it has a name."""
 
     family: str
     purpose: str
-    guess: Guess
+    kind: str
+    command: str  # in its folder
+    why: str  # the file, below the folder
+    does: str = ""  # what the command runs, where that is told
 
 
 def guesses(folders: Iterable[Folder]) -> tuple[Guess, ...]:
     """What may be gates, the top level's first; nothing that a folder above does as well."""
-    found: list[_Found] = []
+    hints: list[tuple[Folder, _Hint]] = []
     done: dict[str, set[tuple[str, str]]] = {}
     for folder in sorted(folders, key=lambda one: (one.path.count("/"), one.path)):
-        above = {
-            pair for path, pairs in done.items() if _holds(path, folder.path) for pair in pairs
-        }
+        around = [pairs for path, pairs in done.items() if _holds(path, folder.path)]
+        above = {pair for pairs in around for pair in pairs}
         if ("", "check") in above:
             continue
         mine = done.setdefault(folder.path, set())
-        for one in _of(folder):
-            pair = one.family, one.purpose
-            told = mine | (above if one.family not in kinds.APART else set())
-            if pair in told or ("", one.purpose) in mine or ("", "check") in mine:
-                continue
-            mine.add(pair)
-            found.append(one)
-    return _named(found)
+        for hint in (*_targets(folder), *_scripts(folder), *_rules(folder)):
+            pair = hint.family, hint.purpose
+            known = mine if hint.family in _KINDS["parts"]["apart"] else mine | above
+            if known.isdisjoint((pair, ("", hint.purpose))) and ("", "check") not in mine:
+                mine.add(pair)
+                hints.append((folder, hint))
+    return _named(hints)
 
 
 def _holds(path: str, other: str) -> bool:
     return not path or other.startswith(f"{path}/")
 
 
-def _of(folder: Folder) -> Iterator[_Found]:
-    yield from _targets(folder)
-    yield from _scripts(folder)
-    for rule in kinds.RULES:
-        runner = _runner(rule.family, folder)
-        if rule.alone and runner and runner.manages:
-            continue
-        why = _first(rule.marks, folder.files)
-        if why and (not rule.also or _first(rule.also, folder.files)):
-            yield _found(
-                folder, rule.family, rule.purpose, rule.kind, _command(rule, runner, folder), why
-            )
+def _targets(folder: Folder) -> Iterator[_Hint]:
+    for kind, row in _TARGETS.items():
+        why = next((name for name in row["files"] if name in folder.files), "")
+        text = folder.files.get(why, "")
+        for purpose, words in _NAMES.items() if text else ():
+            for word in words if purpose != "build" else ():
+                if at := re.search(row["form"].replace("{name}", re.escape(word)), text, re.M):
+                    does = _recipe(text[at.start() :])
+                    yield _Hint("", purpose, kind, f"{kind} {word}", why, does)
+                    break
 
 
-def _found(
-    folder: Folder, family: str, purpose: str, kind: str, command: str, why: str, does: str = ""
-) -> _Found:
-    """`why`: the file, below the folder. `does`: what the command runs, where that is told."""
-    inside = f"cd {shlex.quote(folder.path)} && " if folder.path else ""
-    place = f"{folder.path}/{why}" if folder.path else why
-    room = not kinds.DAEMON.search(does)
-    return _Found(family, purpose, Guess("", f"{inside}{command}", folder.path, kind, place, room))
+def _recipe(text: str) -> str:
+    """Of the target on the first line: all below it that stands further in."""
+    at = re.match(r"([ \t]*).*((?:\n(?:\1[ \t].*)?)*)", text)
+    return at[2] if at else ""
 
 
-def _runner(family: str, folder: Folder) -> Runner | None:
-    """The folder's own word counts before that of one above it."""
-    own = (one for one in kinds.RUNNERS if one.family == family and _first(one.marks, folder.files))
-    above = (
-        one
-        for one in kinds.RUNNERS
-        if one.family == family
-        and any(not text and name in folder.above and "/" not in name for name, text in one.marks)
-    )
-    locks = [*own]
-    if locks and not (family == "node" and locks[0].marks[0][0] == "package.json"):
-        return locks[0]
-    return next(above, None) or (locks[0] if locks else None)
+def _scripts(folder: Folder) -> Iterator[_Hint]:
+    for family, row in _KINDS["scripts"].items():
+        why = next((name for name in row["files"] if name in folder.files), "")
+        scripts = _read(folder.files.get(why, ""), row["key"])
+        runner = _runner(family, folder)
+        run, kind = (runner["run"], runner["kind"]) if runner else ("", why.partition(".")[0])
+        for purpose, words in _NAMES.items():
+            word = next((word for word in words if word in scripts and purpose != "check"), "")
+            if not word or re.search(f"{_PLACEHOLDER}|{_WATCHES}", scripts[word]):
+                continue
+            command = row["command"].format(run=run, name=word)
+            if word == "test" and kind != "bun":
+                command = command.replace("run test", "test")  # as people type it
+            yield _Hint(family, purpose, kind, command, why, scripts[word])
 
 
-def _command(rule: Rule, runner: Runner | None, folder: Folder) -> str:
-    run = runner.run if runner else ""
-    if runner and not runner.manages and run.endswith("/"):  # what is in it, and nothing else
-        tool = rule.command.removeprefix("{run}").split()[0]
-        module = "pytest" if "-m pytest" in rule.command else "python"
-        here = f"{run}{module if '{python}' in rule.command else tool}" in folder.files
-        run = run if here else ""
-        return rule.command.format(run=run, python=f"{run}python" if here else "python3")
-    python = f"{run}python" if run else "python3"
-    return rule.command.format(run=run, python=python)
+def _read(text: str, key: str) -> dict[str, str]:
+    try:
+        scripts = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.M))[key]
+        return {str(name): json.dumps(value) for name, value in scripts.items()}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}
 
 
-def _first(marks: Iterable[Mark], files: Mapping[str, str]) -> str:
+def _rules(folder: Folder) -> Iterator[_Hint]:
+    for family, rows in _KINDS["rules"].items():
+        runner = _runner(family, folder)
+        run = runner["run"] if runner else ""
+        for row in rows:
+            if "alone" in row and run and not run.endswith("/"):
+                continue
+            why = _first(row["marks"], folder.files)
+            if why and ("also" not in row or _first(row["also"], folder.files)):
+                command = _command(row, run, folder)
+                yield _Hint(family, row["purpose"], row["kind"], command, why)
+
+
+def _runner(family: str, folder: Folder) -> Mapping[str, Any] | None:
+    """The folder's own lock file counts before one above it, that before its package.json."""
+    rows = _KINDS["runners"].get(family, ())
+    own = [row for row in rows if _first(row["marks"], folder.files)]
+    locked = [row for row in own if not row["marks"][0].startswith("package.json")]
+    above = [r for r in rows if folder.above & {*r["marks"]} and not r["run"].endswith("/")]
+    return next(iter((*locked, *above, *own)), None)
+
+
+def _command(row: Mapping[str, Any], run: str, folder: Folder) -> str:
+    tool = row["kind"] if row["kind"] in _TOOLS else "python"
+    if run.endswith("/") and f"{run}{tool}" not in folder.files:
+        run = ""
+    command: str = row["command"].format(run=run)
+    return command if run else re.sub("^python ", "python3 ", command)
+
+
+def _first(marks: Iterable[str], files: Mapping[str, str]) -> str:
     """The first file that bears one of them; empty where none does."""
-    for pattern, text in marks:
-        for name in files if "*" in pattern else (pattern,):
-            if name in files and matches(name, pattern):
-                told = not text or re.search(text, files[name], re.M)
-                if told:
+    for mark in marks:
+        text = mark.partition(" ")[2]
+        if text[:1] == "[" and text[-1] == "]":
+            text = rf"^{re.escape(text[:-1])}[.\]]"
+        for pattern in _names([mark]):
+            for name in files if "*" in pattern else (pattern,):
+                if name in files and matches(name, pattern) and re.search(text, files[name], re.M):
                     return name
     return ""
 
@@ -142,77 +197,30 @@ def matches(name: str, pattern: str) -> bool:
     return name.count("/") == pattern.count("/") and fnmatchcase(name, pattern)
 
 
-def _targets(folder: Folder) -> Iterator[_Found]:
-    for kind, names, form in kinds.TARGETS:
-        why = next((name for name in names if name in folder.files), "")
-        for purpose, words in kinds.NAMES.items():
-            for word in words if why and purpose != "build" else ():
-                text = folder.files[why]
-                if match := re.search(form.format(name=re.escape(word)), text, re.M):
-                    does = _recipe(text[match.start() :])
-                    yield _found(folder, "", purpose, kind, f"{kind} {word}", why, does)
-                    break
-
-
-def _recipe(text: str) -> str:
-    """Of the target on the first line: all below it that stands further in."""
-    found = re.match(r"([ \t]*).*((?:\n(?:\1[ \t].*)?)*)", text)
-    return found[2] if found else ""
-
-
-def _scripts(folder: Folder) -> Iterator[_Found]:
-    for family, names, key, form in kinds.SCRIPTS:
-        why = next((name for name in names if name in folder.files), "")
-        scripts = _read(folder.files.get(why, ""), key)
-        runner = _runner(family, folder)
-        for purpose, words in kinds.NAMES.items():
-            word = next((word for word in words if word in scripts and purpose != "check"), "")
-            if (
-                not word
-                or kinds.PLACEHOLDER.search(scripts[word])
-                or kinds.WATCHES.search(scripts[word])
-            ):
-                continue
-            command = form.format(run=runner.run if runner else "", name=word)
-            kind = runner.kind if runner else names[0].partition(".")[0]
-            if word == "test" and kind != "bun":
-                command = command.replace("run test", "test")  # as people type it
-            yield _found(folder, family, purpose, kind, command, why, scripts[word])
-
-
-def _read(text: str, key: str) -> dict[str, str]:
-    try:
-        found = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.M))[key]
-        return {str(name): json.dumps(value) for name, value in found.items()}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return {}
-
-
-def _named(found: Sequence[_Found]) -> tuple[Guess, ...]:
+def _named(hints: Sequence[tuple[Folder, _Hint]]) -> tuple[Guess, ...]:
     """Each with a name of its own: the purpose, with the tool or the part where that is not one."""
-    names: dict[str, None] = {}
-    for one in found:
-        same = [
-            other
-            for other in found
-            if (other.guess.folder, other.purpose) == (one.guess.folder, one.purpose)
-        ]
-        name = one.purpose if len(same) == 1 else f"{one.guess.kind}-{one.purpose}"
-        part = re.sub(r"[^A-Za-z0-9_]+", "-", one.guess.folder).strip("-")
-        base = f"{part or 'part'}-{name}" if one.guess.folder else name
-        number, name = 1, base
-        while name in names:
+    named: dict[str, Guess] = {}
+    purposes = [(folder.path, hint.purpose) for folder, hint in hints]
+    for (path, _, _), hint in hints:
+        one = purposes.count((path, hint.purpose)) == 1
+        base = hint.purpose if one else f"{hint.kind}-{hint.purpose}"
+        if path:
+            base = f"{re.sub(r'[^A-Za-z0-9_]+', '-', path).strip('-') or 'part'}-{base}"
+        name, number = base, 1
+        while name in named:
             number += 1
             name = f"{base}-{number}"
-        names[name] = None
-    return tuple(replace(one.guess, name=name) for one, name in zip(found, names, strict=True))
+        command = f"cd {shlex.quote(path)} && {hint.command}" if path else hint.command
+        why = f"{path}/{hint.why}" if path else hint.why
+        room = not DAEMON.search(hint.does)
+        named[name] = Guess(name, command, path, hint.kind, why, room)
+    return tuple(named.values())
 
 
 # ---------------------------------------------------------------- a first kern.toml
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(NamedTuple):
     """A guess, and how it ended where it was run."""
 
     guess: Guess
@@ -225,26 +233,21 @@ class Proposal:
 
     @property
     def line(self) -> str:
-        """As kern.toml has it: a comment where it does not pass here."""
+        """As kern.toml has it: a comment that says why where it does not pass here."""
         run = _quoted(self.guess.command)
         value = run if self.guess.room else f"{{ run = {run}, room = false }}"
         setting = f"{self.guess.name} = {value}"
-        return f"{'' if self.gate else '# '}{setting}{self._note}"
-
-    @property
-    def _note(self) -> str:
         if self.ended is None:
-            return ""
-        if not self.ended.red:
-            return f"  # {plain.span(self.ended.seconds)}"
-        said = next(iter(self.ended.closed), result.first_failing(self.ended.output, _SHOWN))
-        why = f": {said}" if said else ""
-        return f"  # {result.outcome(self.ended)}{why}"
+            return setting
+        if self.gate:
+            return f"{setting}  # {plain.span(self.ended.seconds)}"
+        last = next(iter(self.ended.closed), result.first_failing(self.ended.output, _SHOWN))
+        return f"# {setting}  # {': '.join(filter(None, (result.outcome(self.ended), last)))}"
 
 
-def kern_toml(example: str, found: Sequence[Proposal]) -> str:
+def kern_toml(example: str, proposals: Sequence[Proposal]) -> str:
     """The example with what was found in place of its gates."""
-    lines = [one.line for one in found]
+    lines = [one.line for one in proposals]
     head, table, rest = example.partition("[gates]\n")
     shown, _, rest = rest.partition("\n\n")
     return "\n".join((head + table.rstrip(), *(lines or [shown]), "", rest))

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from kern import plain
-from kern.checks import kinds, result
+from kern.checks import detect, result
 from kern.config import Gate
 from kern.errors import Asked, Exit, UsageError
 from kern.model import OnRed
@@ -55,7 +55,7 @@ def _in_tree(site: Site, gates: Sequence[Gate]) -> bool:
 def _is_apart(site: Site, gate: Gate) -> bool:
     """In a room, of no use to it."""
     held = site.rooms is not None and site.rooms.held and gate.room
-    return held and bool(kinds.DAEMON.search(gate.command))
+    return held and bool(detect.DAEMON.search(gate.command))
 
 
 def _chosen(gates: Sequence[Gate], names: Sequence[str]) -> list[Gate]:

@@ -6,8 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from kern.checks.detect import Folder, matches
-from kern.checks.kinds import PROJECT, TELLING
+from kern.checks.detect import PROJECT, TELLING, Folder, matches
 from kern.git.repository import Repo
 
 DEPTH = 3  # folders between the top level and a part
