@@ -94,9 +94,9 @@ def _half_done(here: Place) -> Sequence[str]:
 
 def undo(folder: Path, wanted: str) -> None:
     found, papers = _opened(folder)
-    with _alone(found, f'undo "{wanted}"') as scope:
-        for line in reverting.undo(found, papers, scope, wanted):
-            print(plain.line(line, 1000))
+    with _alone(found, f'undo "{wanted}"'):
+        print(plain.line(reverting.undo(found, papers, wanted), 1000))
+    print('next: kern note TASK "what to do otherwise", then: kern')
 
 
 @contextlib.contextmanager

@@ -134,21 +134,24 @@ def _ticked(name: str) -> tuple[str, ...]:
     return "--text", "--no-textconv", "--regexp-ignore-case", f"-G{line}"
 
 
-def ticking(repo: Repo, file: str, text: str) -> list[Commit]:
-    """The commits of HEAD, the newest first, that may have ticked the task in the file, or name it
-    in a trailer; who asks looks closer.
-    """
-    found = [*_log(repo, f"-{_MOST_ASKED}", *_ticked(text), "HEAD", "--", file)]
-    trailer = f"--grep=Kern-Task: {plain.line(text, 10_000)}"
-    found += _log(repo, f"-{_MOST_ASKED}", "--fixed-strings", trailer, "HEAD")
-    known = {one.sha: one for one in found}
-    order = {sha: at for at, sha in enumerate(_order(repo, [*known]))}
-    return sorted(known.values(), key=lambda one: order[one.sha])
+def naming(repo: Repo, task: str) -> Commit | None:
+    """The newest commit of HEAD whose trailer names the task."""
+    words = f"--grep=Kern-Task: {task}"
+    named = _log(repo, f"-{_MOST_ASKED}", "--fixed-strings", words, "HEAD")
+    return next((one for one in named if one.trailer == task and len(one.parents) == 1), None)
 
 
-def _order(repo: Repo, shas: Sequence[str]) -> list[str]:
-    """The newest first, as history has them."""
-    return _text(repo, "--no-walk=sorted", "--format=%H", *shas).split() if shas else []
+def patch(repo: Repo, commit: str) -> str:
+    """What it changes, the same after a rebase; empty where git has it no more."""
+    if not repo.store.id(f"{commit}^{{commit}}"):
+        return ""
+    diff = repo.git("diff-tree", "--patch", "--no-ext-diff", "--no-textconv", commit)
+    return repo.git("patch-id", "--stable", given=diff).decode().partition(" ")[0]
+
+
+def message(repo: Repo) -> str:
+    """HEAD's."""
+    return _text(repo, "-1", "--format=%B")
 
 
 def changed_by(repo: Repo, commit: Commit) -> dict[str, Change]:
