@@ -9,29 +9,13 @@ from typing import Any
 
 from kern import endpoint, many, models, plain, toml
 from kern.endpoint import Endpoint
-from kern.errors import UsageError
 from kern.model import OnRed, Output, Role
 from kern.models import Choices
+from kern.toml import Wrong
 
 FILE = "kern.toml"
 FINAL = "final"  # the table below [gates] with those of the whole
 _PROBE_S = 20.0
-_SINGLE = (
-    *("max_wait", "max_failures", "max_minutes", "max_rounds", "notify", "large_file", "branch"),
-    *("agents", "search", many.SINGLE),
-)
-_RENAMED = f"{FILE}: [snapshot] is now called [probes]; rename it, the old name works for now"
-_TABLES = (
-    *("gates", "probes", "snapshot", "timeouts", "max_cost", "sandbox", "agent"),
-    *("commands", *models.TABLES, *many.TABLES),
-)
-_GONE = {
-    "hide": "take it out: of your home folder nothing is seen but what read and write name",
-    "hosts": "name them in network",
-    "image": 'take it out, and run kern itself in the container, with sandbox = "off" there',
-}
-_HOST = r"\*|(\*\.)?[\w.-]+(:\d{1,5})?|\[[\da-fA-F:]+\]:\d{1,5}"
-_HOSTS = 'network = ["example.com", "*.example.com", "localhost:5432"]; ["*"] for all of it'
 _IDLE_S = 600.0
 _MARGIN = 0.01  # US dollars: an agent is not started for less
 
@@ -209,72 +193,6 @@ class Settings:
         return max(times) if all(times) else 0.0
 
 
-def parse(data: bytes | str) -> Settings:
-    """Raises UsageError with file and key for anything that is not a known setting."""
-    given = toml.loaded(data, FILE)
-    toml.known(given, (*_TABLES, *_SINGLE), FILE)
-    costs = toml.table(given, "max_cost", FILE, "run", "task", "stage")
-    times = toml.table(given, "timeouts", FILE, *Timeouts.__match_args__)
-    agent = toml.table(given, "agent", FILE, "output", "http")
-    timeouts = Timeouts(**{key: _seconds(one, f"timeouts.{key}") for key, one in times.items()})
-    gates = dict(toml.table(given, "gates", FILE))
-    final = gates.get(FINAL)
-    nested = isinstance(final, dict) and "run" not in final  # else it is a gate of that name
-    last = gates.pop(FINAL) if nested else {}
-    place = "snapshot" if "snapshot" in given else "probes"  # the first is its old name
-    if place != "probes" and "probes" in given:
-        raise UsageError(f"{FILE}: [snapshot] is the old name of [probes]", hint="keep [probes]")
-    probes = toml.table(given, place, FILE)
-    return Settings(
-        tuple(_gate("gates", *one, timeouts.gate, "known_red") for one in gates.items()),
-        timeouts,
-        _seconds(given.get("max_wait", Settings().max_wait), "max_wait"),
-        _count(given, "max_failures", 0),
-        Budget(
-            **{name: _amount(value, f"max_cost.{name}") for name, value in costs.items()},
-            minutes=_amount(given.get("max_minutes", 0), "max_minutes"),
-        ),
-        notify(given.get("notify", ""), FILE),
-        tuple(_gate(f"gates.{FINAL}", name, value, timeouts.gate) for name, value in last.items()),
-        _count(given, "max_rounds", 1),
-        tuple(Probe(key, *_command(place, key, one, _PROBE_S)[:2]) for key, one in probes.items()),
-        holding(given.get("sandbox", {}), FILE),
-        large_file=_amount(given.get("large_file", Settings().large_file), "large_file"),
-        printed=_printed(agent.get("output", "auto")),
-        endpoint=endpoint.parse(agent.get("http"), FILE, theirs=True),
-        models=models.of_settings(given, FILE),
-        agents=models.of_agents(given.get("agents", []), FILE),
-        commands=models.of_commands(toml.table(given, "commands", FILE), FILE),
-        search=_patterns(given.get("search", [])),
-        branch=_branch(given.get("branch", "")),
-        fleet=many.of_settings(given, FILE),
-        remarks=(_RENAMED,) if place != "probes" else (),
-    )
-
-
-def _printed(value: object) -> Output | None:
-    if value not in ("auto", *Output):
-        raise _wrong("agent.output", '"auto", "json" or "stream-json"')
-    return None if value == "auto" else Output(str(value))
-
-
-def holding(table: Any, origin: str) -> Holding:
-    """A `[sandbox]` table. Raises UsageError."""
-    given: Mapping[str, Any] = table if isinstance(table, dict) else {"": None}
-    for key in given.keys() & _GONE.keys():
-        raise UsageError(f"{origin}: there is no sandbox.{key} any more", hint=_GONE[key])
-    toml.known(given, Holding.__match_args__, origin, "sandbox.")
-    found = {key: toml.texts(names) for key, names in given.items()}
-    for key, names in found.items():
-        if names is None:
-            raise toml.wrong(origin, f"sandbox.{key}", "a list of texts")
-    for host in found.get("network") or ():
-        if not re.fullmatch(_HOST, host):
-            wanted = f"a list of hosts, not {plain.line(host, 40)!r}"
-            raise toml.wrong(origin, "sandbox.network", wanted, _HOSTS)
-    return Holding(**found)  # type: ignore[arg-type]
-
-
 def narrowed(own: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> tuple[str, ...] | None:
     """The hosts that a person opens, as few of them as a repository names. It opens none: not this
     machine's ports either, so a list that would hold nothing else is empty.
@@ -299,96 +217,113 @@ def _local(host: str) -> bool:
     return re.fullmatch(r"(.*\.)?localhost(:\d+)?|[\d.:]+|\[.*", host.lower()) is not None
 
 
-def _count(given: Mapping[str, Any], key: str, least: int) -> int:
-    value = given.get(key, getattr(Settings(), key))
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < toml.MOST:
-        unbounded = ", 0 for no bound" if not least else f", at least {least}"
-        raise _wrong(key, f"a whole number{unbounded}")
-    return value
+# ---------------------------------------------------------------- what a file may say
 
 
-def _amount(value: Any, key: str) -> float:
-    """Dollars, minutes or MiB, 0 for no bound."""
-    if not toml.is_amount(value):
-        raise _wrong(key, "a number, 0 for no bound")
-    return float(value)
+def notify(given: Any) -> str:
+    if given == "desktop":
+        hint = "name the command, say: notify = \"jq -r '.event' | xargs notify-send kern\""
+        raise Wrong("{} must be a command", hint, given)
+    return toml.text(given)
 
 
-def _gate(table: str, name: str, value: object, timeout: float, *more: str) -> Gate:
-    words = ("strict", "room", "again", *more)
-    command, timeout, given = _command(table, name, value, timeout, *words)
-    flags = {word: given.get(word, word == "room") for word in ("strict", "known_red", "room")}
-    again = given.get("again")
-    if again is not None and (isinstance(again, bool) or again not in (0, 1)):
-        raise _wrong(f"{table}.{name}.again", "0 or 1: how often it runs once more where it is red")
-    for word, flag in flags.items():
-        if not isinstance(flag, bool):
-            raise _wrong(f"{table}.{name}.{word}", "true or false")
-    if flags["strict"] and flags["known_red"]:
-        raise UsageError(
-            f"{FILE}: {table}.{name} is both strict and known_red",
-            hint="a strict gate must be green before the first task: take one of the two off",
-        )
-    return Gate(name, command, timeout, again=again, **flags)
+_NAMES = toml.texts("texts")
+_HOST = r"\*|(\*\.)?[\w.-]+(:\d{1,5})?|\[[\da-fA-F:]+\]:\d{1,5}"
+_HOSTS = 'network = ["example.com", "*.example.com", "localhost:5432"]; ["*"] for all of it'
+HOLDING: toml.Rows = {
+    **dict.fromkeys(("read", "write", "env", "devices"), _NAMES),
+    "network": toml.texts("hosts", _HOST, _HOSTS),
+    "hide": "take it out: of your home folder nothing is seen but what read and write name",
+    "hosts": "name them in network",
+    "image": 'take it out, and run kern itself in the container, with sandbox = "off" there',
+}
+_GATE: Mapping[str, toml.Read] = {
+    "strict": toml.flag,
+    "room": toml.flag,
+    "again": toml.whole(0, 1),
+}
+_SINGLE: toml.Rows = {
+    "max_wait": toml.seconds,
+    "max_failures": toml.whole(0),
+    "max_minutes": toml.amount,
+    "max_rounds": toml.whole(1),
+    "notify": notify,
+    "large_file": toml.amount,
+    "branch": toml.text,
+    "agents": models.agents,
+    "search": toml.texts('patterns, such as ["docs/**/*.md"]'),
+    "jobs": many.jobs,
+}
 
 
-def _command(
-    table: str, name: str, value: object, timeout: float, *more: str
-) -> tuple[str, float, Mapping[str, Any]]:
-    """Command and time-out of an entry of `[gates]` or `[probes]`, and all that it says; `more`:
-    what else it may say.
-    """
-    if name in (*_SINGLE, "timeouts", "max_cost"):
-        raise UsageError(
-            f"{FILE}: {name} stands below [{table}]: it is no command",
-            hint=f"move it above the first table of {FILE}",
-        )
-    key = f"{table}.{name}"
-    given = {"run": value} if isinstance(value, str) else value
-    if not isinstance(given, dict):
-        raise _wrong(key, 'a command, or { run = "a command", … }')
-    toml.known(given, ("run", "timeout", *more), FILE, f"{key}.")
-    command = given.get("run")
-    if not toml.is_text(command):
-        raise _wrong(key, 'a command, like "make check"')
-    if "timeout" in given:
-        timeout = _seconds(given["timeout"], f"{key}.timeout")
-    return str(command).strip(), timeout, given
+def _entries(reader: toml.Read) -> toml.Read:
+    """Named commands; a setting that slipped below their table is none."""
+    misplaced = dict.fromkeys(_SINGLE, f"move it above the first table of {FILE}")
+
+    def read(given: Any) -> Any:
+        rows: toml.Rows = dict.fromkeys(given if isinstance(given, dict) else (), reader)
+        final = given.get(FINAL) if isinstance(given, dict) else None
+        if isinstance(final, dict) and "run" not in final:  # else it is a gate of that name
+            rows = {**rows, FINAL: toml.each(toml.command(**_GATE))}
+        return toml.table({**rows, **misplaced})(given)
+
+    return read
 
 
-def _branch(value: object) -> str:
-    if not isinstance(value, str):
-        raise _wrong("branch", 'the name of a branch, such as "kern/{date}"; "" for the one in use')
-    return value.strip()
-
-
-def _patterns(value: object) -> tuple[str, ...]:
-    found = toml.texts(value)
-    if found is None:
-        raise _wrong("search", 'a list of patterns, such as ["docs/**/*.md"]')
+def _gate(given: Any) -> Any:
+    found = toml.command(**_GATE, known_red=toml.flag)(given)
+    if found.get("strict") and found.get("known_red"):
+        hint = "a strict gate must be green before the first task: take one of the two off"
+        raise Wrong("{} is both strict and known_red", hint)
     return found
 
 
-def notify(value: object, origin: str) -> str:
-    """Raises UsageError."""
-    if not isinstance(value, str) or "\0" in value:
-        raise toml.wrong(origin, "notify", 'a command; "" for none')
-    if value.strip() == "desktop":
-        raise UsageError(
-            f'{origin}: notify = "desktop" is no longer known',
-            hint="name the command, say: notify = \"jq -r '.event' | xargs notify-send kern\"",
-        )
-    return value.strip()
+_ROWS: toml.Rows = {
+    **_SINGLE,
+    "gates": _entries(_gate),
+    "probes": _entries(toml.command()),
+    "snapshot": "it is now called [probes]",
+    "timeouts": toml.table(dict.fromkeys(Timeouts.__match_args__, toml.seconds)),
+    "max_cost": toml.table(dict.fromkeys(("run", "task", "stage"), toml.amount)),
+    "sandbox": toml.table(HOLDING),
+    "agent": toml.table({"output": toml.one_of(("auto", *Output)), "http": endpoint.read}),
+    "commands": models.COMMANDS,
+    "models": models.BY_ROLE,
+    "stages": models.BY_ROLE,
+    "worktree": many.WORKTREE,
+    "fleet": many.FLEET,
+}
 
 
-def _seconds(value: object, key: str) -> float:
-    """0 for none."""
-    found = toml.seconds(value)
-    if found is None:
-        given = f"; {plain.line(value, 80)!r} is not" if isinstance(value, str) and value else ""
-        raise _wrong(key, f'seconds, or "90s", "10m", "1h30m"; 0 for none{given}')
-    return found
+def parse(data: bytes | str) -> Settings:
+    """Raises UsageError with file and key for anything that is not a known setting."""
+    found = toml.read(data, FILE, _ROWS)
+    timeouts = Timeouts(**found.get("timeouts", {}))
+    gates, agent = found.get("gates", {}), found.get("agent", {})
+    final = gates.pop(FINAL) if "run" not in gates.get(FINAL, {"run": ""}) else {}
+    output, http = agent.get("output", "auto"), agent.get("http")
+    probes = found.get("probes", {}).items()
+    same = ("max_wait", "max_failures", "max_rounds", "notify", "large_file", "branch", "search")
+    return Settings(
+        gates=_gates(gates, timeouts.gate),
+        final=_gates(final, timeouts.gate),
+        timeouts=timeouts,
+        budget=Budget(**found.get("max_cost", {}), minutes=found.get("max_minutes", 0)),
+        probes=tuple(Probe(name, row["run"], row.get("timeout", _PROBE_S)) for name, row in probes),
+        holding=Holding(**found.get("sandbox", {})),
+        printed=None if output == "auto" else Output(output),
+        endpoint=http and replace(http, theirs=True),
+        models=models.of_settings(found),
+        agents=found.get("agents", ()),
+        commands=found.get("commands", {}),
+        fleet=many.of_settings(found),
+        **{key: found[key] for key in same if key in found},
+    )
 
 
-def _wrong(key: str, wanted: str) -> UsageError:
-    return toml.wrong(FILE, key, wanted)
+def _gates(rows: Mapping[str, Any], timeout: float) -> tuple[Gate, ...]:
+    usual = {"timeout": timeout}
+    return tuple(
+        Gate(name, command=row["run"], **usual | {key: row[key] for key in row if key != "run"})
+        for name, row in rows.items()
+    )

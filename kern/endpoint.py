@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from kern import plain, toml
-from kern.errors import UsageError
+from kern import toml
+from kern.toml import Wrong
 
-EXAMPLE = 'url = "http://localhost:11434/v1"'
-_PRINTABLE = r"[!-~]{1,500}"
-_MODEL = r"[A-Za-z0-9][!-~]{0,199}"
-_VARIABLE = r"(?!KERN_)[A-Z_][A-Z0-9_]{0,99}"  # kern's own reach no agent
-_MOST_TURNS = 10_000
+_EXAMPLE = 'url = "http://localhost:11434/v1"'
+_VARIABLE = r"((?!KERN_)[A-Z_][A-Z0-9_]{0,99})?"  # kern's own reach no agent
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,76 +31,51 @@ class Endpoint:
         return (line,) if self.theirs else ()
 
 
-_USUAL = Endpoint()
-
-
-def parse(table: Any, origin: str, *, theirs: bool) -> Endpoint | None:
-    """None where there is no such table. Raises UsageError."""
-    if table is None:
-        return None
-    place = f"{origin}: agent.http"
-    known = [name for name in Endpoint.__match_args__ if name != "theirs"]
-    if not isinstance(table, dict):
-        raise toml.wrong(origin, "agent.http", "a table", f"[agent.http] {EXAMPLE}")
-    toml.known(table, known, origin, "agent.http.")
-    return Endpoint(
-        _url(table.get("url"), f"{place}.url"),
-        _model(table.get("model", ""), f"{place}.model"),
-        _key(table.get("key", ""), f"{place}.key"),
-        _turns(table.get("turns", _USUAL.turns), f"{place}.turns"),
-        _quiet(table.get("quiet", _USUAL.quiet), f"{place}.quiet"),
-        theirs,
-    )
-
-
-def _url(value: object, place: str) -> str:
+def _url(given: Any) -> str:
     """Without what follows `/v1`. Nothing of it may hide where it leads."""
-    text = value.strip() if isinstance(value, str) else ""
+    text = given.strip() if isinstance(given, str) else ""
     text = text.removesuffix("/").removesuffix("/chat/completions").removesuffix("/")
     try:
         parts = urlsplit(text)
         sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
         sound = False
-    if not sound or not re.fullmatch(_PRINTABLE, text) or "?" in text or "#" in text:
-        given = "is missing" if value is None else f"must be an http or https URL: {_short(value)}"
-        raise UsageError(f"{place} {given}", hint=EXAMPLE)
+    if not sound or not re.fullmatch(r"[!-~]{1,500}", text) or "?" in text or "#" in text:
+        raise Wrong("{} must be an http or https URL", _EXAMPLE, given)
     if "@" in parts.netloc:
-        raise UsageError(
-            f"{place} holds a name or a password, which others would see",
-            hint='put the key into a variable and name that: key = "OPENAI_API_KEY"',
+        raise Wrong(
+            "{} holds a name or a password, which others would see",
+            'put the key into a variable and name that: key = "OPENAI_API_KEY"',
         )
     return text
 
 
-def _model(value: object, place: str) -> str:
-    if value == "" or (isinstance(value, str) and re.fullmatch(_MODEL, value)):
-        return str(value)
-    raise UsageError(f"{place}: {_short(value)} is no model's name", hint='model = "qwen3-coder"')
-
-
-def _key(value: object, place: str) -> str:
-    """What stands there is not repeated: it may be a key."""
-    if value == "" or (isinstance(value, str) and re.fullmatch(_VARIABLE, value)):
-        return str(value)
-    raise UsageError(
-        f"{place} must name a variable of the environment, and not be the key itself",
-        hint='key = "OPENAI_API_KEY"',
-    )
-
-
-def _turns(value: object, place: str) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST_TURNS:
-        return value
-    raise UsageError(f"{place} must be a number from 1 to {_MOST_TURNS}", hint="turns = 200")
-
-
-def _quiet(value: object, place: str) -> float:
-    found = toml.seconds(value)
-    if not found:
-        raise UsageError(f'{place} must be seconds, or "90s", "10m"', hint='quiet = "10m"')
+def _quiet(given: Any) -> float:
+    if not (found := toml.seconds(given)):
+        raise Wrong('{} must be seconds, or "90s", "10m"', 'quiet = "10m"')
     return found
 
 
-def _short(value: object) -> str:
-    return plain.line(str(value), 80)
+_ROWS = toml.table(
+    {
+        "url": _url,
+        "model": toml.matching(r"([A-Za-z0-9][!-~]{0,199})?", "a model's name"),
+        # What stands there is not repeated: it may be a key.
+        "key": toml.matching(
+            _VARIABLE,
+            "the name of a variable of the environment, and not the key itself",
+            'key = "OPENAI_API_KEY"',
+            shown=False,
+        ),
+        "turns": toml.whole(1, 10_000),
+        "quiet": _quiet,
+    }
+)
+
+
+def read(given: Any) -> Endpoint:
+    """The table, as the person's own: see `theirs`."""
+    found = _ROWS(given)
+    if "url" not in found:
+        raise Wrong("{}.url is missing", _EXAMPLE)
+    return Endpoint(**found)

@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kern import plain, toml
-from kern.errors import UsageError
+from kern import toml
+from kern.toml import Wrong
 
-SINGLE, TABLES = "jobs", ("worktree", "fleet")
 AUTO = "auto"
-MOST = 1000
-_EACH_MB = 400  # of memory: a kern and its agent, which takes some 300
+_MOST = 1000
 _SETUP_S = 600.0
+_EACH_MB = 400  # of memory: a kern and its agent, which takes some 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,46 +34,43 @@ class Many:
         return tuple(f"{what}: {named}" for what, named in given if named)
 
 
-def of_settings(given: Mapping[str, Any], file: str) -> Many:
-    """Raises UsageError with file and key."""
-    worktree = given.get("worktree")
-    if isinstance(worktree, dict) and "link" in worktree:
-        raise UsageError(
-            f"{file}: there is no worktree.link any more",
-            hint="take it out: in a sandbox workers see what git ignores in your tree; without "
-            "one setup makes it (kern help parallel)",
-        )
-    worktree = toml.table(given, "worktree", file, "copy", "setup")
-    setup, seconds = _setup(worktree.get("setup", ""), file)
-    jobs = given.get(SINGLE, "")
-    if isinstance(jobs, bool) or not isinstance(jobs, (int, str)) or isinstance(jobs, float):
-        raise wrong(f"{file}: jobs", f"edit {file}")
+def jobs(given: Any) -> str:
+    """A number of tasks, as text, or `auto`."""
+    text = str(given) if isinstance(given, int) and given < _MOST * 2 else given
+    sound = isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) < 6
+    if text != AUTO and not (sound and 1 <= int(text) <= _MOST):
+        raise Wrong(f"{{}} must be a whole number from 1 to {_MOST}, or auto", "jobs = 4", text)
+    return str(text)
+
+
+def _setup(given: Any) -> Any:
+    return {"run": ""} if given == "" else toml.command()(given)
+
+
+# Within the working tree: what lies elsewhere is none of a worktree's.
+_PATH = r"(?!(?:.*/)?(?:\.|\.\.|\.git)(?:/|$))[^/\0]+(?:/[^/\0]+)*/?"
+_PATHS = toml.texts("paths within the repository", _PATH, 'copy = [".env", "config/local.yml"]')
+WORKTREE = toml.table(
+    {
+        "copy": _PATHS,
+        "setup": _setup,
+        "link": "take it out: in a sandbox workers see what git ignores in your tree; without one "
+        "setup makes it (kern help parallel)",
+    }
+)
+FLEET = toml.table({"scheduler": toml.text, "remote": toml.text})
+
+
+def of_settings(found: Mapping[str, Any]) -> Many:
+    worktree = found.get("worktree", {})
+    setup = worktree.get("setup", {})
     return Many(
-        number(str(jobs), f"{file}: jobs", f"edit {file}") if jobs != "" else "",
-        _paths(worktree, "copy", file),
-        setup,
-        seconds,
-        *cluster(given, file),
+        found.get("jobs", ""),
+        tuple(path.rstrip("/") for path in worktree.get("copy", ())),
+        setup.get("run", ""),
+        setup.get("timeout", _SETUP_S),
+        **found.get("fleet", {}),
     )
-
-
-def cluster(given: Mapping[str, Any], file: str) -> tuple[str, str]:
-    """The scheduler and the remote of the table `[fleet]`. Raises UsageError."""
-    fleet = toml.table(given, "fleet", file, "scheduler", "remote")
-    return _text(fleet, "scheduler", file), _text(fleet, "remote", file)
-
-
-def number(text: str, what: str, hint: str) -> str:
-    """As a person gives it. Raises UsageError."""
-    sound = text.isascii() and text.isdecimal() and len(text) < 6 and 1 <= int(text) <= MOST
-    if text != AUTO and not sound:
-        raise wrong(what, hint, text)
-    return text
-
-
-def wrong(what: str, hint: str, text: str = "") -> UsageError:
-    given = f": {plain.line(text, 40)!r} is not" if text else ""
-    return UsageError(f"{what} is a whole number from 1 to {MOST}, or auto{given}", hint=hint)
 
 
 def workers(jobs: str, cores: int, memory_mb: float, tasks: int) -> int:
@@ -88,52 +84,10 @@ def workers(jobs: str, cores: int, memory_mb: float, tasks: int) -> int:
 
 def told(jobs: str, scheduler: str = "") -> str:
     """How many tasks at once, and where. `scheduler`: of the cluster, if there is one."""
-    where = (
-        f" on the cluster at {scheduler}" if scheduler else ", each in a git worktree of its own"
-    )
-    match jobs:
-        case "1":
-            how = "one task at a time"
-            where = where if scheduler else ", in a git worktree"
-        case "auto" if scheduler:
-            how, where = f"as many tasks at once as the cluster at {scheduler} takes", ""
-        case "auto":
-            how = "as many tasks at once as this machine can bear"
-        case _:
-            how = f"{jobs} tasks at once"
-    return f"{how}{where}: kern help parallel"
-
-
-def _setup(value: Any, file: str) -> tuple[str, float]:
-    given = {"run": value} if isinstance(value, str) else value
-    hint = 'setup = "uv sync --frozen", or { run = "a command", timeout = "10m" }'
-    command = given.get("run", "") if isinstance(given, dict) else None
-    if not isinstance(command, str) or "\0" in command or not {*given} <= {"run", "timeout"}:
-        raise toml.wrong(file, "worktree.setup", "a command", hint)
-    seconds = toml.seconds(given.get("timeout", _SETUP_S))
-    if seconds is None:
-        raise toml.wrong(file, "worktree.setup.timeout", "a time", hint)
-    return command.strip(), seconds
-
-
-def _paths(table: Mapping[str, Any], key: str, file: str) -> tuple[str, ...]:
-    """Within the working tree: what lies elsewhere is none of a worktree's."""
-    value = table.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
-        raise toml.wrong(file, f"worktree.{key}", "a list of paths")
-    found = [one.rstrip("/") for one in value]
-    for path in found:
-        parts = path.split("/")
-        if not path or {"", ".", "..", ".git"} & {*parts} or "\0" in path:
-            raise UsageError(
-                f"{file}: worktree.{key} takes paths within the repository: {path!r} is none",
-                hint=f'{key} = [".env", "config/local.yml"]',
-            )
-    return tuple(found)
-
-
-def _text(table: Mapping[str, Any], key: str, file: str) -> str:
-    value = table.get(key, "")
-    if not isinstance(value, str) or "\0" in value:
-        raise toml.wrong(file, f"fleet.{key}", "a text")
-    return value.strip()
+    number = "one task at a time" if jobs == "1" else f"{jobs} tasks at once"
+    bound = f"the cluster at {scheduler}" if scheduler else "this machine"
+    if jobs == AUTO:
+        number = f"as many tasks at once as {bound} can bear"
+    where = f" on {bound}" if scheduler and jobs != AUTO else ""
+    where = where if scheduler else ", each in a git worktree of its own"
+    return f"{number}{where}: kern help parallel"

@@ -5,18 +5,13 @@ repository for them.
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from kern import config, endpoint, many, plain, toml
 from kern.config import Holding, Settings
 from kern.endpoint import Endpoint
-from kern.errors import UsageError
 
 FILE = "~/.config/kern/config.toml"
-_GONE = {
-    "claude": '"auto" holds claude, and all that it starts',
-    "docker": 'run kern itself in the container, with "off" there; "auto" is bubblewrap on Linux',
-}
-_ASKED = "take it out: without a sandbox, what is new in a repository is always asked about"
 
 
 class Mode(StrEnum):
@@ -37,29 +32,39 @@ class Person:
     awake: bool = True  # the machine, while a run is on
 
 
+def _sandbox(given: Any) -> Any:
+    """A mode, or a table with one."""
+    return _TABLE({"mode": given} if isinstance(given, str) else given)
+
+
+_MODE = toml.one_of([*Mode], "kern help safety")
+_TABLE = toml.table({**config.HOLDING, "mode": _MODE})
+_ROWS: toml.Rows = {
+    "sandbox": _sandbox,
+    "agent": toml.table({"http": endpoint.read}),
+    "notify": config.notify,
+    "fleet": many.FLEET,
+    "awake": toml.flag,
+    "trust": "take it out: without a sandbox, what is new in a repository is always asked about",
+}
+
+
+def mode(given: str, where: str) -> Mode:
+    """Raises UsageError."""
+    return Mode(toml.checked(given, _MODE, where, ""))
+
+
 def parse(data: bytes | str, origin: str = FILE) -> Person:
-    """`sandbox` is a mode, or a table with one. Raises UsageError."""
-    given = toml.loaded(data, origin)
-    if "trust" in given:
-        raise UsageError(f"{origin}: there is no setting trust any more", hint=_ASKED)
-    toml.known(given, ("sandbox", "agent", "notify", "fleet", "awake"), origin)
-    agent = given.get("agent", {})
-    if not isinstance(agent, dict) or agent.keys() - {"http"}:
-        raise UsageError(f"{origin}: agent knows the table http alone", hint=f"edit {origin}")
-    if not isinstance(awake := given.get("awake", True), bool):
-        raise toml.wrong(origin, "awake", "true or false")
-    table = given.get("sandbox", {})
-    table = {"mode": table} if isinstance(table, str) else table
-    if not isinstance(table, dict):
-        raise toml.wrong(origin, "sandbox", '"auto", or a table')
-    rest = {key: value for key, value in table.items() if key != "mode"}
+    """Raises UsageError."""
+    found = toml.read(data, origin, _ROWS)
+    table, fleet = found.get("sandbox", {}), found.get("fleet", {})
     return Person(
-        mode(table.get("mode", "auto"), f"{origin}: sandbox.mode"),
-        config.holding(rest, origin),
-        endpoint.parse(agent.get("http"), origin, theirs=False),
-        config.notify(given.get("notify", ""), origin),
-        many.cluster(given, origin),
-        awake,
+        Mode(table.pop("mode", Mode.AUTO)),
+        Holding(**table),
+        found.get("agent", {}).get("http"),
+        found.get("notify", ""),
+        (fleet.get("scheduler", ""), fleet.get("remote", "")),
+        found.get("awake", True),
     )
 
 
@@ -88,16 +93,3 @@ def withheld(own: Holding, theirs: Holding) -> Iterator[str]:
             f"{config.FILE} asks for {key} of {plain.line(', '.join(names), 200)} in the sandbox: "
             f"not granted; below [sandbox] in {FILE} this would: {line}"
         )
-
-
-def mode(value: object, where: str) -> Mode:
-    """Raises UsageError."""
-    if value in _GONE:
-        raise UsageError(f'{where}: there is no "{value}" any more', hint=_GONE[str(value)])
-    try:
-        return Mode(str(value))
-    except ValueError:
-        raise UsageError(
-            f"{where} must be one of {', '.join(Mode)}, not {str(value)[:40]!r}",
-            hint="kern help safety",
-        ) from None

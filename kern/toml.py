@@ -1,72 +1,173 @@
-"""A settings file as data, and what is said of a setting that is none. Text in, values out; nothing
-in it is ever executed by reading it. Pure.
+"""A settings file as values: a table of names, each with what reads its value. Nothing in it is
+ever executed by reading it. Pure.
 """
 
-from collections.abc import Collection, Mapping
+import re
+import tomllib
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from kern import plain
 from kern.errors import UsageError
 
-MOST = 1e9  # of any number
+Read = Callable[[Any], Any]  # a value of the file, or raises Wrong
+Rows = Mapping[str, Read | str]  # by name; a text: the setting is gone, and what to do instead
+_MOST = 1e9  # of any number
 
 
-def loaded(data: bytes | str, origin: str) -> dict[str, Any]:
-    """TOML as it stands there. Raises UsageError."""
-    import tomllib  # 2 ms, and most of what looks at kern reads no settings
+class Wrong(Exception):
+    """What is wrong with a setting; `{}` in `why` is its name. `given` is shown where it is one."""
 
+    def __init__(self, why: str, hint: str = "", given: object = None) -> None:
+        shown = isinstance(given, str) and given.strip()
+        super().__init__(why + (f", not {plain.line(str(given), 80)!r}" if shown else ""))
+        self.hint = hint
+        self.key = ""
+
+
+def read(data: bytes | str, origin: str, rows: Rows) -> dict[str, Any]:
+    """What the file says. Raises UsageError that names it, and the setting."""
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")
-        return tomllib.loads(text.removeprefix("\ufeff"))
+        given = tomllib.loads(text.removeprefix("\ufeff"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         why = f"is not valid TOML: {exc}"
     except RecursionError:
         why = "is nested too deeply"
     except ValueError:  # of thousands of digits
         why = "holds a number that is too long"
+    else:
+        found: dict[str, Any] = checked(given, table(rows), "", "", origin)
+        return found
     raise UsageError(f"{origin} {why}", hint=f"edit {origin}")
 
 
-def table(given: Mapping[str, Any], key: str, origin: str, *names: str) -> Mapping[str, Any]:
-    """Empty where there is none. `names`: of the settings there; none: any. Raises UsageError."""
-    value = given.get(key, {})
-    if not isinstance(value, dict):
-        raise wrong(origin, key, "a table")
-    if names:
-        known(value, names, origin, f"{key}.")
-    return value
+def checked(given: Any, reader: Read, name: str, hint: str, origin: str = "") -> Any:
+    """One value, by the name that a person gave it. Raises UsageError."""
+    try:
+        return reader(given)
+    except Wrong as exc:
+        why = str(exc).replace("{}", exc.key or name, 1)
+        place = f"{origin}: " if origin else ""
+        edit = f"edit {origin}" if origin else "kern help settings"
+        raise UsageError(f"{place}{why}", hint=hint or exc.hint or edit) from None
 
 
-def known(given: Collection[str], names: Collection[str], origin: str, above: str = "") -> None:
-    """Raises UsageError for the first setting that has none of these names. `above`: `gates.`"""
-    if strange := sorted({*given} - {*names}):
-        raise UsageError(
-            f"{origin}: unknown setting {above}{strange[0]}",
-            hint=f"known there: {', '.join(names)}",
-        )
+def table(rows: Rows) -> Read:
+    """A table with settings of these names."""
+
+    def reader(given: Any) -> dict[str, Any]:
+        if not isinstance(given, dict):
+            raise Wrong("{} must be a table")
+        found = {}
+        for key, value in given.items():
+            row = rows.get(key)
+            try:
+                if row is None:
+                    known = ", ".join(name for name in rows if not isinstance(rows[name], str))
+                    raise Wrong("unknown setting {}", f"known there: {known}")
+                if isinstance(row, str):
+                    raise Wrong("there is no {} any more", row)
+                found[key] = row(value)
+            except Wrong as exc:
+                exc.key = f"{key}.{exc.key}".removesuffix(".")
+                raise
+        return found
+
+    return reader
 
 
-def wrong(origin: str, key: str, wanted: str, hint: str = "") -> UsageError:
-    return UsageError(f"{origin}: {key} must be {wanted}", hint=hint or f"edit {origin}")
+def each(reader: Read) -> Read:
+    """A table of any names."""
+    return lambda given: table(dict.fromkeys(given if isinstance(given, dict) else (), reader))(
+        given
+    )
 
 
-def texts(value: object) -> tuple[str, ...] | None:
-    """None for what is no list of texts, or where one says nothing."""
-    sound = isinstance(value, list) and all(map(is_text, value))
-    return tuple(value) if sound and isinstance(value, list) else None
+def command(**more: Read) -> Read:
+    """A command, alone or in a table with a time-out and what `more` names."""
+    rows = table({"run": text, "timeout": seconds, **more})
+
+    def reader(given: Any) -> dict[str, Any]:
+        given = {"run": given} if isinstance(given, str) else given
+        if not isinstance(given, dict) or not isinstance(one := given.get("run"), str) or not one:
+            raise Wrong('{} must be a command, like "make check", or { run = "a command", … }')
+        found: dict[str, Any] = rows(given)
+        return found
+
+    return reader
 
 
-def is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and "\0" not in value
+def text(given: Any) -> str:
+    if not isinstance(given, str) or "\0" in given:
+        raise Wrong("{} must be a text")
+    return given.strip()
 
 
-def is_amount(value: object) -> bool:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and bool(0 <= value < MOST)  # type: ignore[operator]
+def texts(wanted: str, pattern: str = r"(?s).*\S.*", hint: str = "") -> Read:
+    """A list of texts that match."""
+
+    def reader(given: Any) -> tuple[str, ...]:
+        for one in given if isinstance(given, list) else [None]:
+            if not (isinstance(one, str) and "\0" not in one and re.fullmatch(pattern, one)):
+                raise Wrong(f"{{}} must be a list of {wanted}", hint, one)
+        return tuple(given)
+
+    return reader
 
 
-def seconds(value: object) -> float | None:
-    """`90`, `"90s"`, `"10m"`, `"1h30m"`; None for anything else, a number that is too great too."""
-    if is_amount(value):
-        return float(value)  # type: ignore[arg-type]
-    return plain.seconds(value) if isinstance(value, str) else None
+def matching(pattern: str, wanted: str, hint: str = "", *, shown: bool = True) -> Read:
+    """A text that matches; `shown`: it may be repeated where it does not."""
+
+    def reader(given: Any) -> str:
+        word = given.strip() if isinstance(given, str) else None
+        if word is None or not re.fullmatch(pattern, word):
+            raise Wrong(f"{{}} must be {wanted}", hint, given if shown else None)
+        return word
+
+    return reader
+
+
+def one_of(words: Collection[str], hint: str = "") -> Read:
+    def reader(given: Any) -> str:
+        if given not in [*words]:
+            raise Wrong(f"{{}} must be one of {', '.join(words)}", hint, given)
+        return str(given)
+
+    return reader
+
+
+def flag(given: Any) -> bool:
+    if not isinstance(given, bool):
+        raise Wrong("{} must be true or false")
+    return given
+
+
+def amount(given: Any) -> float:
+    number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    if not number or not 0 <= given < _MOST:
+        raise Wrong("{} must be a number, 0 for no bound")
+    return float(given)
+
+
+def whole(least: int, most: float = _MOST - 1) -> Read:
+    bound = f" from {least} to {most:g}" if most < _MOST - 1 else f", at least {least}"
+    bound = bound if least else ", 0 for no bound"
+
+    def reader(given: Any) -> int:
+        if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= most:
+            raise Wrong(f"{{}} must be a whole number{bound}")
+        return given
+
+    return reader
+
+
+def seconds(given: Any) -> float:
+    """`90`, `"90s"`, `"10m"`, `"1h30m"`."""
+    try:
+        found = plain.seconds(given) if isinstance(given, str) else amount(given)
+    except Wrong:
+        found = None
+    if found is None:
+        raise Wrong('{} must be seconds, or "90s", "10m", "1h30m"; 0 for none', given=given)
+    return found

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kern import many, plain
+from kern import many, plain, toml
 from kern.errors import Exit, UsageError
 from kern.model import OnRed
 from kern.models import NO_CHOICES, Choices
@@ -98,7 +98,8 @@ def _jobs(jobs: str | None, scheduler: str, *, until_done: bool) -> str:
             f"--until-done takes one task after the other: leave out {option}",
             hint="kern -j 4 carries out what SPEC.md has; then kern --until-done",
         )
-    return "" if jobs is None else many.number(jobs, "-j", "kern -j 4; kern -j auto")
+    hint = "kern -j 4; kern -j auto"
+    return "" if jobs is None else str(toml.checked(jobs, many.jobs, "-j", hint))
 
 
 def _many(begun: Any, options: Any, console: Any) -> int | None:

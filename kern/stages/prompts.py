@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kern import models
+from kern import models, toml
 from kern.agents import protocol
 from kern.agents.command import Command
 from kern.config import Settings
@@ -194,11 +194,12 @@ def read(role: Role, text: str, origin: str, *, needed: bool = True) -> Template
     used = _variables(body, origin, text.count("\n") - body.count("\n"))
     for why, hint in _faults(role, text, said, used, needed=needed):
         raise UsageError(f"{origin}{why}", hint=hint)
-    model, effort, agent = (said.get(key, "") for key in ("model", "effort", "agent"))
     by = Choice(
-        model and models.of_model(model, origin, "model: opus"),
-        effort and models.of_effort(effort, origin, "effort: high"),
-        agent and models.of_agent(agent, origin),
+        **{
+            key: toml.checked(said[key], reader, f"{origin}: {key}", "")
+            for key, reader in models.FIELDS.items()
+            if said.get(key)
+        }
     )
     above, line, below = body.partition(f"\n{SEPARATOR}\n")
     parts = (below, above) if line else (body, "")

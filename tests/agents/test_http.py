@@ -8,6 +8,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from kern.agents.protocol import Agent, Ended, Fault, Grade, Launch, Reply
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
 from kern.model import Needs, Stage
+from kern.toml import checked
+from kern.toml import table as a_table
 from tests.agents.test_http_loop import raw
 from tests.checks.test_gates import toml
 from tests.conftest import Fake, Git, Kern
@@ -173,8 +176,11 @@ def test_the_models_that_there_are_are_named() -> None:
 # -------------------------------------------------------------------- settings
 
 
-def parsed(**table: object) -> Endpoint | None:
-    return endpoint.parse(table, "kern.toml", theirs=True)
+def parsed(**table: object) -> Endpoint:
+    rows = a_table({"agent": a_table({"http": endpoint.read})})
+    found = checked({"agent": {"http": table}}, rows, "", "", "kern.toml")
+    own: Endpoint = found["agent"]["http"]
+    return replace(own, theirs=True)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +199,6 @@ def test_all_of_it_can_be_set() -> None:
     assert found == Endpoint(URL, "hf.co/a/b:Q4", "K_1", 5, 120.0, theirs=True)
     assert found.asks == (f"agent http: sends what it reads to {URL}, with the key in K_1",)
     assert Endpoint(URL).asks == ()
-    assert endpoint.parse(None, "kern.toml", theirs=True) is None
 
 
 @pytest.mark.parametrize(
@@ -210,7 +215,7 @@ def test_all_of_it_can_be_set() -> None:
             )
         ),
         *(({"url": URL, "key": key}, "agent.http.key") for key in ("sk-abc123", 3, "KERN_X", "a")),
-        *(({"url": URL, "model": model}, "agent.http.model") for model in (3, " ", "-x", "a b")),
+        *(({"url": URL, "model": model}, "agent.http.model") for model in (3, "-x", "a b")),
         *(({"url": URL, "turns": turns}, "agent.http.turns") for turns in (0, True, "5", 1e9)),
         *(({"url": URL, "quiet": quiet}, "agent.http.quiet") for quiet in (0, True, "x", None)),
         ({"url": URL, "headers": {}}, "unknown setting agent.http.headers"),

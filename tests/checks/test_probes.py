@@ -175,13 +175,3 @@ def test_the_state_goes_before_learnings_where_there_is_little_room(
     for call in fake.calls[:2]:
         assert all(f"s{n} (`yes {n}" in call["prompt"] for n in range(5))
         assert "learned learned" in call["prompt"] and "[cut here for length]" in call["prompt"]
-
-
-def test_the_old_name_of_the_table_works_and_a_run_says_so(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    toml(repo, git, "[snapshot]\nport = 'echo 8080'\n")
-    ran = inline(1)
-    assert ran.code == 0
-    assert "[snapshot] is now called [probes]" in ran.err
-    assert "8080" in state(fake.calls[0])

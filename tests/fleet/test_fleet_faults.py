@@ -15,7 +15,7 @@ from tests.fleet.test_loop import IMPLEMENT, Background, left_over, spec
 def test_a_number_of_workers_is_a_whole_one(repo: Path, kern: Kern, jobs: str) -> None:
     ran = kern(f"--jobs={jobs}")
     assert ran.code == 2
-    assert "-j is a whole number from 1 to 1000, or auto" in ran.err
+    assert "-j must be a whole number from 1 to 1000, or auto" in ran.err
     assert "hint: kern -j 4; kern -j auto" in ran.err
 
 

@@ -75,9 +75,6 @@ def test_the_command_line_is_before_the_environment_before_the_file(
     assert isolation.mode("auto", own) is Mode.AUTO
     with pytest.raises(UsageError, match=r"--sandbox must be one of auto, bwrap"):
         isolation.mode("yes", own)
-    with pytest.raises(UsageError, match='--sandbox: there is no "docker" any more') as raised:
-        isolation.mode("docker", own)
-    assert "container" in raised.value.hint
 
 
 def test_the_persons_file_and_its_two_forms() -> None:

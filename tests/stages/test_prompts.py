@@ -168,7 +168,10 @@ def test_forms_of_front_matter() -> None:
     [
         *((front, "names no model") for front in ("", "---\n---\n", "---\nmodel:\n---\n")),
         *((front, "names no model") for front in ("---\nmodel: opus\n", "\n---\nx: y\n")),
-        *((f"---\nmodel: {name}\n---\n", "is no model's name") for name in ("--yolo", "a model")),
+        *(
+            (f"---\nmodel: {name}\n---\n", "must be a model's name")
+            for name in ("--yolo", "a model")
+        ),
         ("---\nmodel: opus\ntemperature: 1\n---\n", "temperature"),
         ("---\nmodel: opus\neffort: much\n---\n", "'much'"),
     ],

@@ -61,13 +61,13 @@ def test_kern_toml_names_a_model_or_a_model_and_an_effort() -> None:
     ("table", "said"),
     [
         ("coder = 'opus'", "unknown setting models.coder"),
-        ("judge = ''", "models.judge must name a model, and it is empty"),
-        ("judge = 3", "models.judge must be a model's name"),
-        ("judge = {}", "models.judge must be a model's name"),
-        ("judge = { name = 'x' }", "models.judge must be a model's name"),
-        ("judge = '--settings'", "'--settings' is no model's name"),
-        ("judge = { effort = 'quick' }", "unknown effort 'quick'; known are low, medium"),
-        ("judge = { effort = ['low'] }", "unknown effort"),
+        ("judge = ''", "models.judge.model must be a model's name"),
+        ("judge = 3", "models.judge must be a table"),
+        ("judge = [1]", "models.judge must be a table"),
+        ("judge = { name = 'x' }", "unknown setting models.judge.name"),
+        ("judge = '--settings'", "models.judge.model must be a model's name, not '--settings'"),
+        ("judge = { effort = 'quick' }", "models.judge.effort must be one of low, medium"),
+        ("judge = { effort = ['low'] }", "effort must be one of"),
     ],
 )
 def test_what_kern_toml_cannot_mean_is_named(table: str, said: str) -> None:
@@ -81,13 +81,16 @@ def test_what_kern_toml_cannot_mean_is_named(table: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--model", ""], "--model must name a model, and it is empty"),
-        (["--model", "commit="], "--model must name a model"),
+        (["--model", ""], "--model must be a model's name"),
+        (["--model", "commit="], "--model must be a model's name"),
         (["--model", "coder=opus"], "no agent of kern is named 'coder'"),
-        (["--model", "-n opus"], "is no model's name"),
-        (["--model", "o\x1b[31mpus"], "is no model's name"),
-        (["--effort", "quick"], "unknown effort 'quick'; known are low, medium, high, xhigh, max"),
-        (["--effort", ""], "unknown effort ''"),
+        (["--model", "-n opus"], "must be a model's name, not"),
+        (["--model", "o\x1b[31mpus"], "must be a model's name, not"),
+        (
+            ["--effort", "quick"],
+            "must be one of low, medium, high, xhigh, max, not 'quick'",
+        ),
+        (["--effort", ""], "--effort must be one of low"),
     ],
 )
 def test_what_the_command_line_cannot_mean_is_named(

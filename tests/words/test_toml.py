@@ -5,6 +5,13 @@ import pytest
 from kern import toml
 from kern.errors import UsageError
 
+ROWS: toml.Rows = {
+    "a": toml.table({"run": toml.text, "old": "name it in run"}),
+    "names": toml.texts("names"),
+    "time": toml.seconds,
+    "any": lambda given: given,
+}
+
 
 @pytest.mark.parametrize(
     ("data", "said"),
@@ -17,39 +24,51 @@ from kern.errors import UsageError
 )
 def test_what_cannot_be_read_names_the_file(data: bytes, said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        toml.loaded(data, "x.toml")
+        toml.read(data, "x.toml", ROWS)
     assert str(caught.value).startswith(said) and caught.value.hint == "edit x.toml"
 
 
 def test_a_byte_order_mark_is_none_of_it() -> None:
-    assert toml.loaded("\ufeffa = 1", "x.toml") == toml.loaded(b"\xef\xbb\xbfa = 1", "x.toml")
+    assert toml.read("\ufeffany = 1", "x.toml", ROWS) == {"any": 1}
+    assert toml.read(b"\xef\xbb\xbfany = 1", "x.toml", ROWS) == {"any": 1}
 
 
-def test_what_is_no_table_or_not_known_is_named_with_what_is() -> None:
-    assert toml.table({}, "a", "x.toml") == {}
-    with pytest.raises(UsageError, match=r"x\.toml: a must be a table"):
-        toml.table({"a": 1}, "a", "x.toml")
-    toml.known({"run": 1}, ("run", "timeout"), "x.toml")
-    with pytest.raises(UsageError, match=r"x\.toml: unknown setting gates\.ruin") as caught:
-        toml.known({"run": 1, "ruin": 2}, ("run", "timeout"), "x.toml", "gates.")
-    assert caught.value.hint == "known there: run, timeout"
-    with pytest.raises(UsageError, match=r"x\.toml: unknown setting a\.ruin"):
-        toml.table({"a": {"ruin": 2}}, "a", "x.toml", "run")
+@pytest.mark.parametrize(
+    ("data", "said", "hint"),
+    [
+        ("a = 1", "x.toml: a must be a table", "edit x.toml"),
+        ("b = 1", "x.toml: unknown setting b", "known there: a, names, time, any"),
+        ("a = { ruin = 2 }", "x.toml: unknown setting a.ruin", "known there: run"),
+        ("a = { old = 2 }", "x.toml: there is no a.old any more", "name it in run"),
+        ("a = { run = 2 }", "x.toml: a.run must be a text", "edit x.toml"),
+    ],
+)
+def test_what_is_no_table_or_not_known_is_named_with_what_is(
+    data: str, said: str, hint: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        toml.read(data, "x.toml", ROWS)
+    assert (str(caught.value), caught.value.hint) == (said, hint)
 
 
-@pytest.mark.parametrize("value", [None, "a", 1, {}, [1], [""], [" "], ["a\0"], ["a", None]])
-def test_what_is_no_list_of_texts_is_none(value: object) -> None:
-    assert toml.texts(value) is None
-    assert toml.texts([]) == () and toml.texts(["a", "b c"]) == ("a", "b c")
+@pytest.mark.parametrize("value", ["'a'", "1", "{}", "[1]", "['']", "[' ']", '["a\\u0000"]'])
+def test_what_is_no_list_of_texts_is_refused(value: str) -> None:
+    with pytest.raises(UsageError, match="names must be a list of names"):
+        toml.read(f"names = {value}", "x.toml", ROWS)
+    assert toml.read("names = ['a', 'b c']", "x.toml", ROWS) == {"names": ("a", "b c")}
 
 
 @pytest.mark.parametrize(
     ("value", "found"),
     [
-        *((0, 0.0), (90, 90.0), (1.5, 1.5), ("90s", 90.0), ("1h30m", 5400.0), ("0", 0.0)),
-        *((True, None), (-1, None), (1e9, None), (float("nan"), None), (int("f" * 500, 16), None)),
-        *(("soon", None), ("", None), (None, None), ([], None)),
+        *(("0", 0.0), ("90", 90.0), ("1.5", 1.5), ('"90s"', 90.0), ('"1h30m"', 5400.0)),
+        *(('"0"', 0.0), ("true", None), ("-1", None), ("1e9", None), ("nan", None)),
+        *(("0x" + "f" * 500, None), ('"soon"', None), ('""', None), ("[]", None)),
     ],
 )
-def test_a_time_is_seconds_or_a_length(value: object, found: float | None) -> None:
-    assert toml.seconds(value) == found
+def test_a_time_is_seconds_or_a_length(value: str, found: float | None) -> None:
+    if found is not None:
+        assert toml.read(f"time = {value}", "x.toml", ROWS) == {"time": found}
+        return
+    with pytest.raises(UsageError, match="time must be seconds"):
+        toml.read(f"time = {value}", "x.toml", ROWS)

@@ -420,7 +420,7 @@ def test_what_only_looks_sends_nothing_of_others_either(
     for argv in ("-n 3", "-nv 3"):
         _, sent = on_terminal(*argv.split(), cwd=spoiled)
         harmless(sent)
-        assert "is no model's name" in sent
+        assert "must be a model's name" in sent
     _, sent = on_terminal("path", cwd=spoiled)
     harmless(sent)
     assert sent.strip().endswith("/br\\u202ean\\u009bch")
