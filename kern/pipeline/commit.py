@@ -7,7 +7,6 @@ is committed: the next look finds that, and the gates decide on top of what is t
 
 import os
 import re
-from dataclasses import replace
 
 from kern import plain
 from kern.errors import KernError
@@ -40,12 +39,8 @@ def commit(site: Site, at: Situation) -> None:
     if conflicts:
         why = f"the change overlaps your commit in {some(conflicts)}"
         verify.fail(site, second, why, Cause.COLLISION)
-        return
-    checked = _passed(site, at, tree)
-    if checked and checked.objection:
-        verify.fail(site, second, checked.objection, Cause.HOOK)
-    elif checked:
-        _make(site, at, tree, checked.message, lessons.of(second), second.day)
+    elif message := _message(site, at, tree):
+        _make(site, at, tree, message, lessons.of(second), second.day)
 
 
 def _is_ready(site: Site, at: Situation, sha: str) -> bool:
@@ -64,33 +59,15 @@ def conclude(site: Site, at: Situation) -> Settled | None:
     checked = hooks.through(
         site, at.head, at.start, tree, whole_message(key, task, f"Conclude: {task.text}")
     )
-    why = checked.objection
-    if checked.altered:
-        why = f"a hook changed {some(sorted(checked.altered))}, which is more than the task"
-    if why:
-        return settle.block(site, at, why)
+    if checked.objection or checked.altered:
+        more = f"a hook changed {some(sorted(checked.altered))}, which is more than the task"
+        return settle.block(site, at, checked.objection or more)
     taught, day = lessons.taught(site, at), record.now()[:10]
     _make(site, at, tree, checked.message, taught, day, proved=False)
     return None
 
 
 # ---------------------------------------------------------------- the message
-
-
-def after(left: int, *, again: bool) -> int:
-    """How often the agent may still word it, before kern does: not at all, where a hook refused it
-    `again` in the same words.
-    """
-    return min(left - 1, 0) if again else left - 1
-
-
-def unworded(objection: str) -> KernError:
-    return KernError(
-        f"{objection}. No message for this commit passes it",
-        hint="say what it asks for under the task (kern note) or in "
-        f"{prompts.overriding(Stage.COMMIT)}; then run kern again: gates and "
-        "judges run once more, then it resumes at the commit; the work is kept",
-    )
 
 
 def whole_message(key: Key, task: Task, wording: str) -> str:
@@ -100,52 +77,50 @@ def whole_message(key: Key, task: Task, wording: str) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-# ---------------------------------------------------------------- the hooks
-
-
-def _passed(site: Site, at: Situation, tree: str) -> Checked | None:
-    """The commit as the hooks let it pass, or why they do not; None where another step is due."""
+def _message(site: Site, at: Situation, tree: str) -> str:
+    """As the agent words it and the hooks let it pass; empty where another step is due."""
     key, task = at.opened
-    there_already = tree == rooms.base(site, at.head)
-    refused, objection = "", ""
-    left = 0 if there_already else WORDINGS
-    while left >= 0:
+    refused = Checked("")
+    left = 0 if tree == rooms.base(site, at.head) else WORDINGS
+    while True:
         text = _wording(site, at, tree, refused) if left else task.text
         if not text or site.repo.head() != at.head:
-            return None
-        message = whole_message(key, task, text)
-        if known := site.memory.passed.get((tree, at.head.commit, message)):
-            return Checked(known)  # what the hooks made of it is proven by now
-        checked = hooks.through(site, at.head, at.start, tree, message)
-        hooks.stop_where_closed(checked)
-        if checked.altered:
-            return _take_in(site, at, checked, message)
-        if checked.of_change:
-            without = rooms.base(site, at.head)
-            bare = hooks.through(site, at.head, at.start, without, message)
-            rooms.put_back(site, tree)
-            hooks.stop_where_helpless(checked, bare)
+            return ""
+        checked = hooks.through(site, at.head, at.start, tree, whole_message(key, task, text))
+        if checked.altered and at.second.fixed < verify.MOST_FIXES:
+            _take_in(site, at, checked)
+            return ""
+        if not checked.refused:
+            return checked.message
+        hooks.stop_where_helpless(site, at.head, at.start, tree, checked)
         if not checked.of_message:
-            return checked
-        left = after(left, again=checked.objection == objection)
-        refused, objection = checked.output, checked.objection
-    workspace.forget(site.scope, Stage.COMMIT)  # the next run asks for another
-    raise unworded(objection)
+            verify.fail(site, at.second, checked.objection, Cause.HOOK)
+            return ""
+        if not left:
+            workspace.forget(site.scope, Stage.COMMIT)  # the next run asks for another
+            raise KernError(
+                f"{checked.objection}. No message for this commit passes it",
+                hint="say what it asks for under the task (kern note) or in "
+                f"{prompts.overriding(Stage.COMMIT)}; then {hooks.RESUMES}",
+            )
+        left = 0 if checked.is_like(refused) else left - 1
+        refused = checked
 
 
-def _wording(site: Site, at: Situation, tree: str, refused: str) -> str:
-    """The agent's message, which is asked for once; empty where it rejects the change. `refused`:
-    what a hook holds against the one before.
+def _wording(site: Site, at: Situation, tree: str, refused: Checked) -> str:
+    """The agent's message, which is asked for once, and again where a hook has `refused` it; empty
+    where it rejects the change.
     """
     (key, task), second = at.opened, at.second
     third = at.files.get(Stage.COMMIT)
-    if third is None or refused:
+    if third is None or refused.refused:
         form, base = site.templates[Stage.COMMIT], at.head.commit
-        prompt = briefs.commit(site.repo, form, task, second.answer.body, base, tree, refused)
+        why = hooks.for_agent(refused) if refused.refused else ""
+        prompt = briefs.commit(site.repo, form, task, second.answer.body, base, tree, why)
         room = rooms.of(site).for_proof(tree, at.head)
         # Where nothing holds it, git has no index for it, so that it can neither stage nor commit.
         env = {} if room else {"GIT_INDEX_FILE": f"{os.devnull}/none", **site.commit_stage}
-        with rooms.watched(site, at.head, at.start, "the commit stage", trusted=True):
+        with rooms.watched(site, at.head, at.start, "the commit stage"):
             said = site.caller.call(prompt, task=key.text, attempt=at.attempt, env=env, room=room)
         third = save(site, said, key, Stage.COMMIT, at.attempt, base=base, time=second.time)
     if third.rejects:
@@ -153,20 +128,12 @@ def _wording(site: Site, at: Situation, tree: str, refused: str) -> str:
     return (not third.fault and answer.message(third.said)) or task.text
 
 
-def _take_in(site: Site, at: Situation, checked: Checked, message: str) -> Checked | None:
+def _take_in(site: Site, at: Situation, checked: Checked) -> None:
     """What the hooks changed is part of the task: the gates decide again."""
-    second, names = at.second, some(sorted(checked.altered))
-    if second.fixed >= verify.MOST_FIXES:
-        return Checked("", f"the commit hooks change {names} again and again")
-    tree = site.repo.tree_with(second.tree, checked.altered)
-    fixed = second.undecided(tree=tree, fixed=second.fixed + 1)
-    record.save(site.scope, fixed)
-    if not checked.refused:
-        again = replace(at, files={**at.files, Stage.IMPLEMENT: fixed})
-        whole, _ = rooms.candidate(site, again)
-        site.memory.passed[whole, at.head.commit, message] = checked.message
+    tree = site.repo.tree_with(at.second.tree, checked.altered)
+    record.save(site.scope, at.second.undecided(tree=tree, fixed=at.second.fixed + 1))
+    names = some(sorted(checked.altered))
     site.warn(f"a commit hook changed {names}: now part of the task; the gates run again")
-    return None
 
 
 # ---------------------------------------------------------------- the commit

@@ -31,7 +31,7 @@ def research(site: Site, at: Situation) -> None:
 
     room = rooms.of(site).for_agent(tree, at.head)
     try:
-        with rooms.documents_watched(site, trusted=True):  # it cannot write: a person may
+        with rooms.documents_watched(site):
             said = site.caller.call(
                 prompt, task=key.text, attempt=at.attempt, again=anew, room=room
             )

@@ -230,11 +230,9 @@ def restore(site: Site, at: Situation, *, again: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def watched(
-    site: Site, head: Head, start: StartRef | None, who: str, *, trusted: bool = False
-) -> Iterator[list[str]]:
+def watched(site: Site, head: Head, start: StartRef | None, who: str) -> Iterator[list[str]]:
     """In place: what a child did to kern's documents and to git is undone and said; in words, where
-    it was to know better. `trusted`: it is a person's program.
+    it was to know better.
     """
     told: list[str] = []
     if not _place(site):
@@ -242,24 +240,16 @@ def watched(
         return
     staged = {name: index.entry(site.repo, name) for name in (SPEC, LEARNINGS)}
     try:
-        with documents_watched(site, trusted=trusted):
+        with guarded.watched(site):
             yield told
     finally:
         told += undo_mistakes(site, head, start, who)
         index.update(site.repo, staged)
 
 
-@contextlib.contextmanager
-def documents_watched(site: Site, *, trusted: bool) -> Iterator[None]:
+def documents_watched(site: Site) -> contextlib.AbstractContextManager[None]:
     """The same of kern's documents alone."""
-    if not _place(site):
-        yield
-        return
-    papers = guarded.take(site)
-    try:
-        yield
-    finally:
-        guarded.settle(site, papers, written=not trusted)
+    return guarded.watched(site) if _place(site) else contextlib.nullcontext()
 
 
 def undo_mistakes(site: Site, head: Head, start: StartRef | None, who: str) -> list[str]:

@@ -36,9 +36,6 @@ class Memory:
     unheard: bool = False  # whether it was said that the agent runs no Stop hook
     again: bool = False  # whether the last gate rewrote files of the task: all run once more
     flaky: set[str] = field(default_factory=set)  # gates that were, in this run
-    # What commit hooks changed and let pass: by the tree with that, its parent, and the
-    # message, the message as they left it.
-    passed: dict[tuple[str, str, str], str] = field(default_factory=dict)
     told: set[str] = field(default_factory=set)  # what is said once
     looked: set[Key] = field(default_factory=set)  # tasks whose tree was looked at before the gates
 

@@ -206,7 +206,7 @@ def _judge(site: Site, criterion: str, at: Situation, tree: str) -> Result:
     prompt = briefs.judged(site.repo, form, task, criterion, at.head.commit, tree)
     judges: list[Result] = []
     while (agreed := verdict.agreed(judges)) is None:
-        with rooms.documents_watched(site, trusted=True):
+        with rooms.documents_watched(site):
             said = site.caller.call(
                 prompt,
                 task=key.text,

@@ -61,7 +61,7 @@ def test_a_hook_that_is_never_content_is_an_attempt(
 
     assert fake.stages.count("implement") == 2
     assert fake.stages.count("commit") == 2
-    assert "**Attempt 1:** the commit hooks change n again and again" in spec(repo)
+    assert "**Attempt 1:** the pre-commit hook refused: it said nothing" in spec(repo)
     committed(git)
     assert shown(git, "HEAD:n") == "2\n"
 

@@ -25,7 +25,7 @@ from kern.agents.protocol import Ended
 from kern.errors import KernError
 from kern.git import refs, repository
 from kern.model import LEARNINGS, SPEC, Key, Marker, Stage, Tier
-from kern.pipeline import facts, guarded, place
+from kern.pipeline import facts, place
 from kern.pipeline.table import resume
 from kern.plain import decode, encode
 from kern.spec import edit
@@ -281,7 +281,7 @@ def test_kerns_lines_come_back_into_any_text_and_none_of_it_is_lost() -> None:
         )
         text, warnings = reapply(before, after)
         assert decode(encode(text)) == text
-        vanished(before, text), guarded.in_conflict(text)
+        vanished(before, text)
         if text != before and not any("struck" in line for line in warnings):
             assert not bare(after) - bare(text)
 
@@ -485,7 +485,6 @@ MANY = "- [~] mine\n" + "".join(f"- [ ] task {n}\n  > **Attempt 1:** {n}\n" for 
     [
         lambda: protocol.version("1." + "0" * MB),
         lambda: protocol.version("1" * MB),
-        lambda: guarded.in_conflict("<<<<<<< a\n" * (MB // 10)),
         lambda: parse(DEEP + " " * 900 + "```\n" + "x\n" * 250_000),
         lambda: reapply(MANY, MANY.replace("[ ]", "[x]")),
         lambda: prompts.read(
