@@ -13,7 +13,7 @@ from kern.fleet.crew import Show, Tell
 from kern.fleet.lanes import Picture
 from kern.fleet.run import Many
 from kern.fleet.work import Carry
-from kern.pipeline import facts, isolation, loop, preflight, summary
+from kern.pipeline import isolation, loop, preflight, summary
 from kern.pipeline.options import Options
 from kern.pipeline.session import Session
 from kern.spec import order
@@ -33,10 +33,8 @@ def run(
     begun: Session, options: Options, jobs: str, show: Show, tell: Tell, hire: Hire = here
 ) -> int:
     """The exit code."""
-    site, wanted = begun.site, None
-    if options.task:
-        wanted = facts.look(site).wanted(site.papers.spec()[1], options.task)
-    settled = loop.Loop(begun, options).finish()  # what is in progress in the person's own tree
+    site, first_loop = begun.site, loop.Loop(begun, options)
+    settled = first_loop.finish()  # what is in progress in the person's own tree
     tasks = min(order.ahead(site.papers.spec()[1]), options.iterations) or 1
     shop = _shop(begun)
     count, carry = hire(shop, jobs, tasks)
@@ -44,7 +42,7 @@ def run(
         carry = child.unhurried(carry, options.delay, shop.children)
     course = Many(begun, options, shop, carry, count)
     course.crew.show, course.crew.tell = show, tell
-    course.wanted, course.settled = wanted, settled
+    course.wanted, course.settled = first_loop.wanted, settled
     first = summary.begun(begun, options)
     told = many.told(str(count), options.scheduler or shop.many.scheduler)
     yours = preflight.yours(site.repo, "workers")

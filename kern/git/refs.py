@@ -89,12 +89,6 @@ def _plain(repo: Repo, prefix: str) -> list[_Row] | None:
     return found
 
 
-def detached(branch: str) -> str:
-    """The short id of a commit, where a start ref names one instead of a branch."""
-    match = re.fullmatch(r"HEAD-([0-9a-f]{7})", branch)
-    return match[1] if match else ""
-
-
 def said(message: str) -> tuple[Key, int] | None:
     """Task and attempt in the message of a start ref; None where it is not kern's."""
     lines = dict(re.findall(r"^(Kern-[A-Za-z]+): ?(.*)$", message, re.M))

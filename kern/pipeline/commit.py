@@ -124,6 +124,8 @@ def _wording(site: Site, at: Situation, tree: str, refused: Checked) -> str:
             said = site.caller.call(prompt, task=key.text, attempt=at.attempt, env=env, room=room)
         third = save(site, said, key, Stage.COMMIT, at.attempt, base=base, time=second.time)
     if third.rejects:
+        why = f"rejected at the commit: {third.answer.reason}"
+        verify.fail(site, second, why, Cause.COMMIT)
         return ""
     return (not third.fault and answer.message(third.said)) or task.text
 

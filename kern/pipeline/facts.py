@@ -9,10 +9,10 @@ from kern.git import history, objects, refs
 from kern.git.history import Commit
 from kern.git.refs import StartRef
 from kern.git.repository import Head
-from kern.model import SPEC, Key, Marker, Saved, Stage, Tier
+from kern.model import Key, Saved, Stage, Tier
 from kern.pipeline import witness
 from kern.pipeline.place import Place
-from kern.pipeline.table import ATTEMPTS, Do, Facts, Held, Research, Start, due, resume
+from kern.pipeline.table import ATTEMPTS, Do, Facts, Research, Start, due, resume
 from kern.spec import notes, order
 from kern.spec.parse import Kind, Spec, Task, is_experiment
 from kern.stages import answer, record
@@ -33,7 +33,6 @@ class Situation:
     start: StartRef | None
     other_branch: str  # where the start ref of the [~] task stands, if elsewhere
     files: Mapping[Stage, StageRecord]
-    base: str
     done: Commit | None  # the commit that ticks the task
 
     @property
@@ -68,51 +67,43 @@ def look(here: Place, *, proved: str = "") -> Situation:
     task = parsed.find(key) if key else None
     ours = start if start and start.task == key else None
     attempt = active.attempts + 1 if active else start.attempt if start else 1
-    files = _files(here, key, attempt, ours) if key else {}
-    second, third = files.get(Stage.IMPLEMENT), files.get(Stage.COMMIT)
+    found = files(here, key, attempt, ours) if key else {}
+    second = found.get(Stage.IMPLEMENT)
     base = second.bound_to if second else ours.base if ours else ""
-    if not base and Stage.RESEARCH in files:
-        base = files[Stage.RESEARCH].base
-    commits = _since(here, base, head)
-    if key and base:
-        done = _done(here, commits, key, second.made.sha if second and second.made else "")
-    else:
-        done = _done_at_tip(here, head, active)
+    if not base and Stage.RESEARCH in found:
+        base = found[Stage.RESEARCH].base
+    made = second.made.sha if second and second.made else ""
+    done = _done(here, _since(here, base, head), key, made) if key else None
     facts = Facts(
         active=active is not None,
-        elsewhere=Stage.RESEARCH not in files and bool(other),
+        elsewhere=Stage.RESEARCH not in found and bool(other),
         start=_start(start, key, attempt),
-        held=_held(task),
         done=done is not None,
-        research=_research(files.get(Stage.RESEARCH), task),
+        research=_research(found.get(Stage.RESEARCH), task),
         noted=bool(task and task.of(Kind.RESEARCH)),
         saved=second.decision.saved if second else Saved.NONE,
         own=second is not None and second.written == proved,
-        rejected=third is not None and third.rejects,
         at_base=not base or base == head.commit,
         attempts=task.spent(ATTEMPTS) if task else 0,
         subtask=bool(task and task.parent is not None),
         experiment=bool(task and is_experiment(task.text)),
     )
-    return Situation(facts, head, key, task, attempt, start, other, files, base, done)
+    return Situation(facts, head, key, task, attempt, start, other, found, done)
 
 
 def _starts(here: Place, head: Head, parsed: Spec) -> tuple[StartRef | None, str]:
-    """The start ref of this branch; and where one of the `[~]` task stands, if elsewhere."""
+    """The start ref of this branch; and the branch where one of the `[~]` task stands, if another
+    than this.
+    """
     known = dict(refs.starts(here.repo))
     active = {task.key for task in parsed.active}
     ours = known.pop(head.name, None)
-    away = {branch: start for branch, start in known.items() if start.task in active}
     if ours and ours.task in active:
         return ours, ""
-    for branch, start in known.items():
-        # An older kern worked on a detached HEAD, too: a branch made of it goes on with that.
-        if refs.detached(branch) and history.since(here.repo, start.base, head.commit) is not None:
-            return start, ""
-    return ours, next(iter(away), "")
+    return ours, next((branch for branch, start in known.items() if start.task in active), "")
 
 
-def _files(here: Place, key: Key, attempt: int, start: StartRef | None) -> dict[Stage, StageRecord]:
+def files(here: Place, key: Key, attempt: int, start: StartRef | None) -> dict[Stage, StageRecord]:
     """The stage files that count: of this task and, from stage 2 on, of this attempt."""
     found: dict[Stage, StageRecord] = {}
     for stage in Stage:
@@ -139,22 +130,6 @@ def _since(here: Place, base: str, head: Head) -> tuple[Commit, ...]:
     return commits if commits is not None else (history.commit(here.repo, head.commit),)
 
 
-def _done_at_tip(here: Place, head: Head, active: Task | None) -> Commit | None:
-    """Where no ref and no file tells the base: the tip, if SPEC.md was not written since. A
-    task that a person took up again after its commit is not done.
-    """
-    if active is None:
-        return None
-    tip = history.commit(here.repo, head.commit)
-    if not tip.trailer:
-        return None
-    # Where the trailer alone tells, a twin of the same text may have been marked in that
-    # second.
-    leeway = 0 if here.repo.content(tip.sha, SPEC) is None else 1
-    unwritten = here.papers.written() < tip.seconds + leeway
-    return _done(here, (tip,), active.key) if unwritten else None
-
-
 def _done(here: Place, commits: tuple[Commit, ...], key: Key, made: str = "") -> Commit | None:
     """The commit that ticks the task: the one that kern `made`, else a person's, the newest."""
     done = [commit for commit in reversed(commits) if witness.ticks(here.repo, commit, key)]
@@ -166,20 +141,12 @@ def _done(here: Place, commits: tuple[Commit, ...], key: Key, made: str = "") ->
     return next((commit for commit in done if commit.sha == made), next(theirs, None))
 
 
-def _held(task: Task | None) -> Held:
-    if task is None:
-        return Held.GONE
-    return Held.DONE if task.marker is Marker.DONE else Held.PENDING
-
-
 def _start(start: StartRef | None, key: Key | None, attempt: int) -> Start:
     if start is None:
         return Start.NONE
     if start.task != key:
         return Start.OTHER
-    if start.attempt == attempt:
-        return Start.THIS
-    return Start.EARLIER if start.attempt < attempt else Start.LATER
+    return Start.NOTED if start.attempt < attempt else Start.OPEN
 
 
 def _research(first: StageRecord | None, task: Task | None) -> Research:

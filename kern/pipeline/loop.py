@@ -1,15 +1,13 @@
 """The loop: look at what is true, ask the table what is next, have it done, tell the sinks."""
 
-import contextlib
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from kern import plain
-from kern.errors import Asked, Interrupted, KernError, LimitReached, Outage
+from kern.errors import Asked, Interrupted, KernError
 from kern.events import Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
 from kern.git import ignore, objects
 from kern.model import SPEC, Key, Outcome
@@ -17,28 +15,26 @@ from kern.pipeline import (
     baseline,
     departure,
     facts,
-    preflight,
     recover,
     rooms,
     session,
     steps,
     summary,
 )
+from kern.pipeline.facts import Situation
 from kern.pipeline.options import Options
 from kern.pipeline.review import Reviews
 from kern.pipeline.session import Session
 from kern.pipeline.table import Do, Settled, resume
 from kern.pipeline.waits import Waits
 from kern.spec import order
-from kern.system import awake
 
 T = TypeVar("T")
-MOST_NAMES = 3  # of the task in progress, in one iteration
-MOST_SELECTED = 2  # in one iteration: a task, and another where a person took that one away
+MOST_BEGUN = 4  # in one iteration: a task, and another where a person took that one away
 # What begins something long: a request of a person is looked for before it. The other steps are
 # short, and settle what was begun.
-_LONG = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT, Do.DECOMPOSE, Do.PROVE, Do.COMMIT)
-_BEGINS = (Do.SELECT, Do.RESEARCH, Do.NOTE_RESEARCH, Do.IMPLEMENT, Do.DECOMPOSE)
+_LONG = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT, Do.PROVE, Do.COMMIT)
+_BEGINS = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT)
 # The tree holds no agent's work then: the gates tell how things stand before the first task.
 _UNTOUCHED = (Do.SELECT, Do.RESEARCH)
 _NOTHING = (Outcome.SKIPPED, Outcome.BLOCKED)
@@ -48,28 +44,15 @@ MOST_STEPS = 200  # of one iteration; the table's longest is far below: more mea
 def run(folder: Path, options: Options, sink: Sink) -> int:
     """One run of kern; the exit code. Raises KernError for what a person must settle."""
     empty = options.until_done or options.improve
-    with (
-        session.begin(folder, options, sink, empty=empty, lands=True) as ready,
-        _awake(ready) as begun,
-    ):
+    with session.begin(folder, options, sink, empty=empty, lands=True) as begun:
         begun.site.repo.signs = options.sign
         departure.look(begun.site, options)
         if (code := options.instead(begun)) is not None:
             return code
         loop = Loop(begun, options)
         loop.require_clean()
-        if options.task:
-            at = facts.look(begun.site)
-            loop.wanted = at.wanted(begun.site.papers.spec()[1], options.task)
         begun.site.sink(summary.begun(begun, options))
         return loop.run()
-
-
-@contextlib.contextmanager
-def _awake(ready: Session) -> Iterator[Session]:
-    root = ready.site.repo.root
-    with awake.kept(root, wanted=preflight.person_settings(root).awake) as by:
-        yield replace(ready, awake=by)
 
 
 class Loop:
@@ -85,6 +68,9 @@ class Loop:
         self.due = Do.SELECT
         self.taken: Key | None = None
         self.wanted: Key | None = None  # no other task is to be taken
+        if options.task:
+            at = facts.look(self.site)
+            self.wanted = at.wanted(self.site.papers.spec()[1], options.task)
         self.settled: list[Settled] = []
         self.passed_over: set[Key] = set()
         self.loose = 0  # objects that git could not pack
@@ -98,39 +84,40 @@ class Loop:
         error: BaseException | None = None
         stopped = ""
         try:
-            if self.options.until_done:
-                self.reviews.goal()
-            number = 1
-            while number <= self.options.iterations:
-                if number > 1:
-                    self._delay()
-                if self._iterate(number):
-                    number += 1
-                    self.loose = objects.tidy(self.site.repo, self.loose)
-                    if fault := fruitless(self.settled, self.site.caller.settings.max_failures):
-                        raise fault
-                elif not self._more():
-                    break
+            self._all()
         except Asked:
-            stopped = _place(self.due, in_tree=not self.site.rooms.mounted)
+            stopped = "the next task" if self.due is Do.SELECT else self.due.words
         except BaseException as exc:
             error = exc
             if isinstance(exc, Interrupted):
-                exc.note = "" if self.site.rooms.mounted else recover.left(self.site)
+                exc.note = recover.left(self.site)
             raise
         finally:
             code = self._end(error, stopped)
         return code
+
+    def _all(self) -> None:
+        """The iterations that were asked for, as far as there is something to do."""
+        if self.options.until_done:
+            self.reviews.goal()
+        number = 1
+        while number <= self.options.iterations:
+            if number > 1:
+                self._delay()
+            if self._iterate(number):
+                number += 1
+                self.loose = objects.tidy(self.site.repo, self.loose)
+                if fault := fruitless(self.settled, self.site.caller.settings.max_failures):
+                    raise fault
+            elif not (self.options.until_done and self._planned(self.reviews.more)):
+                return
 
     def require_clean(self) -> None:
         """Where it works in the person's tree, and there is something to do. What changes from then
         on is saved and undone.
         """
         at = facts.look(self.site)
-        do = resume(at.facts)
-        planned = self.options.until_done or self.options.improve
-        ready = planned or do is not Do.SELECT or order.select(self.site.papers.spec()[1])
-        if at.start is None and do in _BEGINS and ready:
+        if at.start is None and resume(at.facts) in _BEGINS and self._pays(resume(at.facts)):
             rooms.require_clean(self.site)
 
     def finish(self) -> list[Settled]:
@@ -149,79 +136,65 @@ class Loop:
 
     def _iterate(self, number: int) -> bool:
         """One task to its outcome; False where nothing is ready."""
-        told = False
-        selected = 0
-        names: set[Key] = set()
+        told, begun = False, 0
         for step in range(MOST_STEPS):
-            at = steps.look(self.site)
-            names |= {at.key} if at.key else set()
-            self._undisturbed(at.head.branch, at.head.name, names)
-            # What this run selected is not in progress elsewhere, whatever refs another branch has.
-            facts = replace(at.facts, elsewhere=at.facts.elsewhere and at.key != self.taken)
-            do = resume(facts)
-            self.due = do
+            at = self._look()
+            do = self.due = resume(at.facts)
             if do in _LONG:
                 self.steered.heed()
             self.sink(Traced(f"next: {do.words}"))
+            begun += do in (Do.SELECT, Do.ABANDON)
+            if begun > MOST_BEGUN:
+                raise KernError(
+                    "the task in progress is reworded or taken away again and again",
+                    hint=f"does a hook stash {SPEC}, or an agent write it? git stash list; then "
+                    "run kern again",
+                )
             if at.key and not told and do not in (Do.SELECT, Do.ABANDON):
                 self.sink(TaskStarted(at.key.text, number, "" if step else do.words))
                 told = True
-            if do in _UNTOUCHED and self._unchecked(do):
-                self._patiently(partial(baseline.check, self.site))
+            if do in _UNTOUCHED and not self.site.memory.checked and self._pays(do):
+                with self.waits.patience():
+                    baseline.check(self.site)
                 continue  # it may have taken long
             if do is Do.SELECT:
-                selected += 1
-                if selected > MOST_SELECTED:
-                    raise KernError(
-                        "the task is taken out of progress again and again: does a hook stash?",
-                        hint="git status, git stash list; then run kern again",
-                    )
                 self.taken = self._take()
                 if self.taken is None:
                     return False
                 self.sink(TaskStarted(self.taken.text, number))
                 told = True
-            elif settled := self._patiently(partial(steps.take, self.site, do, at))[1]:
-                self.settled.append(settled)
-                if settled.outcome not in (Outcome.DONE, Outcome.ASKED):
-                    self.passed_over.add(settled.key)
-                self.sink(
-                    TaskSettled(
-                        *(settled.task, settled.outcome, settled.detail),
-                        *(settled.commit, settled.proved),
-                    )
-                )
+                continue
+            settled = None
+            with self.waits.patience():
+                settled = steps.STEPS[do](self.site, at)
+            if settled:
+                self._settle(settled)
                 return True
-            elif do is Do.TAKE_OVER:
-                self.require_clean()
         raise KernError(
             f"no end after {MOST_STEPS} steps: this is a fault in kern",
             hint="kern -v shows the steps",
         )
 
-    def _unchecked(self, do: Do) -> bool:
-        """Whether an agent is about to be paid and the gates were not seen yet."""
-        if self.site.memory.checked:
-            return False
-        if do is Do.RESEARCH or self.options.improve or self.options.until_done:
+    def _look(self) -> Situation:
+        """What is true. Raises KernError where the branch was switched under the run."""
+        at = steps.look(self.site)
+        if at.head.branch != self.branch:
+            raise switched(self.branch, at.head.name)
+        # What this run selected is not in progress elsewhere, whatever refs another branch has.
+        away = at.facts.elsewhere and at.key != self.taken
+        return replace(at, facts=replace(at.facts, elsewhere=away))
+
+    def _settle(self, one: Settled) -> None:
+        self.settled.append(one)
+        if one.outcome not in (Outcome.DONE, Outcome.ASKED):
+            self.passed_over.add(one.key)
+        self.sink(TaskSettled(one.task, one.outcome, one.detail, one.commit, one.proved))
+
+    def _pays(self, do: Do) -> bool:
+        """Whether an agent is about to be paid."""
+        if do is not Do.SELECT or self.options.improve or self.options.until_done:
             return True
         return order.select(self.site.papers.spec()[1], self.passed_over) is not None
-
-    def _undisturbed(self, branch: str, name: str, names: Collection[Key]) -> None:
-        """Raises where what the run goes by is changed under it; `names`: of the task in progress,
-        in this iteration. A task with another text is begun anew, which costs.
-        """
-        if branch != self.branch:
-            raise switched(self.branch, name)
-        if len(names) > MOST_NAMES:
-            raise KernError(
-                "the task in progress is reworded again and again, by an agent or a program",
-                hint=f"set its text right in {SPEC}, then run kern again",
-            )
-
-    def _more(self) -> bool:
-        """Nothing is ready: with --until-done a review may add tasks."""
-        return self.options.until_done and self._told(self.reviews.more)
 
     def _take(self) -> Key | None:
         """The next task: of SPEC.md, or with `kern improve` one that the planner proposes."""
@@ -233,32 +206,14 @@ class Loop:
                     hint="kern status shows those that are",
                 )
             return key
-        key = self._told(lambda: self.reviews.improvement(self.options.goal))
+        key = self._planned(lambda: self.reviews.improvement(self.options.goal))
         return steps.take_next(self.site, self.passed_over, key) if key else None
 
-    def _told(self, ask: Callable[[], T]) -> T:
+    def _planned(self, ask: Callable[[], T]) -> T:
         """The planner's word, however long limits last."""
         while True:
-            match self._patiently(ask):
-                case True, told:
-                    return told
-
-    def _patiently(
-        self, act: Callable[[], T]
-    ) -> tuple[Literal[True], T] | tuple[Literal[False], None]:
-        """Whether the act was done, and what came of it; else a usage limit's reset or an API was
-        waited for, and the same is due again.
-        """
-        try:
-            done = act()
-        except LimitReached as limit:
-            self.waits.reset(limit)
-            return False, None
-        except Outage as outage:
-            self.waits.answer(outage)
-            return False, None
-        self.waits.end()
-        return True, done
+            with self.waits.patience():
+                return ask()
 
     def _end(self, error: BaseException | None, stopped: str) -> int:
         """The summary, whatever ended the run."""
@@ -304,11 +259,3 @@ def fruitless(settled: Sequence[Settled], most: int) -> KernError | None:
         f"{what}: stopped, before more is spent",
         hint="read their notes in SPEC.md; max_failures in kern.toml sets the bound",
     )
-
-
-def _place(due: Do, *, in_tree: bool) -> str:
-    """Where the next run goes on, for a person."""
-    if due is Do.SELECT:
-        return "the next task"
-    work = "; the implemented work is in your tree, uncommitted"
-    return due.words + (work if in_tree and due in (Do.PROVE, Do.COMMIT) else "")

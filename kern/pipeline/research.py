@@ -1,4 +1,4 @@
-"""Stage 1: what an agent finds out before anything is changed."""
+"""Stage 1: what an agent finds out before anything is changed, saved, then noted in SPEC.md."""
 
 from kern.model import Stage
 from kern.pipeline import baseline, project, rooms
@@ -11,6 +11,13 @@ from kern.stages.record import now
 
 
 def research(site: Site, at: Situation) -> None:
+    if Stage.RESEARCH in at.files:
+        _note(site, at)
+    else:
+        _ask(site, at)
+
+
+def _ask(site: Site, at: Situation) -> None:
     key, task = at.opened
     began, tree = now(), rooms.base(site, at.head)
     rooms.put_back(site, tree)
@@ -47,7 +54,7 @@ def research(site: Site, at: Situation) -> None:
         site.warn(f"research: {why}; implement goes on with what it found")
 
 
-def note_research(site: Site, at: Situation) -> None:
+def _note(site: Site, at: Situation) -> None:
     findings = at.files[Stage.RESEARCH].answer.findings
     lines = edit.research(findings or [("Findings", "none")])
     site.papers.edit_task(

@@ -3,13 +3,12 @@
 import contextlib
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from kern import plain
-from kern.agents.protocol import Agent, Payer
+from kern.agents.protocol import Agent, Payer, Program
 from kern.config import Settings
 from kern.errors import KernError
 from kern.events import Sink, Warned
@@ -26,7 +25,7 @@ from kern.sandbox import wall
 from kern.sandbox.confine import Sandbox
 from kern.spec.parse import Spec
 from kern.stages.call import Caller
-from kern.system import control, lock, notify, process, workspace
+from kern.system import awake, control, lock, notify, process, workspace
 from kern.system.control import Steering
 from kern.system.workspace import Scope
 
@@ -59,7 +58,8 @@ def begin(
     found, papers, parsed, settings = preflight.prepare(
         folder, empty=empty, bare=not options.leave.project
     )
-    settings = _chosen(settings, options)
+    bounds = settings.budget.within(options.max_cost, options.max_minutes)
+    settings = replace(settings, budget=bounds, on_red=options.on_red, picked=options.models)
     templates = agents.foreseen(found.root, settings)
     crew = agents.chosen(templates.values())
     own = preflight.person_settings(found.root)
@@ -68,20 +68,16 @@ def begin(
     programs, payer = agents.ready(crew, found.root) if paid else ({}, Payer(""))
     before = found.head().name
     name = preflight.branch(found, options.branch or settings.branch, parsed) if lands else before
-    scope, run_id = _scope(found, name), secrets.token_hex(8)
+    scope, run_id = workspace.scope(found.root, name), secrets.token_hex(8)
+    scope = replace(scope, copies=found.common_dir / "kern" / "run" / found.worktree / name)
     wanted = isolation.wanted(found, scope, programs.values(), own, settings.holding)
-    where = found.root, name, scope, run_id
     if paid:
         sink = writer.beside(sink, found.common_dir, name, run_id)
         tried = lands and options.watched
-        sink = notify.beside(sink, settings.notify, *where, wanted.grants.env, tried=tried)
-    by = options.sleep, options.clock, options.until
-    steered = Steering(found.git_dir, run_id, sink, *by)
-    caller = Caller(
-        *(found.root, scope, run_id, sink, programs, settings, steered.sleep, options.clock),
-        *(_ticking(options.tick, steered), steered.heed, found.scratch, options.watched),
-    )
-    _known(caller, found)
+        where = found.root, name, scope, run_id, wanted.grants.env
+        sink = notify.beside(sink, settings.notify, *where, tried=tried)
+    steered = Steering(found.git_dir, run_id, sink, options.sleep, options.clock, options.until)
+    caller = _caller(found, scope, sink, programs, settings, steered, options)
     killed = lock.holder(found.git_dir)  # it takes its note away as it ends
     with (
         isolation.ready(wanted, isolation.mode(options.leave.sandbox, own), sink) as held,
@@ -90,18 +86,45 @@ def begin(
         _leaving(caller),
         contextlib.closing(steered),
         contextlib.closing(found.store),
+        awake.kept(found.root, wanted=lands and own.awake) as keeper,
     ):
         isolation.apply(held, caller)
         isolation.promised(templates if paid else {}, caller, held)
         if name != before:
             branches.begin(found, name)
         here = _in_rooms(site.prepared(found, caller, home_of(found)), held, lands)
-        notices = (scope.notice, payer.warning, *settings.remarks, first)
-        _settle_in(found, scope, sink, (*notices, *isolation.notices(held, own, settings)))
+        told = (scope.notice, payer.warning, *settings.remarks, first)
+        for notice in filter(None, (*told, *isolation.notices(held, own, settings))):
+            here.warn(notice)
         recover.tidy(here, killed)
         preflight.tasks(found, papers, empty=empty)
         workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
-        yield Session(site.with_prompts(here), steered, payer.who, held, before * (name != before))
+        begun_from = before * (name != before)
+        yield Session(site.with_prompts(here), steered, payer.who, held, begun_from, keeper)
+
+
+def _caller(
+    found: Repo,
+    scope: Scope,
+    sink: Sink,
+    programs: Mapping[str, Program],
+    settings: Settings,
+    steered: Steering,
+    options: Options,
+) -> Caller:
+    """With what the journal tells of the costs before this run, and beside it."""
+
+    def tick(seconds: float, silent: float) -> None:
+        options.tick(seconds, silent)
+        steered.look()
+
+    journal = store.place(found.common_dir)
+    return Caller(
+        *(found.root, scope, steered.run, sink, programs, settings, steered.sleep, options.clock),
+        *(tick, steered.heed, found.scratch, options.watched),
+        earlier=store.costs(journal, lambda text: sink(Warned(text))),
+        beside=store.beside_me(journal, steered.run),
+    )
 
 
 def home_of(found: Repo) -> Repo:
@@ -137,19 +160,6 @@ def _in_rooms(here: Site, held: Sandbox, lands: bool) -> Site:
     return here
 
 
-def _known(caller: Caller, found: Repo) -> None:
-    """What the journal tells of the costs before this run, and beside it."""
-    place, sink = store.place(found.common_dir), caller.sink
-    caller.earlier = store.costs(place, lambda text: sink(Warned(text)))
-    caller.beside = store.beside_me(place, caller.run)
-
-
-def _chosen(settings: Settings, options: Options) -> Settings:
-    """With what the command line says."""
-    bounds = settings.budget.within(options.max_cost, options.max_minutes)
-    return replace(settings, budget=bounds, on_red=options.on_red, picked=options.models)
-
-
 def _consent(
     found: Repo,
     settings: Settings,
@@ -165,22 +175,6 @@ def _consent(
     return trust.settle(found, trust.started(found, settings, parsed, crew), leave.ask, holds)
 
 
-def _scope(found: Repo, branch: str) -> Scope:
-    scope = workspace.scope(found.root, branch)
-    return replace(scope, copies=found.common_dir / "kern" / "run" / found.worktree / branch)
-
-
-def _settle_in(found: Repo, scope: Scope, sink: Sink, notices: Sequence[str]) -> None:
-    """What a person should know; what a reboot took. An agent that outlived a killed kern would go
-    on editing.
-    """
-    for notice in filter(None, notices):
-        sink(Warned(notice))
-    workspace.restore(scope)
-    if ended := process.sweep(("KERN_ROOT", str(found.root))):
-        sink(Warned(f"ended {plain.count(ended, 'process')} that an earlier run left behind"))
-
-
 @contextlib.contextmanager
 def _leaving(caller: Caller) -> Iterator[None]:
     """No process of the run is left, nor what its agents were told."""
@@ -191,11 +185,3 @@ def _leaving(caller: Caller) -> Iterator[None]:
         for place in caller.laid:
             with contextlib.suppress(OSError):
                 place.unlink()
-
-
-def _ticking(tick: process.Tick, steered: Steering) -> process.Tick:
-    def both(seconds: float, silent: float) -> None:
-        tick(seconds, silent)
-        steered.look()
-
-    return both

@@ -12,7 +12,7 @@ from kern.model import Marker, Outcome, Saved, Stage, Tier
 from kern.pipeline import baseline, lessons, project, rooms
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start
-from kern.pipeline.table import ATTEMPTS, Settled, mends, skipped
+from kern.pipeline.table import ATTEMPTS, Research, Settled, mends, skipped
 from kern.plain import some
 from kern.spec import edit, notes
 from kern.spec.parse import RESULT, STUCK, Kind, Spec, Task
@@ -111,10 +111,14 @@ def _before(site: Site, at: Situation) -> str:
     return at.second.base
 
 
-def release(site: Site, at: Situation, *, exhausted: bool = False) -> Settled:
-    """A split, or a skip: keep, put back, then let go."""
+def release(site: Site, at: Situation) -> Settled:
+    """A split, a skip, or a question: keep, put back, then let go."""
     _, task = at.opened
     idle, second = False, at.files.get(Stage.IMPLEMENT)
+    asked = at.facts.research is Research.ASKED and second is None
+    if at.facts.saved is Saved.ASKED or asked:
+        return _ask(site, at)
+    exhausted = at.due is Tier.SKIP and at.facts.research is Research.READY
     if second is not None and at.facts.saved in (Saved.DECOMPOSED, Saved.SKIPPED):
         _put_aside(site, at, "stopped")
         if at.facts.saved is Saved.DECOMPOSED:
@@ -174,7 +178,7 @@ def _let_go(
     return Settled(key.text, outcome, detail, key)
 
 
-def ask(site: Site, at: Situation) -> Settled:
+def _ask(site: Site, at: Situation) -> Settled:
     """A question: keep, put back, let go. No attempt, no skip: the task waits for its answer."""
     stage, ref = Stage.RESEARCH, ""
     if at.facts.saved is Saved.ASKED:

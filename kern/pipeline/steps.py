@@ -6,20 +6,11 @@ the tree restored, then the attempt noted.
 """
 
 from collections.abc import Callable, Collection
-from functools import partial
 
 from kern.errors import KernError
 from kern.git import refs
-from kern.model import Key, Marker, Stage
-from kern.pipeline import (
-    commit,
-    facts,
-    implement,
-    recover,
-    research,
-    settle,
-    verify,
-)
+from kern.model import Key, Marker, Saved, Stage
+from kern.pipeline import commit, facts, implement, recover, research, settle, verify
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import CLOSE, Site
 from kern.pipeline.table import Do, Settled
@@ -32,37 +23,31 @@ from kern.stages import record
 STEPS: dict[Do, Callable[[Site, Situation], Settled | None]] = {
     Do.STOP: recover.stop,
     Do.FINISH: settle.finish,
-    Do.TAKE_OVER: recover.take_over,
-    Do.REMARK: recover.remark,
-    Do.ABANDON: recover.abandon,
+    Do.ABANDON: recover.undo,
     Do.BOOK: settle.book,
     Do.RELEASE: settle.release,
-    Do.SKIP_UNFIT: settle.release,
-    Do.SKIP: partial(settle.release, exhausted=True),
-    Do.ASK: settle.ask,
-    Do.ASK_FIRST: settle.ask,
-    Do.CONCLUDE: commit.conclude,
     Do.COMMIT: commit.commit,
-    Do.REJECT: verify.reject,
-    Do.REPROVE: verify.reprove,
     Do.PROVE: verify.prove,
     Do.UNDO: recover.undo,
-    Do.NOTE_RESEARCH: research.note_research,
+    Do.CONCLUDE: commit.conclude,
     Do.RESEARCH: research.research,
     Do.IMPLEMENT: implement.implement,
-    Do.DECOMPOSE: implement.implement,
 }
 
 
-def take(site: Site, do: Do, at: Situation) -> Settled | None:
-    return STEPS[do](site, at)
-
-
 def look(site: Site) -> Situation:
+    """What is true, the markers set right first."""
     if unclosed := site.papers.spec()[1].unclosed:
         raise KernError(unclosed.said, hint=CLOSE)
     _one_active(site)
-    return facts.look(site, proved=site.memory.proved)
+    at = facts.look(site, proved=site.memory.proved)
+    task, verdict = at.task, at.facts.saved not in (Saved.NONE, Saved.OPEN)
+    if at.start and not at.facts.done and task and task.marker is Marker.DONE and not verdict:
+        # An agent or a gate that was at work when kern was killed can have ticked it as well.
+        site.papers.edit_task(task.key, lambda text, _, now: edit.mark(text, now, Marker.ACTIVE))
+        site.warn(f"ticked before kern had come to a verdict: back to [~]: {task.text}")
+        return facts.look(site)
+    return at
 
 
 def _one_active(site: Site) -> None:
@@ -74,8 +59,7 @@ def _one_active(site: Site) -> None:
     files = (record.read(site.scope, stage) for stage in Stage)
     names = [start.task for _, start in refs.starts(site.repo)]
     names += [one.key for one in files if one]
-    preferred = next((key for key in names if key in active), None)
-    stays = preferred or parsed.active[0].key
+    stays = next((key for key in names if key in active), parsed.active[0].key)
 
     def others(now: Spec) -> list[Task]:
         return [task for task in now.active if task.key != stays]

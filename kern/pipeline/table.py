@@ -17,18 +17,9 @@ class Start(StrEnum):
     """What the start ref on this branch says: stage 2 of some attempt was begun."""
 
     NONE = "none"
-    THIS = "this attempt"
-    EARLIER = "an attempt that is noted already"
-    LATER = "an attempt whose notes were deleted"
+    OPEN = "an attempt that is not noted"
+    NOTED = "an attempt that is noted already"
     OTHER = "another task"
-
-
-class Held(StrEnum):
-    """The marker of the start ref's task where no task is `[~]`."""
-
-    PENDING = "pending"
-    DONE = "done"
-    GONE = "gone"
 
 
 class Research(StrEnum):
@@ -43,14 +34,12 @@ class Facts:
     active: bool = False  # a task is [~]
     elsewhere: bool = False  # its start ref stands on another branch of this working tree
     start: Start = Start.NONE
-    held: Held = Held.PENDING
     done: bool = False  # a commit since the base ticks the task
     research: Research = Research.NONE
     noted: bool = False  # the research note stands in SPEC.md
     saved: Saved = Saved.NONE
     own: bool = False  # it was this very process that proved it
-    rejected: bool = False  # stage3.json of this attempt says so
-    at_base: bool = True  # HEAD is the commit that stage 2 began on
+    at_base: bool = True  # HEAD is the commit that it is bound to
     attempts: int = 0  # noted since the last skip
     subtask: bool = False
     experiment: bool = False
@@ -60,30 +49,17 @@ class Do(StrEnum):
     """The next thing to do; the letters are the rows of the resume table in `kern help design`."""
 
     STOP = "a: stop, the task is in progress on another branch"
-    FINISH = "c: the commit is there: tick the task"
-    SELECT = "d: take the next task"
-    TAKE_OVER = "e: you ticked it: save the work and go on"
-    REMARK = "e: it was ticked before its gates ran: set it back to [~]"
-    ABANDON = (
-        "f: the task was opened again, reworded or removed: its unfinished work is saved and the "
-        "tree restored first"
-    )
-    BOOK = "g: save the failed attempt, restore the tree, note why"
-    RELEASE = "h: split or skip the task"
-    ASK = "h: save the work, restore the tree, note the question"
-    COMMIT = "i: commit the finished work"
-    REJECT = "i: the commit stage rejected the change: a failed attempt"
-    REPROVE = "j: the branch has moved: run the gates again on what is there"
-    PROVE = "k: run the gates on the finished work"
-    UNDO = "l: save the interrupted attempt, restore the tree, retry"
-    NOTE_RESEARCH = "m: write the research note"
-    SKIP_UNFIT = "m: skip: research found nothing to do"
-    ASK_FIRST = "m: note the question that research asks"
-    IMPLEMENT = "m: implement"
-    DECOMPOSE = "m: split the task into subtasks"
-    SKIP = "m: skip: the attempts are used up"
-    CONCLUDE = "m: the experiment did not work: commit what it taught"
-    RESEARCH = "n: research"
+    FINISH = "b: the commit is there: tick the task"
+    SELECT = "c: take the next task"
+    ABANDON = "d: the task was taken out of progress: its unfinished work is saved first"
+    BOOK = "e: save the failed attempt, note why"
+    RELEASE = "f: split or skip the task, or note its question"
+    COMMIT = "g: commit the finished work"
+    PROVE = "h: run the gates on the finished work"
+    UNDO = "i: save the interrupted attempt, retry"
+    CONCLUDE = "j: the experiment did not work: commit what it taught"
+    RESEARCH = "k: research"
+    IMPLEMENT = "l: implement"
 
     @property
     def words(self) -> str:
@@ -110,43 +86,21 @@ def resume(facts: Facts) -> Do:
         return Do.STOP
     if facts.done and (facts.active or facts.start is not Start.NONE):
         return Do.FINISH
-    return _in_progress(facts) if facts.active else _at_rest(facts)
-
-
-def _at_rest(facts: Facts) -> Do:
-    if facts.start is Start.NONE:
-        return Do.SELECT
-    if facts.held is not Held.DONE:
-        return Do.ABANDON
-    # Until the verdict is there, an agent or a gate of a killed run can have ticked it as well.
-    return Do.REMARK if facts.saved in (Saved.NONE, Saved.OPEN) else Do.TAKE_OVER
-
-
-def _in_progress(facts: Facts) -> Do:
+    if not facts.active:
+        return Do.SELECT if facts.start is Start.NONE else Do.ABANDON
     if facts.start is Start.OTHER:
         return Do.ABANDON
     match facts.saved:
         case Saved.FAILED:
             return Do.BOOK
-        case Saved.DECOMPOSED | Saved.SKIPPED:
+        case Saved.DECOMPOSED | Saved.SKIPPED | Saved.ASKED:
             return Do.RELEASE
-        case Saved.ASKED:
-            return Do.ASK
-        case Saved.PROVED if facts.rejected:
-            return Do.REJECT
-        case Saved.PROVED if not facts.at_base:
-            return Do.REPROVE
-        case Saved.PROVED if not facts.own:  # a file says so, and anyone can write a file
-            return Do.PROVE
-        case Saved.PROVED:
+        case Saved.PROVED if facts.own and facts.at_base:
             return Do.COMMIT
-        case Saved.OPEN:
+        case Saved.PROVED | Saved.OPEN:  # a file says so, and anyone can write a file
             return Do.PROVE
         case Saved.NONE:
-            pass
-    if facts.start in (Start.THIS, Start.LATER):
-        return Do.UNDO
-    return _ahead(facts)
+            return Do.UNDO if facts.start is Start.OPEN else _ahead(facts)
 
 
 def _ahead(facts: Facts) -> Do:
@@ -154,21 +108,11 @@ def _ahead(facts: Facts) -> Do:
     mode = due(facts)
     if mode is Tier.CONCLUDE:  # nobody is asked any more, for research neither
         return Do.CONCLUDE
-    if facts.research is Research.NONE:
+    if facts.research in (Research.NO_TASK, Research.ASKED):
+        return Do.RELEASE
+    if facts.research is Research.NONE or not facts.noted:
         return Do.RESEARCH
-    if facts.research is Research.NO_TASK:
-        return Do.SKIP_UNFIT
-    if facts.research is Research.ASKED:
-        return Do.ASK_FIRST
-    if not facts.noted:
-        return Do.NOTE_RESEARCH
-    match mode:
-        case Tier.IMPLEMENT:
-            return Do.IMPLEMENT
-        case Tier.DECOMPOSE:
-            return Do.DECOMPOSE
-        case Tier.SKIP:
-            return Do.SKIP
+    return Do.RELEASE if mode is Tier.SKIP else Do.IMPLEMENT
 
 
 def due(facts: Facts) -> Tier:

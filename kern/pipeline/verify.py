@@ -30,6 +30,8 @@ MOST_FIXES = 2  # by gates and hooks, in one attempt
 def prove(site: Site, at: Situation) -> None:
     """The witnesses' verdict, made durable."""
     _, task = at.opened
+    if not _is_on_head(site, at):
+        return
     at = _with_edits(site, at)
     second = at.second
     objection, facts = "", dict[str, object]()
@@ -235,21 +237,19 @@ def fail(site: Site, second: StageRecord, why: str, cause: Cause) -> None:
     decide(site, second.noting(cause=cause), Decision(Saved.FAILED, why))
 
 
-def reprove(site: Site, at: Situation) -> None:
-    """Proof is bound to its base: on top of a person's commits the gates run again."""
+def _is_on_head(site: Site, at: Situation) -> bool:
+    """Proof is bound to its base: on top of a person's commits the gates run there. False where
+    that has been noted, and the facts are others now.
+    """
     base, head = at.second.bound_to, at.head.commit
+    if base == head:
+        return True
     rooms.undo_mistakes(site, replace(at.head, commit=base), at.start, "the commit stage")
-    if site.repo.head() != at.head:
-        return
-    since = history.since(site.repo, base, head) or (history.commit(site.repo, head),)
-    record.save(site.scope, at.second.undecided(onto=head))
-    site.warn(
-        "a commit of yours came in before the task's: checked again on top of it: "
-        f"{at.opened[0].text}{rooms.commits(since)}"
-    )
-
-
-def reject(site: Site, at: Situation) -> None:
-    """Stage 3 rejected the change: a failed attempt."""
-    reason = at.files[Stage.COMMIT].answer.reason
-    fail(site, at.second, f"rejected at the commit: {reason}", Cause.COMMIT)
+    if site.repo.head() == at.head:
+        since = history.since(site.repo, base, head) or (history.commit(site.repo, head),)
+        record.save(site.scope, at.second.undecided(onto=head))
+        site.warn(
+            "a commit of yours came in before the task's: checked on top of it: "
+            f"{at.opened[0].text}{rooms.commits(since)}"
+        )
+    return False

@@ -2,7 +2,9 @@
 away; both for as long as `max_wait` says.
 """
 
+import contextlib
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 from kern import events, plain
@@ -25,6 +27,20 @@ class Waits:
         self.outage: events.Outage | None = None  # the last wait for the API
         self.asked_again = 0.0  # when that wait ended, by time.monotonic
         self.count, self.waited = 0, 0.0  # for one limit, or one outage
+
+    @contextlib.contextmanager
+    def patience(self) -> Iterator[None]:
+        """Around what asks an agent. Where a limit or an outage ends that it is waited for, and the
+        same is due again.
+        """
+        try:
+            yield
+        except LimitReached as limit:
+            self.reset(limit)
+        except Outage as outage:
+            self.answer(outage)
+        else:
+            self.end()
 
     def end(self) -> None:
         """What was due is done."""

@@ -195,7 +195,3 @@ class Documents:
             raise UsageError(f"{FILE} is {what}", hint=f"put the file itself into {self.root}")
         data = workspace.read(self.root / FILE)
         return config.parse(data) if data is not None else Settings()
-
-    def written(self) -> int:
-        """When SPEC.md was last written, seconds since the epoch."""
-        return int(os.stat(real(self.root, SPEC)).st_mtime)

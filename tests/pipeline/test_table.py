@@ -15,7 +15,6 @@ from kern.pipeline.table import (
     ATTEMPTS,
     Do,
     Facts,
-    Held,
     Research,
     Start,
     due,
@@ -33,10 +32,10 @@ Decided = list[tuple[Facts, Do]]
 
 @pytest.fixture(scope="module")
 def decided() -> Decided:
-    """What is decided on each of some 230,000 combinations; attempts below, at the limit."""
+    """What is decided on each of some 40,000 combinations; attempts below, at the limit."""
     both = (False, True)
     every: Iterable[tuple[Any, ...]] = product(
-        *(both, both, Start, Held, both, Research, both, Saved, both, both, both),
+        *(both, both, Start, both, Research, both, Saved, both, both),
         *((0, 3), both, both),
     )
     # Of what is not proved nobody asks whose proof it is.
@@ -54,21 +53,20 @@ Row = tuple[str, Callable[[Facts], bool]]
 # The table once more, as conditions from top to bottom: the first that holds names the row.
 ROWS: tuple[Row, ...] = (
     ("a", lambda f: f.active and f.elsewhere),
-    ("c", lambda f: f.done and (f.active or f.start is not Start.NONE)),
-    ("d", lambda f: not f.active and f.start is Start.NONE),
-    ("e", lambda f: not f.active and f.held is Held.DONE),
-    ("f", lambda f: not f.active or f.start is Start.OTHER),
-    ("g", lambda f: f.saved is Saved.FAILED),
-    ("h", lambda f: f.saved in (Saved.DECOMPOSED, Saved.SKIPPED, Saved.ASKED)),
-    # A rejection holds on any base: what it was said of is W.
-    ("i", lambda f: f.saved is Saved.PROVED and f.rejected),
-    ("i", lambda f: f.saved is Saved.PROVED and f.at_base and f.own),
-    ("j", lambda f: f.saved is Saved.PROVED and not f.at_base),
+    ("b", lambda f: f.done and (f.active or f.start is not Start.NONE)),
+    ("c", lambda f: not f.active and f.start is Start.NONE),
+    ("d", lambda f: not f.active or f.start is Start.OTHER),
+    ("e", lambda f: f.saved is Saved.FAILED),
+    ("f", lambda f: f.saved in (Saved.DECOMPOSED, Saved.SKIPPED, Saved.ASKED)),
     # A proof belongs to the process that made it.
-    ("k", lambda f: f.saved in (Saved.OPEN, Saved.PROVED)),
-    ("l", lambda f: f.start in (Start.THIS, Start.LATER)),
-    ("m", lambda f: f.research is not Research.NONE or (f.experiment and f.attempts >= ATTEMPTS)),
-    ("n", lambda f: True),
+    ("g", lambda f: f.saved is Saved.PROVED and f.at_base and f.own),
+    ("h", lambda f: f.saved in (Saved.OPEN, Saved.PROVED)),
+    ("i", lambda f: f.start is Start.OPEN),
+    ("j", lambda f: f.experiment and f.attempts >= ATTEMPTS),
+    ("f", lambda f: f.research in (Research.NO_TASK, Research.ASKED)),
+    ("k", lambda f: f.research is Research.NONE or not f.noted),
+    ("f", lambda f: f.subtask and f.attempts >= ATTEMPTS),
+    ("l", lambda f: True),
 )
 
 
@@ -100,27 +98,20 @@ def test_only_a_proof_of_ones_own_is_committed_and_only_on_its_base(decided: Dec
 
 
 def test_no_stage_runs_again_whose_answer_counts(decided: Decided) -> None:
-    assert all(f.research is Research.NONE for f in when(decided, Do.RESEARCH))
-    assert all(f.saved is Saved.NONE for f in when(decided, Do.IMPLEMENT, Do.DECOMPOSE))
-
-
-def test_what_stage_3_rejected_is_never_committed(decided: Decided) -> None:
-    assert not any(f.rejected for f in when(decided, Do.COMMIT))
-    assert all(f.saved is Saved.PROVED for f in when(decided, Do.REJECT))
+    assert all(f.research is Research.NONE or not f.noted for f in when(decided, Do.RESEARCH))
+    assert all(f.saved is Saved.NONE for f in when(decided, Do.RESEARCH, Do.IMPLEMENT))
 
 
 def test_nothing_begins_while_a_start_ref_calls_for_cleaning_up(decided: Decided) -> None:
-    starts = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT, Do.DECOMPOSE, Do.SKIP, Do.SKIP_UNFIT)
-    fresh = when(decided, *starts, Do.CONCLUDE, Do.ASK_FIRST)
-    assert all(f.start in (Start.NONE, Start.EARLIER) for f in fresh)
+    fresh = when(decided, Do.SELECT, Do.RESEARCH, Do.IMPLEMENT, Do.CONCLUDE)
+    assert all(f.start in (Start.NONE, Start.NOTED) for f in fresh)
     assert all(f.start is Start.NONE for f in when(decided, Do.SELECT))
 
 
 def test_used_up_attempts_decompose_a_task_and_skip_a_subtask(decided: Decided) -> None:
-    assert all(f.attempts < ATTEMPTS for f in when(decided, Do.IMPLEMENT))
-    assert all(f.attempts >= ATTEMPTS and not f.subtask for f in when(decided, Do.DECOMPOSE))
-    assert all(f.attempts >= ATTEMPTS and f.subtask for f in when(decided, Do.SKIP))
-    assert not any(f.experiment for f in when(decided, Do.DECOMPOSE, Do.SKIP))
+    spent = [f for f in when(decided, Do.IMPLEMENT) if f.attempts >= ATTEMPTS]
+    assert spent and not any(f.subtask or f.experiment for f in spent)
+    assert {due(f) for f in spent} == {Tier.DECOMPOSE}
 
 
 def test_only_an_experiment_is_concluded_and_only_where_no_attempt_is_open(
@@ -134,18 +125,10 @@ def test_only_an_experiment_is_concluded_and_only_where_no_attempt_is_open(
     assert {facts.subtask for facts in concluded} == {False, True}
 
 
-def test_what_a_person_ticked_is_taken_over_only_with_a_saved_answer(
-    decided: Decided,
-) -> None:
-    assert all(f.saved is not Saved.NONE for f in when(decided, Do.TAKE_OVER))
-    assert all(f.saved in (Saved.NONE, Saved.OPEN) for f in when(decided, Do.REMARK))
-    assert all(f.held is Held.DONE for f in when(decided, Do.TAKE_OVER, Do.REMARK))
-
-
-def test_a_question_is_asked_only_by_the_stage_that_has_it(decided: Decided) -> None:
-    assert all(f.saved is Saved.ASKED and f.active for f in when(decided, Do.ASK))
-    assert all(f.research is Research.ASKED for f in when(decided, Do.ASK_FIRST))
-    assert all(f.saved is Saved.NONE for f in when(decided, Do.ASK_FIRST))
+def test_a_question_is_noted_only_of_the_stage_that_has_it(decided: Decided) -> None:
+    for facts in when(decided, Do.RELEASE):
+        asked = facts.research is Research.ASKED and facts.saved is Saved.NONE
+        assert facts.active and (asked or facts.saved is not Saved.PROVED)
 
 
 def test_the_second_full_failure_needs_a_person() -> None:
@@ -168,7 +151,7 @@ REPLIES = (
 )
 OBJECTIONS = ("", "nothing changed, or asked before")
 Step = tuple[Do, str]
-ENDS = (Do.FINISH, Do.RELEASE, Do.SKIP, Do.SKIP_UNFIT, Do.ASK, Do.ASK_FIRST)
+ENDS = (Do.FINISH, Do.RELEASE)
 
 
 def walks(facts: Facts, walked: tuple[Step, ...] = ()) -> Iterator[tuple[Step, ...]]:
@@ -185,13 +168,15 @@ def after_step(do: Do, facts: Facts) -> list[tuple[str, Facts | None]]:
     match do:
         case Do.SELECT:
             return [("", replace(facts, active=True))]
+        case Do.RESEARCH if facts.research is not Research.NONE:
+            return [("", replace(facts, noted=True))]
         case Do.RESEARCH:
             found = (Research.READY, Research.NO_TASK, Research.ASKED)
             return [(word, replace(facts, research=word)) for word in found]
-        case Do.NOTE_RESEARCH:
-            return [("", replace(facts, noted=True))]
-        case Do.IMPLEMENT | Do.DECOMPOSE:
-            return [("", replace(facts, start=Start.THIS, saved=Saved.OPEN, own=False))]
+        case Do.IMPLEMENT:
+            return [
+                (str(due(facts)), replace(facts, start=Start.OPEN, saved=Saved.OPEN, own=False))
+            ]
         case Do.PROVE:
             return [
                 (word, replace(facts, saved=word, own=word is Saved.PROVED))
@@ -201,19 +186,15 @@ def after_step(do: Do, facts: Facts) -> list[tuple[str, Facts | None]]:
             return [
                 ("committed", replace(facts, done=True, at_base=False)),
                 ("refused", replace(facts, saved=Saved.FAILED)),
-                ("rejected", replace(facts, rejected=True)),
+                ("rejected", replace(facts, saved=Saved.FAILED)),
             ]
         case Do.CONCLUDE:
             return [
                 ("committed", replace(facts, done=True, at_base=False)),
                 ("refused", None),  # blocked
             ]
-        case Do.REJECT:
-            return [("", replace(facts, saved=Saved.FAILED))]
         case Do.BOOK:
-            fresh = replace(
-                facts, start=Start.EARLIER, saved=Saved.NONE, rejected=False, at_base=True
-            )
+            fresh = replace(facts, start=Start.NOTED, saved=Saved.NONE, at_base=True)
             counts = {"": facts.attempts + 1}
             if facts.experiment:
                 counts["its result"] = ATTEMPTS
@@ -236,8 +217,8 @@ def verdicts(facts: Facts) -> list[Saved]:
 
 
 def agents(walk: tuple[Step, ...]) -> list[Do]:
-    stages = (Do.RESEARCH, Do.IMPLEMENT, Do.DECOMPOSE, Do.COMMIT)
-    return [do for do, _ in walk if do in stages]
+    stages = [do for do, _ in walk if do in (Do.IMPLEMENT, Do.COMMIT)]
+    return stages + [do for do, said in walk if do is Do.RESEARCH and said]
 
 
 KINDS = [Facts(subtask=s, experiment=e) for e in (False, True) for s in (False, True)]
@@ -263,11 +244,12 @@ def test_a_walk_commits_only_what_was_proved_just_before(kind: Facts) -> None:
 def test_no_walk_has_more_attempts_than_the_tier_allows(kind: Facts) -> None:
     for walk in walks(kind):
         steps = [do for do, _ in walk]
-        assert steps.count(Do.IMPLEMENT) <= ATTEMPTS
+        tiers = [said for do, said in walk if do is Do.IMPLEMENT]
+        assert tiers.count(Tier.IMPLEMENT) <= ATTEMPTS
         assert steps.count(Do.BOOK) <= ATTEMPTS
         spent = steps.count(Do.BOOK) == ATTEMPTS or (Do.BOOK, "its result") in walk
-        assert steps.count(Do.DECOMPOSE) == (spent and kind == Facts())
-        assert steps.count(Do.SKIP) == (spent and kind == Facts(subtask=True))
+        assert tiers.count(Tier.DECOMPOSE) == (spent and kind == Facts())
+        assert not spent or kind != Facts(subtask=True) or walk[-1][0] is Do.RELEASE
         assert steps.count(Do.CONCLUDE) == (spent and kind.experiment)
         assert not kind.experiment or (Do.PROVE, Saved.DECOMPOSED) not in walk
 
@@ -414,10 +396,6 @@ class World:
         return second if second and second.attempt == self.attempt else None
 
     @property
-    def rejected(self) -> bool:
-        return self.disk.third == (self.attempt, True)
-
-    @property
     def base(self) -> int:
         known = self.second or self.disk.start
         return known.base if known else self.disk.head[-1].number
@@ -433,18 +411,15 @@ class World:
         disk, second = self.disk, self.second
         start = Start.NONE
         if disk.start:
-            later = disk.start.attempt - self.attempt
-            start = Start.LATER if later > 0 else Start.EARLIER if later else Start.THIS
+            start = Start.NOTED if disk.start.attempt < self.attempt else Start.OPEN
         return Facts(
             active=disk.marker == "~",
             start=start,
-            held=Held.DONE if disk.marker == "x" else Held.PENDING,
             done=any(made.ticks for made in self.since(self.base)),
             research=disk.first,
             noted=disk.researched,
             saved=second.outcome if second else Saved.NONE,
             own=second is not None and second == self.proved,
-            rejected=self.rejected,
             at_base=self.base == disk.head[-1].number,
             attempts=disk.notes,
             subtask=self.story.subtask,
@@ -514,7 +489,12 @@ class World:
 
     def run(self) -> None:
         while len(self.trail) < 300:
-            do = resume(self.facts())
+            facts = self.facts()
+            open_ = self.disk.start and facts.saved in (Saved.NONE, Saved.OPEN)
+            if open_ and self.disk.marker == "x" and not facts.done:
+                self.write(marker="~")  # before the verdict: an agent can have ticked it
+                continue
+            do = resume(facts)
             if do is Do.SELECT:
                 self.sweep()
                 if self.disk.settled or self.disk.marker == "x":
@@ -528,20 +508,18 @@ class World:
 
     def perform(self, do: Do) -> None:
         match do:
+            case Do.RESEARCH if self.disk.first is not Research.NONE:
+                self.write(researched=True)
             case Do.RESEARCH:
                 self.unasked(Stage.RESEARCH, 0)
                 self.write(first=self.story.research, answers=self.asked(Stage.RESEARCH, 0))
-            case Do.NOTE_RESEARCH:
-                self.write(researched=True)
-            case Do.SKIP_UNFIT | Do.SKIP:
-                self.settle("skipped")
-            case Do.ASK_FIRST:
-                self.settle("asked")
+            case Do.RELEASE if self.second is None:
+                self.settle("asked" if self.disk.first is Research.ASKED else "skipped")
             case Do.CONCLUDE:
                 self.conclude()
-            case Do.IMPLEMENT | Do.DECOMPOSE:
+            case Do.IMPLEMENT:
                 self.implement()
-            case Do.PROVE | Do.REPROVE | Do.REJECT | Do.BOOK | Do.RELEASE | Do.ASK:
+            case Do.PROVE | Do.BOOK | Do.RELEASE:
                 second = self.second
                 assert second
                 self.judge(do, second)
@@ -585,12 +563,7 @@ class World:
         n = self.attempt
         paths = differing(second.start, second.tree)
         base = self.disk.start.base if self.disk.start else second.base
-        if do is Do.PROVE:
-            self.put_back(paths, second.tree, known=second.start, base=base)
-            decided = replace(second, outcome=self.verdict(second))
-            self.write(second=decided)
-            self.proved = decided if decided.outcome is Saved.PROVED else None
-        elif do is Do.REPROVE:
+        if do is Do.PROVE and second.base != self.disk.head[-1].number:
             assert self.disk.start
             before = self.disk.head
             self.take_back(replace(self.disk.start, base=second.base), "stage 3")
@@ -598,12 +571,14 @@ class World:
                 return
             head = self.disk.head[-1].number
             self.write(second=replace(second, base=head, outcome=Saved.OPEN))
-        elif do is Do.REJECT:
-            self.write(second=replace(second, outcome=Saved.FAILED))
+        elif do is Do.PROVE:
+            self.put_back(paths, second.tree, known=second.start, base=base)
+            decided = replace(second, outcome=self.verdict(second))
+            self.write(second=decided)
+            self.proved = decided if decided.outcome is Saved.PROVED else None
         else:
             if paths or do is Do.BOOK:
-                names = {Do.RELEASE: f"{n}-stopped", Do.ASK: f"{n}-asked"}
-                self.keep(names.get(do, f"{n}"), second.tree)
+                self.keep(f"{n}" if do is Do.BOOK else f"{n}-stopped", second.tree)
             self.put_back(paths, second.start, known=second.tree, base=base)
             if self.disk.start:
                 self.index_back(self.disk.start)
@@ -628,9 +603,9 @@ class World:
                 swept = Made(here[-1].number + 100, self.disk.tree, by="stage 3")
                 self.write(head=(*here, swept))
             self.write(third=(n, word == "rejects"))
-        if word == "hooked":
+        if word == "hooked" or self.disk.third == (n, True):
             self.write(second=replace(second, outcome=Saved.FAILED))
-        elif not self.rejected and self.disk.head == here:
+        elif self.disk.head == here:
             good = Made(here[-1].number + 1, whole, ticks=True, by="kern")
             self.write(head=(*here, good))
 
@@ -661,19 +636,12 @@ class World:
         self.sweep()
 
     def recover(self, do: Do, start: Begun) -> None:
-        if do is Do.REMARK:
-            self.write(marker="~")
-            return
-        if do is Do.TAKE_OVER:
-            self.take_back(replace(start, base=self.base), "stage 3")
-            self.keep(f"{start.attempt}-taken-over", self.disk.tree)
-        else:
-            assert do in (Do.UNDO, Do.ABANDON), do
-            self.take_back(start, "stage 2")
-            self.take_back(start, "stage 3")
-            if do is Do.ABANDON and self.second:
-                self.keep(f"{start.attempt}", self.second.tree)
-            self.restore(start)
+        assert do in (Do.UNDO, Do.ABANDON), do
+        self.take_back(start, "stage 2")
+        self.take_back(start, "stage 3")
+        if do is Do.ABANDON and self.disk.second:
+            self.keep(f"{start.attempt}-killed", self.disk.second.tree)
+        self.restore(start)
         self.write(start=None)
 
 

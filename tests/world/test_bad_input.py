@@ -17,7 +17,7 @@ from kern.cli import main
 from kern.cli.help import COMMANDS
 from kern.events import StageFailed
 from kern.model import SPEC
-from kern.pipeline.loop import MOST_NAMES
+from kern.pipeline.loop import MOST_BEGUN
 from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern
 from tests.kit.stable import Ran
 
@@ -148,8 +148,8 @@ def test_an_agent_that_rewords_its_task_again_and_again_is_not_paid_for_without_
     fake.script(implement=[{"run": ["sed -i 's/] /] really /' SPEC.md"], "result": "SUCCESS"}])
     ran = inline(1)
     assert ran.code == 1
-    assert "reworded again and again" in ran.err
-    assert fake.stages.count("implement") == MOST_NAMES
+    assert "reworded or taken away again and again" in ran.err
+    assert fake.stages.count("implement") < MOST_BEGUN
 
 
 # ---------------------------------------------------------------- tools and repository
