@@ -6,8 +6,14 @@ from dataclasses import dataclass, field
 from kern.model import Act, Cost, Need, Outcome, Question, Result, Role
 
 
+class Event:
+    """What any of them is."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class RunStarted:
+class RunStarted(Event):
     run: str
     root: str
     branch: str
@@ -28,14 +34,14 @@ class RunStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskStarted:
+class TaskStarted(Event):
     task: str
     iteration: int
     resumed: str = ""  # at which step, where an earlier run left it
 
 
 @dataclass(frozen=True, slots=True)
-class StageStarted:
+class StageStarted(Event):
     stage: Role
     task: str
     model: str
@@ -45,7 +51,7 @@ class StageStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class Acted:
+class Acted(Event):
     """The agent at work, as far as its live output shows it."""
 
     stage: Role
@@ -53,7 +59,7 @@ class Acted:
 
 
 @dataclass(frozen=True, slots=True)
-class StageFinished:
+class StageFinished(Event):
     stage: Role
     task: str
     text: str  # the agent's answer
@@ -72,7 +78,7 @@ class StageFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class StageFailed:
+class StageFailed(Event):
     """A call that came to nothing, and may be made again; it can have cost all the same."""
 
     stage: Role
@@ -87,7 +93,7 @@ class StageFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class StageRetried:
+class StageRetried(Event):
     stage: Role
     reason: str
     attempt: int  # which try has failed
@@ -95,7 +101,7 @@ class StageRetried:
 
 
 @dataclass(frozen=True, slots=True)
-class StoodIn:
+class StoodIn(Event):
     """Another agent takes a stage over, from its beginning."""
 
     stage: Role
@@ -106,7 +112,7 @@ class StoodIn:
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptNoted:
+class AttemptNoted(Event):
     task: str
     number: int
     reason: str
@@ -115,7 +121,7 @@ class AttemptNoted:
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionNoted:
+class QuestionNoted(Event):
     """A task waits for a person's answer."""
 
     task: str
@@ -125,7 +131,7 @@ class QuestionNoted:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskSettled:
+class TaskSettled(Event):
     task: str
     outcome: Outcome
     detail: str  # the commit, or the reason
@@ -134,7 +140,7 @@ class TaskSettled:
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class Learned(Event):
     """An entry of LEARNINGS.md."""
 
     task: str
@@ -142,7 +148,7 @@ class Learned:
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class Recalled(Event):
     """What a stage is told of LEARNINGS.md."""
 
     stage: Role
@@ -154,7 +160,7 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True)
-class Voted:
+class Voted(Event):
     """What a task says of an entry of LEARNINGS.md."""
 
     task: str
@@ -164,7 +170,7 @@ class Voted:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Event):
     """What a planner answered, and kern took into SPEC.md."""
 
     tasks: tuple[str, ...]  # new ones
@@ -172,20 +178,20 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class GateStarted:
+class GateStarted(Event):
     name: str
     command: str
     before: bool = False  # the baseline, before the task's change
 
 
 @dataclass(frozen=True, slots=True)
-class GateEnded:
+class GateEnded(Event):
     result: Result
     before: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeStarted:
+class ProbeStarted(Event):
     """A command that tells a stage how things stand."""
 
     name: str
@@ -193,7 +199,7 @@ class ProbeStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class LimitReset:
+class LimitReset(Event):
     """A usage limit's wait begins."""
 
     text: str
@@ -202,7 +208,7 @@ class LimitReset:
 
 
 @dataclass(frozen=True, slots=True)
-class Outage:
+class Outage(Event):
     """A wait for an API that is away begins, or it answers again."""
 
     text: str
@@ -213,7 +219,7 @@ class Outage:
 
 
 @dataclass(frozen=True, slots=True)
-class Steered:
+class Steered(Event):
     """A person asked the run to stop: from another terminal, or beforehand by --until."""
 
     at_once: bool  # nothing is under way: it ends here
@@ -221,13 +227,13 @@ class Steered:
 
 
 @dataclass(frozen=True, slots=True)
-class Warned:
+class Warned(Event):
     text: str
     kept: bool = False  # for the morning: in summary, report and journal
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Event):
     """A task went to a worker whose own records come later: with the task from another machine, or
     once its worktree is set up.
     """
@@ -239,27 +245,25 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
+class Traced(Event):
     """A debug line, shown with -v."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Event):
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class RunEnded:
+class RunEnded(Event):
     done: tuple[tuple[str, str, str], ...]  # (task, commit, what proved it)
     concluded: tuple[tuple[str, str], ...]  # (experiment that did not work, short hash)
     decomposed: tuple[tuple[str, bool], ...]  # (task, whether all its subtasks are done)
     needs_help: tuple[tuple[str, str], ...]  # (task, why)
     stuck: tuple[tuple[str, str], ...]  # open tasks that wait, where none is ready
-    open_tasks: (
-        int | None
-    )  # to be carried out, no parents; None where SPEC.md cannot be read any more
+    open_tasks: int | None  # no parents; None where SPEC.md cannot be read any more
     seconds: float
     cost: Cost
     interrupted: str  # what ended the run early
@@ -274,32 +278,4 @@ class RunEnded:
     called: str = "kern"  # what the next run is begun with
 
 
-Event = (
-    RunStarted
-    | TaskStarted
-    | StageStarted
-    | Acted
-    | StageFinished
-    | StageFailed
-    | StageRetried
-    | StoodIn
-    | AttemptNoted
-    | QuestionNoted
-    | TaskSettled
-    | Learned
-    | Recalled
-    | Voted
-    | Planned
-    | GateStarted
-    | GateEnded
-    | ProbeStarted
-    | LimitReset
-    | Outage
-    | Steered
-    | Warned
-    | Sent
-    | Traced
-    | Waiting
-    | RunEnded
-)
 Sink = Callable[[Event], None]

@@ -3,6 +3,7 @@ only writer, so nothing of them is merged. Text in, text out. Pure.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kern import plain
 from kern.memory import capture, changes, entries
@@ -95,7 +96,7 @@ def carried(text: str, key: Key, before: str, after: str) -> str:
 def _block(text: str, task: Task) -> list[str]:
     """Its lines, subtasks included; the first without its marker, which is not carried."""
     lines = text.split("\n")[task.line - 1 : task.block_end]
-    lines[0] = edit.mark("\n".join(lines[:1]), task._replace(line=1), Marker.PENDING)
+    lines[0] = edit.mark("\n".join(lines[:1]), replace(task, line=1), Marker.PENDING)
     return lines
 
 

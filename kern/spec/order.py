@@ -153,12 +153,8 @@ def named(wanted: str, tasks: Sequence[str], gone: Sequence[str] = ()) -> int:
         f"{index + 1 if index in here else '-':>4}  {plain.line([*tasks, *gone][index], 140)}"
         for index in found[:_MOST_NAMED]
     ]
-    more = [f"and {len(found) - _MOST_NAMED} more"] if len(found) > _MOST_NAMED else []
-    same = len({texts[index] for index in found}) == 1
-    raise UsageError(
-        "\n".join([f"{len(found)} tasks are named by {plain.line(wanted, 160)!r}:", *shown, *more]),
-        hint="name it by its number" + ("" if same else ", or by all of its text"),
-    )
+    head = f"{len(found)} tasks are named by {plain.line(wanted, 160)!r}:"
+    raise UsageError("\n".join([head, *shown]), hint="name it by its number, or by all of its text")
 
 
 # ---------------------------------------------------------------- what leads nowhere
@@ -197,7 +193,7 @@ def circle(spec: Spec) -> list[Diagnostic]:
     at = tasks.index(min(tasks))
     rows = [spec.tasks[index] for index in (*tasks[at:], *tasks[:at])]
     shown = [f"{plain.line(row.text, 60)} (line {row.line})" for row in rows[:_MOST_NAMED]]
-    more = [f"{len(rows) - _MOST_NAMED} more"] if len(rows) > _MOST_NAMED else []
+    more = ["…"] if len(rows) > _MOST_NAMED else []
     way = " -> ".join([*shown, *more, plain.line(rows[0].text, 60)])
     nested = any(row.parent in tasks for row in rows)
     why = "; a task is done with its last subtask, which waits with its parent" if nested else ""

@@ -6,9 +6,9 @@ part of its line, so that an edit can put every byte back.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kern import plain
 from kern.model import SPEC, Key, Marker
@@ -32,7 +32,6 @@ class Kind(StrEnum):
 
 
 _EXPERIMENT = re.compile(r"[*_`]*experiment[*_`]*\s*:", re.I)
-_KINDS = {str(kind): kind for kind in Kind}
 STUCK, RESULT = "(no progress; ", "(its result; "  # end an attempt note: the tier's last
 _LAST = re.compile(r"\((?:no progress|its result); kept: \S+\)$")
 
@@ -50,7 +49,10 @@ class Note(NamedTuple):
         return self.kind, self.number, self.text
 
 
-class Task(NamedTuple):
+@dataclass(slots=True)
+class Task:
+    """Filled while its lines are read, and never changed after that."""
+
     key: Key
     marker: Marker
     line: int  # 1-based, as an editor shows it
@@ -61,9 +63,10 @@ class Task(NamedTuple):
     parent: int | None  # index among the tasks
     end: int  # last line of its own before its first subtask
     block_end: int  # last line of the whole, subtasks included
-    open_subtasks: bool
-    notes: tuple[Note, ...]
-    body: tuple[str, ...]  # what a person wrote under it
+    whole: bool = False  # it has subtasks
+    open_subtasks: bool = False
+    notes: list[Note] = field(default_factory=list)
+    body: list[str] = field(default_factory=list)  # what a person wrote under it
 
     @property
     def text(self) -> str:
@@ -148,13 +151,15 @@ _ITEM = re.compile(
     r"(?P<margin>\ufeff?[ \t]*)(?P<bullet>[-*+]|\d{1,9}[.)])[ \t]+\[(?P<mark>[^\[\]]{0,3})\]"
     r"(?:[ \t]+(?P<text>.*)|\r?$)"
 )
-_NOTE = re.compile(r"\*\*([A-Z][a-z]+)(?: (\d{1,9}))?:\*\*[ \t]*(.*)")
+_NOTE = re.compile(rf">\s*\*\*({'|'.join(Kind)})(?: (\d{{1,9}}))?:\*\*[ \t]*(.*)")
+_FINDING = re.compile(r">\s*(-.*)")
 _MARKERS = {" ": Marker.PENDING, "~": Marker.ACTIVE, "x": Marker.DONE, "X": Marker.DONE}
 _GLUED = re.compile(r"[-*+](?:\[[ ~xX]\][ \t]+\S|[ \t]+\[[ ~x]\][A-Za-z])")
-_CHECK = re.compile(r">\s*\*\*(?:Gate|Judge):\*\*")
 _BULLETS = frozenset("-*+0123456789")  # with which a list item may begin
-_BULLET = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
-_FENCE = re.compile(r"(`{3,})[^`]*$|(~{3,})")
+# What hides lines, by itself or as a list item; a comment that ends in its line does not.
+_OPENING = re.compile(
+    r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?:(`{3,})[^`]*|(~{3,}).*|(<!--)(?!.*-->).*)$"
+)
 _NEARLY = re.compile(r">\s*\*{0,2}(?:gates?|judges?)\b", re.I)
 
 
@@ -167,7 +172,9 @@ def parse(text: str) -> Spec:
     """Linear in the text. Never raises: what is wrong comes back as diagnostics."""
     reader = _Reader()
     for number, line in enumerate(text.split("\n"), 1):
-        reader.take(number, line)
+        stripped = line.lstrip(" \t\ufeff")
+        if stripped and stripped != "\r":
+            reader.take(number, line, stripped)
     return reader.spec()
 
 
@@ -175,132 +182,109 @@ class _Reader:
     """One pass over the lines; which task owns a line is decided by indentation."""
 
     def __init__(self) -> None:
-        self.drafts: list[dict[str, Any]] = []  # the fields of tasks
-        self.stack: list[int] = []  # the tasks whose block the line may belong to
-        self.wholes: set[int] = set()  # those that have subtasks
+        self.tasks: list[Task] = []
+        self.stack: list[Task] = []  # those whose block the line may belong to
+        self.places: list[int] = []  # of these, among the tasks
         self.seen: dict[tuple[str, str], int] = {}
         self.diagnostics: list[Diagnostic] = []
         self.closer = ""  # what ends the fence or comment that is open
         self.opened = 0
         self.hidden = 0  # task lines in it
 
-    def take(self, number: int, line: str) -> None:
-        stripped = line.lstrip(" \t\ufeff")
-        if not stripped or stripped == "\r":
-            return
-        if self.closer:
-            self._take_hidden(number, line, stripped)
-            return
-        if stripped[0] in _BULLETS and (match := _ITEM.match(line)):
-            marker, title = _MARKERS.get(match["mark"]), (match["text"] or "").strip()
-            if marker is None:
-                self._complain(number, _malformed(match["mark"]))
-            elif title:
-                self._open_task(number, match, marker, title)
-            return
+    def take(self, number: int, line: str, stripped: str) -> None:
+        item = _ITEM.match(line) if stripped[0] in _BULLETS else None
+        marker = _MARKERS.get(item["mark"]) if item else None
+        if self.closer:  # it belongs to what the opening line belonged to
+            closed = self.closer in stripped if self.closer == "-->" else self._closes(stripped)
+            self.closer = "" if closed else self.closer
+            self.hidden += marker is not None and not closed
+            self._own(number, line)
+        elif item and marker is None:
+            hint = "use [x] or delete it" if item["mark"] == "-" else "use [ ], [~] or [x]"
+            self._complain(number, f"malformed task marker [{item['mark']}]: {hint}")
+        elif item and marker is not None:
+            if title := (item["text"] or "").strip():
+                self._open_task(number, item, marker, title)
+        else:
+            self._take_other(number, line, stripped)
+
+    def _closes(self, stripped: str) -> bool:
+        bare = stripped.rstrip()
+        return bare.startswith(self.closer) and not bare.strip(self.closer[0])
+
+    def _take_other(self, number: int, line: str, stripped: str) -> None:
         if _GLUED.match(stripped):
             self._complain(number, "a task needs a space before and after its brackets: - [ ] text")
         self._leave(_columns(line[: len(line) - len(stripped)]))
-        if _NEARLY.match(stripped) and not (self.stack and _CHECK.match(stripped)):
+        note = _NOTE.match(stripped)
+        check = note and note[1] in (Kind.GATE, Kind.JUDGE)
+        if _NEARLY.match(stripped) and not (self.stack and check):
             self._complain(number, "this is no check: write > **Gate:** … below its task, indented")
-        self._own(number, line, stripped[1:].strip() if stripped[0] == ">" else "")
-        if closer := _opens(stripped):
-            self.closer, self.opened, self.hidden = closer, number, 0
+        elif note and check and not note[3].strip("`\r\t\0 "):
+            self._complain(number, f"the {note[1]} note says nothing")
+        self._own(number, line, note, _FINDING.match(stripped))
+        if opening := _OPENING.match(stripped.rstrip()):
+            self.closer = "-->" if opening[3] else opening[1] or opening[2]
+            self.opened, self.hidden = number, 0
 
     def _complain(self, number: int, message: str) -> None:
         self.diagnostics.append(Diagnostic(number, message))
 
-    def _take_hidden(self, number: int, line: str, stripped: str) -> None:
-        """It belongs to what the opening line belonged to."""
-        bare = stripped.rstrip()
-        if self.closer == "-->":
-            closed = "-->" in stripped
-        else:
-            closed = bare.startswith(self.closer) and not bare.strip(self.closer[0])
-        if closed:
-            self.closer = ""
-        elif (match := _ITEM.match(line)) and match["mark"] in _MARKERS:
-            self.hidden += 1
-        self._own(number, line, "")
-
-    def _open_task(self, number: int, match: re.Match[str], marker: Marker, title: str) -> None:
-        margin, above = match["margin"], ""
-        indent = _columns(margin)
+    def _open_task(self, number: int, item: re.Match[str], marker: Marker, title: str) -> None:
+        indent, above, parent = _columns(item["margin"]), "", None
         self._leave(indent)
-        parent = self.stack[-1] if self.stack else None
-        if parent is not None:
-            self.wholes.add(parent)
-            above = self.drafts[parent]["key"].text
-            self.drafts[parent]["open_subtasks"] |= marker is not Marker.DONE
+        if self.stack:
+            whole, parent = self.stack[-1], self.places[-1]
+            whole.whole, above = True, whole.text
+            whole.open_subtasks |= marker is not Marker.DONE
         self.seen[above, title] = nth = self.seen.get((above, title), 0) + 1
-        self.stack.append(len(self.drafts))
-        ends = {"line": number, "end": number, "block_end": number}
-        what = {"key": Key(above, title, nth), "marker": marker, "parent": parent}
-        how = {"column": match.start("mark"), "indent": indent, "bullet": match["bullet"]}
-        rest: dict[str, Any] = {
-            "margin": margin.lstrip("\ufeff"),
-            "open_subtasks": False,
-            "notes": [],
-            "body": [],
-        }
-        self.drafts.append(ends | what | how | rest)
+        margin, column = item["margin"].lstrip("\ufeff"), item.start("mark")
+        key, bullet = Key(above, title, nth), item["bullet"]
+        task = Task(key, marker, number, column, indent, margin, bullet, parent, number, number)
+        self.places.append(len(self.tasks))
+        self.stack.append(task)
+        self.tasks.append(task)
 
     def _leave(self, indent: int) -> None:
         """A task that ends hands its last line to the one above: not each line to all of them."""
-        while self.stack and self.drafts[self.stack[-1]]["indent"] >= indent:
-            ended = self.drafts[self.stack.pop()]
+        while self.stack and self.stack[-1].indent >= indent:
+            ended, _ = self.stack.pop(), self.places.pop()
             if self.stack:
-                above = self.drafts[self.stack[-1]]
-                above["block_end"] = max(above["block_end"], ended["block_end"])
+                self.stack[-1].block_end = max(self.stack[-1].block_end, ended.block_end)
 
-    def _own(self, number: int, line: str, quoted: str) -> None:
+    def _own(
+        self,
+        number: int,
+        line: str,
+        note: re.Match[str] | None = None,
+        finding: re.Match[str] | None = None,
+    ) -> None:
         if not self.stack:
             return
-        owner = self.drafts[self.stack[-1]]
-        owner["block_end"] = number
-        if self.stack[-1] not in self.wholes:
-            owner["end"] = number
-        notes: list[Note] = owner["notes"]
-        if quoted.startswith("**") and (match := _NOTE.match(quoted)) and match[1] in _KINDS:
-            kind = _KINDS[match[1]]
-            if kind in (Kind.GATE, Kind.JUDGE) and not match[3].strip("`\r\t\0 "):
-                self._complain(number, f"the {kind} note says nothing")
-            notes.append(Note(kind, match[3], number, number, int(match[2] or 0)))
-        elif quoted.startswith("-") and notes and notes[-1].kind is Kind.RESEARCH:
-            joined = f"{notes[-1].text}\n{quoted}".lstrip("\n")
-            notes[-1] = notes[-1]._replace(text=joined, end=number)
+        owner = self.stack[-1]
+        owner.block_end = number
+        owner.end = owner.end if owner.whole else number
+        last = owner.notes[-1] if owner.notes else None
+        if note:
+            owner.notes.append(
+                Note(Kind(note[1]), note[3].strip(), number, number, int(note[2] or 0))
+            )
+        elif finding and last and last.kind is Kind.RESEARCH:
+            joined = f"{last.text}\n{finding[1].strip()}".lstrip("\n")
+            owner.notes[-1] = last._replace(text=joined, end=number)
         else:
-            owner["body"].append(line.strip())
+            owner.body.append(line.strip())
 
     def spec(self) -> Spec:
         unclosed = None
-        if self.closer and (self.hidden or self.stack or not self.drafts):
+        if self.closer and (self.hidden or self.stack or not self.tasks):
             what = "comment" if self.closer == "-->" else "code fence"
             hides = "what kern notes under the task" if self.stack else "what is added below it"
             hides = f"{self.hidden} task line(s)" if self.hidden else hides
             self._complain(self.opened, f"the {what} opened here is never closed and hides {hides}")
             unclosed = self.diagnostics[-1]
         self._leave(-1)
-        for draft in self.drafts:
-            draft["notes"], draft["body"] = tuple(draft["notes"]), tuple(draft["body"])
-        return Spec(
-            tuple(Task(**draft) for draft in self.drafts), tuple(self.diagnostics), unclosed
-        )
-
-
-def _malformed(mark: str) -> str:
-    hint = "use [x] or delete it" if mark == "-" else "use [ ], [~] or [x]"
-    return f"malformed task marker [{mark}]: {hint}"
-
-
-def _opens(stripped: str) -> str:
-    """What will close the fence or comment that the line opens, by itself or as a list item."""
-    if stripped[0] in _BULLETS and (item := _BULLET.match(stripped)):
-        stripped = stripped[item.end() :]
-    if stripped.startswith("<!--"):
-        return "" if "-->" in stripped else "-->"
-    fence = _FENCE.match(stripped.rstrip())
-    return fence[1] or fence[2] if fence else ""
+        return Spec(tuple(self.tasks), tuple(self.diagnostics), unclosed)
 
 
 def _columns(margin: str) -> int:

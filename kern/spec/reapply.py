@@ -5,6 +5,7 @@ taken for a person's, and stays.
 """
 
 from collections import Counter
+from dataclasses import replace
 
 from kern.model import Marker
 from kern.spec import edit
@@ -75,7 +76,7 @@ def _whole(before: str, old: Spec, task: Task, text: str) -> tuple[str, list[str
     text = edit.without(text, forged)
     # A research note that reads otherwise was edited.
     edited = Kind.RESEARCH if there.of(Kind.RESEARCH) else None
-    kept = task._replace(notes=tuple(note for note in task.notes if note.kind is not edited))
+    kept = replace(task, notes=[note for note in task.notes if note.kind is not edited])
     there = parse(text).find(task.key)
     fixed = edit.noted(text, there, before, kept) if there else text
     if fixed != text:

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TextIO, assert_never
+from typing import TextIO
 
 from kern import events, models, plain
 from kern.events import Event
@@ -96,10 +96,6 @@ class Console:
                         self._tell(f"debug: {plain.line(call, 600)}")
             case events.StageFinished():
                 self._finished(event)
-            case events.Sent():
-                pass  # the worker's line shows it
-            case events.StageFailed() | events.QuestionNoted() | events.ProbeStarted():
-                pass  # what follows is said: another try, the question, what failed, the run's end
             case events.StageRetried() | events.StoodIn() | events.Outage():
                 self._recorded(event, NOTICE)
             case events.AttemptNoted():
@@ -133,8 +129,7 @@ class Console:
                 self._say(f"next task in {event.seconds:g} s (Ctrl-C ends; kern goes on from here)")
             case events.RunEnded():
                 self._summary(event)
-            case _ as never:
-                assert_never(never)
+            # Of the others, what follows is said: another try, the question, the worker's line.
 
     def tick(self, seconds: float, silent: float) -> None:
         """The stage or gate is at work since so many seconds, the last of them without a sign."""

@@ -320,7 +320,7 @@ def test_an_item_or_heading_at_the_margin_ends_a_tasks_block() -> None:
         text = f"- [ ] a\n{between}\n  - [ ] b\n  > **Blocked:** no\n"
         a, b = parse(text).tasks
         assert b.key.parent == ""
-        assert a.notes == ()
+        assert a.notes == []
         assert b.indent == 2
 
 
@@ -382,8 +382,8 @@ def test_the_example_of_the_readme() -> None:
 )
 def test_what_is_no_note_is_the_persons_text(line: str) -> None:
     task = only(f"- [ ] a\n{line}\n")
-    assert task.notes == ()
-    assert task.body == (line.strip(),)
+    assert task.notes == []
+    assert task.body == [line.strip()]
 
 
 def test_a_note_belongs_to_the_task_that_it_is_indented_under() -> None:
@@ -394,14 +394,14 @@ def test_a_note_belongs_to_the_task_that_it_is_indented_under() -> None:
     a, b, c = parse(text).tasks
     assert [note.kind for note in a.notes] == [Kind.AFTER, Kind.BLOCKED]
     assert [note.text for note in b.notes] == ["b's"]
-    assert c.notes == ()
+    assert c.notes == []
     assert (a.end, a.block_end, b.end) == (2, 5, 4)
 
 
 def test_notes_in_a_fence_or_comment_do_not_count() -> None:
     for opening, closing in (("```", "```"), ("<!--", "-->")):
         task = only(f"- [ ] a\n  {opening}\n  > **Blocked:** no\n  {closing}\n")
-        assert task.notes == ()
+        assert task.notes == []
 
 
 def test_attempts_count_for_the_tier_since_the_last_skip() -> None:
