@@ -74,11 +74,6 @@ class Gates:
         """How it ends where no sandbox holds it; nothing of it is remembered."""
         return replace(self, hold=unheld)._run(gate, self._log(f"outside-{_name(gate)}"))
 
-    def trial(self, gate: Gate, exact: str) -> Result:
-        """How it ends on another tree; nothing of it is remembered."""
-        room = self.furnish(exact, gate.room)
-        return self._run(gate, self._log(f"tree-{_name(gate)}"), room)
-
     def beside(self, gate: Gate) -> Result:
         """How it ends on all that lies in the working tree; nothing of it is remembered."""
         room = self.furnish("", gate.room)

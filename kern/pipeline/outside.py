@@ -26,7 +26,7 @@ def compared(
     """
     if site.caller.hold is unheld:
         return []
-    red = {one.name: one for one in results if one.red and project.IN_TREE not in one.output}
+    red = {one.name: one for one in results if one.red and project.LACKING not in one.output}
     again = [gate for gate in wanted if gate.label in red]
     # A hook may stash what is not committed: that is not risked for a trial.
     hooked = hooked and site.rooms is not None and not preflight.uncommitted(site.repo)

@@ -7,14 +7,14 @@ from kern import config
 from kern.checks import result
 from kern.config import FILE, Gate, Probe, Settings
 from kern.events import GateEnded, GateStarted, ProbeStarted
-from kern.git import ignore, room
+from kern.git import ignore
 from kern.git.repository import Head
 from kern.model import Result
 from kern.pipeline import preflight, rooms
 from kern.pipeline.site import Site
 from kern.plain import some
 
-IN_TREE = "green in your tree"
+LACKING = "which is not committed"
 
 
 def settings(site: Site) -> Settings:
@@ -55,7 +55,7 @@ def run_gate(site: Site, gate: Gate, tree: str, *, before: bool = False) -> Resu
                 rooms.put_back(site, tree)
 
     ended = site.gates.counted(gate, known_by, once(), once)
-    return site.gates.remember(gate, known_by, explained(site, gate, tree, ended))
+    return site.gates.remember(gate, known_by, explained(site, gate, ended))
 
 
 def subject(site: Site, commit: str) -> str:
@@ -63,35 +63,23 @@ def subject(site: Site, commit: str) -> str:
     return ignore.bare(site.repo, commit)
 
 
-def explained(site: Site, gate: Gate, tree: str, ended: Result) -> Result:
-    """A red end, where it is green beside what the person has not committed, or where it names
-    something that git ignores and that came since the run began.
+def explained(site: Site, gate: Gate, ended: Result) -> Result:
+    """A red end, where it names something that its room does not have: the person has not committed
+    it, or git ignores it and it came since the run began.
     """
     if not (ended.red and site.rooms and rooms.of(site).held and gate.room):
         return ended
-    mine, told = preflight.uncommitted(site.repo) if rooms.of(site).mounted else [], ""
-    if mine:
-        whole = room.visible(site.repo)
-        beside = site.repo.tree_with(tree, {path: site.repo.entry(whole, path) for path in mine})
-        if not site.gates.trial(gate, beside).red:
-            named = [path for path in mine if _stem(path) in ended.output] or mine
-            told = f"{IN_TREE}: it needs {some(named)}, which is not committed"
-    if not told:
-        told = _lacking(rooms.of(site), ended.output)
-    if not told:
+    own = rooms.of(site)
+    mine = preflight.uncommitted(site.repo) if own.mounted else []
+    named = [p for p in (*mine, *own.made(), *own.proof.new()) if _stem(p) in ended.output]
+    if named := named or own.proof.uncommitted:
+        told = f"it may need {some(named)}, {LACKING}"
+    elif absent := own.proof.absent:
+        told = f"its room has no place for {some(absent)} (kern help checks)"
+    else:
         return ended
     site.warn(f"{ended.name}: {told}")
     return replace(ended, output=f"{ended.output.rstrip()}\nerror: {told}")
-
-
-def _lacking(own: rooms.Rooms, output: str) -> str:
-    """What a room does not have and the gate may need."""
-    new = [*own.made(), *own.proof.new()]
-    named = [path for path in new if _stem(path) in output] or own.proof.uncommitted
-    if named:
-        return f"it needs {some(named)}, which is not committed"
-    absent = own.proof.absent
-    return f"its room has no place for {some(absent)} (kern help checks)" if absent else ""
 
 
 def _stem(path: str) -> str:

@@ -172,7 +172,7 @@ def _gate(site: Site, gate: Gate, at: Situation, tree: str) -> Result:
     if not site.memory.again:
         ended = site.gates.counted(gate, known_by, ended, once)
     if not site.memory.again:
-        ended = project.explained(site, gate, tree, ended)
+        ended = project.explained(site, gate, ended)
     site.sink(GateEnded(ended))
     return ended
 

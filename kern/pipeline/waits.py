@@ -3,7 +3,6 @@ away; both for as long as `max_wait` says.
 """
 
 import contextlib
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -25,7 +24,6 @@ class Waits:
         self.caller, self.steered, self.options = begun.site.caller, begun.steered, options
         self.most = begun.site.caller.settings.max_wait
         self.outage: events.Outage | None = None  # the last wait for the API
-        self.asked_again = 0.0  # when that wait ended, by time.monotonic
         self.count, self.waited = 0, 0.0  # for one limit, or one outage
 
     @contextlib.contextmanager
@@ -36,44 +34,32 @@ class Waits:
         try:
             yield
         except LimitReached as limit:
-            self.reset(limit)
+            self._reset(limit)
         except Outage as outage:
-            self.answer(outage)
+            self._answer(outage)
         else:
-            self.end()
+            self.count, self.waited = 0, 0.0
+            if self.outage and not self.caller.rota.away:
+                took = plain.span(max(self.outage.until - self.outage.since, 0.0))
+                said = f"the API answers again, after {took}"
+                self.caller.sink(replace(self.outage, text=said, number=0, seconds=0.0))
+                self.outage = None
 
-    def end(self) -> None:
-        """What was due is done."""
-        self.count, self.waited = 0, 0.0
-        if self.outage and not self.caller.rota.away:
-            took = plain.span(max(self.outage.until - self.outage.since, 0.0))
-            said = f"the API answers again, after {took}"
-            self.caller.sink(replace(self.outage, text=said, number=0, seconds=0.0))
-            self.outage = None
-
-    def reset(self, limit: LimitReached) -> None:
+    def _reset(self, limit: LimitReached) -> None:
         """Until the limit's, with a countdown; where it is not known, a while."""
-        now = self.options.clock()
-        seconds = UNKNOWN_WAIT_S
+        now, seconds = self.options.clock(), UNKNOWN_WAIT_S
         if limit.resets_at is not None:
             # It may hold longer than it said, and the next answer say the same again.
             seconds = max(limit.resets_at - now, 0) + RESET_MARGIN_S * 4 ** min(self.count, 4)
-        self.count += 1
-        self.waited += seconds
-        if not self.options.wait or self.waited > self.most:
+        if not self.options.wait or self.waited + seconds > self.most:
             raise LimitReached(f"{limit}; {self._unwaited()}", hint=limit.hint)
         self.caller.sink(LimitReset(str(limit), seconds, now + seconds))
         self._sleep(seconds, now + seconds)
 
-    def answer(self, fault: Outage) -> None:
+    def _answer(self, fault: Outage) -> None:
         """A while, longer each time."""
-        if not self.outage:
-            self.waited = 0.0
-        elif self.waited:
-            self.waited += time.monotonic() - self.asked_again
         left = (self.most if self.options.wait else 0.0) - self.waited
         seconds = max(min(ending.pause(self.waited), left), 0.0)
-        self.waited += seconds
         since, until = self.caller.rota.away, self.options.clock() + seconds
         number = self.outage.number + 1 if self.outage else 1
         said = ending.away(since, fault.reason, until)
@@ -84,7 +70,6 @@ class Waits:
             said = f"{ending.away(since, fault.reason)}; {self._unwaited()}"
             raise Outage(said, hint=fault.hint)
         self._sleep(seconds, until)
-        self.asked_again = time.monotonic()
 
     def _unwaited(self) -> str:
         longer = f"longer than max_wait, {plain.span(self.most)}, in kern.toml"
@@ -92,6 +77,8 @@ class Waits:
 
     def _sleep(self, seconds: float, until: float) -> None:
         """With a countdown; at most `until` the clock shows it: a machine can sleep meanwhile."""
+        self.count += 1
+        self.waited += seconds
         left = seconds
         while left > 0:
             self.steered.heed()
