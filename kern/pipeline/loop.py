@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from kern import plain
 from kern.errors import Asked, Interrupted, KernError
 from kern.events import Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
 from kern.git import ignore, objects
@@ -249,13 +248,7 @@ def fruitless(settled: Sequence[Settled], most: int) -> KernError | None:
     last = [one for one in settled if not one.idle][-most:] if most else []
     if len(last) < most or not all(one.outcome in _NOTHING for one in last) or not last:
         return None
-    tasks = len({one.key for one in last})
-    what = (
-        f"{most} tasks in a row ended without a result"
-        if tasks == most
-        else f"{most} times in a row a task ended without a result ({plain.count(tasks, 'task')})"
-    )
     return KernError(
-        f"{what}: stopped, before more is spent",
+        f"{most} tasks in a row ended without a result: stopped, before more is spent",
         hint="read their notes in SPEC.md; max_failures in kern.toml sets the bound",
     )

@@ -43,13 +43,16 @@ class Memory:
 @dataclass(frozen=True, slots=True)
 class Site(Place):
     caller: Caller
-    sink: Sink
     gates: Gates
     templates: Mapping[Role, Template]
     home: Repo  # the person's own tree, where this is a worker's
     hooks_folder: Path  # of git's hooks, before any agent can name another
     memory: Memory
     rooms: Any = None  # `pipeline.rooms.Rooms`, where agents or gates have some
+
+    @property
+    def sink(self) -> Sink:
+        return self.caller.sink
 
     @property
     def commit_stage(self) -> dict[str, str]:
@@ -83,7 +86,7 @@ def prepared(repo: Repo, caller: Caller, home: Repo) -> Site:
     """Still without prompts: a killed agent may have left some. `home`: the person's own tree."""
     bare = caller.settings.bare
     return Site(
-        *(repo, caller.scope, place.documents(repo, bare=bare), caller, caller.sink),
+        *(repo, caller.scope, place.documents(repo, bare=bare), caller),
         Gates(repo.root, caller.scope, caller.run, caller.mark, caller.tick, caller.hold),
         {},
         home,
