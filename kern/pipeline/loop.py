@@ -86,6 +86,7 @@ class Loop:
             self._all()
         except Asked:
             stopped = "the next task" if self.due is Do.SELECT else self.due.words
+            stopped = "; ".join(filter(None, (stopped, recover.left(self.site))))
         except BaseException as exc:
             error = exc
             if isinstance(exc, Interrupted):

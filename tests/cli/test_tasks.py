@@ -165,8 +165,8 @@ def test_a_task_that_a_killed_run_left_is_given_back(repo: Path, fake: Fake, ker
         "reopened 1: add a greeting; the next kern saves its unfinished work\n"
         "  it is in your working tree, do not commit it: a.txt\n"
     )
-    ahead = "the task was opened again, reworded or removed: its unfinished work is saved and the"
-    assert f"it goes on with: {ahead} tree restored first" in kern("-n").out
+    ahead = "the task was taken out of progress: its unfinished work is saved first"
+    assert f"it goes on with: {ahead}" in kern("-n").out
     fake.script(implement=[])
     assert kern("1", "0").code == 0
     assert "half" not in (repo / "a.txt").read_text()

@@ -70,7 +70,7 @@ def test_a_stop_ends_the_run_after_its_stage_and_the_next_goes_on_there(
     assert said.count(ASKED) == 1
     assert f"{ASKED}: ends after stage" in said
     assert "stopped, as asked; the next kern goes on with: " in said
-    assert ("is in your tree, uncommitted" in said) is (stage == "implement")
+    assert ("is in your working tree" in said) is (stage == "implement")
     before = ["research", "implement", "commit"]
     assert fake.stages == before[: before.index(stage) + 1]
     assert (repo / "SPEC.md").read_text()[:5] == ("- [x]" if stage == "commit" else "- [~]")
