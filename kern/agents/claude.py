@@ -30,7 +30,6 @@ from kern.model import Aide, Role, Stage
 NAME = PROGRAM = "claude"
 VARIABLE = "KERN_CLAUDE"
 STATUS: tuple[str, ...] = ("auth", "status", "--json")
-TRIAL: tuple[str, ...] = ()
 TAKES_CONTRACT = True
 RUNS_GATES = True
 READS_GUIDANCE = True

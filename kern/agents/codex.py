@@ -25,7 +25,6 @@ LOGIN = "run `codex login`, or name a provider in ~/.codex/config.toml; then run
 OLDEST: tuple[int, ...] = (0, 160, 0)
 FILES: tuple[str, ...] = (".codex/config.toml", ".codex/hooks.json")
 STATUS: tuple[str, ...] = ("login", "status")
-TRIAL: tuple[str, ...] = ("sandbox", "true")
 TAKES_CONTRACT = False  # an instructions file would replace its own
 RUNS_GATES = False
 READS_GUIDANCE = False  # AGENTS.md, which kern hands over with CLAUDE.md

@@ -30,7 +30,6 @@ class Command:
     OLDEST: tuple[int, ...] = ()  # it has no version
     FILES: tuple[str, ...] = ()
     STATUS: tuple[str, ...] = ()
-    TRIAL: tuple[str, ...] = ()
     TAKES_CONTRACT: bool = False
     RUNS_GATES: bool = False
     READS_GUIDANCE: bool = False

@@ -23,7 +23,6 @@ LOGIN = "run `gemini` by hand and log in, or set GEMINI_API_KEY; then run kern a
 OLDEST: tuple[int, ...] = (0, 61, 0)
 FILES: tuple[str, ...] = (".gemini/", ".env")
 STATUS: tuple[str, ...] = ()  # it has no such command
-TRIAL: tuple[str, ...] = ()
 TAKES_CONTRACT = False  # a file for it would stand in the place of gemini's own system prompt
 RUNS_GATES = False
 READS_GUIDANCE = False

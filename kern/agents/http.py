@@ -40,7 +40,6 @@ class Http:
     INSTALL: str = EXTRA
     OLDEST: tuple[int, ...] = (3, 11, 0)  # its program is Python
     FILES: tuple[str, ...] = ()
-    TRIAL: tuple[str, ...] = ()
     TAKES_CONTRACT: bool = True
     RUNS_GATES: bool = False
     READS_GUIDANCE: bool = False

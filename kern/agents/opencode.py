@@ -24,7 +24,6 @@ LOGIN = "run `opencode auth login`, or set a provider's key; then run kern again
 OLDEST: tuple[int, ...] = (1, 18, 0)
 FILES: tuple[str, ...] = ("opencode.json", "opencode.jsonc", ".opencode/")
 STATUS: tuple[str, ...] = ("auth", "list")
-TRIAL: tuple[str, ...] = ()
 TAKES_CONTRACT = True
 RUNS_GATES = False
 READS_GUIDANCE = False

@@ -22,7 +22,6 @@ LOGIN = "run `pi` by hand and type /login, or set a provider's key; then run ker
 OLDEST: tuple[int, ...] = (0, 74, 0)
 FILES: tuple[str, ...] = (".pi/settings.json", ".pi/extensions/")
 STATUS: tuple[str, ...] = ("--offline", "--list-models")
-TRIAL: tuple[str, ...] = ()
 TAKES_CONTRACT = True
 RUNS_GATES = False
 READS_GUIDANCE = False

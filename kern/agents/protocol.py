@@ -98,7 +98,6 @@ class Agent(Protocol):
     # Of a project: the files that make it start programs, and the folders of such, with a slash.
     FILES: tuple[str, ...]
     STATUS: tuple[str, ...]  # its arguments that print whether it is logged in; empty: none do
-    TRIAL: tuple[str, ...]  # its arguments that fail where its own sandbox does; empty: none do
     TAKES_CONTRACT: bool  # a file for the system prompt; else the prompt begins with its text
     RUNS_GATES: bool  # those of a `Launch`
     READS_GUIDANCE: bool  # in implement: CLAUDE.md, without kern; what is only in AGENTS.md never

@@ -17,12 +17,12 @@ from kern.agents.protocol import Agent, Program
 from kern.config import Holding, Settings
 from kern.errors import UsageError
 from kern.events import Sink, Warned
-from kern.git import protected_files, refs, submodules
+from kern.git import refs
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Role, Stage
 from kern.person import Mode, Person
 from kern.pipeline import agents
-from kern.sandbox import closed, confine, login
+from kern.sandbox import closed, confine
 from kern.sandbox.bubblewrap import Overlays
 from kern.sandbox.confine import Hold, Means, Sandbox
 from kern.sandbox.wall import Grants, Kind, Tree
@@ -34,7 +34,6 @@ from kern.system.workspace import Scope
 VARIABLE = "KERN_SANDBOX"
 _RENEWAL_S = 30.0
 _LONGEST = 70  # characters: the path of a socket has room for 108
-_INSTALL = "it may need bubblewrap, user namespaces, and a home folder outside of /tmp"
 
 
 def mode(option: str, own: Person) -> Mode:
@@ -66,11 +65,9 @@ def wanted(
 ) -> Sandbox:
     """Before any means was chosen. `programs`: the agents of the run; `theirs`: see `grants`."""
     home = Path.home()
-    inside = (repo.root / path / ".git" for path in submodules.declared(repo))
-    kept = (repo.root / ".kern", repo.root / ".git", *_obeyed(repo), *inside)
     documents = (repo.root / SPEC, repo.root / LEARNINGS)
     return Sandbox(
-        Tree(repo.root, repo.git_dir, repo.common_dir, kept, documents),
+        Tree(repo.root, repo.git_dir, repo.common_dir, (repo.root / ".kern",), documents),
         home,
         homes(repo),
         grants(own.holding, theirs or Holding()),
@@ -104,21 +101,6 @@ def _settings_of_git(repo: Repo) -> list[Path]:
     return [path for path in paths if path.is_absolute() and (path.is_file() or path.is_dir())]
 
 
-def _obeyed(repo: Repo) -> list[Path]:
-    """What git or an agent obeys and no commit would show; a task may change what git tracks."""
-    found = [repo.root / name for name in protected_files.TREE]
-    hooks = protected_files.hooks_in_tree(repo)
-    if hooks and hooks != repo.root:
-        found.append(hooks)
-    names = [os.path.relpath(path, repo.root) for path in found]
-    tracked = os.fsdecode(repo.git("ls-files", "-z", "--", *names)).split("\0")
-    return [
-        path
-        for path, name in zip(found, names, strict=True)
-        if not any(one == name or one.startswith(f"{name}/") for one in tracked)
-    ]
-
-
 @contextlib.contextmanager
 def ready(wanted: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
     """The sandbox with its homes and its relays, for as long as the run. Raises UsageError."""
@@ -138,10 +120,12 @@ def ready(wanted: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
         short = None if len(tempfile.gettempdir()) < _LONGEST else "/tmp"
         made = tempfile.TemporaryDirectory(prefix="relay-", dir=short)
         folder = Path(open_things.enter_context(made))
-        wanted = replace(_with_homes(wanted, folder, sink), sockets=folder)
-        # No two overlays may have one folder.
-        if open_things.enter_context(login.alone(wanted.own / "caches", wait=False)):
-            wanted = replace(wanted, caches=wanted.own / "caches")
+        wanted = replace(wanted, sockets=folder)
+        try:
+            confine.homes(wanted.own)
+        except OSError:  # those of this run, then
+            wanted = replace(wanted, own=folder / "homes")
+            confine.homes(wanted.own)
         held = confine.chosen(mode, wanted)
         for agent in ("", *held.needs) if held.means is Means.BWRAP and held.relayed else ():
             relay = Relay(str(held.socket(agent)), held.hosts(agent), refused)
@@ -169,25 +153,11 @@ def _renewing(held: Sandbox) -> Iterator[None]:
         held.renew()
 
 
-def _with_homes(wanted: Sandbox, folder: Path, sink: Sink) -> Sandbox:
-    """Those of the repository, or where they cannot be made, those of the run."""
-    try:
-        confine.homes(wanted.own)
-    except OSError as exc:
-        why = f"{wanted.own} cannot be made ({exc.strerror})"
-        if not confine.nowhere(wanted):
-            sink(Warned(f"{why}: what tools of this run fetch is not kept for the next"))
-        wanted = replace(wanted, own=folder / "homes")
-        confine.homes(wanted.own)
-    return wanted
-
-
 def apply(held: Sandbox, caller: Caller) -> None:
     """To the agents of a run, and with them to its gates and commits."""
     if held.means is not Means.NONE:
         caller.hold = held.confine
-        # Without capabilities root can make no namespace for users, which a sandbox begins with.
-        caller.nests = held.means is Means.BWRAP and os.getuid() != 0
+        caller.nests = False
 
 
 def proves(held: Sandbox) -> bool:
@@ -261,10 +231,6 @@ def promised(templates: Mapping[Role, Template], caller: Caller, held: Sandbox) 
                     hint=f"choose another agent for it (--agent {role}={protocol.DEFAULT}), or "
                     "let a sandbox hold it: kern help safety",
                 )
-    reading = [form for role, form in templates.items() if role is not Stage.IMPLEMENT]
-    for agent in agents.chosen(reading) if caller.nests else ():
-        if agent.TRIAL and agents.own(agent):
-            _works(agent, caller)
     for name, needs in held.needs.items() if held.means is not Means.NONE else ():
         for command in needs.commands:
             check_key(name, command, caller.hold)
@@ -281,22 +247,4 @@ def check_key(name: str, command: str, hold: Hold) -> None:
             f"{name} gets no key in the sandbox: {plain.line(command, 100)}: "
             f"{plain.line(last, 200)}",
             hint="; ".join((*shut, f"in {person.FILE}: kern help safety")),
-        )
-
-
-def _works(agent: Agent, caller: Caller) -> None:
-    """Its own sandbox, within kern's. Where it does not, commands fail, and most models answer all
-    the same.
-    """
-    argv = [caller.programs[agent.NAME].command, *agent.TRIAL]
-    held = caller.hold(Kind.READER, argv, process.surroundings(), agent=agent.NAME)
-    code, out, complaint = process.heard(held.argv, 30, env=held.env)
-    if code:
-        said = f"{complaint}\n{out.decode('utf-8', 'replace')}"
-        lines = [line for line in said.splitlines() if line.strip()] or [f"exit {code}"]
-        lines = [line for line in lines if not line.startswith("note:")] or lines
-        told = next((line for line in lines if "error" in line.lower()), lines[-1])
-        raise UsageError(
-            f"{agent.NAME}'s own sandbox does not work here: {plain.line(told, 200)}",
-            hint=f"see what `{agent.NAME} {' '.join(agent.TRIAL)}` says; {_INSTALL}",
         )

@@ -1,7 +1,6 @@
 """Chooses what holds a child on this machine, tries it once, and puts it before each command."""
 
 import contextlib
-import hashlib
 import importlib.util
 import os
 import shutil
@@ -45,9 +44,9 @@ class Confined:
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
-    # An option that takes the number of a file descriptor: there the means tells, as JSON, that
-    # the command was started, and the pid that all of its processes hang below.
-    status: str = ""
+    # Where among its words bubblewrap takes the number of a file descriptor, to which it tells, as
+    # JSON, that the command was started; 0: it is not held so.
+    status: int = 0
     bounds: Bounds | None = None  # for `closed.sentences`, where it fails
 
 
@@ -86,19 +85,8 @@ class Sandbox:
     means: Means = Means.NONE
     program: str = ""
     sockets: Path | None = None  # the folder of the relays', one for each agent, one for the rest
-    caches: Path | None = None  # the folder of overlays over the person's, which are bubblewrap's
     overlays: Overlays = Overlays.OWN
     why: str = ""  # there is none, in words
-
-    def seen(self, room: Room | None) -> Tree:
-        """The tree where a child sees it."""
-        return (room and room.home) or self.tree
-
-    def places(self, room: Room | None) -> dict[Path, Path]:
-        """Where a child sees what lies elsewhere."""
-        real, root = Path(os.path.realpath(self.home)), self.seen(room).root
-        found = {self.home: real} if real != self.home else {}
-        return found | ({self.tree.root: root} if root != self.tree.root else {})
 
     def hosts(self, agent: str) -> tuple[str, ...] | None:
         """What it may reach: None for any host but this machine."""
@@ -114,26 +102,21 @@ class Sandbox:
         known = sorted(self.needs)
         return self.sockets / (f"agent{known.index(agent)}" if agent in known else "commands")
 
-    def mounts(
-        self, kind: Kind, write: Sequence[Path], agent: str, room: Room | None = None
+    def _mounts(
+        self, kind: Kind, write: Sequence[Path], agent: str, room: Room | None
     ) -> list[Mount]:
-        found = [Mount(Access.READ, path, path) for path in self.programs]
-        tree, places = self.seen(room), self.places(room)
-        found += wall.mounts(kind, tree, self.home, self.own / audience(kind), self.grants)
+        """Each over those before it."""
+        tree, own = (room and room.home) or self.tree, self.own / kind.home
+        found = [*wall.machine(self.home, tree.root, own, self.programs)]
         if needs := self.needs.get(agent):
-            desks = login.mounts(needs, self.home, self.own / audience(kind))
+            login.lay(needs, self.home, own)
+            desks = login.mounts(needs, self.home, own)
             found += [*desks, *wall.settings(needs, self.own / "blank", desks)]
-        if self.caches and kind is not Kind.READER:
-            found += wall.caches(self.home, self.caches / audience(kind))
-        found += [Mount(Access.WRITE, path, path) for path in write]
         found += [Mount(Access.EMPTY, path) for path in self.hidden]
-        found += [Mount(Access.READ, _PROXY, self.socket(agent))] if self.relayed else []
-        found = wall.furnished(found, kind, tree, room, self.tree.root) if room else found
-        if self.means is Means.SEATBELT:
-            return wall.ordered(seatbelt.plain(found))
-        found = wall.moved(found, places)
-        found += [Mount(Access.LINK, *one) for one in places.items() if one[0] == self.home]
-        return wall.ordered(found)
+        found += self.grants.mounts()
+        found += wall.tree(kind, tree, room, self.tree.root)
+        found += [Mount(Access.WRITE, path, path) for path in write]
+        return found
 
     @property
     def apart(self) -> bool:
@@ -157,62 +140,71 @@ class Sandbox:
     ) -> Confined:
         if self.means is Means.NONE:
             return unheld(kind, argv, env)
-        needs = self.needs.get(agent, Needs())
-        env = wall.environment(env, os.environ, (*self.grants.env, *needs.variables))
+        passed = *self.grants.env, *self.needs.get(agent, Needs()).variables
+        env = wall.environment(env, os.environ, passed)
         try:
-            if needs.login or needs.excerpts:
-                login.lay(needs, self.home, self.own / audience(kind))
-            mounts = self.mounts(kind, write, agent, room)
+            mounts = self._mounts(kind, write, agent, room)
         except OSError as exc:
             raise KernError(
                 f"cannot write to {self.own}: {exc.strerror}",
                 hint="free some space there; then run kern again: it resumes",
             ) from None
         if self.means is Means.SEATBELT:
-            home = self.own / audience(kind)
-            before = seatbelt.argv(mounts, self.home, home, closed=self.grants.network is not None)
-            bounds = Bounds(mounts, self.tree.root, self.home, env)
-            return Confined((*before, *argv), env | {"HOME": str(home)}, bounds=bounds)
-        hosts, commits = self.hosts(agent), kind is Kind.COMMITTER
-        ports = wall.ports(hosts)
-        way = (str(_PROXY), *map(str, ports)) if self.relayed else ()
-        argv = (sys.executable, "-I", "-S", _entry(), *way, "--", *argv)
-        places = self.places(room)
-        env = {k: v if k == ROOT else wall.named(v, places) for k, v in env.items()}
-        env |= {"HOME": str(self.home), **dict.fromkeys(TEMPORARY, "/tmp")}
-        env |= {} if commits else _UNHOOKED
-        env |= {"GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"} if room else {}
-        folder = wall.seen(self.seen(room).root, places)
+            return self._by_seatbelt(mounts, kind, argv, env)
+        return self._by_bubblewrap(mounts, kind, argv, env, self.hosts(agent), room, agent)
+
+    def _by_seatbelt(
+        self, mounts: Sequence[Mount], kind: Kind, argv: Sequence[str], env: Mapping[str, str]
+    ) -> Confined:
+        home, closed = self.own / kind.home, self.grants.network is not None
+        before = seatbelt.argv(wall.mountable(mounts), self.home, home, closed=closed)
+        bounds = Bounds(mounts, self.tree.root, self.home, env)
+        return Confined((*before, *argv), {**env, "HOME": str(home)}, bounds=bounds)
+
+    def _by_bubblewrap(
+        self,
+        mounts: list[Mount],
+        kind: Kind,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        hosts: tuple[str, ...] | None,
+        room: Room | None,
+        agent: str,
+    ) -> Confined:
+        root, ports = ((room and room.home) or self.tree).root, wall.ports(hosts)
+        home, commits = Path(os.path.realpath(self.home)), kind is Kind.COMMITTER
+        places = {self.home: home} if home != self.home else {}
+        mounts = [replace(one, target=wall.seen(one.target, places)) for one in mounts]
+        mounts += [Mount(Access.LINK, *one) for one in places.items()]
+        places |= {self.tree.root: root} if root != self.tree.root else {}
+        if self.relayed:
+            mounts.append(Mount(Access.READ, _PROXY, self.socket(agent)))
+        mounts = wall.mountable(mounts)
+        folder = wall.seen(root, places)
         before = bubblewrap.argv(
-            self.mounting(mounts) if room else self.program,
+            self.program,
             mounts,
             folder,
             network=not self.apart,
             dies=not commits,  # a hook may outlive git, and kern: it has edits to restore
             over=self.overlays,
         )
+        env = {k: v if k == ROOT else wall.named(v, places) for k, v in env.items()}
+        env |= {"HOME": str(self.home), **dict.fromkeys(TEMPORARY, "/tmp")}
+        env |= {} if commits else _UNHOOKED
+        env |= {"GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"} if room else {}
+        way = (str(_PROXY), *map(str, ports)) if self.relayed else ()
+        begins = (sys.executable, "-I", "-S", _entry(), *way, "--")
+        words = [wall.named(word, places) for word in (*begins, *argv)]
         bounds = Bounds(mounts, folder, self.home, env, self.apart, hosts is not None, ports)
-        argv = (*before, *(wall.named(word, places) for word in argv))
-        return Confined(argv, env, status="--json-status-fd", bounds=bounds)
-
-    def mounting(self, mounts: Sequence[Mount]) -> str:
-        """The program that bubblewrap is started by."""
-        if self.overlays is not Overlays.BEFORE or not any(one.lower for one in mounts):
-            return self.program
-        assert self.sockets
-        text = bubblewrap.mounting(self.program, mounts).encode("utf-8", "surrogateescape")
-        script = self.sockets / f"overlays-{hashlib.sha256(text).hexdigest()[:12]}"
-        if not script.exists():
-            script.write_bytes(text)
-            script.chmod(0o700)
-        return str(script)
+        return Confined((*before, *words), env, before.index(self.program) + 1, bounds)
 
     def renew(self) -> None:
         """The logins of the run's agents, here and there."""
         for needs in self.needs.values() if self.means is not Means.NONE else ():
-            for kind in wall.AGENTS:
+            for kind in (Kind.READER, Kind.WORKER):
                 with contextlib.suppress(OSError):  # a full disk: the next child tells
-                    login.renew(needs, self.home, self.own / audience(kind))
+                    login.renew(needs, self.home, self.own / kind.home)
 
 
 def _entry() -> str:
@@ -221,16 +213,11 @@ def _entry() -> str:
     return cached if os.path.exists(cached) else entry.__file__
 
 
-def audience(kind: Kind) -> str:
-    """Who shares a home: what implement leaves in its own, no judge and no gate finds."""
-    return {Kind.READER: "readers", Kind.WORKER: "workers"}.get(kind, "gates")
-
-
 def homes(folder: Path) -> None:
     """Raises OSError."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name in sorted({audience(kind) for kind in Kind}):
-        wall.keep(folder / name)
+    for kind in Kind:
+        wall.keep(folder / kind.home)
     wall.blanks(folder / "blank")
 
 
@@ -253,51 +240,37 @@ def chosen(
 
 def _best(wanted: Sandbox, find: Callable[[str], str | None]) -> tuple[Sandbox, str]:
     """And what helps where there is none."""
-    if why := nowhere(wanted):
-        return replace(wanted, why=why), "set HOME to a folder outside of it"
-    if sys.platform == "darwin" and (program := find(seatbelt.PROGRAM)):
-        held = replace(wanted, means=Means.SEATBELT, program=program)
-        code, complaint = _tried(held)
-        why = f"sandbox-exec does not work here: {complaint.strip()[-200:]}"
-        return (replace(wanted, why=why) if code else held), "kern doctor"
-    program = find(bubblewrap.PROGRAM) or ""
-    if not program or sys.platform != "linux":
-        return replace(wanted, why="bubblewrap is not installed"), bubblewrap.INSTALL
+    home, root = Path(os.path.realpath(wanted.home)), os.path.realpath(wanted.tree.root)
+    apple = sys.platform == "darwin"
+    program = find(seatbelt.PROGRAM if apple else bubblewrap.PROGRAM) or ""
     places = (Path(program), Path(program).resolve())
-    if any(one.is_relative_to(wanted.tree.root) for one in places):
-        why = f"bwrap is a file of this repository, which an agent could change: {program}"
-        return replace(wanted, why=why), "take its folder off PATH"
-    held = replace(wanted, means=Means.BWRAP, program=program, caches=None)
-    code, complaint = _tried(held)
-    if not code and held.sockets:
-        held = replace(held, overlays=_overlays(held))
-        warm = replace(held, caches=wanted.caches)
-        held = warm if held.overlays is Overlays.OWN and not _tried(warm)[0] else held
-    why, remedy = bubblewrap.reason(code, complaint) if code else ("", "")
-    return (replace(wanted, why=why) if code else held), remedy
-
-
-def nowhere(wanted: Sandbox) -> str:
-    """Why no other home can lie in the place of the person's."""
-    home = Path(os.path.realpath(wanted.home))
+    why = remedy = ""
     if home == Path("/"):
-        return "your home folder is /, which cannot be kept from a child"
-    if home.is_relative_to(os.path.realpath(wanted.tree.root)):
-        return "your home folder is the repository, or lies in it"
-    return ""
-
-
-def _tried(held: Sandbox) -> tuple[int, str]:
-    """Exit code and complaint of a command that does nothing, held as an agent is but for what a
-    repository has a say in.
-    """
+        why, remedy = "your home folder is /, which cannot be kept from a child", "set another HOME"
+    elif home.is_relative_to(root):
+        why = "your home folder is the repository, or lies in it"
+        remedy = "set HOME to a folder outside of it"
+    elif not program:
+        why, remedy = "bubblewrap is not installed", bubblewrap.INSTALL
+    elif any(one.is_relative_to(wanted.tree.root) for one in places):
+        why = f"bwrap is a file of this repository, which an agent could change: {program}"
+        remedy = "take its folder off PATH"
+    if why:
+        return replace(wanted, why=why), remedy
+    held = replace(wanted, means=Means.SEATBELT if apple else Means.BWRAP, program=program)
+    # Held as an agent is, but for what a repository has a say in.
     tree = replace(held.tree, kept=(), documents=())
     bare = replace(held, tree=tree, grants=Grants(), sockets=None)
-    confined = bare.confine(Kind.WORKER, ["true"], os.environ)
-    return _ended(confined.argv, confined.env)
+    trial = bare.confine(Kind.WORKER, ["true"], os.environ)
+    code, complaint = _ended(trial.argv, trial.env)
+    if code:
+        why, remedy = bubblewrap.reason(code, complaint)
+        return replace(wanted, why=why), remedy
+    return (held if apple or not held.sockets else _with_overlays(held)), ""
 
 
 def _ended(argv: Sequence[str], env: Mapping[str, str]) -> tuple[int, str]:
+    """Exit code and complaint."""
     how = {"stdin": subprocess.DEVNULL, "capture_output": True, "timeout": _TRIAL_S}
     try:
         done = subprocess.run(argv, env=dict(env), check=False, **how)  # type: ignore[call-overload]
@@ -308,22 +281,18 @@ def _ended(argv: Sequence[str], env: Mapping[str, str]) -> tuple[int, str]:
     return done.returncode, done.stderr.decode("utf-8", "replace")
 
 
-def _overlays(held: Sandbox) -> Overlays:
-    """Those that can lie over folders of the working tree, tried once."""
-    version = subprocess.run(
-        [held.program, "--version"], capture_output=True, text=True, check=False
-    )
-    own = bubblewrap.overlays(version.stdout)
-    held = replace(held, overlays=Overlays.OWN if own else Overlays.BEFORE)
+def _with_overlays(held: Sandbox) -> Sandbox:
+    """Those that can lie over folders of the working tree, each tried once."""
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory(dir=held.tree.git_dir) as place:
         lower = Path(place, "lower")
         lower.mkdir()
         root = Mount(Access.READ, Path("/"), Path("/"))
         mounts = [root, wall.overlay(lower, Path(place, "over"))]
-        before = bubblewrap.argv(held.mounting(mounts), mounts, lower, over=held.overlays)
-        if _ended([*before, "touch", str(lower / "x")], os.environ)[0] == 0:
-            return held.overlays
-    return Overlays.NONE
+        for over in (Overlays.OWN, Overlays.BEFORE):
+            before = bubblewrap.argv(held.program, mounts, lower, over=over)
+            if _ended([*before, "touch", str(lower / "x")], os.environ)[0] == 0:
+                return replace(held, overlays=over)
+    return replace(held, overlays=Overlays.NONE)
 
 
 def programs(home: Path, *commands: str) -> tuple[Path, ...]:

@@ -3,17 +3,15 @@ and of which what it renewed comes back.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import os
-import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from kern import logins, plain
 from kern.model import Needs
+from kern.sandbox import wall
 from kern.sandbox.wall import KEPT, Access, Mount
 
 _MOST = 10_000_000  # bytes
@@ -25,11 +23,12 @@ def mounts(needs: Needs, home: Path, own: Path) -> list[Mount]:
     """
     found = []
     for path in map(Path, (*needs.login, *needs.excerpts)):
-        if path.parent == home and not path.is_dir():
+        if path.is_dir():
+            found.append(Mount(Access.WRITE, path, path))
+        elif path.parent == home:
             found.append(Mount(Access.LINK, path, KEPT / path.name))
         elif str(path) in needs.login:
-            source = path if path.is_dir() else _desk(path, home, own).parent
-            found.append(Mount(Access.WRITE, path if path.is_dir() else path.parent, source))
+            found.append(Mount(Access.WRITE, path.parent, _copy(path, home, own).parent))
     return found
 
 
@@ -38,24 +37,24 @@ def lay(needs: Needs, home: Path, own: Path) -> None:
     left there. Raises OSError.
     """
     renew(needs, home, own)
-    with alone(own):
-        for name, keys in needs.excerpts.items():
-            text = logins.excerpt(_read(Path(os.path.realpath(name))) or "", keys)
-            _write(_desk(Path(name), home, own), text)
+    for name, keys in needs.excerpts.items():
+        text = logins.excerpt(_read(Path(os.path.realpath(name))) or "", keys)
+        _write(_copy(Path(name), home, own), text)
 
 
 def renew(needs: Needs, home: Path, own: Path) -> None:
     """What the agent renewed comes back, what the person's own session renewed goes in. Raises
     OSError.
     """
-    with alone(own):
+    from filelock import FileLock
+
+    with FileLock(own.with_name(f"{own.name}.lock"), mode=0o600):  # other kerns have this home too
         for path in map(Path, needs.login):
             if not path.is_dir():
-                _settle(path, _desk(path, home, own))
+                _settle(path, _copy(path, home, own))
 
 
-def _desk(path: Path, home: Path, own: Path) -> Path:
-    """Where a copy of that file lies."""
+def _copy(path: Path, home: Path, own: Path) -> Path:
     if path.parent == home:
         return own / path.name
     digest = hashlib.sha256(os.fsencode(path.parent)).hexdigest()[:8]
@@ -71,27 +70,11 @@ def _settle(path: Path, copy: Path) -> None:
         theirs = logins.renewed(before, after) or before
         if theirs != before:
             _write(real, theirs)
-    copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for place in (copy, laid):
         if theirs is None:
             place.unlink(missing_ok=True)
         elif _read(place) != theirs:
             _write(place, theirs)
-
-
-@contextlib.contextmanager
-def alone(own: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Of all kerns that share the homes there; without waiting, whether this one is."""
-    lock = os.open(own.with_name(f"{own.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-    first = True
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        first = False
-    try:
-        yield first
-    finally:
-        os.close(lock)
 
 
 def _read(path: Path) -> str | None:
@@ -107,8 +90,9 @@ def _read(path: Path) -> str | None:
 
 def _write(path: Path, text: str) -> None:
     """Whole or not at all."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.is_dir() and not path.is_symlink():  # an agent's doing
-        shutil.rmtree(path)
+        wall.remove(path)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     with os.fdopen(descriptor, "wb") as file:
         file.write(plain.encode(text))

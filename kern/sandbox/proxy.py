@@ -13,7 +13,6 @@ import socket
 import stat
 import threading
 import urllib.request
-import weakref
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -34,53 +33,48 @@ _CLOSE = b"Connection: close"
 _OF_CONNECTION = (b"proxy-", b"connection:", b"keep-alive:")
 # Beside those of the link: neighbours that hand out a machine's keys.
 _METADATA = ["fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192"]
-_Tasks = weakref.WeakSet["asyncio.Task[None] | None"]
 
 
-def target(head: bytes) -> tuple[str, int, bytes]:
-    """Host and port that a request's head names, and its first line for the server there; nothing
-    of it after CONNECT. Raises ValueError.
-    """
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a child asks for, by the head of its request."""
+
+    host: str
+    port: int
+    line: bytes  # the first, for the server there; empty of a CONNECT, which it does not hear
+
+
+def request(head: bytes) -> Request:
+    """Raises ValueError."""
     method, url, version = head.partition(b"\r\n")[0].decode("latin-1").split(" ")
     if method == "CONNECT":
         host, _, port = url.rpartition(":")
-        return host.strip("[]"), int(port), b""
+        return Request(host.strip("[]"), int(port), b"")
     parts = urlsplit(url)
     if parts.scheme != "http" or not parts.hostname:
         raise ValueError(url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return parts.hostname, parts.port or 80, f"{method} {path} {version}".encode("latin-1")
+    line = f"{method} {path} {version}".encode("latin-1")
+    return Request(parts.hostname, parts.port or 80, line)
 
 
 def headed(head: bytes, first: bytes, *fields: bytes) -> bytes:
-    """A head without what concerned its connection, with that line and those fields."""
+    """A head with that line and those fields, without what concerned its connection."""
     kept = (one for one in head.split(b"\r\n")[1:] if not one.lower().startswith(_OF_CONNECTION))
     return b"\r\n".join((first, *filter(None, (*kept, *fields)), b"", b""))
 
 
-@dataclass(frozen=True, slots=True)
-class Upstream:
-    """The proxy behind which this machine stands, by the person's own environment."""
-
-    host: str
-    port: int
-    login: str  # empty, or `name:password`
-
-    def request(self, head: bytes) -> bytes:
-        """Of a child's request what this proxy is to hear."""
-        first = head.partition(b"\r\n")[0]
-        word = b"Proxy-Authorization: Basic " + base64.b64encode(self.login.encode())
-        last = b"" if first.startswith(b"CONNECT ") else _CLOSE
-        return headed(head, first, word if self.login else b"", last)
-
-
-def upstream(host: str) -> Upstream | None:
+def upstream(host: str) -> tuple[str, int, bytes] | None:
+    """The proxy behind which this machine stands, by the person's own environment: its host, its
+    port, the field with its password.
+    """
     found = urllib.request.getproxies()
     parts = urlsplit(found.get("https") or found.get("http") or "")
     if not parts.hostname or urllib.request.proxy_bypass(host):
         return None
-    names = [unquote(one) for one in (parts.username, parts.password) if one is not None]
-    return Upstream(parts.hostname, parts.port or 80, ":".join(names))
+    login = ":".join(unquote(one) for one in (parts.username, parts.password) if one is not None)
+    field = b"Proxy-Authorization: Basic " + base64.b64encode(login.encode())
+    return parts.hostname, parts.port or 80, field if login else b""
 
 
 def is_own(way: socket.socket) -> bool:
@@ -142,51 +136,49 @@ class Relay:
 
     async def _serve_child(self, *handed: socket.socket) -> None:
         """Until it is gone."""
-        gone, tasks = asyncio.Event(), _Tasks()
+        gone = asyncio.Event()
         with contextlib.suppress(*_ENDS), contextlib.ExitStack() as served:
             child, *listening = map(served.enter_context, handed)
             for one, port in zip(listening, (0, *wall.ports(self.hosts)), strict=True):
-                serve = functools.partial(self._serve, tasks, port)
+                serve = functools.partial(self._serve, gone, port)
                 served.callback((await asyncio.start_server(serve, sock=one)).close)
             self._loop.add_reader(child, gone.set)
             served.callback(self._loop.remove_reader, child)
-            served.callback(lambda: [task.cancel() for task in tasks if task])
             await gone.wait()
 
     async def _serve(
-        self, tasks: _Tasks, port: int, client: StreamReader, back: StreamWriter
+        self, gone: asyncio.Event, port: int, client: StreamReader, back: StreamWriter
     ) -> None:
-        tasks.add(asyncio.current_task())
         with contextlib.suppress(*_ENDS), contextlib.closing(back):
             if port:
-                await _splice(client, back, *await _connected("127.0.0.1", port))
+                server, out = await _connected("127.0.0.1", port)
+                await _splice(gone, client, back, server, out)
                 return
             head = await client.readuntil(_END)
-            host, port, first = target(head)
-            proxy = upstream(host)
+            asked = request(head)
+            proxy = upstream(asked.host)
             try:
-                server, out = await self._reached(host, port, proxy)
+                server, out = await self._reached(asked.host, asked.port, proxy and proxy[:2])
             except PermissionError:
-                self.refused(f"{plain.line(host, 100)}:{port}")
+                self.refused(f"{plain.line(asked.host, 100)}:{asked.port}")
                 back.write(_REFUSED)
                 return
             except OSError:
                 back.write(_FAILED)
                 return
             with contextlib.closing(out):
-                if proxy:
-                    out.write(proxy.request(head))
-                elif first:
-                    out.write(headed(head, first, _CLOSE))
-                if not first:
+                line = head.partition(b"\r\n")[0] if proxy else asked.line
+                fields = proxy[2] if proxy else b"", _CLOSE if asked.line else b""
+                out.write(headed(head, line, *fields) if line else b"")
+                if not asked.line:
                     answer = await server.readuntil(_END) if proxy else _OPEN
                     back.write(answer)
                     if not re.match(rb"HTTP/\S+ 2\d\d ", answer):
                         return  # the proxy may wait for another host's name
-                await _splice(client, back, server, out, last=bool(first))
+                await _splice(gone, client, back, server, out, once=bool(asked.line))
 
     async def _reached(
-        self, host: str, port: int, proxy: Upstream | None
+        self, host: str, port: int, proxy: tuple[str, int] | None
     ) -> tuple[StreamReader, StreamWriter]:
         """The host, or the proxy that leads there. Raises PermissionError for what is not to be
         reached. A name is looked up once: the next time it may lead elsewhere.
@@ -197,7 +189,7 @@ class Relay:
             found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             if any(self._leads_here(family, address) for family, *_, address in found):
                 raise PermissionError(host)
-        for name, there in [(proxy.host, proxy.port)] if proxy else [one[4][:2] for one in found]:
+        for name, there in [proxy] if proxy else [one[4][:2] for one in found]:
             with contextlib.suppress(OSError):
                 return await _connected(str(name), int(there))
         raise ConnectionError(host)
@@ -218,34 +210,34 @@ async def _connected(host: str, port: int) -> tuple[StreamReader, StreamWriter]:
 
 
 async def _splice(
+    gone: asyncio.Event,
     client: StreamReader,
     back: StreamWriter,
     server: StreamReader,
     out: StreamWriter,
     *,
-    last: bool = False,
+    once: bool = False,
 ) -> None:
-    """Both ways, until both have said all. `last`: the client sends one request."""
+    """Both ways, until the server has said all or the child is gone. `once`: for one request."""
+    answers = asyncio.create_task(_pump(server, back, ends=once))
+    tasks = [answers, asyncio.ensure_future(gone.wait())]
+    asks = asyncio.create_task(_pump(client, out))
     with contextlib.closing(out):
-        await asyncio.gather(_pump(client, out), _pump(server, back, answers=last))
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in (*tasks, asks):
+                one.cancel()
 
 
-async def _pump(source: StreamReader, sink: StreamWriter, *, answers: bool = False) -> None:
+async def _pump(source: StreamReader, sink: StreamWriter, *, ends: bool = False) -> None:
+    """`ends`: its head tells besides that this connection carries no other request."""
     with contextlib.suppress(*_ENDS):
-        if answers:
-            sink.write(await _answer(source, sink))
+        if ends:
+            head = await source.readuntil(_END)
+            sink.write(headed(head, head.partition(b"\r\n")[0], _CLOSE))
         while data := await source.read(_CHUNK):
             sink.write(data)
             await sink.drain()
     with contextlib.suppress(OSError):
         sink.write_eof()
-
-
-async def _answer(server: StreamReader, client: StreamWriter) -> bytes:
-    """Its head, which tells the client besides that this connection carries no other request."""
-    try:
-        while re.match(rb"HTTP/\S+ 1\d\d ", head := await server.readuntil(_END)):
-            client.write(head)  # another follows
-    except asyncio.IncompleteReadError as exc:
-        return exc.partial
-    return headed(head, head.partition(b"\r\n")[0], _CLOSE)

@@ -1,11 +1,10 @@
-"""What a child of kern may see, write and reach: a list of mounts, variables by name, hosts.
+"""What a child of kern may see, write and reach: mounts in their order, variables by name, hosts.
 
 In place of the person's home lies one that is kern's. So no list of secrets can be too short, and
 each tool that writes below ~ works.
 """
 
 import contextlib
-import functools
 import hashlib
 import os
 import pwd
@@ -13,7 +12,7 @@ import re
 import shutil
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -26,14 +25,18 @@ class Kind(StrEnum):
     CHECK = "check"  # gates and probes: what the worker wrote runs there
     COMMITTER = "committer"  # git with the person's hooks
 
+    @property
+    def home(self) -> str:
+        """Who shares one: what implement leaves in its own, no judge and no gate finds."""
+        return {Kind.READER: "readers", Kind.WORKER: "workers"}.get(self, "gates")
+
 
 class Access(StrEnum):
     READ = "read"
     WRITE = "write"
     EMPTY = "empty"  # a folder in memory, gone when the child ends
     DEVICE = "device"
-    LINK = "link"  # to what its source names, laid into a home
-    FOLDER = "folder"  # in an empty one
+    LINK = "link"  # to what its source names
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,71 +83,58 @@ class Grants:
     env: tuple[str, ...] = ()
     network: tuple[str, ...] | None = None  # hosts; None: any; EVERYTHING: without a wall
 
+    def mounts(self) -> Iterator[Mount]:
+        opened = (Access.READ, self.read), (Access.WRITE, self.write), (Access.DEVICE, self.devices)
+        for access, paths in opened:
+            yield from (Mount(access, path, path) for path in paths)
+
 
 EVERYTHING = "*"
 ANY = "*.*"  # any host but this machine
 _LOCAL = ("localhost", "127.0.0.1", "::1", "[::1]")
-AGENTS = (Kind.READER, Kind.WORKER)
 _SEEN = tomllib.loads(Path(__file__).with_name("seen.toml").read_text("utf-8"))
 _BENEATH = Path("/run/kern/added")  # where the person's folders of `_added` lie
 KEPT = Path("/run/kern/kept")  # and what outlives a child of its home
 _PREFIX = ("pyvenv.cfg", "lib", "libexec", "lib64", "VERSION", "release")  # X/bin is of such an X
-_NAME = re.compile(r"[A-Z][A-Z0-9_]{3,}")
 
 
 # ---------------------------------------------------------------- what it sees
 
 
-def mounts(kind: Kind, tree: Tree, home: Path, own: Path, grants: Grants) -> list[Mount]:
-    """Of any child. `home`: the person's, by its path alone: an empty one
-    lies there instead, in which the caches in `own` are kept.
+def machine(home: Path, root: Path, own: Path, programs: Iterable[Path]) -> Iterator[Mount]:
+    """The system, and in place of the person's home an empty one with programs, in which the caches
+    in `own` are kept.
     """
     names = Path(os.path.realpath("/etc/resolv.conf"))  # leads to what resolves them
-    read = [*map(Path, _SEEN["system"]), names, *toolchains(home, tree.root)]
-    found = [Mount(Access.READ, path, path) for path in read]
-    found += [Mount(Access.EMPTY, Path(path)) for path in _SEEN["empty"]]
-    found += [Mount(Access.WRITE, KEPT, own)]
-    for one in _homes(home):
-        found += _home(one)
-    found += _added(home)
-    found += _tree(kind, tree)
-    for access, paths in (
-        (Access.READ, grants.read),
-        (Access.WRITE, grants.write),
-        (Access.DEVICE, grants.devices),
-    ):
-        found += [Mount(access, path, path) for path in paths]
-    return found
+    system = [*map(Path, _SEEN["system"]), names]
+    yield from (Mount(Access.READ, path, path) for path in system)
+    yield from (Mount(Access.EMPTY, Path(path)) for path in _SEEN["empty"])
+    yield Mount(Access.WRITE, KEPT, own)
+    for place in _homes(home):
+        yield Mount(Access.EMPTY, place)
+        for name in _SEEN["caches"]:
+            yield Mount(Access.LINK, place / name, KEPT / _flat(name))
+    yield from _added(home)
+    for path in dict.fromkeys((*programs, *toolchains(home, root))):
+        within = any(path.is_relative_to(one) for one in system if one != Path("/var"))
+        if not within:  # each costs a child some 0.3 ms
+            yield Mount(Access.READ, path, path)
 
 
-def ordered(found: Iterable[Mount]) -> list[Mount]:
-    """What is there, the outer ones first; of two for one place the later. Each costs a child some
-    0.3 ms: without those that an outer one shows just so.
-    """
-    there = {
-        one.target: one
-        for one in found
-        if one.access is Access.LINK or os.path.exists(one.source or one.target)
-    }
-    kept: dict[Path, Mount] = {}
-    real = (one for one in there.values() if one.access is not Access.LINK)
-    outer_ones = {path for one in real for path in one.target.parents}
-    for one in sorted(there.values(), key=lambda one: len(one.target.parts)):
-        outer = next((kept[path] for path in one.target.parents if path in kept), None)
-        # A link is made where all is the child's own; what lay beneath it would lie elsewhere.
-        own = (Access.EMPTY, Access.FOLDER)
-        made = (outer is None or outer.access in own) and one.target not in outer_ones
-        if made if one.access is Access.LINK else not (outer and _plain(outer) and _plain(one)):
-            kept[one.target] = one
-    return [*kept.values()]
+def mountable(found: Iterable[Mount]) -> list[Mount]:
+    """What is there. No link lies where something else is mounted, or on the way to it."""
+    there = [one for one in found if one.access is Access.LINK or _is_there(one)]
+    real = {one.target for one in there if one.access is not Access.LINK}
+    taken = real | {path for target in real for path in target.parents}
+    return [one for one in there if one.access is not Access.LINK or one.target not in taken]
 
 
-def moved(found: Iterable[Mount], places: Mapping[Path, Path]) -> list[Mount]:
-    """The same, seen elsewhere: what lies at a path or below is at another."""
-    return [replace(one, target=seen(one.target, places)) for one in found] if places else [*found]
+def _is_there(one: Mount) -> bool:
+    return os.path.exists(one.source or one.target)
 
 
 def seen(path: Path, places: Mapping[Path, Path]) -> Path:
+    """Where a child sees what lies there, or below one of the places."""
     for real, place in places.items():
         if path.is_relative_to(real):
             return place / path.relative_to(real)
@@ -158,175 +148,28 @@ def named(text: str, places: Mapping[Path, Path]) -> str:
     return text
 
 
-def _plain(one: Mount) -> bool:
-    return one.access is Access.READ and one.source == one.target
-
-
-def _homes(home: Path) -> Iterator[Path]:
+def _homes(home: Path) -> list[Path]:
     """Where programs look for it: most heed HOME, Java and ssh what the system says."""
-    yield home
-    with contextlib.suppress(KeyError):
+    found = {home}
+    with contextlib.suppress(KeyError, OSError):
         known = Path(pwd.getpwuid(os.getuid()).pw_dir)
-        if known.parent != known and known.is_dir() and known.stat().st_uid == os.getuid():
-            yield known
-
-
-@functools.cache
-def _home(place: Path) -> list[Mount]:
-    """An empty one, and its caches."""
-    kept = [Mount(Access.LINK, place / name, KEPT / _flat(name)) for name in _SEEN["caches"]]
-    return [Mount(Access.EMPTY, place), *kept]
+        if known.parent != known and known.stat().st_uid == os.getuid():
+            found.add(known)
+    return sorted(found)
 
 
 def _added(home: Path) -> Iterator[Mount]:
-    """Folders of programs to which a child adds its own: so the person's lies elsewhere, and each
-    of its programs has a link. A link stays what it is; a folder (a virtual environment) is in its
-    own place, which its files name.
+    """Folders of programs to which a child adds its own: so the person's lies elsewhere, and all
+    that is in it has a link.
     """
     for folder in (home / name for name in _SEEN["added"]):
         beneath = _BENEATH / folder.relative_to("/")
         yield Mount(Access.READ, beneath, folder)
-        yield Mount(Access.FOLDER, folder)
         for one in os.scandir(folder) if folder.is_dir() else ():
-            path = folder / one.name
-            if one.name.startswith("."):  # a tool's own lock
-                continue
-            if one.is_symlink():
-                yield Mount(Access.LINK, path, Path(os.path.realpath(folder), os.readlink(path)))
-            elif one.is_dir():
-                yield Mount(Access.READ, path, path)
-            else:
-                yield Mount(Access.LINK, path, beneath / one.name)
-
-
-def caches(home: Path, folder: Path) -> list[Mount]:
-    """The person's, each beneath one of the children's in that folder."""
-    names = [name for name in _SEEN["caches"] if (home / name).is_dir()]
-    return [overlay(home / name, folder / _flat(name)) for name in names]
-
-
-def keep(own: Path) -> None:
-    """Makes what is kept of a home: a child may have left anything there. Raises OSError."""
-    own.mkdir(mode=0o700, exist_ok=True)
-    for name in _SEEN["caches"]:
-        clear(own, Path(_flat(name)), folder=True)
-        (own / _flat(name)).mkdir(mode=0o700, exist_ok=True)
-
-
-def _flat(name: str) -> str:
-    return name.replace("/", "-")
-
-
-def clear(outer: Path, way: Path, *, folder: bool) -> None:
-    """What a child left there in the place of a mount, and of the folders on its way: bubblewrap
-    would follow a link.
-    """
-    for place in (*(outer / one for one in [*way.parents][-2::-1]), outer / way):
-        wanted = folder or place != outer / way
-        if place.is_symlink() or (os.path.lexists(place) and place.is_dir() is not wanted):
-            _remove(place)
-
-
-def _remove(place: Path) -> None:
-    if place.is_dir() and not place.is_symlink():
-        shutil.rmtree(place)
-    else:
-        place.unlink()
-
-
-def furnished(found: Iterable[Mount], kind: Kind, tree: Tree, room: Room, own: Path) -> list[Mount]:
-    """The same mounts with the room in the place of the tree. Nothing there is to be kept. `own`:
-    where kern's documents lie.
-    """
-    git = (tree.git_dir, tree.common_dir)
-    kept = [*without(found, tree.root, git)]
-    access = Access.READ if kind is Kind.READER else Access.WRITE
-    if room.git:
-        for folder in git:
-            kept = [*without(kept, folder, ())]
-        kept.append(Mount(Access.WRITE, tree.git_dir, room.git))
-        kept += [Mount(Access.READ, place, source) for place, source in room.shared]
-    else:
-        kept.append(Mount(Access.READ, tree.git_dir / "index", room.index))
-    kept.append(Mount(access, tree.root, room.tree))
-    agents = tree.documents if kind in AGENTS else ()  # a gate sees the committed ones
-    for path in agents:
-        source = own / path.relative_to(tree.root)
-        if (room.tree / path.relative_to(tree.root)).is_file() and source.is_file():
-            kept.append(Mount(Access.READ, path, source))
-    if tree.git_dir != tree.root / ".git":
-        kept.append(Mount(Access.READ, tree.root / ".git", tree.root / ".git"))
-    for name in room.shown:
-        path, over = tree.root / name, room.over / part(name)
-        under = [one / part(name) / "upper" for one in room.under]
-        under = [one for one in under if one.is_dir()]
-        whole = path.is_dir()
-        kept.append(overlay(path, over, *under) if whole else Mount(Access.READ, path, path))
-    return kept
-
-
-def without(found: Iterable[Mount], place: Path, but: Iterable[Path]) -> Iterator[Mount]:
-    """What does not lie at that place, or lies in one of the others."""
-    for one in found:
-        others = any(one.target.is_relative_to(other) for other in but)
-        if others or not one.target.is_relative_to(place):
-            yield one
-
-
-def part(name: str) -> str:
-    """Where below a room's `over` lies what is written over that folder."""
-    return hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
-
-
-def overlay(lower: Path, place: Path, *under: Path) -> Mount:
-    """What is written goes into a folder of that place, which is made. `under`: what is seen
-    between the two, the highest first.
-    """
-    for part in ("upper", "work", "merged"):
-        (place / part).mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Mount(Access.WRITE, lower, place / "upper", (*under, lower))
-
-
-def _tree(kind: Kind, tree: Tree) -> Iterator[Mount]:
-    access = Access.READ if kind is Kind.READER else Access.WRITE
-    yield Mount(access, tree.root, tree.root)
-    commits = kind is Kind.COMMITTER
-    for folder in dict.fromkeys((tree.common_dir, tree.git_dir)):
-        yield Mount(Access.WRITE if commits else Access.READ, folder, folder)
-        for name in _KEPT_IN_GIT if commits else ():
-            yield Mount(Access.READ, folder / name, folder / name)
-        if not commits and (folder / "lfs").is_dir():  # its filters write there, in `git diff` too
-            yield Mount(Access.EMPTY, folder / "lfs")
-    closed = (*tree.kept, *(() if commits else tree.documents))
-    for path in filter(None, (_inside(path, tree.root) for path in closed)):
-        for outer in path.parents[: len(path.relative_to(tree.root).parts) - 1]:
-            yield Mount(access, outer, outer)  # what is mounted cannot be moved away
-        yield Mount(Access.READ, path, path)
-    if commits:
-        yield Mount(Access.WRITE, tree.git_dir, tree.git_dir)
-    for path in _sockets(tree.root):
-        yield Mount(Access.READ, path, Path(os.devnull))
-
-
-def _sockets(root: Path) -> Iterator[Path]:
-    """By which a service outside listens in the tree."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/net/unix").read_text("utf-8", "surrogateescape").splitlines():
-            path = Path(line.partition(str(root))[1] + line.partition(str(root))[2])
-            if path.is_relative_to(root) and path.is_socket():
-                yield path
-
-
-# What git obeys or kern remembers, of a git folder that hooks may otherwise write.
-_KEPT_IN_GIT = (
-    *("hooks", "config", "config.worktree", "info", "kern", "worktrees", "modules", "commondir"),
-)
-
-
-def _inside(path: Path, root: Path) -> Path | None:
-    """Where it really lies, if that is in the tree: elsewhere there is nothing to keep."""
-    real = Path(os.path.realpath(path))
-    return real if real.is_relative_to(os.path.realpath(root)) and real.exists() else None
+            leads = os.readlink(one.path) if one.is_symlink() else ""
+            source = Path(os.path.realpath(folder), leads) if leads else beneath / one.name
+            if not one.name.startswith("."):  # a tool's own lock
+                yield Mount(Access.LINK, folder / one.name, source)
 
 
 def toolchains(home: Path, root: Path) -> list[Path]:
@@ -334,12 +177,12 @@ def toolchains(home: Path, root: Path) -> list[Path]:
     links at the tree's top lead to.
     """
     known = [home / name for name in _SEEN["toolchains"]]
+    added = [home / name for name in _SEEN["added"]]
     path = [Path(one) for one in os.environ.get("PATH", "").split(os.pathsep) if one[:1] == "/"]
-    path = [one for one in path if one not in [home / name for name in _SEEN["added"]]]
-    whole = [installation(one, home, root) for one in path]
+    whole = [installation(one, home, root) for one in path if one not in added]
     # What lies in the bin of a folder of settings may lead to its lib: ~/.npm-global
     libraries = [one.parent / "lib" for one in whole if one.name == "bin"]
-    return [*known, *whole, *libraries, *linked(root)]
+    return [*known, *whole, *libraries, *_linked(root)]
 
 
 def installation(folder: Path, home: Path, root: Path) -> Path:
@@ -355,21 +198,118 @@ def installation(folder: Path, home: Path, root: Path) -> Path:
     return whole if sound and not settings else folder
 
 
-def linked(root: Path) -> Iterator[Path]:
-    """Of any other link nobody knows who made it."""
+def _linked(root: Path) -> Iterator[Path]:
+    """Of any other link nobody knows who made it. With a virtual environment the Python that it was
+    made of.
+    """
     for name in (".venv", "venv", "node_modules"):
-        place = root / name
-        real = Path(os.path.realpath(place))
-        if place.is_symlink() and (real.name == "node_modules" or (real / "pyvenv.cfg").exists()):
+        real = Path(os.path.realpath(root / name))
+        is_venv = (real / "pyvenv.cfg").exists()
+        if (root / name).is_symlink() and (real.name == "node_modules" or is_venv):
             yield real
-        yield from _base(real)
+        python = Path(os.path.realpath(real / "bin" / "python"))
+        if is_venv and python.parent.name == "bin":
+            yield python.parents[1]
 
 
-def _base(venv: Path) -> Iterator[Path]:
-    """The installation of Python that a virtual environment was made of."""
-    python = Path(os.path.realpath(venv / "bin" / "python"))
-    if (venv / "pyvenv.cfg").exists() and python.parent.name == "bin":
-        yield python.parents[1]
+# ---------------------------------------------------------------- the tree
+
+
+def tree(kind: Kind, tree: Tree, room: Room | None, own: Path) -> Iterator[Mount]:
+    """The working tree with git's folder, or a room in its place, where nothing is to be kept.
+    `own`: where kern's documents lie.
+    """
+    access = Access.READ if kind is Kind.READER else Access.WRITE
+    yield Mount(access, tree.root, room.tree if room else tree.root)
+    if tree.git_dir != tree.root / ".git":
+        yield Mount(Access.READ, tree.root / ".git", tree.root / ".git")
+    if room and room.git:
+        yield Mount(Access.WRITE, tree.git_dir, room.git)
+        yield from (Mount(Access.READ, place, source) for place, source in room.shared)
+    else:
+        yield from _git(tree, commits=kind is Kind.COMMITTER)
+    if room:
+        yield from _room(kind, tree, room, own)
+        return
+    for path in (*tree.kept, *(() if kind is Kind.COMMITTER else tree.documents)):
+        real = Path(os.path.realpath(path))  # elsewhere there is nothing to keep
+        if real.is_relative_to(os.path.realpath(tree.root)):
+            yield Mount(Access.READ, real, real)
+
+
+# What git obeys or kern remembers, of a git folder that hooks may otherwise write.
+_KEPT_IN_GIT = (
+    *("hooks", "config", "config.worktree", "info", "kern", "worktrees", "modules", "commondir"),
+)
+
+
+def _git(tree: Tree, *, commits: bool) -> Iterator[Mount]:
+    for folder in dict.fromkeys((tree.common_dir, tree.git_dir)):
+        yield Mount(Access.WRITE if commits else Access.READ, folder, folder)
+        for name in _KEPT_IN_GIT if commits else ():
+            yield Mount(Access.READ, folder / name, folder / name)
+        if not commits and (folder / "lfs").is_dir():  # its filters write there, in `git diff` too
+            yield Mount(Access.EMPTY, folder / "lfs")
+
+
+def _room(kind: Kind, tree: Tree, room: Room, own: Path) -> Iterator[Mount]:
+    if not room.git:
+        yield Mount(Access.READ, tree.git_dir / "index", room.index)
+    for path in tree.documents if kind in (Kind.READER, Kind.WORKER) else ():
+        name = path.relative_to(tree.root)  # a gate sees the committed one
+        if (room.tree / name).is_file() and (own / name).is_file():
+            yield Mount(Access.READ, path, own / name)
+    for shown in room.shown:
+        path, under = tree.root / shown, (one / part(shown) / "upper" for one in room.under)
+        if path.is_dir():
+            yield overlay(path, room.over / part(shown), *(one for one in under if one.is_dir()))
+        else:
+            yield Mount(Access.READ, path, path)
+
+
+def part(name: str) -> str:
+    """Where below a room's `over` lies what is written over that folder."""
+    return hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+
+
+def overlay(lower: Path, place: Path, *under: Path) -> Mount:
+    """What is written goes into a folder of that place, which is made. `under`: what is seen
+    between the two, the highest first.
+    """
+    for name in ("upper", "work", "merged"):
+        (place / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Mount(Access.WRITE, lower, place / "upper", (*under, lower))
+
+
+# ---------------------------------------------------------------- what is kept of a home
+
+
+def keep(own: Path) -> None:
+    """Makes its folders: a child may have left anything there. Raises OSError."""
+    for name in _SEEN["caches"]:
+        clear(own, Path(_flat(name)), folder=True)
+        (own / _flat(name)).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _flat(name: str) -> str:
+    return name.replace("/", "-")
+
+
+def clear(outer: Path, way: Path, *, folder: bool) -> None:
+    """What a child left there in the place of a mount, and of the folders on its way: bubblewrap
+    would follow a link.
+    """
+    for one in (*[*way.parents][-2::-1], way):
+        place, wanted = outer / one, folder or one != way
+        if place.is_symlink() or (place.exists() and place.is_dir() is not wanted):
+            remove(place)
+
+
+def remove(place: Path) -> None:
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink()
 
 
 # ---------------------------------------------------------------- of agents
@@ -381,16 +321,13 @@ def settings(needs: Needs, blank: Path, desks: Iterable[Mount]) -> list[Mount]:
     """
     found = []
     for path in map(Path, needs.settings):
-        source = path if path.exists() else blank / _blank(path)
+        name = "file.json" if path.suffix == ".json" else "file" if path.suffix else "folder"
+        source = path if path.exists() else blank / name
         found.append(Mount(Access.READ, path, source))
         for one in desks:
             if one.source and one.source != one.target and path.is_relative_to(one.target):
                 clear(one.source, path.relative_to(one.target), folder=source.is_dir())
     return found
-
-
-def _blank(path: Path) -> str:
-    return "file.json" if path.suffix == ".json" else "file" if path.suffix else "folder"
 
 
 def blanks(folder: Path) -> None:
@@ -400,7 +337,7 @@ def blanks(folder: Path) -> None:
     (folder / "file.json").write_text("{}\n")
 
 
-# ---------------------------------------------------------------- hosts
+# ---------------------------------------------------------------- hosts and variables
 
 
 def ports(hosts: Collection[str] | None) -> tuple[int, ...]:
@@ -417,9 +354,6 @@ def reaches(host: str, hosts: Collection[str] | None) -> bool:
     return ANY in found or host in found or host.endswith(tuple(wild))
 
 
-# ---------------------------------------------------------------- variables
-
-
 def environment(
     env: Mapping[str, str], outside: Mapping[str, str], names: Collection[str]
 ) -> dict[str, str]:
@@ -433,9 +367,3 @@ def environment(
         for name, value in env.items()
         if outside.get(name) != value or name in passed or name.startswith(beginnings)
     }
-
-
-def missing(output: str, outside: Collection[str], given: Collection[str]) -> list[str]:
-    """The person's variables that an output names and the child did not get."""
-    named = dict.fromkeys(_NAME.findall(output))
-    return [name for name in named if name in outside and name not in given]

@@ -73,14 +73,14 @@ def run(
     joined: bool = False,
     grace: tuple[float, float] = GRACE_S,
     patience: tuple[float, float] = PATIENCE_S,
-    status: str = "",
+    status: int = 0,
 ) -> Ran:
     """Run `argv`, its output spooled to the file `stdout`. What it leaves running is ended when it
     has ended, however it did; `mark` tells what that is where the system does not, and after a
     kill. `total` and `idle` (without output) are its time-outs in seconds, 0 for none, and
     `patience` is what it is given after one, else `grace`. `joined`: its complaints stand among its
-    output. `status`: an option of `argv`'s program for a file descriptor, where it writes that it
-    started the real command; raises KernError where it did not.
+    output. `status`: where among the words of `argv` a sandbox takes the option by which it tells
+    that it started the real command; raises KernError where it did not.
     """
     adopt_orphans()
     RAN[argv[0]] += 1
@@ -93,8 +93,9 @@ def run(
         _file() as report,
         _file(stdout) as spool,
     ):
-        option, passed = ([status, str(report.fileno())], [report.fileno()]) if status else ([], [])
-        command = (argv[0], *option, *argv[1:])
+        passed = [report.fileno()] if status else []
+        option = [word for number in passed for word in ("--json-status-fd", str(number))]
+        command = (*argv[:status], *option, *argv[status:])
         streams = data, spool, spool if joined else complaints
 
         def printed() -> int:

@@ -19,7 +19,6 @@ LOGIN = "pal needs no login"
 OLDEST: tuple[int, ...] = (0, 0, 0)
 FILES: tuple[str, ...] = (".pal.json",)
 STATUS: tuple[str, ...] = ()
-TRIAL: tuple[str, ...] = ()
 TAKES_CONTRACT = False
 RUNS_GATES = False
 READS_GUIDANCE = False

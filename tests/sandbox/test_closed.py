@@ -152,7 +152,6 @@ def bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bounds:
     root = home / "project"
     mounts = [Mount(Access.READ, Path("/usr"), Path("/usr"))]
     mounts += [Mount(Access.EMPTY, home), Mount(Access.WRITE, root, root)]
-    mounts += [Mount(Access.WRITE, Path("/dev/zero"), Path("/dev/zero"))]  # no device so
     mounts += [Mount(Access.WRITE, wall.KEPT, tmp_path / "own")]
     mounts += [Mount(Access.LINK, home / ".npm", wall.KEPT / ".npm")]
     monkeypatch.setenv("API_MODE", "x")
@@ -177,7 +176,6 @@ def bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bounds:
         ("{0}/project/a.txt: No such file or directory", ""),
         ("see https://example.com{0}/.netrc: No such file or directory", ""),
         ("{0}/.netrc is fine", ""),
-        ("cannot open '/dev/zero' for reading: Permission denied", opened("devices", "/dev/zero")),
         ("cannot open '/dev/null' for reading: Permission denied", ""),
         ("cannot touch {0}/.npm/there: Permission denied", opened("read", "~/.npm/there")),
         ("cannot read {0}/.npm/both: Permission denied", ""),

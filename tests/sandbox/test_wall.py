@@ -150,31 +150,6 @@ def test_no_link_for_a_cache_is_made_in_what_the_person_opened(world: World) -> 
 
 
 @needs_bwrap
-def test_the_persons_caches_are_warm_and_stay_as_they_are(world: World, tmp_path: Path) -> None:
-    (tmp_path / "sockets").mkdir()
-    wanted = replace(world.wanted, grants=Grants(network=("*",)), sockets=tmp_path / "sockets")
-    wanted = replace(wanted, caches=tmp_path / "own/caches")
-    if chosen(Mode.BWRAP, wanted).caches is None:
-        pytest.skip("this bubblewrap has no overlays")
-    warm = World(wanted, world.home, world.root)
-    for kind in (Kind.WORKER, Kind.CHECK):
-        adds = "cat ~/.cache/uv/x; echo more >> ~/.cache/uv/x; echo new > ~/.cache/uv/y"
-        assert warm.sh(kind, adds).stdout == "secret"
-        again = warm.sh(kind, "cat ~/.cache/uv/x ~/.cache/uv/y")
-        assert again.stdout == "secretmore\nnew\n"
-    assert [path.name for path in (world.home / ".cache/uv").iterdir()] == ["x"]
-    assert (world.home / ".cache/uv/x").read_text() == "secret"
-
-
-@pytest.mark.parametrize(
-    ("told", "has"),
-    [("bubblewrap 0.8.0\n", False), ("bubblewrap 0.11.0", True), ("bwrap 1.0", True), ("", False)],
-)
-def test_overlays_came_with_a_version(told: str, has: bool) -> None:
-    assert bubblewrap.overlays(told) is has
-
-
-@needs_bwrap
 def test_an_agent_has_its_own_login_and_settings_and_no_command_any(world: World) -> None:
     login = {"claude": "~/.claude/.credentials.json", "codex": "~/.codex/auth.json"}
     for agent in login:
@@ -205,11 +180,6 @@ def test_variables_are_a_list(world: World, monkeypatch: pytest.MonkeyPatch) -> 
         assert {"PATH", "HOME", "GIT_INDEX_FILE", "TMPDIR"} <= names
     opened = world.sh(Kind.CHECK, "env", grants=Grants(env=("DATABASE_URL",))).stdout
     assert "DATABASE_URL=p" in opened
-
-
-def test_a_variable_that_an_output_names_and_the_child_did_not_get_is_known() -> None:
-    said = "KeyError: 'DATABASE_URL'\nPATH is fine; NEVER_HEARD_OF"
-    assert wall.missing(said, {"DATABASE_URL", "PATH"}, {"PATH"}) == ["DATABASE_URL"]
 
 
 @needs_bwrap
@@ -360,18 +330,6 @@ def test_the_git_file_of_a_worktree_is_not_for_a_task(
 
 
 @needs_bwrap
-def test_what_is_kept_in_the_tree_does_not_move_away_with_its_folder(world: World) -> None:
-    kept = world.root / "a/b/settings.json"
-    kept.parent.mkdir(parents=True)
-    kept.write_text("{}")
-    tree = replace(world.wanted.tree, kept=(kept,))
-    for harm in ("mv a x", "mv a/b x", "rm -rf a", "mv a/b/settings.json x"):
-        assert world.sh(Kind.WORKER, f"{harm}; mkdir -p a/b; echo y > a/b/settings.json", tree=tree)
-        assert kept.read_text() == "{}", harm
-    assert world.sh(Kind.WORKER, "echo x > a/x && echo x > a/b/x", tree=tree).returncode == 0
-
-
-@needs_bwrap
 @pytest.mark.parametrize("name", ["a b", 'o\'dd "$(x)"', "läufe\n2"])
 def test_a_repository_on_any_path(world: World, tmp_path: Path, name: str) -> None:
     root = tmp_path / name
@@ -446,14 +404,6 @@ def test_a_bwrap_of_the_repository_is_none(world: World) -> None:
     planted.chmod(0o755)
     held = chosen(Mode.AUTO, world.wanted, lambda name: str(planted))
     assert held.means is Means.NONE and "a file of this repository" in held.why
-
-
-def test_what_an_outer_mount_shows_is_not_mounted_again(world: World) -> None:
-    places = ("/usr", "/usr/lib", "/usr/lib/x", "/usr/bin", "/usr/bin/env")
-    outer, again, _, empty, within = map(Path, places)
-    found = [Mount(Access.READ, path, path) for path in (outer, again, within)]
-    found.append(Mount(Access.EMPTY, empty))
-    assert [one.target for one in wall.ordered(found)] == [outer, empty, within]
 
 
 def test_an_installation_is_whole_and_a_folder_of_settings_is_not(world: World) -> None:
