@@ -11,12 +11,8 @@ SETTINGS = (
 # All that lies there is theirs alone.
 FOLDERS = (".pi", ".opencode", ".gemini")
 HOME = ".claude"  # holds the settings and the advice of one of them
-BOOKS = tuple(
-    f"{HOME}/{name}" for name in ("agents", "commands", "hooks", "output-styles", "rules", "skills")
-)
 # Advice of the project: at the top level, in any folder, a person's own, for all agents.
 MAIN = ("CLAUDE.md", f"{HOME}/CLAUDE.md")
-OWN = "CLAUDE.local.md"
 COMMON = "AGENTS.md"
 # Variables that name the folder for temporary files.
 TEMPORARY = ("TMPDIR", "TMP", "TEMP", "CLAUDE_CODE_TMPDIR")

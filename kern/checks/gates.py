@@ -100,7 +100,7 @@ class Gates:
             total=command.timeout,
         )
         output = plain.masked(_end(place), plain.secrets(os.environ))
-        if told := closed.sentences(output, held.bounds) if ran.code else []:
+        if told := closed.sentences(output, held.wall) if ran.code else []:
             output = "\n".join((output.rstrip(), *told))
         ended = ran.timed_out or (ran.overflow and f"it printed more than {ran.overflow} bytes")
         return Result(

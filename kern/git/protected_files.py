@@ -8,10 +8,6 @@ from kern import obeyed as agents
 from kern.git.repository import Entry, Repo
 
 PROMPTS = ".kern/prompts"  # kern's own: no task can change them
-TREE = (
-    *(PROMPTS, *agents.SETTINGS, *agents.MAIN, agents.OWN),
-    *(*agents.BOOKS, *agents.FOLDERS),
-)
 _APPLY = ("applypatch-msg", "pre-applypatch", "post-applypatch")
 _COMMIT = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "pre-merge-commit")
 _MOVE = ("pre-rebase", "post-checkout", "post-merge", "post-rewrite", "reference-transaction")

@@ -156,7 +156,7 @@ def _run(site: Site, here: rooms.Hooked, name: str) -> tuple[int, str, tuple[str
     place.unlink(missing_ok=True)
     if ran.timed_out:
         return 1, f"it was not done after {plain.span(timeout)}", ()
-    return ran.code, text, tuple(closed.sentences(text, held.bounds)) if ran.code else ()
+    return ran.code, text, tuple(closed.sentences(text, held.wall)) if ran.code else ()
 
 
 def _altered(site: Site, head: Head, whole: str, git: Path) -> Mapping[str, Entry | None]:

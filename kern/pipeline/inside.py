@@ -86,7 +86,7 @@ def _run(held: Sandbox, agent: Agent, argv: Sequence[str]) -> tuple[int, str, li
         confined.argv, _PATIENCE_S, errors=subprocess.STDOUT, env=confined.env
     )
     said = why or out.decode("utf-8", "replace")
-    return code, said, closed.sentences(said, confined.bounds) if code else []
+    return code, said, closed.sentences(said, confined.wall) if code else []
 
 
 def _temporary(held: Sandbox, agent: Agent) -> str:

@@ -242,7 +242,7 @@ def check_key(name: str, command: str, hold: Hold) -> None:
     code, key, complaint = process.heard(held.argv, 30, env=held.env)
     if code or not key.strip():
         last = next(reversed(complaint.strip().splitlines()), f"exit {code}, and nothing printed")
-        shut = closed.sentences(complaint, held.bounds) or ["open what that command reads"]
+        shut = closed.sentences(complaint, held.wall) or ["open what that command reads"]
         raise UsageError(
             f"{name} gets no key in the sandbox: {plain.line(command, 100)}: "
             f"{plain.line(last, 200)}",

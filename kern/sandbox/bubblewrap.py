@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from kern.sandbox.wall import Access, Mount
+from kern.sandbox.wall import Access, Mount, Wall
 
 PROGRAM = "bwrap"
 INSTALL = "install bubblewrap: apt install bubblewrap, dnf install bubblewrap"
@@ -29,30 +29,24 @@ class Overlays(StrEnum):
 
 
 def argv(
-    program: str,
-    mounts: Sequence[Mount],
-    cwd: Path,
-    *,
-    network: bool = True,
-    dies: bool = True,
-    over: Overlays = Overlays.OWN,
+    program: str, wall: Wall, *, dies: bool = True, over: Overlays = Overlays.OWN
 ) -> list[str]:
-    """What comes before a command. `network`: the machine's own; else none. `dies`: at once, with
-    all that it has started, when the command or kern does.
+    """What comes before a command. `dies`: at once, with all that it has started, when the command
+    or kern does.
     """
     root, before = os.getuid() == 0, over is Overlays.BEFORE
-    found = [*_mounting(mounts)] if before and any(one.lower for one in mounts) else []
+    found = [*_mounting(wall.mounts)] if before and any(one.lower for one in wall.mounts) else []
     found += [program, *_NAMESPACES]
     if before and not root:  # who is root there is nobody else
         found += ["--unshare-user", "--uid", str(os.getuid()), "--gid", str(os.getgid())]
     found += ["--die-with-parent"] if dies else []
-    found += [] if network else ["--unshare-net"]
+    found += ["--unshare-net"] if wall.apart else []
     found += ["--dev", "/dev", "--proc", "/proc"]
     # They ask for the user alone, and for no capability.
     found += ["--ro-bind", "/proc/sys", "/proc/sys"] if root else []
-    for one in mounts:
+    for one in wall.mounts:
         found += map(str, _words(one, over))
-    return [*found, "--remount-ro", "/", "--chdir", str(cwd), "--"]
+    return [*found, "--remount-ro", "/", "--chdir", str(wall.root), "--"]
 
 
 def _words(one: Mount, over: Overlays) -> Sequence[str | Path]:

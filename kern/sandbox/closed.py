@@ -10,11 +10,10 @@ import shutil
 import socket
 import tomllib
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from kern import plain
-from kern.sandbox.wall import Access, Mount
+from kern.sandbox.wall import Access, Wall, ports
 
 _MOST = 3  # sentences
 _BEFORE, _AFTER = 2, 5  # lines around a complaint that may name the place
@@ -23,50 +22,9 @@ _SIGNS = {name: re.compile("|".join(signs), re.I) for name, signs in _TABLE["sig
 _NAMED = {name: re.compile(pattern) for name, pattern in _TABLE["names"].items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What one child saw of the machine."""
-
-    mounts: Sequence[Mount]
-    root: Path  # of the tree
-    home: Path  # the person's
-    given: Collection[str] = ()  # names of variables
-    apart: bool = False  # it had a network of its own
-    listed: bool = False  # and reached the hosts of a list alone
-    ports: Collection[int] = ()  # of this machine, that it could reach
-
-    def mount(self, path: Path) -> Mount | None:
-        """What the path lies in: the inner one, of two for one place the later."""
-        found = [one for one in self.mounts if path.is_relative_to(one.target)]
-        return max(reversed(found), key=lambda one: len(one.target.parts), default=None)
-
-    def has(self, path: Path) -> bool:
-        if any(one.target.is_relative_to(path) or one.source == path for one in self.mounts):
-            return True
-        if (mount := self.mount(path)) is None:
-            return path.parts[1:2] == ("proc",) or str(path) in _TABLE["devices"]
-        rest = path.relative_to(mount.target)
-        if mount.access is Access.LINK and mount.source:
-            return self.has(mount.source / rest)
-        lies = (one / rest for one in (mount.source, *mount.lower) if one)
-        return mount.source == mount.target or any(map(os.path.lexists, lies))
-
-    def closed_folder(self, path: Path) -> Path | None:
-        """The one that the person can write and the child could not."""
-        folder = path if path.is_dir() else path.parent
-        mount = self.mount(folder)
-        read_only = mount.access is Access.READ if mount and self.has(folder) else True
-        return folder if read_only and folder.is_dir() and os.access(folder, os.W_OK) else None
-
-    def name(self, path: Path) -> str:
-        """As a person writes it."""
-        inside = path.is_relative_to(self.home) and path != self.home
-        return plain.line(f"~/{path.relative_to(self.home)}" if inside else str(path))
-
-
-def sentences(output: str, bounds: Bounds | None) -> list[str]:
-    """A line each. `bounds`: of the child that failed; None where nothing held it."""
-    if bounds is None:
+def sentences(output: str, wall: Wall | None) -> list[str]:
+    """A line each. `wall`: of the child that failed; None where nothing held it."""
+    if wall is None:
         return []
     lines = output.splitlines()
     found: dict[str, None] = {}
@@ -74,11 +32,11 @@ def sentences(output: str, bounds: Bounds | None) -> list[str]:
         signs = {name for name, sign in _SIGNS.items() if sign.search(line)}
         near = [line, *lines[max(0, number - _BEFORE) : number + _AFTER]]
         if signs & {"missing", "read_only"}:
-            found |= dict.fromkeys([*_places(signs, near, bounds)][:1])
-        if bounds.apart:
-            found |= dict.fromkeys(_network(signs, near, bounds))
+            found |= dict.fromkeys([*_places(signs, near, wall)][:1])
+        if wall.apart:
+            found |= dict.fromkeys(_network(signs, near, wall))
         if "absent" in signs:
-            found |= dict.fromkeys(_variables(line, bounds))
+            found |= dict.fromkeys(_variables(line, wall))
     return [*found][:_MOST]
 
 
@@ -87,32 +45,46 @@ def _opened_by(key: str, what: str) -> str:
     return f"closed by the sandbox: {what} ([sandbox] {key} = {setting} opens it)"
 
 
-def _variables(line: str, bounds: Bounds) -> Iterator[str]:
+def _variables(line: str, wall: Wall) -> Iterator[str]:
     """But those that are kern's own to set."""
     for name in _NAMED["variable"].findall(line):
         own = name.startswith("KERN_") or name.endswith("_PROXY")
-        if name in os.environ and name not in bounds.given and not own:
+        if name in os.environ and name not in wall.env and not own:
             yield f'{name} is not passed on: [sandbox] env = ["{name}"]'
 
 
-def _places(signs: Collection[str], near: Sequence[str], bounds: Bounds) -> Iterator[str]:
+def _places(signs: Collection[str], near: Sequence[str], wall: Wall) -> Iterator[str]:
     read_only = "read_only" in signs
     words = re.findall(r"[\w./-]+", near[0]) if read_only else ()
-    paths = [path for line in near for path in _paths(line, bounds.home)]
-    for path in paths or [bounds.root / word for word in words]:
-        if path.is_relative_to(bounds.root):
-            mount = bounds.mount(path)
+    paths = [path for line in near for path in _paths(line, wall.home)]
+    for path in paths or [wall.root / word for word in words]:
+        if path.is_relative_to(wall.root):
+            mount = wall.mount(path)
             if read_only and mount and mount.access is Access.READ:
-                place = path if mount.target == bounds.root else mount.target
-                yield _unwritten(os.path.relpath(place, bounds.root))
-        elif (read_only or "making" in signs) and (folder := bounds.closed_folder(path)):
-            written = bounds.name(folder)
+                place = path if mount.target == wall.root else mount.target
+                yield _unwritten(os.path.relpath(place, wall.root))
+        elif (read_only or "making" in signs) and (folder := _closed_folder(path, wall)):
+            written = _name(folder, wall.home)
             yield _unwritten(str(path)) if written == "/" else _opened_by("write", written)
         elif not read_only:
             for one in (path, Path(os.path.realpath(path))):
-                if os.path.lexists(one) and not bounds.has(one):
+                if os.path.lexists(one) and not wall.has(one):
                     key = "devices" if one.is_relative_to("/dev") else "read"
-                    yield _opened_by(key, bounds.name(one))
+                    yield _opened_by(key, _name(one, wall.home))
+
+
+def _closed_folder(path: Path, wall: Wall) -> Path | None:
+    """The one that the person can write and the child could not."""
+    folder = path if path.is_dir() else path.parent
+    mount = wall.mount(folder)
+    read_only = mount.access is Access.READ if mount and wall.has(folder) else True
+    return folder if read_only and folder.is_dir() and os.access(folder, os.W_OK) else None
+
+
+def _name(path: Path, home: Path) -> str:
+    """As a person writes it."""
+    inside = path.is_relative_to(home) and path != home
+    return plain.line(f"~/{path.relative_to(home)}" if inside else str(path))
 
 
 def _unwritten(what: str) -> str:
@@ -130,17 +102,18 @@ def _paths(line: str, home: Path) -> Iterator[Path]:
             yield Path(program)
 
 
-def _network(signs: Collection[str], near: Sequence[str], bounds: Bounds) -> Iterator[str]:
+def _network(signs: Collection[str], near: Sequence[str], wall: Wall) -> Iterator[str]:
+    open_ports = ports(wall.hosts)
     if "refused" in signs:
-        ports = dict.fromkeys(int(one) for text in near for one in _NAMED["port"].findall(text))
-        closed = (one for one in ports if one not in bounds.ports and _listens(one))
+        tried = dict.fromkeys(int(one) for text in near for one in _NAMED["port"].findall(text))
+        closed = (one for one in tried if one not in open_ports and _listens(one))
         yield from (_opened_by("network", f"localhost:{one}") for one in closed)
     here = _NAMED["unresolved"].search(near[0])
     if here or ("no_network" in signs and not any(map(_NAMED["unresolved"].search, near))):
         what = plain.line(here[1].rstrip("."), 100) if here else "the network"
         how = '[sandbox] network = ["*"] opens it'
         yield f"closed by the sandbox: {what}, but for programs that use a proxy ({how})"
-    if bounds.listed and "forbidden" in signs:
+    if wall.hosts is not None and "forbidden" in signs:
         hosts = [one for text in near for one in _NAMED["host"].findall(text)]
         yield from (_opened_by("network", plain.line(one, 100)) for one in hosts[:1])
 

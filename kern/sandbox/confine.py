@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -20,8 +20,7 @@ from kern.obeyed import TEMPORARY
 from kern.person import Mode
 from kern.sandbox import bubblewrap, entry, login, seatbelt, wall
 from kern.sandbox.bubblewrap import Overlays
-from kern.sandbox.closed import Bounds
-from kern.sandbox.wall import EVERYTHING, Access, Grants, Kind, Mount, Room, Tree
+from kern.sandbox.wall import EVERYTHING, Access, Grants, Kind, Mount, Room, Tree, Wall
 
 _TRIAL_S = 20.0
 ROOT = "KERN_ROOT"  # by it kern finds processes of a tree
@@ -47,7 +46,7 @@ class Confined:
     # Where among its words bubblewrap takes the number of a file descriptor, to which it tells, as
     # JSON, that the command was started; 0: it is not held so.
     status: int = 0
-    bounds: Bounds | None = None  # for `closed.sentences`, where it fails
+    wall: Wall | None = None  # for `closed.sentences`, where it fails
 
 
 class Hold(Protocol):
@@ -102,22 +101,6 @@ class Sandbox:
         known = sorted(self.needs)
         return self.sockets / (f"agent{known.index(agent)}" if agent in known else "commands")
 
-    def _mounts(
-        self, kind: Kind, write: Sequence[Path], agent: str, room: Room | None
-    ) -> list[Mount]:
-        """Each over those before it."""
-        tree, own = (room and room.home) or self.tree, self.own / kind.home
-        found = [*wall.machine(self.home, tree.root, own, self.programs)]
-        if needs := self.needs.get(agent):
-            login.lay(needs, self.home, own)
-            desks = login.mounts(needs, self.home, own)
-            found += [*desks, *wall.settings(needs, self.own / "blank", desks)]
-        found += [Mount(Access.EMPTY, path) for path in self.hidden]
-        found += self.grants.mounts()
-        found += wall.tree(kind, tree, room, self.tree.root)
-        found += [Mount(Access.WRITE, path, path) for path in write]
-        return found
-
     @property
     def apart(self) -> bool:
         """Whether a child has a network of its own."""
@@ -140,70 +123,73 @@ class Sandbox:
     ) -> Confined:
         if self.means is Means.NONE:
             return unheld(kind, argv, env)
-        passed = *self.grants.env, *self.needs.get(agent, Needs()).variables
-        env = wall.environment(env, os.environ, passed)
+        tree, commits = (room and room.home) or self.tree, kind is Kind.COMMITTER
+        places = self._places(tree)
         try:
-            mounts = self._mounts(kind, write, agent, room)
+            mounts = [*self._mounts(kind, tree, write, agent, room)]
         except OSError as exc:
             raise KernError(
                 f"cannot write to {self.own}: {exc.strerror}",
                 hint="free some space there; then run kern again: it resumes",
             ) from None
-        if self.means is Means.SEATBELT:
-            return self._by_seatbelt(mounts, kind, argv, env)
-        return self._by_bubblewrap(mounts, kind, argv, env, self.hosts(agent), room, agent)
-
-    def _by_seatbelt(
-        self, mounts: Sequence[Mount], kind: Kind, argv: Sequence[str], env: Mapping[str, str]
-    ) -> Confined:
-        home, closed = self.own / kind.home, self.grants.network is not None
-        before = seatbelt.argv(wall.mountable(mounts), self.home, home, closed=closed)
-        bounds = Bounds(mounts, self.tree.root, self.home, env)
-        return Confined((*before, *argv), {**env, "HOME": str(home)}, bounds=bounds)
-
-    def _by_bubblewrap(
-        self,
-        mounts: list[Mount],
-        kind: Kind,
-        argv: Sequence[str],
-        env: Mapping[str, str],
-        hosts: tuple[str, ...] | None,
-        room: Room | None,
-        agent: str,
-    ) -> Confined:
-        root, ports = ((room and room.home) or self.tree).root, wall.ports(hosts)
-        home, commits = Path(os.path.realpath(self.home)), kind is Kind.COMMITTER
-        places = {self.home: home} if home != self.home else {}
         mounts = [replace(one, target=wall.seen(one.target, places)) for one in mounts]
-        mounts += [Mount(Access.LINK, *one) for one in places.items()]
-        places |= {self.tree.root: root} if root != self.tree.root else {}
-        if self.relayed:
-            mounts.append(Mount(Access.READ, _PROXY, self.socket(agent)))
+        if self.home in places:
+            mounts.append(Mount(Access.LINK, self.home, places[self.home]))
         mounts = wall.mountable(mounts)
-        folder = wall.seen(root, places)
-        before = bubblewrap.argv(
-            self.program,
-            mounts,
-            folder,
-            network=not self.apart,
-            dies=not commits,  # a hook may outlive git, and kern: it has edits to restore
-            over=self.overlays,
-        )
-        env = {k: v if k == ROOT else wall.named(v, places) for k, v in env.items()}
-        env |= {"HOME": str(self.home), **dict.fromkeys(TEMPORARY, "/tmp")}
+        root, hosts = wall.seen(tree.root, places), self.hosts(agent)
+        env = self._environment(env, agent, places)
         env |= {} if commits else _UNHOOKED
         env |= {"GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"} if room else {}
-        way = (str(_PROXY), *map(str, ports)) if self.relayed else ()
+        seen = Wall(mounts, root, self.home, env, self.apart, hosts)
+        if self.means is Means.SEATBELT:
+            own = self.own / kind.home
+            env["HOME"] = str(own)
+            return Confined((*seatbelt.argv(seen, own), *argv), env, wall=seen)
+        # A hook may outlive git, and kern: it has edits to restore.
+        before = bubblewrap.argv(self.program, seen, dies=not commits, over=self.overlays)
+        way = (str(_PROXY), *map(str, wall.ports(hosts))) if self.relayed else ()
         begins = (sys.executable, "-I", "-S", _entry(), *way, "--")
-        words = [wall.named(word, places) for word in (*begins, *argv)]
-        bounds = Bounds(mounts, folder, self.home, env, self.apart, hosts is not None, ports)
-        return Confined((*before, *words), env, before.index(self.program) + 1, bounds)
+        words = (wall.named(word, places) for word in (*begins, *argv))
+        return Confined((*before, *words), env, before.index(self.program) + 1, seen)
+
+    def _places(self, tree: Tree) -> dict[Path, Path]:
+        """Where a child sees what lies elsewhere."""
+        real, root = Path(os.path.realpath(self.home)), self.tree.root
+        found = {self.home: real} if real != self.home and self.means is Means.BWRAP else {}
+        return found | ({root: tree.root} if root != tree.root else {})
+
+    def _mounts(
+        self, kind: Kind, tree: Tree, write: Sequence[Path], agent: str, room: Room | None
+    ) -> Iterator[Mount]:
+        own = self.own / kind.home
+        yield from wall.machine(self.home, tree.root, own, self.programs)
+        if needs := self.needs.get(agent):
+            login.lay(needs, self.home, own)
+            desks = login.mounts(needs, self.home, own)
+            yield from (*desks, *wall.settings(needs, self.own / "blank", desks))
+        yield from (Mount(Access.EMPTY, path) for path in self.hidden)
+        yield from self.grants.mounts()
+        yield from wall.tree(kind, tree, room, self.tree.root)
+        yield from (Mount(Access.WRITE, path, path) for path in write)
+        if self.relayed:
+            yield Mount(Access.READ, _PROXY, self.socket(agent))
+
+    def _environment(
+        self, env: Mapping[str, str], agent: str, places: Mapping[Path, Path]
+    ) -> dict[str, str]:
+        passed = *self.grants.env, *self.needs.get(agent, Needs()).variables
+        env = wall.environment(env, os.environ, passed)
+        if self.means is Means.SEATBELT:
+            return env
+        env = {k: v if k == ROOT else wall.named(v, places) for k, v in env.items()}
+        env |= {"HOME": str(self.home), **dict.fromkeys(TEMPORARY, "/tmp")}
+        return env | (wall.to_proxy(env) if self.relayed else {})
 
     def renew(self) -> None:
         """The logins of the run's agents, here and there."""
         for needs in self.needs.values() if self.means is not Means.NONE else ():
             for kind in (Kind.READER, Kind.WORKER):
-                with contextlib.suppress(OSError):  # a full disk: the next child tells
+                with contextlib.suppress(OSError, KernError):  # a full disk: the next tells
                     login.renew(needs, self.home, self.own / kind.home)
 
 
@@ -287,9 +273,9 @@ def _with_overlays(held: Sandbox) -> Sandbox:
         lower = Path(place, "lower")
         lower.mkdir()
         root = Mount(Access.READ, Path("/"), Path("/"))
-        mounts = [root, wall.overlay(lower, Path(place, "over"))]
+        seen = Wall([root, wall.overlay(lower, Path(place, "over"))], lower, held.home)
         for over in (Overlays.OWN, Overlays.BEFORE):
-            before = bubblewrap.argv(held.program, mounts, lower, over=over)
+            before = bubblewrap.argv(held.program, seen, over=over)
             if _ended([*before, "touch", str(lower / "x")], os.environ)[0] == 0:
                 return replace(held, overlays=over)
     return replace(held, overlays=Overlays.NONE)

@@ -11,11 +11,9 @@ import os
 import struct
 import sys
 
-_PROXY = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "YARN_HTTP_PROXY", "YARN_HTTPS_PROXY")
-_LOCAL = "localhost,127.0.0.1,::1"
+_PROXY = 47128  # where it listens: see seen.toml
 _KEYCTL = {"x86_64": 250, "aarch64": 219}  # the system call's number
 _JOIN_SESSION = 1  # with no name: a new one, empty
-_JAVA = "-D{0}.proxyHost=127.0.0.1 -D{0}.proxyPort={1}"
 
 
 def _listening(port: int) -> "_socket.socket":
@@ -26,20 +24,8 @@ def _listening(port: int) -> "_socket.socket":
     return found
 
 
-def _announce(port: int) -> None:
-    """To programs that ask for a proxy, each in its own way."""
-    for name in _PROXY:
-        os.environ[name] = os.environ[name.lower()] = f"http://127.0.0.1:{port}"
-    for name in ("NO_PROXY", "no_proxy"):
-        os.environ[name] = _LOCAL
-    os.environ["NODE_USE_ENV_PROXY"] = "1"
-    told = " ".join(_JAVA.format(scheme, port) for scheme in ("http", "https"))
-    for name in ("MAVEN_OPTS", "GRADLE_OPTS"):
-        os.environ[name] = f"{os.environ.get(name, '')} {told}".strip()
-
-
 def _serve(place: str, *ports: str) -> None:
-    served = [_listening(port) for port in (0, *map(int, ports))]
+    served = [_listening(port) for port in (_PROXY, *map(int, ports))]
     here, there = _socket.socketpair()
     numbers = [one.fileno() for one in (there, *served)]
     kern = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
@@ -47,7 +33,6 @@ def _serve(place: str, *ports: str) -> None:
     packed = struct.pack(f"{len(numbers)}i", *numbers)
     kern.sendmsg([b"\0"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, packed)])
     os.set_inheritable(here.detach(), True)  # its end tells kern that nobody is there any more
-    _announce(served[0].getsockname()[1])
 
 
 def _forget_keys() -> None:

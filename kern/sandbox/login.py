@@ -13,6 +13,7 @@ from kern import logins, plain
 from kern.model import Needs
 from kern.sandbox import wall
 from kern.sandbox.wall import KEPT, Access, Mount
+from kern.system import lock
 
 _MOST = 10_000_000  # bytes
 
@@ -44,11 +45,9 @@ def lay(needs: Needs, home: Path, own: Path) -> None:
 
 def renew(needs: Needs, home: Path, own: Path) -> None:
     """What the agent renewed comes back, what the person's own session renewed goes in. Raises
-    OSError.
+    OSError, KernError.
     """
-    from filelock import FileLock
-
-    with FileLock(own.with_name(f"{own.name}.lock"), mode=0o600):  # other kerns have this home too
+    with lock.alone(own.with_name(f"{own.name}.lock")):  # other kerns have this home too
         for path in map(Path, needs.login):
             if not path.is_dir():
                 _settle(path, _copy(path, home, own))

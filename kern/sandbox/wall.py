@@ -11,8 +11,8 @@ import pwd
 import re
 import shutil
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -87,6 +87,34 @@ class Grants:
         opened = (Access.READ, self.read), (Access.WRITE, self.write), (Access.DEVICE, self.devices)
         for access, paths in opened:
             yield from (Mount(access, path, path) for path in paths)
+
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """What one child sees of the machine, writes and reaches."""
+
+    mounts: Sequence[Mount]  # each over those before it
+    root: Path  # of the tree
+    home: Path  # the person's
+    env: Mapping[str, str] = field(default_factory=dict)
+    apart: bool = False  # it has a network of its own
+    hosts: tuple[str, ...] | None = None  # that it reaches from there; None: any
+
+    def mount(self, path: Path) -> Mount | None:
+        """What the path lies in: the inner one, of two for one place the later."""
+        found = [one for one in self.mounts if path.is_relative_to(one.target)]
+        return max(reversed(found), key=lambda one: len(one.target.parts), default=None)
+
+    def has(self, path: Path) -> bool:
+        if any(one.target.is_relative_to(path) or one.source == path for one in self.mounts):
+            return True
+        if (mount := self.mount(path)) is None:
+            return path.parts[1:2] == ("proc",) or str(path) in _SEEN["devices"]
+        rest = path.relative_to(mount.target)
+        if mount.access is Access.LINK and mount.source:
+            return self.has(mount.source / rest)
+        lies = (one / rest for one in (mount.source, *mount.lower) if one)
+        return mount.source == mount.target or any(map(os.path.lexists, lies))
 
 
 EVERYTHING = "*"
@@ -367,3 +395,10 @@ def environment(
         for name, value in env.items()
         if outside.get(name) != value or name in passed or name.startswith(beginnings)
     }
+
+
+def to_proxy(env: Mapping[str, str]) -> dict[str, str]:
+    """What tells programs of kern's, each in its own way."""
+    table = {**_SEEN["proxy"], **{name.lower(): url for name, url in _SEEN["proxy"].items()}}
+    java = {name: f"{env.get(name, '')} {_SEEN['java']}".strip() for name in _SEEN["jvms"]}
+    return table | java

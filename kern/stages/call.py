@@ -16,9 +16,8 @@ from kern.events import Sink
 from kern.git import environment
 from kern.model import Cost, Role, Stage
 from kern.sandbox import closed
-from kern.sandbox.closed import Bounds
 from kern.sandbox.confine import Hold, unheld
-from kern.sandbox.wall import Kind, Room
+from kern.sandbox.wall import Kind, Room, Wall
 from kern.stages import ending, watch
 from kern.stages.ending import Rota
 from kern.stages.prompts import Prompt, announced
@@ -170,7 +169,7 @@ class Caller:
         who, place, began = (by.model, by.agent), self.scope.transcript(stage), time.monotonic()
         agent = self._program(prompt).agent
         try:
-            ran, bounds = self._ran(asked)
+            ran, wall = self._ran(asked)
         except (Refused, Interrupted) as exc:
             why = exc.fault.message if isinstance(exc, Refused) else CUT_OFF
             self.cut_off(stage, task, attempt, who, why, time.monotonic() - began)
@@ -185,7 +184,7 @@ class Caller:
         fault = fault or agent.fault(output.reply, ended)
         hidden = plain.secrets(os.environ)
         if fault:
-            shut = closed.sentences(f"{ran.stderr}\n{fault.message}", bounds)
+            shut = closed.sentences(f"{ran.stderr}\n{fault.message}", wall)
             message = plain.masked("; ".join((fault.message, *shut)), hidden)
             fault = replace(fault, message=message)
         broke = output.reply is not None and output.reply.broke and bool(self._left(task))
@@ -222,7 +221,7 @@ class Caller:
             raise TransientFault(f"{stage} stage: the answer is empty")
         return Said(reply, said, output.only_reads(agent))
 
-    def _ran(self, asked: _Asked) -> tuple[process.Ran, Bounds | None]:
+    def _ran(self, asked: _Asked) -> tuple[process.Ran, Wall | None]:
         """And what it saw of the machine, where a sandbox held it. The folder of the stage files is
         hidden from agents. What is put into another stays: until the answer is saved, nothing else
         is to happen.
@@ -278,7 +277,7 @@ class Caller:
             idle=idle and max(idle, checking),
         )
         watch.look(ended=True)
-        return ran, held.bounds
+        return ran, held.wall
 
     def _program(self, prompt: Prompt) -> Program:
         if found := self.programs.get(prompt.by.agent):

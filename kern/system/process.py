@@ -79,8 +79,8 @@ def run(
     has ended, however it did; `mark` tells what that is where the system does not, and after a
     kill. `total` and `idle` (without output) are its time-outs in seconds, 0 for none, and
     `patience` is what it is given after one, else `grace`. `joined`: its complaints stand among its
-    output. `status`: where among the words of `argv` a sandbox takes the option by which it tells
-    that it started the real command; raises KernError where it did not.
+    output. `status`: where among the words of `argv` a sandbox takes the option to tell that the
+    real command was started; raises KernError where it was not.
     """
     adopt_orphans()
     RAN[argv[0]] += 1

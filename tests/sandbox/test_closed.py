@@ -16,9 +16,8 @@ from kern.git.repository import open_at
 from kern.person import Mode, Person
 from kern.pipeline import isolation
 from kern.sandbox import closed, wall
-from kern.sandbox.closed import Bounds
 from kern.sandbox.confine import Sandbox
-from kern.sandbox.wall import Access, Kind, Mount
+from kern.sandbox.wall import Access, Kind, Mount, Wall
 from kern.system import workspace
 from tests.conftest import Git
 from tests.sandbox.test_wall import needs_bwrap
@@ -44,7 +43,7 @@ class Child:
         joined = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         done = subprocess.run(argv, env=env, cwd=root, text=True, check=False, **joined)  # type: ignore[call-overload]
         assert done.returncode, done.stdout
-        return closed.sentences(done.stdout, held.bounds)
+        return closed.sentences(done.stdout, held.wall)
 
 
 @pytest.fixture
@@ -140,7 +139,7 @@ def test_what_the_sandbox_closed_is_said_with_the_setting_and_nothing_else_is(
 
 
 @pytest.fixture
-def bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bounds:
+def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wall:
     home = tmp_path / "home"
     for name in ("go/pkg/mod", ".cargo/registry", "project"):
         (home / name).mkdir(parents=True)
@@ -155,7 +154,7 @@ def bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bounds:
     mounts += [Mount(Access.WRITE, wall.KEPT, tmp_path / "own")]
     mounts += [Mount(Access.LINK, home / ".npm", wall.KEPT / ".npm")]
     monkeypatch.setenv("API_MODE", "x")
-    return Bounds(mounts, root, home)
+    return Wall(mounts, root, home)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +186,7 @@ def bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bounds:
         ("panicked: API_MODE_OLD must be given", ""),
     ],
 )
-def test_words_of_tools_that_may_not_be_here(bounds: Bounds, output: str, said: str) -> None:
-    found = closed.sentences(output.format(bounds.home), bounds)
+def test_words_of_tools_that_may_not_be_here(seen: Wall, output: str, said: str) -> None:
+    found = closed.sentences(output.format(seen.home), seen)
     assert found == ([said] if said else [])
     assert closed.sentences(output, None) == []

@@ -16,7 +16,7 @@ from kern.model import Needs
 from kern.person import Mode
 from kern.sandbox import bubblewrap, confine, seatbelt, wall
 from kern.sandbox.confine import Means, Sandbox, chosen
-from kern.sandbox.wall import Access, Grants, Kind, Mount, Tree
+from kern.sandbox.wall import Access, Grants, Kind, Mount, Tree, Wall
 from tests.conftest import Git
 
 needs_bwrap = pytest.mark.skipif(
@@ -426,7 +426,7 @@ def test_the_profile_of_macos_closes_the_home_and_opens_what_is_listed(tmp_path:
     tool = home / ".cargo/bin"
     tool.mkdir(parents=True)
     mounts = [Mount(Access.READ, tool, tool), Mount(Access.WRITE, home, own)]
-    *_, profile = seatbelt.argv(mounts, home, own, closed=True)
+    *_, profile = seatbelt.argv(Wall(mounts, tmp_path, home, hosts=()), own)
     assert (own / ".cargo/bin").resolve() == tool
     lines = profile.splitlines()
     closed = lines.index(f'(deny file-read* (subpath "{home}"))')
