@@ -3,7 +3,6 @@
 import difflib
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 from kern import plain
@@ -11,7 +10,7 @@ from kern.checks import detect, result
 from kern.config import Gate
 from kern.errors import Asked, Exit, UsageError
 from kern.model import OnRed
-from kern.pipeline import baseline, outside, session, trial
+from kern.pipeline import baseline, outside, session
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.site import Site
 from kern.views import checks
@@ -27,12 +26,7 @@ def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
         with session.begin(folder, options, table, empty=True, commits=False, paid=False) as begun:
             gates = _chosen(begun.site.papers.settings().gates, names)
             table.expect(gates)
-            with (
-                trial.unchanged(begun.site.repo, table)
-                if _in_tree(begun.site, gates)
-                else nullcontext()
-            ):
-                results = baseline.now(begun.site, gates)
+            results = baseline.now(begun.site, gates)
             told = outside.compared(begun.site, gates, results, leave, hooked=not names)
             told += [_ROOM.format(gate.label) for gate in gates if _is_apart(begun.site, gate)]
     except Asked:
@@ -46,10 +40,6 @@ def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
         return Exit.OK
     print(f"no run begins like this: {result.refusal(stopping)[1]}")
     return Exit.USAGE
-
-
-def _in_tree(site: Site, gates: Sequence[Gate]) -> bool:
-    return site.rooms is None or not all(gate.room for gate in gates)
 
 
 def _is_apart(site: Site, gate: Gate) -> bool:

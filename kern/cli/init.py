@@ -163,7 +163,7 @@ def _write(found: Repo, there: _Files, offered: Sequence[Proposal]) -> list[str]
             print(f"         gate {plain.line(gate.shown)}")
         if any(one.ended for one in offered):  # the person let them run
             with contextlib.suppress(KernError):  # what is wrong is the next run's to say
-                trust.agree_to_gates(found, settings.gates)
+                trust.agree(found, trust.of_gates(settings.gates))
     return written
 
 

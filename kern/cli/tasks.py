@@ -64,7 +64,8 @@ def add(
     _edit(papers, change)
     if gate and sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("KERN_ROOT"):
         with contextlib.suppress(KernError):  # what is wrong here is the next run's to say
-            trust.agree_to_gates(found, (Gate("", one.strip(), 0) for one in gate))
+            typed = (Gate("", one.strip(), 0) for one in gate)
+            trust.agree(found, trust.of_gates(typed))
 
 
 def write(folder: Path, verb: str, wanted: str, *words: str) -> None:

@@ -7,7 +7,7 @@ from kern.config import Gate
 from kern.errors import UsageError
 from kern.events import GateStarted, Warned
 from kern.model import Result
-from kern.pipeline import hooks, preflight, project, trial, trust
+from kern.pipeline import hooks, preflight, project, trust
 from kern.pipeline.hooks import Checked
 from kern.pipeline.options import Leave
 from kern.pipeline.rooms import Rooms
@@ -33,19 +33,15 @@ def compared(
     tried = _hooks(site) if hooked else Checked("")
     if not (again or tried.refused):
         return []
-    if not _agreed(site, again, tried, leave):
-        shut = [f"{_hook(tried)}: {one}" for one in tried.closed]
+    hook = f"the {tried.refused} hook"
+    if not (leave.trusted or _agreed(site, again, tried, leave)):
+        shut = [f"{hook}: {one}" for one in tried.closed]
         return [*shut, "not tried outside of the sandbox: kern trust, then kern check"]
-    told = list[str]()
-    with trial.unchanged(site.repo, site.sink):
-        told += [
-            _told(gate.label, red[gate.label].closed, red=_gate(site, gate).red) for gate in again
-        ]
+    told = [_told(one.label, red[one.label].closed, red=_gate(site, one).red) for one in again]
     if tried.refused:
         free = replace(site, caller=replace(site.caller, hold=unheld))
         free = in_rooms(free, Rooms(site.repo, held=False, mounted=False))
-        if not _hooks(free).refused:
-            told.append(_told(_hook(tried), tried.closed, red=False))
+        told.append(_told(hook, tried.closed, red=bool(_hooks(free).refused)))
     return told
 
 
@@ -57,23 +53,13 @@ def _told(name: str, closed: Sequence[str], *, red: bool) -> str:
     return f"{name} is green outside of the sandbox: {why}"
 
 
-def _hook(tried: Checked) -> str:
-    return f"the {tried.refused} hook"
-
-
 def _agreed(site: Site, again: Sequence[Gate], tried: Checked, leave: Leave) -> bool:
     """By the usual question, of what the person was not asked about while a sandbox held it."""
-    if leave.trusted:
-        return True
-
-    def ask(lines: Sequence[str], first: bool) -> bool:
-        site.sink(Warned(_WHY))
-        return leave.ask(lines, first)
-
-    theirs = trust.of_hooks(site.repo).project if tried.refused else ()
-    lines = Started((*trust.of_gates(again).project, *theirs))
+    hooked = trust.of_hooks(site.repo) if tried.refused else ()
     try:
-        trust.settle(site.repo, lines, ask, lambda: False)
+        site.sink(Warned(_WHY))
+        lines = Started((*trust.of_gates(again), *hooked))
+        trust.settle(site.repo, lines, leave.ask, lambda: False)
     except UsageError:
         return False
     return True

@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from kern.spec.parse import Spec
 from kern.system import workspace
 
 Ask = Callable[[Sequence[str], bool], bool]  # the lines, and whether all of them are new
-_LARGEST = 1 << 20  # bytes of a record
+HINT = "kern trust; or kern --trust, KERN_TRUST=1 for one run; kern --no-project-settings"
 _MARK = "kern.trust"  # in git's folder
 
 
@@ -47,8 +47,8 @@ def started(repo: Repo, settings: Settings, parsed: Spec, agents: Iterable[Agent
         *(f"probe {probe.shown}" for probe in settings.probes),
         *settings.fleet.asks,
         *(f"gate {gate.shown}" for gate in notes.open_gates(parsed)),
-        *_prompts(repo.root),
-        *_hooks(repo),
+        *_told("prompt of the project:", sorted((repo.root / PROMPTS).glob("*.md")), repo.root),
+        *of_hooks(repo),
     )
     theirs = (line for one in agents for line in one.started(_files(one, repo.root)))
     return Started(*(tuple(dict.fromkeys(map(_shown, found))) for found in (project, theirs)))
@@ -58,64 +58,29 @@ def _shown(line: str) -> str:
     return plain.data(line, indent=None)[1:-1].replace('\\"', '"').replace("\\\\", "\\")
 
 
-def unseen(repo: Repo, lines: Iterable[str]) -> list[str]:
-    """Those that the person has not agreed to, as they stand. Raises UsageError."""
-    agreed = known(place(repo)) or ()
-    return [line for line in lines if line not in agreed]
-
-
-def questions(repo: Repo, found: Started, holds: Callable[[], bool]) -> list[str]:
-    """What a run asks about before it starts it. `holds`: whether a sandbox does. Raises
-    UsageError.
-    """
-    new = unseen(repo, found.lines)
-    return [line for line in new if line in found.agents] if new and holds() else new
-
-
-def _prompts(root: Path) -> list[str]:
-    """By their contents: a prompt is what an agent is told to do."""
-    found = []
-    for path in sorted((root / PROMPTS).glob("*.md")):
+def _told(what: str, files: Iterable[Path], root: Path) -> Iterator[str]:
+    for path in files:
         contents = digest(workspace.read(path) or b"")
-        found.append(f"prompt of the project: {PROMPTS}/{path.name} ({contents})")
-    return found
+        yield f"{what} {path.relative_to(root)} ({contents})"
+
+
+def of_hooks(repo: Repo) -> list[str]:
+    """Those that the tree itself holds: the clone's own are the person's."""
+    folder = protected_files.hooks_in_tree(repo)
+    there = sorted(folder.iterdir()) if folder and folder.is_dir() else []
+    run = (path for path in there if path.is_file() and os.access(path, os.X_OK))
+    return [*_told("git hook", run, repo.root)]
 
 
 def _files(agent: Agent, root: Path) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    for name in (one for named in agent.FILES for one in _those(named, root)):
-        with contextlib.suppress(KernError):  # no file: the agent reads none either
-            data = workspace.read(root / name)
-            found |= {name: data} if data is not None else {}
-    return found
-
-
-def _those(named: str, root: Path) -> list[str]:
-    """The file, or those below the folder that ends in a slash. What is installed there counts by
+    """The files, and those below a folder that ends in a slash. What is installed there counts by
     the file that asks for it.
     """
-    if not named.endswith("/"):
-        return [named]
-    below = (root / named).rglob("*")
-    files = (one.relative_to(root) for one in below if one.is_file())
-    return sorted(str(one) for one in files if "node_modules" not in one.parts)
-
-
-def of_hooks(repo: Repo) -> Started:
-    return Started(tuple(_hooks(repo)))
-
-
-def _hooks(repo: Repo) -> list[str]:
-    """Those that the tree itself holds: the clone's own are the person's."""
-    folder = protected_files.hooks_in_tree(repo)
-    if folder is None:
-        return []
-    found = []
-    with contextlib.suppress(OSError):
-        for path in sorted(folder.iterdir()):
-            if path.is_file() and os.access(path, os.X_OK):
-                contents = digest(path.read_bytes())
-                found.append(f"git hook {path.relative_to(repo.root)} ({contents})")
+    found: dict[str, bytes] = {}
+    for named in agent.FILES:
+        below = sorted((root / named).rglob("*")) if named.endswith("/") else [root / named]
+        for path in (one for one in below if one.is_file() and "node_modules" not in one.parts):
+            found[str(path.relative_to(root))] = workspace.read(path) or b""
     return found
 
 
@@ -123,11 +88,7 @@ def _hooks(repo: Repo) -> list[str]:
 
 
 def place(repo: Repo) -> Path:
-    """Worktrees share it; another repository at the same path has another one. One that was trusted
-    before its first commit is known by a mark of kern's, which no clone brings along.
-    """
-    first = _mark(repo) or _root(repo)
-    key = os.fsencode(os.path.realpath(repo.common_dir)) + b"\0" + first
+    """Of this clone and its worktrees: it is known by a mark of kern's, which no other brings."""
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     folder = Path(state).expanduser() / "kern" / "trust"
     if folder.resolve().is_relative_to(repo.root):
@@ -135,12 +96,7 @@ def place(repo: Repo) -> Path:
             f"XDG_STATE_HOME={state} lies in the repository, which would trust itself",
             hint="unset it, or name a folder outside",
         )
-    return folder / f"{hashlib.sha256(key).hexdigest()[:32]}.json"
-
-
-def _root(repo: Repo) -> bytes:
-    code, roots, _ = repo.run("rev-list", "--max-parents=0", "HEAD")
-    return b"" if code else roots.split()[-1]
+    return folder / f"{hashlib.sha256(_mark(repo)).hexdigest()[:32]}.json"
 
 
 def _mark(repo: Repo) -> bytes:
@@ -150,57 +106,47 @@ def _mark(repo: Repo) -> bytes:
 
 
 def known(record: Path) -> frozenset[str] | None:
-    """The lines that the person has seen and trusts; None where they were never asked. Raises
-    UsageError where nobody can know who wrote it.
+    """The lines that the person has seen and trusts; None where they were never asked, or nobody
+    can know who wrote it.
     """
-    try:
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         found = record.lstat()
-    except FileNotFoundError:
-        return None
-    except OSError as exc:
-        raise _damaged(record, exc.strerror or "it cannot be read") from None
-    if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
-        raise _damaged(record, "it is no file that kern wrote")
-    if found.st_uid != os.getuid() or found.st_mode & 0o022:
-        raise _damaged(record, "another user could have written it")
-    try:
-        value = json.loads(record.read_bytes())
-        return frozenset(str(line) for line in value["trusted"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise _damaged(record, "it is damaged") from None
+        own = found.st_uid == os.getuid() and not found.st_mode & 0o022
+        if own and stat.S_ISREG(found.st_mode):
+            return frozenset(str(line) for line in json.loads(record.read_bytes())["trusted"])
+    return None
 
 
-def _damaged(record: Path, why: str) -> UsageError:
-    return UsageError(
-        f"the record of what you trust cannot be used: {record}: {why}",
-        hint=f"rm {record}, then kern trust",
-    )
-
-
-def remember(repo: Repo, lines: Collection[str]) -> None:
-    if not (_mark(repo) or _root(repo)):  # or its first commit would make another place of it
-        workspace.replace(repo.common_dir / _MARK, secrets.token_hex(16).encode())
-    record = place(repo)
-    for folder in (record.parent.parent, record.parent):
-        with workspace.reported(folder):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        workspace.own_folder(folder)
-    value = {"repository": str(repo.common_dir), "trusted": sorted(lines)}
-    workspace.replace(record, plain.data(value).encode())
+def unseen(repo: Repo, lines: Iterable[str]) -> list[str]:
+    """Those that the person has not agreed to, as they stand. Raises UsageError."""
+    agreed = known(place(repo)) or ()
+    return [line for line in lines if line not in agreed]
 
 
 def agree(repo: Repo, lines: Iterable[str]) -> None:
     """A person's yes to these as well."""
-    remember(repo, (*(known(place(repo)) or ()), *lines))
+    if not _mark(repo):
+        workspace.replace(repo.common_dir / _MARK, secrets.token_hex(16).encode())
+    record = place(repo)
+    workspace.own_folder(record.parent, parents=True)
+    lines = {*(known(record) or ()), *lines}
+    value = {"repository": str(repo.common_dir), "trusted": sorted(lines)}
+    workspace.replace(record, plain.data(value).encode())
 
 
-def agree_to_gates(repo: Repo, gates: Iterable[Gate]) -> None:
-    """Those that a person typed, or let kern propose, which is their yes to them."""
-    agree(repo, of_gates(gates).project)
+def of_gates(gates: Iterable[Gate]) -> list[str]:
+    return [_shown(f"gate {gate.shown}") for gate in gates]
 
 
-def of_gates(gates: Iterable[Gate]) -> Started:
-    return Started(tuple(_shown(f"gate {gate.shown}") for gate in gates))
+# ---------------------------------------------------------------- the question
+
+
+def questions(repo: Repo, found: Started, holds: Callable[[], bool]) -> list[str]:
+    """What a run asks about before it starts it. `holds`: whether a sandbox does. Raises
+    UsageError.
+    """
+    new = unseen(repo, found.lines)
+    return [line for line in new if line in found.agents] if new and holds() else new
 
 
 def settle(repo: Repo, found: Started, ask: Ask, holds: Callable[[], bool]) -> str:
@@ -216,6 +162,3 @@ def settle(repo: Repo, found: Started, ask: Ask, holds: Callable[[], bool]) -> s
         agree(repo, new)
     shown = plain.line("; ".join(told), 300)
     return f"what this repository has run stays in the sandbox: {shown}" * (first and bool(told))
-
-
-HINT = "kern trust; or kern --trust, KERN_TRUST=1 for one run; kern --no-project-settings"

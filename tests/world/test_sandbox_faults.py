@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kern.git import repository
 from kern.person import FILE
-from kern.pipeline import trust
 from tests.conftest import Fake, Git, Kern, agents, open_to_tests, wait_for
 from tests.sandbox.test_wall import needs_bwrap
 
@@ -263,23 +261,3 @@ env = ["GW_KEY"]
     for line in ('read = ["~/.ssh"]', '"GW_KEY"]', '"/", "~", "link"]'):
         assert any(f"{FILE} this would: " in one and line in one for one in told), told
     assert (own.read_text() if own.exists() else "") == held
-
-
-@pytest.mark.parametrize("harm", ["{", "[]", '{"trusted": 1}', ""])
-def test_a_damaged_record_of_trust_stops_the_run_and_says_what_to_do(
-    repo: Path, git: Git, fake: Fake, kern: Kern, monkeypatch: pytest.MonkeyPatch, harm: str
-) -> None:
-    monkeypatch.delenv("KERN_TRUST")
-    (repo / "kern.toml").write_text('[gates]\ncheck = "true"\n')
-    git("add", "--all")
-    git("commit", "-qm", "settings")
-    assert kern("trust", "--yes").code == 0
-    record = trust.place(repository.open_at(repo))
-    record.write_text(harm)
-    ran = kern("1", "0")
-    assert ran.code == 2
-    assert f"hint: rm {record}, then kern trust" in ran.err
-    assert fake.calls == []
-    record.unlink()
-    assert kern("trust", "--yes").code == 0
-    assert kern("1", "0").code == 0
