@@ -189,7 +189,7 @@ class Sandbox:
         """The logins of the run's agents, here and there."""
         for needs in self.needs.values() if self.means is not Means.NONE else ():
             for kind in (Kind.READER, Kind.WORKER):
-                with contextlib.suppress(OSError, KernError):  # a full disk: the next tells
+                with contextlib.suppress(OSError):  # a full disk: the next child tells
                     login.renew(needs, self.home, self.own / kind.home)
 
 

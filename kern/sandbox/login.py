@@ -3,6 +3,8 @@ and of which what it renewed comes back.
 """
 
 import contextlib
+import fcntl
+import functools
 import hashlib
 import os
 import stat
@@ -13,7 +15,6 @@ from kern import logins, plain
 from kern.model import Needs
 from kern.sandbox import wall
 from kern.sandbox.wall import KEPT, Access, Mount
-from kern.system import lock
 
 _MOST = 10_000_000  # bytes
 
@@ -45,9 +46,11 @@ def lay(needs: Needs, home: Path, own: Path) -> None:
 
 def renew(needs: Needs, home: Path, own: Path) -> None:
     """What the agent renewed comes back, what the person's own session renewed goes in. Raises
-    OSError, KernError.
+    OSError.
     """
-    with lock.alone(own.with_name(f"{own.name}.lock")):  # other kerns have this home too
+    lock = own.with_name(f"{own.name}.lock")  # other kerns have this home too
+    with open(lock, "a", opener=functools.partial(os.open, mode=0o600)) as alone:
+        fcntl.flock(alone, fcntl.LOCK_EX)
         for path in map(Path, needs.login):
             if not path.is_dir():
                 _settle(path, _copy(path, home, own))

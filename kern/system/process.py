@@ -77,10 +77,9 @@ def run(
 ) -> Ran:
     """Run `argv`, its output spooled to the file `stdout`. What it leaves running is ended when it
     has ended, however it did; `mark` tells what that is where the system does not, and after a
-    kill. `total` and `idle` (without output) are its time-outs in seconds, 0 for none, and
-    `patience` is what it is given after one, else `grace`. `joined`: its complaints stand among its
-    output. `status`: where among the words of `argv` a sandbox takes the option to tell that the
-    real command was started; raises KernError where it was not.
+    kill. `total` and `idle` (without output) are time-outs in seconds, 0 for none, and `patience`
+    is what it is given after one, else `grace`. `joined`: complaints stand among output. `status`:
+    where in `argv` a sandbox takes the option to tell that the real command began, else KernError.
     """
     adopt_orphans()
     RAN[argv[0]] += 1
@@ -93,8 +92,8 @@ def run(
         _file() as report,
         _file(stdout) as spool,
     ):
-        passed = [report.fileno()] if status else []
-        option = [word for number in passed for word in ("--json-status-fd", str(number))]
+        passed = [report.fileno()] * bool(status)
+        option = ["--json-status-fd", str(report.fileno())] * bool(status)
         command = (*argv[:status], *option, *argv[status:])
         streams = data, spool, spool if joined else complaints
 

@@ -122,7 +122,7 @@ def test_doctor_tries_from_within_what_an_agent_needs(
         found = rows(kern)
         assert "/.local/state/kern/homes/project-" in found["sandbox"]["detail"]
         assert found["network"]["mark"] == "warning"
-        assert "nothing listens there" in found["network"]["detail"]
+        assert "Remote end closed connection" in found["network"]["detail"]
         assert found["key"]["mark"] == "problem"
         assert 'read = ["~/out/key"]' in found["key"]["fix"]
         assert found["login inside"]["mark"] == "problem" and found["login inside"]["fix"]
