@@ -3,6 +3,7 @@
 import difflib
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from kern import plain
@@ -10,7 +11,7 @@ from kern.checks import detect, result
 from kern.config import Gate
 from kern.errors import Asked, Exit, UsageError
 from kern.model import OnRed
-from kern.pipeline import baseline, session
+from kern.pipeline import baseline, session, trial
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.site import Site
 from kern.sandbox.confine import unheld
@@ -29,7 +30,12 @@ def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
         with session.begin(folder, options, table, empty=True, commits=False, paid=False) as begun:
             gates = _chosen(begun.site.papers.settings().gates, names)
             table.expect(gates)
-            results = baseline.now(begun.site, gates)
+            with (
+                trial.unchanged(begun.site.repo, table)
+                if begun.site.rooms is None or not all(gate.room for gate in gates)
+                else nullcontext()
+            ):
+                results = baseline.now(begun.site, gates)
             told = [_ROOM.format(gate.label) for gate in gates if _is_apart(begun.site, gate)]
             if begun.site.caller.hold is not unheld and any(one.red for one in results):
                 told.append(_OUTSIDE)

@@ -179,6 +179,51 @@ def test_a_person_at_a_terminal_is_asked(
     assert ("kern will ask once before it starts these: kern trust" in ahead) is (not runs)
 
 
+@pytest.mark.parametrize("committed", [True, False])
+def test_what_a_check_changes_is_restored_and_what_it_leaves_is_named(
+    empty: Path, git: Git, kern: Kern, committed: bool
+) -> None:
+    make = (
+        "test:\n\techo changed > a.txt; rm b.txt; mkdir -p out/x made ignored; touch new src/new\n"
+        "\ttouch out/1 out/x/2 ignored/3\n"
+    )
+    write(
+        empty,
+        {"Makefile": make, "a.txt": "a\n", "b.txt": "b\n", "src/c": "", ".gitignore": "ignored\n"},
+    )
+    if committed:
+        git("add", "--all")
+        git("commit", "-qm", "start")
+    ran = kern("init")
+    assert ran.code == 0, ran.said
+    assert [(empty / name).read_text() for name in ("a.txt", "b.txt")] == ["a\n", "b\n"]
+    assert "warning: restored, since a check changed it: a.txt, b.txt" in ran.err
+    assert "warning: the checks left new, out/, src/new: add to .gitignore" in ran.err
+    assert "ignored" not in ran.err.replace(".gitignore", "")
+    assert (empty / "out/x/2").exists()
+    assert git("diff", "--cached", "--name-only") == ""
+
+
+def test_spec_and_index_are_restored_too_where_head_stays(repo: Path, git: Git, kern: Kern) -> None:
+    (repo / "LEARNINGS.md").write_text("mine\n")
+    write(repo, {"Makefile": "test:\n\techo x >> SPEC.md; rm LEARNINGS.md; git add -A\n"})
+    (repo / "own.txt").write_text("staged\n")
+    git("add", "own.txt")
+    before = git("status", "--porcelain")
+    spec = (repo / "SPEC.md").read_bytes()
+    ran = kern("init")
+    assert ran.code == 0, ran.said
+    assert (repo / "SPEC.md").read_bytes() == spec
+    assert (repo / "LEARNINGS.md").read_text() == "mine\n"
+    assert "restored, since a check changed it: LEARNINGS.md, SPEC.md" in ran.err
+    assert git("diff", "--cached", "--name-only") == "own.txt"
+    (repo / "kern.toml").unlink()
+    assert git("status", "--porcelain") == before
+    write(repo, {"Makefile": "test:\n\tgit commit -qm x\n"})
+    assert kern("init").code == 0
+    assert git("diff", "--cached", "--name-only") == ""
+
+
 @needs_bwrap
 def test_in_a_room_a_check_changes_nothing_and_sees_what_is_not_committed(
     repo: Path, kern: Kern
