@@ -55,8 +55,9 @@ def login(held: Sandbox, program: Program) -> Check | None:
 def _run(held: Sandbox, agent: Agent, argv: Sequence[str]) -> tuple[int, str, list[str]]:
     """Exit code, output, and what of that the sandbox closed."""
     confined = held.confine(Kind.READER, argv, process.surroundings(), agent=agent.NAME)
-    how = {"errors": subprocess.STDOUT, "env": confined.env}
-    code, out, why = process.heard(confined.argv, _PATIENCE_S, **how)
+    code, out, why = process.heard(
+        confined.argv, _PATIENCE_S, errors=subprocess.STDOUT, env=confined.env
+    )
     output = why or out.decode("utf-8", "replace")
     return code, output, closed.sentences(output, confined.wall) if code else []
 
