@@ -222,7 +222,7 @@ def installation(folder: Path, home: Path, root: Path) -> Path:
     if whole == folder or any(one.is_relative_to(whole) for one in (home, root)):
         return folder
     settings = whole.parent == home and whole.name.startswith(".")
-    sound = whole.name == "node_modules" or any((whole / name).exists() for name in _PREFIX)
+    sound = whole.name == "node_modules" or any(os.path.exists(whole / name) for name in _PREFIX)
     return whole if sound and not settings else folder
 
 
