@@ -256,9 +256,13 @@ _SINGLE: toml.Rows = {
 }
 
 
+def _misplaced(given: Any) -> Any:
+    raise Wrong("{} is no command", f"move it above the first table of {FILE}")
+
+
 def _entries(reader: toml.Read) -> toml.Read:
     """Named commands; a setting that slipped below their table is none."""
-    misplaced = dict.fromkeys(_SINGLE, f"move it above the first table of {FILE}")
+    misplaced = dict.fromkeys(_SINGLE, _misplaced)
 
     def read(given: Any) -> Any:
         rows: toml.Rows = dict.fromkeys(given if isinstance(given, dict) else (), reader)

@@ -75,7 +75,7 @@ def test_snapshot_commands_are_read_like_gates() -> None:
         ("port = ''", "probes.port must be a command"),
         ("port = { run = 'a', strict = true }", "unknown setting probes.port.strict"),
         ("port = { run = 'a', timeout = 'x' }", "probes.port.timeout must be seconds"),
-        ("max_wait = '1h'", "there is no probes.max_wait any more"),
+        ("max_wait = '1h'", "probes.max_wait is no command"),
     ],
 )
 def test_a_broken_snapshot_command_is_named(entry: str, said: str) -> None:
