@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kern import plain
 from kern.errors import UsageError
-from kern.git import checkout, ignored, objects, refs, repository
+from kern.git import refs, repository
 from kern.git.refs import slug
 from kern.git.repository import Repo
 from kern.model import SPEC, Marker
@@ -44,10 +44,7 @@ def clean(folder: Path, older: str, *, everything: bool, dry: bool) -> None:
         kept = refs.kept(found)
         old = [ref for ref, when in kept if when < before]
         broken = {ref for ref, when in kept if not when}  # of no use to anybody
-        aside = folders_before(before, checkout.aside_in(found))
-        copies = folders_before(before, ignored.folders(found))
-        in_use = ignored.needed(found) if copies else set[str]()
-        aside += [place for place in copies if place.name not in in_use]
+        aside = folders_before(before, found.aside)
         needed = set[str]() if everything or not (old or aside) else _needed(found)
         stay = [ref for ref in old if ref.split("/")[3] in needed and ref not in broken]
         lie = [place for place in aside if _task(place.name) in needed]
@@ -56,7 +53,7 @@ def clean(folder: Path, older: str, *, everything: bool, dry: bool) -> None:
         if not dry:
             for ref in lost:
                 refs.delete(found, ref)
-            objects.prune(found)
+            found.run("gc", "--quiet")  # by the person's own rules
             for place in folders:
                 with workspace.reported(place):
                     shutil.rmtree(place)
@@ -103,7 +100,7 @@ def _needed(found: Repo) -> set[str]:
     asked = found.text("for-each-ref", f"--format=%(refname):{SPEC}", "refs/heads")
     told = found.text("cat-file", "--batch-check", given=plain.encode(f"{asked}\n"))
     shas = {line.split(" ")[0] for line in told.splitlines() if " blob " in line}
-    texts |= {plain.decode(b"".join(found.pieces(blob))) for blob in shas}
+    texts |= {plain.decode(found.data(blob)) for blob in shas}
     return {name for text in texts for name in named(spec.parse(text))}
 
 

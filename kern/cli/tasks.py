@@ -9,7 +9,7 @@ from pathlib import Path
 from kern import plain
 from kern.config import Gate
 from kern.errors import Held, KernError, UsageError
-from kern.git import refs, repository
+from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC, Question
 from kern.pipeline import facts, place, preflight, trust
@@ -88,7 +88,7 @@ def _half_done(here: Place) -> Sequence[str]:
     with contextlib.suppress(KernError):  # what is wrong is the next run's to say
         at = facts.look(here)
         if at.facts.active and at.start:
-            mounted = refs.is_of_room(here.repo, at.start)
+            mounted = at.start.mounted
             return [] if mounted else preflight.uncommitted(here.repo)
     return ()
 

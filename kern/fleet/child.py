@@ -7,7 +7,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import Popen
 
@@ -17,7 +17,7 @@ from kern.errors import Exit, KernError
 from kern.fleet import land, worktree
 from kern.fleet.work import Carry, Job, Outcome
 from kern.fleet.worktree import Yard
-from kern.git import refs, submodules
+from kern.git import refs
 from kern.git.repository import Repo
 from kern.many import Many
 from kern.model import LEARNINGS, SPEC, Marker
@@ -98,25 +98,7 @@ def carry(shop: Workshop, job: Job) -> Outcome:
     except (KernError, OSError) as exc:
         hint = exc.hint if isinstance(exc, KernError) else "fix it, then run kern again"
         return Outcome(job, 1, fault=str(exc), hint=hint, unfit=True, under_way=job.again)
-    return with_submodules(shop, made, read(made, job, code, said))
-
-
-def with_submodules(shop: Workshop, made: Repo, came: Outcome) -> Outcome:
-    """What is committed in them is kept; where that cannot be, the task is not done."""
-    left = submodules.returned(made, shop.home) if made.root.is_dir() else []
-    if left and came.commit:
-        return unlanded(
-            made, came, f"its commit in a submodule cannot be brought here: {plain.some(left)}"
-        )
-    return came
-
-
-def unlanded(repo: Repo, came: Outcome, why: str) -> Outcome:
-    """Finished, but it cannot land: the work is kept as that of a failed attempt is."""
-    tree = repo.store.id(f"{came.commit}^{{tree}}")
-    key = came.job.key
-    kept = refs.keep(repo, refs.slug(key), "unlanded", tree, f"{key.text}\n\n{why}", came.job.base)
-    return replace(came, commit="", fault=f"{why} (kept: {kept})")
+    return read(made, job, code, said)
 
 
 def _made(shop: Workshop, job: Job) -> Repo:

@@ -137,10 +137,8 @@ def _kept(site: Site, yard: Yard, left: Left) -> str:
     if made is None:
         return ""
     start = dict(refs.starts(made)).get(left.branch)
-    if start and refs.is_of_room(made, start):
-        tree = Room(made, "work", site.repo).candidate()
-    else:
-        tree = visible(made)
+    own = Room(made, "work", site.repo) if start and start.mounted else None
+    tree = own.candidate() if own else visible(made)
     changed = site.repo.changed(site.repo.tree(left.tip), tree)
     # Where no task had begun, files may lack because git was killed at making the worktree.
     paths = [path for path, (_, new) in changed.items() if new or left.under_way]

@@ -82,11 +82,8 @@ def _carried(job: Job, remote: str, name: str) -> dict[str, Any]:
     store = Repo(folder / "store.git", folder / "store.git", folder / "store.git")
     with lock.alone(folder / "store.lock"):
         if not (store.root / "HEAD").exists():
-            code, _, said = store.run(
-                *("clone", "--quiet", "--bare", "--", remote, str(store.root)),
-                env=_ALONE,
-                cwd=folder,
-            )
+            argv = ("clone", "--quiet", "--bare", "--", remote, str(store.root))
+            code, _, said = Repo(folder, folder, folder).run(*argv, env=_ALONE)
             if code:
                 shutil.rmtree(store.root, ignore_errors=True)
                 raise KernError(

@@ -17,8 +17,7 @@ from kern import plain
 from kern.config import Gate
 from kern.errors import KernError, UsageError
 from kern.fleet import origin, work
-from kern.git import refs, submodules
-from kern.git.checkout import in_real_folder
+from kern.git import refs
 from kern.git.repository import Repo
 from kern.many import Many
 from kern.pipeline.site import Site
@@ -113,7 +112,7 @@ def _reused(here: Yard, number: int, commit: str, *new: str) -> Repo:
     if there := of(here, number):
         moved = not there.run("checkout", "--quiet", "--force", *new, commit)[0]
         if moved and not there.run("clean", "-ffdq")[0]:
-            _submodules(here, there)
+            _submodules(there)
             return there
     return _add(here, number, commit, *new)
 
@@ -133,7 +132,7 @@ def _add(here: Yard, number: int, commit: str, *new: str) -> Repo:
             f"git makes no worktree at {place}: {plain.last(said) or _UNSAID}",
             hint="fix it, then run kern again: what was begun is resumed",
         )
-    _submodules(here, made)
+    _submodules(made)
     return made
 
 
@@ -147,18 +146,11 @@ def _missing(folder: Path) -> list[Path]:
     return [] if folder.exists() else [folder, *_missing(folder.parent)]
 
 
-def _submodules(here: Yard, made: Repo) -> None:
-    """As git does: from where .gitmodules says, each at its commit. One that nobody has pushed is
-    in the person's own.
-    """
-    if not (made.root / ".gitmodules").exists():
-        return
-    submodules.lent(made, here.repo)
-    while True:
+def _submodules(made: Repo) -> None:
+    """As git does: from where .gitmodules says, each at its commit."""
+    if (made.root / ".gitmodules").exists():
         code, _, said = made.run("submodule", "update", "--init", "--recursive", "--quiet")
-        if not code:
-            return
-        if not submodules.lent(made, here.repo):
+        if code:
             why = plain.last(said) or _UNSAID
             raise KernError(f"git cannot check out the submodules of a worktree: {why}")
 
@@ -258,7 +250,8 @@ def _ignored(home: Repo, path: str) -> list[str]:
             f"{path} is not there, which worktree.copy in kern.toml names",
             hint="make it, or take it out of worktree.copy",
         )
-    if not in_real_folder(home.root, path, {"": True}):
+    above = os.path.dirname(home.root / path)
+    if os.path.realpath(above) != above:
         raise UsageError(
             f"{path} lies behind a link in {home.root}, which worktree.copy in kern.toml names",
             hint="take it out of worktree.copy: kern follows no link out of the tree",

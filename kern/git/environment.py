@@ -105,9 +105,8 @@ def started(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "Popen[by
     return cast("Popen[bytes]", child)
 
 
-def of_kern(root: Path, *, hooked: bool = False) -> dict[str, str]:
-    """`hooked`: for a git that runs a person's hooks."""
-    return {**quiet(), **({} if hooked else OWN), **process.tree_last(root)}
+def of_kern(root: Path) -> dict[str, str]:
+    return {**quiet(), **OWN, **process.tree_last(root)}
 
 
 def answering(root: Path, argv: tuple[str, ...]) -> tuple["Popen[bytes]", socket, IO[bytes]]:

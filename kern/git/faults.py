@@ -1,11 +1,9 @@
 """Why a git command failed, and what to type next: a lock that another git holds, above all."""
 
-import contextlib
 import os
 import re
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from kern import plain
 from kern.errors import KernError
@@ -57,23 +55,10 @@ def met(stderr: str) -> str:
 
 
 def held(stderr: str) -> str:
-    """How old the lock is that was met, who holds it, what to type; empty where it is gone."""
+    """How old the lock is that was met, and what to type; empty where it is gone."""
     path = met(stderr)
     try:
         age = int(time.time() - os.stat(path).st_mtime)
     except OSError:
         return ""
-    if holder := _holder(path):
-        return f"{path} is {age} s old; {holder} holds it: run kern again when that has ended"
     return f"{path} is {age} s old; if no git runs here any more: rm '{path}'"
-
-
-def _holder(path: str) -> str:
-    """The process that has the file open, where the system tells (Linux)."""
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            for link in (process / "fd").iterdir():
-                with contextlib.suppress(OSError):  # each alone: a file may be closed meanwhile
-                    if os.readlink(link) == path:
-                        return f"{(process / 'comm').read_text().strip()} (process {process.name})"
-    return ""

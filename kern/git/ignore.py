@@ -7,6 +7,8 @@ from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC
 
 DOCUMENTS = (SPEC, LEARNINGS)
+# Tools make them anew, and some believe what they find there.
+REMADE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
 
 
 def bare(repo: Repo, tree: str) -> str:
@@ -25,3 +27,16 @@ def ignored(repo: Repo, *paths: str) -> set[str]:
     if code not in (0, 1):
         raise GitFailed(argv, code, err)
     return {*os.fsdecode(out).split("\0")} - {""}
+
+
+def outermost(repo: Repo) -> list[str]:
+    """The files and, with a slash at the end, whole folders that git ignores, but for kern's own
+    and what tools make anew.
+    """
+    how = ("-z", "--others", "--ignored", "--exclude-standard", "--directory")
+    found: list[str] = []
+    for path in sorted(repo.paths("ls-files", *how)):
+        inside = found and found[-1].endswith("/") and path.startswith(found[-1])
+        if not inside and not left_out(path) and not path.endswith(REMADE):
+            found.append(path)
+    return found

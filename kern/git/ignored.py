@@ -1,28 +1,19 @@
-"""Copies of what git ignores: taken before an attempt, restored after one that failed, named after
-one that succeeded. Nobody else has a copy of an `.env` or of a development database.
+"""Copies of what git ignores, in place: taken before an attempt, restored after one that failed,
+named after one that succeeded. Nobody else has a copy of an `.env` or of a development database.
 
-The bytes of an attempt's copies are one file in the git folder, since to make 10,000 takes a disk
-some seconds. They count once their list is there: a kill leaves a whole copy or none. What a person
-is told of is laid out beside it. No link is followed. Left out: what is more than fits, the largest
-first; repositories; sockets, pipes and devices.
+They count once their folder has its name: a kill leaves a whole copy or none. No link is followed.
 """
 
-import contextlib
-import errno
-import glob
+import filecmp
 import itertools
-import json
 import os
 import shutil
 import stat
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
 
-from kern.git import archive, checkout, refs
-from kern.git.archive import Copy
-from kern.git.ignore import left_out
+from kern.git import refs
+from kern.git.ignore import outermost
 from kern.git.repository import Repo
 from kern.model import Key
 from kern.plain import some
@@ -31,12 +22,7 @@ from kern.system import process, workspace
 MOST_BYTES, MOST_FILES = 64 << 20, 10_000
 _BEYOND = f"beyond {MOST_BYTES >> 20} MB or {MOST_FILES:,} files"
 # Written anew by whoever needs them: restored without a word.
-_CACHES = {
-    *("node_modules", ".venv", "venv", "target", "build", "dist", "out", "coverage", "htmlcov"),
-    *("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".cache"),
-    *(".tox", ".nox", ".gradle", ".next", ".nuxt", ".turbo", ".nyc_output", ".coverage", "tmp"),
-}
-_CACHED = (".log", ".pyc", ".tmp", ".swp", ".tsbuildinfo")
+_CACHES = {"node_modules", ".venv", "venv", "target", "build", "dist", "coverage", ".cache", "tmp"}
 _JOURNALS = ("-wal", "-shm", "-journal")  # SQLite applies one to whatever database is there
 
 
@@ -50,264 +36,152 @@ class Ignored:
         self.warn = warn
         self._told = told
 
-    # ---------------------------------------------------------------- before an attempt
-
     def take(self, key: Key, attempt: int) -> None:
-        """Copy them; what is left out is named once. Raises KernError where the disk is full."""
+        """Copy them, the largest left out where there is more than fits, and named once. Raises
+        KernError where the disk is full.
+        """
         if process.FLEET in os.environ:  # a worker's tree holds copies already
             return
-        folder, left = _folder(self.repo, key, attempt), dict[str, str]()
-        self._make_room(key, folder)
-        try:
-            with workspace.reported(folder):
-                self._fill(folder, self._chosen(left), left)
-        except BaseException:
-            archive.drop(folder)
-            raise
-        new = {path: why for path, why in left.items() if path not in self._told}
-        self._told.update(new)
-        if new:
-            self.warn(f"ignored by git, and not restored if an attempt fails: {_named(new)}")
+        folder, left = self._folder(key, attempt), list[str]()
+        needed = {self._folder(one.task, one.attempt) for _, one in refs.starts(self.repo)}
+        for old in folder.parent.glob("*"):
+            if old not in needed or old == folder:
+                shutil.rmtree(old, ignore_errors=True)
+        new = folder.with_name("new")
+        with workspace.reported(folder):
+            new.mkdir(mode=0o700, parents=True)
+            try:
+                self._fill(new, left)
+                new.rename(folder)
+            except BaseException:
+                shutil.rmtree(new, ignore_errors=True)
+                raise
+        if said := [one for one in left if one not in self._told]:
+            self._told.update(said)
+            self.warn(f"ignored by git, and not restored if an attempt fails: {some(said)}")
 
-    def _make_room(self, key: Key, folder: Path) -> None:
-        """Of earlier copies stays what another task needs and what a person was told of."""
-        own = f"{refs.slug(key)}-"
-        stay = {name for name in needed(self.repo) if not name.startswith(own)}
-        shutil.rmtree(folder / archive.FILES, ignore_errors=True)
-        for old in folders(self.repo).glob("*"):
-            if old.name not in stay:
-                archive.drop(old)
+    def _fill(self, folder: Path, left: list[str]) -> None:
+        size, count = 0, 0
+        for bytes_, paths, unit in sorted(map(self._measured, outermost(self.repo))):
+            size, count = size + bytes_, count + len(paths)
+            if size > MOST_BYTES or count > MOST_FILES:
+                left.append(f"{unit} ({_BEYOND})")
+                continue
+            for path in paths:
+                try:
+                    _copy(self.repo.root / path, folder / path)
+                except PermissionError:
+                    left.append(f"{path} (it cannot be read)")
 
-    def _fill(self, folder: Path, chosen: Sequence[str], left: dict[str, str]) -> None:
-        if not chosen:
-            return
-        copies = dict[str, Copy]()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (folder / archive.BYTES).open("wb") as target:
-            for path in chosen:
-                with archive.noting(path, left):
-                    copies[path] = self._copied(path, target)
-            target.flush()
-            os.fsync(target.fileno())
-        workspace.replace(folder / archive.LIST, json.dumps(copies).encode())
-
-    def _chosen(self, left: dict[str, str]) -> list[str]:
-        """The paths, without the largest of the outermost ones where there is more than fits."""
-        found = sorted((*self._measured(unit), unit) for unit in self._outermost())
-        chosen, size = list[str](), 0
-        for _, bytes_, paths, odd, unit in found:
-            size += bytes_
-            if size > MOST_BYTES or len(chosen) + len(paths) > MOST_FILES:
-                left[unit], size = _BEYOND, MOST_BYTES
-            else:
-                chosen += paths
-                left.update(odd)
-        return sorted(chosen)  # a folder before what is in it
-
-    def _outermost(self) -> list[str]:
-        """The files and, with a slash at the end, whole folders that git ignores."""
-        how = ("-z", "--others", "--ignored", "--exclude-standard", "--directory")
-        found: list[str] = []
-        for path in sorted(self.repo.paths("ls-files", *how)):
-            inside = found and found[-1].endswith("/") and path.startswith(found[-1])
-            if not inside and not left_out(path):
-                found.append(path)
-        return found
-
-    def _measured(self, unit: str) -> tuple[float, int, list[str], list[tuple[str, str]]]:
-        """What share of the bounds it takes, its bytes, its paths, and what is odd about some of
-        them. No more is looked at than fits.
-        """
-        found, odd, size, ahead = list[str](), dict[str, str](), 0, [unit.rstrip("/")]
-        while ahead and size <= MOST_BYTES and len(found) <= MOST_FILES:
-            path = ahead.pop()
-            with archive.noting(path, odd):
-                info = os.lstat(f"{self.repo.root}/{path}")
-                kind = stat.S_IFMT(info.st_mode)
-                names = os.listdir(f"{self.repo.root}/{path}") if kind == stat.S_IFDIR else []
-                if ".git" in names:
-                    raise OSError(errno.EINVAL, "a repository of its own")
-                if kind in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK):
-                    found.append(path)
-                    ahead += [f"{path}/{name}" for name in names]
-                    size += info.st_size if kind == stat.S_IFREG else 0
-        return max(size / MOST_BYTES, len(found) / MOST_FILES), size, found, [*odd.items()]
-
-    def _copied(self, path: str, target: BinaryIO) -> Copy:
-        place, start = f"{self.repo.root}/{path}", target.tell()
-        info = os.lstat(place)
-        if stat.S_ISLNK(info.st_mode):
-            return archive.copy_of(info, os.readlink(place), start)
-        if stat.S_ISDIR(info.st_mode):
-            return archive.copy_of(info, "", start)
-        with archive.opened(place) as source:
-            copy = archive.copy_of(info, archive.copy_bytes(source, target, info.st_size), start)
-        if copy != archive.copy_of(os.lstat(place), copy.content, start):
-            raise OSError(errno.EBUSY, "it changed while it was copied")
-        return copy
-
-    # ---------------------------------------------------------------- after it
+    def _measured(self, unit: str) -> tuple[int, list[str], str]:
+        """Its bytes and its files. No more is looked at than fits."""
+        paths, size = list[str](), 0
+        for path in _files(self.repo.root, unit):
+            paths.append(path)
+            size += os.lstat(self.repo.root / path).st_size
+            if size > MOST_BYTES or len(paths) > MOST_FILES:
+                break
+        return size, paths, unit
 
     def restore(self, key: Key, attempt: int, *, again: bool = False) -> None:
         """What an attempt that failed has changed or removed; what it has made stays. Can be
-        repeated. `again`: the attempt begins again and needs the copies. Raises KernError where the
-        disk is full.
+        repeated. `again`: the attempt begins again and needs the copies.
         """
-        folder = _folder(self.repo, key, attempt)
-        copies = archive.listed(folder)
-        changed, left = self._changed(copies), dict[str, str]()
-        rooms = (f"{folder.name}+ignored{number or ''}" for number in itertools.count())
-        above = checkout.aside_in(self.repo)
-        room = next(above / name for name in rooms if not (above / name).exists())
-        with workspace.reported(self.repo.root):
-            self._restore_all(changed, copies, folder, room, left)
-        if back := [path for path in changed if path not in left and not _is_cache(path)]:
-            kept = f"; what stood there is kept in {self._shown(room)}" if room.exists() else ""
+        folder, aside, failed = self._folder(key, attempt), self._aside(key, attempt), list[str]()
+        changed = self._changed(folder)
+        for path in changed:
+            try:
+                self._restore(path, folder / path, aside)
+            except OSError as exc:
+                _copy(folder / path, aside / "before" / path)
+                failed.append(f"{path} ({exc.strerror or exc})")
+        if back := [path for path in changed if not _is_cache(path)]:
+            kept = f"; what stood there is kept in {aside}" if aside.exists() else ""
             self.warn(
                 f"{some(back)}: ignored by git, changed during the attempt by the agent or by you; "
                 f"restored{kept}"
             )
-        if loud := {path: why for path, why in left.items() if not _is_cache(path)}:
-            archive.lay_out(folder, copies, loud)
-            self.warn(
-                f"{_named(loud)}: ignored by git, changed during the attempt and not restored; "
-                f"as before: {self._shown(folder / archive.FILES)}"
-            )
+        if failed:
+            self.warn(f"not restored: {some(failed)}; as before: {aside / 'before'}")
         if not again:
-            archive.drop(folder)
-
-    def _restore_all(
-        self,
-        changed: Sequence[str],
-        copies: dict[str, Copy],
-        folder: Path,
-        room: Path,
-        left: dict[str, str],
-    ) -> None:
-        busy = {_top(path, copies) for path in _written(self.repo.root)} if changed else set()
-        for path in changed:
-            with archive.noting(path, left):
-                if _top(path, copies) in busy:
-                    raise OSError(errno.EBUSY, "open in another program")
-                self._restore(path, copies, folder, room)
-        for path, copy in reversed(copies.items()):
-            if path not in left:
-                archive.restore_marks(self.repo.root / path, copy)
+            shutil.rmtree(folder, ignore_errors=True)
 
     def name_changed(self, key: Key, attempt: int) -> None:
         """What an attempt that succeeded has changed or removed, and where its copy is."""
-        folder = _folder(self.repo, key, attempt)
-        copies = archive.listed(folder)
-        if names := [path for path in self._changed(copies) if not _is_cache(path)]:
-            archive.lay_out(folder, copies, names)
+        folder, aside = self._folder(key, attempt), self._aside(key, attempt)
+        if names := [path for path in self._changed(folder) if not _is_cache(path)]:
+            aside.mkdir(mode=0o700, parents=True)
+            for path in names:
+                _copy(folder / path, aside / path)
             self.warn(
                 f"{some(names)}: ignored by git, changed while the task was carried out; as "
-                f"before: {self._shown(folder / archive.FILES)}"
+                f"before: {aside}"
             )
-        archive.drop(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
-    def _changed(self, copies: Mapping[str, Copy]) -> list[str]:
-        """The paths of which the type or the content is another."""
-        real = {"": True}
-        return [path for path, copy in copies.items() if self._differs(path, copy, real)]
+    def _changed(self, folder: Path) -> list[str]:
+        """The paths of which type, permissions or content are others."""
+        files = _files(folder, "") if folder.is_dir() else ()
+        return sorted(path for path in files if _differs(self.repo.root, path, folder / path))
 
-    def _differs(self, path: str, copy: Copy, real: dict[str, bool]) -> bool:
+    def _restore(self, path: str, copy: Path, aside: Path) -> None:
+        """Whole in a temporary file first, then in the place of what stands there, which is kept:
+        it may be a person's.
+        """
+        above = [*itertools.accumulate(path.split("/"), os.path.join)]
+        for one in (*above[:-1], path, *(path + end for end in _JOURNALS)):
+            place = self.repo.root / one
+            folder = one in above[:-1] and place.is_dir() and not place.is_symlink()
+            if os.path.lexists(place) and not folder:
+                (aside / one).parent.mkdir(parents=True, exist_ok=True)
+                shutil.move(place, aside / one)
         place = self.repo.root / path
-        try:
-            now = os.lstat(place)
-            if not checkout.in_real_folder(self.repo.root, path, real):
-                return True
-            if stat.S_IFMT(now.st_mode) != stat.S_IFMT(copy.mode):
-                return True
-            if stat.S_ISLNK(now.st_mode):
-                return os.readlink(place) != copy.content
-            if stat.S_ISDIR(now.st_mode) or archive.copy_of(now, copy.content, copy.start) == copy:
-                return False
-            with archive.opened(place) as file, open(os.devnull, "wb") as nowhere:
-                return archive.copy_bytes(file, nowhere, copy.size + 1) != copy.content
-        except OSError:
-            return True
-
-    def _restore(self, path: str, copies: Mapping[str, Copy], folder: Path, room: Path) -> None:
-        """One path: whole in a temporary file first, then in the place of what stands there."""
-        place, copy, scratch = self.repo.root / path, copies[path], self.repo.scratch
-        if not checkout.in_real_folder(self.repo.root, path, {"": True}):
-            raise OSError(errno.ENOTDIR, "a folder above it is none")
         place.parent.mkdir(parents=True, exist_ok=True)
-        checkout.open_folder(place.parent)
-        scratch.mkdir(parents=True, exist_ok=True)
-        near = scratch.stat().st_dev == place.parent.stat().st_dev
-        with tempfile.TemporaryDirectory(dir=scratch if near else place.parent) as temporary:
-            made = Path(temporary, "file")
-            if stat.S_ISLNK(copy.mode):
-                made.symlink_to(copy.content)
-            elif stat.S_ISDIR(copy.mode):
-                made.mkdir()
-            else:
-                archive.take_out(folder, copy, made)
-            self._set_aside(path, room)
-            for journal in (f"{path}{end}" for end in _JOURNALS):
-                if journal not in copies:
-                    self._set_aside(journal, room)
-            os.replace(made, place)
+        made = place.with_name(f".{place.name[:200]}.kern")
+        _copy(copy, made)
+        made.replace(place)
 
-    def _set_aside(self, path: str, room: Path) -> None:
-        """Keep what stands there, which may be a person's; but no file of a cache."""
-        place = self.repo.root / path
-        if os.path.lexists(place) and not (_is_cache(path) and place.is_file()):
-            (room / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(place, room / path)
+    def _folder(self, key: Key, attempt: int) -> Path:
+        return self.repo.git_dir / "kern" / "ignored" / f"{refs.slug(key)}-{attempt}"
 
-    def _shown(self, place: Path) -> str:
-        within = place.is_relative_to(self.repo.root)
-        return str(place.relative_to(self.repo.root) if within else place)
+    def _aside(self, key: Key, attempt: int) -> Path:
+        """A new folder, once something lies there."""
+        above, name = self.repo.aside, f"{refs.slug(key)}-{attempt}+ignored"
+        places = (above / f"{name}{number or ''}" for number in itertools.count())
+        return next(place for place in places if not place.exists())
 
 
-# -------------------------------------------------------------------- the folders of copies
+def _files(root: Path, unit: str) -> Iterator[str]:
+    """The files and links of it, relative to the root."""
+    if unit and (not (root / unit).is_dir() or (root / unit.rstrip("/")).is_symlink()):
+        yield unit
+    for above, folders, files in os.walk(root / unit):
+        links = [name for name in folders if os.path.islink(os.path.join(above, name))]
+        for place in (os.path.join(above, name) for name in (*files, *links)):
+            if stat.S_IFMT(os.lstat(place).st_mode) in (stat.S_IFREG, stat.S_IFLNK):  # no pipe
+                yield os.path.relpath(place, root)
 
 
-def folders(repo: Repo) -> Path:
-    """Where each attempt has one."""
-    return repo.git_dir / "kern" / "ignored"
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    shutil.copy2(source, target, follow_symlinks=False)
 
 
-def needed(repo: Repo) -> set[str]:
-    """The names of those that an attempt in progress goes by."""
-    return {_folder(repo, start.task, start.attempt).name for _, start in refs.starts(repo)}
-
-
-def _folder(repo: Repo, key: Key, attempt: int) -> Path:
-    return folders(repo) / f"{refs.slug(key)}-{attempt}"
-
-
-def _written(root: Path) -> Iterator[str]:
-    """The paths below it that some process has open to write, where /proc tells."""
-    for place in glob.iglob("/proc/[0-9]*/fd/*"):
-        with contextlib.suppress(OSError):
-            path = os.readlink(place)
-            if path.startswith(f"{root}/") and os.lstat(place).st_mode & stat.S_IWUSR:
-                yield path.removeprefix(f"{root}/")
-
-
-# -------------------------------------------------------------------- names
-
-
-def _top(path: str, copies: Mapping[str, Copy]) -> str:
-    """The outermost folder that was copied with it, else itself."""
-    parts = path.split("/")
-    above = ("/".join(parts[:number]) for number in range(1, len(parts)))
-    return next((folder for folder in above if folder in copies), path)
+def _differs(root: Path, path: str, copy: Path) -> bool:
+    place = root / path
+    try:
+        if os.path.realpath(place.parent) != str(place.parent):
+            return True  # behind a link lies something else
+        now, was = os.lstat(place), os.lstat(copy)
+        if now.st_mode != was.st_mode:
+            return True
+        if stat.S_ISLNK(was.st_mode):
+            return os.readlink(place) != os.readlink(copy)
+        return now.st_mtime_ns != was.st_mtime_ns or not filecmp.cmp(place, copy, shallow=False)
+    except OSError:
+        return True
 
 
 def _is_cache(path: str) -> bool:
-    return path.endswith(_CACHED) or not _CACHES.isdisjoint(path.split("/"))
-
-
-def _named(left: Mapping[str, str]) -> str:
-    """A few of the paths with what is the matter, those of caches last."""
-    return some(
-        [
-            f"{path} ({left[path]})"
-            for path in sorted(left, key=lambda path: (_is_cache(path), path))
-        ]
-    )
+    return not _CACHES.isdisjoint(path.split("/"))

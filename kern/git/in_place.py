@@ -9,9 +9,9 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 
-from kern.git import checkout, history, index, operations, submodules
+from kern.git import history, index, operations
 from kern.git.ignore import DOCUMENTS
-from kern.git.repository import Head, Repo
+from kern.git.repository import Entry, Head, Repo
 from kern.git.room import Room
 
 
@@ -25,17 +25,14 @@ class InPlace(Room):
         self._apart = *DOCUMENTS, *apart
         self.own = *self.own, *apart
         self.save: Callable[[str, str], None] = lambda known, now: None
+        self._staged: dict[str, Entry | None] = {}
         self._known = list[str]()  # trees of which nothing is lost, the last one held
-        self._begin()
-
-    def _begin(self) -> None:
         self.place.mkdir(parents=True, exist_ok=True)
         for left in (self.index, self.index.with_name("index.lock")):
             left.unlink(missing_ok=True)
-        if (theirs := self.repo.git_dir / "index").exists():  # a sparse checkout stays sparse
+        if (theirs := repo.git_dir / "index").exists():  # a sparse checkout stays sparse
             shutil.copyfile(theirs, self.index)
-        head = self.repo.head().commit
-        self._set_apart(head)
+        self._stage_apart(head := repo.head().commit)
         self.accept(head)
 
     def accept(self, tree: str) -> None:
@@ -43,22 +40,19 @@ class InPlace(Room):
         self._known.append(self._bare(tree))
 
     def fill(self, tree: str) -> None:
-        """Without a tree, as it is. What nobody has kept is saved first."""
-        if not tree:
-            return
+        """What nobody has kept is saved first."""
         self.set_repositories_aside()
-        now = self.candidate()
-        if self._bare(now) != self._bare(tree):
-            if self._bare(now) not in self._known:
-                self.save(self._known[-1], self._bare(now))
-            self._set_apart("")
-            self._git("read-tree", "--reset", "-u", self._bare(tree))
-            self._move_submodules(tree)
+        now, wanted = self._bare(self.candidate()), self._bare(tree)
+        if now != wanted:
+            if now not in self._known:
+                self.save(self._known[-1], now)
+            self._stage_apart("")
+            self._git("read-tree", "--reset", "-u", wanted)
             # What was ignored when the run began is a person's, whatever the rules say by now.
             rules = self.place / "exclude"
-            rules.write_bytes(b"".join(_rule(p) for p in (*self.own, *self._ignored)))
+            rules.write_bytes(b"".join(_rule(path) for path in (*self.own, *self.ignored)))
             self._git("-c", f"core.excludesFile={rules}", "clean", "-fdq", "--", ":/")
-        self._set_apart(tree)
+        self._stage_apart(tree)
         self.accept(tree)
 
     def changed(self) -> list[str]:
@@ -69,41 +63,22 @@ class InPlace(Room):
     def _bare(self, tree: str) -> str:
         return self.repo.tree_with(tree, dict.fromkeys(self._apart))
 
-    def _whole_submodules(self) -> set[str]:
-        """None: their commits are a task's, as they are a person's."""
-        return set()
-
-    def _excluded(self) -> set[str]:
-        """Folders as well: none is mounted."""
-        return {*self.own, *(path.rstrip("/") for path in self._ignored)}
-
-    def _move_submodules(self, tree: str) -> None:
-        """Back to the commits that the tree names; what is not committed there stays."""
-        for path in self._submodules:
-            inner, entry = submodules.at(self.tree, path), self.repo.entry(tree, path)
-            if inner and entry and submodules.commit(inner) != entry.blob:
-                submodules.move(inner, entry.blob)
-
     def make_place(self, name: str) -> None:
         pass
 
-    def _set_apart(self, tree: str) -> None:
+    def _stage_apart(self, tree: str) -> None:
         """In the index alone, as that tree has them; without one, out of it."""
-        rows = []
-        for name in self._apart:
-            entry = self.repo.entry(tree, name) if tree else None
-            zero = "0" * len(self.repo.head().commit)
-            row = f"{entry.mode} {entry.blob}" if entry else f"0 {zero}"
-            rows.append(f"{row}\t{name}\0")
-        self._git("update-index", "-z", "--index-info", given=os.fsencode("".join(rows)))
+        entries = {name: self.repo.entry(tree, name) if tree else None for name in self._apart}
+        if entries != self._staged:
+            index.update(self.repo, entries, {"GIT_INDEX_FILE": str(self.index)})
+        self._staged = entries
 
     def set_repositories_aside(self) -> None:
         """Those that a child made: git's clean leaves them, and no commit can hold them."""
         listed = self._git("ls-files", "-z", "--others", "--exclude-standard", "--directory")
         for path in os.fsdecode(listed).split("\0"):
             if path.endswith("/") and (self.tree / path / ".git").exists():
-                above = checkout.aside_in(self.repo)
-                rooms = (above / f"repository{n or ''}" for n in itertools.count())
+                rooms = (self.repo.aside / f"repository{n or ''}" for n in itertools.count())
                 room = next(one for one in rooms if not one.exists()) / path
                 room.parent.mkdir(parents=True, exist_ok=True)
                 shutil.move(self.tree / path, room)

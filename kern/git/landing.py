@@ -35,10 +35,10 @@ def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
     there = [path for path in files if path not in DOCUMENTS and _differs(repo, new, path)]
     known = {*repo.paths("ls-files", "-z", "--", *(f":(top,literal){p}" for p in there))}
     if untracked := [path for path in there if path not in known] if there else []:
-        return untracked
+        return untracked  # git itself would overwrite what it ignores
     with index.private(repo, copy=True) as env:
         # What a person has marked as unchanged git would overwrite unseen.
-        marked = [p for p, letters in index.flagged(repo, changes).items() if "h" in letters]
+        marked = [p for p, mark in index.flagged(repo, changes).items() if mark.islower()]
         given = os.fsencode("".join(f"{path}\0" for path in marked))
         repo.git("update-index", "-z", "--no-assume-unchanged", "--stdin", given=given, env=env)
         _accept_written(repo, old, new, env)
@@ -114,28 +114,25 @@ def _accept_written(repo: Repo, old: str, new: str, env: Mapping[str, str] | Non
     """What stands in the files already: a killed git had not yet written the index, or a task was
     carried out in place.
     """
-    rows = []
-    for path, (_, entry) in repo.changed(old, new).items():
-        if path in DOCUMENTS or entry is None or entry.mode == SUBMODULE:
-            continue
-        if os.path.lexists(repo.root / path) and not _differs(repo, new, path):
-            rows.append(f"{entry.mode} {entry.blob}\t{path}\0")
-    if rows:
-        repo.git(
-            "update-index", "--add", "-z", "--index-info", given=os.fsencode("".join(rows)), env=env
-        )
+    index.update(
+        repo,
+        {
+            path: entry
+            for path, (_, entry) in repo.changed(old, new).items()
+            if path not in DOCUMENTS and entry and entry.mode != SUBMODULE
+            if os.path.lexists(repo.root / path) and not _differs(repo, new, path)
+        },
+        env,
+    )
 
 
 def _forward(repo: Repo, name: str, old: str, new: str, replay: Replay) -> None:
     """In the index: what the person has staged of it stays staged."""
     was, now = repo.entry(old, name), repo.entry(new, name)
-    told = os.fsdecode(repo.git("ls-files", "-s", "-z", "--", f":(top,literal){name}"))
-    mode, blob, *_ = told.split("\t")[0].split(" ") if told else ("", "")
-    there = Entry(mode, blob) if told else None
+    there = index.entry(repo, name)
     if now is None or was == now or there == now:
         return
     if there and there != was:
         text = replay(name, decode(repo.data(there.blob)), decode(repo.data(now.blob)))
         now = Entry(there.mode, repo.blob(encode(text)))
-    row = f"{now.mode} {now.blob}\t{name}\0"
-    repo.git("update-index", "--add", "-z", "--index-info", given=os.fsencode(row))
+    index.update(repo, {name: now})

@@ -3,16 +3,17 @@
 import os
 import re
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from kern.errors import KernError, UsageError
-from kern.git import environment, faults, trees
+from kern.errors import UsageError
+from kern.git import environment, faults
 from kern.git.faults import GitFailed
 from kern.git.store import FOLDER, Store
+from kern.git.store import Entry as Entry
 from kern.system import process, waits
 
 
@@ -26,22 +27,14 @@ class Head:
         return self.branch or f"HEAD-{self.commit[:7]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    mode: str
-    blob: str
-
-
 Change = tuple[Entry | None, Entry | None]
 LINK, SUBMODULE = "120000", "160000"  # modes of what is no file; a submodule's blob is a commit
 
 ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # of an object
 OLDEST = (2, 38)  # of git: merge-tree --write-tree
-_MOST_KEPT = 1 << 16  # bytes of a blob that was written
+_MOST_CHANGES = 100  # pairs of trees that are remembered
 T = TypeVar("T")
 _PAUSE = 0.1  # seconds between two tries at a lock
-# A command, to be started with that environment over kern's own, with a sandbox before it.
-Hold = Callable[[Sequence[str], Mapping[str, str]], Sequence[str]]
 
 
 class Repo:
@@ -57,17 +50,20 @@ class Repo:
         self.patience = 10.0  # seconds for a lock that another git holds
         self.signs = True  # where the person does
         self._start = process.piped if reading else environment.started
-        self._stored: dict[bytes, str] = {}
         self._known: dict[str, tuple[Hashable, Any]] = {}
-        self.whole: set[str] = set()  # commits of which each object is there for good
-        answering = partial(environment.answering, root)
-        self.store = Store(answering, self.scratch, common_dir / "objects")
+        self._changes: dict[tuple[str, str], dict[str, Change]] = {}
+        self.store = Store(partial(environment.answering, root), self.scratch)
         self.worktree = "main" if git_dir == common_dir else f"wt/{git_dir.name}"
 
     @property
     def scratch(self) -> Path:
         """Where half-made files of a run lie; cleared at the start of the next."""
         return self.git_dir / "kern" / "scratch"
+
+    @property
+    def aside(self) -> Path:
+        """Where lies what was moved out of the working tree."""
+        return self.git_dir / "kern" / "aside"
 
     # ------------------------------------------------------------ running git
 
@@ -76,50 +72,33 @@ class Repo:
         *argv: str,
         given: bytes = b"",
         env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
         timeout: float = 0,
-        hooked: bool = False,
-        hold: Hold | None = None,
-        spool: Path | None = None,
     ) -> tuple[int, bytes, str]:
         """Exit code, standard output, standard error. Where another git holds a lock, it is run
-        again for a while: nothing has happened yet. `hooked`: a person's hooks are run by it, once,
-        and it is no reading of kern's own. `timeout` in seconds, 0 for none, raises TimeoutError.
-        `spool`: a file for what hooks print, who would end with a pipe if kern is killed, in the
-        middle of what they have to restore. `hold` puts a sandbox before the command.
+        again for a while: nothing has happened yet. `timeout` in seconds, 0 for none, raises
+        TimeoutError.
         """
-        if hooked:  # they may change anything
-            self._known.clear()
-        env = {**environment.of_kern(self.root, hooked=hooked), **(env or {})}
+        env = {**environment.of_kern(self.root), **(env or {})}
         # Else each private index leaves the shared part of a split one.
         whole = ("-c", "core.splitIndex=false") if "GIT_INDEX_FILE" in env else ()
-        command: Sequence[str] = ("git", *whole, *argv)
-        command = hold(command, env) if hold else command
-        if spool:
-            command = ("sh", "-c", 'exec "$@" >"$0" 2>&1', str(spool), *command)
-        deadline = time.monotonic() + (0 if hooked else self.patience)
+        deadline = time.monotonic() + self.patience
         while True:
-            if self.store.move(argv):
-                return 0, b"", ""
-            told = self._once(command, cwd or self.root, env, given, timeout, held=bool(hold))
-            if not told[0] or time.monotonic() > deadline or not faults.met(told[2]):
-                return told
+            ended = self._once(("git", *whole, *argv), env, given, timeout)
+            if not ended[0] or time.monotonic() > deadline or not faults.met(ended[2]):
+                return ended
             waits.sleep(_PAUSE)
 
     def _once(
         self,
-        command: Sequence[str],
-        cwd: Path,
+        command: tuple[str, ...],
         env: Mapping[str, str],
         given: bytes,
         timeout: float,
-        *,
-        held: bool,
     ) -> tuple[int, bytes, str]:
         """In a session of its own, so that a Ctrl-C at the terminal does not end git in the middle
         of a write: kern decides when it ends.
         """
-        child = self._start(command, cwd, env)
+        child = self._start(command, self.root, env)
         try:
             out, err = child.communicate(given, timeout or None)
         except BaseException as exc:
@@ -129,8 +108,6 @@ class Repo:
             if type(exc).__name__ == "TimeoutExpired":  # of a module that process alone may use
                 raise TimeoutError from None
             raise
-        if held:
-            process.kill_group(child)
         return child.returncode, out, err.decode("utf-8", "replace")
 
     def git(self, *argv: str, given: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
@@ -182,28 +159,6 @@ class Repo:
         branch = name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else ""
         return Head(text, branch) if branch or name == text else None
 
-    def plain_refs(self, prefix: str) -> dict[str, str] | None:
-        """The refs that begin so, each with what it names, as small files say it; None where git is
-        to be asked: they are kept elsewhere, or odd.
-        """
-        if (self.common_dir / "reftable").exists():
-            return None
-        found = dict[str, str]()
-        try:
-            for above, _, names in os.walk(self.common_dir / prefix):
-                for place in (Path(above, name) for name in names if not name.endswith(".lock")):
-                    text = place.read_text("ascii").removesuffix("\n")
-                    if not ID.fullmatch(text):
-                        return None
-                    found[os.path.relpath(place, self.common_dir)] = text
-            # Looked at last: git writes the packed ones before it removes the others.
-            packed = self.common_dir / "packed-refs"
-            told = os.fsdecode(packed.read_bytes()) if packed.exists() else ""
-        except (OSError, UnicodeError):
-            return None
-        rows = re.findall(rf"^(\w+) ({re.escape(prefix)}.*)$", told, re.M)
-        return {ref: tip for tip, ref in rows} | found
-
     def branch(self) -> str:
         """Where HEAD points, also where there is no commit; empty when detached."""
         code, out, err = self.run("symbolic-ref", "--quiet", "HEAD")
@@ -215,30 +170,17 @@ class Repo:
 
     def blob(self, data: bytes, *, path: str | None = None) -> str:
         """Write a blob; with `path` as git would add it there, filters applied."""
-        if not path and data in self._stored:
-            return self._stored[data]
         if not path:
-            blob = self.store.write("blob", data)
-        else:
-            # core.safecrlf guards a person's `git add`; here the bytes are kept in refs anyway.
-            argv = ("-c", "core.safecrlf=false", "hash-object", "-w", "--stdin", "--path", path)
-            blob = self.text(*argv, given=data)
-        if not path and len(data) < _MOST_KEPT:
-            self._stored[data] = blob
-        return blob
+            return self.store.write("blob", data)
+        # core.safecrlf guards a person's `git add`; here the bytes are kept in refs anyway.
+        argv = ("-c", "core.safecrlf=false", "hash-object", "-w", "--stdin", "--path", path)
+        return self.text(*argv, given=data)
 
     def content(self, revision: str, path: str) -> bytes | None:
         if "\n" in path:
             code, out, _ = self.run("cat-file", "blob", f"{revision}:{path}")
             return None if code else out
         return self.store.read(f"{revision}:{path}")
-
-    def pieces(self, blob: str) -> Iterator[bytes]:
-        """A blob a piece at a time: no file has to fit into memory."""
-        found = self.store.pieces(blob)
-        if found is None:
-            raise KernError(f"git lacks an object: {blob}", hint="git fsck")
-        return found
 
     def data(self, blob: str) -> bytes:
         found = self.store.read(blob)
@@ -253,61 +195,57 @@ class Repo:
             raise GitFailed(("rev-parse", name), 128, f"fatal: git lacks the tree of {name}")
         return found
 
-    def entries(self, tree: str) -> dict[str, Entry]:
-        """Path to entry, all levels."""
-        found = trees.rows(self.store, self.tree(tree))
-        return {os.fsdecode(path): _entry(row) for path, row in found}
-
     def entry(self, tree: str, path: str) -> Entry | None:
         """Of one file."""
-        row = trees.at(self.store, self.tree(tree), path)
-        return _entry(row) if row and row[0] != FOLDER else None
-
-    def named(self, tree: str, name: str) -> dict[str, Entry]:
-        """The files of one name in a tree, on all levels; git lists them faster than it can be
-        asked for each folder.
-        """
-        argv = ("diff-tree", "-r", "-z", self.store.write_tree({}), self.tree(tree))
-        fields = os.fsdecode(self.git(*argv, "--", f":(glob)**/{name}")).split("\0")
-        rows = zip(fields[::2], fields[1::2], strict=False)  # :old new old new A, path
-        return {path: Entry(*row.split(" ")[1:4:2]) for row, path in rows}
+        row: Entry | None = Entry(FOLDER, self.tree(tree))
+        for name in path.split("/"):
+            row = self.store.tree(row.blob).get(name) if row and row.mode == FOLDER else None
+        return row if row and row.mode != FOLDER else None
 
     def changed(self, old: str, new: str) -> dict[str, Change]:
         """The paths that differ between two trees or commits, each with its entries."""
-        if old == new:
-            return {}
-        found: dict[str, Change] = {}
-        for path, was, now in sorted(trees.changed(self.store, self.tree(old), self.tree(new))):
-            found[os.fsdecode(path)] = was and _entry(was), now and _entry(now)
-        return found
+        pair = self.tree(old), self.tree(new)
+        if pair not in self._changes:
+            how = ("-r", "-z", "--no-renames", "--ignore-submodules=none", "-O/dev/null")
+            fields = os.fsdecode(self.git("diff-tree", *how, *pair)).split("\0")
+            if len(self._changes) >= _MOST_CHANGES:
+                self._changes.clear()
+            rows = (row[1:].split(" ") for row in fields[:-1:2])
+            sides = ((Entry(row[0], row[2]), Entry(row[1], row[3])) for row in rows)
+            self._changes[pair] = {
+                path: (was if int(was.mode) else None, now if int(now.mode) else None)
+                for path, (was, now) in zip(fields[1::2], sides, strict=True)
+            }
+        return {**self._changes[pair]}
 
     def tree_with(self, tree: str, changes: Mapping[str, Entry | None]) -> str:
-        """The tree, empty where none, with some paths replaced or, where None, removed."""
-        found = {
-            os.fsencode(path): (entry.mode.encode(), entry.blob) if entry else None
-            for path, entry in changes.items()
-        }
-        return trees.with_changes(self.store, tree and self.tree(tree), found)
+        """The tree, empty where none, with some paths replaced or, where None, removed; what stands
+        in the way of a new file gives way.
+        """
+        rows = {**self.store.tree(self.tree(tree))} if tree else {}
+        below: dict[str, dict[str, Entry | None]] = {}
+        for path, entry in changes.items():
+            name, inside, rest = path.partition("/")
+            if inside:
+                below.setdefault(name, {})[rest] = entry
+            elif name in rows and rows[name].mode != FOLDER:
+                del rows[name]
+        for name, inner in below.items():
+            old = rows.get(name)
+            above = old.blob if old and old.mode == FOLDER else ""
+            if above or any(inner.values()):
+                rows[name] = Entry(FOLDER, self.tree_with(above, inner))
+                if not self.store.tree(rows[name].blob):
+                    del rows[name]
+        rows |= {path: entry for path, entry in changes.items() if entry and "/" not in path}
+        return self.store.write_tree(rows)
 
     def commit_object(self, tree: str, parents: Iterable[str], message: str) -> str:
-        top, ids = self.tree(tree), [*dict.fromkeys(self._commit(name) for name in parents)]
-        data = message.encode("utf-8", "surrogateescape")
-        # A person may have told git which dates commits are to have, or which encoding.
-        encoded = self.once("encoding", "as it was", lambda: self.setting("i18n.commitencoding"))
-        if encoded or not os.environ.keys().isdisjoint(environment.DATES):
-            argv = ("commit-tree", "--no-gpg-sign", top, *(f for one in ids for f in ("-p", one)))
-            return self.text(*argv, given=data, env=environment.KERN)
-        when = f"{int(time.time())} {time.strftime('%z')}"
-        who = "{GIT_AUTHOR_NAME} <{GIT_AUTHOR_EMAIL}>".format_map(environment.KERN)
-        people = [f"{role} {who} {when}" for role in ("author", "committer")]
-        lines = [f"tree {top}", *(f"parent {one}" for one in ids), *people, "", ""]
-        return self.store.write("commit", "\n".join(lines).encode() + data)
-
-    def _commit(self, name: str) -> str:
-        found = self.store.id(f"{name}^{{commit}}")
-        if not found:
-            raise GitFailed(("commit-tree", name), 128, f"fatal: git lacks the commit {name}")
-        return found
+        """One of kern's own; no ref names it yet."""
+        above = (word for name in dict.fromkeys(parents) for word in ("-p", name))
+        argv = ("commit-tree", "--no-gpg-sign", self.tree(tree), *above)
+        given = message.encode("utf-8", "surrogateescape")
+        return self.text(*argv, given=given, env=environment.KERN)
 
     def hooks(self, *names: str, folder: Path | None = None) -> list[str]:
         """Those of the hooks that are there and can run."""
@@ -340,18 +278,10 @@ class Repo:
         stamp = info and (info.st_ctime_ns, info.st_ino, process.RAN.total())
         return self.once("config", stamp, ask)
 
-    def setting(self, name: str) -> str:
-        """Empty where nothing sets it."""
-        return self.config().get(name, [""])[-1]
-
-    def is_set(self, name: str, *, otherwise: bool = False) -> bool:
+    def is_set(self, name: str) -> bool:
         """Of a setting that is true or false."""
-        said = self.config().get(name, [str(otherwise)])[-1].lower()
+        said = self.config().get(name, [""])[-1].lower()
         return said in ("true", "yes", "on") or (said.isdecimal() and int(said) != 0)
-
-
-def _entry(row: trees.Row) -> Entry:
-    return Entry(row[0].decode(), row[1])
 
 
 def open_at(folder: Path, *, reading: bool = False) -> Repo:
@@ -366,26 +296,18 @@ def open_at(folder: Path, *, reading: bool = False) -> Repo:
             "git is not installed, or not on PATH", hint="install git 2.38 or newer"
         ) from None
     lines = os.fsdecode(out).splitlines()
-    if not code and len(lines) > 3:
-        raise UsageError(f"a line break in the path of {folder}", hint="rename the folder")
-    if code or len(lines) < 3:
-        said = err.strip().splitlines()
-        if "dubious ownership" in err:
-            raise UsageError(
-                f"git does not trust this repository: {folder} belongs to someone else",
-                hint=f"git config --global --add safe.directory {folder}",
-            )
-        if "must be run in a work tree" in err or (said and "not a git repository" not in said[0]):
-            raise UsageError(
-                f"cannot work in {folder}: {said[0] if said else 'no working tree'}",
-                hint="cd into a working tree; git worktree add PATH BRANCH makes one",
-            )
-        raise UsageError(
-            f"not a git repository: {folder}", hint="git init, or cd into your project"
-        )
+    if code or len(lines) != 3:
+        said = (err.strip().splitlines() or ["there is a line break in its path"])[0]
+        if "not a git repository" in said:
+            hint = "git init, or cd into your project"
+            raise UsageError(f"not a git repository: {folder}", hint=hint)
+        hint = "cd into a working tree; git worktree add PATH BRANCH makes one"
+        if "dubious ownership" in said:
+            hint = f"if you trust it: git config --global --add safe.directory {folder}"
+        raise UsageError(f"cannot work in {folder}: {said}", hint=hint)
     version = b"" if reading else probe.run("version")[1]
     found = re.search(rb"(\d{1,9})\.(\d{1,9})", version)
     if found and (int(found[1]), int(found[2])) < OLDEST:
         raise UsageError(f"git {found[0].decode()} is too old", hint="install git 2.38 or newer")
-    root, git_dir, common = (Path(line).resolve() for line in lines[:3])
+    root, git_dir, common = (Path(line).resolve() for line in lines)
     return Repo(root, git_dir, common, reading=reading)

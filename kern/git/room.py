@@ -7,20 +7,17 @@ import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from kern.git import checkout, index, submodules
+from kern.git import index
 from kern.git.faults import GitFailed
-from kern.git.ignore import DOCUMENTS
+from kern.git.ignore import DOCUMENTS, REMADE, outermost
 from kern.git.repository import SUBMODULE, Repo
 from kern.system import workspace
 
 MOST_MOUNTS = 100  # the outer ones first
 MOST_BYTES = 50 << 20  # of an ignored file that is copied
-# Tools make them anew, and some believe what they find there.
-_OWN = (*DOCUMENTS, ".kern")
-_REMADE = ("__pycache__/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/")
 
 
 class Room:
@@ -34,53 +31,37 @@ class Room:
         self.index = self.place / "index"
         self.over = self.place / "over"  # what children write over the ignored folders
         self.git = self.place / "git"  # a shadow of git's folder
-        self.own: tuple[str, ...] = _OWN  # in no candidate
+        self.own: tuple[str, ...] = (*DOCUMENTS, ".kern")  # in no candidate
         self.mounts: tuple[str, ...] = ()  # ignored folders, and files too large to be copied
         self.absent: tuple[str, ...] = ()  # ignored, and without a place here
-        self._ignored = self._listed()
-        self._submodules = submodules.declared(self.home)  # what an agent adds may obey it
-        self.uncommitted: list[str] = []  # in them
+        self.ignored = outermost(self.home)
+        self._submodules = submodules(self.home)  # what an agent adds may obey it
+        self.differing: list[str] = []  # of them, which the person has otherwise
         self._held = ""  # the tree that it is known to hold
 
-    def _listed(self) -> list[str]:
-        how = ("-z", "--others", "--ignored", "--exclude-standard", "--directory")
-        found: list[str] = []
-        for path in sorted(self.home.paths("ls-files", *how)):
-            inside = found and found[-1].endswith("/") and path.startswith(found[-1])
-            if not inside and not path.endswith(_REMADE):
-                found.append(path)
-        return found
-
     def new(self) -> list[str]:
-        """What git ignores in the person's tree by now and did not when the run began, and what is
-        not committed in its submodules.
-        """
-        return sorted({*self._listed(), *self.uncommitted} - {*self._ignored})
+        """What git ignores in the person's tree by now and did not when the run began."""
+        return sorted({*outermost(self.home)} - {*self.ignored})
 
     def fill(self, tree: str) -> None:
-        """Without a tree with all that lies in the person's. Raises KernError where the disk is
-        full.
-        """
+        """Raises KernError where the disk is full."""
         _remove(self.over)
         with workspace.reported(self.tree):
             fresh = not self.index.exists()
             self.tree.mkdir(parents=True, exist_ok=True)
-            wanted = tree or visible(self.home)
             try:
-                self._read(wanted)
+                self._read(tree)
             except GitFailed:  # a killed git left it half-way
                 _remove(self.place)
                 fresh = True
                 self.tree.mkdir(parents=True)
-                self._read(wanted)
+                self._read(tree)
             if fresh:
                 self._date()
-            ignored = self._ignored if tree else self._listed()
-            mounted = [path.rstrip("/") for path in ignored if not self._copy(path)]
+            mounted = [path.rstrip("/") for path in self.ignored if not self._copy(path)]
             mounted.sort(key=lambda path: (path.count("/"), path))
             self.absent = tuple(mounted[MOST_MOUNTS:])
-            self.mounts = (*mounted[:MOST_MOUNTS], *self._fill_submodules(wanted, as_is=not tree))
-
+            self.mounts = (*mounted[:MOST_MOUNTS], *self._fill_submodules(tree))
             for name in (".git", *self.mounts):
                 self.make_place(name)
 
@@ -95,14 +76,16 @@ class Room:
                 place.touch()
 
     def candidate(self) -> str:
-        """The tree that it holds by now. kern's documents and prompts are as they were filled in,
-        and what was ignored is not in it, whatever the rules say by now.
+        """The tree that it holds by now. kern's documents and prompts and submodules are as they
+        were filled in, and what was ignored is not in it, whatever the rules say by now.
         """
-        left = self._closed()
-        beside = (f":(top,exclude,literal){path}" for path in left)
-        how = ("--pathspec-from-file=-", "--pathspec-file-nul")
-        given = os.fsencode("\0".join((":/", *beside)))
-        self._git("add", "--all", *how, given=given)
+        apart = (path.rstrip("/") for path in (*self.own, *self.ignored, *self._submodules))
+        given = "\0".join((":/", *(f":(top,exclude,literal){path}" for path in apart)))
+        argv = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
+        code, _, told = self._run(*argv, given=os.fsencode(given))
+        # It has added the rest, and complains of what is excluded and ignored as well.
+        if code and not told.startswith("The following paths are ignored by"):
+            raise GitFailed(argv, code, told)
         self._held = self._git("write-tree").decode().strip()
         return self._held
 
@@ -110,61 +93,50 @@ class Room:
         """What it holds by now that git ignores and did not in the person's tree."""
         how = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
         found = os.fsdecode(self._git(*how)).split("\0") if self.tree.is_dir() else []
-        return [p for p in found if p and p not in self._ignored and not p.endswith(_REMADE)]
-
-    def _closed(self) -> set[str]:
-        """Submodules, and what of the excluded git would add: it takes no exception for what it
-        ignores.
-        """
-        return self._whole_submodules() | self._not_ignored(self._excluded())
-
-    def _whole_submodules(self) -> set[str]:
-        return {path for path in self._submodules if (self.tree / path).exists()}
-
-    def _excluded(self) -> set[str]:
-        """kern's own, and the person's ignored files."""
-        return {*self.own, *(path for path in self._ignored if not path.endswith("/"))}
-
-    def _not_ignored(self, paths: set[str]) -> set[str]:
-        given = os.fsencode("\0".join(paths))
-        ignored = self._git("check-ignore", "-z", "--stdin", given=given, fine=(0, 1))
-        return paths - {*os.fsdecode(ignored).split("\0")}
+        return [p for p in found if p and p not in self.ignored and not p.endswith(REMADE)]
 
     def _read(self, tree: str) -> None:
-        if tree != self._held or not self.tree.is_dir():
+        if tree != self._held:
             self._git("read-tree", "--reset", "-u", tree)
         self._held = ""
         self._git("clean", "-ffdxq", "--", ":/")
 
-    def _fill_submodules(self, tree: str, *, as_is: bool) -> list[str]:
+    def _fill_submodules(self, tree: str) -> list[str]:
         """One that the person has as it is to be committed lies there as an ignored folder does,
-        with what it ignores: those are returned.
+        with what it ignores: those are returned. Another has the files of its commit, if it has it.
         """
-        same, self.uncommitted = list[str](), []
+        same, self.differing = list[str](), []
         for path in self._submodules:
-            inner, entry = submodules.at(self.home.root, path), self.repo.entry(tree, path)
-            if not inner or not entry or entry.mode != SUBMODULE:
+            entry = self.repo.entry(tree, path)
+            inner = self.home.root / path / ".git"
+            if not inner.exists() or not entry or entry.mode != SUBMODULE:
                 continue
-            changed = [f"{path}/{name}" for name in submodules.uncommitted(inner)]
-            self.uncommitted += changed
-            if as_is or (not changed and submodules.commit(inner) == entry.blob):
+            how = ("--quiet", "--ignore-submodules=none", tree, "--", f":(top,literal){path}")
+            if not self.home.run("diff-index", *how)[0]:
                 same.append(path)
-            else:
-                folder = self.tree / path
-                _remove(folder)
-                with contextlib.suppress(GitFailed):  # then it is empty
-                    submodules.fill(inner, entry.blob, folder, self.place / "submodule")
+                continue
+            self.differing.append(path)
+            _remove(self.tree / path)
+            (self.tree / path).mkdir(parents=True, exist_ok=True)
+            (self.place / "submodule").unlink(missing_ok=True)
+            places = {"GIT_WORK_TREE": self.tree / path, "GIT_INDEX_FILE": self.place / "submodule"}
+            env = {name: str(place) for name, place in places.items()}
+            argv = ("-C", str(self.home.root / path), "read-tree", "--reset", "-u", entry.blob)
+            self.home.run(*argv, env=env)
+            if inner.is_file():  # of which the words may be true in its place alone
+                inner = inner.parent / inner.read_text().removeprefix("gitdir: ").strip()
+            (self.tree / path / ".git").write_text(f"gitdir: {inner.resolve()}\n")
         return same
 
-    def _git(self, *argv: str, given: bytes = b"", fine: Collection[int] = (0,)) -> bytes:
+    def _run(self, *argv: str, given: bytes = b"") -> tuple[int, bytes, str]:
         places = {"GIT_DIR": self.repo.git_dir, "GIT_WORK_TREE": self.tree}
         env = {name: str(path) for name, path in places.items()}
-        code, out, told = self.repo.run(
-            *("-C", str(self.tree), *argv),
-            given=given,
-            env={**env, "GIT_INDEX_FILE": str(self.index)},
-        )
-        if code not in fine:
+        env["GIT_INDEX_FILE"] = str(self.index)
+        return self.repo.run("-C", str(self.tree), *argv, given=given, env=env)
+
+    def _git(self, *argv: str, given: bytes = b"") -> bytes:
+        code, out, told = self._run(*argv, given=given)
+        if code:
             raise GitFailed(argv, code, told)
         return out
 
@@ -195,6 +167,16 @@ class Room:
         return True
 
 
+def submodules(repo: Repo) -> list[str]:
+    """The paths that .gitmodules, as it is on the disk, has for submodules."""
+    if not (repo.root / ".gitmodules").is_file():
+        return []
+    asked = ("config", "-z", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$")
+    rows = os.fsdecode(repo.run(*asked)[1]).split("\0")
+    paths = [os.path.normpath(row.partition("\n")[2]) for row in rows if row]
+    return [path for path in paths if not path.startswith(("/", ".."))]
+
+
 def visible(repo: Repo) -> str:
     """The tree that a person would commit who adds all that git sees."""
     with index.private(repo, copy=True) as env:
@@ -223,5 +205,7 @@ def _remove(folder: Path) -> None:
     """
     for above, names, _ in os.walk(folder):
         for name in names:
-            checkout.open_folder(Path(above, name))
+            with contextlib.suppress(OSError):
+                if not os.path.islink(place := os.path.join(above, name)):
+                    os.chmod(place, 0o700)
     shutil.rmtree(folder, ignore_errors=True)

@@ -55,7 +55,7 @@ def conclude(site: Site, at: Situation) -> Settled | None:
     if at.start is None:  # the commit is found again by its base
         rooms.begin(site, at, at.attempt - 1)
         return None
-    tree = rooms.base(site, at.head)
+    tree = site.repo.tree(at.head.commit)
     checked = hooks.through(
         site, at.head, at.start, tree, whole_message(key, task, f"Conclude: {task.text}")
     )
@@ -81,7 +81,7 @@ def _message(site: Site, at: Situation, tree: str) -> str:
     """As the agent words it and the hooks let it pass; empty where another step is due."""
     key, task = at.opened
     refused = Checked("")
-    left = 0 if tree == rooms.base(site, at.head) else WORDINGS
+    left = 0 if tree == site.repo.tree(at.head.commit) else WORDINGS
     while True:
         text = _wording(site, at, tree, refused) if left else task.text
         if not text or site.repo.head() != at.head:

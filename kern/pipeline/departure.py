@@ -42,7 +42,7 @@ def _answered(site: Site) -> None:
         return
     began = time.monotonic()
     empty = site.repo.text("hash-object", "-t", "tree", "--stdin")
-    history.signed(site.repo, empty, timeout=site.caller.settings.timeouts.commit)
+    history.create(site.repo, empty, "", "", site.caller.settings.timeouts.commit)
     if (took := time.monotonic() - began) > _SLOW_S:
         site.warn(
             f"signing took {took:.0f} s: if it asks each time, the night stops there; --no-sign "

@@ -5,7 +5,7 @@ nothing.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kern.git import history, objects, refs
+from kern.git import history, refs
 from kern.git.history import Commit
 from kern.git.refs import StartRef
 from kern.git.repository import Head
@@ -60,8 +60,6 @@ def look(here: Place, *, proved: str = "") -> Situation:
     _, parsed = here.papers.spec()
     head = here.repo.head()
     start, other = _starts(here, head, parsed)
-    if start and (lacking := refs.damage(here.repo, start)):
-        raise refs.broken(start.ref, lacking)
     active = parsed.active[0] if parsed.active else None
     key = active.key if active else start.task if start else None
     task = parsed.find(key) if key else None
@@ -113,8 +111,7 @@ def files(here: Place, key: Key, attempt: int, start: StartRef | None) -> dict[S
     second = found.get(Stage.IMPLEMENT)
     # git's collector may have dropped what no ref holds.
     if second and not (
-        record.counts(second, start, attempt)
-        and not objects.lacks(here.repo, second.base, *second.change)
+        record.counts(second, start, attempt) and all(map(here.repo.store.id, second.change))
     ):
         del found[Stage.IMPLEMENT]
         found.pop(Stage.COMMIT, None)

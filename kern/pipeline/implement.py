@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kern import plain
 from kern.config import Gate, Settings
 from kern.errors import Interrupted, KernError
-from kern.git import faults, objects, operations, protected_files, refs
+from kern.git import faults, operations, protected_files, refs
 from kern.git.faults import GitFailed
 from kern.git.refs import StartRef
 from kern.git.repository import SUBMODULE, Entry
@@ -77,7 +77,7 @@ def implement(site: Site, at: Situation) -> None:
             )
     except Interrupted:
         workspace.forget(site.scope, Stage.IMPLEMENT)  # an answer that lies there is not kern's
-        refs.seal(site.repo, start)
+        refs.hold(site.repo, start)
         raise  # the next run saves what is there
     except KernError:
         if working and (ref := rooms.unfinished(site, start, "retry")):
@@ -88,7 +88,7 @@ def implement(site: Site, at: Situation) -> None:
     tree, violation = start.tree, ""
     if rooms.of(site).mounted or earlier or not said.idle:  # else what changed is a person's
         tree, violation = _left(site, start)
-    refs.seal(site.repo, refs.hold(site.repo, start, tree))
+    refs.hold(site.repo, start, tree)
     violation = "; ".join(filter(None, (*broken, violation)))
     facts: dict[str, object] = {"base": at.head.commit, "start": start.tree, "tree": tree}
     facts |= noted(at, violation, said, order)
@@ -154,7 +154,7 @@ def mended(
         "failure" not in site.templates[Stage.IMPLEMENT].variables
     ):  # a project's, which cannot say so
         return {}
-    if objects.lacks(site.repo, last.base, *last.change):
+    if not all(map(site.repo.store.id, last.change)):
         return {}
     found = {path: new for path, (_, new) in site.repo.changed(*last.change).items()}
     if any(entry and entry.mode == SUBMODULE for entry in found.values()):

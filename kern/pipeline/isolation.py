@@ -174,7 +174,7 @@ def rooms(held: Sandbox, repo: Repo, settings: Settings) -> bool:
         held.means is Means.BWRAP
         and held.overlays is not Overlays.NONE
         and all(gate.room for gate in settings.gates)
-        and (begun is None or refs.is_of_room(repo, begun))
+        and (begun is None or begun.mounted)
     )
 
 

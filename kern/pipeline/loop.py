@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from kern.errors import Asked, Interrupted, KernError
 from kern.events import Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
-from kern.git import ignore, objects
+from kern.git import ignore
 from kern.model import SPEC, Key, Outcome
 from kern.pipeline import (
     baseline,
@@ -72,7 +72,6 @@ class Loop:
             self.wanted = at.wanted(self.site.papers.spec()[1], options.task)
         self.settled: list[Settled] = []
         self.passed_over: set[Key] = set()
-        self.loose = 0  # objects that git could not pack
         self.waits = Waits(begun, options)
         self.began = time.monotonic()
 
@@ -106,7 +105,7 @@ class Loop:
                 self._delay()
             if self._iterate(number):
                 number += 1
-                self.loose = objects.tidy(self.site.repo, self.loose)
+                self.site.repo.run("-c", "gc.autoDetach=false", "gc", "--auto", "--quiet")
                 if fault := fruitless(self.settled, self.site.caller.settings.max_failures):
                     raise fault
             elif not (self.options.until_done and self._planned(self.reviews.more)):

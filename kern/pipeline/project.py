@@ -32,7 +32,7 @@ def settings(site: Site) -> Settings:
 
 def gates_before(site: Site, head: Head, wanted: Sequence[Gate]) -> list[Gate]:
     """Those of the gates of which this run did not know how they end before the task."""
-    tree = rooms.base(site, head)
+    tree = site.repo.tree(head.commit)
     unknown = [gate for gate in wanted if not site.gates.known(gate, subject(site, tree))]
     for gate in unknown:
         ended = run_gate(site, gate, tree, before=True)
@@ -72,7 +72,7 @@ def explained(site: Site, gate: Gate, ended: Result) -> Result:
     own = rooms.of(site)
     mine = preflight.uncommitted(site.repo) if own.mounted else []
     named = [p for p in (*mine, *own.made(), *own.proof.new()) if _stem(p) in ended.output]
-    if named := named or own.proof.uncommitted:
+    if named := named or own.proof.differing:
         told = f"it may need {some(named)}, {LACKING}"
     elif absent := own.proof.absent:
         told = f"its room has no place for {some(absent)} (kern help checks)"
@@ -93,7 +93,7 @@ def state(site: Site, head: Head, probes: Sequence[Probe]) -> list[str]:
     found = []
     for probe in probes:
         site.sink(ProbeStarted(probe.label, probe.command))
-        tree = rooms.base(site, head)
+        tree = site.repo.tree(head.commit)
         with rooms.watched(site, head, None, "a probe"):
             ended = site.gates.look(probe, exact=tree)
             rooms.put_back(site, tree)

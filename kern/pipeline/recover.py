@@ -60,8 +60,7 @@ def undo(site: Site, at: Situation) -> None:
     assert start is not None
     rooms.undo_mistakes(site, replace(at.head, commit=start.base), start, "the agent")
     if second := facts.files(site, start.task, start.attempt, start).get(Stage.IMPLEMENT):
-        parent = refs.before(site.repo, start)
-        ref = site.keep(start.task, f"{start.attempt}-killed", second.tree, parent)
+        ref = site.keep(start.task, f"{start.attempt}-killed", second.tree, start.base)
         rooms.accept(site, second.tree)
     else:
         ref = rooms.unfinished(site, start)

@@ -19,7 +19,7 @@ def research(site: Site, at: Situation) -> None:
 
 def _ask(site: Site, at: Situation) -> None:
     key, task = at.opened
-    began, tree = now(), rooms.base(site, at.head)
+    began, tree = now(), site.repo.tree(at.head.commit)
     rooms.put_back(site, tree)
     settings = project.settings(site)
     wanted = baseline.checks(site, task, settings)

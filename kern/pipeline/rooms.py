@@ -22,7 +22,7 @@ from kern.git.room import Room
 from kern.model import LEARNINGS, SPEC, Key, Stage
 from kern.pipeline import guarded, preflight
 from kern.pipeline.facts import BY_ITSELF, Situation
-from kern.pipeline.site import Site, document_tree, replayed
+from kern.pipeline.site import Site, replayed
 from kern.plain import some
 from kern.sandbox import wall
 from kern.system import process
@@ -53,11 +53,8 @@ class Rooms:
         )
         home = self.home if self.mounted else None
         self.proof = Room(self.repo, home=home) if self.held else self.work
-        for old in self._layer_folders():
+        for old in self.work.place.glob(f"{_LAYER}*"):
             shutil.rmtree(old, ignore_errors=True)
-
-    def _layer_folders(self) -> list[Path]:
-        return sorted(self.work.place.glob(f"{_LAYER}*"))
 
     def for_agent(self, tree: str, head: Head) -> wall.Room | None:
         """The agent's, with that tree and nothing of an earlier attempt; None: in place."""
@@ -149,21 +146,11 @@ class Hooked:
 
 
 def _apart(repo: Repo) -> list[str]:
-    """What is no task's: kern.toml, where it is not committed, since kern goes by it, and the links
-    of a worktree, which a rule like `deps/` does not ignore.
-    """
+    """What is no task's: kern.toml, where it is not committed, since kern goes by it."""
     head = repo.head()
     # A killed agent may have changed one that is committed.
     task = head.name in dict(refs.starts(repo)) and repo.entry(head.commit, FILE)
-    paths = preflight.uncommitted(repo)
-    return [path for path in paths if (path == FILE and not task) or _is_linked(repo, path)]
-
-
-def _is_linked(repo: Repo, path: str) -> bool:
-    """Whether kern made it, to the same place in the person's tree."""
-    place = repo.root / path
-    worker = process.ONTO in os.environ
-    return worker and place.is_symlink() and os.readlink(place).endswith(f"/{path}")
+    return [FILE] if not task and FILE in preflight.uncommitted(repo) else []
 
 
 def seen(head: Head) -> Head:
@@ -223,7 +210,7 @@ def restore(site: Site, at: Situation, *, again: bool = False) -> None:
         return
     if Stage.IMPLEMENT in at.files:
         work.accept(at.second.tree)
-    work.fill(base(site, site.repo.head()))
+    work.fill(site.repo.tree(site.repo.head().commit))
     if at.key:
         attempt = at.start.attempt if at.start else at.attempt
         ignored(site).restore(at.key, attempt, again=again)
@@ -253,20 +240,14 @@ def documents_watched(site: Site) -> contextlib.AbstractContextManager[None]:
 
 
 def undo_mistakes(site: Site, head: Head, start: StartRef | None, who: str) -> list[str]:
-    """In place, what a child did to git; what of that breaks limits, in words."""
+    """In place, what a child did to git on top of `head`, its commits kept by a ref; what of that
+    breaks limits, in words.
+    """
     if not _place(site):
         return []
     told = in_place.undo_mistakes(site.repo, head)
     for line in told:
         site.warn(f"{who} broke its limits: {line}")
-    undo_commits(site, head, start, who)
-    return told
-
-
-def undo_commits(site: Site, head: Head, start: StartRef | None, who: str) -> None:
-    """In place, those of a child on top of `head`; a ref keeps them."""
-    if not _place(site):
-        return
     now = site.repo.head()
     if now.commit != head.commit and history.moved_by(site.repo, now, head.commit, _OWN):
         tip = history.commit(site.repo, now.commit)
@@ -275,6 +256,7 @@ def undo_commits(site: Site, head: Head, start: StartRef | None, who: str) -> No
         history.move_head(site.repo, head.commit, now.commit, "an agent's commit taken back")
         site.warn(f"{who} committed by itself: the commit was undone and saved as {ref}")
         in_place.unstage(site.repo)
+    return told
 
 
 def commits(made: Sequence[Commit]) -> str:
@@ -290,15 +272,10 @@ def commits(made: Sequence[Commit]) -> str:
 # ---------------------------------------------------------------- trees
 
 
-def base(site: Site, head: Head) -> str:
-    """What an attempt begins with: the commit, and nothing that is not committed."""
-    return site.repo.tree(head.commit)
-
-
 def candidate(site: Site, at: Situation) -> tuple[str, list[str]]:
     """What is to be committed on HEAD, or the paths in which a commit of the person's collides."""
     start, tree = at.second.change
-    onto = base(site, at.head)
+    onto = site.repo.tree(at.head.commit)
     return (tree, []) if onto == start else index.merge(site.repo, start, onto, tree)
 
 
@@ -315,11 +292,9 @@ def begin(site: Site, at: Situation, attempt: int = 0) -> StartRef:
     """The start ref: from now on the attempt has begun."""
     key, _ = at.opened
     attempt, mounted = attempt or at.attempt, of(site).mounted
-    spec = "" if mounted else document_tree(site.repo, SPEC, site.papers.spec_text())
     if not mounted:
         ignored(site).take(key, attempt)
-    start = refs.begun(site.repo, at.head, base(site, at.head), key, attempt, mounted, spec)
-    return refs.write_start(site.repo, start)
+    return refs.begin(site.repo, at.head, key, attempt, mounted=mounted)
 
 
 def unfinished(site: Site, start: StartRef, name: str = "killed") -> str:
@@ -336,7 +311,7 @@ def unfinished(site: Site, start: StartRef, name: str = "killed") -> str:
         return ""
     if not site.repo.changed(start.tree, tree):
         return ""
-    ref = site.keep(start.task, f"{start.attempt}-{name}", tree, refs.before(site.repo, start))
+    ref = site.keep(start.task, f"{start.attempt}-{name}", tree, start.base)
     accept(site, tree)
     return ref
 

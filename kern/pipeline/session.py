@@ -151,7 +151,7 @@ def _in_rooms(here: Site, held: Sandbox, lands: bool) -> Site:
     if isinstance(own.work, InPlace):
         own.work.save = partial(rooms.save, here)
     begun = dict(refs.starts(here.repo)).get(here.repo.head().name)
-    if lands and not mounted and begun and refs.is_of_room(here.repo, begun):
+    if lands and not mounted and begun and begun.mounted:
         raise KernError(
             "the task in progress was begun in a sandbox, and there is none now",
             hint="kern --sandbox bwrap goes on with it; to begin it anew: set its marker in "

@@ -6,7 +6,6 @@ from functools import partial
 
 from kern import plain
 from kern.events import AttemptNoted, QuestionNoted
-from kern.git import refs
 from kern.git.history import Commit
 from kern.model import Marker, Outcome, Saved, Stage, Tier
 from kern.pipeline import baseline, lessons, project, rooms
@@ -107,7 +106,7 @@ def _no_progress(site: Site, at: Situation) -> bool:
 def _before(site: Site, at: Situation) -> str:
     """A commit of the tree before stage 2, where its ref still stands."""
     if at.start:
-        return refs.before(site.repo, at.start)
+        return at.start.base
     return at.second.base
 
 

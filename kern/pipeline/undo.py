@@ -63,7 +63,7 @@ def undo(repo: Repo, papers: Documents, wanted: str) -> str:
 
 def finish(repo: Repo, papers: Documents) -> None:
     """The files follow a commit that took a task back, where a kill came between; twice is once."""
-    tip = history.message(repo) if landing.behind(repo) else ""
+    tip = history.commit(repo, "HEAD").message if landing.behind(repo) else ""
     if not (name := re.search(rf"(?m)^{_UNDONE} (.*)$", tip)):
         return
 

@@ -64,7 +64,7 @@ def known(
     named = guidance.paths(researched.findings if researched else ())
     return Known(
         learnings,
-        history.subjects(repo, RECENT_COMMITS),
+        [f"{one.sha[:7]} {one.subject}" for one in history.recent(repo, RECENT_COMMITS)],
         partial(recall.told, repo, learnings, plain.encode(data), reading=reading),
         guidance.on_disk(repo.root, named, by_itself=by_itself),
         " ".join(proposal.goals(text)),
@@ -197,7 +197,7 @@ def _room(form: Template) -> int:
 
 def _messages(repo: Repo) -> list[str]:
     """The recent ones, without the lines that name other tasks: none of them is to be copied."""
-    whole = history.messages(repo, _MESSAGES)
+    whole = [one.message for one in history.recent(repo, _MESSAGES)]
     own = (re.sub(rf"^{_TRAILER}.*\n?", "", text, flags=re.M).strip() for text in whole)
     return [text[:_LONGEST_MESSAGE] for text in own if text]
 

@@ -187,7 +187,7 @@ def counts(second: StageRecord, start: StartRef | None, attempt: int) -> bool:
     start ref's. Where none stands, only what leads to no commit is believed; while that says that
     stage 2 has not ended, nothing.
     """
-    if start and start.spec:
+    if start and start.open:
         return False
     if start is None or start.attempt != attempt:
         return second.decision.saved not in (Saved.OPEN, Saved.PROVED)

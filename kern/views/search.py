@@ -177,7 +177,7 @@ def _listed(repo: Repo, patterns: Sequence[str]) -> list[str]:
         return []
     asked = [f":(top,glob){pattern}" for pattern in patterns]
     argv = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *asked)
-    code, out, err = repo.run(*argv, cwd=repo.root)
+    code, out, err = repo.run(*argv)
     if code:
         raise UsageError(
             f"kern.toml: search: {plain.line(err)}", hint='such as search = ["docs/**/*.md"]'

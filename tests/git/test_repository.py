@@ -1,9 +1,7 @@
 """git through kern's eyes: heads, trees, merges, refs, the index; the git CLI is the oracle."""
 
 import os
-import re
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -64,7 +62,7 @@ def test_what_is_no_working_tree_is_refused_with_the_reason(
         with pytest.raises(UsageError, match=said):
             repository.open_at(folder)
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
-    with pytest.raises(UsageError, match="belongs to someone else") as raised:
+    with pytest.raises(UsageError, match="dubious ownership") as raised:
         repository.open_at(repo)
     assert "safe.directory" in raised.value.hint
 
@@ -324,30 +322,6 @@ def test_a_merge_does_not_depend_on_the_person_s_configuration(repo: Path, git: 
     assert history.commit(found, sha).trailer == "\u4e2d"
 
 
-@pytest.mark.parametrize("where", ["tree", "info", "person's"])
-@pytest.mark.parametrize("driver", ["union", "mine", "default"])
-def test_no_attribute_and_no_driver_has_a_say_in_a_merge(
-    repo: Path, git: Git, tmp_path: Path, where: str, driver: str
-) -> None:
-    git("config", "merge.mine.driver", f"touch {tmp_path}/ran; cp %B %A")
-    if driver == "default":
-        git("config", "merge.default", "mine")
-    rule = f"* merge={driver}\n" if driver != "default" else "* !merge\n"
-    if where == "tree":
-        commit(git, repo, "attributes", **{".gitattributes": rule})
-    elif where == "info":
-        (repo / ".git" / "info" / "attributes").write_text(rule)
-    else:
-        (tmp_path / "mine").write_text(rule)
-        git("config", "--global", "core.attributesFile", str(tmp_path / "mine"))
-    found = repository.open_at(repo)
-    base = edited(found)
-    one, other = edited(found, a_txt=lines(_1="a\none")), edited(found, a_txt=lines(_1="b\none"))
-    assert index.merge(found, base, one, other) == ("", ["a.txt"])
-    assert not (tmp_path / "ran").exists()
-    assert list(found.scratch.iterdir()) == []
-
-
 def test_a_private_index_leaves_no_shared_part_of_a_split_one(repo: Path, git: Git) -> None:
     git("config", "core.splitIndex", "true")
     here = repository.open_at(repo)
@@ -540,18 +514,6 @@ def test_a_lock_that_another_git_holds_for_a_moment_is_waited_for(
     assert git("rev-parse", "main") == sha
 
 
-def test_the_process_that_holds_a_lock_is_named(repo: Path) -> None:
-    lock = repo / ".git" / "index.lock"
-    found = repository.open_at(repo)
-    found.patience = 0.1
-    lower = lock.open("w")  # the number of a file that is closed while kern looks is below
-    with lock.open("w"), pytest.raises(GitFailed) as raised:
-        lower.close()
-        index.update(found, {"own.txt": None})
-    told = f"(process {os.getpid()}) holds it" if sys.platform == "linux" else f"rm '{lock}'"
-    assert told in raised.value.hint
-
-
 def test_a_commit_waits_for_a_lock(repo: Path, git: Git) -> None:
     found = repository.open_at(repo)
     lock = repo / ".git" / "refs" / "heads" / "main.lock"
@@ -563,43 +525,6 @@ def test_a_commit_waits_for_a_lock(repo: Path, git: Git) -> None:
     assert landing.advance(found, found.head(), made, "subject")
     assert git("rev-parse", "HEAD^{tree}") == tree
     freed.join()
-
-
-def test_a_ref_of_kerns_moves_without_a_process_each_and_only_from_where_it_stood(
-    repo: Path, git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = repository.open_at(repo)
-    one = found.head().commit
-    other = found.commit_object(found.tree(one), (), "other\n")
-    trace = tmp_path / "trace"
-    monkeypatch.setenv("GIT_TRACE2_EVENT", str(trace))
-    for new, old in ((one, "0" * 40), (other, one), (one, other)):
-        found.git("update-ref", "refs/kern/a", new, old)
-        assert git("rev-parse", "refs/kern/a") == new
-    started = re.findall(r'"argv":\["git","update-ref","([^"]*)"', trace.read_text())
-    assert started == ["--stdin"]
-    for argv in (("refs/kern/a", other, other), ("refs/kern/a", other, "0" * 40)):
-        with pytest.raises(GitFailed, match=r"cannot lock ref|already exists"):
-            found.git("update-ref", *argv)
-    with pytest.raises(GitFailed, match="cannot lock ref"):
-        refs.delete(found, "refs/kern/a", other)
-    assert git("rev-parse", "refs/kern/a") == one
-    refs.delete(found, "refs/kern/a", one)
-    assert git("for-each-ref", "refs/kern") == ""
-    found.store.close()
-
-
-def test_who_commits_is_asked_again_once_the_configuration_says_another(
-    repo: Path, git: Git
-) -> None:
-    found = repository.open_at(repo)
-    assert [one.partition(">")[0] for one in history.identity_now(found)] == [
-        "t <t@example.com"
-    ] * 2
-    seconds = int(history.identity_now(found)[0].split()[-2])
-    assert abs(seconds - time.time()) < 60 * BUSY
-    git("config", "user.name", "another")
-    assert [one.partition(" <")[0] for one in history.identity_now(found)] == ["another"] * 2
 
 
 def test_a_ref_that_moved_is_no_lock(repo: Path, git: Git) -> None:

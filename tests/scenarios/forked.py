@@ -17,7 +17,6 @@ import os
 import pkgutil
 import re
 import signal
-import socket
 import sys
 import tempfile
 import threading
@@ -50,18 +49,12 @@ class Watch:
         self.owner, self.thread, self.busy = os.getpid(), threading.get_ident(), False
         sys.addaudithook(self.hears)
         self.synced: set[str] = set()
-        asks, sync = socket.socket.sendall, os.fsync
-
-        def asking(given: socket.socket, data: Any, *more: int) -> None:  # a git that lasts
-            if bytes(data[:6]) == b"start\n":
-                self.hears("sent", (bytes(data).split()[1:3],))
-            asks(given, data, *more)
+        sync = os.fsync
 
         def syncing(descriptor: int) -> None:
             self.synced.add(os.readlink(f"/proc/self/fd/{descriptor}"))
             sync(descriptor)
 
-        socket.socket.sendall = asking  # type: ignore[assignment, method-assign]
         os.fsync = syncing  # type: ignore[assignment]
 
     def hears(self, event: str, args: Any) -> None:
@@ -86,8 +79,6 @@ class Watch:
             case "open" if isinstance(args[0], str) and (args[2] or 0) & WRITES:
                 tree = args[0].startswith(self.tree) and "/.git/" not in args[0]
                 return self.place(args[0]) if tree else ""
-            case "sent":
-                return b" ".join(args[0]).decode()
             case "subprocess.Popen":
                 words = [os.fsdecode(word) for word in args[1]]
                 if "-p" in words and any(Path(word).name == "claude" for word in words):
@@ -95,9 +86,11 @@ class Watch:
                 moves = [word for word in words[1:8] if word in MOVES]
                 if "git" not in words[0] or not moves or "hash-object" in words:
                     return ""
-                # An index of its own holds nothing that lasts; a git that lasts is asked later.
-                own = moves[0] in INDEX and "GIT_INDEX_FILE" in (args[3] or {})
-                return "" if own or words[-2:] == ["update-ref", "--stdin"] else f"git {moves[0]}"
+                if moves[0] in INDEX and "GIT_INDEX_FILE" in (args[3] or {}):
+                    return ""  # an index of its own holds nothing that lasts
+                ours = [word for word in words if word.startswith("refs/kern/")]
+                verb = "delete" if "-d" in words else "update"
+                return f"{verb} {ours[0]}" if ours else f"git {moves[0]}"
         return ""
 
     def place(self, path: Any, folder: Any = -1, *, there: bool = False) -> str:
@@ -126,7 +119,7 @@ class Watch:
             return  # a full disk stays full, an error passes
         if event == "subprocess.Popen":
             args[1][1:] = ["-c", f"alias.full={FULL.format(os.strerror(number))}", "full"]
-        elif event != "sent" and not name.startswith("no "):
+        elif not name.startswith("no "):
             raise OSError(number, os.strerror(number), name)
 
 

@@ -142,7 +142,7 @@ def test_a_submodule_has_what_is_to_be_committed(
     implement(fake, "touch b")
     ran = kern("1", "0", env=IN)
     assert "verified" not in ran.out, ran.said
-    assert "it may need part/b, which is not committed" in (repo / "SPEC.md").read_text()
+    assert "it may need part, which is not committed" in (repo / "SPEC.md").read_text()
 
 
 def test_a_large_file_is_there_and_what_has_no_place_is_told(

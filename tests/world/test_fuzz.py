@@ -462,9 +462,9 @@ def test_stage_files_refs_and_marks_of_any_content_are_read_or_passed_over(
 
     def check_texts(chance: random.Random) -> None:
         text = decode(
-            damaged(b'x\n\nKern-Task: t\nKern-Key: ["", "t", 1]\nKern-Attempt: 2\n', chance)
+            damaged(b'x\n\nKern-Task: t\nKern-Start: ["", "t", 1, 2, true, false]\n', chance)
         )
-        refs.said(text)
+        refs.read_message(text)
         protocol.version(decode(damaged(b"2.1.3 (Claude Code)", chance)))
         (found.git_dir / lock.HOLDER).write_bytes(damaged(b"4711\nhost\nrun\nmain\n", chance))
         if holder := lock.holder(found.git_dir):
