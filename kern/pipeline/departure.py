@@ -3,8 +3,10 @@
 import os
 import shutil
 import time
+from pathlib import Path
 
-from kern.git import history
+from kern.errors import UsageError
+from kern.git import history, hooks
 from kern.model import SUBSCRIPTION
 from kern.pipeline import agents
 from kern.pipeline.options import Options
@@ -22,11 +24,31 @@ def look(site: Site, options: Options) -> None:
     """
     if os.environ.get(process.FLEET):  # the run that started it has looked
         return
+    for name in hooks.NAMES:
+        _startable(site, site.hooks_folder / name)
     for place in dict.fromkeys((site.repo.root, site.scope.folder)):
         if (free := shutil.disk_usage(place).free) < _ROOM:
             site.warn(f"{free >> 20} MB are free for {place}: a full disk ends the run")
     if options.watched:
         _answered(site)
+
+
+def _startable(site: Site, hook: Path) -> None:
+    if not hook.is_file():
+        return
+    if not os.access(hook, os.X_OK):
+        site.warn(f"git passes over {hook}, which is not executable: chmod +x, if it is meant")
+        return
+    with hook.open("rb") as file:
+        first = os.fsdecode(file.readline(400)).strip()
+    program, *more = first.removeprefix("#!").split() or [""]
+    if Path(program).name == "env" and more and not more[0].startswith("-"):
+        program = more[0]
+    if first.startswith("#!") and program and not shutil.which(program):
+        raise UsageError(
+            f"no commit could be made: the {hook.name} hook needs {program}, which is not there",
+            hint=f"install it, or correct the first line of {hook}",
+        )
 
 
 def _answered(site: Site) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import Fake, Git, Inline, Kern
 from tests.kit.terminal import on_terminal
-from tests.pipeline.test_commit import committed
+from tests.pipeline.test_commit import committed, hook
 
 SIGNED = (
     'cat > /dev/null; echo x >> "{seen}"; printf "\\n[GNUPG:] SIG_CREATED \\n" >&2; echo SIGNATURE'
@@ -92,6 +92,22 @@ def test_on_a_terminal_you_may_leave_once_the_first_stage_has_answered(
     assert (repo.parent / "seen").read_text() == "x\nx\n", "once to try, once for the commit"
     events = [json.loads(line)["event"] for line in notice.read_text().splitlines()]
     assert events == ["run-started", "run-ended"]
+
+
+def test_a_hook_that_cannot_start_is_told_before_anything_is_paid(
+    repo: Path, fake: Fake, kern: Kern
+) -> None:
+    hook(repo, "pre-commit", "true")
+    place = repo / ".git" / "hooks" / "pre-commit"
+    place.write_text("#!/usr/bin/env no-such-node\n")
+    ran = kern("1", "0")
+    assert ran.code == 2
+    assert "the pre-commit hook needs no-such-node" in ran.said
+    assert fake.calls == []
+    place.chmod(0o644)
+    ran = kern("1", "0")
+    assert ran.code == 0, ran.said
+    assert "which is not executable" in ran.said
 
 
 def test_a_login_that_has_ended_is_told_where_somebody_can_renew_it(repo: Path, fake: Fake) -> None:
