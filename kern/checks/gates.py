@@ -70,6 +70,10 @@ class Gates:
         room = self.furnish(exact, True)
         return self._run(probe, self._log(probe.label), room)
 
+    def outside(self, gate: Gate) -> Result:
+        """How it ends where no sandbox holds it; nothing of it is remembered."""
+        return replace(self, hold=unheld)._run(gate, self._log(f"outside-{_name(gate)}"))
+
     def beside(self, gate: Gate) -> Result:
         """How it ends on all that lies in the working tree; nothing of it is remembered."""
         room = self.furnish("", gate.room)

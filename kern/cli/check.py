@@ -3,7 +3,6 @@
 import difflib
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 from kern import plain
@@ -11,15 +10,12 @@ from kern.checks import detect, result
 from kern.config import Gate
 from kern.errors import Asked, Exit, UsageError
 from kern.model import OnRed
-from kern.pipeline import baseline, session, trial
+from kern.pipeline import baseline, outside, session, trial
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.site import Site
-from kern.sandbox.confine import unheld
 from kern.views import checks
 
 _ROOM = "{}: room = false, so that the daemon outside sees what the gate does (kern help checks)"
-
-_OUTSIDE = "whether the sandbox is why something is red: kern check --sandbox off"
 
 
 def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
@@ -30,15 +26,12 @@ def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
         with session.begin(folder, options, table, empty=True, commits=False, paid=False) as begun:
             gates = _chosen(begun.site.papers.settings().gates, names)
             table.expect(gates)
-            with (
-                trial.unchanged(begun.site.repo, table)
-                if begun.site.rooms is None or not all(gate.room for gate in gates)
-                else nullcontext()
-            ):
+            with trial.unchanged(
+                begun.site.repo, table
+            ):  # which a gate outside of the sandbox sees
                 results = baseline.now(begun.site, gates)
-            told = [_ROOM.format(gate.label) for gate in gates if _is_apart(begun.site, gate)]
-            if begun.site.caller.hold is not unheld and any(one.red for one in results):
-                told.append(_OUTSIDE)
+                told = outside.compared(begun.site, gates, results, leave, hooked=not names)
+            told += [_ROOM.format(gate.label) for gate in gates if _is_apart(begun.site, gate)]
     except Asked:
         print("stopped, as asked: not every gate was run", file=sys.stderr)
         return Exit.HELP_NEEDED

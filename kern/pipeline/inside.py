@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kern import plain
 from kern.agents.protocol import Agent, Program
-from kern.errors import KernError
+from kern.errors import KernError, UsageError
 from kern.pipeline import agents, isolation
 from kern.pipeline.preflight import Check, tried
 from kern.sandbox import closed
@@ -15,6 +15,7 @@ from kern.sandbox.wall import Kind
 from kern.system import process
 
 _PATIENCE_S = 30
+_TEMPORARY = ': > "$TMPDIR/kern-doctor" && rm "$TMPDIR/kern-doctor"'
 _ELSEWHERE = 'cd / && exec "$0" "$@"'  # the project's settings name programs that it would ask
 # Whatever is answered, and by whomever it is signed. Of this machine a port that is open is enough.
 _REACH = """
@@ -32,6 +33,7 @@ except OSError as exc:
 
 def checks(held: Sandbox, program: Program) -> Iterator[Check]:
     agent = program.agent
+    yield tried("temporary files", lambda: _temporary(held, agent))
     if hosts := [one for one in held.needs[agent.NAME].hosts if "*" not in one]:
         yield _reach(held, agent, hosts[-1])
     for command in held.needs[agent.NAME].commands:
@@ -60,6 +62,16 @@ def _run(held: Sandbox, agent: Agent, argv: Sequence[str]) -> tuple[int, str, li
     )
     output = why or out.decode("utf-8", "replace")
     return code, output, closed.sentences(output, confined.wall) if code else []
+
+
+def _temporary(held: Sandbox, agent: Agent) -> str:
+    code, output, _ = _run(held, agent, ["sh", "-c", _TEMPORARY])
+    if code:
+        raise UsageError(
+            f"none can be written in the sandbox: {plain.line(output, 200)}",
+            hint="free some space where your temporary files lie, or set TMPDIR",
+        )
+    return "can be written in the sandbox"
 
 
 def _reach(held: Sandbox, agent: Agent, host: str) -> Check:

@@ -15,6 +15,7 @@ from tests.views.test_doctor import rows
 pytestmark = needs_bwrap
 CLOSED = 'closed by the sandbox: ~/out ([sandbox] write = ["~/out"] opens it)'
 WRITES = "echo x > ~/out/stamp"
+GREEN = f"is green outside of the sandbox: {CLOSED}"
 
 
 @pytest.fixture(autouse=True)
@@ -60,20 +61,46 @@ def test_a_hook_that_it_refuses_ends_the_run_and_the_next_goes_on_at_the_commit(
     assert "[x]" in git("show", "HEAD:SPEC.md")
 
 
-def test_check_runs_nothing_outside_unless_it_is_told_to_and_then_asks(
+def test_check_tells_what_is_red_in_it_alone_and_asks_before_it_runs_that_outside(
     repo: Path, git: Git, kern: Kern, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate(repo, git, WRITES)
+    hook(repo, WRITES)
     monkeypatch.delenv("KERN_TRUST")
     ran = kern("check")
     assert ran.code == 2 and not stamp().exists(), ran.said
     assert f"    {CLOSED}\n" in ran.out
-    assert "kern check --sandbox off" in ran.out
-    ran = kern("check", "--sandbox", "off")
-    assert ran.code == 2 and not stamp().exists(), ran.said
+    assert f"the pre-commit hook: {CLOSED}" in ran.out
+    assert "not tried outside of the sandbox: kern trust" in ran.out
     assert f"gate a: {WRITES}" in ran.err, "the usual question"
-    ran = kern("check", "--sandbox", "off", "--trust")
-    assert ran.code == 0 and stamp().exists(), ran.said
+    ran = kern("check", "--trust")
+    assert ran.code == 2 and stamp().exists(), ran.said
+    assert f"gate a {GREEN}" in ran.out and f"the pre-commit hook {GREEN}" in ran.out
+    assert FILE in ran.out
+
+
+def test_check_says_too_what_is_red_either_way_and_nothing_without_a_sandbox(
+    repo: Path, git: Git, kern: Kern
+) -> None:
+    gate(repo, git, "cat gone.txt")
+    hook(repo, "exit 1")
+    ran = kern("check")
+    assert "gate a is red outside of the sandbox too" in ran.out, ran.said
+    assert "closed by the sandbox" not in ran.said and "hook" not in ran.said
+    ran = kern("check", env={"KERN_SANDBOX": "off"})
+    assert "outside" not in ran.said
+
+
+def test_what_a_hook_may_stash_is_not_risked_for_a_trial(repo: Path, git: Git, kern: Kern) -> None:
+    gate(repo, git, "true")
+    hook(repo, "touch ~/.npm/tried")
+    (repo / "a.txt").write_text("mine\n")
+    assert "green" in kern("check").out
+    homes = Path.home() / ".local/state/kern/homes"
+    assert not list(homes.glob("*/gates/.npm/tried"))
+    git("checkout", "-q", "a.txt")
+    assert "green" in kern("check").out
+    assert list(homes.glob("*/gates/.npm/tried"))
 
 
 def test_the_screen_the_note_the_agent_and_show_say_what_a_gate_met(
@@ -121,6 +148,7 @@ def test_doctor_tries_from_within_what_an_agent_needs(
         monkeypatch.setenv("ANTHROPIC_BASE_URL", f"http://127.0.0.1:{port}")
         found = rows(kern)
         assert "/.local/state/kern/homes/project-" in found["sandbox"]["detail"]
+        assert found["temporary files"]["mark"] == "ok"
         assert found["network"]["mark"] == "warning"
         assert "Remote end closed connection" in found["network"]["detail"]
         assert found["key"]["mark"] == "problem"
@@ -132,4 +160,4 @@ def test_doctor_tries_from_within_what_an_agent_needs(
     names = ("network", "key", "login inside")
     assert {found[name]["mark"] for name in names} == {"ok"}, found
     monkeypatch.setenv("KERN_SANDBOX", "off")
-    assert not {*names} & {*rows(kern)}
+    assert not {*names, "temporary files"} & {*rows(kern)}
