@@ -40,7 +40,9 @@ class InPlace(Room):
         self._known.append(self._bare(tree))
 
     def fill(self, tree: str) -> None:
-        """What nobody has kept is saved first."""
+        """Without a tree, as it is. What nobody has kept is saved first."""
+        if not tree:
+            return
         self.set_repositories_aside()
         now, wanted = self._bare(self.candidate()), self._bare(tree)
         if now != wanted:

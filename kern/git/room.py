@@ -44,9 +44,12 @@ class Room:
         return sorted({*outermost(self.home)} - {*self.ignored})
 
     def fill(self, tree: str) -> None:
-        """Raises KernError where the disk is full."""
+        """Without a tree with all that lies in the person's. Raises KernError where the disk is
+        full.
+        """
         _remove(self.over)
         with workspace.reported(self.tree):
+            tree = tree or visible(self.home)
             fresh = not self.index.exists()
             self.tree.mkdir(parents=True, exist_ok=True)
             try:
@@ -79,7 +82,8 @@ class Room:
         """The tree that it holds by now. kern's documents and prompts and submodules are as they
         were filled in, and what was ignored is not in it, whatever the rules say by now.
         """
-        apart = (path.rstrip("/") for path in (*self.own, *self.ignored, *self._submodules))
+        whole = (path for path in self._submodules if (self.tree / path).exists())
+        apart = (path.rstrip("/") for path in (*self.own, *self.ignored, *whole))
         given = "\0".join((":/", *(f":(top,exclude,literal){path}" for path in apart)))
         argv = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
         code, _, told = self._run(*argv, given=os.fsencode(given))

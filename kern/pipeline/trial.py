@@ -13,7 +13,7 @@ from kern.config import Gate
 from kern.events import GateEnded, GateStarted, Sink, Warned
 from kern.git import index
 from kern.git.repository import Repo
-from kern.git.room import Room, add_visible, visible
+from kern.git.room import Room, add_visible
 from kern.model import Result
 from kern.pipeline import isolation, preflight
 from kern.sandbox import wall
@@ -46,7 +46,7 @@ def run(
         def filled(tree: str, mounted: bool) -> wall.Room | None:
             if not (room and mounted):
                 return None
-            room.fill(tree or visible(found))
+            room.fill(tree)
             return wall.Room(room.tree, room.index, room.over, room.mounts)
 
         hold = unheld if held.means is Means.NONE else held.confine
