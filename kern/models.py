@@ -95,8 +95,14 @@ def _argv(given: Any) -> tuple[str, ...]:
     return tuple(given)
 
 
+def _commands(given: Any) -> Any:
+    for name in given if isinstance(given, dict) else ():
+        AGENT(name)
+    return toml.each(_argv)(given)
+
+
 BY_ROLE = toml.table(dict.fromkeys(ROLES, _choice))
-COMMANDS = toml.each(_argv)
+COMMANDS: toml.Read = _commands
 
 
 def agents(given: Any) -> tuple[str, ...]:

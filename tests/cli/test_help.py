@@ -141,7 +141,7 @@ def test_a_terminal_gets_the_page_laid_out_and_no_wider_than_is_read_well() -> N
 
 def test_the_page_on_design_has_the_resume_table_as_it_is() -> None:
     rows = re.findall(r"^\| ([a-n]) \| `(\w+)` \|", pages.page("design"), re.M)
-    assert sorted(rows) == sorted((do.value[0], do.name) for do in Do)
+    assert sorted({*rows}) == sorted((do.value[0], do.name) for do in Do)
 
 
 @pytest.mark.parametrize(
