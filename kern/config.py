@@ -221,10 +221,10 @@ def _local(host: str) -> bool:
 
 
 def notify(given: Any) -> str:
-    if given == "desktop":
+    if given == "desktop" or not isinstance(given, str) or "\0" in given:
         hint = "name the command, say: notify = \"jq -r '.event' | xargs notify-send kern\""
         raise Wrong("{} must be a command", hint, given)
-    return toml.text(given)
+    return given.strip()
 
 
 _NAMES = toml.texts("texts")

@@ -191,7 +191,7 @@ def test_notify_is_a_command(text: str) -> None:
 
 
 def test_notify_below_gates_is_no_gate() -> None:
-    with pytest.raises(UsageError, match="notify stands below"):
+    with pytest.raises(UsageError, match="notify is no command"):
         config.parse("[gates]\nnotify = 'x'\n")
     assert config.parse("notify = ' x '\n").notify == "x"
     assert config.parse("").notify == ""
