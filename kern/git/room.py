@@ -5,6 +5,7 @@ run began lies in it, too.
 
 import contextlib
 import os
+import re
 import shutil
 import stat
 from collections.abc import Mapping
@@ -88,7 +89,7 @@ class Room:
         argv = ("add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul")
         code, _, told = self._run(*argv, given=os.fsencode(given))
         # It has added the rest, and complains of what is excluded and ignored as well.
-        if code and not told.startswith("The following paths are ignored by"):
+        if code and (code != 1 or re.search("(?m)^(error|fatal): ", told)):
             raise GitFailed(argv, code, told)
         self._held = self._git("write-tree").decode().strip()
         return self._held
