@@ -154,7 +154,8 @@ def named(wanted: str, tasks: Sequence[str], gone: Sequence[str] = ()) -> int:
         for index in found[:_MOST_NAMED]
     ]
     head = f"{len(found)} tasks are named by {plain.line(wanted, 160)!r}:"
-    raise UsageError("\n".join([head, *shown]), hint="name it by its number, or by all of its text")
+    more = "" if found in ways[:2] else ", or by all of its text"
+    raise UsageError("\n".join([head, *shown]), hint=f"name it by its number{more}")
 
 
 # ---------------------------------------------------------------- what leads nowhere
