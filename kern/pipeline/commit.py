@@ -7,6 +7,7 @@ is committed: the next look finds that, and the gates decide on top of what is t
 
 import os
 import re
+from dataclasses import replace
 
 from kern import plain
 from kern.errors import KernError
@@ -86,9 +87,12 @@ def _message(site: Site, at: Situation, tree: str) -> str:
         text = _wording(site, at, tree, refused) if left else task.text
         if not text or site.repo.head() != at.head:
             return ""
-        checked = hooks.through(site, at.head, at.start, tree, whole_message(key, task, text))
+        message = whole_message(key, task, text)
+        if passed := site.memory.passed.get((tree, at.head.commit, message)):
+            return passed  # what the hooks made of it is proven by now
+        checked = hooks.through(site, at.head, at.start, tree, message)
         if checked.altered and at.second.fixed < verify.MOST_FIXES:
-            _take_in(site, at, checked)
+            _take_in(site, at, checked, message)
             return ""
         if not checked.refused:
             return checked.message
@@ -130,10 +134,17 @@ def _wording(site: Site, at: Situation, tree: str, refused: Checked) -> str:
     return (not third.fault and answer.message(third.said)) or task.text
 
 
-def _take_in(site: Site, at: Situation, checked: Checked) -> None:
-    """What the hooks changed is part of the task: the gates decide again."""
+def _take_in(site: Site, at: Situation, checked: Checked, message: str) -> None:
+    """What the hooks changed is part of the task: the gates decide again. Hooks that let it pass
+    are not asked again: one may count up.
+    """
     tree = site.repo.tree_with(at.second.tree, checked.altered)
-    record.save(site.scope, at.second.undecided(tree=tree, fixed=at.second.fixed + 1))
+    fixed = at.second.undecided(tree=tree, fixed=at.second.fixed + 1)
+    record.save(site.scope, fixed)
+    if not checked.refused:
+        again = replace(at, files={**at.files, Stage.IMPLEMENT: fixed})
+        whole, _ = rooms.candidate(site, again)
+        site.memory.passed[whole, at.head.commit, message] = checked.message
     names = some(sorted(checked.altered))
     site.warn(f"a commit hook changed {names}: now part of the task; the gates run again")
 

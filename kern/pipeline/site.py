@@ -35,6 +35,8 @@ class Memory:
     proved: str = ""  # stage2.json as this process wrote it when it proved the change
     unheard: bool = False  # whether it was said that the agent runs no Stop hook
     again: bool = False  # whether the last gate rewrote files of the task: all run once more
+    # The message that hooks made of one, by the tree that they made, and HEAD.
+    passed: dict[tuple[str, str, str], str] = field(default_factory=dict)
     flaky: set[str] = field(default_factory=set)  # gates that were, in this run
     told: set[str] = field(default_factory=set)  # what is said once
     looked: set[Key] = field(default_factory=set)  # tasks whose tree was looked at before the gates
