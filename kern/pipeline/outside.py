@@ -41,7 +41,8 @@ def compared(
     if tried.refused:
         free = replace(site, caller=replace(site.caller, hold=unheld))
         free = in_rooms(free, Rooms(site.repo, held=False, mounted=False))
-        told.append(_told(hook, tried.closed, red=bool(_hooks(free).refused)))
+        if not _hooks(free).refused:  # else it refuses a commit of nothing, as some do
+            told.append(_told(hook, tried.closed, red=False))
     return told
 
 
