@@ -114,19 +114,6 @@ def test_what_you_write_into_both_meanwhile_stays(
 
 
 @pytest.mark.unheld
-def test_a_task_that_you_take_away_at_the_commit_is_not_committed(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    takes = "sed -i 's/\\[~\\]/[ ]/' SPEC.md"
-    hook(repo, "pre-commit", f"mkdir .git/once 2> /dev/null && {takes}; exit 0")
-    fake.script(implement=[LEARNED, {"result": "SKIPPED: enough"}])
-
-    inline(1)
-
-    assert subjects(git) == ["start"]
-    assert "**Skipped:** enough" in spec(repo)
-
-
 def test_an_experiment_that_is_concluded_does_so_past_a_hook_that_stashes_too(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
