@@ -214,35 +214,6 @@ def test_at_its_limit_another_agent_takes_over(
     assert not (repo / "half.txt").exists()
 
 
-def test_where_its_sandbox_does_not_work_nothing_begins(
-    kern: Kern, repo: Path, git: Git, serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    server = serve(research=[READY], implement=[bash("echo x > hi.txt"), DONE], commit=[WORDS])
-    program = tmp_path / "bin/codex"
-    program.unlink()
-    broken = '[ "$1" = sandbox ] && echo "bwrap: execvp true" >&2 && exit 1'
-    program.write_text(f'#!/bin/sh\n{broken}\nexec {BINARY} "$@"\n')
-    program.chmod(0o755)
-    ran = kern("1", "0", *AGENT)
-    assert ran.code == 2, ran.said
-    assert "codex's own sandbox does not work here: bwrap: execvp" in ran.err
-    assert server.requests == []
-
-
-@needs_bwrap
-@pytest.mark.skipif(os.getuid() == 0, reason="in kern's sandbox root has none of its own")
-def test_its_sandbox_is_tried_with_the_variables_that_it_will_have(
-    kern: Kern, repo: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In kern's sandbox temporary files lie in /tmp, and its folder here does as well."""
-    monkeypatch.setenv("KERN_SANDBOX", "bwrap")
-    server = serve(research=[READY])
-    ran = kern("1", "0", *AGENT)
-    assert ran.code == 2, ran.said
-    assert "codex's own sandbox does not work here: bwrap: execvp" in ran.err
-    assert server.requests == []
-
-
 def test_the_doctor_asks_for_no_login_where_a_provider_is_named(
     kern: Kern, repo: Path, git: Git, serve: Serve
 ) -> None:
