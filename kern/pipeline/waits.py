@@ -58,6 +58,8 @@ class Waits:
 
     def _answer(self, fault: Outage) -> None:
         """A while, longer each time."""
+        if not self.outage:  # what was waited for a limit before does not count
+            self.waited = 0.0
         left = (self.most if self.options.wait else 0.0) - self.waited
         seconds = max(min(ending.pause(self.waited), left), 0.0)
         since, until = self.caller.rota.away, self.options.clock() + seconds
