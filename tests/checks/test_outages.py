@@ -71,7 +71,7 @@ def test_an_hour_is_waited_out_and_the_same_stage_runs_again(
     fake.script(**{name: [step] for name, step in GOOD.items()})
     half = {**REFUSED, "run": ["echo x > half"] if stage == "implement" else []}
     fake.script(**{stage: [half]})
-    clock = Clock(3600, lambda: fake.script(**{stage: [GOOD[stage]]}))
+    clock = Clock(3660, lambda: fake.script(**{stage: [GOOD[stage]]}))
 
     def sleep(seconds: float) -> None:
         """While it waits the tree is the person's: it is clean of half-done work."""
