@@ -7,7 +7,7 @@ from kern.config import Gate
 from kern.errors import UsageError
 from kern.events import GateStarted, Warned
 from kern.model import Result
-from kern.pipeline import hooks, preflight, project, trust
+from kern.pipeline import hooks, preflight, project, trial, trust
 from kern.pipeline.hooks import Checked
 from kern.pipeline.options import Leave
 from kern.pipeline.rooms import Rooms
@@ -37,7 +37,8 @@ def compared(
     if not (leave.trusted or _agreed(site, again, tried, leave)):
         shut = [f"{hook}: {one}" for one in tried.closed]
         return [*shut, "not tried outside of the sandbox: kern trust, then kern check"]
-    told = [_told(one.label, red[one.label].closed, red=_gate(site, one).red) for one in again]
+    with trial.unchanged(site.repo, site.sink):
+        told = [_told(one.label, red[one.label].closed, red=_gate(site, one).red) for one in again]
     if tried.refused:
         free = replace(site, caller=replace(site.caller, hold=unheld))
         free = in_rooms(free, Rooms(site.repo, held=False, mounted=False))
