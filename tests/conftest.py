@@ -88,7 +88,7 @@ EVERY_DAY = {
 }
 # The whole suite passes with it: KERN_TEST_SANDBOX=bwrap pytest
 SANDBOX = os.environ.get("KERN_TEST_SANDBOX", "off")
-STRIPPED = ("GIT_", "ANTHROPIC_", "CLAUDE", "KERN_", "XDG_", "IS_SANDBOX")
+STRIPPED = ("GIT_", "ANTHROPIC_", "CLAUDE", "KERN_", "XDG_", "IS_SANDBOX", "PYTEST_ADDOPTS")
 
 
 @pytest.fixture(scope="session")
