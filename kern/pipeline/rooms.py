@@ -196,6 +196,14 @@ def save(site: Site, known: str, now: str) -> None:
         )
 
 
+def held_beside(site: Site, *, mounted: bool) -> str:
+    """What lay beside the change where it was proven in the person's tree, to follow that word:
+    what git ignores and was not there when the run began, so that a clone has none of it.
+    """
+    made = [] if mounted and of(site).held else of(site).made()
+    return f" in your tree, which also held {some(made)}" if made else ""
+
+
 def put_back(site: Site, tree: str) -> None:
     """In place: as it was, after what was to look only."""
     if (work := _place(site)) and of(site).lands:

@@ -144,7 +144,8 @@ def _checked(
     risks = again.risks(results, site.memory.flaky)
     site.memory.flaky |= {ended.name for ended in results if ended.flaky}
     doubts = doubted(site.repo, wanted.gates, change, at.head.commit, tree)
-    return "", {"proof": result.proved(results) + doubts + risks}
+    beside = rooms.held_beside(site, mounted=all(gate.room for gate in wanted.gates))
+    return "", {"proof": result.proved(results) + beside + doubts + risks}
 
 
 def doubted(repo: Repo, gates: Iterable[Gate], change: Collection[str], old: str, new: str) -> str:
