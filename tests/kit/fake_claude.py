@@ -105,7 +105,7 @@ def main() -> None:
         calls.write(dumps(call) + "\n")
     with open(os.path.join(folder, "script.json")) as script:
         steps = loads(script.read()).get(stage) or [GOOD[stage]]
-    play(steps[min(before, len(steps) - 1)])
+    play(steps[min(before, len(steps) - 1)], stage)
 
 
 def contract() -> str:
@@ -117,7 +117,14 @@ def contract() -> str:
         return file.read()
 
 
-def play(step: dict) -> None:
+def shown(step: dict, stage: str) -> list[dict]:
+    """As claude shows what it runs. Where a stage may not, a script's commands are nobody's."""
+    commands = step.get("run", []) if stage == "implement" else []
+    calls = [{"type": "tool_use", "name": "Bash", "input": {"command": one}} for one in commands]
+    return [{"type": "assistant", "message": {"content": [one]}} for one in calls]
+
+
+def play(step: dict, stage: str) -> None:
     sys.stderr.write(step.get("stderr", ""))
     sys.stderr.flush()
     for line in step.get("run", []):
@@ -153,7 +160,7 @@ def play(step: dict) -> None:
             "total_cost_usd": 0.01,
             **step.get("fields", {}),
         }
-        sys.stdout.write(dumps([*step.get("events", []), result]))
+        sys.stdout.write(dumps([*shown(step, stage), *step.get("events", []), result]))
     sys.stdout.flush()
     sys.exit(step.get("exit", 0))
 

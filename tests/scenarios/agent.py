@@ -75,7 +75,7 @@ def main() -> None:
     number, _, signal = read("kill-at").partition(" ")
     if number == str(len(made) + 1):
         step = {**step, "kill": "parent", "signal": int(signal), "hang": 300}
-    play(step)
+    play(step, stage)
 
 
 def asked_again(made: list[dict], stage: str, prompt: str) -> bool:
@@ -90,7 +90,14 @@ def asked_again(made: list[dict], stage: str, prompt: str) -> bool:
     return bool(last["stage"] == stage and same)
 
 
-def play(step: dict) -> None:
+def shown(step: dict, stage: str) -> list[dict]:
+    """As claude shows what it runs. Where a stage may not, a script's commands are nobody's."""
+    commands = step.get("run", []) if stage == "implement" else []
+    calls = [{"type": "tool_use", "name": "Bash", "input": {"command": one}} for one in commands]
+    return [{"type": "assistant", "message": {"content": [one]}} for one in calls]
+
+
+def play(step: dict, stage: str) -> None:
     if "wait" in step:
         place = os.path.join(FOLDER, step["wait"])
         with open(f"{place}.waits", "w"):
@@ -109,7 +116,7 @@ def play(step: dict) -> None:
     elif "result" in step:
         result = {"type": "result", "subtype": "success", "is_error": False, "num_turns": 3}
         result |= {"result": step["result"], "total_cost_usd": 0.01, **step.get("fields", {})}
-        sys.stdout.write("".join(ENCODE([result], 0)))
+        sys.stdout.write("".join(ENCODE([*shown(step, stage), result], 0)))
     sys.stdout.flush()
     sys.exit(step.get("exit", 0))
 
