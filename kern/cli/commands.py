@@ -281,10 +281,10 @@ def path() -> None:
 
 
 @command
-def doctor(as_json: options.AsJson = False, scheduler: options.Scheduler = "") -> None:
+def doctor(as_json: options.AsJson = False) -> None:
     from kern.cli.doctor import main
 
-    raise typer.Exit(main(Path.cwd(), scheduler, as_json=as_json))
+    raise typer.Exit(main(Path.cwd(), as_json=as_json))
 
 
 @command

@@ -39,13 +39,13 @@ class Children:
     at_work: dict[str, tuple[Popen[bytes], Repo]] = field(default_factory=dict)
     closed: bool = False  # none is to begin any more
     guard: threading.Lock = field(default_factory=threading.Lock)
-    elsewhere: Callable[[bool], None] = lambda now: None  # ends those on other machines
-    # By the work branch: which of them has it, and the stage in progress. None: all are here.
-    places: Callable[[], Mapping[str, tuple[str, str]]] | None = None
+    # Ends those on other machines, `True` at once; None where all are here.
+    afar: Callable[[bool], None] | None = None
 
     def stop(self) -> None:
         """Before the next stage begins."""
-        self.elsewhere(False)
+        if self.afar:
+            self.afar(False)
         for _, repo in list(self.at_work.values()):
             holder = lock.holder(repo.git_dir)
             if holder and holder.run and not control.asked(repo.git_dir, holder.run):
@@ -56,7 +56,8 @@ class Children:
         with self.guard:
             self.closed = True
             found = [child for child, _ in self.at_work.values()]
-        self.elsewhere(True)
+        if self.afar:
+            self.afar(True)
         for child in found:
             if child.poll() is None:
                 child.terminate()

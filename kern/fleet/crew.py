@@ -10,7 +10,6 @@ from typing import Any
 
 from kern.events import LimitReset, Sent
 from kern.fleet import lanes
-from kern.fleet.child import Children
 from kern.fleet.lanes import Lane, Picture
 from kern.fleet.work import Job
 from kern.journal import store
@@ -36,9 +35,8 @@ class Crew:
         self.picture = Picture()
         self.ends: dict[str, Mapping[str, Any]] = {}  # by a work branch: it begins, it ended so
         self.limit = 0.0  # when that of a worker ends, epoch seconds
-        self._placed: dict[str, tuple[str, str]] = {}  # see `Children.places`
 
-    def follow(self, children: Children, busy: Iterable[Job]) -> None:
+    def follow(self) -> None:
         """What has come since."""
         now = time.time()
         for record in self.journal.new():
@@ -50,11 +48,6 @@ class Crew:
             if self.picture.away != before.away:  # each worker waits by itself, and it is told once
                 self.sink(lanes.outage(record))
             self.tell(record)
-        there = children.places() if children.places else {}
-        for job in busy:
-            if job.branch in there and there[job.branch] != self._placed.get(job.branch):
-                self._placed[job.branch] = there[job.branch]
-                self._sent(job, *there[job.branch])
 
     def _limited(self, text: str, until: float) -> None:
         """Nothing begins until then; it is told once."""
@@ -64,17 +57,10 @@ class Crew:
 
     def begins(self, job: Job, *, elsewhere: bool) -> None:
         if elsewhere:
-            self._placed.pop(job.branch, None)
-            self._sent(job, "", "")
-        else:
-            self._having(job, lanes.BEGINS)
-
-    def _sent(self, job: Job, where: str, stage: str) -> None:
-        self.sink(Sent(job.key.text, job.worker, where, stage))
-        self._having(job, lanes.elsewhere(where, stage) + f", on {where}" * bool(where))
-
-    def _having(self, job: Job, doing: str) -> None:
-        self.picture = self.picture.having(Lane(job.worker, job.key.text, doing, time.time()))
+            self.sink(Sent(job.key.text, job.worker))
+        doing = lanes.SENT if elsewhere else lanes.BEGINS
+        lane = Lane(job.worker, job.key.text, doing, time.time())
+        self.picture = self.picture.having(lane)
 
     def idle(self, worker: int) -> None:
         self.picture = self.picture.having(Lane(worker))

@@ -85,11 +85,6 @@ def doing(record: Record) -> str:
             return ""
 
 
-def elsewhere(where: str, stage: str) -> str:
-    """What becomes of a task that another machine is to carry out, `where` that is known."""
-    return words.stage(stage) or (BEGINS if where else SENT)
-
-
 def outage(record: Record) -> Outage:
     """As a worker tells of it."""
     since, until, seconds = (float(record.get(name) or 0) for name in sums.SPAN)

@@ -2,20 +2,20 @@
 workspace, a configured build. Used by another tree, it has that tree's gates judge this one.
 """
 
-import json
 import os
 import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote_to_bytes
 
 _SCAN_S = 10.0  # some 500,000 entries; what lies deepest is looked at last
 _LARGEST = 1 << 20  # bytes of a file that is read
 _LIBRARIES = ("site-packages", "dist-packages")  # Python reads what lies at their top alone
 _ABOUT = (".dist-info", ".egg-info")
-_IMPORTED = re.compile(rb"^import\s+(\w+)", re.M)
+_INSTALLED = "direct_url.json"  # pip's; of what was no folder it holds no `dir_info`
+_NAMING = re.compile(rf".+\.(pth|egg-link)|__editable__.+\.py|CMakeCache\.txt|{_INSTALLED}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,36 +23,36 @@ class Origin:
     """The tree. Both with no link in them; `free`: what a task's work never is."""
 
     root: Path
-    free: tuple[Path, ...] = ()
-    spelled: tuple[str, ...] = ()  # the root, as files may name it
+    free: tuple[Path, ...]
+    spelled: re.Pattern[bytes]  # a path of the tree, as files may name it
 
     def traced(self, folder: Path, *, linked: bool) -> str:
         """The first file or link below the folder that leads back, by its path there; empty where
         none does. `linked`: what is relative there is seen from where it lies, not from a copy.
         """
-        if folder.is_symlink() and self._by_link(folder, linked=linked):
+        if folder.is_symlink() and self._links(folder, linked=linked):
             return os.readlink(folder)
         top = os.path.realpath(folder)
         for entry in _entries(top):
-            if entry.is_symlink():
-                back = self._by_link(entry, linked=linked)
-            else:
-                reads = _READERS.get(entry.name) or _READERS.get(os.path.splitext(entry.name)[1])
-                back = reads is not None and any(map(self._holds, reads(Path(entry.path), self)))
-            if back:
+            leads = self._links if entry.is_symlink() else self._names
+            if leads(entry, linked=linked):
                 return os.path.relpath(entry.path, top)
         return ""
 
-    def named(self, data: bytes) -> list[str]:
-        """The paths of the tree that a text holds."""
-        found = []
-        for root in self.spelled:
-            whole = re.escape(os.fsencode(root)) + rb"(?![\w.-])[^\s'\";:,\0]*"
-            found += [os.fsdecode(match) for match in re.findall(whole, data)]
-        return found
-
-    def _by_link(self, link: "Path | os.DirEntry[str]", *, linked: bool) -> bool:
+    def _links(self, link: "Path | os.DirEntry[str]", *, linked: bool) -> bool:
         return (linked or os.path.isabs(os.readlink(link))) and self._holds(os.fspath(link))
+
+    def _names(self, file: "os.DirEntry[str]", *, linked: bool) -> bool:
+        if not _NAMING.fullmatch(file.name):
+            return False
+        try:
+            with open(file.path, "rb") as opened:
+                data = unquote_to_bytes(opened.read(_LARGEST))
+        except OSError:
+            return False
+        if file.name == _INSTALLED and b"dir_info" not in data:
+            return False
+        return any(self._holds(os.fsdecode(path)) for path in self.spelled.findall(data))
 
     def _holds(self, path: str) -> bool:
         place = Path(os.path.realpath(path))
@@ -63,7 +63,8 @@ def of(root: Path, free: Iterable[Path]) -> Origin:
     """`free`: folders of the tree; one that is a link frees nothing."""
     real = os.path.realpath(root)
     folders = tuple(Path(os.path.realpath(one)) for one in free if not one.is_symlink())
-    return Origin(Path(real), folders, tuple({str(root), real}))
+    roots = b"|".join(re.escape(os.fsencode(one)) for one in {str(root), real})
+    return Origin(Path(real), folders, re.compile(rb"(?:%s)(?![\w.-])[^\s'\";:,\0]*" % roots))
 
 
 def _entries(top: str) -> Iterator["os.DirEntry[str]"]:
@@ -84,47 +85,3 @@ def _entries(top: str) -> Iterator["os.DirEntry[str]"]:
             for entry in entries
             if entry.is_dir(follow_symlinks=False) and (not library or entry.name.endswith(_ABOUT))
         ]
-
-
-# ---------------------------------------------------------------- files that name a tree
-
-
-def _path_file(file: Path, origin: Origin) -> Iterable[str]:
-    """Of Python: a path in each line, or an import, of a module beside it as a rule."""
-    data = _read(file)
-    yield from origin.named(data)
-    for line in data.decode("utf-8", "replace").splitlines():
-        if line.strip() and not line.startswith(("#", "import", "/")):
-            yield str(file.parent / line.strip())
-    for name in _IMPORTED.findall(data):
-        yield from origin.named(_read(file.parent / f"{name.decode()}.py"))
-
-
-def _installed_from(file: Path, origin: Origin) -> Iterable[str]:
-    """Of pip: a folder that was installed from, whatever was copied of it."""
-    try:
-        found = json.loads(_read(file))
-        url = urlsplit(found["url"])
-        return [unquote(url.path)] if "dir_info" in found and url.scheme == "file" else []
-    except (ValueError, TypeError, KeyError):
-        return []
-
-
-def _build(file: Path, origin: Origin) -> Iterable[str]:
-    return origin.named(_read(file))
-
-
-_READERS = {
-    ".pth": _path_file,
-    ".egg-link": _path_file,
-    "direct_url.json": _installed_from,
-    "CMakeCache.txt": _build,
-}
-
-
-def _read(file: Path) -> bytes:
-    try:
-        with file.open("rb") as opened:
-            return opened.read(_LARGEST)
-    except OSError:
-        return b""

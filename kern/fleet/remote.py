@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -57,10 +56,6 @@ def place(remote: str) -> Path:
     return folder
 
 
-def whoami() -> list[Any]:
-    return [socket.gethostname(), os.getpid()]
-
-
 def carry_out(given: str) -> str:
     """A job and its remote as JSON; what became of it, likewise."""
     asked = json.loads(given)
@@ -74,7 +69,7 @@ def carry_out(given: str) -> str:
     except (KernError, OSError) as exc:
         hint = getattr(exc, "hint", "")
         came = {"fault": str(exc), "hint": hint, "unfit": True, "code": Exit.USAGE.value}
-    return plain.data({"where": whoami(), **came})
+    return plain.data(came)
 
 
 def _carried(job: Job, remote: str, name: str) -> dict[str, Any]:
@@ -166,20 +161,6 @@ def stop(run: str, *, now: bool) -> None:
     children.end() if now else children.stop()
 
 
-def under_way(run: str) -> dict[str, str]:
-    """Called on each worker: the work branches of the run that it has in hand, each with the last
-    stage that has begun there.
-    """
-    found = list(_children(run).at_work.items())
-    return {branch: _stage(repo, branch) for branch, (_, repo) in found}
-
-
-def _stage(repo: Repo, branch: str) -> str:
-    told = journal.tail(journal.place(repo.common_dir), having=json.dumps(branch).encode())
-    own = [one for one in told if one["branch"] == branch and one["kind"] == "stage"]
-    return str(own[-1].get("stage") or "") if own else ""
-
-
 # -------------------------------------------------------------------- on the caller's side
 
 
@@ -193,8 +174,9 @@ class Carrier:
     executors: Callable[[], Executor]
     remote: str
     warn: Callable[[str], None] = lambda text: None
-    # Of a worker that cannot work, and why: whether there are others, who are asked from now on.
-    avoid: Callable[[list[Any], Outcome], bool] = lambda where, came: False
+    carry_out: Callable[[str], str] = carry_out
+    # Of a worker that cannot work, by its address: whether there are others, asked from now on.
+    avoid: Callable[[str, Outcome], bool] = lambda where, came: False
     pause: float = 1.0  # seconds before a lost task is sent again, doubled each time
     run: str = ""  # whose tasks these are, as they say
     sent: set[str] = field(default_factory=set)  # refs on the remote
@@ -210,23 +192,19 @@ class Carrier:
             return Outcome(job, Exit.USAGE, fault=str(exc), hint=exc.hint, unfit=True)
         for turn in range(_TRIES):
             if self.stopped.is_set():
-                break
+                return Outcome(job, 130, fault="the run was ended")
             try:
                 where, came = self._answered(job)
             except Exception as exc:  # of whatever kind the executor knows
                 lost = plain.line(f"{type(exc).__name__}: {exc}".rstrip(": "), 200)
-                self.stopped.wait(min(self.pause * 2**turn, _LONGEST_S))
-                continue
-            killed = came.code < 0  # its kern was: no fault of the worker's
-            if not came.unfit or self.stopped.is_set():
-                return came
-            if not killed and not self.avoid(where, came):
-                return came
-            lost = came.fault
-        if self.stopped.is_set():
-            return Outcome(job, 130, fault="the run was ended")
-        said = f"no worker of the cluster has answered: {lost}"
-        return Outcome(job, 1, fault=said, hint="kern doctor --scheduler WHERE", unfit=True)
+            else:
+                killed = came.code < 0  # its kern was: no fault of the worker's
+                if not came.unfit or not (killed or self.avoid(where, came)):
+                    return came
+                lost = came.fault
+            self.stopped.wait(min(self.pause * 2**turn, _LONGEST_S))
+        fault = f"no worker of the cluster has answered: {lost}"
+        return Outcome(job, 1, fault=fault, hint="see what the workers print", unfit=True)
 
     def _send(self, job: Job) -> None:
         """What it needs, to the remote."""
@@ -242,12 +220,12 @@ class Carrier:
             specs = (f"+{one}:{ref}" for one, ref in wanted.items())
             _remote(self.repo, "push", "--quiet", "--no-verify", self.remote, *specs)
 
-    def _answered(self, job: Job) -> tuple[list[Any], Outcome]:
+    def _answered(self, job: Job) -> tuple[str, Outcome]:
         """Raises what the executor does where the worker or the scheduler is lost."""
         told = tuple(one for one in job.variables if one[0] in _TOLD)
         asked = {"kern": __version__, "remote": self.remote, "name": self.repo.root.name}
         job_told = asdict(replace(job, variables=told))
-        future = self.executors().submit(carry_out, plain.data(asked | {"job": job_told}))
+        future = self.executors().submit(self.carry_out, plain.data(asked | {"job": job_told}))
         while True:
             try:
                 given = json.loads(future.result(_LOOK_S))
@@ -256,9 +234,9 @@ class Carrier:
                     raise  # the executor's own
                 if self.stopped.is_set():
                     future.cancel()
-                    return [], Outcome(job, 130, fault="the run was ended")
+                    return "", Outcome(job, 130, fault="the run was ended")
                 continue
-            return list(given["where"]), self._taken(job, given)
+            return str(given.get("where") or ""), self._taken(job, given)
 
     def _taken(self, job: Job, given: Mapping[str, Any]) -> Outcome:
         """With what came along in its place: commits under their names, the journal's lines."""

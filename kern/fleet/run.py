@@ -135,7 +135,7 @@ class Many:
 
     def _tick(self, seconds: float, silent: float, *, hand_out: bool = True) -> None:
         """While the gates of what lands are at work: the workers go on."""
-        self.crew.follow(self.shop.children, self.busy.values())
+        self.crew.follow()
         self._heed()
         if hand_out:
             self._hand_out()
@@ -178,7 +178,7 @@ class Many:
         self.trees[job.branch] = job.place
         self.handed += 1
         self.busy[self.pool.submit(self.carry, job)] = job
-        self.crew.begins(job, elsewhere=self.shop.children.places is not None)
+        self.crew.begins(job, elsewhere=self.shop.children.afar is not None)
 
     def _free_tree(self) -> int:
         return next(one for one in range(1, 10_000) if one not in self.trees.values())
@@ -188,7 +188,7 @@ class Many:
     def _home(self) -> list[Outcome]:
         done = [future for future in self.busy if future.done()]
         found = [(self.busy.pop(future), future.result())[1] for future in done]
-        self.crew.follow(self.shop.children, self.busy.values())  # what it wrote before it ended
+        self.crew.follow()  # what it wrote before it ended
         for came in found:
             self.crew.idle(came.job.worker)
         return found
@@ -199,7 +199,7 @@ class Many:
             papers = came.paper(SPEC) or "", came.paper(LEARNINGS)
             ended = self.crew.ends.get(job.branch, {})
             # No word of another machine's, and none of a kern that was killed, is proof.
-            believed = not came.code and self.shop.children.places is None
+            believed = not came.code and self.shop.children.afar is None
             proved = str(ended.get("proved") or "") if believed else ""
             what = (job.key, job.branch, job.base, came.commit, job.worker, *papers, proved)
             self.queue.append(Work(*what))
@@ -321,7 +321,7 @@ class Many:
         self.shop.children.end()
         self.pool.shutdown(wait=True, cancel_futures=True)
         self.busy.clear()
-        self.crew.follow(self.shop.children, self.busy.values())
+        self.crew.follow()
         self.check.close()
         left = earlier.tidy(self.site, self.shop.yard, self.trees, keep=bool(self.retired))
         if left and error:

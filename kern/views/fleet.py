@@ -111,7 +111,7 @@ def _of_worker(now: Fleet, record: Record) -> Worker:
             one.cost_usd, one.unpriced = paid.usd, paid.unpriced
         case "sent", _:
             one.where = plain.line(str(record.get("where") or ""), 60)
-            one.doing = lanes.elsewhere(one.where, str(record.get("stage") or ""))
+            one.doing = lanes.SENT
             one.task, one.since = task, moment
         case "work", _:
             one.task = ""

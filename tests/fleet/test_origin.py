@@ -52,11 +52,10 @@ MAPPING = "MAPPING: dict[str, str] = {'p': '{tree}/src/p'}\n"
     [
         (text(PATH_FILE, "{tree}\n"), PATH_FILE, PATH_FILE),
         (text(PATH_FILE, "# of p\n{tree}/src\n"), PATH_FILE, PATH_FILE),
-        (text(PATH_FILE, "../../../../src\n"), PATH_FILE, PATH_FILE),
         (text(f"{SITE}/p.egg-link", "{tree}/src\n../\n"), f"{SITE}/p.egg-link", ...),
         (
             both(text(PATH_FILE, FINDER), text(f"{SITE}/__editable___p_0_finder.py", MAPPING)),
-            PATH_FILE,
+            f"{SITE}/__editable___p_0_finder.py",
             ...,
         ),
         (installed("file://{tree}", dir_info={}), f"{SITE}/p-0.dist-info/direct_url.json", ...),

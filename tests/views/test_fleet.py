@@ -113,22 +113,6 @@ def test_a_worker_whose_kern_told_no_end_is_idle_once_its_task_is_settled() -> N
     assert now and not now.busy
 
 
-def test_of_a_task_elsewhere_it_tells_what_is_known_before_it_comes_back() -> None:
-    sent = {"kind": "sent", "task": "one"}
-    rows = [{**row, "worker": 1, "where": "", "stage": ""} for row in [sent]]
-    rows += [{**sent, "worker": 1, "where": "tcp://far:1", "stage": "research"}]
-    found = [
-        {**row, "run": "parent", "time": f"2026-11-06T12:00:0{at}.000Z"}
-        for at, row in enumerate(rows)
-    ]
-    first, now = fleet.of(found[:1]), fleet.of(found)
-    assert first and now
-    assert fleet.text(first, MOMENT, 90, alive=True).splitlines()[1].startswith("1  sent  0:07  ")
-    row = "1  stage 1/3 research  0:06  on tcp://far:1  0 finished  one"
-    assert fleet.text(now, MOMENT, 90, alive=True).splitlines()[1] == row
-    assert fleet.told(now.workers[1])["doing"] == "research on tcp://far:1"
-
-
 def test_a_limit_is_named_once_while_it_lasts() -> None:
     limit = {"kind": "limit", "text": "resets at noon", "until": MOMENT + 600}
     rows = told(*UNDER_WAY, {**limit, "worker": 2, "task": "two"}, limit)
