@@ -3,6 +3,7 @@ each role's agent is held to it.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import tempfile
@@ -126,12 +127,25 @@ def ready(wanted: Sandbox, mode: Mode, sink: Sink) -> Iterator[Sandbox]:
         except OSError:  # those of this run, then
             wanted = replace(wanted, own=folder / "homes")
             confine.homes(wanted.own)
+        wanted = replace(wanted, alone=open_things.enter_context(_alone(wanted.own)))
         held = confine.chosen(mode, wanted)
         for agent in ("", *held.needs) if held.means is Means.BWRAP and held.relayed else ():
             relay = Relay(str(held.socket(agent)), held.hosts(agent), refused)
             open_things.callback(relay.close)
         open_things.enter_context(_renewing(held))
         yield held
+
+
+@contextlib.contextmanager
+def _alone(homes: Path) -> Iterator[bool]:
+    """Whether this run is the first of those that have these homes."""
+    with open(homes / "alone.lock", "a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
 
 
 @contextlib.contextmanager

@@ -85,6 +85,7 @@ class Sandbox:
     program: str = ""
     sockets: Path | None = None  # the folder of the relays', one for each agent, one for the rest
     overlays: Overlays = Overlays.OWN
+    alone: bool = False  # no other run has its homes: of two overlays none may have one folder
     why: str = ""  # there is none, in words
 
     def hosts(self, agent: str) -> tuple[str, ...] | None:
@@ -162,7 +163,8 @@ class Sandbox:
         self, kind: Kind, tree: Tree, write: Sequence[Path], agent: str, room: Room | None
     ) -> Iterator[Mount]:
         own = self.own / kind.home
-        yield from wall.machine(self.home, tree.root, own, self.programs)
+        warm = self.alone and self.overlays is Overlays.OWN and kind is not Kind.READER
+        yield from wall.machine(self.home, tree.root, own, self.programs, warm=warm)
         if needs := self.needs.get(agent):
             login.lay(needs, self.home, own)
             desks = login.mounts(needs, self.home, own)
@@ -246,7 +248,7 @@ def _best(wanted: Sandbox, find: Callable[[str], str | None]) -> tuple[Sandbox, 
     held = replace(wanted, means=Means.SEATBELT if apple else Means.BWRAP, program=program)
     # Held as an agent is, but for what a repository has a say in.
     tree = replace(held.tree, kept=(), documents=())
-    bare = replace(held, tree=tree, grants=Grants(), sockets=None)
+    bare = replace(held, tree=tree, grants=Grants(), sockets=None, alone=False)
     trial = bare.confine(Kind.WORKER, ["true"], os.environ)
     code, complaint = _ended(trial.argv, trial.env)
     if code:

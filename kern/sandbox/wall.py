@@ -129,9 +129,11 @@ _PREFIX = ("pyvenv.cfg", "lib", "libexec", "lib64", "VERSION", "release")  # X/b
 # ---------------------------------------------------------------- what it sees
 
 
-def machine(home: Path, root: Path, own: Path, programs: Iterable[Path]) -> Iterator[Mount]:
+def machine(
+    home: Path, root: Path, own: Path, programs: Iterable[Path], *, warm: bool = False
+) -> Iterator[Mount]:
     """The system, and in place of the person's home an empty one with programs, in which the caches
-    in `own` are kept.
+    in `own` are kept. `warm`: beneath them lie the person's.
     """
     names = Path(os.path.realpath("/etc/resolv.conf"))  # leads to what resolves them
     system = [*map(Path, _SEEN["system"]), names]
@@ -141,7 +143,10 @@ def machine(home: Path, root: Path, own: Path, programs: Iterable[Path]) -> Iter
     for place in _homes(home):
         yield Mount(Access.EMPTY, place)
         for name in _SEEN["caches"]:
-            yield Mount(Access.LINK, place / name, KEPT / _flat(name))
+            if warm and place == home and (home / name).is_dir():
+                yield overlay(home / name, own.with_name(f"{own.name}-warm") / _flat(name))
+            else:
+                yield Mount(Access.LINK, place / name, KEPT / _flat(name))
     yield from _added(home)
     for path in dict.fromkeys((*programs, *toolchains(home, root))):
         within = any(path.is_relative_to(one) for one in system if one != Path("/var"))
