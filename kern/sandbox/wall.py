@@ -206,10 +206,12 @@ def _added(home: Path) -> Iterator[Mount]:
 
 
 def toolchains(home: Path, root: Path) -> list[Path]:
-    """Programs outside of the system's folders: by a table, by PATH, of virtual environments that
-    links at the tree's top lead to.
+    """Programs outside of the system's folders: by a table, by variables and PATH, of virtual
+    environments that links at the tree's top lead to.
     """
     known = [home / name for name in _SEEN["toolchains"]]
+    places = (Path(os.environ.get(name, "")) for name in _SEEN["installed"])
+    known += [one for one in places if one.is_absolute() and not home.is_relative_to(one)]
     added = [home / name for name in _SEEN["added"]]
     path = [Path(one) for one in os.environ.get("PATH", "").split(os.pathsep) if one[:1] == "/"]
     whole = [installation(one, home, root) for one in path if one not in added]

@@ -446,3 +446,17 @@ def test_the_profile_of_macos_closes_the_home_and_opens_what_is_listed(tmp_path:
     closed = lines.index(f'(deny file-read* (subpath "{home}"))')
     assert next(i for i, line in enumerate(lines) if f'"{tool}"' in line) > closed
     assert f'(allow file-read* file-write* (subpath "{home}"))' not in lines
+
+
+@needs_bwrap
+def test_a_toolchain_that_a_variable_names_is_there(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home/other/rust").mkdir()
+    (tmp_path / "home/other/rust/settings.toml").write_text("stable")
+    assert world.sh(Kind.CHECK, "cat ~/other/rust/*").returncode
+    monkeypatch.setenv("RUSTUP_HOME", str(tmp_path / "home/other/rust"))
+    assert world.sh(Kind.CHECK, 'cat "$RUSTUP_HOME"/*').stdout == "stable"
+    assert world.sh(Kind.CHECK, 'touch "$RUSTUP_HOME"/x').returncode
+    monkeypatch.setenv("RUSTUP_HOME", str(tmp_path / "home"))  # all that the person has
+    assert world.sh(Kind.CHECK, "cat ~/.ssh/id").returncode
