@@ -8,10 +8,7 @@ import typer
 import kern.cli.edits  # noqa: F401 - its commands are known by that
 from kern import models
 from kern.cli import options
-from kern.cli import run as launch
-from kern.cli.help import show as page
-from kern.cli.usage import app as app
-from kern.cli.usage import command
+from kern.cli.app import app
 
 
 def _leave(sandbox: str, trusted: bool) -> Any:
@@ -21,20 +18,16 @@ def _leave(sandbox: str, trusted: bool) -> Any:
     return leave(sandbox, trust=trusted)
 
 
-@command
+@app.command(rich_help_panel="Run")
 def run(
-    iterations: Annotated[
-        str, typer.Argument(help=f"How many tasks (default {launch.ITERATIONS}).")
-    ] = "",
-    delay: Annotated[
-        str, typer.Argument(help="Time between two tasks: 30 (seconds), 30s, 5m, 1h30m.")
-    ] = launch.DELAY,
+    iterations: options.Iterations = None,
+    delay: options.Delay = None,
     dry_run: options.DryRun = False,
     verbose: options.Verbose = False,
     no_wait: options.NoWait = False,
     no_sign: options.NoSign = False,
-    max_cost: options.MaxCost = "0",
-    max_minutes: options.MaxMinutes = "0",
+    max_cost: options.MaxCost = None,
+    max_minutes: options.MaxMinutes = None,
     task: options.Only = None,
     until_done: options.UntilDone = False,
     repair: Annotated[
@@ -55,35 +48,37 @@ def run(
     sandbox: options.Sandbox = "",
     trusted: options.Trusted = False,
     bare: options.Bare = False,
-) -> None:
-    raise typer.Exit(
-        launch.run(
-            iterations,
-            delay,
-            until=until,
-            branch=branch,
-            jobs=jobs,
-            scheduler=scheduler,
-            quiet=quiet,
-            until_done=until_done,
-            repair=repair,
-            allow_red=allow_red,
-            dry=dry_run,
+) -> int:
+    """Carry out tasks; `kern [ITERATIONS] [DELAY]` is short for it."""
+    from kern.cli import run as launch
+    from kern.cli.trust import leave
+    from kern.pipeline.options import Options
+
+    return launch.run(
+        Options(
+            delay=options.DELAY if delay is None else delay,
             wait=not no_wait,
             sign=not no_sign,
-            max_cost=max_cost,
-            max_minutes=max_minutes,
-            verbose=verbose,
-            sandbox=sandbox,
-            trust=trusted,
-            bare=bare,
+            max_cost=max_cost or 0,
+            max_minutes=(max_minutes or 0) / 60,
+            until_done=until_done,
+            on_red=launch.on_red(repair=repair, allow_red=allow_red),
             models=models.of_options(model or (), effort, agent or (), alone=no_fallback),
-            task=task,
-        )
+            leave=leave(sandbox, trust=trusted, bare=bare),
+            branch=branch,
+            until=until or 0,
+            jobs=jobs or "",
+            scheduler=scheduler,
+        ),
+        iterations,
+        task,
+        dry=dry_run,
+        verbose=verbose,
+        quiet=quiet,
     )
 
 
-@command
+@app.command(rich_help_panel="Run")
 def plan(
     goal: Annotated[
         str | None, typer.Argument(help="A text, a FILE.md, or - for standard input.")
@@ -99,50 +94,36 @@ def plan(
     no_fallback: options.NoFallback = False,
     sandbox: options.Sandbox = "",
     trusted: options.Trusted = False,
-) -> None:
+) -> int:
+    """Let an agent compare a goal with the code, and add the tasks."""
     from kern.cli.plan import main
 
     by = models.of_options(model or (), effort, agent or (), alone=no_fallback)
-    raise typer.Exit(
-        main(Path.cwd(), goal, _leave(sandbox, trusted), by, review=review, yes=yes, dry=dry_run)
-    )
+    return main(Path.cwd(), goal, _leave(sandbox, trusted), by, review=review, yes=yes, dry=dry_run)
 
 
-@command
+@app.command(rich_help_panel="Run")
 def improve(
     count: Annotated[str, typer.Argument(help="How many improvements.")] = "1",
     goal: Annotated[str, typer.Argument(help="What to improve.")] = "",
-    delay: Annotated[
-        str, typer.Option(metavar="TIME", help="Between two of them: 30 (seconds), 30s, 5m.")
-    ] = launch.DELAY,
-    max_cost: options.MaxCost = "0",
-    max_minutes: options.MaxMinutes = "0",
+    delay: options.Delay = None,
     model: options.Model = None,
-    effort: options.Effort = None,
     agent: options.AgentName = None,
-    no_fallback: options.NoFallback = False,
     sandbox: options.Sandbox = "",
     trusted: options.Trusted = False,
-) -> None:
+) -> int:
+    """Let an agent propose measurable improvements, and try each."""
+    from kern.cli import run as launch
+    from kern.pipeline.options import Options
+
     if any(map(str.isalpha, count)) and not goal:  # either may be left out
         count, goal = "1", count
-    by = models.of_options(model or (), effort, agent or (), alone=no_fallback)
-    raise typer.Exit(
-        launch.run(
-            count,
-            delay,
-            improve=True,
-            goal=goal,
-            max_cost=max_cost,
-            max_minutes=max_minutes,
-            sandbox=sandbox,
-            trust=trusted,
-            models=by,
-        )
-    )
+    chosen = models.of_options(model or (), None, agent or ())
+    asked = Options(improve=True, goal=goal, models=chosen, leave=_leave(sandbox, trusted))
+    return launch.run(asked, options.number("COUNT", "kern improve 3", whole=True)(count), None)
 
 
-@command
+@app.command(rich_help_panel="Run")
 def reflect(
     yes: Annotated[bool, typer.Option("--yes", help="Change it without asking.")] = False,
     dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Ask; only show it.")] = False,
@@ -152,21 +133,23 @@ def reflect(
     no_fallback: options.NoFallback = False,
     sandbox: options.Sandbox = "",
     trusted: options.Trusted = False,
-) -> None:
+) -> int:
+    """Let an agent propose what to merge, mend or retire in LEARNINGS.md."""
     from kern.cli.reflect import main
 
     by = models.of_options(model or (), effort, agent or (), alone=no_fallback)
-    raise typer.Exit(main(Path.cwd(), _leave(sandbox, trusted), by, yes=yes, dry=dry_run))
+    return main(Path.cwd(), _leave(sandbox, trusted), by, yes=yes, dry=dry_run)
 
 
-@command
-def trust(yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False) -> None:
+@app.command(rich_help_panel="Set up")
+def trust(yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False) -> int:
+    """Show what this repository would have started, and take your yes."""
     from kern.cli.trust import give
 
-    raise typer.Exit(give(Path.cwd(), yes=yes))
+    return give(Path.cwd(), yes=yes)
 
 
-@command
+@app.command(rich_help_panel="Set up")
 def init(
     unrun: Annotated[
         bool, typer.Option("--no-run", help="Only look for the checks; run none of them.")
@@ -174,67 +157,74 @@ def init(
     sandbox: options.Sandbox = "",
     trusted: options.Trusted = False,
 ) -> None:
+    """Write SPEC.md, LEARNINGS.md and kern.toml with the checks you have."""
     from kern.cli import init as first
 
     first.main(Path.cwd(), _leave(sandbox, trusted), run=not unrun)
 
 
-@command
+@app.command(rich_help_panel="Set up")
 def check(
     gates: Annotated[
         list[str] | None, typer.Argument(metavar="[GATE]...", help="Only these gates.")
     ] = None,
     sandbox: options.Sandbox = "",
     trusted: options.Trusted = False,
-) -> None:
+) -> int:
+    """Run the gates now, as a run would; the exit code says it."""
     from kern.cli.check import main
 
-    raise typer.Exit(main(Path.cwd(), gates or (), _leave(sandbox, trusted)))
+    return main(Path.cwd(), gates or (), _leave(sandbox, trusted))
 
 
-@command
+@app.command(rich_help_panel="Look")
 def status(
     everything: Annotated[
         bool, typer.Option("--all", help="Every task, also of a long SPEC.md.")
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
+    """Show the tasks, what needs you, and how the last run went."""
     from kern.views.status import shown
 
     print(shown(Path.cwd(), everything=everything, as_json=as_json))
 
 
-@command
+@app.command(rich_help_panel="Look")
 def show(task: options.Task, as_json: options.AsJson = False) -> None:
+    """Show everything about one task: answers, attempts, gates, cost."""
     from kern.views.show import shown
 
     print(shown(Path.cwd(), task, as_json=as_json))
 
 
-@command
+@app.command(rich_help_panel="Run")
 def stop(
     now: Annotated[bool, typer.Option("--now", help="End it at once, as Ctrl-C does.")] = False,
 ) -> None:
+    """End the run in progress after its current stage."""
     from kern.cli import control
 
     control.stop_now(Path.cwd()) if now else control.stop(Path.cwd())
 
 
-@command
+@app.command(rich_help_panel="Look")
 def graph() -> None:
+    """Draw which task waits for which, for Mermaid in Markdown."""
     from kern.cli import tasks
 
     print(tasks.drawing(Path.cwd()))
 
 
-@command
+@app.command(rich_help_panel="Look")
 def fleet(as_json: options.AsJson = False) -> None:
+    """Show who does what where several tasks are under way."""
     from kern.views.fleet import shown
 
     print(shown(Path.cwd(), as_json=as_json))
 
 
-@command
+@app.command(rich_help_panel="Look")
 def log(
     task: Annotated[
         str, typer.Option(metavar="TASK", help="Only tasks with this in their text.")
@@ -245,12 +235,13 @@ def log(
     follow: Annotated[bool, typer.Option("-f", help="Keep printing new entries.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
+    """Show what happened, from the journal."""
     from kern.views.log import show
 
     show(Path.cwd(), task, run, follow=follow, as_json=as_json)
 
 
-@command
+@app.command(rich_help_panel="Look")
 def report(
     since: Annotated[
         str, typer.Option(metavar="TIME", help="today, yesterday, 2d, 12h or 2026-11-21.")
@@ -259,35 +250,39 @@ def report(
     as_json: options.AsJson = False,
     as_html: Annotated[bool, typer.Option("--html", help="One page with a timeline.")] = False,
 ) -> None:
+    """Add up what was done, what it cost and what to review."""
     from kern.views.report import shown
 
     print(shown(Path.cwd(), since, markdown=markdown, as_json=as_json, as_html=as_html))
 
 
-@command
+@app.command(rich_help_panel="Look")
 def pr(
     yes: Annotated[bool, typer.Option("--yes", help="Push and open it without asking.")] = False,
-) -> None:
+) -> int:
+    """Print a pull request's text; push and open it after a yes."""
     from kern.cli.pr import main
 
-    raise typer.Exit(main(Path.cwd(), yes=yes))
+    return main(Path.cwd(), yes=yes)
 
 
-@command
+@app.command(rich_help_panel="Look")
 def path() -> None:
+    """Print the folder with the run files."""
     from kern.cli import setup
 
     setup.path(Path.cwd())
 
 
-@command
-def doctor(as_json: options.AsJson = False) -> None:
+@app.command(rich_help_panel="Set up")
+def doctor(as_json: options.AsJson = False) -> int:
+    """Check what a run needs, and name a fix for each problem."""
     from kern.cli.doctor import main
 
-    raise typer.Exit(main(Path.cwd(), as_json=as_json))
+    return main(Path.cwd(), as_json=as_json)
 
 
-@command
+@app.command(rich_help_panel="Set up")
 def clean(
     older: Annotated[str, typer.Option(metavar="TIME", help="Age: 30d, 12h, 0d.")] = "30d",
     everything: Annotated[
@@ -295,44 +290,35 @@ def clean(
     ] = False,
     dry_run: options.DryRun = False,
 ) -> None:
+    """Delete old task records and saved attempts of finished tasks."""
     from kern.cli import setup
 
     setup.clean(Path.cwd(), older, everything=everything, dry=dry_run)
 
 
-@command
-def completion(
-    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
-) -> None:
-    from kern.cli.completion import script
-
-    print(script(shell), end="")
-
-
-@command
-def demo() -> None:
+@app.command(rich_help_panel="Set up")
+def demo() -> int:
+    """Watch kern work on a sample repository: no account, no network."""
     from kern.cli.demo import main
 
-    raise typer.Exit(main())
+    return main()
 
 
-@command
-def uninstall(yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False) -> None:
+@app.command(rich_help_panel="Set up")
+def uninstall(yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False) -> int:
+    """Remove kern, after asking; your repositories stay as they are."""
     from kern.cli import installed
 
-    raise typer.Exit(installed.uninstall(yes=yes))
+    return installed.uninstall(yes=yes)
 
 
-@command
+@app.command(rich_help_panel="Set up")
 def help(
     topic: Annotated[
         str, typer.Argument(metavar="TOPIC", help="A page of kern help, or a command.")
     ] = "",
-    man: Annotated[bool, typer.Option("--man", help="Print a man page of every command.")] = False,
 ) -> None:
-    if man:
-        from kern.cli import usage
+    """List the help pages, or show one."""
+    from kern.cli.help import show
 
-        print(usage.manual(), end="")
-    else:
-        page(topic)
+    show(topic)

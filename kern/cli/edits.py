@@ -2,19 +2,17 @@
 them; see commands.py.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kern.cli.help import COMMANDS
+from kern.cli.app import app
 from kern.cli.options import AsJson, Task
-from kern.cli.usage import Command, app, command
 from kern.errors import UsageError
 
 
-@command
+@app.command(rich_help_panel="Tasks")
 def answer(
     task: Annotated[
         str, typer.Argument(help="Its number in kern status, or a part of its text.")
@@ -23,12 +21,13 @@ def answer(
         list[str] | None, typer.Argument(metavar="WORDS", help="The answer, on one line.")
     ] = None,
 ) -> None:
+    """Answer a question; without arguments, list them."""
     from kern.cli import tasks
 
     tasks.answer(Path.cwd(), task, " ".join(text or ()))
 
 
-@command
+@app.command(rich_help_panel="Tasks")
 def add(
     task: Annotated[
         str,
@@ -48,77 +47,92 @@ def add(
     dry_run: Annotated[
         bool, typer.Option("-n", "--dry-run", help="With -: only show them.")
     ] = False,
-    source: Annotated[str, typer.Option("--from", hidden=True)] = "",
 ) -> None:
+    """Add a task to SPEC.md (safe during a run); options repeat."""
     from kern.cli import imports, tasks
 
-    if source:
-        raise UsageError("kern add reads standard input now", hint=f"kern add - < {source}")
     more = bool(after or gate or judge or under)
     if ((yes or dry_run) and task != "-") or (more and task == "-"):
         raise UsageError("--yes and -n go with -, and nothing else does", hint="kern add - -n")
     if task == "-":
-        raise typer.Exit(imports.add(Path.cwd(), yes=yes, dry=dry_run))
+        imports.add(Path.cwd(), yes=yes, dry=dry_run)
+        return
     tasks.add(Path.cwd(), task, after or (), gate or (), judge or (), under)
 
 
-def _mark(verb: str) -> None:
-    @app.command(verb, cls=Command, help=COMMANDS[verb])
-    def mark(task: Task) -> None:
-        from kern.cli import tasks
+@app.command(rich_help_panel="Tasks")
+def done(task: Task) -> None:
+    """Tick a task, and its parents if it is their last open subtask."""
+    from kern.cli import tasks
 
-        tasks.mark(Path.cwd(), task, verb)
+    tasks.mark(Path.cwd(), task, "done")
 
 
-for _verb in ("done", "reopen", "unblock", "retry"):
-    _mark(_verb)
+@app.command(rich_help_panel="Tasks")
+def reopen(task: Task) -> None:
+    """Mark a task that is done or in progress as pending again."""
+    from kern.cli import tasks
+
+    tasks.mark(Path.cwd(), task, "reopen")
+
+
+@app.command(rich_help_panel="Tasks")
+def unblock(task: Task) -> None:
+    """Give a blocked task back to kern, with all its attempts."""
+    from kern.cli import tasks
+
+    tasks.mark(Path.cwd(), task, "unblock")
+
+
+@app.command(rich_help_panel="Tasks")
+def retry(task: Task) -> None:
+    """Forget a task's failed attempts; their work stays saved."""
+    from kern.cli import tasks
+
+    tasks.mark(Path.cwd(), task, "retry")
 
 
 Reason = Annotated[str, typer.Argument(metavar="WORDS", help="Why, for the note in SPEC.md.")]
 
 
-@command
+@app.command(rich_help_panel="Tasks")
 def hold(task: Task, reason: Reason = "") -> None:
+    """Keep a task from being taken until kern unhold (safe during a run)."""
     from kern.cli import tasks
 
     tasks.write(Path.cwd(), "hold", task, reason)
 
 
-@command
+@app.command(rich_help_panel="Tasks")
 def unhold(task: Task) -> None:
+    """Let a held task be taken again (safe during a run)."""
     from kern.cli import tasks
 
     tasks.write(Path.cwd(), "unhold", task)
 
 
-@command
+@app.command(rich_help_panel="Tasks")
 def undo(task: Task) -> None:
+    """Take a task's commit back by a new one, and open the task."""
     from kern.cli import tasks
 
     tasks.undo(Path.cwd(), task)
 
 
-@command
+@app.command(rich_help_panel="Tasks")
 def defer(task: Task, reason: Reason = "") -> None:
+    """Let the other tasks come first (safe during a run)."""
     from kern.cli import tasks
 
     tasks.write(Path.cwd(), "defer", task, reason)
 
 
-@command
-def skip(task: Task, reason: Reason = "") -> None:
-    from kern.cli import tasks
-
-    tasks.write(Path.cwd(), "defer", task, reason)
-    said = "note: kern skip is called kern defer now; kern hold keeps a task from being taken"
-    print(said, file=sys.stderr)
-
-
-@command
+@app.command(rich_help_panel="Tasks")
 def note(
     task: Task,
     text: Annotated[str, typer.Argument(metavar="WORDS", help="What the agents should know.")],
 ) -> None:
+    """Write a note of yours under a task."""
     from kern.cli import tasks
 
     tasks.write(Path.cwd(), "note", task, text)
@@ -127,7 +141,7 @@ def note(
 # -------------------------------------------------------------------- what was learned
 
 
-@command
+@app.command(rich_help_panel="Look")
 def search(
     query: Annotated[str, typer.Argument(metavar="WORDS", help="What to look for.")],
     fts: Annotated[bool, typer.Option("--fts", help="By words alone.")] = False,
@@ -145,6 +159,7 @@ def search(
     limit: Annotated[int, typer.Option(metavar="COUNT", help="At most so many results.")] = 10,
     as_json: AsJson = False,
 ) -> None:
+    """Search learnings, tasks and what was tried, and your documents."""
     from kern.views import search
 
     if fts + semantic + hybrid > 1:
@@ -153,7 +168,7 @@ def search(
     print(search.shown(Path.cwd(), query, mode, kind or (), limit, as_json=as_json))
 
 
-@command
+@app.command(rich_help_panel="Look")
 def recall(
     query: Annotated[str, typer.Argument(metavar="WORDS", help="What you are about to do.")],
     kind: Annotated[
@@ -163,12 +178,13 @@ def recall(
     limit: Annotated[int, typer.Option(metavar="COUNT", help="At most so many entries.")] = 5,
     as_json: AsJson = False,
 ) -> None:
+    """Show the learnings that a task would call for."""
     from kern.views import learnings
 
     print(learnings.recalled(Path.cwd(), query, kind or (), limit, as_json=as_json))
 
 
-@command
+@app.command(rich_help_panel="Look")
 def learn(
     words: Annotated[
         list[str],
@@ -185,6 +201,7 @@ def learn(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
+    """Write a learning; list, show, vote on or retire those there are."""
     from kern.cli import learnings as edits
     from kern.views import learnings
 

@@ -39,7 +39,7 @@ class Options:
     tick: process.Tick = process.unwatched
     countdown: Callable[[float], None] = lambda seconds: None
     clock: Callable[[], float] = time.time
-    branch: str = ""  # to begin; empty: what kern.toml says
+    branch: str | None = ""  # to begin; empty: what kern.toml says
     until: float = 0.0  # epoch seconds from which nothing is begun; 0: no bound
     jobs: str = ""  # so many tasks at once, or `auto`; empty: what kern.toml says
     # Another way to carry out the tasks, once all is made sure of: its exit code; None: this one.

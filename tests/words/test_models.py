@@ -96,7 +96,7 @@ def test_what_kern_toml_cannot_mean_is_named(table: str, said: str) -> None:
 def test_what_the_command_line_cannot_mean_is_named(
     kern: Kern, repo: Path, argv: list[str], said: str
 ) -> None:
-    for words in ([*argv, "-n"], ["plan", "a goal", *argv], ["improve", *argv]):
+    for words in ([*argv, "-n"], ["plan", "a goal", *argv]):
         ran = kern(*words)
         assert ran.code == 2, words
         assert said in ran.err and "hint: " in ran.err and "\x1b" not in ran.err

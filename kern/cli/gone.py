@@ -1,0 +1,8 @@
+"""Words that a person may still type, and what does that now; a line is gone again in a year."""
+
+GONE = {
+    "completion": "kern --install-completion",
+    "pause": "kern stop, then run kern again: it goes on from there",
+    "resume": "kern, which goes on from where it was",
+    "skip": "kern defer TASK",
+}
