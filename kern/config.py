@@ -2,21 +2,30 @@
 executed by reading it.
 """
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kern import endpoint, many, models, plain, toml
 from kern.endpoint import Endpoint
-from kern.model import OnRed, Output, Role
+from kern.model import Aide, OnRed, Role, Stage
 from kern.models import Choices
 from kern.toml import Wrong
 
 FILE = "kern.toml"
 FINAL = "final"  # the table below [gates] with those of the whole
+PERSON = "~/.config/kern/config.toml"
+ROUNDS = 5  # reviews in one run with --until-done
+LARGE = 50 << 20  # bytes; an untracked file that is larger is not stored
+TOTAL: Mapping[Role, float] = {  # seconds
+    Stage.RESEARCH: 900,
+    Stage.IMPLEMENT: 3600,
+    Stage.COMMIT: 600,
+    Aide.JUDGE: 600,
+    Aide.PLANNER: 1800,
+}
+_GATE_S = 600.0
 _PROBE_S = 20.0
-_IDLE_S = 600.0
 _MARGIN = 0.01  # US dollars: an agent is not started for less
 
 
@@ -26,11 +35,10 @@ class Gate:
 
     name: str  # empty: a task's own
     command: str  # for sh
-    timeout: float  # seconds; 0: none
+    timeout: float = _GATE_S  # 0: none
     strict: bool = False  # blocks also where it was red before the task
     known_red: bool = False  # red before any task, which stops no run
     room: bool = True  # in a tree that holds exactly what is to be committed, where there is one
-    again: int | None = None  # how often it runs once more where it is red; None: as kern chooses
 
     @property
     def shown(self) -> str:
@@ -48,7 +56,7 @@ class Probe:
 
     name: str
     command: str  # for sh
-    timeout: float  # seconds; 0: none
+    timeout: float = _PROBE_S  # 0: none
 
     @property
     def shown(self) -> str:
@@ -57,19 +65,6 @@ class Probe:
     @property
     def label(self) -> str:
         return f"probe {self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """Seconds; 0: none."""
-
-    idle: float | None = None  # without a sign of life from the agent; None: as kern chooses
-    research: float = 900
-    implement: float = 3600
-    commit: float = 600
-    judge: float = 600
-    gate: float = 600
-    planner: float = 1800
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,215 +114,134 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
-    """What a `[sandbox]` table opens, as it stands there."""
-
-    read: tuple[str, ...] = ()
-    write: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
-    devices: tuple[str, ...] = ()
-    # `example.com`, `*.example.com`, `localhost:5432`; None: any host, but nothing of this machine;
-    # `*`: the machine's network as it is.
-    network: tuple[str, ...] | None = None
-
-    def without(self, other: "Holding") -> Iterator[tuple[str, list[str]]]:
-        """By key, what it opens and the other does not, nor a folder of the other's."""
-        for key in ("read", "write", "env", "devices"):
-            there = [one.rstrip("/") for one in getattr(other, key)]
-            closed = [
-                one
-                for one in getattr(self, key)
-                if not any(one == folder or one.startswith(f"{folder}/") for folder in there)
-            ]
-            if closed:
-                yield key, closed
-
-
-@dataclass(frozen=True, slots=True)
 class Settings:
     gates: tuple[Gate, ...] = ()
-    timeouts: Timeouts = field(default_factory=Timeouts)
+    final: tuple[Gate, ...] = ()  # that must pass before a goal counts as reached
+    probes: tuple[Probe, ...] = ()
+    timeouts: Mapping[Role, float] = field(default_factory=dict)  # of agents; see `total`
+    models: Choices = field(default_factory=dict)
+    agents: tuple[str, ...] = ()  # the first runs, the others stand in for it
+    commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # argv of agents, by name
+    endpoint: Endpoint | None = None  # of the `http` agent
     max_wait: float = 6 * 3600  # seconds, for a usage limit's reset
     max_failures: int = 3  # tasks in a row that came to nothing; 0: no bound
     budget: Budget = field(default_factory=Budget)
-    notify: str = ""  # for sh; empty: nobody is notified; the person's to say, see `person.over`
-    final: tuple[Gate, ...] = ()  # that must pass before a goal counts as reached
-    max_rounds: int = 5  # reviews in one run with --until-done
-    probes: tuple[Probe, ...] = ()
-    holding: Holding = field(default_factory=Holding)
+    fleet: many.Many = field(default_factory=many.Many)
+    notify: str = ""  # for sh; the person's to say
     on_red: OnRed = OnRed.STOP  # of the command line
     bare: bool = False  # of the command line: nothing that the project would have started counts
-    large_file: float = 50  # MiB; an untracked file that is larger is not stored; 0: none is
-    printed: Output | None = None  # None: as kern chooses
-    endpoint: Endpoint | None = None  # of the `http` agent
-    models: Choices = field(default_factory=dict)
-    commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # argv of agents, by name
-    agents: tuple[str, ...] = ()  # the first runs, the others stand in for it
-    search: tuple[str, ...] = ()  # patterns of further files that kern search reads
-    branch: str = ""  # that a run begins, {date} in it for the day; empty: the one in use
-    fleet: many.Many = field(default_factory=many.Many)
-    remarks: tuple[str, ...] = ()  # of settings that go by an old name, or do not count
     picked: Choices = field(default_factory=dict)  # of the command line: before all others
 
     def total(self, role: Role) -> float:
-        """The time-out of an agent's process as a whole, seconds."""
-        return float(getattr(self.timeouts, str(role)))
-
-    def output(self, *, watched: bool) -> Output:
-        """Live where a person looks at it, or where its signs of life are waited for."""
-        live = watched or bool(self.timeouts.idle)
-        return self.printed or (Output.STREAM if live else Output.JSON)
-
-    def idle(self, output: Output) -> float:
-        """The time without output after which an agent is ended; 0: none."""
-        if output is Output.JSON:  # silent until its end
-            return 0.0
-        if self.timeouts.idle is not None:
-            return self.timeouts.idle
-        return max(_IDLE_S, self.patience + 60) if self.patience else 0.0
+        """The time-out of an agent's process as a whole, seconds; 0: none."""
+        return self.timeouts.get(role, TOTAL[role])
 
     @property
     def patience(self) -> float:
-        """What a command of the agent's may take: as long as the longest gate; 0: no bound."""
-        times = [self.timeouts.gate, *(gate.timeout for gate in self.gates)]
+        """What a command without a setting may take: as the longest gate; 0: no bound."""
+        times = [_GATE_S, *(gate.timeout for gate in self.gates)]
         return max(times) if all(times) else 0.0
 
-
-def narrowed(own: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """The hosts that a person opens, as few of them as a repository names. It opens none: not this
-    machine's ports either, so a list that would hold nothing else is empty.
-    """
-    if theirs is None or "*" in theirs:
-        return own
-    if own is None or "*" in own:
-        return tuple(host for host in theirs if own or not _local(host))
-    found = [host for host in theirs if any(_within(host, one) for one in own)]
-    found += [one for one in own if any(_within(one, host) for host in theirs)]
-    return tuple(dict.fromkeys(found)) if not all(map(_local, found)) else ()
-
-
-def _within(host: str, pattern: str) -> bool:
-    """Whether all that the one names, the other does."""
-    host, pattern = host.lower(), pattern.lower()
-    return host == pattern or (pattern.startswith("*.") and host.endswith(pattern[1:]))
-
-
-def _local(host: str) -> bool:
-    """Whether it may name this machine: its name, or any address."""
-    return re.fullmatch(r"(.*\.)?localhost(:\d+)?|[\d.:]+|\[.*", host.lower()) is not None
+    @property
+    def idle(self) -> float:
+        """The time without a sign of life after which an agent is ended; 0: none."""
+        return self.patience and self.patience + 60
 
 
 # ---------------------------------------------------------------- what a file may say
 
 
-def notify(given: Any) -> str:
-    if given == "desktop" or not isinstance(given, str) or "\0" in given:
-        hint = "name the command, say: notify = \"jq -r '.event' | xargs notify-send kern\""
-        raise Wrong("{} must be a command", hint, given)
-    return given.strip()
-
-
-_NAMES = toml.texts("texts")
-_HOST = r"\*|(\*\.)?[\w.-]+(:\d{1,5})?|\[[\da-fA-F:]+\]:\d{1,5}"
-_HOSTS = 'network = ["example.com", "*.example.com", "localhost:5432"]; ["*"] for all of it'
-HOLDING: toml.Rows = {
-    **dict.fromkeys(("read", "write", "env", "devices"), _NAMES),
-    "network": toml.texts("hosts", _HOST, _HOSTS),
-    "hide": "take it out: of your home folder nothing is seen but what read and write name",
-    "hosts": "name them in network",
-    "image": 'take it out, and run kern itself in the container, with sandbox = "off" there',
-}
-_GATE: Mapping[str, toml.Read] = {
-    "strict": toml.flag,
-    "room": toml.flag,
-    "again": toml.whole(0, 1),
-}
-_SINGLE: toml.Rows = {
-    "max_wait": toml.seconds,
-    "max_failures": toml.whole(0),
-    "max_minutes": toml.amount,
-    "max_rounds": toml.whole(1),
-    "notify": notify,
-    "large_file": toml.amount,
-    "branch": toml.text,
-    "agents": models.agents,
-    "search": toml.texts('patterns, such as ["docs/**/*.md"]'),
-    "jobs": many.jobs,
-}
-
-
-def _misplaced(given: Any) -> Any:
-    raise Wrong("{} is no command", f"move it above the first table of {FILE}")
-
-
-def _entries(reader: toml.Read) -> toml.Read:
-    """Named commands; a setting that slipped below their table is none."""
-    misplaced = dict.fromkeys(_SINGLE, _misplaced)
+def _command(reader: toml.Read) -> toml.Read:
+    """As the fields of a `Gate` or a `Probe`."""
 
     def read(given: Any) -> Any:
-        rows: toml.Rows = dict.fromkeys(given if isinstance(given, dict) else (), reader)
-        final = given.get(FINAL) if isinstance(given, dict) else None
-        if isinstance(final, dict) and "run" not in final:  # else it is a gate of that name
-            rows = {**rows, FINAL: toml.each(toml.command(**_GATE))}
-        return toml.table({**rows, **misplaced})(given)
+        found = reader(given)
+        return {"command": found.pop("run"), **found}
 
     return read
 
 
 def _gate(given: Any) -> Any:
-    found = toml.command(**_GATE, known_red=toml.flag)(given)
-    if found.get("strict") and found.get("known_red"):
+    found = _GATE(given)
+    if known := found.pop("red", "") == "known":
+        found["known_red"] = True
+    if found.get("strict") and known:
         hint = "a strict gate must be green before the first task: take one of the two off"
-        raise Wrong("{} is both strict and known_red", hint)
+        raise Wrong('{} is both strict and red = "known"', hint)
     return found
 
 
+def _gates(given: Any) -> Any:
+    """Named commands. A table `final` holds those of the whole, unless it is a command itself."""
+    rows: toml.Rows = dict.fromkeys(given if isinstance(given, dict) else (), _command(_gate))
+    final = given.get(FINAL) if isinstance(given, dict) else None
+    if isinstance(final, dict) and "run" not in final:
+        rows = {**rows, FINAL: toml.each(_command(_FINAL))}
+    return toml.table({**rows, **_MISPLACED})(given)
+
+
+def _probes(given: Any) -> Any:
+    rows: toml.Rows = dict.fromkeys(
+        given if isinstance(given, dict) else (), _command(toml.command())
+    )
+    return toml.table({**rows, **_MISPLACED})(given)
+
+
+_SINGLE: toml.Rows = {
+    "agents": models.agents,
+    "max_wait": toml.seconds,
+    "max_failures": toml.whole(0),
+}
+_MISPLACED: toml.Rows = dict.fromkeys(_SINGLE, f"move it above the first table of {FILE}")
+_AGAIN = "take it out: a red gate runs once more, unless it is strict"
+_FINAL = toml.command(strict=toml.flag, room=toml.flag, again=_AGAIN)
+_GATE = toml.command(
+    strict=toml.flag,
+    room=toml.flag,
+    red=toml.one_of(["known"], 'red = "known"'),
+    known_red='write red = "known"',
+    again=_AGAIN,
+)
+_BOUNDS = toml.table(dict.fromkeys(("run", "task", "stage"), toml.amount))
+_MINE = f"it is yours to say, for all repositories: put it into {PERSON}"
 _ROWS: toml.Rows = {
     **_SINGLE,
-    "gates": _entries(_gate),
-    "probes": _entries(toml.command()),
-    "snapshot": "it is now called [probes]",
-    "timeouts": toml.table(dict.fromkeys(Timeouts.__match_args__, toml.seconds)),
-    "max_cost": toml.table(dict.fromkeys(("run", "task", "stage"), toml.amount)),
-    "sandbox": toml.table(HOLDING),
-    "agent": toml.table({"output": toml.one_of(("auto", *Output)), "http": endpoint.read}),
-    "commands": models.COMMANDS,
-    "models": models.BY_ROLE,
+    "gates": _gates,
+    "probes": _probes,
     "stages": models.BY_ROLE,
+    "max_cost": _BOUNDS,
     "worktree": many.WORKTREE,
-    "fleet": many.FLEET,
+    "commands": models.COMMANDS,
+    "agent": toml.table({"http": endpoint.read, "output": "take it out: kern reads agents live"}),
+    # ------------------------------------------------------------ as earlier kerns had them
+    "models": 'write [stages.ROLE], and below it: model = "NAME"',
+    "timeouts": 'write [stages.ROLE], and below it: timeout = "60m"; a gate has its own: '
+    'test = { run = "make test", timeout = "20m" }',
+    "snapshot": "it is now called [probes]",
+    "max_minutes": "kern --until 07:00 ends a run",
+    "max_rounds": "take it out: --until-done reviews five times at most",
+    "large_file": "take it out: more than 50 MiB belongs into Git LFS, or .gitignore",
+    "search": "take it out: git grep finds what kern search does not read",
+    "branch": "git switch -c NAME, then kern",
+    "jobs": "kern -j 4",
+    **dict.fromkeys(("notify", "sandbox", "fleet", "awake"), _MINE),
 }
 
 
 def parse(data: bytes | str) -> Settings:
     """Raises UsageError with file and key for anything that is not a known setting."""
     found = toml.read(data, FILE, _ROWS)
-    timeouts = Timeouts(**found.get("timeouts", {}))
-    gates, agent = found.get("gates", {}), found.get("agent", {})
-    final = gates.pop(FINAL) if "run" not in gates.get(FINAL, {"run": ""}) else {}
-    output, http = agent.get("output", "auto"), agent.get("http")
-    probes = found.get("probes", {}).items()
-    same = ("max_wait", "max_failures", "max_rounds", "notify", "large_file", "branch", "search")
+    gates, http = found.get("gates", {}), found.get("agent", {}).get("http")
+    final = gates.pop(FINAL) if "command" not in gates.get(FINAL, {"command": ""}) else {}
     return Settings(
-        gates=_gates(gates, timeouts.gate),
-        final=_gates(final, timeouts.gate),
-        timeouts=timeouts,
-        budget=Budget(**found.get("max_cost", {}), minutes=found.get("max_minutes", 0)),
-        probes=tuple(Probe(name, row["run"], row.get("timeout", _PROBE_S)) for name, row in probes),
-        holding=Holding(**found.get("sandbox", {})),
-        printed=None if output == "auto" else Output(output),
-        endpoint=http and replace(http, theirs=True),
+        gates=tuple(Gate(name, **row) for name, row in gates.items()),
+        final=tuple(Gate(name, **row) for name, row in final.items()),
+        probes=tuple(Probe(name, **row) for name, row in found.get("probes", {}).items()),
+        timeouts=models.timeouts(found),
         models=models.of_settings(found),
-        agents=found.get("agents", ()),
+        budget=Budget(**found.get("max_cost", {})),
         commands=found.get("commands", {}),
+        endpoint=http and replace(http, theirs=True),
         fleet=many.of_settings(found),
-        **{key: found[key] for key in same if key in found},
-    )
-
-
-def _gates(rows: Mapping[str, Any], timeout: float) -> tuple[Gate, ...]:
-    usual = {"timeout": timeout}
-    return tuple(
-        Gate(name, command=row["run"], **usual | {key: row[key] for key in row if key != "run"})
-        for name, row in rows.items()
+        **{key: found[key] for key in _SINGLE if key in found},
     )

@@ -15,7 +15,6 @@ _EACH_MB = 400  # of memory: a kern and its agent, which takes some 300
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    jobs: str = ""  # a whole number, or `auto`; empty: one after the other, in the person's tree
     copy: tuple[str, ...] = ()  # paths of the person's tree
     setup: str = ""  # for sh, once per worktree
     setup_s: float = _SETUP_S  # its time-out; 0: none
@@ -27,19 +26,13 @@ class Many:
         """What it would start, a line each."""
         return (f"worktree setup: {self.setup}",) if self.setup else ()
 
-    @property
-    def connects(self) -> tuple[str, ...]:
-        """Where it would send the project, a line each."""
-        given = ("cluster", self.scheduler), ("cluster's remote", self.remote)
-        return tuple(f"{what}: {named}" for what, named in given if named)
-
 
 def jobs(given: Any) -> str:
     """A number of tasks, as text, or `auto`."""
     text = str(given) if isinstance(given, int) and given < _MOST * 2 else given
     sound = isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) < 6
     if text != AUTO and not (sound and 1 <= int(text) <= _MOST):
-        raise Wrong(f"{{}} must be a whole number from 1 to {_MOST}, or auto", "jobs = 4", text)
+        raise Wrong(f"{{}} must be a whole number from 1 to {_MOST}, or auto", "kern -j 4", text)
     return str(text)
 
 
@@ -65,11 +58,9 @@ def of_settings(found: Mapping[str, Any]) -> Many:
     worktree = found.get("worktree", {})
     setup = worktree.get("setup", {})
     return Many(
-        found.get("jobs", ""),
         tuple(path.rstrip("/") for path in worktree.get("copy", ())),
         setup.get("run", ""),
         setup.get("timeout", _SETUP_S),
-        **found.get("fleet", {}),
     )
 
 

@@ -84,10 +84,6 @@ EFFORT = toml.one_of(EFFORTS, 'effort = "high"')
 FIELDS = {"model": MODEL, "effort": EFFORT, "agent": AGENT}
 
 
-def _choice(given: Any) -> Any:
-    return toml.table(FIELDS)({"model": given} if isinstance(given, str) else given)
-
-
 def _argv(given: Any) -> tuple[str, ...]:
     sound = isinstance(given, list) and given and given[0]
     if not sound or any(not isinstance(word, str) or "\0" in word for word in given):
@@ -101,7 +97,7 @@ def _commands(given: Any) -> Any:
     return toml.each(_argv)(given)
 
 
-BY_ROLE = toml.table(dict.fromkeys(ROLES, _choice))
+BY_ROLE = toml.table(dict.fromkeys(ROLES, toml.table({**FIELDS, "timeout": toml.seconds})))
 COMMANDS: toml.Read = _commands
 
 
@@ -113,10 +109,18 @@ def agents(given: Any) -> tuple[str, ...]:
 
 
 def of_settings(found: Mapping[str, Any]) -> Choices:
-    """`[models]` and `[stages]`, which counts before it."""
-    usual, stages = found.get("models", {}), found.get("stages", {})
-    rows = {role: usual.get(role, {}) | stages.get(role, {}) for role in ROLES}
-    return {role: Choice(**row) for role, row in rows.items() if row}
+    """Of `[stages.ROLE]`."""
+    named = {
+        role: Choice(**{key: row[key] for key in FIELDS if key in row})
+        for role, row in found.get("stages", {}).items()
+    }
+    return {role: choice for role, choice in named.items() if choice != NO_CHOICE}
+
+
+def timeouts(found: Mapping[str, Any]) -> dict[Role, float]:
+    """Of the same tables, seconds."""
+    rows = found.get("stages", {})
+    return {role: rows[role]["timeout"] for role in rows if "timeout" in rows[role]}
 
 
 def of_options(

@@ -2,16 +2,16 @@
 repository for them.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from kern import config, endpoint, many, plain, toml
-from kern.config import Holding, Settings
+from kern import endpoint, many, toml
+from kern.config import PERSON, Settings
 from kern.endpoint import Endpoint
+from kern.toml import Wrong
 
-FILE = "~/.config/kern/config.toml"
+FILE = PERSON
 
 
 class Mode(StrEnum):
@@ -23,13 +23,32 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Holding:
+    """What the `[sandbox]` table opens, as it stands there."""
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    # `example.com`, `*.example.com`, `localhost:5432`; None: any host, but nothing of this machine;
+    # `*`: the machine's network as it is.
+    network: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Person:
     mode: Mode = Mode.AUTO
     holding: Holding = field(default_factory=Holding)
     endpoint: Endpoint | None = None  # of the `http` agent, where a repository names none
     notify: str = ""  # for sh, outside of any sandbox
     cluster: tuple[str, str] = ("", "")  # its scheduler, and the remote of its workers
-    awake: bool = True  # the machine, while a run is on
+
+
+def _notify(given: Any) -> str:
+    if given == "desktop" or not isinstance(given, str) or "\0" in given:
+        hint = "name the command, say: notify = \"jq -r '.event' | xargs notify-send kern\""
+        raise Wrong("{} must be a command", hint, given)
+    return given.strip()
 
 
 def _sandbox(given: Any) -> Any:
@@ -38,13 +57,24 @@ def _sandbox(given: Any) -> Any:
 
 
 _MODE = toml.one_of([*Mode], "kern help safety")
-_TABLE = toml.table({**config.HOLDING, "mode": _MODE})
+_HOST = r"\*|(\*\.)?[\w.-]+(:\d{1,5})?|\[[\da-fA-F:]+\]:\d{1,5}"
+_HOSTS = 'network = ["example.com", "*.example.com", "localhost:5432"]; ["*"] for all of it'
+_TABLE = toml.table(
+    {
+        "mode": _MODE,
+        **dict.fromkeys(("read", "write", "env", "devices"), toml.texts("texts")),
+        "network": toml.texts("hosts", _HOST, _HOSTS),
+        "hide": "take it out: of your home folder nothing is seen but what read and write name",
+        "hosts": "name them in network",
+        "image": 'take it out, and run kern itself in the container, with sandbox = "off" there',
+    }
+)
 _ROWS: toml.Rows = {
     "sandbox": _sandbox,
     "agent": toml.table({"http": endpoint.read}),
-    "notify": config.notify,
+    "notify": _notify,
     "fleet": many.FLEET,
-    "awake": toml.flag,
+    "awake": "take it out: the machine stays awake while a run is on",
     "trust": "take it out: without a sandbox, what is new in a repository is always asked about",
 }
 
@@ -64,32 +94,15 @@ def parse(data: bytes | str, origin: str = FILE) -> Person:
         found.get("agent", {}).get("http"),
         found.get("notify", ""),
         (fleet.get("scheduler", ""), fleet.get("remote", "")),
-        found.get("awake", True),
     )
 
 
 def over(own: Person, theirs: Settings) -> Settings:
-    """A repository's settings with the person's. What runs outside of any sandbox, or sends the
-    project away, is for the person alone to name: what the repository says of it gets a remark.
-    """
+    """A repository's settings with the person's."""
     scheduler, remote = own.cluster
-    notify = (f"notify: {theirs.notify}",) if theirs.notify else ()
-    asks = plain.line("; ".join((*notify, *theirs.fleet.connects)), 300)
-    remark = f"{config.FILE} asks for {asks}, which only {FILE} may set: not started"
     return replace(
         theirs,
         endpoint=theirs.endpoint or own.endpoint,
         notify=own.notify,
         fleet=replace(theirs.fleet, scheduler=scheduler, remote=remote),
-        remarks=(*theirs.remarks, remark) if asks else theirs.remarks,
     )
-
-
-def withheld(own: Holding, theirs: Holding) -> Iterator[str]:
-    """What a repository asks of a sandbox and does not get, with what a person can paste."""
-    for key, names in theirs.without(own):
-        line = f"{key} = {plain.data([*getattr(own, key), *names], indent=None)}"
-        yield (
-            f"{config.FILE} asks for {key} of {plain.line(', '.join(names), 200)} in the sandbox: "
-            f"not granted; below [sandbox] in {FILE} this would: {line}"
-        )

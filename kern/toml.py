@@ -30,16 +30,12 @@ def read(data: bytes | str, origin: str, rows: Rows) -> dict[str, Any]:
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")
         given = tomllib.loads(text.removeprefix("\ufeff"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-        why = f"is not valid TOML: {exc}"
-    except RecursionError:
-        why = "is nested too deeply"
-    except ValueError:  # of thousands of digits
-        why = "holds a number that is too long"
-    else:
-        found: dict[str, Any] = checked(given, table(rows), "", "", origin)
-        return found
-    raise UsageError(f"{origin} {why}", hint=f"edit {origin}")
+    except (ValueError, RecursionError) as exc:  # also of bytes that are no text, of endless digits
+        raise UsageError(
+            f"{origin} is not valid TOML: {plain.line(str(exc))}", hint=f"edit {origin}"
+        ) from None
+    found: dict[str, Any] = checked(given, table(rows), "", "", origin)
+    return found
 
 
 def checked(given: Any, reader: Read, name: str, hint: str, origin: str = "") -> Any:
@@ -48,8 +44,7 @@ def checked(given: Any, reader: Read, name: str, hint: str, origin: str = "") ->
         return reader(given)
     except Wrong as exc:
         why = str(exc).replace("{}", exc.key or name, 1)
-        place = f"{origin}: " if origin else ""
-        edit = f"edit {origin}" if origin else "kern help settings"
+        place, edit = (f"{origin}: ", f"edit {origin}") if origin else ("", "kern help settings")
         raise UsageError(f"{place}{why}", hint=hint or exc.hint or edit) from None
 
 
@@ -84,7 +79,7 @@ def each(reader: Read) -> Read:
     )
 
 
-def command(**more: Read) -> Read:
+def command(**more: Read | str) -> Read:
     """A command, alone or in a table with a time-out and what `more` names."""
     rows = table({"run": text, "timeout": seconds, **more})
 
@@ -98,76 +93,58 @@ def command(**more: Read) -> Read:
     return reader
 
 
-def text(given: Any) -> str:
-    if not isinstance(given, str) or "\0" in given:
-        raise Wrong("{} must be a text")
-    return given.strip()
+def value(wanted: str, sound: Callable[[Any], Any], hint: str = "", *, shown: bool = True) -> Read:
+    """One that is as `wanted`; `shown`: it may be repeated where it is not."""
+
+    def reader(given: Any) -> Any:
+        given = given.strip() if isinstance(given, str) else given
+        if not sound(given):
+            raise Wrong(f"{{}} must be {wanted}", hint, given if shown else None)
+        return tuple(given) if isinstance(given, list) else given
+
+    return reader
 
 
 def texts(wanted: str, pattern: str = r"(?s).*\S.*", hint: str = "") -> Read:
     """A list of texts that match."""
-
-    def reader(given: Any) -> tuple[str, ...]:
-        for one in given if isinstance(given, list) else [None]:
-            if not (isinstance(one, str) and "\0" not in one and re.fullmatch(pattern, one)):
-                raise Wrong(f"{{}} must be a list of {wanted}", hint, one)
-        return tuple(given)
-
-    return reader
+    one = matching(pattern, f"a list of {wanted}", hint)
+    return lambda given: tuple(map(one, given if isinstance(given, list) else [None]))
 
 
 def matching(pattern: str, wanted: str, hint: str = "", *, shown: bool = True) -> Read:
-    """A text that matches; `shown`: it may be repeated where it does not."""
-
-    def reader(given: Any) -> str:
-        word = given.strip() if isinstance(given, str) else None
-        if word is None or not re.fullmatch(pattern, word):
-            raise Wrong(f"{{}} must be {wanted}", hint, given if shown else None)
-        return word
-
-    return reader
+    """A text that matches."""
+    return value(
+        wanted, lambda given: _text(given) and re.fullmatch(pattern, given), hint, shown=shown
+    )
 
 
 def one_of(words: Collection[str], hint: str = "") -> Read:
-    def reader(given: Any) -> str:
-        if given not in [*words]:
-            raise Wrong(f"{{}} must be one of {', '.join(words)}", hint, given)
-        return str(given)
-
-    return reader
-
-
-def flag(given: Any) -> bool:
-    if not isinstance(given, bool):
-        raise Wrong("{} must be true or false")
-    return given
-
-
-def amount(given: Any) -> float:
-    number = isinstance(given, (int, float)) and not isinstance(given, bool)
-    if not number or not 0 <= given < _MOST:
-        raise Wrong("{} must be a number, 0 for no bound")
-    return float(given)
+    return value(f"one of {', '.join(words)}", lambda given: given in [*words], hint)
 
 
 def whole(least: int, most: float = _MOST - 1) -> Read:
     bound = f" from {least} to {most:g}" if most < _MOST - 1 else f", at least {least}"
     bound = bound if least else ", 0 for no bound"
+    kind = f"a whole number{bound}"
+    return value(kind, lambda given: type(given) is int and least <= given <= most)
 
-    def reader(given: Any) -> int:
-        if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= most:
-            raise Wrong(f"{{}} must be a whole number{bound}")
-        return given
 
-    return reader
+def _text(given: Any) -> bool:
+    return isinstance(given, str) and "\0" not in given
+
+
+def _amount(given: Any) -> bool:
+    return type(given) in (int, float) and 0 <= given < _MOST
+
+
+text = value("a text", _text)
+flag = value("true or false", lambda given: isinstance(given, bool))
+amount = value("a number, 0 for no bound", _amount)
 
 
 def seconds(given: Any) -> float:
     """`90`, `"90s"`, `"10m"`, `"1h30m"`."""
-    try:
-        found = plain.seconds(given) if isinstance(given, str) else amount(given)
-    except Wrong:
-        found = None
+    found = plain.seconds(given) if isinstance(given, str) else given if _amount(given) else None
     if found is None:
         raise Wrong('{} must be seconds, or "90s", "10m", "1h30m"; 0 for none', given=given)
-    return found
+    return float(found)

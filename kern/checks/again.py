@@ -14,16 +14,13 @@ _LONG_S = 600.0  # one that takes longer is not run twice
 
 def due(gate: Gate, ended: Result) -> bool:
     """Whether it runs once more: not where it was green, nor where its red does not count."""
-    if not ended.against(ended.red_before).blocks:
-        return False
-    asked = settled(gate)
     final = ended.code is None or ended.cannot_run or ended.seconds > _LONG_S
-    return not final if asked is None else bool(asked)
+    return ended.against(ended.red_before).blocks and not final and settled(gate) is None
 
 
 def settled(gate: Gate) -> int | None:
     """How often, where that is settled before it is red. A task's own is strict by nature."""
-    return 0 if gate.again is None and gate.strict and gate.name else gate.again
+    return 0 if gate.strict and gate.name else None
 
 
 def both(first: Result, second: Result) -> Result:

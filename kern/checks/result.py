@@ -68,7 +68,7 @@ def refusal(results: Sequence[Result]) -> tuple[str, str]:
     else:
         hint = (
             "fix it, then run kern again. Or: kern --repair, if the next task is there to turn it "
-            "green; kern --allow-red, to hold it against no task; known_red = true in kern.toml, "
+            "green; kern --allow-red, to hold it against no task; red = 'known' in kern.toml, "
             "if it is to be expected"
         )
     if any(result.closed for result in results):
@@ -81,7 +81,7 @@ def regard(result: Result, on_red: OnRed) -> str:
     if result.strict or (on_red is OnRed.REPAIR and not result.known_red):
         counts = "the task must turn it green"
     else:
-        why = "known_red in kern.toml, " if result.known_red else ""
+        why = 'red = "known" in kern.toml, ' if result.known_red else ""
         counts = f"{why}not held against the task"
     return f"{result.name} is red before the task ({result.how}): {counts}"
 

@@ -76,7 +76,7 @@ def _many(begun: Any, options: Any, console: Any) -> int | None:
     """
     fleet = begun.site.caller.settings.fleet
     where = options.scheduler or fleet.scheduler
-    jobs = options.jobs or fleet.jobs or many.AUTO * bool(where)
+    jobs = options.jobs or many.AUTO * bool(where)
     alone = options.improve or options.until_done or not jobs
     worker = os.environ.get("KERN_FLEET")
     if not worker and alone and not refs.are_below(begun.site.repo, *_LEFT):

@@ -93,7 +93,7 @@ def _tried(site: Site, work: Work, check: Check) -> Landing | None:
     own = history.commit(repo, work.commit)
     commit = own.sha
     if (own.tree, own.parents) != (tree, (head.commit,)):
-        timeout = site.caller.settings.timeouts.commit
+        timeout = site.caller.settings.total(Stage.COMMIT)
         commit = history.transplanted(repo, own.sha, tree, head.commit, timeout)
     if landing.in_the_way(repo, head.commit, tree):
         return None

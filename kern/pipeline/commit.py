@@ -172,7 +172,7 @@ def _make(
     texts[LEARNINGS], learned, votes = learnings(site, key, said, date)
     whole = hooks.with_documents(site, tree, texts)
     words = cleaned(message, briefs.trailer(key, imports.references(task)))
-    timeout = site.caller.settings.timeouts.commit
+    timeout = site.caller.settings.total(Stage.COMMIT)
     sha = history.create(site.repo, whole, at.head.commit, words, timeout)
     assert at.start is not None
     refs.hold(site.repo, at.start, f"{sha}^{{tree}}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kern.errors import UsageError
 from kern.git import history, hooks
-from kern.model import SUBSCRIPTION
+from kern.model import SUBSCRIPTION, Stage
 from kern.pipeline import agents
 from kern.pipeline.options import Options
 from kern.pipeline.preflight import demand
@@ -64,7 +64,7 @@ def _answered(site: Site) -> None:
         return
     began = time.monotonic()
     empty = site.repo.text("hash-object", "-t", "tree", "--stdin")
-    history.create(site.repo, empty, "", "", site.caller.settings.timeouts.commit)
+    history.create(site.repo, empty, "", "", site.caller.settings.total(Stage.COMMIT))
     if (took := time.monotonic() - began) > _SLOW_S:
         site.warn(
             f"signing took {took:.0f} s: if it asks each time, the night stops there; --no-sign "

@@ -13,7 +13,7 @@ from kern.errors import KernError
 from kern.git import environment, history, hooks, ignore, shadow
 from kern.git.refs import StartRef
 from kern.git.repository import Entry, Head
-from kern.model import LEARNINGS, SPEC
+from kern.model import LEARNINGS, SPEC, Stage
 from kern.pipeline import rooms
 from kern.pipeline.site import Site
 from kern.sandbox import closed
@@ -138,7 +138,7 @@ def _run(site: Site, here: rooms.Hooked, name: str) -> tuple[int, str, tuple[str
     }
     write = (site.repo.scratch,)
     held = site.caller.hold(Kind.COMMITTER, argv, env, write=write, room=here.room)
-    place, timeout = site.scope.folder / "hook.log", site.caller.settings.timeouts.commit
+    place, timeout = site.scope.folder / "hook.log", site.caller.settings.total(Stage.COMMIT)
     ran = process.run(
         held.argv,
         cwd=site.repo.root,

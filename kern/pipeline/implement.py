@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kern import plain
-from kern.config import Gate, Settings
+from kern.config import LARGE, Gate, Settings
 from kern.errors import Interrupted, KernError
 from kern.git import faults, operations, protected_files, refs
 from kern.git.faults import GitFailed
@@ -98,7 +98,7 @@ def implement(site: Site, at: Situation) -> None:
 
 def _left(site: Site, start: StartRef) -> tuple[str, str]:
     """The tree as the agent left it, and what no commit may hold of that."""
-    work, most = rooms.of(site).work, site.caller.settings.large_file * (1 << 20)
+    work = rooms.of(site).work
     try:
         tree = work.candidate()
     except GitFailed as exc:
@@ -109,9 +109,12 @@ def _left(site: Site, start: StartRef) -> tuple[str, str]:
     tree = _without_commits(site, start, tree)
     change = site.repo.changed(start.tree, tree)
     new = [path for path, (old, _) in change.items() if old is None]
-    large = [path for path in new if most and os.lstat(work.tree / path).st_size > most]
+    large = [path for path in new if os.lstat(work.tree / path).st_size > LARGE]
     if large:
-        return tree, f"it made {some(large)}, which is larger than large_file in kern.toml"
+        return (
+            tree,
+            f"it made {some(large)}, which is larger than {LARGE >> 20} MiB: Git LFS or .gitignore",
+        )
     if made := rooms.strays(change):
         return tree, f"it made a repository of its own in {some(made)}: no commit can hold that"
     if planted := protected_files.obeyed(site.repo, {path: change[path][1] for path in new}):

@@ -12,16 +12,16 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from kern import config, person, plain
+from kern import person, plain
 from kern.agents import protocol
 from kern.agents.protocol import Agent, Program
-from kern.config import Holding, Settings
+from kern.config import Settings
 from kern.errors import UsageError
 from kern.events import Sink, Warned
 from kern.git import refs
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Role, Stage
-from kern.person import Mode, Person
+from kern.person import Holding, Mode, Person
 from kern.pipeline import agents
 from kern.sandbox import closed, confine
 from kern.sandbox.bubblewrap import Overlays
@@ -45,12 +45,12 @@ def mode(option: str, own: Person) -> Mode:
     return own.mode
 
 
-def grants(own: Holding, theirs: Holding) -> Grants:
-    """What the person opens. Of the repository's own counts that it closes hosts."""
+def grants(own: Holding) -> Grants:
+    """What the person opens."""
     read, write, devices = (
         tuple(map(_path, names)) for names in (own.read, own.write, own.devices)
     )
-    return Grants(read, write, devices, own.env, config.narrowed(own.network, theirs.network))
+    return Grants(read, write, devices, own.env, own.network)
 
 
 def _path(text: str) -> Path:
@@ -62,16 +62,15 @@ def wanted(
     scope: Scope,
     programs: Collection[Program],
     own: Person,
-    theirs: Holding | None = None,
 ) -> Sandbox:
-    """Before any means was chosen. `programs`: the agents of the run; `theirs`: see `grants`."""
+    """Before any means was chosen. `programs`: the agents of the run."""
     home = Path.home()
     documents = (repo.root / SPEC, repo.root / LEARNINGS)
     return Sandbox(
         Tree(repo.root, repo.git_dir, repo.common_dir, (repo.root / ".kern",), documents),
         home,
         homes(repo),
-        grants(own.holding, theirs or Holding()),
+        grants(own.holding),
         {one.agent.NAME: one.agent.needs(os.environ, str(home), agents.begin) for one in programs},
         (*confine.programs(home, *(one.command for one in programs)), *_settings_of_git(repo)),
         hidden=(scope.base,),
@@ -216,12 +215,6 @@ def foreseen(repo: Repo, own: Person, option: str = "") -> Sandbox:
 def holds(repo: Repo, own: Person, option: str = "") -> bool:
     """Whether what a repository has run here cannot get out. Raises UsageError."""
     return foreseen(repo, own, option).means in (Means.BWRAP, Means.SEATBELT)
-
-
-def notices(held: Sandbox, own: Person, theirs: Settings) -> tuple[str, ...]:
-    """What a run says first of its sandbox."""
-    closed = person.withheld(own.holding, theirs.holding) if held.means is not Means.NONE else ()
-    return (lacking(held), *closed)
 
 
 # ---------------------------------------------------------------- what holds each role's agent

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kern.config import Gate
+from kern.config import ROUNDS, Gate
 from kern.errors import KernError, UsageError
 from kern.events import GateEnded, Warned
 from kern.model import Key, Marker, Result
@@ -61,10 +61,10 @@ class Reviews:
         return self.more()
 
     def _review(self) -> Plan:
-        if self.rounds >= self.site.papers.settings().max_rounds:
+        if self.rounds >= ROUNDS:
             raise KernError(
                 f"not done after {self.rounds} reviews",
-                hint="look at what they added to SPEC.md; max_rounds in kern.toml sets the bound",
+                hint="look at what they added to SPEC.md; kern --until-done goes on",
             )
         plan = self.planner.ask(Mode.REVIEW, self.goal(), self.red)
         self.rounds += 1

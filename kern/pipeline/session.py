@@ -67,10 +67,10 @@ def begin(
     preflight.demand(preflight.of_repository(found, commits=commits))
     programs, payer = agents.ready(crew, found.root) if paid else ({}, Payer(""))
     before = found.head().name
-    name = preflight.branch(found, options.branch or settings.branch, parsed) if lands else before
+    name = preflight.branch(found, options.branch, parsed) if lands else before
     scope, run_id = workspace.scope(found.root, name), secrets.token_hex(8)
     scope = replace(scope, copies=found.common_dir / "kern" / "run" / found.worktree / name)
-    wanted = isolation.wanted(found, scope, programs.values(), own, settings.holding)
+    wanted = isolation.wanted(found, scope, programs.values(), own)
     if paid:
         sink = writer.beside(sink, found.common_dir, name, run_id)
         tried = lands and options.watched
@@ -86,15 +86,15 @@ def begin(
         _leaving(caller),
         contextlib.closing(steered),
         contextlib.closing(found.store),
-        awake.kept(found.root, wanted=lands and own.awake) as keeper,
+        awake.kept(found.root, wanted=lands) as keeper,
     ):
         isolation.apply(held, caller)
         isolation.promised(templates if paid else {}, caller, held)
         if name != before:
             branches.begin(found, name)
         here = _in_rooms(site.prepared(found, caller, home_of(found)), held, lands)
-        told = (scope.notice, payer.warning, *settings.remarks, first)
-        for notice in filter(None, (*told, *isolation.notices(held, own, settings))):
+        told = (scope.notice, payer.warning, first, isolation.lacking(held))
+        for notice in filter(None, told):
             here.warn(notice)
         recover.tidy(here, killed)
         preflight.tasks(found, papers, empty=empty)

@@ -117,7 +117,7 @@ class Checks:
 def checks(spec: Spec, task: Task, settings: Settings) -> Checks:
     """The task's own gates, those of the parents that are done with it, the project's; judges."""
     done = edit.ticked(spec, task)
-    own = [gate for one in done for gate in task_gates(one, settings.timeouts.gate)]
+    own = [gate for one in done for gate in task_gates(one, settings.patience)]
     judged = [note.text.strip() for one in done for note in one.of(Kind.JUDGE)]
     own = [] if settings.bare else own
     return Checks((*own, *settings.gates), tuple(filter(None, judged)))

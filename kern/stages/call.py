@@ -228,8 +228,7 @@ class Caller:
         """
         prompt, stage, settings = asked.prompt, asked.prompt.stage, self.settings
         program, works = self._program(prompt), stage is Stage.IMPLEMENT
-        output, agent = settings.output(watched=self.watched), program.agent
-        idle = settings.idle(output)
+        agent, idle = program.agent, waits.scaled(settings.idle)
         checking = 2 * sum(gate.timeout or _FOR_EVER for gate in asked.gates)  # seconds
         longest = settings.patience or settings.total(stage) or _FOR_EVER  # a gate that it runs
         given, folder = process.surroundings(), self.named(str(self.scratch))
@@ -238,7 +237,6 @@ class Caller:
             stage,
             prompt.by.model,
             effort=prompt.by.effort,
-            output=output,
             contract=f"{folder}/{_CONTRACT}" if contract else "",
             budget=self._left(asked.task),
             patience=longest if works else 0.0,

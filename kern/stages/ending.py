@@ -15,7 +15,7 @@ from kern.models import Choice
 from kern.system import process
 
 REST_S = 900.0  # for an agent that says no time: then it is asked again
-_LONGER = "[timeouts] in kern.toml sets how long a stage may take"
+_LONGER = "timeout below [stages.ROLE] in kern.toml sets how long a stage may take"
 
 
 def new_enough(agent: Agent, version: str) -> None:

@@ -116,8 +116,7 @@ def _gates(found: Repo, papers: Documents) -> tuple[str, str]:
     settings = preflight.settings(found, papers)
     parsed = parse(papers.read(SPEC) or "")
     shown = notes.commands(parsed, settings)
-    lines = [*settings.remarks]
-    advice = f"edit {FILE}" if lines else ""
+    lines, advice = list[str](), ""
     if not settings.gates:
         own = "but for tasks with gates of their own " if notes.open_gates(parsed) else ""
         lines.append(f"no gates: {own}commits are unverified")

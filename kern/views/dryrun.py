@@ -50,7 +50,7 @@ def describe(
     key = at.wanted(parsed, wanted) if wanted else None
     task = parsed.find(key) if key else order.select(parsed)
     lines = [f"{repo.root}, branch {repo.head().name}", f"run files: {seen.scope.folder}"]
-    lines += preflight.foretold(repo, branch or settings.branch, parsed)
+    lines += preflight.foretold(repo, branch, parsed)
     many_at_once = _many(settings, jobs, scheduler)
     changes = tried("changes", lambda: _changes(repo, settings, workers=bool(many_at_once)))
     lines += [*filter(None, (many_at_once, "" if changes.fault else changes.detail)), ""]
@@ -177,9 +177,9 @@ def _most(form: Template, task: Task) -> int:
 
 def _many(settings: Settings, jobs: str | None, scheduler: str) -> str:
     """How many tasks at once, where these have workers."""
-    fleet, where = settings.fleet, scheduler or settings.fleet.scheduler
+    where = scheduler or settings.fleet.scheduler
     if jobs is not None:
-        jobs = jobs or fleet.jobs or many.AUTO * bool(where)
+        jobs = jobs or many.AUTO * bool(where)
     return many.told(jobs, where) if jobs else ""
 
 

@@ -18,7 +18,7 @@ from kern.memory.chunks import Chunk, Source
 from kern.memory.index import Index
 from kern.memory.search import Found, Mode
 from kern.model import LEARNINGS, SPEC, Stage
-from kern.spec.file import Documents, real
+from kern.spec.file import real
 from kern.spec.parse import Kind, parse
 from kern.stages import record
 from kern.system import workspace
@@ -101,7 +101,6 @@ def _rows(hit: dict[str, object], width: int) -> Iterator[str]:
 
 
 def _sources(repo: Repo) -> Iterator[Source]:
-    papers = Documents(repo.root)
     learned = _bytes(repo.root, LEARNINGS)
     if learned is not None:
         yield chunks.learnings(learned)
@@ -114,9 +113,6 @@ def _sources(repo: Repo) -> Iterator[Source]:
     with contextlib.suppress(KernError):  # before the first commit nothing was tried
         scope = workspace.scope(repo.root, repo.head().name, create=False)
         yield from _of_history(scope, noted)
-    for path in _listed(repo, papers.settings().search):
-        if path not in (LEARNINGS, SPEC) and (data := _bytes(repo.root, path)) is not None:
-            yield chunks.file(path, data)
 
 
 def _bytes(root: Path, name: str) -> bytes | None:
@@ -169,17 +165,3 @@ def _of_record(path: str, found: record.StageRecord) -> Source:
     said = plain.block("\n".join(filter(None, (found.outcome, found.said))))
     whole = Chunk(path, kind, found.key.text, said, 1, 1)
     return Source(path, said.encode("utf-8", "replace"), lambda: chunks.parts(whole))
-
-
-def _listed(repo: Repo, patterns: Sequence[str]) -> list[str]:
-    """Files that the patterns name and that git does not ignore."""
-    if not patterns:
-        return []
-    asked = [f":(top,glob){pattern}" for pattern in patterns]
-    argv = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *asked)
-    code, out, err = repo.run(*argv)
-    if code:
-        raise UsageError(
-            f"kern.toml: search: {plain.line(err)}", hint='such as search = ["docs/**/*.md"]'
-        )
-    return sorted({os.fsdecode(name) for name in out.split(b"\0") if name})

@@ -147,8 +147,8 @@ class Bench:
         self.env |= {**cli.ready(home, server.url), cli.agent.VARIABLE: str(self.binary)}
         self.chosen = {}
         if cli is not CLAUDE:
-            models = "".join(f'{role} = "{cli.model}"\n' for role in Stage)
-            self.chosen["kern.toml"] = f'agents = ["{cli.name}"]\n[models]\n{models}'
+            models = "".join(f'{role}.model = "{cli.model}"\n' for role in Stage)
+            self.chosen["kern.toml"] = f'agents = ["{cli.name}"]\n[stages]\n{models}'
 
     def measured(
         self, name: str, asked: dict[str, list[int]], act: Callable[[], None]

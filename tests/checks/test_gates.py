@@ -78,7 +78,7 @@ def test_a_red_gate_is_an_attempt_whose_output_the_next_one_is_given(
 def test_what_was_red_before_does_not_block_and_is_said(
     repo: Path, git: Git, fake: Fake, inline: Inline, known: bool
 ) -> None:
-    lint = f"{{ run = 'echo old sins; exit 1', known_red = {str(known).lower()} }}"
+    lint = "{ run = 'echo old sins; exit 1'%s }" % (", red = 'known'" if known else "")
     toml(repo, git, f"[gates]\nlint = {lint}\ncheck = 'true'\n")
     fake.script(implement=[GREEN])
 
@@ -86,7 +86,7 @@ def test_what_was_red_before_does_not_block_and_is_said(
 
     assert ran.code == 0, ran.said
     assert "verified by gate check; red before and after: gate lint" in ran.said
-    why = "known_red in kern.toml, " if known else ""
+    why = 'red = "known" in kern.toml, ' if known else ""
     assert f"gate lint is red before the task (exit 1): {why}not held against the task" in ran.said
     assert "UNVERIFIED" not in ran.said
     assert not attempts(repo)
@@ -101,7 +101,7 @@ def test_what_was_red_before_does_not_block_and_is_said(
     [
         ("'nonesuch --check'", "cannot run (exit 127, command not found): ", "install what it", ""),
         ("'./a.txt'", "cannot run (exit 126, cannot be executed): ", "correct [gates]", ""),
-        ("{ run = 'nonesuch', known_red = true }", "cannot run (exit 127", "install what it", ""),
+        ("{ run = 'nonesuch', red = 'known' }", "cannot run (exit 127", "install what it", ""),
         (
             "{ run = 'echo sins; exit 3', strict = true }",
             "is strict and red before any task (exit 3): sins",
@@ -147,7 +147,7 @@ def test_a_gate_that_cannot_run_or_is_red_stops_the_run_before_anyone_is_paid(
 def test_the_task_that_is_there_to_repair_turns_the_red_gate_green(
     repo: Path, git: Git, fake: Fake, kern: Kern
 ) -> None:
-    old = "lint = { run = 'exit 1', known_red = true }"
+    old = "lint = { run = 'exit 1', red = 'known' }"
     toml(repo, git, f"[gates]\ncheck = 'grep -q good n'\n{old}\n")
     fake.script(implement=[RED, GREEN])
 
@@ -186,7 +186,7 @@ def test_red_that_is_allowed_is_not_held_against_the_tasks_and_nothing_is_verifi
 def test_a_gate_that_a_task_broke_is_held_against_it_though_it_was_known_to_be_red(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    toml(repo, git, "[gates]\ncheck = { run = '! grep -q bad n', known_red = true }\n")
+    toml(repo, git, "[gates]\ncheck = { run = '! grep -q bad n', red = 'known' }\n")
     (repo / "n").write_text("good\n")
     git("add", "n")
     git("commit", "--quiet", "--message=n")
@@ -234,7 +234,7 @@ def test_a_gate_that_the_task_leaves_unable_to_run_is_red_though_it_was_red_befo
 ) -> None:
     (repo / "check.sh").write_text("exit 1\n")
     git("add", "check.sh")
-    toml(repo, git, "[gates]\ncheck = { run = '. ./check.sh; nonesuch', known_red = true }\n")
+    toml(repo, git, "[gates]\ncheck = { run = '. ./check.sh; nonesuch', red = 'known' }\n")
     removes = {"run": ["echo : > check.sh"], "result": "SUCCESS"}
     mends = {**GREEN, "run": ["echo exit 1 > check.sh", *GREEN["run"]]}
     fake.script(implement=[removes, mends])
@@ -567,8 +567,8 @@ def test_without_checks_the_summary_says_unverified(repo: Path, fake: Fake, inli
     ("gates", "advice"),
     [
         ("check = 'true'", ""),
-        ("check = 'true'\nlint = { run = 'false', known_red = true }", ""),
-        ("lint = { run = 'false', known_red = true }", "fix the gates that are red, or name your"),
+        ("check = 'true'\nlint = { run = 'false', red = 'known' }", ""),
+        ("lint = { run = 'false', red = 'known' }", "fix the gates that are red, or name your"),
         ("", "name your checks under [gates] in kern.toml"),
     ],
 )
@@ -609,17 +609,17 @@ def test_what_the_repository_makes_kern_run_is_named_first(
         ("[gates]\ncheck = 3", "gates.check must be a command"),
         ("[gates]\ncheck = { run = 'x', timout = 3 }", "unknown setting gates.check.timout"),
         ("[gates]\ncheck = { timeout = 3 }", "gates.check must be a command"),
-        ("[gates]\ncheck = { run = 'x', known_red = 1 }", "gates.check.known_red must be true or"),
+        ("[gates]\ncheck = { run = 'x', red = 1 }", "gates.check.red must be one of known"),
         (
-            "[gates]\ncheck = { run = 'x', strict = true, known_red = true }",
-            "gates.check is both strict and known_red",
+            "[gates]\ncheck = { run = 'x', strict = true, red = 'known' }",
+            'gates.check is both strict and red = "known"',
         ),
         (
-            "[gates.final]\ncheck = { run = 'x', known_red = true }",
-            "unknown setting gates.final.check.known_red",
+            "[gates.final]\ncheck = { run = 'x', red = 'known' }",
+            "unknown setting gates.final.check.red",
         ),
-        ("[timeouts]\nidle = 'soon'", "timeouts.idle must be seconds"),
-        ("[timeouts]\nstage4 = 1", "unknown setting timeouts.stage4"),
+        ("[stages.judge]\ntimeout = 'soon'", "stages.judge.timeout must be seconds"),
+        ("[timeouts]\nidle = 1", "there is no timeouts any more"),
         ("max_failures = -1", "max_failures must be a whole number"),
         ("max_wait = true", "max_wait must be seconds"),
     ],
@@ -817,7 +817,7 @@ def test_what_is_known_or_allowed_to_be_red_is_excused_after_a_kill_too(
     by: str,
 ) -> None:
     here, go = tmp_path / "here", tmp_path / "go"
-    known = ", known_red = true" if by == "kern.toml" else ""
+    known = ", red = 'known'" if by == "kern.toml" else ""
     allow = [] if known else ["--allow-red"]
     gate = f"[ ! -e n ] || {{ touch {here}; while [ ! -e {go} ]; do sleep 0.05; done; }}; exit 1"
     toml(repo, git, f"[gates]\ncheck = {{ run = '{gate}'{known} }}\n")
@@ -971,7 +971,7 @@ def test_an_ignored_kern_toml_is_refused(repo: Path, git: Git, fake: Fake, kern:
 def test_a_hook_without_an_end_does_not_hold_the_night(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    toml(repo, git, "[timeouts]\ncommit = 1\n")
+    toml(repo, git, "[stages.commit]\ntimeout = 1\n")
     hook = repo / ".git" / "hooks" / "pre-commit"
     hook.write_text("#!/bin/sh\nsleep 60\n")
     hook.chmod(0o755)

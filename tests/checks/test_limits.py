@@ -172,12 +172,19 @@ DEAF = 'setsid sh -c \'trap "" INT TERM; echo $$ >> "$FAKE_CLAUDE/pids"; exec sl
 
 @pytest.mark.parametrize(
     ("setting", "why"),
-    [("implement = 0.5", "not done after 0.5 s"), ("idle = 0.5", "no sign of life for 0.5 s")],
+    [("timeout = 0.5", "not done after 0.5 s"), ("", "no sign of life for 1 s")],
 )
 def test_an_implement_stage_without_an_end_is_an_attempt(
-    repo: Path, git: Git, fake: Fake, inline: Inline, setting: str, why: str
+    repo: Path,
+    git: Git,
+    fake: Fake,
+    inline: Inline,
+    setting: str,
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    toml(repo, git, f"[timeouts]\n{setting}\n")
+    toml(repo, git, f"[stages.implement]\n{setting}\n")
+    monkeypatch.setenv("KERN_TEST_WAITS", "1" if setting else "0.001")
     began_work = {"run": ["echo half > half", LOST, DEAF], "acts": [["Bash", {"command": "x"}]]}
     hangs = {**began_work, "sleep": 60, "result": "late\n\nSUCCESS"}
     goes_on = {**GREEN, "run": ["mv half whole", *GREEN["run"]]}
@@ -197,20 +204,20 @@ def test_an_implement_stage_without_an_end_is_an_attempt(
 def test_another_stage_without_an_end_is_retried_and_then_the_run_ends(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    toml(repo, git, "[timeouts]\nresearch = 0.3\n")
+    toml(repo, git, "[stages.research]\ntimeout = 0.3\n")
     fake.script(research=[{"sleep": 60, "result": FRESH}])
     ran = inline(1)
     assert ran.code == 1
     assert fake.stages == ["research"] * 3
     assert "research stage: timed out: not done after 0.3 s" in ran.err
-    assert "[timeouts] in kern.toml" in ran.err
+    assert "[stages.ROLE] in kern.toml" in ran.err
     assert not attempts(repo)
 
 
 def test_an_agent_that_shows_signs_of_life_is_not_idle(
-    repo: Path, git: Git, fake: Fake, inline: Inline
+    repo: Path, fake: Fake, inline: Inline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    toml(repo, git, "[timeouts]\nidle = 0.8\n")
+    monkeypatch.setenv("KERN_TEST_WAITS", "0.0012")
     fake.script(research=[{"signs": 4, "result": FRESH}])
     assert inline(1).code == 0
 

@@ -158,17 +158,15 @@ def test_one_that_fails_each_second_call_costs_no_wait(
 
 @pytest.mark.parametrize("stage", ["research", "implement"])
 def test_an_agent_without_a_sign_of_life_waits_for_its_api(
-    repo: Path, git: Git, fake: Fake, inline: Inline, stage: str
+    repo: Path, fake: Fake, inline: Inline, stage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (repo / "kern.toml").write_text("[timeouts]\nidle = 0.5\n")
-    git("add", "kern.toml")
-    git("commit", "--quiet", "--message=settings")
+    monkeypatch.setenv("KERN_TEST_WAITS", "0.001")
     fake.script(**{stage: [*[{"sleep": 60}] * 4, GOOD[stage]]})
     ran = inline(1)
     assert ran.code == 0, ran.err
     assert fake.stages.count(stage) == 5
     assert len(pauses(ran)) == 2  # after three tries
-    assert "(timed out: no sign of life for 0.5 s)" in ran.err
+    assert "(timed out: no sign of life for 1 s)" in ran.err
     assert "**Attempt" not in (repo / "SPEC.md").read_text()
 
 

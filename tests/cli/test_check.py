@@ -34,10 +34,10 @@ def toml(repo: Path, git: Git, text: str) -> None:
         ("a = 'true'\nb = 'exit 3'", 2, "1 green, 1 red"),
         ("a = 'no-such-program'", 2, "0 green, 1 red"),
         (
-            "a = { run = 'exit 3', known_red = true }",
+            "a = { run = 'exit 3', red = 'known' }",
             *(0, "0 green, 1 red, as kern.toml says: a run begins all the same"),
         ),
-        ("a = { run = 'no-such-program', known_red = true }", 2, "0 green, 1 red"),
+        ("a = { run = 'no-such-program', red = 'known' }", 2, "0 green, 1 red"),
     ],
 )
 def test_its_exit_code_is_whether_a_run_would_begin(

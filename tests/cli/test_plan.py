@@ -347,12 +347,12 @@ def test_two_reviews_that_add_nothing_end_the_run(
 
 
 def test_reviews_are_bounded(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
-    goal(repo, git, "max_rounds = 2\n")
-    fake.script(planner=[listed("Write hello.txt"), listed("Write bye.txt"), listed("more")])
+    goal(repo, git)
+    fake.script(planner=[listed(f"Write {number}.txt") for number in range(9)])
     ran = inline(99, until_done=True)
     assert ran.code == 1
-    assert "not done after 2 reviews" in ran.err
-    assert fake.stages.count("planner") == 2
+    assert "not done after 5 reviews" in ran.err
+    assert fake.stages.count("planner") == 5
 
 
 def test_what_waits_for_a_person_is_not_reviewed_away(

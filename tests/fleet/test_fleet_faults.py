@@ -61,9 +61,9 @@ def test_what_workers_do_not_see_is_said_before_they_begin(
 def test_a_setup_that_fails_ends_the_run_before_a_token_is_spent(
     repo: Path, git: Git, fake: Fake, kern: Kern
 ) -> None:
-    (repo / "kern.toml").write_text('jobs = 2\n[worktree]\nsetup = "echo no lock file; exit 4"\n')
+    (repo / "kern.toml").write_text('[worktree]\nsetup = "echo no lock file; exit 4"\n')
     spec(repo, git, "one", "two")
-    ran = kern()
+    ran = kern("-j", "2")
     assert ran.code == 2
     assert (
         "the worktree's setup `echo no lock file; exit 4` failed (exit 4): no lock file" in ran.err

@@ -29,7 +29,7 @@ def signs(repo: Path, git: Git, script: str) -> None:
 def test_a_program_that_cannot_sign_or_waits_is_told_before_the_first_paid_stage(
     repo: Path, git: Git, fake: Fake, script: str, told: str
 ) -> None:
-    (repo / "kern.toml").write_text('[timeouts]\ncommit = "1s"\n')
+    (repo / "kern.toml").write_text('[stages.commit]\ntimeout = "1s"\n')
     signs(repo, git, script)
     code, said = on_terminal("1", "0", cwd=repo)
     assert code == 1
@@ -41,7 +41,7 @@ def test_a_program_that_cannot_sign_or_waits_is_told_before_the_first_paid_stage
 def test_off_a_terminal_nothing_asks_and_a_signature_that_waits_ends_the_run_with_the_work_kept(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    (repo / "kern.toml").write_text('[timeouts]\ncommit = "1s"\n')
+    (repo / "kern.toml").write_text('[stages.commit]\ntimeout = "1s"\n')
     git("add", "--all")
     git("commit", "--quiet", "--amend", "--message=start")
     signs(repo, git, "sleep 600")

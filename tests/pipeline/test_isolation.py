@@ -1,67 +1,20 @@
-"""Who decides what the sandbox is: the person; a repository may close more."""
+"""Who decides what the sandbox is: the person."""
 
-import tomllib
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kern import config, person
+from kern import person
 from kern.agents import protocol
 from kern.agents.protocol import Program
-from kern.config import Holding
 from kern.errors import UsageError
 from kern.git.repository import open_at
-from kern.person import Mode, Person
+from kern.person import Holding, Mode, Person
 from kern.pipeline import isolation, preflight
 from kern.system import workspace
 from tests.conftest import Git
 
 USUAL = Program(protocol.find(protocol.DEFAULT), protocol.DEFAULT)
-DB = "localhost:5432"
-
-
-def test_a_repository_opens_nothing_and_is_told_what_a_person_could_paste() -> None:
-    own = Holding(write=("~/.cache",), env=("A",))
-    theirs = Holding(("~/.aws",), ("~/.cache/uv", "~/.cachet"), ("A", "DB_URL"), ("/dev/kvm",))
-    assert isolation.grants(own, theirs) == isolation.grants(own, Holding())
-    asks = ("read of ~/.aws", "write of ~/.cachet", "env of DB_URL", "devices of /dev/kvm")
-    grants = (
-        *('read = ["~/.aws"]', 'write = ["~/.cache", "~/.cachet"]'),
-        *('env = ["A", "DB_URL"]', 'devices = ["/dev/kvm"]'),
-    )
-    told = [*person.withheld(own, theirs)]
-    for said, ask, line in zip(told, asks, grants, strict=True):
-        assert said.startswith(f"kern.toml asks for {ask} in the sandbox: not granted; ")
-        assert said.endswith(f": {line}") and person.FILE in said
-        ((key, names),) = tomllib.loads(line).items()
-        own = replace(own, **{key: tuple(names)})
-    assert [*person.withheld(own, theirs)] == []
-
-
-@pytest.mark.parametrize(
-    ("own", "theirs", "hosts"),
-    [
-        (None, None, None),
-        (None, ("a",), ("a",)),
-        (None, (), ()),
-        (None, ("*",), None),
-        (None, ("a", DB, "127.0.0.1:80", "[::1]:80", "db.localhost"), ("a",)),
-        (("a", "b"), None, ("a", "b")),
-        (("a", "b"), ("B", "c"), ("B", "b")),
-        (("a",), (), ()),
-        (("a",), ("*",), ("a",)),
-        (("*.a.com",), ("x.a.com", "a.com", "xa.com"), ("x.a.com",)),
-        (("x.a.com", "b"), ("*.a.com",), ("x.a.com",)),
-        (("*",), ("a", DB), ("a", DB)),
-        (("a", DB), ("a", DB), ("a", DB)),
-        (("a", DB), (DB,), ()),
-    ],
-)
-def test_a_repository_narrows_the_network_and_never_opens_it(
-    own: tuple[str, ...] | None, theirs: tuple[str, ...] | None, hosts: tuple[str, ...] | None
-) -> None:
-    assert config.narrowed(own, theirs) == hosts
 
 
 def test_the_command_line_is_before_the_environment_before_the_file(

@@ -52,17 +52,14 @@ def test_a_branch_begins_here_and_tomorrow_goes_on_there(
     assert branches(git) == [NEW, "main"]
 
 
-def test_kern_toml_names_a_branch_for_each_day(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
+def test_a_branch_for_each_day(repo: Path, git: Git, fake: Fake, kern: Kern) -> None:
     (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
-    (repo / "kern.toml").write_text('branch = "kern/{date}"\n')
     git("add", "--all")
     git("commit", "--quiet", "--message=tasks")
-    assert kern("1", "0").code == 0
+    assert kern("1", "0", "--branch", "kern/{date}").code == 0
     assert branches(git) == [f"kern/{TODAY}", "main"]
     git("branch", "-m", "kern/2020-01-01")
-    ran = kern("1", "0")
+    ran = kern("1", "0", "--branch", "kern/{date}")
     assert ran.code == 0 and "commits go to kern/2020-01-01, which" in ran.out, "where it left off"
     assert branches(git) == ["kern/2020-01-01", "main"]
 

@@ -76,7 +76,6 @@ def test_a_call_that_was_cut_off_is_of_unknown_cost_with_the_tokens_that_are_kno
     signum: signal.Signals,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (repo / "kern.toml").write_text('[agent]\noutput = "stream-json"\n')
     fake.script(implement=[CUT, {"run": ["echo 1 > new.txt"], "result": "SUCCESS"}])
     cut = background("1", "0")
     transcript = Path(kern("path").out.strip()) / "transcript2.json"

@@ -150,18 +150,6 @@ def test_only_the_small_stages_have_a_model_that_stands_in(
     assert [option(call, "--fallback-model") for call in fake.calls] == ["", "", "sonnet"]
 
 
-@pytest.mark.parametrize(
-    ("text", "watched", "output"),
-    [
-        ("", False, "json"),
-        ("", True, "stream-json"),
-        ("[timeouts]\nidle = '5m'\n", False, "stream-json"),
-        ("[agent]\noutput = 'json'\n", True, "json"),
-    ],
-)
-def test_the_output_is_live_where_somebody_looks_at_it(
-    repo: Path, git: Git, fake: Fake, inline: Inline, text: str, watched: bool, output: str
-) -> None:
-    settings(repo, git, text)
-    assert inline(1, watched=watched).code == 0
-    assert {option(call, "--output-format") for call in fake.calls} == {output}
+def test_what_an_agent_does_is_seen_as_it_does_it(repo: Path, fake: Fake, inline: Inline) -> None:
+    assert inline(1).code == 0
+    assert {option(call, "--output-format") for call in fake.calls} == {"stream-json"}

@@ -3,16 +3,14 @@ not do.
 """
 
 import json
-import socket
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kern import config
+from kern import person
 from kern.errors import Exit, UsageError
-from kern.person import FILE
 from tests.conftest import BUSY, Fake, Git, Inline, Kern, survivors
 
 NO_TASK = {"result": "NO_TASK: there is nothing to do"}
@@ -149,29 +147,6 @@ def test_the_same_fault_is_told_once(repo: Path, git: Git, fake: Fake, inline: I
     assert inline(2).err.count("nobody was notified") == 1
 
 
-def test_a_repository_names_nobody_and_no_cluster(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    """Neither one that was there, nor one that a task writes, trusted or not."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    listening.settimeout(0)
-    where = f"tcp://127.0.0.1:{listening.getsockname()[1]}"
-    planted = f"notify = 'touch planted'\n[fleet]\nscheduler = '{where}'\nremote = '{where}/x'\n"
-    asks = f"notify: touch planted; cluster: {where}; cluster's remote: {where}/x"
-    said = f"kern.toml asks for {asks}, which only {FILE} may set: not started"
-    write = f"cat > kern.toml <<'E'\n{planted}E"
-    fake.script(implement=[{"run": [write, "echo x >> work.txt"], "result": "SUCCESS"}])
-    (repo / "SPEC.md").write_text("- [ ] one\n- [ ] two\n")
-    for told in (0, 1):
-        ran = kern("1", "0")
-        assert ran.code == Exit.OK, ran.said
-        assert ran.err.count(said) == told
-    with listening, pytest.raises(BlockingIOError):
-        listening.accept()
-    assert not (repo / "planted").exists()
-    assert said in kern("doctor").out
-
-
 def test_the_doctor_names_the_command(repo: Path, fake: Fake, kern: Kern) -> None:
     setting("make tell")
     out = kern("doctor").out
@@ -187,11 +162,4 @@ def test_the_doctor_names_the_command(repo: Path, fake: Fake, kern: Kern) -> Non
 )
 def test_notify_is_a_command(text: str) -> None:
     with pytest.raises(UsageError, match="notify must be a command"):
-        config.parse(text)
-
-
-def test_notify_below_gates_is_no_gate() -> None:
-    with pytest.raises(UsageError, match="notify is no command"):
-        config.parse("[gates]\nnotify = 'x'\n")
-    assert config.parse("notify = ' x '\n").notify == "x"
-    assert config.parse("").notify == ""
+        person.parse(text)

@@ -38,9 +38,9 @@ def test_the_nearest_bound_counts(bounds: Budget, spent: Spent, why: str, left: 
 
 
 def test_the_command_line_goes_before_the_file() -> None:
-    of_file = config.parse("max_minutes = 5\n[max_cost]\nrun = 3\ntask = 2\nstage = 1\n").budget
-    assert of_file == Budget(3, 2, 1, 5)
-    assert of_file.within(7, 0) == Budget(7, 2, 1, 5)
+    of_file = config.parse("[max_cost]\nrun = 3\ntask = 2\nstage = 1\n").budget
+    assert of_file == Budget(3, 2, 1)
+    assert of_file.within(7, 5) == Budget(7, 2, 1, 5)
     assert of_file.within(0, 9) == Budget(3, 2, 1, 9)
 
 

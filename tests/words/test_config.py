@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kern import config
+from kern import config, person
 from kern.checks import detect
-from kern.config import Gate, Probe, Settings, Timeouts
+from kern.config import Budget, Gate, Probe, Settings
 from kern.errors import UsageError
-from kern.model import Aide, Output, Role, Stage
+from kern.model import Aide, Role, Stage
+from kern.models import Choice
 from kern.spec import notes
 from kern.spec.parse import parse
 
@@ -28,33 +29,53 @@ def test_without_a_file_everything_has_its_default() -> None:
         Aide.JUDGE: 10,
     }
     assert {role: Settings().total(role) / 60 for role in minutes} == minutes
-    assert Timeouts().gate == 600
-    assert Settings().idle(Output.STREAM) == 660  # the longest command of the agent's, and a minute
-    assert Settings().idle(Output.JSON) == 0
+    assert Gate("a", "b").timeout == 600
+    assert Settings().idle == 660  # the longest command of the agent's, and a minute
 
 
 def test_every_setting_is_read() -> None:
     found = config.parse(
-        'max_wait = "90m"\nmax_failures = 0\n'
-        '[timeouts]\nidle = 0\nresearch = "1.5h"\nimplement = 90\ncommit = "90s"\ngate = "2m"\n'
-        "planner = 7\n"
-        '[gates]\ncheck = "make check"\n'
-        'slow = { run = " make e2e ", timeout = "30m", strict = true }\n'
+        'max_wait = "90m"\nmax_failures = 0\nagents = ["codex", "claude"]\n'
+        '[stages.research]\ntimeout = "1.5h"\nmodel = "opus"\n[stages.judge]\ntimeout = 0\n'
+        '[gates]\ncheck = "make check"\nlint = { run = "make lint", red = "known" }\n'
+        'slow = { run = " make e2e ", timeout = "30m", strict = true, room = false }\n'
+        '[gates.final]\nall = "make all"\n[max_cost]\nrun = 2\ntask = 1.5\n'
     )
-    assert found.max_wait == 5400
-    assert found.max_failures == 0
-    assert found.timeouts == Timeouts(0, 5400, 90, 90, 600, 120, 7)
+    assert (found.max_wait, found.max_failures, found.agents) == (5400, 0, ("codex", "claude"))
+    assert found.total(Stage.RESEARCH) == 5400 and found.total(Stage.IMPLEMENT) == 3600
+    assert found.total(Aide.JUDGE) == 0
+    assert found.models == {Stage.RESEARCH: Choice("opus")}
+    assert found.budget == Budget(run=2, task=1.5)
     assert found.gates == (
-        Gate("check", "make check", 120),
-        Gate("slow", "make e2e", 1800, strict=True),
+        Gate("check", "make check", 600),
+        Gate("lint", "make lint", 600, known_red=True),
+        Gate("slow", "make e2e", 1800, strict=True, room=False),
     )
+    assert found.final == (Gate("all", "make all"),)
 
 
-def test_patterns_of_what_is_searched_are_a_list() -> None:
-    assert config.parse('search = ["docs/**/*.md"]').search == ("docs/**/*.md",)
-    for wrong in ('"docs"', "[1]", '[""]', "{}"):
-        with pytest.raises(UsageError, match="search must be a list of patterns"):
-            config.parse(f"search = {wrong}")
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("[models]\njudge = 'opus'", "[stages.ROLE]"),
+        ("[timeouts]\ngate = 9", "[stages.ROLE]"),
+        ("[agent]\noutput = 'json'", "take it out"),
+        ("[gates]\na = { run = 'a', known_red = true }", 'red = "known"'),
+        ("[gates]\na = { run = 'a', again = 1 }", "take it out"),
+        ("[snapshot]\nport = 'echo 8080'", "[probes]"),
+        ("max_minutes = 9", "--until"),
+        ("max_rounds = 9", "take it out"),
+        ("large_file = 9", "take it out"),
+        ("search = []", "git grep"),
+        ("branch = 'x'", "git switch"),
+        ("jobs = 4", "kern -j 4"),
+        *((f"{word} = 1", person.FILE) for word in ("notify", "sandbox", "fleet", "awake")),
+    ],
+)
+def test_an_old_setting_names_the_new_one(text: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=r"there is no .* any more") as caught:
+        config.parse(text)
+    assert caught.value.hint and hint in caught.value.hint
 
 
 def test_snapshot_commands_are_read_like_gates() -> None:
@@ -62,9 +83,6 @@ def test_snapshot_commands_are_read_like_gates() -> None:
         "[probes]\nport = ' echo 8080 '\nrows = { run = 'wc -l db', timeout = '1m' }\n"
     )
     assert found.probes == (Probe("port", "echo 8080", 20), Probe("rows", "wc -l db", 60))
-    with pytest.raises(UsageError, match="there is no snapshot any more") as caught:
-        config.parse("[snapshot]\nport = 'echo 8080'\n")
-    assert caught.value.hint == "it is now called [probes]"
     assert config.parse("[gates]\nsnapshot = 'make snapshot'\n").gates[0].name == "snapshot"
 
 
@@ -75,7 +93,7 @@ def test_snapshot_commands_are_read_like_gates() -> None:
         ("port = ''", "probes.port must be a command"),
         ("port = { run = 'a', strict = true }", "unknown setting probes.port.strict"),
         ("port = { run = 'a', timeout = 'x' }", "probes.port.timeout must be seconds"),
-        ("max_wait = '1h'", "probes.max_wait is no command"),
+        ("max_wait = '1h'", "there is no probes.max_wait any more"),
     ],
 )
 def test_a_broken_snapshot_command_is_named(entry: str, said: str) -> None:
@@ -140,37 +158,12 @@ def test_no_text_raises_anything_but_a_usage_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "off_a_terminal", "on_one"),
-    [
-        ("", "json", "stream-json"),
-        ("[agent]\noutput = 'auto'", "json", "stream-json"),
-        ("[agent]\noutput = 'json'", "json", "json"),
-        ("[agent]\noutput = 'stream-json'", "stream-json", "stream-json"),
-        ("[timeouts]\nidle = '5m'", "stream-json", "stream-json"),
-        ("[timeouts]\nidle = 0", "json", "stream-json"),
-        ("[timeouts]\nidle = 9\n[agent]\noutput = 'json'", "json", "json"),
-    ],
-)
-def test_how_an_agent_prints(text: str, off_a_terminal: str, on_one: str) -> None:
-    found = config.parse(text)
-    assert found.output(watched=False) == off_a_terminal
-    assert found.output(watched=True) == on_one
-
-
-@pytest.mark.parametrize("value", ["'text'", "1", "['json']", "{ a = 1 }"])
-def test_another_output_is_refused(value: str) -> None:
-    with pytest.raises(UsageError, match=r"agent\.output must be one of auto, json"):
-        config.parse(f"agent = {{ output = {value} }}")
-
-
-@pytest.mark.parametrize(
     ("text", "seconds", "idle"),
     [
         ("", 600, 660),
         ("[gates]\na = 'a'\nb = { run = 'b', timeout = '30m' }", 1800, 1860),
-        ("[timeouts]\ngate = '1m'", 60, 600),
+        ("[gates]\na = { run = 'a', timeout = '1m' }", 600, 660),
         ("[gates]\na = { run = 'a', timeout = 0 }", 0, 0),
-        ("[timeouts]\nidle = 5", 600, 5),
     ],
 )
 def test_an_agents_command_may_take_as_long_as_the_longest_gate(
@@ -178,14 +171,14 @@ def test_an_agents_command_may_take_as_long_as_the_longest_gate(
 ) -> None:
     found = config.parse(text)
     assert found.patience == seconds
-    assert found.idle(Output.STREAM) == idle
+    assert found.idle == idle
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "0x" + "f" * 5000, "1" + "0" * 12, "[0xffff]"])
 @pytest.mark.parametrize(
-    "setting", ["max_failures", "max_minutes", "max_wait", "timeouts.idle", "max_cost.run", "gates"]
+    "setting", ["max_failures", "max_wait", "stages.judge.timeout", "max_cost.run", "gates"]
 )
 def test_a_number_beyond_all_bounds_is_named(setting: str, number: str) -> None:
-    with pytest.raises(UsageError, match=f"too long|{setting} must be") as caught:
+    with pytest.raises(UsageError, match=f"not valid TOML|{setting} must be") as caught:
         config.parse(f"{setting} = {number}\n")
     assert caught.value.hint

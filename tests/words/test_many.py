@@ -9,28 +9,19 @@ from kern.many import Many
 
 def test_every_setting_of_many_at_once_is_read() -> None:
     found = config.parse(
-        'jobs = 4\n[worktree]\ncopy = [".env", "config/local.yml"]\n'
+        '[worktree]\ncopy = [".env", "config/local.yml"]\n'
         'setup = { run = " uv sync ", timeout = "2m" }\n'
-        '[fleet]\nscheduler = "tcp://host:8786"\nremote = "git@host:x.git"\n'
     )
     paths = (".env", "config/local.yml")
-    assert found.fleet == Many("4", paths, "uv sync", 120, "tcp://host:8786", "git@host:x.git")
+    assert found.fleet == Many(paths, "uv sync", 120)
     assert found.fleet.asks == ("worktree setup: uv sync",)
-    assert found.fleet.connects == (
-        *("cluster: tcp://host:8786", "cluster's remote: git@host:x.git"),
-    )
-    assert config.parse('jobs = "auto"\n[worktree]\nsetup = "make"\n').fleet.setup_s == 600
+    assert config.parse('[worktree]\nsetup = "make"\n').fleet.setup_s == 600
     assert Many().asks == ()
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("jobs = 0", "jobs must be a whole number from 1 to 1000, or auto, not '0'"),
-        ("jobs = 1001", "jobs"),
-        ("jobs = 2.5", "jobs"),
-        ("jobs = true", "jobs"),
-        ('jobs = "many"', "auto, not 'many'"),
         ("[worktree]\ncopies = []", "unknown setting worktree.copies"),
         ('[worktree]\ncopy = "x"', "copy must be a list of paths within the repository"),
         (
@@ -49,8 +40,6 @@ def test_every_setting_of_many_at_once_is_read() -> None:
             "setup.timeout must be seconds",
         ),
         ("worktree = 1", "worktree must be a table"),
-        ("[fleet]\nhost = 1", "unknown setting fleet.host"),
-        ("[fleet]\nremote = 1", "fleet.remote must be a text"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_key(text: str, said: str) -> None:

@@ -47,8 +47,9 @@ def test_a_name_alone_is_for_those_that_think_and_a_role_for_itself_wherever_it_
 
 def test_kern_toml_names_a_model_or_a_model_and_an_effort() -> None:
     found = config.parse(
-        '[models]\nimplement = "us.anthropic.claude-x-v1:0"\nplanner = {effort = "low"}\n'
-        'judge = { model = "sonnet", effort = "high" }\n'
+        '[stages.implement]\nmodel = "us.anthropic.claude-x-v1:0"\n'
+        '[stages.planner]\neffort = "low"\n'
+        '[stages.judge]\nmodel = "sonnet"\neffort = "high"\n'
     ).models
     assert found == {
         Stage.IMPLEMENT: Choice("us.anthropic.claude-x-v1:0"),
@@ -60,22 +61,22 @@ def test_kern_toml_names_a_model_or_a_model_and_an_effort() -> None:
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ("coder = 'opus'", "unknown setting models.coder"),
-        ("judge = ''", "models.judge.model must be a model's name"),
-        ("judge = 3", "models.judge must be a table"),
-        ("judge = [1]", "models.judge must be a table"),
-        ("judge = { name = 'x' }", "unknown setting models.judge.name"),
-        ("judge = '--settings'", "models.judge.model must be a model's name, not '--settings'"),
-        ("judge = { effort = 'quick' }", "models.judge.effort must be one of low, medium"),
+        ("coder = { model = 'opus' }", "unknown setting stages.coder"),
+        ("judge.model = ''", "stages.judge.model must be a model's name"),
+        ("judge = 3", "stages.judge must be a table"),
+        ("judge = 'opus'", "stages.judge must be a table"),
+        ("judge = { name = 'x' }", "unknown setting stages.judge.name"),
+        ("judge.model = '--opt'", "stages.judge.model must be a model's name, not '--opt'"),
+        ("judge = { effort = 'quick' }", "stages.judge.effort must be one of low, medium"),
         ("judge = { effort = ['low'] }", "effort must be one of"),
     ],
 )
 def test_what_kern_toml_cannot_mean_is_named(table: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        config.parse(f"[models]\n{table}\n")
+        config.parse(f"[stages]\n{table}\n")
     assert said in str(caught.value) and caught.value.hint
-    with pytest.raises(UsageError, match="models must be a table"):
-        config.parse("models = 'opus'\n")
+    with pytest.raises(UsageError, match="stages must be a table"):
+        config.parse("stages = 'opus'\n")
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_what_the_command_line_cannot_mean_is_named(
 def test_a_run_begins_with_who_runs_with_what_and_agents_are_started_so(
     repo: Path, git: Git, kern: Kern, fake: Fake, tmp_path: Path
 ) -> None:
-    (repo / "kern.toml").write_text('[models]\njudge = "sonnet"\nresearch = "sonnet"\n')
+    (repo / "kern.toml").write_text('[stages]\njudge.model = "sonnet"\nresearch.model = "sonnet"\n')
     prompt = prompts.path("prompts") / "3_commit.md"
     own = repo / ".kern" / "prompts" / "3_commit.md"
     own.parent.mkdir(parents=True)

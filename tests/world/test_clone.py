@@ -79,14 +79,11 @@ def clone(
 
 def toml(ran: Path, more: str = "") -> str:
     return f"""
-notify = "touch {ran}/notify"
 [gates]
 check = "touch {ran}/gate"
 {more}
 [probes]
 now = "touch {ran}/snapshot"
-[sandbox]
-write = ["~/.cache/uv"]
 """
 
 

@@ -109,7 +109,7 @@ for (const args of [[1, "s", "m"], [1, "m", "s"]]) {
     units(
         "units/red-before",
         "a project's gate is red before the task, and not for the task to mend",
-        settings=f"[gates]\n{_TEST}docs = {{ run = 'node tools/docs.js', known_red = true }}\n",
+        settings=f"[gates]\n{_TEST}docs = {{ run = 'node tools/docs.js', red = 'known' }}\n",
         spec="- [ ] Add inches and feet as `in` (0.0254 m) and `ft` (12 in)\n",
         hidden={
             "hidden.mjs": """\
