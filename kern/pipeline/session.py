@@ -67,7 +67,7 @@ def begin(
     preflight.demand(preflight.of_repository(found, commits=commits))
     programs, payer = agents.ready(crew, found.root) if paid else ({}, Payer(""))
     before = found.head().name
-    name = preflight.branch(found, options.branch, parsed) if lands else before
+    name = preflight.branch(found, options.branch or "", parsed) if lands else before
     scope, run_id = workspace.scope(found.root, name), secrets.token_hex(8)
     scope = replace(scope, copies=found.common_dir / "kern" / "run" / found.worktree / name)
     wanted = isolation.wanted(found, scope, programs.values(), own)
