@@ -1,19 +1,24 @@
 """What happened, as frozen values. A `Sink` is a callable that takes one; it decides nothing."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from kern.model import Act, Cost, Need, Outcome, Question, Result, Role
 
 
 class Event:
-    """What any of them is."""
+    """What any of them is. `KEPT`: its kind in the journal, and which values that keeps, where it
+    names them otherwise `theirs=ours`; empty: it is seen live, and no more.
+    """
 
     __slots__ = ()
+    KEPT: ClassVar[str] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RunStarted(Event):
+    KEPT: ClassVar[str] = "run did:start run root iterations payer open=open_tasks models"
     run: str
     root: str
     branch: str
@@ -35,6 +40,7 @@ class RunStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class TaskStarted(Event):
+    KEPT: ClassVar[str] = "task did:start task iteration resumed"
     task: str
     iteration: int
     resumed: str = ""  # at which step, where an earlier run left it
@@ -42,6 +48,7 @@ class TaskStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class StageStarted(Event):
+    KEPT: ClassVar[str] = "stage did:start task stage model attempt agent mode"
     stage: Role
     task: str
     model: str
@@ -60,6 +67,10 @@ class Acted(Event):
 
 @dataclass(frozen=True, slots=True)
 class StageFinished(Event):
+    KEPT: ClassVar[str] = (
+        "stage did:end task stage model attempt agent cost_usd tokens "
+        "turns session denied effort version sent_back seconds"
+    )
     stage: Role
     task: str
     text: str  # the agent's answer
@@ -81,6 +92,9 @@ class StageFinished(Event):
 class StageFailed(Event):
     """A call that came to nothing, and may be made again; it can have cost all the same."""
 
+    KEPT: ClassVar[str] = (
+        "stage did:failed task stage model attempt agent reason cost_usd tokens seconds"
+    )
     stage: Role
     task: str
     reason: str
@@ -94,6 +108,7 @@ class StageFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class StageRetried(Event):
+    KEPT: ClassVar[str] = "retry stage reason try=attempt wait=wait_seconds"
     stage: Role
     reason: str
     attempt: int  # which try has failed
@@ -104,6 +119,7 @@ class StageRetried(Event):
 class StoodIn(Event):
     """Another agent takes a stage over, from its beginning."""
 
+    KEPT: ClassVar[str] = "stand-in stage agent reason instead_of until"
     stage: Role
     agent: str
     instead_of: str  # which rests
@@ -113,6 +129,7 @@ class StoodIn(Event):
 
 @dataclass(frozen=True, slots=True)
 class AttemptNoted(Event):
+    KEPT: ClassVar[str] = "attempt task reason ref cause attempt=number"
     task: str
     number: int
     reason: str
@@ -124,6 +141,7 @@ class AttemptNoted(Event):
 class QuestionNoted(Event):
     """A task waits for a person's answer."""
 
+    KEPT: ClassVar[str] = "question task stage ref text=question"
     task: str
     stage: Role
     question: str
@@ -132,6 +150,7 @@ class QuestionNoted(Event):
 
 @dataclass(frozen=True, slots=True)
 class TaskSettled(Event):
+    KEPT: ClassVar[str] = "task did=outcome task detail proved"
     task: str
     outcome: Outcome
     detail: str  # the commit, or the reason
@@ -143,6 +162,7 @@ class TaskSettled(Event):
 class Learned(Event):
     """An entry of LEARNINGS.md."""
 
+    KEPT: ClassVar[str] = "learning task text"
     task: str
     text: str
 
@@ -151,6 +171,7 @@ class Learned(Event):
 class Recalled(Event):
     """What a stage is told of LEARNINGS.md."""
 
+    KEPT: ClassVar[str] = "recall task stage told left irrelevant size"
     stage: Role
     task: str
     told: Mapping[str, str]  # by an entry's id why it
@@ -163,6 +184,7 @@ class Recalled(Event):
 class Voted(Event):
     """What a task says of an entry of LEARNINGS.md."""
 
+    KEPT: ClassVar[str] = "vote task entry helpful reason=why"
     task: str
     entry: str  # its id
     helpful: bool
@@ -173,6 +195,7 @@ class Voted(Event):
 class Planned(Event):
     """What a planner answered, and kern took into SPEC.md."""
 
+    KEPT: ClassVar[str] = "plan added=tasks done"
     tasks: tuple[str, ...]  # new ones
     done: str  # why nothing is missing
 
@@ -186,6 +209,7 @@ class GateStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class GateEnded(Event):
+    KEPT: ClassVar[str] = "gate"
     result: Result
     before: bool = False
 
@@ -202,6 +226,7 @@ class ProbeStarted(Event):
 class LimitReset(Event):
     """A usage limit's wait begins."""
 
+    KEPT: ClassVar[str] = "limit text until"
     text: str
     seconds: float
     until: float  # epoch seconds
@@ -211,6 +236,7 @@ class LimitReset(Event):
 class Outage(Event):
     """A wait for an API that is away begins, or it answers again."""
 
+    KEPT: ClassVar[str] = "outage text since until seconds"
     text: str
     since: float  # epoch seconds
     until: float  # when it is asked again, or was and answered
@@ -222,6 +248,7 @@ class Outage(Event):
 class Steered(Event):
     """A person asked the run to stop: from another terminal, or beforehand by --until."""
 
+    KEPT: ClassVar[str] = "request did:stop"
     at_once: bool  # nothing is under way: it ends here
     late: bool = False  # the time of --until has come
 
@@ -238,6 +265,7 @@ class Sent(Event):
     once its worktree is set up.
     """
 
+    KEPT: ClassVar[str] = "sent task worker where stage"
     task: str
     worker: int
     where: str = ""  # which machine has it; empty: it is not known yet
@@ -258,6 +286,7 @@ class Waiting(Event):
 
 @dataclass(frozen=True, slots=True)
 class RunEnded(Event):
+    KEPT: ClassVar[str] = "run did:end exit=exit_code seconds open=open_tasks"
     done: tuple[tuple[str, str, str], ...]  # (task, commit, what proved it)
     concluded: tuple[tuple[str, str], ...]  # (experiment that did not work, short hash)
     decomposed: tuple[tuple[str, bool], ...]  # (task, whether all its subtasks are done)
@@ -276,6 +305,7 @@ class RunEnded(Event):
     needs: tuple[Need, ...] = ()  # the tasks that a person can help on, each once
     held: tuple[Need, ...] = ()  # those that a person holds
     called: str = "kern"  # what the next run is begun with
+    night: Sequence[Mapping[str, Any]] = ()  # the journal's records since the evening's first run
 
 
 Sink = Callable[[Event], None]

@@ -52,7 +52,7 @@ PURE = (
     *(f"spec.{name}" for name in ("parse", "edit", "order", "notes")),
     *(f"spec.{name}" for name in ("reapply", "commands", "imports")),
     *(f"agents.claude{part}" for part in ("", "_settings", "_stream")),
-    *(f"journal.{name}" for name in ("record", "totals", "task", "timeline", "words", "sums")),
+    *(f"journal.{name}" for name in ("history", "totals", "words")),
     *(
         f"agents.{name}"
         for name in (
@@ -64,7 +64,7 @@ PURE = (
     "pipeline.table",
     *(f"memory.{name}" for name in ("chunks", "entries", "select", "capture", "changes")),
     *("fleet.work", "fleet.documents", "fleet.handout", "fleet.lanes"),
-    *("views.progress", "views.graph", "views.summary"),
+    *("views.progress", "views.graph"),
 )
 OWNERS = {
     "typer": "cli",
@@ -73,7 +73,7 @@ OWNERS = {
     "tenacity": "stages",
     "git": "git",
     "psutil": "system",
-    "jinja2": "journal",
+    "jinja2": "views",
     "httpx": "agents",
     "distributed": "fleet",
     "numpy": "memory",
@@ -276,7 +276,7 @@ def test_only_the_command_line_and_what_draws_import_late() -> None:
         for target in imported(node)
     }
     commands = {"cli.app", "cli.commands", "cli.doctor", "cli.edits", "cli.run", "cli.help"}
-    drawing = {("views.console", "rich"), ("views.live", "rich"), ("journal.html", "jinja2")}
+    drawing = {("views.console", "rich"), ("views.live", "rich"), ("views.page", "jinja2")}
     working = {("git.environment", "git"), ("system.lock", "filelock")}
     working |= {("stages.recall", "kern")}  # the search, where not all learnings fit
     working |= {("stages.prompts", "jinja2")}  # a look fills no prompt
@@ -298,7 +298,7 @@ def test_each_third_party_package_has_one_room() -> None:
             if package != "kern" and package not in sys.stdlib_module_names:
                 found.setdefault(package, set()).add(room(name))
     owned = {package: {owner} for package, owner in OWNERS.items()}
-    assert found == {**owned, "jinja2": {"journal", "stages"}}  # the page, the prompts
+    assert found == {**owned, "jinja2": {"views", "stages"}}  # the page, the prompts
 
 
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:

@@ -7,15 +7,15 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from kern import plain
 from kern.cli.asking import agreed
 from kern.errors import Exit, KernError
 from kern.git import branches, repository
 from kern.git.repository import Repo
+from kern.journal.history import History
 from kern.system import process
 from kern.views import report
 
@@ -30,15 +30,14 @@ def main(folder: Path, *, yes: bool) -> int:
         raise KernError(
             f"HEAD is detached at {head.commit[:7]}, on no branch", hint="git switch -c NAME"
         )
-    summed = report.of_branch(found, head.branch)
-    if not summed["done"]:
+    past, body = report.of_branch(found, head.branch)
+    if not past.done:
         raise KernError(
             f"the journal knows of no task that was done on {head.branch}",
             hint="git switch BRANCH, if it was on another; kern report",
         )
-    body = report.body(summed)
     print(body, flush=True)
-    steps = commands(found, head.branch, title(summed))
+    steps = commands(found, head.branch, title(past))
     if (why := _lacking(found, head.branch)) or not (yes or _asked(steps)):
         _say(why or "nothing was pushed or opened; to do it yourself:")
         _say(*(f"  {_shown(argv)}" for argv in steps))
@@ -46,9 +45,9 @@ def main(folder: Path, *, yes: bool) -> int:
     return _run(steps, body)
 
 
-def title(summed: Mapping[str, Any]) -> str:
+def title(past: History) -> str:
     """Of one task its own text; of several the first and how many more."""
-    done = [str(task["task"]) for task in summed["tasks"] if task["outcome"] == "done"]
+    done = [task.task for task in past.tasks.values() if task.outcome == "done"]
     more = f" and {len(done) - 1} more" if len(done) > 1 else ""
     return f"{plain.line(done[0], _TITLE - len(more))}{more}"
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kern.events import Outage
-from kern.journal import sums, words
+from kern.journal import totals, words
 from kern.model import Cost, Stage
 
 Record = Mapping[str, Any]
@@ -87,6 +87,6 @@ def doing(record: Record) -> str:
 
 def outage(record: Record) -> Outage:
     """As a worker tells of it."""
-    since, until, seconds = (float(record.get(name) or 0) for name in sums.SPAN)
+    since, until, seconds = (float(record.get(name) or 0) for name in totals.SPAN)
     away = record.get("did") != "over"
     return Outage(str(record.get("text")), since, until, seconds, int(away))

@@ -24,7 +24,6 @@ from kern.fleet.work import Job, Outcome
 from kern.fleet.worktree import Yard
 from kern.git import history, refs
 from kern.git.repository import Repo
-from kern.journal import record, writer
 from kern.journal import store as journal
 from kern.many import Many
 from kern.model import LEARNINGS, SPEC, Key
@@ -142,10 +141,10 @@ def _remote(repo: Repo, *argv: str) -> None:
 
 def _lines(store: Repo, job: Job) -> list[str]:
     """What the journal here says of the task."""
-    data = workspace.read(journal.place(store.common_dir)) or b""
-    mine = journal.read(data.split(b"\n"), having=json.dumps(job.branch).encode())
+    having = [json.dumps(job.branch).encode()]
+    mine = journal.load(journal.place(store.common_dir), lambda complaint: None, having)
     told = (one for one in mine if one["branch"] == job.branch and one.get("fleet") == job.run)
-    return [plain.decode(record.line({**one, "worker": job.worker})) for one in told]
+    return [plain.decode(journal.line({**one, "worker": job.worker})) for one in told]
 
 
 _AT_WORK: dict[str, Children] = {}  # on this worker, by the run that sent the tasks
@@ -254,9 +253,9 @@ class Carrier:
         for line in given.get("journal") or ():
             if _LINE.fullmatch(data := plain.encode(str(line))):
                 try:
-                    writer.append(journal.place(self.repo.common_dir), data)
+                    journal.append(journal.place(self.repo.common_dir), data)
                 except OSError as exc:
-                    self.warn(writer.unwritten(journal.place(self.repo.common_dir), exc))
+                    self.warn(journal.unwritten(journal.place(self.repo.common_dir), exc))
         fault, hint = str(given.get("fault") or ""), str(given.get("hint") or "")
         under, unfit = given.get("under_way") is True, given.get("unfit") is True
         return Outcome(job, code, commit, under, papers, fault, hint, unfit)

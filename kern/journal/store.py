@@ -1,30 +1,40 @@
-"""The journal on disk, read back as records.
+"""The journal on disk: a line for each event, appended and read back.
 
-One file per clone, shared by its worktrees, never committed; it survives a reboot.
+One file per clone, shared by its worktrees, never committed; it survives a reboot. Nothing is ever
+overwritten: what happened is what the lines say together, in any order of files.
 """
 
+import errno
 import json
 import os
+import secrets
 import stat
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kern import plain
 from kern.errors import KernError
-from kern.journal import record as records
-from kern.journal import totals
-from kern.journal.record import Record
+from kern.events import Event, RunEnded, Sink, Warned
+from kern.journal import totals, words
+from kern.journal.history import Record, fold, moment
 from kern.system import process, workspace
 
 FILE = "events.jsonl"
+VERSION = 1
+BEGUN = b'{"v": 1, "id": "'  # how `line` begins each
+COST = b'"cost_usd"'
 TAIL = 1 << 18  # bytes at the end: some 70 tasks
+_NIGHT = 8 * TAIL
+_PAUSE_S = 6 * 3600.0  # at most between two runs of a night
 
+_EXACT = ("kind", "did", "task", "stage", "root", "commit", "ref")  # by which records are found
 _DECODER = json.JSONDecoder(parse_constant=int)  # refuses NaN and the like
 _TORN, _FOREIGN, _NEWER = "damaged", "not a journal record", "from a newer kern"
-_COST = b'"cost_usd"'
 _ALWAYS = {"id", "time", "run", "kind", "seq"}
 _MOST = 1e15  # of any number that is added up
 _TYPES: Mapping[str, tuple[type, ...]] = {
@@ -37,58 +47,166 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 # Kinds that say nothing without a text.
 _TELLING = ("error", "learning", "limit", "question", "warning")
-Paid = dict[str, list[float | None]]  # what each call for a task cost; None: it was not named
 
 
 def place(common_dir: Path) -> Path:
     return common_dir / "kern" / FILE
 
 
-def size(path: Path) -> int:
-    """In bytes; 0 where there is none, or something else in its place."""
+def line(record: Record) -> bytes:
+    """One line of the file, whatever the record's texts hold."""
+    return json.dumps(record, ensure_ascii=True).encode() + b"\n"
+
+
+# ---------------------------------------------------------------- written
+
+
+@dataclass
+class Journal:
+    """Never a reason to stop paid work: a journal that cannot be written is told of once."""
+
+    path: Path
+    run: str
+    branch: str
+    warn: Callable[[str], None]
+    task: str = ""
+    away: bool = False  # the API: it is asked again and again
+    worker: int = 0  # 1 and up, where it is one of many
+    fleet: str = ""  # the run that these belong to
+    own: list[dict[str, Any]] = field(default_factory=list)  # records
+    hidden: Sequence[str] = field(default_factory=lambda: plain.secrets(os.environ))
+
+    def __call__(self, event: Event) -> None:
+        for said in words.of(event, worker=bool(self.worker)):
+            self.task = str(said.get("task", self.task))  # a planner's is none
+            head = {"v": VERSION, "id": secrets.token_hex(8), "time": _now()}
+            head |= {"run": self.run, "seq": len(self.own) + 1, "branch": self.branch}
+            if said["kind"] == "outage":
+                self.away = said["did"] != "over"
+            elif self.away and said["kind"] == "stage" and said["did"] != "end":
+                head["again"] = True
+            if self.fleet:
+                head |= {"fleet": self.fleet, "worker": self.worker}
+            told = {
+                key: value if key in _EXACT else plain.masked_data(value, self.hidden)
+                for key, value in said.items()
+            }
+            self.own.append({**head, "task": self.task * (said["kind"] != "run"), **told})
+            self._append(line(self.own[-1]))
+
+    def _append(self, data: bytes) -> None:
+        try:
+            append(self.path, data)
+        except OSError as exc:
+            self._append = lambda data: None  # type: ignore[method-assign]
+            self.warn(unwritten(self.path, exc))
+
+    def night(self) -> Sequence[Record]:
+        """What the branch's runs recorded since the evening's first: no long pause lies between
+        them. In order.
+        """
+        found = ordered([*tail(self.path, size=_NIGHT), *self.own])
+        runs, began = set(), moment(_now())
+        for run in reversed(fold(found).runs.values()):
+            if run.branch == self.branch and began - run.ended < _PAUSE_S:
+                runs.add(run.run)
+                began = run.began
+        return [one for one in found if one.get("fleet", one["run"]) in runs]
+
+
+def unwritten(path: Path, exc: OSError) -> str:
+    return f"the journal {path} cannot be written: {exc.strerror}"
+
+
+def append(path: Path, line: bytes) -> None:
+    """One write to the file's end, so that two worktrees' lines never mix."""
+    path.parent.mkdir(exist_ok=True)
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o600)
     try:
-        found = path.stat()
-    except OSError:
-        return 0
-    return found.st_size if stat.S_ISREG(found.st_mode) else 0
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not a file")
+        size = found.st_size
+        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        whole = b"\n" * torn + line  # a torn line costs itself alone
+        if os.write(descriptor, whole) < len(whole):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(descriptor)
 
 
-def load(path: Path, warn: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Its records in order; what had to be skipped is told."""
-    return records.ordered(_told(path, _bytes(path, warn), warn))
+def beside(sink: Sink, common_dir: Path, branch: str, run: str) -> Sink:
+    """The sink, and the journal after it; the end of a run comes with the records of the night."""
+    worker, fleet = os.environ.get(process.WORKER, ""), os.environ.get(process.FLEET, "")
+    number = int(worker) if worker.isdecimal() and fleet else 0
+    journal = Journal(place(common_dir), run, branch, lambda text: sink(Warned(text)))
+    journal.worker, journal.fleet = number, fleet * bool(number)
+
+    def both(event: Event) -> None:
+        if isinstance(event, RunEnded):
+            journal(event)
+            sink(replace(event, night=journal.night()))
+        else:
+            sink(event)
+            journal(event)
+
+    return both
 
 
-def _belongs(record: Record, run: str) -> bool:
-    """Whether the run itself wrote it, or one of its workers."""
-    return run in (record["run"], record.get("fleet"))
+def _now() -> str:
+    now = time.time()
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"
 
 
-def last_run(
-    path: Path, branch: str, warn: Callable[[str], None]
-) -> tuple[list[dict[str, Any]], Paid]:
-    """The branch's run that began last, in order, which may be under way; and what every task's
-    calls cost. No more of a long journal is parsed than these need.
+# ---------------------------------------------------------------- read
+
+
+def load(
+    path: Path, warn: Callable[[str], None], having: Sequence[bytes] = (b"",)
+) -> list[dict[str, Any]]:
+    """Its records in order, or those that are `having` one of these bytes; what had to be skipped
+    is told.
     """
-    data = _bytes(path, warn)
+    try:
+        data = workspace.read(path) or b""
+    except KernError as exc:
+        warn(f"without the journal: {exc}")
+        return []
+    *whole, last = data.split(b"\n")
+    skipped: Counter[str] = Counter()
+    found = [
+        *read(whole, skipped, having),
+        *read([last]),
+    ]  # it may be in the middle of being written
+    if which := ", ".join(f"{count} {what}" for what, count in skipped.items() if count):
+        remedy = ": kern --update" if _NEWER in which else ""
+        number = plain.count(skipped.total(), "line")
+        warn(f"the journal {path}: {number} skipped: {which}{remedy}")
+    return ordered(found)
+
+
+def last_run(path: Path, branch: str) -> str:
+    """The id of the branch's run that began last, which may be under way; empty where none did."""
+    data = _since(path, 0)
     at = len(data)
-    own: list[dict[str, Any]] = []
-    while not own and (at := data.rfind(b'"payer"', 0, at)) >= 0:
+    while (at := data.rfind(b'"payer"', 0, at)) >= 0:
         start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
         for begun in read([data[start:] if end < 0 else data[start:end]]):
             if begun.get("branch") == branch:
-                held = read(data[start:].split(b"\n"), having=json.dumps(begun["run"]).encode())
-                own = [record for record in held if _belongs(record, begun["run"])]
-    return records.ordered(own), _paid(_told(path, data, warn, having=_COST))
+                return str(begun["run"])
+    return ""
 
 
 def costs(path: Path, warn: Callable[[str], None]) -> Callable[[str], float]:
     """What each task cost so far by the journal; read when it is first asked for."""
 
     @cache
-    def known() -> Paid:
-        return _paid(_told(path, _bytes(path, warn), warn, having=_COST))
+    def known() -> Mapping[str, float]:
+        tasks = fold(load(path, warn, [COST])).tasks.values()
+        return {task.task: task.spent.cost_usd or 0.0 for task in tasks}
 
-    return lambda task: sum(cost or 0.0 for cost in known().get(task, ()))
+    return lambda task: known().get(task, 0.0)
 
 
 def beside_me(path: Path, run: str) -> Callable[[], float]:
@@ -98,8 +216,7 @@ def beside_me(path: Path, run: str) -> Callable[[], float]:
         return lambda: 0.0
 
     def spent() -> float:
-        having = json.dumps(fleet).encode()
-        found = read((workspace.read(path) or b"").split(b"\n"), having=having)
+        found = load(path, lambda text: None, [json.dumps(fleet).encode()])
         others = (one for one in found if one["run"] != run and one.get("fleet") == fleet)
         return sum(one.get("cost_usd") or 0.0 for one in others)
 
@@ -110,13 +227,22 @@ def forecast(path: Path, tasks: int) -> tuple[str, float]:
     """What so many of them may cost and take, in words, and the seconds; empty and 0 where too
     little is known. It is made from the journal's end, and is worth no complaint.
     """
-    return totals.forecast(records.ordered(tail(path)), tasks)
+    return totals.forecast(fold(ordered(tail(path))), tasks)
 
 
-def tail(path: Path, having: bytes = b"") -> list[dict[str, Any]]:
+def tail(path: Path, having: bytes = b"", size: int = TAIL) -> list[dict[str, Any]]:
     """The records at the journal's end, or those of them that are `having` these bytes."""
-    data = _since(path, max(0, size(path) - TAIL))
-    return list(read(data.split(b"\n"), having=having))
+    data = _since(path, max(0, length(path) - size))
+    return list(read(data.split(b"\n"), having=[having]))
+
+
+def length(path: Path) -> int:
+    """In bytes; 0 where there is none, or something else in its place."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
 class Follower:
@@ -125,7 +251,7 @@ class Follower:
     def __init__(self, path: Path, fleet: str) -> None:
         self.path = path
         self.fleet = fleet
-        self.read = size(path)
+        self.read = length(path)
         self.torn = b""
         self.seen: set[str] = set()  # a task's records come home again where it is sent once more
 
@@ -143,7 +269,7 @@ class Follower:
 def _since(path: Path, begin: int) -> bytes:
     """What stands there from this byte on; nothing where it cannot be read."""
     try:
-        if size(path) <= begin:
+        if length(path) <= begin:
             return b""
         with path.open("rb") as file:
             file.seek(begin)
@@ -152,38 +278,37 @@ def _since(path: Path, begin: int) -> bytes:
         return b""
 
 
-def _bytes(path: Path, warn: Callable[[str], None]) -> bytes:
-    try:
-        return workspace.read(path) or b""
-    except KernError as exc:
-        warn(f"without the journal: {exc}")
-        return b""
+def ordered(found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each record once, runs by when they began, within a run by sequence: a clock that goes back
+    disturbs nothing. The union of two journals is one. Runs that belong together are one story, by
+    the clock.
+    """
+    known = {record["id"]: record for record in found}
+    began: dict[str, str] = {}
+    many = {record["fleet"] for record in known.values() if "fleet" in record}
+    for record in known.values():
+        run, time = record.get("fleet", record["run"]), record["time"]
+        began[run] = min(began.get(run, time), time)
 
+    def place(one: Record) -> tuple[str, str, str, str, int]:
+        run = one.get("fleet", one["run"])
+        time = one["time"] if run in many else ""
+        return began[run], run, time, one["run"], one["seq"]
 
-def _paid(found: Iterable[Record]) -> Paid:
-    paid: Paid = {}
-    seen: set[str] = set()
-    for record in found:
-        if record["kind"] == "stage" and record.get("did") in ("end", "failed"):
-            if record["id"] not in seen:
-                paid.setdefault(record.get("task", ""), []).append(record.get("cost_usd"))
-            seen.add(record["id"])
-    return paid
-
-
-# ---------------------------------------------------------------- lines
+    return sorted(known.values(), key=place)
 
 
 def read(
-    lines: Iterable[bytes], skipped: Counter[str] | None = None, having: bytes = b""
+    lines: Iterable[bytes],
+    skipped: Counter[str] | None = None,
+    having: Sequence[bytes] = (b"",),
 ) -> Iterator[dict[str, Any]]:
     """The records of this version; the other lines are counted in `skipped` by what they are. A
-    line that looks like kern's own is parsed only where it is `having` these bytes.
+    line that looks like kern's own is parsed only where it is `having` one of these bytes.
     """
     skipped = Counter() if skipped is None else skipped
     for raw in lines:
-        own = raw.startswith(records.BEGUN) and raw.endswith(b"}")
-        if own and having not in raw:
+        if raw.startswith(BEGUN) and raw.endswith(b"}") and not any(one in raw for one in having):
             continue
         try:
             value = _DECODER.decode(str(raw, "utf-8"))
@@ -191,36 +316,11 @@ def read(
             skipped[_TORN] += bool(raw.strip())
             continue
         version = value.get("v") if isinstance(value, dict) else None
-        if version == records.VERSION and (_priced if own and having == _COST else _sound)(value):
+        if version == VERSION and _sound(value):
             yield value
         else:
-            newer = isinstance(version, int) and version > records.VERSION
+            newer = isinstance(version, int) and version > VERSION
             skipped[f"{_NEWER} (v{version})" if newer else _FOREIGN] += 1
-
-
-def _told(
-    path: Path, data: bytes, warn: Callable[[str], None], having: bytes = b""
-) -> Iterator[dict[str, Any]]:
-    """The records in these bytes; then the person is told what was skipped."""
-    *whole, last = data.split(b"\n")
-    skipped: Counter[str] = Counter()
-    yield from read(whole, skipped, having)
-    yield from read([last])  # it may be in the middle of being written
-    if which := ", ".join(f"{count} {what}" for what, count in skipped.items() if count):
-        remedy = ": kern --update" if _NEWER in which else ""
-        number = plain.count(skipped.total(), "line")
-        warn(f"the journal {path}: {number} skipped: {which}{remedy}")
-
-
-def _priced(value: Record) -> bool:
-    """Of a line as kern writes it: whether what a sum of costs needs is there, which is quickly
-    seen in ten thousands of them.
-    """
-    cost = value.get("cost_usd")
-    texts = (value["id"], value.get("kind"), value.get("did"), value.get("task", ""))
-    return {*map(type, texts)} == {str} and (
-        cost is None or (type(cost) in (int, float) and -_MOST < cost < _MOST)
-    )
 
 
 def _sound(value: Record) -> bool:

@@ -1,139 +1,189 @@
-"""Records of the journal as a run says them: one place for the words of both. Pure.
+"""What the journal keeps of an event, and its records as a run says them: one place for both. Pure.
 
 A value of a record can be anything: others write journals as well.
 """
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any
 
-from kern import plain
-from kern.journal.record import Record
+from kern import events, plain
+from kern.events import Event
 from kern.model import SAID, SETUP, Outcome, Result, Stage, unverified
 
+Record = Mapping[str, Any]
 _OWN = ("v", "id", "time", "run", "seq", "branch", "task", "kind")
+_LONGEST = 4000  # characters of a text from outside
 _MOST = 1e12  # of a number that is meant
+
+
+def of(event: Event, *, worker: bool = False) -> list[dict[str, Any]]:
+    """What the journal keeps of it: `kind`, `task` where there is one, and its values. `worker`: of
+    one of many, whose task is done when its commit has landed, which is not its own to say.
+    """
+    match event:
+        case events.Warned(text, kept):
+            return [{"kind": "warning", "text": text[:_LONGEST]}] if kept else []
+        case events.GateEnded():
+            return [_gate(event)]
+        case events.Outage():
+            did = ("over", "away", "still away")[min(event.number, 2)]
+            return [{**_row(event), "did": did}]
+        case events.TaskSettled() if worker:
+            return [{**_row(event), "kind": "work", "commit": event.commit}]
+        case events.TaskSettled() if event.commit:
+            commit = {"kind": "commit", "task": event.task, "commit": event.commit}
+            return [_row(event), commit]
+        case events.RunEnded():
+            early = [{"kind": "error", "text": event.interrupted}] if event.interrupted else []
+            return [*early, {**_row(event), "done": len(event.done)}]
+    return [_row(event)] if event.KEPT else []
+
+
+def _row(event: Event) -> dict[str, Any]:
+    kind, *names = event.KEPT.split()
+    row: dict[str, Any] = {"kind": kind}
+    for name in names:
+        theirs, same, ours = re.split(r"([:=])", name) if re.search("[:=]", name) else (name,) * 3
+        row[theirs] = ours if same == ":" else _value(getattr(event, ours))
+    return row
+
+
+def _value(value: object) -> object:
+    match value:
+        case Enum():
+            return str(value)
+        case str():
+            return value[:_LONGEST]
+        case float():
+            return round(value, 6)
+        case Mapping():
+            return {str(name): one for name, one in value.items()}
+        case tuple():
+            return [_value(one) for one in value]
+    return value
+
+
+def _gate(event: events.GateEnded) -> dict[str, Any]:
+    """Before a task, it tells of the tree and of no task."""
+    result = event.result
+    said: dict[str, Any] = {"kind": "gate"} | ({"task": ""} if event.before else {})
+    said |= {"gate": result.name, "code": result.code, "red": result.red}
+    said |= {"red_before": result.red_before, "seconds": result.seconds}
+    said["output"] = result.output[-_LONGEST:] if result.red else ""
+    return said | ({"flaky": result.flaky[:_LONGEST]} if result.flaky else {})
+
+
+# ---------------------------------------------------------------- in words
+
+# By kind, and what it did where that matters; a second line is indented, as belonging to the first.
+_SENTENCES: Mapping[str, str] = {
+    "task start": "task: {task}",
+    "stage failed": "{stage} failed after {took}: {reason}",
+    "attempt": "attempt {attempt} failed: {reason}",
+    "stand-in": "{agent} takes the {stage} stage over from {instead_of}: {reason}",
+    "retry": "{reason}: again in {wait} s",
+    "question": "asks: {text}",
+    "limit": "{text}",
+    "outage": "{text}",
+    "error": "ended early: {text}",
+    "warning": "warning: {text}",
+    "commit": "  git show {commit:.7}",
+    "request stop": "asked to stop (kern stop)",
+    "request": "{did}",
+    "learning": "learned: {text}",
+    "vote": "learning {entry} was {how}: {reason}",
+    "sent": "sent to {where}",
+}
+
+
+class _Values(dict[str, Any]):
+    """A record's, each as one line of text; empty where there is none."""
+
+    def __missing__(self, name: str) -> str:
+        return ""
+
+
+def _values(record: Record) -> _Values:
+    values = _Values()
+    for name, value in record.items():
+        text = f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)
+        values[name] = plain.line(text, 160 if name in ("task", "payer") else 400)
+    values["took"] = f"{_number(record, 'seconds'):.1f} s"
+    values["how"] = "helpful" if record.get("helpful") else "harmful"
+    return values
 
 
 def said(record: Record) -> list[str]:
     """The lines, at least one; what belongs to the first is indented."""
+    one = _values(record)
+    first, second = f"{one['kind']} {one['did']}", ""
     match record["kind"], record.get("did"):
         case "run", "start":
-            return [_begun(record)]
+            pays = f"; billing: {one['payer']}" if record.get("payer") else ""
+            head = f"run begins on {one['branch']}: {one['open'] or '?'} open"
+            return [f"{head}, takes {one['iterations']}{pays}"]
         case "run", "end":
-            return [_ended(record)]
-        case "task", "start":
-            resumed = f" (resumed: {_text(record, 'resumed')})" if record.get("resumed") else ""
-            return [f"task: {_text(record, 'task')}{resumed}"]
-        case "task", str(outcome):
-            return [settled(outcome, _text(record, "detail", 400), str(record.get("proved") or ""))]
+            left = f", {one['open']} open" if isinstance(record.get("open"), int) else ""
+            code = f", exit {one['exit']}" if record.get("exit") else ""
+            took = plain.span(_number(record, "seconds"))
+            return [f"run ends: {one['done'] or '?'} done{left}, {took}{code}"]
+        case "task", "start" if record.get("resumed"):
+            return [f"task: {one['task']} (resumed: {one['resumed']})"]
+        case "task", str(outcome) if outcome != "start":
+            return [settled(outcome, one["detail"], str(record.get("proved") or ""))]
+        case "work", _ if record.get("commit"):
+            return [f"finished as {one['commit'][:7]}; it is done when that has landed"]
+        case "work", did:
+            return [settled(str(did), one["detail"], "")]
         case "stage", "start":
-            return [_stage(record)]
+            return [_stage(record, one)]
         case "stage", "end":
-            tools = [plain.line(str(one), 160) for one in _many(record, "denied")]
-            return [took(record), *(f"  refused: {tool}" for tool in tools)]
-        case "stage", "failed":
-            after = f"failed after {_number(record, 'seconds'):.1f} s"
-            return [f"{_text(record, 'stage', 40)} {after}: {_text(record, 'reason', 400)}"]
-        case "stand-in", _:
-            after, by = _text(record, "agent", 60), _text(record, "instead_of", 60)
-            over = f"{after} takes the {_text(record, 'stage', 40)} stage over from {by}"
-            return [f"{over}: {_text(record, 'reason', 400)}"]
-        case "retry", _:
-            wait = f"again in {_number(record, 'wait'):.0f} s"
-            return [f"{_text(record, 'reason', 400)}: {wait}"]
-        case "attempt", _:
-            ref = _text(record, "ref")
-            work = [f"  its work: git show {ref}"] if ref else []
-            number = _text(record, "attempt", 20)
-            return [f"attempt {number} failed: {_text(record, 'reason', 400)}", *work]
+            return [_ended(record), *(f"  refused: {tool}" for tool in _many(record, "denied"))]
         case "gate", _:
-            return [f"  {gate(_result(record))}"]
-        case _:
-            return _more(record)
-
-
-def _more(record: Record) -> list[str]:
-    match record["kind"]:
-        case "question":
-            return [f"asks: {_text(record, 'text', 400)}"]
-        case "limit" | "outage" | "error" | "warning" as kind:
-            early = {"error": "ended early: ", "warning": "warning: "}.get(kind, "")
-            return [f"{early}{_text(record, 'text', 600)}"]
-        case "work":
-            if not record.get("commit"):
-                return [settled(str(record.get("did")), _text(record, "detail", 400), "")]
-            commit = _text(record, "commit")[:7]
-            return [f"finished as {commit}; it is done when that has landed"]
-        case "sent":
-            where, stage = _text(record, "where"), _text(record, "stage", 40)
-            if stage == SETUP:
-                return ["a worktree is set up for the task"]
-            return [f"sent to {where or 'the cluster'}{f': {stage}' if stage else ''}"]
-        case "commit":
-            return [f"  git show {_text(record, 'commit')[:7]}"]
-        case "plan":
-            new = [f"new task: {plain.line(str(one), 160)}" for one in _many(record, "added")]
-            none = [f"nothing is missing: {done}"] if (done := _text(record, "done", 400)) else []
+            return [f"  {gate(_result(record, one))}"]
+        case "plan", _:
+            none = [f"nothing is missing: {one['done']}"] if record.get("done") else []
+            new = [f"new task: {text}" for text in _many(record, "added")]
             return [*new, *none] or ["nothing new"]
-        case "request":
-            did = plain.line(str(record.get("did")), 40)
-            return ["asked to stop (kern stop)" if did == "stop" else did]
-        case "learning":
-            return [f"learned: {_text(record, 'text')}"]
-        case "vote":
-            how = "was helpful" if record.get("helpful") else "was harmful"
-            return [f"learning {_text(record, 'entry', 20)} {how}: {_text(record, 'reason')}"]
-        case "recall":
+        case "sent", _ if record.get("stage") == SETUP:
+            return ["a worktree is set up for the task"]
+        case "attempt", _ if record.get("ref"):
+            second = f"  its work: git show {one['ref']}"
+        case "recall", _:
             return [recalled(record)]
-    values = {name: one for name, one in record.items() if name not in _OWN and one}
-    told = ", ".join(
-        f"{name} {plain.line(one if isinstance(one, str) else json.dumps(one), 120)}"
-        for name, one in values.items()
+    form = _SENTENCES.get(first) or _SENTENCES.get(one["kind"]) or _unknown(record)
+    return [form.format_map(one) or one["kind"], *([second] if second else [])]
+
+
+def _unknown(record: Record) -> str:
+    """Of a newer kern: its values as they are."""
+    told = (
+        f"{name} {value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in record.items()
+        if name not in _OWN and value
     )
-    return [plain.line(f"{record['kind']}: {told}", 600)]
+    text = plain.line(f"{record['kind']}: {', '.join(told)}", 600)
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def recalled(record: Record) -> str:
     """Which learnings a stage was told, and why; what was left out."""
-    told, left = record.get("told"), record.get("left")
-    told, left = (one if isinstance(one, dict) else {} for one in (told, left))
-    reasons = dict.fromkeys(str(why) for why in told.values())
-    if len(reasons) == 1:
-        named = f"{', '.join(told)} ({next(iter(reasons))})"
-    else:
-        named = "; ".join(f"{name} ({why})" for name, why in told.items())
-    size = f", {_text(record, 'size', 20)} tokens" if told else ""
-    parts = [f"{plain.count(len(told), 'learning')} told{size}{': ' if told else ''}{named}"]
-    parts += [f"left out {name} ({why})" for name, why in left.items()]
-    if other := record.get("irrelevant"):
-        parts.append(f"{other} not relevant")
-    return plain.line(f"{_text(record, 'stage', 40)}: {'; '.join(parts)}", 2000)
+    told, left = (
+        [f"{name} ({why})" for name, why in one.items()] if isinstance(one, Mapping) else []
+        for one in (record.get("told"), record.get("left"))
+    )
+    parts = [f"{plain.count(len(told), 'learning')} told", *told]
+    parts += [f"left out {name}" for name in left]
+    return plain.line(f"{_values(record)['stage']}: {'; '.join(parts)}", 2000)
 
 
-def _begun(record: Record) -> str:
-    still, most = _text(record, "open", 20), _text(record, "iterations", 20)
-    payer = f"; billing: {told}" if (told := _text(record, "payer")) else ""
-    return f"run begins on {_text(record, 'branch', 80)}: {still or '?'} open, takes {most}{payer}"
-
-
-def _ended(record: Record) -> str:
-    still = record.get("open")
-    left = f", {still} open" if isinstance(still, int) else ""
-    code = f", exit {_text(record, 'exit', 20)}" if record.get("exit") else ""
-    took = plain.span(_number(record, "seconds"))
-    return f"run ends: {_text(record, 'done', 20) or '?'} done{left}, {took}{code}"
-
-
-def _stage(record: Record) -> str:
-    again = _number(record, "attempt") > 1
-    attempt = f", attempt {_text(record, 'attempt', 20)}" if again else ""
+def _stage(record: Record, one: _Values) -> str:
+    attempt = f", attempt {one['attempt']}" if _number(record, "attempt") > 1 else ""
     mode = ", to split the task" if record.get("mode") == "decompose" else ""
-    named = stage(_text(record, "stage", 40))
-    who = _text(record, "model", 40) or _text(record, "agent", 40)  # with its own model
-    return f"{named} ({who}{attempt}){mode}"
+    return f"{stage(one['stage'])} ({one['model'] or one['agent']}{attempt}){mode}"
 
 
 def stage(name: str) -> str:
@@ -147,18 +197,17 @@ def bare(stage: str) -> str:
     return re.sub(r"^stage \d/\d ", "", stage)
 
 
-def took(record: Record) -> str:
+def _ended(record: Record) -> str:
     """How a stage ended: time, money, tokens, and how often red gates sent it back."""
-    usd = record.get("cost_usd")
+    usd, kinds = record.get("cost_usd"), record.get("tokens")
     cost = f", ${usd:.4f}" if isinstance(usd, int | float) else ""
-    kinds = record.get("tokens")
     counts = kinds.values() if isinstance(kinds, Mapping) else ()
     tokens = sum(count for count in counts if isinstance(count, int))
     used = f", {short(tokens)} tokens" if tokens else ""
     times = int(_number(record, "sent_back"))
     back = f", sent back {plain.count(times, 'time')} by red gates" if times else ""
     seconds = _number(record, "seconds")
-    return f"{_text(record, 'stage', 40)} took {seconds:.1f} s{cost}{used}{back}"
+    return f"{_values(record)['stage']} took {seconds:.1f} s{cost}{used}{back}"
 
 
 def gate(result: Result) -> str:
@@ -167,15 +216,6 @@ def gate(result: Result) -> str:
     flaky = f", flaky: {plain.line(result.flaky)}" if result.flaky else ""
     how = f"red ({result.how}{spent}){before}" if result.red else f"green{spent}{flaky}"
     return f"{plain.line(result.name)}: {how}"
-
-
-def flaky(found: Iterable[tuple[str, str]]) -> list[str]:
-    """How often which gate was, and how it was red last. `found`: a gate each time, and how."""
-    last, times = dict(found := [*found]), Counter(name for name, _ in found)
-    return [
-        f"{plain.line(name)}, {plain.count(times[name], 'time')}: {plain.line(how)}"
-        for name, how in last.items()
-    ]
 
 
 def settled(outcome: str, detail: str, proved: str) -> str:
@@ -192,20 +232,11 @@ def short(count: int) -> str:
     return f"{count / 1e6:.1f}M" if count >= 999_500 else f"{count / 1000:.0f}k"
 
 
-def _result(record: Record) -> Result:
-    code = record.get("code")
-    red = bool(record.get("red"))
+def _result(record: Record, one: _Values) -> Result:
+    code, red = record.get("code"), bool(record.get("red"))
     known = code if isinstance(code, int) or (code is None and red) else int(red)
-    before = record.get("red_before") is True
-    name = _text(record, "gate")
-    flaky = _text(record, "flaky", 400)
-    seconds = _number(record, "seconds")
-    return Result(name, known, "", seconds, red_before=before, flaky=flaky)
-
-
-def _text(record: Record, name: str, limit: int = 160) -> str:
-    value: Any = record.get(name)
-    return "" if value is None else plain.line(str(value), limit)
+    before, seconds = record.get("red_before") is True, _number(record, "seconds")
+    return Result(one["gate"], known, "", seconds, red_before=before, flaky=one["flaky"])
 
 
 def _number(record: Record, name: str) -> float:
@@ -213,6 +244,6 @@ def _number(record: Record, name: str) -> float:
     return float(value) if isinstance(value, int | float) and 0 <= value < _MOST else 0.0
 
 
-def _many(record: Record, name: str) -> Sequence[object]:
+def _many(record: Record, name: str) -> Sequence[str]:
     value = record.get(name)
-    return value if isinstance(value, list | tuple) else ()
+    return [plain.line(str(one), 160) for one in value] if isinstance(value, list | tuple) else []

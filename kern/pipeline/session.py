@@ -15,7 +15,7 @@ from kern.events import Sink, Warned
 from kern.git import branches, refs, repository
 from kern.git.in_place import InPlace
 from kern.git.repository import Repo
-from kern.journal import store, writer
+from kern.journal import store
 from kern.person import Person
 from kern.pipeline import agents, isolation, preflight, recover, rooms, site, trust
 from kern.pipeline.options import Leave, Options
@@ -72,7 +72,7 @@ def begin(
     scope = replace(scope, copies=found.common_dir / "kern" / "run" / found.worktree / name)
     wanted = isolation.wanted(found, scope, programs.values(), own)
     if paid:
-        sink = writer.beside(sink, found.common_dir, name, run_id)
+        sink = store.beside(sink, found.common_dir, name, run_id)
         tried = lands and options.watched
         where = found.root, name, scope, run_id, wanted.grants.env
         sink = notify.beside(sink, settings.notify, *where, tried=tried)

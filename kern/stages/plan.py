@@ -11,7 +11,9 @@ from kern import plain
 from kern.errors import KernError, UsageError
 from kern.events import Planned
 from kern.git.repository import Repo
-from kern.journal import store, totals
+from kern.journal import store
+from kern.journal.history import Task as Past
+from kern.journal.history import fold
 from kern.memory import entries
 from kern.memory.select import shown
 from kern.model import LEARNINGS, SPEC, Aide, Marker, Role
@@ -55,7 +57,7 @@ class Planner:
         """What one process answers, and the fault where it ended badly."""
         records = store.load(store.place(self.repo.common_dir), lambda complaint: None)
         known = briefs.known(self.repo, self.papers)
-        history = [_became(task) for task in totals.summary(records)["tasks"]]
+        history = [_became(task) for task in fold(records).tasks.values()]
         prompt = prompts.compose(
             form,
             {"guidance": known.guidance.text, **exempt},
@@ -151,11 +153,9 @@ class Planner:
             self.papers.write(LEARNINGS, found.text)
 
 
-def _became(task: Mapping[str, object]) -> str:
-    """One of `totals.summary`'s tasks, in a line."""
-    attempts = task["attempts"]
-    count = len(attempts) if isinstance(attempts, list) else 0
-    tries = f" after {count} failed attempts" if count else ""
-    why = f": {task['detail']}" if task["detail"] and task["outcome"] != "done" else ""
-    proved = f", {task['proved']}" if task["proved"] else ""
-    return plain.line(f"{task['outcome']}{tries}{proved}: {task['task']}{why}", 300)
+def _became(task: Past) -> str:
+    """What the journal has of one, in a line."""
+    tries = f" after {len(task.attempts)} failed attempts" if task.attempts else ""
+    why = f": {task.detail}" if task.detail and task.outcome != "done" else ""
+    proved = f", {task.proved}" if task.proved else ""
+    return plain.line(f"{task.outcome}{tries}{proved}: {task.task}{why}", 300)

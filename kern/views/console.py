@@ -12,8 +12,8 @@ from typing import TextIO
 from kern import events, models, plain
 from kern.events import Event
 from kern.fleet.lanes import Picture
-from kern.journal import sums, words, writer
-from kern.journal.record import Record
+from kern.journal import words
+from kern.journal.history import Record
 from kern.model import Outcome, Result, unverified
 from kern.views import progress, summary
 from kern.views.live import Live
@@ -56,11 +56,7 @@ class Console:
         self.quiet = quiet
         self.began = time.monotonic()
         self.progress = Progress()
-        self.attempts: list[events.AttemptNoted] = []  # of this run
-        self.flaky: list[tuple[str, str]] = []  # gates of this run, each time with how it was red
-        self.kept: dict[str, None] = {}  # warnings of this run that the morning is told again
         self.stays = self.watched  # the person: until a stage has answered
-        self.outages: list[Record] = []
         self.away = False  # the API: that it is asked again and again is not told
         self.beat = 0.0
         self.many = 0.0  # when the lanes of many at once were shown; 0: there are none
@@ -96,10 +92,7 @@ class Console:
                         self._tell(f"debug: {plain.line(call, 600)}")
             case events.StageFinished():
                 self._finished(event)
-            case events.StageRetried() | events.StoodIn() | events.Outage():
-                self._recorded(event, NOTICE)
-            case events.AttemptNoted():
-                self.attempts.append(event)
+            case events.StageRetried() | events.StoodIn() | events.Outage() | events.AttemptNoted():
                 self._recorded(event, NOTICE)
             case events.GateStarted():
                 self._gate_started(event)
@@ -144,7 +137,6 @@ class Console:
     def _of_an_outage(self, event: Event) -> bool:
         """Whether it only tells that an API that is away is asked again."""
         if isinstance(event, events.Outage):
-            self.outages += writer.of(event)
             self.away = event.number > 0
             return event.number > 1
         if isinstance(event, events.Acted | events.StageFinished):
@@ -174,19 +166,7 @@ class Console:
                 self._say(line)
 
     def of_worker(self, record: Record) -> None:
-        """As it comes. Its failed attempts are this run's."""
-        if record["kind"] == "attempt":
-            self.attempts.append(
-                events.AttemptNoted(
-                    str(record.get("task")),
-                    int(record.get("attempt") or 0),
-                    str(record.get("reason")),
-                    str(record.get("ref")),
-                )
-            )
-        self._flaky(str(record.get("gate")), str(record.get("flaky") or ""))
-        if record["kind"] == "warning":
-            self.kept[str(record["text"])] = None
+        """As it comes."""
         for line in progress.told(record):
             if self.live:
                 self.live.hide()
@@ -225,7 +205,7 @@ class Console:
 
     def _recorded(self, event: Event, style: str = "") -> None:
         """As `kern log` will say it."""
-        for row in writer.of(event):
+        for row in words.of(event):
             first, *more = words.said(row)
             self._say(f"{first}{self._of(str(row.get('task') or ''))}", style)
             for line in more:
@@ -234,11 +214,11 @@ class Console:
     def _traced(self, event: events.Traced | events.Recalled) -> None:
         if self.verbose:
             said = [event.text] if isinstance(event, events.Traced) else []
-            for text in said or map(words.recalled, writer.of(event)):
+            for text in said or map(words.recalled, words.of(event)):
                 self._tell(f"debug: {plain.line(text, 2000)}")
 
     def _finished(self, event: events.StageFinished) -> None:
-        (row,) = writer.of(event)
+        (row,) = words.of(event)
         first, *refused = words.said(row)
         self._say(first)
         for line in plain.block(event.text).strip().splitlines():
@@ -253,7 +233,6 @@ class Console:
             self._say("the first stage has answered: you may leave", GOOD)
 
     def _warned(self, event: events.Warned) -> None:
-        self.kept |= {event.text: None} if event.kept else {}
         self._tell(f"warning: {plain.line(event.text, 600)}", NOTICE)
 
     def _gate_started(self, event: events.GateStarted) -> None:
@@ -264,7 +243,6 @@ class Console:
         self._say(f"{landing}{self.progress.work}{when}{shown}", HEAD)
 
     def _gate(self, result: Result, *, before: bool) -> None:
-        self._flaky(result.name, result.flaky)
         # A task's own has no name but its command, and the task is there to turn it green.
         awaited = before and result.name.startswith("gate `") and not result.cannot_run
         colour = (BAD if result.blocks else NOTICE) if result.red else GOOD
@@ -280,9 +258,6 @@ class Console:
             if result.log:
                 self._say(f"    full output: {_logs(Path(result.log))}")
 
-    def _flaky(self, name: str, how: str) -> None:
-        self.flaky += [(name, how)] if how else []
-
     def _settled(self, event: events.TaskSettled) -> None:
         """Green only with something behind it."""
         unproven = event.outcome is Outcome.DONE and unverified(event.proved)
@@ -295,8 +270,7 @@ class Console:
         return f"  ({plain.line(task, progress.NAMED)})" if self.many and task else ""
 
     def _summary(self, event: events.RunEnded) -> None:
-        waited = sums.waited(*sums.outages(self.outages))
-        for text, style in summary.lines(event, self.attempts, self.flaky, [*self.kept], waited):
+        for text, style in summary.lines(event):
             self._print(text, style, self.out, stamped=False)
 
     def _say(self, text: str, style: str = "") -> None:

@@ -13,8 +13,8 @@ from kern import plain
 from kern.errors import UsageError
 from kern.fleet import lanes
 from kern.git import repository
-from kern.journal import store, timeline, words
-from kern.journal.record import Record
+from kern.journal import history, store, words
+from kern.journal.history import Record
 from kern.model import Cost
 from kern.system import lock
 from kern.views import progress
@@ -96,9 +96,9 @@ def _fleet(record: Record) -> str:
 
 
 def _of_worker(now: Fleet, record: Record) -> Worker:
-    number = int(timeline.number(record.get("worker")))
+    number = int(history.number(record.get("worker")))
     one = now.workers.setdefault(number, Worker(number))
-    task, moment = str(record.get("task") or ""), timeline.moment(record["time"])
+    task, moment = str(record.get("task") or ""), history.moment(record["time"])
     if doing := lanes.doing(record):
         one.doing, one.since = doing, moment
     match record["kind"], record.get("did"):
@@ -135,7 +135,7 @@ def _of_landing(now: Fleet, record: Record) -> None:
                     if worker.task == task:  # its kern was killed, and said no more
                         worker.task, worker.doing = "", ""
         case "limit", _:
-            now.until = timeline.number(record.get("until"))
+            now.until = history.number(record.get("until"))
         case "run", "end":
             now.ended = True
 

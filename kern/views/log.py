@@ -11,7 +11,7 @@ from kern import plain
 from kern.errors import UsageError
 from kern.git import repository
 from kern.journal import store, words
-from kern.journal.record import Record
+from kern.journal.history import Record
 from kern.system import streams
 
 _POLL_S = 0.5
@@ -88,7 +88,7 @@ def _records(place: Path, *, follow: bool) -> Iterator[dict[str, Any]]:
     seen: set[str] = set()
     size, told = -1, warn
     while True:
-        if (now := store.size(place)) != size:
+        if (now := store.length(place)) != size:
             for record in store.load(place, told):
                 if record["id"] not in seen:
                     seen.add(record["id"])

@@ -1,22 +1,21 @@
 """`kern report`: what the journal adds up to, in one of its forms."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from kern import plain
 from kern.errors import KernError, UsageError
 from kern.git import refs, repository
 from kern.git.repository import Repo
-from kern.journal import html, store
-from kern.journal import totals as folds
+from kern.journal import store, totals
+from kern.journal.history import History, fold
 from kern.journal.totals import NOWHERE, Standing
 from kern.model import Marker
 from kern.spec import notes, order
 from kern.spec.file import Documents
 from kern.spec.parse import Kind
-from kern.views.log import local, warn
+from kern.views import page, summary
+from kern.views.log import warn
 
 _DAYS = ("today", "yesterday")  # each as many days ago as its place says
 
@@ -31,32 +30,26 @@ def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: b
         )
     began = _since(since, datetime.now(UTC))
     project = repository.open_at(folder, reading=True)
-    found = store.load(store.place(project.common_dir), warn)
-    kept = [record for record in found if record["time"] >= began]
-    now = _now(project) if kept else NOWHERE
+    records = store.load(store.place(project.common_dir), warn)
+    kept = [record for record in records if record["time"] >= began]
+    found, now = fold(kept), standing(project) if kept else NOWHERE
     if as_html:
-        return html.page(kept, now)
-    summed = folds.summary(kept, now)
+        return page.drawn(found, now)
     if as_json:
-        return plain.data(summed)
-    if found and not kept:
+        return plain.data(totals.summary(found, now))
+    if records and not kept:
         return f"nothing in the journal since {plain.line(since)}"
-    return folds.text(summed, local, markdown=markdown)
+    return summary.report(found, now, markdown=markdown)
 
 
-def of_branch(project: Repo, branch: str) -> Mapping[str, Any]:
-    """What was done on it, added up."""
-    found = store.load(store.place(project.common_dir), warn)
-    kept = [record for record in found if record.get("branch") == branch]
-    return folds.summary(kept, _now(project) if kept else NOWHERE)
+def of_branch(project: Repo, branch: str) -> tuple[History, str]:
+    """What was done on it, and that as the text of a pull request."""
+    records = store.load(store.place(project.common_dir), warn)
+    found = fold(record for record in records if record.get("branch") == branch)
+    return found, summary.report(found, standing(project), markdown=True)
 
 
-def body(summed: Mapping[str, Any]) -> str:
-    """As the text of a pull request."""
-    return folds.text(summed, local, markdown=True)
-
-
-def _now(project: Repo) -> Standing:
+def standing(project: Repo) -> Standing:
     """As SPEC.md and git have it now; where SPEC.md cannot be read the journal's word counts."""
     saved = frozenset(ref.removeprefix("refs/") for ref, when in refs.kept(project) if when)
     try:
@@ -64,11 +57,9 @@ def _now(project: Repo) -> Standing:
     except KernError:
         return Standing(refs=saved)
     done = frozenset(task.text for task in parsed.tasks if task.marker is Marker.DONE)
-    answered = {
-        task.text: noted[-1].text
-        for task in parsed.tasks
-        if (noted := task.of(Kind.ANSWER)) and not notes.pending(task)
-    }
+    answered = frozenset(
+        task.text for task in parsed.tasks if task.of(Kind.ANSWER) and not notes.pending(task)
+    )
     again = frozenset(task.text for task in parsed.tasks) - done
     return Standing(order.needs(parsed), order.holds(parsed), done, answered, again, saved)
 

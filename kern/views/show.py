@@ -1,7 +1,7 @@
 """`kern show`: the receipt of one task, from the journal, SPEC.md, the run files and git."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,58 +9,83 @@ from kern import plain
 from kern.errors import KernError
 from kern.git import history, repository
 from kern.git.repository import Change, Repo
-from kern.journal import store
-from kern.journal import task as receipt
-from kern.model import Stage
+from kern.journal import store, totals, words
+from kern.journal.history import GATE, Record, Spent, Task, fold
+from kern.model import SAID, Stage
 from kern.spec import order
 from kern.spec.file import Documents
-from kern.spec.parse import Kind, Task
+from kern.spec.parse import Kind
+from kern.spec.parse import Task as Listed
 from kern.stages import answer, record
 from kern.stages.record import StageRecord, history_name
 from kern.system import workspace
 from kern.system.workspace import Scope
 from kern.views.log import local, warn
 
+_CALL = ("time", "run", "stage", "attempt", "agent", "model", "did", "seconds", "cost_usd")
+_MORE = ("tokens", "turns", "session", "reason")
+_GATE = ("time", "gate", "code", "red", "red_before", "seconds", "output")
+_SHOWN = 12  # lines of an answer or of a gate's output
+
 
 def shown(folder: Path, wanted: str, *, as_json: bool) -> str:
     """What `kern show` prints."""
     found = snapshot(folder, wanted)
-    return plain.data(found) if as_json else receipt.text(found, local)
+    return plain.data(found) if as_json else text(found)
 
 
 def snapshot(folder: Path, wanted: str) -> dict[str, Any]:
     """The receipt of one task. Keys are stable: they are what `--json` prints."""
     found = repository.open_at(folder, reading=True)
-    records = store.load(store.place(found.common_dir), warn)
+    past = fold(store.load(store.place(found.common_dir), warn))
     parsed = Documents(found.root).spec()[1]
     texts = [task.text for task in parsed.tasks]
-    there = set(texts)
-    ran = dict.fromkeys(record.get("task") or "" for record in records)
-    gone = [text for text in ran if text and text not in there]
+    gone = [text for text in past.tasks if text not in {*texts}]
     index = order.named(wanted, texts, gone)
     task = parsed.tasks[index] if index < len(texts) else None
-    text = task.text if task else gone[index - len(texts)]
-    told = receipt.of(records, text)
-    branch = next((r["branch"] for r in reversed(records) if r.get("task") == text), "")
-    scope = workspace.scope(found.root, branch or found.head().name, create=False)
-    walks = _walks(scope, text)
-    answers = {str(stage): one.said for walk in walks for stage, one in _stages(walk, text).items()}
+    name = task.text if task else gone[index - len(texts)]
+    own = past.tasks.get(name, Task(name))
+    scope = workspace.scope(found.root, own.branch or found.head().name, create=False)
+    walks = _walks(scope, name)
+    answers = {str(stage): one.said for walk in walks for stage, one in _stages(walk, name).items()}
+    told = totals.of_task(own)
     for attempt in told["attempts"]:
         changed = _files(found, f"refs/{attempt['ref']}")
         attempt["files"], attempt["kept"] = list(changed or ()), changed is not None
+    calls = [step.record for step in own.steps if step.kind != GATE]
     return {
         "number": index + 1 if task else None,
         "line": task.line if task else None,
         "marker": str(task.marker) if task else None,
         **told,
+        "began": own.began or None,
+        "ended": own.ended or None,
+        "runs": own.runs,
+        "by_stage": {stage: asdict(spent) for stage, spent in _by_stage(calls).items()},
+        "calls": [_taken(one, *_CALL, *_MORE) for one in calls if one.get("did") != "start"],
+        "gates": [_taken(gate, *_GATE) for gate in own.gates],
+        "retried": [_taken(one, "time", "stage", "reason") for one in own.retried],
+        "memory": [row for one in own.memory for row in words.said(one)],
         "research": _research(task, answers),
         "answers": answers,
-        "files": _files(found, told["commit"]) if told["commit"] else {},
+        "files": _files(found, own.commit) if own.commit else {},
         "folders": [str(walk.folder) for walk in walks],
     }
 
 
-def _research(task: Task | None, answers: Mapping[str, str]) -> list[str]:
+def _by_stage(calls: Iterable[Record]) -> dict[str, Spent]:
+    sums: dict[str, Spent] = {}
+    for call in calls:
+        if call.get("did") != "start":
+            sums.setdefault(str(call.get("stage")), Spent()).pay(call)
+    return sums
+
+
+def _taken(record: Record, *names: str) -> dict[str, Any]:
+    return {name: record.get(name) for name in names}
+
+
+def _research(task: Listed | None, answers: Mapping[str, str]) -> list[str]:
     """As SPEC.md has it under the task, else as the agent said it."""
     notes = task.of(Kind.RESEARCH) if task else ()
     if notes:
@@ -97,3 +122,74 @@ def _files(found: Repo, commit: str) -> dict[str, str] | None:
 def _how(change: Change) -> str:
     old, new = change
     return "added" if old is None else "deleted" if new is None else "changed"
+
+
+# ---------------------------------------------------------------- in words
+
+
+def text(found: Mapping[str, Any]) -> str:
+    number = f"{found['number']}  " if found["number"] else ""
+    marker = f"[{found['marker']}] " if found["marker"] else ""
+    place = f"SPEC.md line {found['line']}" if found["line"] else "no longer in SPEC.md"
+    proved = f"; {plain.line(found['proved'])}" if found["proved"] else ""
+    detail = f": {plain.line(found['detail'])}" if found["detail"] else ""
+    lines = [f"{number}{marker}{plain.line(found['task'], 400)}"]
+    lines += [f"{SAID.get(found['outcome'], found['outcome'])}{detail}{proved}", place]
+    if found["began"]:
+        when = f"{local(found['began'])} to {local(found['ended'])}"
+        lines.append(f"{when}; {_spent(found).in_words()}")
+    for stage, whole in found["by_stage"].items():
+        calls = plain.count(whole["stages"], "call")
+        lines.append(f"  {stage:10} {calls}, {_spent(whole).in_words()}")
+    said = {f"Answer of {stage}": _end(one) for stage, one in found["answers"].items()}
+    if found["research"]:
+        said.pop("Answer of research", None)
+    there = found["commit"] and found["files"] is not None
+    commit = [f"git show {found['commit']}"] if there else []
+    for title, rows in {
+        "Research": found["research"],
+        **said,
+        "Attempts": [row for attempt in found["attempts"] for row in _tried(attempt)],
+        "Gates": [row for gate in found["gates"] for row in _gate(gate)],
+        "Files": _changes(found["files"]),
+        "Refused": found["denied"],
+        "Tried again": [f"{one['stage']}: {one['reason']}" for one in found["retried"]],
+        "Learnings": found["memory"],
+        "Learned": found["learned"],
+        "Look": [*commit, *found["folders"]],
+    }.items():
+        lines += ["", f"{title}:", *map(_indented, rows)] if rows else []
+    return plain.block("\n".join(lines))
+
+
+def _spent(found: Mapping[str, Any]) -> Spent:
+    return Spent(**{name: found[name] for name in Spent.__dataclass_fields__})
+
+
+def _indented(row: str) -> str:
+    return f"  {' ' * (len(row) - len(row.lstrip()))}{plain.line(row, 400)}"
+
+
+def _end(said: str) -> list[str]:
+    return [line for line in plain.block(said).splitlines() if line.strip()][-_SHOWN:]
+
+
+def _tried(attempt: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{attempt['attempt']}: {attempt['reason']}"
+    if attempt["kept"]:
+        yield f"   git show {attempt['ref']}"
+    if attempt["files"]:
+        yield f"   changed {', '.join(attempt['files'])}"
+
+
+def _gate(gate: Mapping[str, Any]) -> list[str]:
+    when = ", red before the task as well" if gate["red_before"] is True else ""
+    colour = f"red (exit {gate['code']}){when}" if gate["red"] else "green"
+    told = [f"   {line}" for line in _end(str(gate["output"] or ""))] if gate["red"] else []
+    return [f"{gate['gate']}: {colour}, {plain.span(gate['seconds'] or 0)}", *told]
+
+
+def _changes(files: Mapping[str, str] | None) -> list[str]:
+    if files is None:
+        return ["unknown: git does not have the commit any more"]
+    return [f"{how:8} {path}" for path, how in files.items()]

@@ -2,9 +2,10 @@
 plain data.
 """
 
+import json
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from kern import plain
 from kern.errors import KernError
 from kern.git import refs
 from kern.git.repository import Repo
-from kern.journal import store, sums, totals
-from kern.journal.record import Record
+from kern.journal import store, totals
+from kern.journal.history import Run, Worker, fold, moment
 from kern.model import SPEC, SUBSCRIPTION, Cost, Marker, Tier
 from kern.pipeline.table import resume
 from kern.spec import notes, order
@@ -48,13 +49,13 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
     holder = _holder(found)
     alive = holder is not None and holder.lives(found.git_dir)
     by = holder if alive else None
-    recent, paid = store.last_run(store.place(found.common_dir), head.name, warn)
-    on = by is not None and bool(recent) and recent[0]["run"] == by.run  # and no plan, say
+    run, last, costs = _recent(store.place(found.common_dir), head.name)
+    on = bool(by and run and run.run == by.run)  # and no plan, say
     counts = {marker.name.lower(): 0 for marker in Marker}
     for task in parsed.tasks:
         counts[task.marker.name.lower()] += 1
     still = [(n, task) for n, task in enumerate(parsed.tasks, 1) if task.marker is not Marker.DONE]
-    workers = _workers(seen, recent, on=on)
+    workers = _workers(seen, run, on=on)
     whole = everything or len(parsed.tasks) <= _SHOWN
     shown = list(enumerate(parsed.tasks, 1)) if whole else still[:_SHOWN]
     hidden = {"done": counts["done"], "open": len(still) - len(shown)}
@@ -67,15 +68,15 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
         "counts": counts,
         "to_do": order.counts(parsed)._asdict(),
         "next": next_task.text if next_task else None,
-        "last": next((one for one in reversed(recent) if one["kind"] != "request"), None),
-        "stage": _stage(recent) if on else None,
+        "last": last,
+        "stage": _stage(run) if run and on else None,
         "workers": workers,
-        "run": _run(recent, on=on) if recent else None,
+        "run": _run(run, on=on) if run else None,
         "resume": str(resume(seen.at.facts)) if parsed.active else None,
         "help": [need._asdict() for need in order.needs(parsed)],
         "held": [need._asdict() for need in order.holds(parsed)],
         "tasks": [
-            _task(parsed, number, task, blocker(task), paid.get(task.text, ()))
+            _task(parsed, number, task, blocker(task), costs.get(task.text, Cost()))
             for number, task in shown
         ],
         "hidden": {"done": 0, "open": 0} if whole else hidden,
@@ -101,11 +102,8 @@ def _holder(found: Repo) -> Holder | None:
         return None
 
 
-def _task(
-    parsed: Spec, number: int, task: Task, why: str, paid: Sequence[float | None]
-) -> dict[str, Any]:
+def _task(parsed: Spec, number: int, task: Task, why: str, cost: Cost) -> dict[str, Any]:
     noted = bool(task.notes)  # most have none, and there are thousands
-    cost = Cost.of(paid)
     return {
         "number": number,
         "line": task.line,
@@ -122,73 +120,66 @@ def _task(
     }
 
 
-def _run(recent: Sequence[Record], *, on: bool) -> dict[str, Any]:
+def _recent(
+    place: Path, branch: str
+) -> tuple[Run | None, dict[str, Any] | None, Mapping[str, Cost]]:
+    """The branch's run that began last, its last record, and what every task cost. No more of a
+    long journal is parsed than these need.
+    """
+    name = store.last_run(place, branch)
+    having = [store.COST, *([json.dumps(name).encode()] if name else [])]
+    records = store.load(place, warn, having)
+    costs = {task.task: task.spent.cost for task in fold(records).tasks.values()}
+    own = [one for one in records if name and name in (one["run"], one.get("fleet"))]
+    last = next((one for one in reversed(own) if one["kind"] != "request"), None)
+    return fold(own).runs.get(name), last, costs
+
+
+def _run(run: Run, *, on: bool) -> dict[str, Any]:
     """The branch's run that is under way, else its last: what it came to so far."""
-    summed = totals.summary(recent)
-    run = summed["runs"][0]
-    on = on and run["exit"] is None
-    if run["seconds"] is None:
-        end = time.time() if on else _epoch(run["ended"])
-        run["seconds"] = round(max(end - _epoch(run["began"]), 0.0), 3)
-    sums = {name: summed[name] for name in ("done", "cost_usd", "unpriced", "tokens")}
-    return {**run, "under_way": on, **sums}
+    on = on and run.exit is None
+    end = time.time() if on else run.ended
+    seconds = {"seconds": round(max(end - run.began, 0.0), 3)}
+    spent = asdict(run.spent)
+    sums = {name: spent[name] for name in ("cost_usd", "unpriced", "tokens")}
+    return {**totals.of_run(run), **seconds, "under_way": on, "done": run.done, **sums}
 
 
-def _stage(recent: Sequence[Record]) -> dict[str, Any] | None:
+def _stage(run: Run) -> dict[str, Any] | None:
     """What the run is at since when, as far as the journal tells."""
-    for record in reversed(recent):
-        match record["kind"], record.get("did"):
-            case "limit", _:
-                doing = f"waiting for a usage limit: {record.get('text')}"
-            case "outage", "away" | "still away":
-                doing = f"waiting: {record.get('text')}"
-            case "stage", "start":
-                doing = str(record.get("stage"))
-            case "stage", _:
-                doing = f"what follows {record.get('stage')}"
-            case "run", _:
-                return None
-            case _:
-                continue
-        attempt, since = record.get("attempt"), record["time"]
-        return {"stage": doing, "task": record.get("task"), "attempt": attempt, "since": since}
-    return None
+    one = run.workers[0]
+    if not one.doing:
+        return None
+    return {"stage": one.doing, "task": one.task, "attempt": one.attempt, "since": one.since}
 
 
-def _workers(seen: project.Project, recent: Sequence[Record], *, on: bool) -> list[dict[str, Any]]:
+def _workers(seen: project.Project, run: Run | None, *, on: bool) -> list[dict[str, Any]]:
     """Of many at once: what each does since when; then, in no worker's hands, the finished tasks
     that wait to land, or what a run that has ended left in worktrees. Nothing where one task is
     carried out after the other.
     """
-    if not any("worker" in record for record in recent):
+    if not run or not run.many:
         return []
-    if not on and not refs.are_below(seen.repo, "refs/heads/kern/work"):
+    if on:
+        busy = [run.workers[n] for n in sorted(run.workers) if n and run.workers[n].task]
+        return [*map(_worker, busy), *(_nobodys(task, _LANDS) for task in run.queue)]
+    if not refs.are_below(seen.repo, "refs/heads/kern/work"):
         return []
     from kern.fleet import work, worktree
-    from kern.views import fleet
 
-    if not on:
-        there = worktree.branches(seen.repo)
-        onto = seen.repo.head().branch
-        left = [one for one in seen.parsed.tasks if there and work.branch(onto, one.key) in there]
-        return [_nobodys(one.text, _LEFT) for one in left]
-    now = fleet.of(recent)
-    busy, queue = (now.busy, now.queue) if now else ([], [])
-    return [
-        *({"worker": one.number, "task": one.task, **fleet.told(one)} for one in busy),
-        *(_nobodys(task, _LANDS) for task in queue),
-    ]
+    there = worktree.branches(seen.repo)
+    onto = seen.repo.head().branch
+    left = [one for one in seen.parsed.tasks if there and work.branch(onto, one.key) in there]
+    return [_nobodys(one.text, _LEFT) for one in left]
+
+
+def _worker(one: Worker) -> dict[str, Any]:
+    doing = f"{one.doing}{f' on {one.where}' if one.where else ''}"
+    return {"worker": one.number, "task": one.task, "doing": doing, "since": one.since}
 
 
 def _nobodys(task: str, doing: str) -> dict[str, Any]:
     return {"worker": None, "task": task, "doing": doing, "since": None}
-
-
-def _epoch(moment: str) -> float:
-    try:
-        return datetime.fromisoformat(moment).timestamp()
-    except (ValueError, OverflowError):
-        return 0.0
 
 
 # ---------------------------------------------------------------- in words
@@ -249,7 +240,7 @@ def _doing(stage: Mapping[str, Any] | None) -> str:
     if stage is None:
         return ""
     task = f" of {plain.line(stage['task'], 60)}" if stage["task"] else ""
-    took = plain.span(time.time() - _epoch(stage["since"]))
+    took = plain.span(time.time() - moment(stage["since"]))
     return f", {plain.line(stage['stage'], 180)}{task} since {local(stage['since'])} ({took})"
 
 
@@ -266,7 +257,7 @@ def _spent(run: Mapping[str, Any]) -> str:
     counted = sum(run["tokens"].values()) if by_tokens else 0
     tokens = f", {counted:,} tokens" if counted else ""
     done, took = f"{run['done']} done", plain.span(run["seconds"])
-    cost = f"{sums.cost(run)}{tokens}, " if priced else ""
+    cost = f"{Cost(run['cost_usd'], run['unpriced'])}{tokens}, " if priced else ""
     return f"{which}: {done}, {cost}{took}{code}"
 
 
@@ -280,7 +271,7 @@ def _line(task: Mapping[str, Any], at_work: dict[str, Mapping[str, Any]]) -> str
     """`at_work`: by their texts those that SPEC.md does not tell of; each is told once."""
     notes = [plain.count(task["attempts"], "attempt")] if task["attempts"] else []
     if task["cost_usd"] is not None or task["unpriced"]:
-        notes.append(str(sums.cost(task)))
+        notes.append(str(Cost(task["cost_usd"], task["unpriced"])))
     if task["blocker"] and task["blocker"] != order.OPEN_SUBTASKS:
         notes.append(plain.line(task["blocker"], 120))
     marker = task["marker"]
@@ -295,5 +286,5 @@ def _line(task: Mapping[str, Any], at_work: dict[str, Mapping[str, Any]]) -> str
 def _by(one: Mapping[str, Any]) -> str:
     if one["worker"] is None:
         return str(one["doing"])
-    took = plain.span(max(time.time() - _epoch(one["since"]), 0))
+    took = plain.span(max(time.time() - moment(one["since"]), 0))
     return f"worker {one['worker']}: {plain.line(one['doing'], 60)}, {took}"

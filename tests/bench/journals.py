@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from kern.events import Learned
-from kern.journal import record, store, writer
+from kern.journal import store
 from kern.spec import order
 from kern.spec.parse import parse
 from tests.bench.measuring import Row, best_ms, environment, interleaved, ratio, row, sample
@@ -42,7 +42,7 @@ def rows(folder: Path) -> Iterator[Row]:
     parsed = parse(document(10_000))
     took = best_ms(lambda: store.forecast(place, min(5, order.ahead(parsed))))
     yield row("forecast at the start, from a journal of 100,000 events", took, "ms", most=20)
-    written = writer.Journal(place, "r", "main", print)
+    written = store.Journal(place, "r", "main", print)
 
     def write_a_thousand() -> None:
         for _ in range(1000):
@@ -65,7 +65,7 @@ def history(tasks: int) -> bytes:
         seq = len(lines) + 1
         time = f"2030-01-{1 + run % 28:02}T10:00:{seq % 60:02}.{seq % 1000:03}Z"
         head = {"v": 1, "id": f"{seq:016x}", "time": time, "run": f"{run:016x}", "seq": seq}
-        lines.append(record.line({**head, "branch": "main", "task": task, **said}))
+        lines.append(store.line({**head, "branch": "main", "task": task, **said}))
 
     for number in range(tasks):
         run, nth = divmod(number, OF_A_RUN)

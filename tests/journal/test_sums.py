@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from kern.journal import sums, totals
+from kern.journal import totals
+from kern.journal.history import fold
+from kern.journal.totals import NOWHERE
+from kern.views import summary
 
 Record = dict[str, Any]
 
@@ -27,7 +30,7 @@ FOUND = [
 
 
 def test_what_came_of_a_task_counts_for_who_implemented_it_last() -> None:
-    rows = {(row["agent"], row["model"]): row for row in sums.by_agent(FOUND)}
+    rows = {(row["agent"], row["model"]): row for row in totals.by_agent(fold(FOUND))}
     opus, codex = rows["claude", "opus"], rows["codex", ""]
     assert (opus["stages"], opus["done"], opus["attempts"], opus["cost_usd"]) == (3, 1, 0, 4.0)
     assert opus["cost_per_done_usd"] == 4.0
@@ -35,23 +38,21 @@ def test_what_came_of_a_task_counts_for_who_implemented_it_last() -> None:
     assert codex["cost_usd"] is codex["cost_per_done_usd"] is None
     assert codex["unpriced"] == 2
     assert rows["claude", "haiku"]["done"] == 0
-    assert sum(row["stages"] for row in rows.values()) == totals.summary(FOUND)["stages"]
+    assert sum(row["stages"] for row in rows.values()) == fold(FOUND).spent.stages
 
 
 def test_the_report_compares_where_there_is_something_to_compare() -> None:
-    text = totals.text(totals.summary(FOUND), str)
-    told = text.partition("By agent:")[2].split("\n\n")[1].splitlines()
-    assert told == [
+    text = summary.report(fold(FOUND), NOWHERE)
+    assert text.partition("By agent:\n")[2].splitlines() == [
         "  claude opus: 1 task done, 3 stages, $4.00, $4.00 per finished task, 15 tokens, 30 s",
         "  codex: 1 task done, 1 failed attempt, 2 stages, cost unknown, 10 tokens, 20 s",
         "  claude haiku: 1 stage, $0.10, 5 tokens, 10 s",
     ]
-    alone = totals.summary(of("a", stage("implement", "claude", "opus", 1.0)))
-    assert "By agent" not in totals.text(alone, str)
-    assert [row["agent"] for row in alone["agents"]] == ["claude"]
+    alone = fold(of("a", stage("implement", "claude", "opus", 1.0)))
+    assert "By agent" not in summary.report(alone, NOWHERE)
+    assert [row["agent"] for row in totals.by_agent(alone)] == ["claude"]
 
 
 def test_an_older_journal_names_no_agent() -> None:
     old = of("a", {"kind": "stage", "did": "end", "stage": "implement", "model": "opus"}, DONE)
-    assert [row["agent"] for row in sums.by_agent(old)] == [""]
-    assert sums.compared([*sums.by_agent(old), *sums.by_agent(FOUND)])[0].startswith("opus: ")
+    assert [row["agent"] for row in totals.by_agent(fold(old))] == [""]

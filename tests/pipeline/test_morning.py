@@ -125,7 +125,7 @@ def test_what_a_task_did_to_its_gates_outlives_the_proof_of_the_landing(
     fake.script(implement=[{"run": [works], "result": "SUCCESS"}])
     ran = kern("-j", "2")
     assert ran.code == 0, ran.said
-    assert "the task changed a.txt, named by a gate" in ran.out.partition("Done:")[2]
+    assert "the task changed a.txt, named by a gate" in ran.out.partition("Look at this:")[2]
     assert "the task changed a.txt, named by a gate" in kern("report").out
 
 

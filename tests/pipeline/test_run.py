@@ -105,13 +105,19 @@ def test_two_tasks_become_two_commits_with_one_pause_between(
     assert any(line.startswith("stage 3/3 commit (haiku)") for line in told)
     assert "  Wrote work.txt." in told
     assert not any(line.startswith("debug:") for line in told)
-    headline, _, title, *done = lines[end + 1 :]
+    headline, _, title, look, how, _, *done = lines[end + 1 :]
     assert headline.startswith("2 done, 2 unverified, 0 open; $0.06 (API-equivalent), ")
-    assert (title, len(done)) == ("Done:", 7)
-    assert done[0] == f"  first  ({git('log', '--skip=1', '-1', '--format=%h')} do the task)"
-    assert done[1] == "      UNVERIFIED: no gate passed for this commit"
-    assert done[4] == "  To verify such commits, name your checks under [gates] in kern.toml."
-    assert done[6] == "all tasks are done: git log shows them"
+    assert title == "Look at this:"
+    assert look.startswith("  UNVERIFIED: no gate passed for this commit (2 times); git show ")
+    assert how == "      To verify commits, name your checks under [gates] in kern.toml."
+    first, second = git("log", "-2", "--reverse", "--format=%h").split()
+    assert done == [
+        "Done:",
+        f"  first  ({first} do the task), UNVERIFIED",
+        f"  second  ({second} do the task), UNVERIFIED",
+        "",
+        "all tasks are done: git log shows them",
+    ]
 
 
 def test_used_up_iterations_are_no_failure_and_the_rest_is_named(
@@ -584,7 +590,7 @@ def test_clean_deletes_what_is_old_and_nothing_else(
     named = [ref.removeprefix("refs/"), str(walk)]
     assert dry.out.splitlines() == [*named, "would delete 1 task record and 1 saved attempt"]
     assert walk.exists() and git("rev-parse", ref)
-    assert named[0] in kern("report").out
+    assert named[0] in kern("show", "1").out
     all_of_it = kern("clean", "--older", "0d")
     assert all_of_it.code == 0, all_of_it.err
     assert list(history.iterdir()) == []

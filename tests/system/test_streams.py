@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kern.journal import record as records
+from kern.journal import store
 from tests.conftest import PATIENCE_S, Fake, Git, Inline
 from tests.views.test_views import journal, made, walked
 
@@ -43,7 +43,7 @@ def long(repo: Path) -> Path:
     rows = [row for n in range(60) for row in walked(f"task {n} {'x' * 300}", 0.1)]
     start = {"kind": "run", "did": "start", "payer": ""}
     journal(repo).parent.mkdir()
-    journal(repo).write_bytes(b"".join(map(records.line, made("run", [start, *rows]))))
+    journal(repo).write_bytes(b"".join(map(store.line, made("run", [start, *rows]))))
     return repo
 
 

@@ -1,17 +1,19 @@
-"""The summary of a run, in the order in which it is read."""
+"""The summary of a run, in the order in which it is read, of the whole night."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from kern.events import AttemptNoted, RunEnded
+from kern.events import RunEnded
 from kern.model import Cost, Need
 from kern.views import summary
 
 BLOCKED = Need(6, 9, "publish", "no key", "kern show 6, edit the task, kern unblock 6")
 ASKS = Need(2, 3, "store", "asks: which?", 'kern answer 2 "…"')
 ENDED = RunEnded(
-    done=(("flag", "1a2b3c4 Add --version", "verified by gate check"), ("docs", "5d6e7f8 Add", "")),
+    done=(),
     concluded=(),
-    decomposed=(("whole", True), ("other", False)),
+    decomposed=(),
     needs_help=(),
     stuck=(),
     open_tasks=5,
@@ -22,19 +24,48 @@ ENDED = RunEnded(
     tokens=82_000,
     needs=(ASKS, BLOCKED),
 )
+GREEN = "verified by gate test, gate lint"
 
 
-def said(ended: RunEnded, *attempts: AttemptNoted) -> str:
-    return "".join(f"{text}\n" for text, _ in summary.lines(ended, attempts))
+def night(*rows: dict[str, Any], run: str = "r", at: int = 0) -> tuple[Mapping[str, Any], ...]:
+    time = f"2026-11-06T{at:02d}:00:00.000Z"
+    return tuple({"run": run, "time": time, "branch": "main", **row} for row in rows)
 
 
-def test_it_says_how_it_went_what_needs_you_what_was_done_and_what_failed() -> None:
-    tried = AttemptNoted("publish", 1, "no way", "kern/attempts/publish-1/1")
+def done(task: str, proved: str = GREEN) -> dict[str, Any]:
+    end = {"kind": "task", "did": "done", "detail": f"1a2b3c4 Do {task}"}
+    return {**end, "task": task, "proved": proved}
+
+
+def attempt(task: str, number: int = 1) -> dict[str, Any]:
+    tried = {"kind": "attempt", "attempt": number, "reason": "no way"}
+    return {**tried, "task": task, "ref": f"kern/attempts/{task}-1/{number}"}
+
+
+def shown(ended: RunEnded) -> str:
+    return "".join(f"{text}\n" for text, _ in summary.lines(ended))
+
+
+def test_first_what_may_be_wrong_then_what_needs_you_then_what_was_done() -> None:
+    warning = {"kind": "warning", "task": "flag", "text": "the task changes CLAUDE.md"}
+    flaky = {"kind": "gate", "task": "flag", "gate": "gate test", "flaky": "red at first (exit 1)"}
+    rows = (
+        *(attempt("flag"), flaky, flaky, warning, done("flag")),
+        *(warning | {"task": "docs"}, done("docs", f"{GREEN}; tests: t.py: deleted")),
+        *(done("page"), done("raw", ""), attempt("publish"), attempt("publish", 2)),
+    )
     assert (
-        said(ENDED, tried, replace(tried, number=2))
+        shown(replace(ENDED, night=night(*rows)))
         == """\
 
-2 done, 2 need you, 1 unverified, 5 open; $1.50 (API-equivalent), 82k tokens, 1 h 2 min
+4 done, 2 need you, 1 unverified, 5 open; $1.50 (API-equivalent), 82k tokens, 1 h 2 min
+
+Look at this:
+  the task changes CLAUDE.md (2 times)
+  docs: tests: t.py: deleted
+  raw: UNVERIFIED: no gate passed for this commit
+      To verify commits, name your checks under [gates] in kern.toml.
+  flaky gate test: red at first (exit 1); green on the same files (2 times)
 
 Needs you:
    2  store
@@ -45,22 +76,20 @@ Needs you:
       kern show 6, edit the task, kern unblock 6
 
 Done:
-  flag  (1a2b3c4 Add --version)
-      verified by gate check
-  docs  (5d6e7f8 Add)
-      UNVERIFIED: no gate passed for this commit
-  whole  (a parent, by its subtasks)
-  To verify such commits, name your checks under [gates] in kern.toml.
-
-Split into subtasks:
-  other
+  flag  (1a2b3c4 Do flag)
+  docs  (1a2b3c4 Do docs)
+  page  (1a2b3c4 Do page)
+  raw  (1a2b3c4 Do raw), UNVERIFIED
+  the others verified by test, lint
 
 Failed attempts, with the work of each:
   publish
       1: no way
          git show kern/attempts/publish-1/1
       2: no way
-         git show kern/attempts/publish-1/1
+         git show kern/attempts/publish-1/2
+
+1 failed attempt of 1 task came right later: kern show
 
 next: kern 3 takes the other open tasks
 """
@@ -68,11 +97,20 @@ next: kern 3 takes the other open tasks
 
 
 def test_only_what_a_gate_stands_behind_is_green() -> None:
-    styles = {text.strip(): style for text, style in summary.lines(ENDED, ())}
-    assert styles["flag  (1a2b3c4 Add --version)"] == "green"
-    assert [text for text, style in styles.items() if "green" in style] == [
-        "flag  (1a2b3c4 Add --version)"
-    ]
+    ended = replace(ENDED, night=night(done("flag"), done("docs", "unverified; red before: x")))
+    green = [text.strip() for text, style in summary.lines(ended) if "green" in style]
+    assert green == ["flag  (1a2b3c4 Do flag)"]
+
+
+def test_it_tells_of_the_whole_night() -> None:
+    stage = {"kind": "stage", "did": "end", "stage": "implement", "cost_usd": 2.0, "tokens": {}}
+    first = night({"kind": "run", "did": "start"}, stage, done("one"), run="a", at=1)
+    second = night({"kind": "run", "did": "start"}, stage, done("two"), run="b", at=2)
+    told = shown(replace(ENDED, needs=(), night=(*first, *second)))
+    head = told.splitlines()[1]
+    assert head.startswith("2 done, 5 open in 2 runs since ")
+    assert "; $4.00 (API-equivalent)" in head
+    assert "  one  (1a2b3c4 Do one)\n  two  (1a2b3c4 Do two)\n  all verified by test, lint" in told
 
 
 def test_the_last_line_is_what_to_type_next() -> None:
@@ -86,13 +124,13 @@ def test_the_last_line_is_what_to_type_next() -> None:
     late = replace(stopped, until=True)
     assert summary.following(late).startswith("the time of --until has come; the next kern")
     assert summary.following(replace(ENDED, interrupted="no disk")) == ""
-    done = replace(ENDED, open_tasks=0, needs=())
-    assert summary.following(done) == "all tasks are done: git log shows them"
+    ready = replace(ENDED, open_tasks=0, needs=())
+    assert summary.following(ready) == "all tasks are done: git log shows them"
 
 
 def test_of_a_long_section_the_rest_is_counted() -> None:
     many = tuple(BLOCKED._replace(number=n) for n in range(1, 31))
-    told = said(replace(ENDED, needs=many))
+    told = shown(replace(ENDED, needs=many))
     assert "  20  publish\n" in told and "  21  publish\n" not in told
     assert "  and 10 more: kern status\n" in told
 
@@ -102,10 +140,3 @@ def test_the_next_run_is_the_like_of_this_one() -> None:
     assert summary.following(many) == "next: kern -j 4 3 takes the other open tasks"
     needy = replace(many, open_tasks=1, needs=(BLOCKED,))
     assert summary.following(needy).endswith(", then: kern -j 4")
-
-
-def test_attempts_of_many_at_once_stand_by_their_tasks() -> None:
-    one, other = (AttemptNoted(task, 1, "no way", "ref") for task in ("one", "other"))
-    shown = said(ENDED, one, other, replace(one, number=2)).partition("Failed attempts")[2]
-    assert shown.count("  one\n") == 1
-    assert shown.index("      2: no way") < shown.index("  other\n")
