@@ -48,7 +48,7 @@ WORKTREE = toml.table(
         "copy": _PATHS,
         "setup": _setup,
         "link": "take it out: in a sandbox workers see what git ignores in your tree; without one "
-        "setup makes it (kern help parallel)",
+        "setup makes it (kern help guide)",
     }
 )
 FLEET = toml.table({"scheduler": toml.text, "remote": toml.text})
@@ -81,4 +81,4 @@ def told(jobs: str, scheduler: str = "") -> str:
         number = f"as many tasks at once as {bound} can bear"
     where = f" on {bound}" if scheduler and jobs != AUTO else ""
     where = where if scheduler else ", each in a git worktree of its own"
-    return f"{number}{where}: kern help parallel"
+    return f"{number}{where}: kern help guide"

@@ -16,7 +16,7 @@ from kern.pipeline.options import Leave, Options
 from kern.pipeline.site import Site
 from kern.views import checks
 
-_ROOM = "{}: room = false, so that the daemon outside sees what the gate does (kern help checks)"
+_ROOM = "{}: room = false, so that the daemon outside sees what the gate does (kern help settings)"
 
 
 def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
@@ -56,7 +56,7 @@ def _chosen(gates: Sequence[Gate], names: Sequence[str]) -> list[Gate]:
     if not gates:
         raise UsageError(
             "no gates: [gates] in kern.toml names no command, so commits are unverified",
-            hint="kern init shows the checks that this project seems to have; kern help checks",
+            hint="kern init shows the checks that this project seems to have; kern help settings",
         )
     known = [gate.name for gate in gates]
     for name in names:

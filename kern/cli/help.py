@@ -8,10 +8,13 @@ from pathlib import Path
 from kern.errors import UsageError
 
 FOLDER = Path(__file__).resolve().parent.parent / "help"
-TOPICS = (  # in the order in which a new user needs them
-    *("commands", "spec", "checks", "settings", "planning", "memory", "parallel", "failures"),
-    *("night", "safety", "journal", "prompts", "agents", "guarantees", "design"),
-)
+TOPICS = ("guide", "spec", "settings", "safety", "inside")  # in the order of a new user's needs
+EARLIER = {  # pages of earlier kerns, and where that stands now
+    **dict.fromkeys(("commands", "planning", "parallel", "failures", "night"), "guide"),
+    **dict.fromkeys(("checks", "prompts", "agents"), "settings"),
+    **dict.fromkeys(("journal", "guarantees", "design"), "inside"),
+    "memory": "spec",
+}
 
 
 def show(topic: str) -> None:
@@ -47,6 +50,8 @@ def meant(word: str) -> str:
     found = [topic for topic in TOPICS if topic.startswith(word.lower())]
     if len(found) == 1:
         return found[0]
+    if now := EARLIER.get(word.lower()):
+        raise UsageError(f"there is no page {word!r} any more", hint=f"type kern help {now}")
     what = f"{word!r} begins more than one help page" if found else f"no help page {word!r}"
     near = [] if found else difflib.get_close_matches(word.lower(), TOPICS, 1, 0.65)
     hint = f"type kern help {near[0]}" if near else "kern --help lists the commands"

@@ -27,7 +27,7 @@ from kern.views import checks
 
 LIMIT_S = 180.0  # for one check
 _QUESTION = "Run each of them once now, to see which pass? [Y/n] "
-_AGENTS = 'agents = ["{}"]  # is installed here; kern help agents\n\n'
+_AGENTS = 'agents = ["{}"]  # is installed here; kern help settings\n\n'
 _TODO = ("todo.md", "todo.txt", "todo")
 
 
@@ -180,7 +180,7 @@ def _end(
     lines = [] if FILE in written else _would_add(there, offered)
     if FILE in written and not any(one.gate for one in offered):
         why = "none of these checks passes here" if offered else "no check was found"
-        lines.append(f"{why}: name your own under [gates] in {FILE} (kern help checks)")
+        lines.append(f"{why}: name your own under [gates] in {FILE} (kern help settings)")
     more = _untracked(found, there, written)
     if more and written:
         lines.append(f"not in git yet: {plain.some(more)}")

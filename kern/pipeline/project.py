@@ -75,7 +75,7 @@ def explained(site: Site, gate: Gate, ended: Result) -> Result:
     if named := named or own.proof.differing:
         told = f"it may need {some(named)}, {LACKING}"
     elif absent := own.proof.absent:
-        told = f"its room has no place for {some(absent)} (kern help checks)"
+        told = f"its room has no place for {some(absent)} (kern help settings)"
     else:
         return ended
     site.warn(f"{ended.name}: {told}")

@@ -46,7 +46,7 @@ class Facts:
 
 
 class Do(StrEnum):
-    """The next thing to do; the letters are the rows of the resume table in `kern help design`."""
+    """The next thing to do; the letters are the rows of the resume table in `kern help inside`."""
 
     STOP = "a: stop, the task is in progress on another branch"
     FINISH = "b: the commit is there: tick the task"

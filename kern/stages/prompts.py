@@ -42,7 +42,7 @@ BUDGET: dict[Role, int] = {  # tokens
     Aide.PLANNER: 3000,
 }
 CHARS_PER_TOKEN = 4
-# What counts for the budget, the most needed first (kern help prompts). Attempts come twice: the
+# What counts for the budget, the most needed first (kern help settings). Attempts come twice: the
 # newest must be known, the older ones go before learnings do.
 SECTIONS: dict[Role, tuple[str, ...]] = {
     Stage.RESEARCH: ("attempts", "snapshot", "learnings", "attempts", "commits"),
@@ -252,7 +252,7 @@ def _variables(body: str, origin: str, above: int) -> set[str]:
         return meta.find_undeclared_variables(_jinja().parse("\n" * above + body))
     except (TemplateSyntaxError, RecursionError) as exc:
         place = f"{origin}:{getattr(exc, 'lineno', above + 1)}"
-        raise UsageError(f"{place}: {exc}", hint="kern help prompts shows the form") from None
+        raise UsageError(f"{place}: {exc}", hint="kern help settings shows the form") from None
 
 
 # ---------------------------------------------------------------- rendered
@@ -294,7 +294,7 @@ def _rendered(form: Template, part: str, texts: Mapping[str, str]) -> str:
     except Exception as exc:  # whatever a project's own expression raises
         raise UsageError(
             f"{form.origin} cannot be filled in: {exc}",
-            hint="compare it with the prompt that kern brings: kern help prompts",
+            hint="compare it with the prompt that kern brings: kern help settings",
         ) from None
 
 

@@ -120,7 +120,7 @@ def _gates(found: Repo, papers: Documents) -> tuple[str, str]:
     if not settings.gates:
         own = "but for tasks with gates of their own " if notes.open_gates(parsed) else ""
         lines.append(f"no gates: {own}commits are unverified")
-        advice = "kern init finds this project's checks; name them under [gates]: kern help checks"
+        advice = "kern init finds this project's checks: kern help settings"
     lines += ["this repository makes kern run:", *shown] if shown else []
     return "\n".join(lines), advice
 
@@ -195,7 +195,7 @@ def _others(folder: Path) -> Iterator[Check]:
     known = {agent.NAME for agent in needed(folder)}
     if others := [one for one in agents.installed() if one.agent.NAME not in known]:
         named = ", ".join(f"{one.agent.NAME} (login: {_logged_in(one)})" for one in others)
-        yield Check("other agents", f"{named}; kern --agent NAME, kern help agents")
+        yield Check("other agents", f"{named}; kern --agent NAME, kern help settings")
 
 
 def _sandbox(folder: Path) -> Iterator[Check]:

@@ -20,7 +20,7 @@ from kern.system import lock
 from kern.views import progress
 from kern.views.log import warn
 
-_START = "kern -j 4 begins one: kern help parallel"
+_START = "kern -j 4 begins one: kern help guide"
 _WIDEST = 140  # columns
 _TASK = 20  # columns that a task's text gets before anything beside it
 

@@ -124,7 +124,7 @@ def _kern(root: Path, env: Mapping[str, str], *argv: str) -> "subprocess.Complet
 
 
 def _journal(root: Path) -> list[Record]:
-    """See `kern help journal`; of one run the lines are in order."""
+    """See `kern help inside`; of one run the lines are in order."""
     path = root / ".git" / "kern" / "events.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 

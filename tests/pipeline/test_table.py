@@ -690,7 +690,7 @@ ACTS: dict[str, Callable[[Disk], Disk]] = {
 
 
 def lost(disk: Disk) -> Tree:
-    """Hunks that stand nowhere any more: 2 of what must hold (`kern help design`)."""
+    """Hunks that stand nowhere any more: 2 of what must hold (`kern help inside`)."""
     trees = [disk.tree, *(made.tree for made in disk.head), *(tree for _, tree in disk.kept)]
     trees += [disk.start.tree] if disk.start else []
     trees += [disk.second.start, disk.second.tree] if disk.second else []

@@ -1,8 +1,5 @@
 """`kern fleet`: by the journal, while it runs, after a kill and at the end."""
 
-import re
-from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from kern.views import fleet
@@ -141,10 +138,3 @@ def test_without_one_it_says_how_to_begin(repo: object, kern: Kern) -> None:
     assert ran.code == 2
     assert "no run here has had several workers" in ran.err
     assert "kern -j 4" in ran.err
-
-
-def test_the_page_on_the_journal_names_each_key() -> None:
-    page = (Path(__file__).parents[2] / "kern/help/journal.md").read_text()
-    (row,) = re.findall(r"^\| `fleet` \|.*$", page, re.M)
-    for kind in (fleet.Fleet, fleet.Worker):
-        assert [one.name for one in fields(kind) if f"`{one.name}`" not in row] == []

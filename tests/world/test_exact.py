@@ -155,7 +155,7 @@ def test_a_large_file_is_there_and_what_has_no_place_is_told(
         file.truncate(60 << 20)
     for number in range(900, 1000):
         (repo / f"z{number}/build").mkdir(parents=True)
-    told = "its room has no place for z999 (kern help checks)"
+    told = "its room has no place for z999 (kern help settings)"
     ran = kern("1", "0", env=IN)
     assert told in ran.err and "No such file" in ran.err.replace("build.big", ""), ran.said
     (repo / "z900/build").rmdir()

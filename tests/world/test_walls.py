@@ -319,9 +319,3 @@ def test_what_a_misdeed_achieves(
     for misdeed in misdeeds:
         achieved = misdeed.worked(world)
         assert achieved is (getattr(misdeed, world.mode) != HELD), f"{misdeed.title}: {said}"
-
-
-def test_the_help_page_has_that_table() -> None:
-    rows = "\n".join(misdeed.row() for misdeed in MISDEEDS)
-    head = "| what implement or a gate does | without | in the sandbox |\n| --- | --- | --- |\n"
-    assert head + rows in (HERE.parent / "kern/help/safety.md").read_text()
