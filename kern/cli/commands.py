@@ -217,14 +217,6 @@ def graph() -> None:
 
 
 @app.command(rich_help_panel="Look")
-def fleet(as_json: options.AsJson = False) -> None:
-    """Show who does what where several tasks are under way."""
-    from kern.views.fleet import shown
-
-    print(shown(Path.cwd(), as_json=as_json))
-
-
-@app.command(rich_help_panel="Look")
 def log(
     task: Annotated[
         str, typer.Option(metavar="TASK", help="Only tasks with this in their text.")

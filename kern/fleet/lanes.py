@@ -21,6 +21,8 @@ class Lane:
     task: str = ""  # empty: it is idle
     doing: str = ""  # the stage or what else is under way
     since: float = 0.0  # epoch seconds
+    calls: tuple[str, ...] = ()  # the last ones of the stage
+    count: int = 0  # of all its calls
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,7 +246,7 @@ def _doing(stage: Mapping[str, Any] | None) -> str:
 
 def _crew(workers: Sequence[Mapping[str, Any]]) -> str:
     busy = sum(one["worker"] is not None for one in workers)
-    return f", {plain.count(busy, 'worker')} busy (kern fleet)" if workers else ""
+    return f", {plain.count(busy, 'worker')} busy" if workers else ""
 
 
 def _spent(run: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """What the screen says of a run under way: the agent's live output, folded and drawn."""
 
 import io
+import itertools
 import json
 import os
 import pty
@@ -8,17 +9,19 @@ import re
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console as Terminal
 
 from kern.agents import claude
 from kern.events import (
     Acted,
     Event,
-    GateEnded,
     GateStarted,
     RunStarted,
     StageFailed,
@@ -31,12 +34,11 @@ from kern.events import (
 )
 from kern.fleet.lanes import Lane, Picture
 from kern.journal import words
-from kern.model import Act, Aide, Cost, Outcome, Result, Stage
+from kern.model import Act, Cost, Outcome, Stage
 from kern.stages.watch import Watch
 from kern.system import process
-from kern.views import progress
+from kern.views import live, progress
 from kern.views.console import Console
-from kern.views.progress import Progress, Seen
 from tests.conftest import PATIENCE_S, Fake, Git, Kern
 
 USAGE = {"input_tokens": 5, "cache_read_input_tokens": 90, "output_tokens": 5}
@@ -90,154 +92,100 @@ def test_odd_content_is_an_act_without_calls() -> None:
         assert claude.act(line) == Act("", (), {})
 
 
-# -------------------------------------------------------------------- the fold
+# -------------------------------------------------------------------- the picture
 
 
-def seen(*events: Event, start: Progress | None = None) -> Progress:
-    now = start or Progress()
-    for event in events:
-        now = progress.after(now, event)
-    return now
-
-
-def act(*calls: str, message: str = "m1", tokens: int = 100) -> Acted:
-    return Acted(Stage.IMPLEMENT, Act(message, calls, {"input": tokens}))
+def act(*calls: str) -> Acted:
+    return Acted(Stage.IMPLEMENT, Act("m1", calls, {"input": 100}))
 
 
 BEGIN = (
-    RunStarted("r", "/p", "main", "/f", (), "", open_tasks=3, iterations=10),
+    RunStarted(*("r", "/p", "main", "/f", (), ""), 3, 10, max_cost=5.0, expected=5400.0),
     TaskStarted("add a greeting", 1),
+    StageFinished(Stage.RESEARCH, "add a greeting", "x", 3.0, 1.2, tokens={"input": 12_345}),
     StageStarted(Stage.IMPLEMENT, "add a greeting", "opus", 2),
+)
+ONE = (*BEGIN, act("Read src/a.py", "Bash make " + "x" * 200))
+MANY = Picture(
+    (Lane(1, "Write the parser " * 9, "stage 2/3 implement", 8.0), Lane(2), Lane(3, "b", "gates")),
+    queue=("Write the lexer", "Document it"),
+    tasks=9,
+    done=3,
+    cost=Cost(1.25),
+    max_cost=5.0,
+    held="stops after this stage",
 )
 
 
-def test_the_parts_of_one_message_count_their_tokens_once() -> None:
-    now = seen(*BEGIN, act("Read a"), act("Read b"), act("Bash c", message="m2", tokens=20_000))
-    assert now.tokens == 20_100
-    assert now.count == 3
-    # A message that goes on after another, as a subagent's may, and that grows.
-    assert seen(act("Read d", tokens=150), start=now).tokens == 20_150
+def folded(*events: Event) -> Picture:
+    now = Picture()
+    for event in events:
+        now = progress.after(now, event, 8.0)
+    return now
 
 
-@pytest.mark.slow
-def test_what_is_kept_of_a_stage_stays_small_however_long_it_goes() -> None:
-    now = seen(*BEGIN, *(act(f"Read {n}", message=f"m{n}") for n in range(5000)))
-    assert (now.count, now.tokens) == (5000, 500_000)
-    assert now.calls == ("Read 4996", "Read 4997", "Read 4998", "Read 4999")
-    assert len(now.recent) < 10
+def drawn(now: Picture, width: int, silent: float = 0.0) -> list[str]:
+    screen = Terminal(width=width, file=io.StringIO(), highlight=False)
+    screen.print(live.drawn(now, 75.0, 2467.0, silent))
+    return [line.rstrip() for line in screen.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+
+
+def test_one_task_after_the_other_is_a_line_its_calls_and_the_run() -> None:
+    assert drawn(folded(*ONE), 80) == [
+        "stage 2/3 implement, attempt 2  1:07  add a greeting",
+        "  Read src/a.py",
+        "  Bash make " + "x" * 67 + "…",
+        "$1.20 of $5.00 · 0 of 3 done · 41:07 of about 1 h 30 min · 12k tokens",
+        progress.STOP,
+    ]
+    assert drawn(folded(*ONE), 40, 130.0) == [
+        "stage 2/3 implement, attempt 2  1:07  a…",
+        "  Read src/a.py",
+        "  Bash make " + "x" * 27 + "…",
+        "no sign of life for 2:10 · $1.20 of",
+        "$5.00 · 0 of 3 done · 41:07 of about 1 h",
+        "30 min · 12k tokens",
+        "Ctrl-C ends it now, kern stop after this",
+        "stage; kern goes on from there",
+    ]
+
+
+def test_many_at_once_are_a_line_each_and_what_waits_to_land() -> None:
+    assert drawn(MANY, 80) == [
+        "1  stage 2/3 implement  1:07  " + ("Write the parser " * 3)[:49] + "…",
+        "2  idle",
+        "3  gates                1:15  b",
+        "2 finished tasks to land: Write the lexer; Document it",
+        "stops after this stage · $1.25 of $5.00 · 3 of 9 done · 41:07",
+        progress.STOP,
+    ]
+    assert max(map(len, drawn(MANY, 40))) == 40
+    lying = replace(MANY, lying="your changes in a.py")
+    assert "2 finished tasks to land: your changes in a.py: Write the" in drawn(lying, 80)[3]
+    lands = replace(MANY, landing="Write the lexer", since=70.0)
+    assert drawn(lands, 80)[3] == "landing for 0:05: Write the lexer"
 
 
 def test_a_stage_begins_with_nothing_of_the_one_before() -> None:
     again = StageStarted(Stage.COMMIT, "add a greeting", "sonnet", 1)
     for event in (again, GateStarted("gate check", "make check")):
-        now = seen(*BEGIN, act("Read a"), event)
-        assert (now.calls, now.count, now.tokens) == ((), 0, 0)
+        assert folded(*ONE, event).lane(1).calls == ()
+    many_calls = folded(*BEGIN, *(act(f"Read {n}") for n in range(50))).lane(1)
+    assert many_calls.calls == ("Read 46", "Read 47", "Read 48", "Read 49")
+    assert many_calls.count == 50
 
 
-def test_the_lines_say_what_is_at_work_where_the_run_stands_and_how_to_stop() -> None:
-    finished = StageFinished(Stage.RESEARCH, "add a greeting", "x", 3.0, 1.234)
-    settled = (
-        TaskSettled("x", Outcome.DONE, ""),
-        TaskSettled("y", Outcome.SKIPPED, ""),
-        TaskSettled("y", Outcome.BLOCKED, ""),
-    )
-    now = seen(BEGIN[0], *settled, BEGIN[1], finished, BEGIN[2])
-    now = seen(act("Edit /p/src/a.py", "Bash cd /p/src; ls /p"), start=now)
-    head, *calls, figures, stop = progress.lines(now, 67, 3)
-    assert head == "stage 2/3 implement (opus, attempt 2)  1:07  add a greeting"
-    assert calls == ["  Edit src/a.py", "  Bash cd src; ls /p"]
-    assert figures == "$1.23 · task 1 of 3 · 1 done · 2 need you · 2 calls · 100 tokens"
-    assert "Ctrl-C" in stop
-    assert "kern stop" in stop
+def test_a_cost_that_nobody_named_is_not_called_zero() -> None:
+    unnamed = Picture(cost=Cost(0.0) + Cost.of([None]), max_cost=5.0)
+    assert progress.figures(unnamed, 5).startswith("cost unknown · ")
+    assert progress.figures(Picture(max_cost=5.0), 5).startswith("$0.00 of $5.00 · ")
 
 
-BOUNDED = RunStarted(
-    *("r", "/p", "main", "/f", (), "", 3, 10),
-    **{"expected": 5400.0, "max_cost": 5.0},  # type: ignore[arg-type]
-)
-
-
-@pytest.mark.parametrize(
-    ("width", "head", "figures", "ending"),
-    [
-        (
-            140,
-            "stage 2/3 implement (opus, attempt 2)  1:07  add a greeting",
-            "07:00 · 41:07 of about 1 h 30 min · $1.20 of $5.00 · task 1 of 3 · 0 done · 1 call · "
-            "100 tokens",
-            progress.STOP,
-        ),
-        (
-            79,
-            "stage 2/3 implement (opus, attempt 2)  1:07  add a greeting",
-            "07:00 · 41:07 of about 1 h 30 min · $1.20 of $5.00 · task 1 of 3 · 0 done",
-            progress.STOP,
-        ),
-        (
-            39,
-            "stage 2/3 implement  1:07  add a greeting",
-            "$1.20 of $5.00",
-            "Ctrl-C ends it now",
-        ),
-        (10, "implement  1:07  add a greeting", "$1.20 of $5.00", "Ctrl-C ends it now"),
-    ],
-)
-def test_where_there_is_little_room_the_least_important_goes_first(
-    width: int, head: str, figures: str, ending: str
-) -> None:
-    paid = StageFinished(Stage.RESEARCH, "add a greeting", "x", 3.0, 1.2)
-    now = seen(BOUNDED, BEGIN[1], paid, BEGIN[2], act("Read a"))
-    look = progress.Seen(width, 2467, "07:00")
-    assert progress.lines(now, 67, 3, look) == (head, "  Read a", figures, ending)
-
-
-def test_silence_is_said_from_two_minutes_on() -> None:
-    now = seen(*BEGIN)
-    assert not any("no sign of life" in line for line in progress.lines(now, 500, 119.9))
-    assert any("no sign of life for 2:00" in line for line in progress.lines(now, 500, 120))
-    assert progress.beat(now, 500, 130).endswith("8:20, no sign of life for 2:10")
-
-
-@pytest.mark.parametrize(
-    ("agent", "model", "who"),
-    [
-        ("claude", "opus", "opus"),
-        ("codex", "gpt-5.5", "codex gpt-5.5"),
-        ("wrapper", "", "wrapper"),
-        ("claude", "", "claude"),
-    ],
-)
-def test_a_stage_names_the_model_and_an_agent_that_is_not_the_usual_one(
-    agent: str, model: str, who: str
-) -> None:
-    begun = StageStarted(Stage.RESEARCH, "add a greeting", model, 1, agent=agent)
-    head = progress.lines(seen(*BEGIN[:-1], begun), 5, 0)[0]
-    assert head == f"stage 1/3 research ({who})  0:05  add a greeting"
-
-
-def test_before_another_try_the_stage_that_failed_is_not_at_work() -> None:
-    fault = StageFailed(Stage.IMPLEMENT, "add a greeting", "overloaded", 2.0, None, 2)
-    now = seen(*BEGIN, fault, StageRetried(Stage.IMPLEMENT, "overloaded", 1, 3.0))
-    assert progress.lines(now, 1, 0)[0] == "waiting to try implement again  0:01  add a greeting"
-
-
-def test_a_planner_stands_before_any_task() -> None:
-    now = seen(RunStarted("r", "/p", "main", "/f", (), "", 0, 5))
-    now = seen(StageStarted(Aide.PLANNER, "", "opus", 1), act("Glob *"), start=now)
-    assert progress.lines(now, 5, 0) == (
-        "planner (opus)  0:05",
-        "  Glob *",
-        "1 call · 100 tokens",
-        progress.STOP_PLAN,
-    )
-    after_a_task = seen(*BEGIN, StageStarted(Aide.PLANNER, "", "opus", 1))
-    assert progress.lines(after_a_task, 5, 0)[0] == "planner (opus)  0:05"
-
-
-def test_a_judge_and_a_gate_are_named_as_what_they_are() -> None:
-    judge = StageStarted(Aide.JUDGE, "t", "haiku", 1)
-    assert progress.beat(seen(*BEGIN, judge), 61, 0) == "judge (haiku): 1:01"
-    assert progress.beat(seen(*BEGIN, GateStarted("gate check", "x")), 61, 0) == "gate check: 1:01"
+def test_what_needs_a_person_is_counted_and_a_stop_is_said() -> None:
+    ends = (TaskSettled("x", Outcome.DONE, ""), TaskSettled("y", Outcome.SKIPPED, ""))
+    now = folded(*BEGIN, *ends, Steered(at_once=False))
+    shown = progress.figures(now, 5)
+    assert shown.startswith(f"{progress.STOPS} · $1.20 of $5.00 · 1 need you · 1 of 3 done · 0:05")
 
 
 @pytest.mark.parametrize(
@@ -333,7 +281,7 @@ def test_a_terminal_shows_what_the_agent_does(repo: Path, fake: Fake) -> None:
     fake.script(implement=[BUSY])
     code, screen = on_a_terminal(repo)
     assert code == 0
-    for shown in ("Read a.txt", "Bash make test", "2 calls", progress.STOP):
+    for shown in ("Read a.txt", "Bash make test", progress.STOP):
         assert shown in screen, screen
     assert "\x1b[2J" not in screen
     # What was drawn is taken away at each stage's end, and the cursor comes back.
@@ -346,20 +294,6 @@ def test_a_terminal_that_cannot_be_redrawn_gets_plain_lines(repo: Path, fake: Fa
     assert code == 0
     assert "\x1b" not in screen
     assert "stage 2/3 implement" in screen
-
-
-def test_a_terminal_that_cannot_be_redrawn_gets_signs_of_life_as_well(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    monkeypatch.setenv("TERM", "dumb")
-    screen = Terminal()
-    console = Console(out=screen)
-    console.tick(60, 0)
-    assert "1:00" in screen.getvalue()
 
 
 def test_beside_a_pipe_nothing_is_drawn_on_the_terminal(
@@ -417,104 +351,40 @@ def test_debug_lines_tell_each_call(repo: Path, fake: Fake, kern: Kern) -> None:
     assert "stage 2/3" in ran.out and "stage 2/3" not in ran.err
 
 
-def test_a_pipe_gets_a_sign_of_life_each_minute() -> None:
-    pipe = io.StringIO()
+def test_a_pipe_gets_a_sign_of_life_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe, passed = io.StringIO(), itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(passed)))
     console = Console(out=pipe)
-    for event in (*BEGIN, act("Read a.py")):
+    for event in ONE:
         console(event)
     pipe.truncate(0)
-    for seconds in range(0, 185, 5):
-        console.tick(seconds, 0)
-    beats = [line[22:] for line in pipe.getvalue().replace("\0", "").splitlines()]
-    assert beats == [
-        f"stage 2/3 implement (opus, attempt 2): {minute}:00, 1 call, 100 tokens, last: Read a.py"
-        for minute in (1, 2, 3)
-    ]
-    console(StageStarted(Stage.COMMIT, "t", "haiku", 1))
-    pipe.truncate(0)
-    console.tick(59, 0)
-    assert pipe.getvalue().replace("\0", "") == ""
-    console.tick(60, 0)
-    assert "stage 3/3 commit (haiku): 1:00" in pipe.getvalue()
-
-
-def test_the_last_line_says_that_a_stop_was_asked_for() -> None:
-    asked = progress.after(Progress(number=1), Steered(at_once=False))
-    assert progress.lines(asked, 1, 0, Seen(width=79))[-1] == progress.STOPS
-    assert progress.lines(asked, 1, 0, Seen(width=40))[-1] == "stops after this stage"
-
-
-def test_a_tasks_own_gate_that_is_red_before_it_takes_one_line() -> None:
-    def told(name: str, log: str = "") -> list[str]:
-        out = io.StringIO()
-        result = Result(name, 1, "one\ntwo\nlast", log=log)
-        Console(out=out)(GateEnded(result, before=True))
-        return [line.partition("] ")[2].strip() for line in out.getvalue().splitlines()[1:]]
-
-    said = "red, as a task's own gate may be before it"
-    assert told("gate `make`") == [f"{said} (last)"]
-    assert told("gate `make`", "/kept/log") == [f"{said} (its output: /kept/log)"]
-    assert told("gate check") == ["one", "two", "last"]
-
-
-# -------------------------------------------------------------------- many at once
-
-
-MANY = Picture(
-    (
-        Lane(1, "Write the parser", "stage 2/3 implement", 10.0),
-        Lane(2),
-        Lane(3, "b", "gates", 70.0),
-    ),
-    queue=("Write the lexer", "Document it"),
-    tasks=9,
-    done=3,
-    cost=Cost(1.25),
-    max_cost=5.0,
-    tokens=12_345,
-)
-
-
-def test_a_line_for_each_worker_one_for_the_queue_one_for_the_run() -> None:
-    shown = progress.lanes(MANY, Seen(100, 65.0, "09:30"), 75.0)
-    assert list(shown[:4]) == [
-        "1  stage 2/3 implement  1:05  Write the parser",
-        "2  idle",
-        "3  gates  0:05  b",
-        "2 finished tasks to land: Write the lexer; Document it",
-    ]
-    assert shown[4] == "09:30 · 1:05 · $1.25 of $5.00 · 3 of 9 landed · 12k tokens"
-    assert shown[5] == progress.STOP
-    landing = Picture(landing="Write the lexer", since=70.0, queue=("Write the lexer", "x"))
-    assert (
-        progress.lanes(landing, Seen(100), 75.0)[0] == "landing  0:05  Write the lexer, then 1 more"
+    for _ in range(100):
+        console.tick(0.0, 130.0)
+    (beat,) = pipe.getvalue().replace("\0", "").splitlines()
+    assert re.fullmatch(
+        r"\S+ \S+ stage 2/3 implement, attempt 2 for 0:00, 2 calls, last: Bash make x+…, "
+        "no sign of life for 2:10",
+        beat,
     )
 
 
-def test_what_keeps_finished_tasks_from_landing_is_said() -> None:
-    lying = Picture(queue=("Write the lexer",), lying="you have uncommitted changes in a.py")
-    said = "1 finished task to land: you have uncommitted changes in a.py: Write the lexer"
-    assert progress.lanes(lying, Seen(100), 0.0)[0] == said
-
-
-def test_a_cost_that_nobody_named_is_not_called_zero() -> None:
-    unnamed = Picture(cost=Cost(0.0) + Cost.of([None]), max_cost=5.0)
-    assert progress.lanes(unnamed, Seen(100), 0.0)[1] == "cost unknown · 0 of 0 landed"
-    assert "$0.00 of $5.00" in progress.lanes(Picture(max_cost=5.0), Seen(100), 0.0)[1]
-
-
-@pytest.mark.parametrize("width", [20, 40, 80, 140])
-def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    full = Picture(
-        tuple(Lane(n, "A long task text " * 9, "stage 2/3 implement", 0.0) for n in range(1, 21)),
-        ("Another text " * 20,),
-        cost=Cost(1.0),
-        held="stops after these stages",
-    )
-    shown = progress.lanes(full, Seen(width, 100.0, "10:00"), 3600.0)
-    wide = [line for line in shown[:-1] if len(line) > max(width, 40)]
-    assert wide == []
-    assert "and 4 workers more at work" in shown
+def test_each_sentence_is_the_one_of_the_log() -> None:
+    pipe = io.StringIO()
+    console = Console(out=pipe, err=pipe)
+    events = (*BEGIN, StageFailed(Stage.IMPLEMENT, "t", "overloaded", 2.0, None, 2))
+    events += (StageRetried(Stage.IMPLEMENT, "overloaded", 1, 3.0),)  # type: ignore[assignment]
+    for event in events:
+        console(event)
+    said = [line[22:] for line in pipe.getvalue().splitlines()]
+    assert said == [
+        "kern in /p, branch main: 3 open tasks",
+        "run files: /f",
+        "task: add a greeting",
+        "research took 3.0 s, $1.2000, 12k tokens",
+        "  x",
+        "stage 2/3 implement (opus, attempt 2)",
+        "overloaded: again in 3 s",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -542,4 +412,6 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 def test_of_a_workers_records_only_what_tells_is_said(
     record: dict[str, object], said: list[str]
 ) -> None:
-    assert progress.told({"worker": 2, **record}) == said
+    pipe = io.StringIO()
+    Console(out=pipe).of_worker({"worker": 2, **record})
+    assert [line[22:] for line in pipe.getvalue().splitlines()] == said
