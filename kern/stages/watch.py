@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kern.agents.protocol import DEFAULT, Agent, Fault, Reply
+from kern.agents.protocol import Agent, Fault, Reply
 from kern.events import Acted, Sink
 from kern.model import Act, Aide, Role, Stage
 from kern.system import process
@@ -45,8 +45,7 @@ class Output:
     def only_reads(self, agent: Agent) -> bool:
         """Whether no call of an agent that shows its calls can have written."""
         calls = {call.partition(" ")[0] for act in self.acts for call in act.calls}
-        shows = bool(self.acts) or (self.reply is not None and agent.NAME == DEFAULT)
-        return shows and calls <= {*agent.tools(Aide.JUDGE)}
+        return bool(self.acts) and calls <= {*agent.tools(Aide.JUDGE)}
 
 
 def read(agent: Agent, place: Path, stage: Role, *, whole: bool = True) -> Output:

@@ -118,10 +118,15 @@ def contract() -> str:
 
 
 def shown(step: dict, stage: str) -> list[dict]:
-    """As claude shows what it runs. Where a stage may not, a script's commands are nobody's."""
-    commands = step.get("run", []) if stage == "implement" else []
-    calls = [{"type": "tool_use", "name": "Bash", "input": {"command": one}} for one in commands]
-    return [{"type": "assistant", "message": {"content": [one]}} for one in calls]
+    """As claude shows what it runs and says. Where a stage may not, its commands are nobody's."""
+    if stage != "implement":
+        return []
+    parts = [
+        {"type": "tool_use", "name": "Bash", "input": {"command": one}}
+        for one in step.get("run", [])
+    ]
+    parts.append({"type": "text", "text": step["result"]})
+    return [{"type": "assistant", "message": {"content": [one]}} for one in parts]
 
 
 def play(step: dict, stage: str) -> None:
