@@ -8,7 +8,7 @@ from typing import Any
 
 from kern import endpoint, many, models, plain, toml
 from kern.endpoint import Endpoint
-from kern.model import Aide, OnRed, Role, Stage
+from kern.model import Aide, OnRed, Output, Role, Stage
 from kern.models import Choices
 from kern.toml import Wrong
 
@@ -24,6 +24,7 @@ TOTAL: Mapping[Role, float] = {  # seconds
     Aide.JUDGE: 600,
     Aide.PLANNER: 1800,
 }
+OPENS = ("read", "write", "env", "devices", "network")  # what [sandbox] may name
 _GATE_S = 600.0
 _PROBE_S = 20.0
 _MARGIN = 0.01  # US dollars: an agent is not started for less
@@ -39,6 +40,7 @@ class Gate:
     strict: bool = False  # blocks also where it was red before the task
     known_red: bool = False  # red before any task, which stops no run
     room: bool = True  # in a tree that holds exactly what is to be committed, where there is one
+    again: int | None = None  # how often it runs once more where it is red; None: as kern chooses
 
     @property
     def shown(self) -> str:
@@ -123,6 +125,7 @@ class Settings:
     agents: tuple[str, ...] = ()  # the first runs, the others stand in for it
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # argv of agents, by name
     endpoint: Endpoint | None = None  # of the `http` agent
+    asks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of the person's sandbox
     max_wait: float = 6 * 3600  # seconds, for a usage limit's reset
     max_failures: int = 3  # tasks in a row that came to nothing; 0: no bound
     budget: Budget = field(default_factory=Budget)
@@ -142,10 +145,10 @@ class Settings:
         times = [_GATE_S, *(gate.timeout for gate in self.gates)]
         return max(times) if all(times) else 0.0
 
-    @property
-    def idle(self) -> float:
+    def idle(self, output: Output) -> float:
         """The time without a sign of life after which an agent is ended; 0: none."""
-        return self.patience and self.patience + 60
+        silent = output is Output.JSON  # until its end
+        return self.patience + 60 if self.patience and not silent else 0.0
 
 
 # ---------------------------------------------------------------- what a file may say
@@ -193,7 +196,7 @@ _SINGLE: toml.Rows = {
     "max_failures": toml.whole(0),
 }
 _MISPLACED: toml.Rows = dict.fromkeys(_SINGLE, f"move it above the first table of {FILE}")
-_AGAIN = "take it out: a red gate runs once more, unless it is strict"
+_AGAIN = toml.whole(0, 1)
 _FINAL = toml.command(strict=toml.flag, room=toml.flag, again=_AGAIN)
 _GATE = toml.command(
     strict=toml.flag,
@@ -212,6 +215,7 @@ _ROWS: toml.Rows = {
     "max_cost": _BOUNDS,
     "worktree": many.WORKTREE,
     "commands": models.COMMANDS,
+    "sandbox": toml.table({**dict.fromkeys(OPENS, toml.texts("texts")), "mode": _MINE}),
     "agent": toml.table({"http": endpoint.read, "output": "take it out: kern reads agents live"}),
     # ------------------------------------------------------------ as earlier kerns had them
     "models": 'write [stages.ROLE], and below it: model = "NAME"',
@@ -224,7 +228,7 @@ _ROWS: toml.Rows = {
     "search": "take it out: git grep finds what kern search does not read",
     "branch": "git switch -c NAME, then kern",
     "jobs": "kern -j 4",
-    **dict.fromkeys(("notify", "sandbox", "fleet", "awake"), _MINE),
+    **dict.fromkeys(("notify", "fleet", "awake"), _MINE),
 }
 
 
@@ -241,6 +245,7 @@ def parse(data: bytes | str) -> Settings:
         models=models.of_settings(found),
         budget=Budget(**found.get("max_cost", {})),
         commands=found.get("commands", {}),
+        asks=found.get("sandbox", {}),
         endpoint=http and replace(http, theirs=True),
         fleet=many.of_settings(found),
         **{key: found[key] for key in _SINGLE if key in found},

@@ -2,12 +2,14 @@
 repository for them.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from kern import endpoint, many, toml
-from kern.config import PERSON, Settings
+from kern import endpoint, many, plain, toml
+from kern.config import FILE as CONFIG
+from kern.config import OPENS, PERSON, Settings
 from kern.endpoint import Endpoint
 from kern.toml import Wrong
 
@@ -42,6 +44,7 @@ class Person:
     endpoint: Endpoint | None = None  # of the `http` agent, where a repository names none
     notify: str = ""  # for sh, outside of any sandbox
     cluster: tuple[str, str] = ("", "")  # its scheduler, and the remote of its workers
+    awake: bool = True  # the machine, while a run is on
 
 
 def _notify(given: Any) -> str:
@@ -62,7 +65,7 @@ _HOSTS = 'network = ["example.com", "*.example.com", "localhost:5432"]; ["*"] fo
 _TABLE = toml.table(
     {
         "mode": _MODE,
-        **dict.fromkeys(("read", "write", "env", "devices"), toml.texts("texts")),
+        **dict.fromkeys(OPENS, toml.texts("texts")),
         "network": toml.texts("hosts", _HOST, _HOSTS),
         "hide": "take it out: of your home folder nothing is seen but what read and write name",
         "hosts": "name them in network",
@@ -74,7 +77,7 @@ _ROWS: toml.Rows = {
     "agent": toml.table({"http": endpoint.read}),
     "notify": _notify,
     "fleet": many.FLEET,
-    "awake": "take it out: the machine stays awake while a run is on",
+    "awake": toml.flag,
     "trust": "take it out: without a sandbox, what is new in a repository is always asked about",
 }
 
@@ -94,7 +97,20 @@ def parse(data: bytes | str, origin: str = FILE) -> Person:
         found.get("agent", {}).get("http"),
         found.get("notify", ""),
         (fleet.get("scheduler", ""), fleet.get("remote", "")),
+        found.get("awake", True),
     )
+
+
+def refused(own: Holding, asks: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """What a repository asks of the sandbox and does not get, with what a person can paste."""
+    for key, names in asks.items():
+        mine = getattr(own, key) or ()
+        if new := [one for one in names if one not in mine]:
+            line = f"{key} = {plain.data([*mine, *new], indent=None)}"
+            yield (
+                f"{CONFIG} asks for {key} of {plain.line(', '.join(new), 200)} in the sandbox: not "
+                f"granted; below [sandbox] in {FILE} this would: {line}"
+            )
 
 
 def over(own: Person, theirs: Settings) -> Settings:

@@ -15,12 +15,15 @@ _LONG_S = 600.0  # one that takes longer is not run twice
 def due(gate: Gate, ended: Result) -> bool:
     """Whether it runs once more: not where it was green, nor where its red does not count."""
     final = ended.code is None or ended.cannot_run or ended.seconds > _LONG_S
-    return ended.against(ended.red_before).blocks and not final and settled(gate) is None
+    if not ended.against(ended.red_before).blocks:
+        return False
+    asked = settled(gate)
+    return not final if asked is None else bool(asked)
 
 
 def settled(gate: Gate) -> int | None:
     """How often, where that is settled before it is red. A task's own is strict by nature."""
-    return 0 if gate.strict and gate.name else None
+    return 0 if gate.again is None and gate.strict and gate.name else gate.again
 
 
 def both(first: Result, second: Result) -> Result:

@@ -102,7 +102,7 @@ def call(argv: list[str]) -> int:
         command = getattr(getattr(exc, "ctx", None), "info_name", None) or "run"
         more = f"kern {command} -h lists its options" if command != "kern" else "kern -h"
         if (near := getattr(exc, "possibilities", None)) is not None:  # an option that is none
-            option = exc.option_name
+            option = getattr(exc, "option_name", "")
             if what := GONE.get(option):
                 raise UsageError(f"{option} is gone", hint=what) from None
             hint = f"type {near[0]}  ({more})" if near else more

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from kern import person
 from kern.agents.protocol import Agent, Payer, Program
 from kern.config import Settings
 from kern.errors import KernError
@@ -22,7 +23,7 @@ from kern.pipeline.options import Leave, Options
 from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Site
 from kern.sandbox import wall
-from kern.sandbox.confine import Sandbox
+from kern.sandbox.confine import Means, Sandbox
 from kern.spec.parse import Spec
 from kern.stages.call import Caller
 from kern.system import awake, control, lock, notify, process, workspace
@@ -86,14 +87,15 @@ def begin(
         _leaving(caller),
         contextlib.closing(steered),
         contextlib.closing(found.store),
-        awake.kept(found.root, wanted=lands) as keeper,
+        awake.kept(found.root, wanted=lands and own.awake) as keeper,
     ):
         isolation.apply(held, caller)
         isolation.promised(templates if paid else {}, caller, held)
         if name != before:
             branches.begin(found, name)
         here = _in_rooms(site.prepared(found, caller, home_of(found)), held, lands)
-        told = (scope.notice, payer.warning, first, isolation.lacking(held))
+        refused = person.refused(own.holding, settings.asks) if held.means is not Means.NONE else ()
+        told = (scope.notice, payer.warning, first, isolation.lacking(held), *refused)
         for notice in filter(None, told):
             here.warn(notice)
         recover.tidy(here, killed)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kern import events, plain
+from kern import events, model, plain
 from kern.agents.protocol import Ended, Grade, Launch, Program, Reply
 from kern.checks.again import settled
 from kern.config import Gate, Settings, Spent
@@ -228,7 +228,9 @@ class Caller:
         """
         prompt, stage, settings = asked.prompt, asked.prompt.stage, self.settings
         program, works = self._program(prompt), stage is Stage.IMPLEMENT
-        agent, idle = program.agent, waits.scaled(settings.idle)
+        agent = program.agent
+        printed = model.Output.STREAM if self.watched else model.Output.JSON
+        idle = waits.scaled(settings.idle(printed))
         checking = 2 * sum(gate.timeout or _FOR_EVER for gate in asked.gates)  # seconds
         longest = settings.patience or settings.total(stage) or _FOR_EVER  # a gate that it runs
         given, folder = process.surroundings(), self.named(str(self.scratch))
@@ -240,6 +242,7 @@ class Caller:
             contract=f"{folder}/{_CONTRACT}" if contract else "",
             budget=self._left(asked.task),
             patience=longest if works else 0.0,
+            output=printed,
             bare=settings.bare,
             mark=secrets.token_hex(8),
             given=given,

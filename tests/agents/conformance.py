@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kern.agents import protocol
 from kern.agents.protocol import Agent, Program, Reply
-from kern.config import Settings, Timeouts
+from kern.config import Settings
 from kern.endpoint import Endpoint
 from kern.errors import KernError
 from kern.events import Acted, StageRetried
@@ -290,7 +290,7 @@ def ask(
         scope=workspace.scope(root, "main"),
         run=RUN,
         sink=events.append,
-        settings=Settings(timeouts=Timeouts(**{role.value: most})),
+        settings=Settings(timeouts={role: most}),
         sleep=lambda seconds: None,
         tick=tick,
         watched=True,

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from kern.checks import again
-from kern.config import Gate
+from kern.config import Gate, parse
+from kern.errors import UsageError
 from kern.events import GateEnded, GateStarted
 from kern.model import Result
 from tests.checks.test_gates import attempts, task, toml
@@ -45,6 +46,10 @@ def test_only_a_red_gate_that_counts_and_came_to_its_end_runs_once_more(
 ) -> None:
     assert again.due(Gate("net", "true", 0), ended) is due
     assert not again.due(Gate("net", "true", 0, strict=True), ended)
+    assert not again.due(Gate("net", "true", 0, again=0), ended)
+    assert (
+        again.due(Gate("net", "true", 0, again=1), ended) is ended.against(ended.red_before).blocks
+    )
 
 
 def test_two_ends_are_one() -> None:
@@ -52,6 +57,12 @@ def test_two_ends_are_one() -> None:
     assert (green.red, green.seconds) == (False, 5.0)
     assert green.flaky == "red at first (exit 1): look / FAILED test_timeout"
     assert not again.both(RED, RED).flaky
+
+
+@pytest.mark.parametrize("wrong", ["2", "-1", "true", '"1"', "0.5"])
+def test_a_gate_runs_once_more_or_not_at_all(wrong: str) -> None:
+    with pytest.raises(UsageError, match=r"gates\.net\.again"):
+        parse(f"[gates]\nnet = {{ run = 'true', again = {wrong} }}\n")
 
 
 def test_a_flake_costs_no_attempt_and_is_named_with_the_change_that_brought_it(
@@ -109,7 +120,7 @@ def test_a_change_that_breaks_a_gate_costs_its_attempt_and_one_more_run_of_that_
 
 @pytest.mark.parametrize(
     ("red", "more", "total", "failed"),
-    [((1, 3), "", 4, 0), ((2, 3), "", 4, 1), ((2,), ", strict = true", 3, 1)],
+    [((1, 3), "", 4, 0), ((2, 3), "", 4, 1), ((2,), ", again = 0", 3, 1)],
 )
 def test_red_green_red(
     repo: Path,

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kern.config import Holding
 from kern.events import Event
 from kern.git.repository import open_at
-from kern.person import Mode, Person
+from kern.person import Holding, Mode, Person
 from kern.pipeline import isolation
 from kern.sandbox import closed, wall
 from kern.sandbox.confine import Sandbox

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kern.person import FILE
 from tests.conftest import Fake, Git, Kern, agents, open_to_tests, wait_for
 from tests.sandbox.test_wall import needs_bwrap
 
@@ -213,7 +214,8 @@ def test_a_submodule_is_read_and_its_folder_of_git_not_written(
         ('[sandbox]\nmode = "off"', "kern.toml"),
         ('sandbox = "off"', "kern.toml"),
         ('trust = "once"', "kern.toml"),
-        ('[sandbox]\nwrite = ["/"]', "there is no sandbox any more"),
+        ("[sandbox]\nwrite = 1", "kern.toml"),
+        ('[sandbox]\nmode = "off"', "it is yours to say"),
     ],
 )
 def test_a_repository_that_would_open_it_is_refused(
@@ -226,3 +228,34 @@ def test_a_repository_that_would_open_it_is_refused(
     assert ran.code == 2, ran.said
     assert said in ran.err and "hint: " in ran.err
     assert fake.calls == []
+
+
+@pytest.mark.parametrize("sandbox", ["off", pytest.param("bwrap", marks=needs_bwrap)])
+def test_what_a_repository_asks_of_it_is_told_and_not_granted(
+    repo: Path, git: Git, fake: Fake, kern: Kern, sandbox: str
+) -> None:
+    home, own = Path.home(), Path.home() / ".config/kern/config.toml"
+    (home / ".ssh").mkdir()
+    (home / ".ssh/id").write_text("key")
+    asks = """[sandbox]
+write = ["/", "~", "link"]
+read = ["~/.ssh"]
+env = ["GW_KEY"]
+"""
+    tries = 'echo x > ~/open; cat ~/.ssh/id; echo "$GW_KEY"'
+    (repo / "kern.toml").write_text(f"[gates]\ncheck = '{tries} | grep ssh; true'\n{asks}")
+    (repo / "link").symlink_to(home)
+    git("add", "--all")
+    git("commit", "-qm", "settings")
+    fake.script(implement=[{"run": [tries + " > seen.txt"], "result": "SUCCESS"}])
+    held = own.read_text() if own.exists() else ""
+    ran = kern("1", "0", env={"KERN_SANDBOX": sandbox, "GW_KEY": "secret"})
+    assert ran.code == 0, ran.said
+    told = [line for line in ran.err.splitlines() if "asks for" in line]
+    if sandbox == "off":
+        assert told == []
+        return
+    assert not (home / "open").exists() and not git("show", "HEAD:seen.txt").strip()
+    for line in ('read = ["~/.ssh"]', '"GW_KEY"]', '"/", "~", "link"]'):
+        assert any(f"{FILE} this would: " in one and line in one for one in told), told
+    assert (own.read_text() if own.exists() else "") == held
