@@ -7,7 +7,7 @@
 #   KERN_SOURCE   what to install instead: a folder, an archive's URL or a git URL
 #   KERN_REPO     the GitHub repository to install from (0xjgv/kern)
 #   KERN_PYTHON   the Python to use (3.11 or newer)
-#   KERN_EXTRAS   what comes with it: http, for instance, or several with a comma; later runs keep it
+#   KERN_EXTRAS   what comes with it: semantic, for instance, or several with a comma; later runs keep it
 #
 # To uninstall: kern uninstall, or rm -r ~/.local/share/kern ~/.local/bin/kern
 #
@@ -29,7 +29,7 @@ usage() {
     say "  KERN_SOURCE=...  a folder, an archive's URL or a git URL to install"
     say "  KERN_REPO=...    a GitHub repository, owner/name"
     say "  KERN_PYTHON=...  the Python to use, 3.11 or newer"
-    say "  KERN_EXTRAS=...  what comes with it, such as http; empty: nothing more"
+    say "  KERN_EXTRAS=...  what comes with it, such as semantic; empty: nothing more"
 }
 
 how_to_get() { # PACKAGE
@@ -120,7 +120,7 @@ add_extras() { # to `requirement`; sets `extras`: those asked for now, or else w
     fi
     case $extras in
         "") return ;;
-        *[!a-z,]* | ,* | *,) die "KERN_EXTRAS is no list of names: $extras" "KERN_EXTRAS=http" ;;
+        *[!a-z,]* | ,* | *,) die "KERN_EXTRAS is no list of names: $extras" "KERN_EXTRAS=semantic" ;;
     esac
     case $requirement in
         /*) requirement=${requirement}[$extras] ;;

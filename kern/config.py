@@ -2,6 +2,7 @@
 executed by reading it.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -232,9 +233,14 @@ _ROWS: toml.Rows = {
 }
 
 
+# `agent = "http"` above the tables, which TOML takes for the whole of [agent.http] below.
+_AGENT = re.compile(rb"\A((?:(?!\s*\[).*\n)*?)agent[ \t]*=[ \t]*((['\"])[^'\"\n]*\3)")
+
+
 def parse(data: bytes | str) -> Settings:
     """Raises UsageError with file and key for anything that is not a known setting."""
-    found = toml.read(data, FILE, _ROWS)
+    data = data.encode("utf-8", "replace") if isinstance(data, str) else data
+    found = toml.read(_AGENT.sub(rb"\1agents = [\2]", data, 1), FILE, _ROWS)
     gates, http = found.get("gates", {}), found.get("agent", {}).get("http")
     final = gates.pop(FINAL) if "command" not in gates.get(FINAL, {"command": ""}) else {}
     return Settings(

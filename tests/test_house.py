@@ -57,7 +57,7 @@ PURE = (
         f"agents.{name}"
         for name in (
             *("faults", "result", "vendors", "opencode", "pi"),
-            *("http", "http_talk"),
+            "http",
         )
     ),
     *(f"stages.{name}" for name in ("answer", "verdict", "proposal", "reflection")),
@@ -74,7 +74,6 @@ OWNERS = {
     "git": "git",
     "psutil": "system",
     "jinja2": "views",
-    "httpx": "agents",
     "distributed": "fleet",
     "numpy": "memory",
     "safetensors": "memory",
@@ -88,7 +87,6 @@ MOST_LINES = 300  # of code in a module
 MOST_LINES_OF_A_FUNCTION = 60
 HEAVY = {
     "distributed",
-    "httpx",
     "rich",
     "git",
     "tenacity",

@@ -7,7 +7,6 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from kern.agents import faults, protocol
@@ -19,27 +18,21 @@ from kern.model import Act, Needs, Role, Stage
 _NOT_IN_A_VARIABLE = r"(?a)\W"
 
 
-@dataclass(slots=True)
 class Command:
     """An `Agent` by a template of its argv; `{model}`, `{effort}` and `{role}` stand for those of
     the launch, for nothing where none is named.
     """
 
-    NAME: str
-    template: Sequence[str]
     OLDEST: tuple[int, ...] = ()  # it has no version
     FILES: tuple[str, ...] = ()
     STATUS: tuple[str, ...] = ()
-    TAKES_CONTRACT: bool = False
-    RUNS_GATES: bool = False
-    READS_GUIDANCE: bool = False
-    PROGRAM: str = ""
-    VARIABLE: str = ""
-    INSTALL: str = "correct it under [commands] in kern.toml, or install it"
-    LOGIN: str = ""
+    TAKES_CONTRACT = False
+    RUNS_GATES = False
+    READS_GUIDANCE = False
+    INSTALL = "correct it under [commands] in kern.toml, or install it"
 
-    def __post_init__(self) -> None:
-        self.PROGRAM = self.template[0]
+    def __init__(self, name: str, template: Sequence[str]) -> None:
+        self.NAME, self.template, self.PROGRAM = name, template, template[0]
         self.VARIABLE = f"KERN_AGENT_{re.sub(_NOT_IN_A_VARIABLE, '_', self.NAME).upper()}"
         self.LOGIN = f"run {shlex.join(self.template)} by hand to see what it needs"
 

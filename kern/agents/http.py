@@ -1,175 +1,129 @@
 """An endpoint of chat completions as an agent: Ollama, vLLM, llama.cpp, a gateway, a vendor.
 
-There is no CLI: the program is kern's own Python with `http_loop`, a fresh process for each stage.
+There is no CLI: kern's own Python runs `http_loop`, whose one tool is a shell.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from importlib.util import find_spec
+from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
-from kern.agents import http_talk as talk
-from kern.agents import http_tools, protocol
+from kern.agents import faults, protocol, transcript
 from kern.agents import result as results
-from kern.agents.http_talk import EDIT, EXTRA, NAME, Kind
+from kern.agents.command import Command
 from kern.agents.protocol import Ended, Fault, Grade, Launch, Payer, Reply
-from kern.agents.transcript import objects
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
-from kern.model import Act, Needs, Role
+from kern.model import Act, Needs, Role, Stage
 
-_TOP = __file__.rpartition("/kern/")[0]  # where this kern lies
-# Nothing is imported from the repository, in which it is started, nor from where PYTHONPATH leads.
-_BEGIN = (
-    *("-E", "-P", "-c"),
-    f"import sys; {_TOP!r} in sys.path or sys.path.insert(0, {_TOP!r}); "
-    "from kern.agents.http_loop import main; sys.exit(main())",
-)
-_LOCAL = ("localhost", "127.0.0.1", "::1")
+_LOOP = f"{__file__.removesuffix('.py')}_loop.py"
+_EDIT = 'correct it: [agent.http] in kern.toml; url = "http://localhost:11434/v1" is Ollama\'s'
+_COMMAND_S = 120.0  # of a role that only looks
+_MAY = {False: "In this stage nothing can be changed: use it to look and to search.", True: ""}
 
 
-@dataclass(slots=True)
-class Http:
+class Http(Command):
     """An `Agent` by what `[agent.http]` says."""
 
-    endpoint: Endpoint
-    NAME: str = NAME
-    PROGRAM: str = ""
-    VARIABLE: str = "KERN_HTTP"
-    INSTALL: str = EXTRA
-    OLDEST: tuple[int, ...] = (3, 11, 0)  # its program is Python
-    FILES: tuple[str, ...] = ()
-    TAKES_CONTRACT: bool = True
-    RUNS_GATES: bool = False
-    READS_GUIDANCE: bool = False
-    STATUS: tuple[str, ...] = ()
-    LOGIN: str = ""
+    TAKES_CONTRACT = True
+    objects = staticmethod(transcript.objects)
 
-    def __post_init__(self) -> None:
-        url, key = self.endpoint.url, self.endpoint.key
-        if url:
-            self.STATUS = (*_BEGIN, *self._where, "--models")
-        self.LOGIN = (
-            f"see that {url} answers, and set {key} to a key that it takes"
-            if key
-            else f"see that {url} answers; if it wants a key, name the key's variable: "
-            'key = "OPENAI_API_KEY" below [agent.http]'
+    def __init__(self, endpoint: Endpoint) -> None:
+        super().__init__("http", [""])
+        self.endpoint = endpoint
+        self.VARIABLE, self.OLDEST = "KERN_HTTP", (3, 11, 0)  # of Python
+        key = (
+            f"set {endpoint.key} to a key that it takes"
+            if endpoint.key
+            else "name its key's variable"
         )
-
-    @property
-    def _where(self) -> tuple[str, ...]:
-        key = self.endpoint.key
-        return "--url", self.endpoint.url, *(("--key", key) if key else ())
+        self.LOGIN = f"see that {endpoint.url} answers, and {key}: kern help agents"
+        self.STATUS = (*_begin(url=endpoint.url, key=endpoint.key), "models")
 
     def unheld(self, role: Role) -> str:
-        return ""
+        return "" if role is Stage.IMPLEMENT else "it has a shell"
 
-    def files(self, launch: Launch) -> Mapping[str, str]:
-        return {}
+    def tools(self, role: Role) -> tuple[str, ...]:
+        return ("shell" if role is Stage.IMPLEMENT else "shell (read-only)",)
 
     def argv(self, launch: Launch) -> list[str]:
         """Raises UsageError where no model is named."""
-        model = launch.model or self.endpoint.model
-        if not model:
+        own = self.endpoint
+        if not (model := launch.model or own.model):
             raise UsageError(
-                f"no model is named for the {launch.role} stage, and {self.endpoint.url} has "
-                "none of its own",
+                f"no model is named for the {launch.role} stage, and {own.url} has none of its own",
                 hint='model = "qwen3-coder" below [agent.http], or kern --model qwen3-coder',
             )
-        given = {
-            **{"model": model, "effort": launch.effort, "role": str(launch.role)},
-            **{"contract": launch.contract, "turns": str(self.endpoint.turns)},
-            **{"quiet": f"{self.endpoint.quiet:g}", "patience": f"{launch.patience:g}"},
-            "budget": f"{launch.budget:.4f}" if launch.budget else "",
-        }
-        named = (word for name, value in given.items() if value for word in (f"--{name}", value))
-        return [*_BEGIN, *self._where, *named]
-
-    def environment(self, launch: Launch) -> dict[str, str]:
-        return {}
-
-    def tools(self, role: Role) -> tuple[str, ...]:
-        return http_tools.offered(role)
-
-    objects = staticmethod(objects)
-    refused = staticmethod(protocol.patient)
+        return _begin(
+            **{"url": own.url, "key": own.key, "turns": own.turns, "model": model},
+            **{"effort": launch.effort, "contract": launch.contract},
+            patience=launch.patience or _COMMAND_S,
+            may=_MAY[launch.role is Stage.IMPLEMENT],
+        )
 
     def read(self, seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
-        result: Mapping[str, Any] | None = None
-        complaint = ""
-        denied: dict[str, None] = {}
+        result, complaint = None, ""
         for value in seen:
-            match value.get("type"):
-                case "tool":
-                    name, text = str(value.get("name")), str(value.get("text"))
-                    complaint = text[-results.COMPLAINT :] if value.get("failed") else complaint
-                    denied |= {name: None} if value.get("denied") else {}
-                case "result":
-                    result = value
-        if result is None:
-            return None
-        return replace(
-            results.reply(result),
-            denied=tuple(denied),
-            complaint=complaint,
-            broke=results.part(result, "fault").get("kind") == Kind.BUDGET,
-        )
+            if value.get("type") == "output" and value.get("failed"):
+                complaint = str(value.get("text"))[-results.COMPLAINT :]
+            result = value if value.get("type") == "result" else result
+        return replace(results.reply(result), complaint=complaint) if result else None
 
     def act(self, line: bytes) -> Act | None:
         value = results.parsed(line)
         if value.get("type") != "assistant":
             return None
-        asked = results.parts(results.part(value, "message"), "tool_calls")
-        calls = [results.part(one, "function") for one in asked]
-        shown = tuple(results.call(one.get("name"), _given(one)) for one in calls)
-        return Act(str(value.get("turn")), shown, results.part(value, "usage"))
+        calls = tuple(results.call("sh", {"command": one}) for one in value["commands"])
+        return Act(str(value["turn"]), calls, value["usage"])
 
     def fault(self, reply: Reply | None, ended: Ended) -> Fault | None:
-        return talk.fault(reply, ended, self.LOGIN)
+        if reply is None:
+            return faults.unanswered(self.NAME, ended, login=self.LOGIN)
+        if not (about := results.part(reply.result, "fault")):
+            return None
+        said, status, at = about["said"], about["status"], about["at"]
+        if about["bound"]:
+            return Fault(Grade.FAILED, f"the agent was ended: {said}")
+        if status in (*range(300, 400), 405) or (status == 404 and "model" not in said.lower()):
+            said = f"{self.endpoint.url} answers {status}, and has no chat completions: {said}"
+            return Fault(Grade.PERMANENT, said, _EDIT)
+        resets = round(at + about["after"]) if about["after"] else None
+        named = {"status": status or None, "resets_at": resets, "at": at}
+        return faults.of_api(self.NAME, said, login=self.LOGIN, **named)
 
     def unattended(self, env: Mapping[str, str], *, root: bool) -> Fault | None:
         """Also where it is not set up."""
-        key = self.endpoint.key
-        if not self.endpoint.url:
-            said = "nothing says which endpoint the http agent asks"
-            return Fault(Grade.PERMANENT, said, EDIT.removeprefix("correct it: "))
+        url, key = self.endpoint.url, self.endpoint.key
+        if not url:
+            return Fault(Grade.PERMANENT, "nothing says which endpoint http asks", _EDIT)
         if key and not env.get(key, "").strip():
-            said = f"{key} is to hold the key of {self.endpoint.url}, and is not set"
+            said = f"{key} is to hold the key of {url}, and is not set"
             return Fault(Grade.PERMANENT, said, f"export {key}=…")
-        if find_spec("httpx") is None:
-            return talk.NOT_INSTALLED
         return None
 
     def login(self, code: int, said: str) -> str | None:
         """By the models that it has."""
-        models = said.split()
-        if code or not models:
-            return "" if code else None
-        more = ", …" if len(models) > 5 else ""
-        return f"{self.endpoint.url}, which has {', '.join(models[:5])}{more}"
+        url, models = self.endpoint.url, said.split()
+        return "" if code else f"{url}, which has {', '.join(models[:5])}" if models else None
 
     def payer(
         self, env: Mapping[str, str], root: str, home: str, text: Callable[[str], str]
     ) -> Payer:
-        url, key = self.endpoint.url, self.endpoint.key
-        if not key:
-            return Payer(url)
-        bare = url.startswith("http://") and urlsplit(url).hostname not in _LOCAL
-        warning = f"the key in {key} goes to {url} unencrypted: https:// would hide it"
-        return Payer(f"the key in {key}, by use, at {url}", warning if bare else "")
+        key = self.endpoint.key
+        return Payer(
+            f"the key in {key}, by use, at {self.endpoint.url}" if key else self.endpoint.url
+        )
 
     def needs(self, env: Mapping[str, str], home: str, text: Callable[[str], str]) -> Needs:
-        host = protocol.host(self.endpoint.url)
-        key = self.endpoint.key
+        host, key = protocol.host(self.endpoint.url), self.endpoint.key
         return Needs(variables=(key,) if key else (), hosts=(host,) if host else ())
 
     def started(self, files: Mapping[str, bytes]) -> list[str]:
         return [*self.endpoint.asks]
 
 
-def _given(function: Mapping[str, Any]) -> Mapping[str, Any]:
-    return results.parsed(str(function.get("arguments")).encode("utf-8", "replace"))
+def _begin(**given: object) -> list[str]:
+    return ["-I", "-S", _LOOP, json.dumps(given)]
 
 
 AGENT = Http(Endpoint())  # as long as no settings name another

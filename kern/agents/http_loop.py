@@ -1,323 +1,271 @@
-"""The program that kern starts where an endpoint's model is the agent: it asks, carries out the
-tools that the model calls, and prints what happens, a JSON object a line; the last is the result.
+"""The program that kern starts where an endpoint's model is the agent: it asks, runs the commands
+in the fenced blocks of the message, and answers with their output, until a message has none.
 
-The exit code is 0 where there is an answer.
+It prints a JSON object a line, the result last. It is started in a repository, by whatever Python
+there is, and imports that one's own library alone.
 """
 
-import argparse
 import contextlib
-import email.utils
+import http.client
 import json
 import os
+import re
+import shutil
+import signal
+import subprocess
 import sys
+import tempfile
 import time
-import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import urllib.error
+import urllib.request
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import httpx
+_MOST = 32_000_000  # bytes of one message, as they come
+_SHOWN = 20_000  # bytes of what the commands of one message printed
+_PRINTED = 100_000_000  # bytes at which a command is ended
+_COMMANDS = 20  # of one message
+_SAME = 4  # times in a row
+_SILENT_S = 600
+_WAITS_S = (2, 10, 30)  # before another try, where there is work to lose
+_FULL = (400, 413)  # maybe
+_BASH = shutil.which("bash") or "/bin/sh"
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}) *(?:bash|console|sh|shell|zsh)\b.*\n", re.M)
+_THOUGHTS = re.compile(r"^\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.S)
+_UNDONE = re.compile(r"(?:\A|```|~~~|\}\]?|</\w+>)\s*\Z")  # the end of what is no answer
+Message = dict[str, Any]
+_UNREADABLE = (ValueError, TypeError, AttributeError, RecursionError)
 
-from kern import __version__
-from kern.agents import http_talk as talk
-from kern.agents import result as results
-from kern.agents.http_talk import Answer, Bounds, Call, Kind, Trouble
-from kern.agents.http_tools import Tools, failed, offered, read, schemas
-from kern.agents.http_tree import Closed, Refused, Tree
-from kern.model import Aide, Role, Stage
 
-_CONNECT_S = 30.0
-_LOOK_S = 10.0  # for what an endpoint has, which is worth no longer wait
-_WAITS = (2.0, 10.0, 30.0)  # seconds before another try, where there is work to lose
-_LIFE_S = 10.0  # between two signs of life while an answer comes
-_LONGEST_LINE = 8_000_000  # bytes, of a stream
-_LONGEST_BODY = 64_000_000  # bytes, of one answer
+class Trouble(Exception):
+    """`bound`: it is none of the endpoint's, but the end of what a stage may take."""
+
+    def __init__(self, said: str, status: int = 0, after: int = 0, *, bound: bool = False) -> None:
+        super().__init__(said)
+        self.about = {"said": said, "status": status, "after": after, "bound": bound}
+        self.passes = not bound and (status in (0, 408, 429, *_FULL) or status >= 500)
+
+
+class Stay(urllib.request.HTTPRedirectHandler):
+    """The key goes nowhere else."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def ask(url: str, key: str, body: Message | None = None) -> Any:
+    """The message; of a request without a body what comes."""
+    headers = {"Content-Type": "application/json", "User-Agent": "kern"}
+    headers |= {"Authorization": f"Bearer {key}"} if key else {}
+    request = urllib.request.Request(url, json.dumps(body).encode() if body else None, headers)
+    try:
+        with urllib.request.build_opener(Stay).open(request, timeout=_SILENT_S) as came:
+            return receive(came) if body else json.loads(came.read(_MOST))
+    except urllib.error.HTTPError as exc:
+        said = f"{complaint(exc.read(_MOST))} {exc.headers.get('Location', '')}".strip()
+        after = exc.headers.get("Retry-After", "")
+        raise Trouble(said, exc.code, int(after) if after.isdecimal() else 0) from None
+    except (OSError, http.client.HTTPException) as exc:
+        raise Trouble(f"{url}: {getattr(exc, 'reason', exc)}") from None
+    except _UNREADABLE as exc:
+        raise Trouble(f"what {url} answers is no chat completion: {exc}") from None
+
+
+def receive(came: Any) -> Message:
+    """In pieces, or in one although a stream was asked for."""
+    chunks, whole, size, data = list[Any](), bytearray(), 0, b""
+    while data != b"[DONE]" and (line := came.readline(_MOST)):
+        size += len(line)
+        if size >= _MOST:
+            raise Trouble("the endpoint's answer does not end", bound=True)
+        data = line.removeprefix(b"data:").strip()
+        if not line.startswith(b"data:"):
+            whole += line
+        elif data != b"[DONE]":
+            chunks.append(json.loads(data))
+            if len(chunks) % 50 == 0:
+                say("progress")
+    if not chunks:
+        chunks, data = [json.loads(whole)] if whole.strip() else [], b"[DONE]"
+    for error in (one["error"] for one in chunks if one.get("error")):
+        raise Trouble(complaint(json.dumps(error).encode()))
+    choices = [one for chunk in chunks for one in (chunk.get("choices") or [])[:1]]
+    if not choices:
+        raise ValueError(complaint(bytes(whole)) or "it is empty")
+    said = [(one.get("delta") or one.get("message") or {}).get("content") for one in choices]
+    finish = next(filter(None, (one.get("finish_reason") for one in choices)), "")
+    if data != b"[DONE]" and not finish:
+        raise Trouble("the answer broke off in its middle")
+    # Halves of a letter may come apart, and many endpoints refuse half of one.
+    text = "".join(filter(None, said)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    usage: Message = next((one["usage"] for one in reversed(chunks) if one.get("usage")), {})
+    asked, answered = (usage.get(f"{name}_tokens") or 0 for name in ("prompt", "completion"))
+    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    counts = {"input": asked - cached, "output": 0 + answered, "cache_read_input": cached}
+    tokens, cost = counts if usage else {}, usage.get("cost")
+    return {"text": _THOUGHTS.sub("", text), "finish": finish, "tokens": tokens, "cost": cost}
+
+
+def complaint(body: bytes) -> str:
+    text = body[:4000].decode("utf-8", "replace")
+    named = re.search(r'"(?:message|detail|error)"\s*:\s*"((?:[^"\\]|\\.)*)"', text)
+    return " ".join(re.sub(r"<[^>]*>", " ", named[1] if named else text).split())[:1000]
+
+
+def commands(text: str) -> list[str]:
+    """Those of each block; none where one has no end. A fence within a block is its end only where
+    the shell can read what is above it.
+    """
+    found, at = list[str](), 0
+    while len(found) < _COMMANDS and (begin := _FENCE.search(text, at)):
+        end = re.compile(rf"^ {{0,3}}{begin[1]}{begin[1][0]}*[ \r]*$", re.M)
+        ends = [*end.finditer(text, begin.end())][:_COMMANDS]
+        if not ends:
+            return []
+        last = next((one for one in ends if readable(text[begin.end() : one.start()])), ends[0])
+        found.append(text[begin.end() : last.start()])
+        at = last.end()
+    return found
+
+
+def readable(command: str) -> bool:
+    done = subprocess.run([_BASH, "-n"], input=command.encode(), capture_output=True, check=False)
+    return not done.stderr
+
+
+def run(command: str, seconds: float, env: dict[str, str], most: int) -> tuple[int, str]:
+    """What it started ends with it."""
+    with tempfile.TemporaryFile() as printed:
+        child = subprocess.Popen(
+            [_BASH, "-c", command],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        end, size = time.monotonic() + seconds, 0
+        while child.poll() is None and time.monotonic() < end and size < _PRINTED:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(0.1)
+            size = os.fstat(printed.fileno()).st_size
+        why = "" if child.poll() is not None else f", ended after {seconds:g} s or for its output"
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+        code, text = child.wait(), os.pread(printed.fileno(), most, 0)
+        if (size := os.fstat(printed.fileno()).st_size) > most:
+            rest = os.pread(printed.fileno(), most // 2, size - most // 2)
+            text = text[: most // 2] + b"\n[left out]\n" + rest
+    return code, f"[exit {code}{why}]\n{text.decode('utf-8', 'replace')}"
 
 
 def say(kind: str, **more: object) -> None:
     print(json.dumps({"type": kind, **more}), flush=True)
 
 
-@dataclass(slots=True)
-class Asked:
-    """An endpoint and what it is asked as."""
-
-    url: str
-    model: str
-    client: httpx.Client
-    at: float = field(default_factory=time.monotonic)  # of the last sign of life
-
-    def answer(self, body: dict[str, Any]) -> Answer:
-        """Raises Trouble."""
-        try:
-            # Letters as escapes: httpx itself fails over half of a surrogate pair.
-            sent, where = json.dumps(body).encode(), f"{self.url}/chat/completions"
-            with self.client.stream("POST", where, content=sent) as came:
-                if came.status_code != 200:
-                    raise self._status(came)
-                return self._read(came)
-        except httpx.HTTPError as exc:
-            raise _trouble(exc, self.url) from None
-
-    def _read(self, came: httpx.Response) -> Answer:
-        answer, whole, ended = Answer(), [b""], False
-        for line in _lines(came):
-            self._live()
-            if not line.startswith(b"data:"):
-                whole.append(line)
-                continue
-            data = line[5:].strip()
-            if data == b"[DONE]":
-                ended = True
-                break
-            self._take(answer, data)
-            if answer.size > talk.LONGEST_ANSWER:
-                raise Trouble(Kind.LONG, f"more than {talk.LONGEST_ANSWER} characters")
-        if not answer.known:  # no stream, although one was asked for
-            body, ended = b"\n".join(whole), True
-            self._take(answer, body)
-        if not answer.known:
-            raise Trouble(Kind.GARBAGE, _said(body))
-        if not ended and not answer.finish:
-            raise Trouble(Kind.BROKEN, "the answer broke off in its middle")
-        return answer
-
-    def _take(self, answer: Answer, data: bytes) -> None:
-        try:
-            value = json.loads(data)
-        except (ValueError, RecursionError):
-            raise Trouble(Kind.GARBAGE, _said(data)) from None
-        if isinstance(value, dict) and value.get("error"):
-            code = results.part(value, "error").get("code")
-            known = code if isinstance(code, int) and 400 <= code < 600 else None
-            raise Trouble(Kind.STATUS, _said(data), known)
-        if isinstance(value, dict):
-            answer.take(value)
-
-    def _status(self, came: httpx.Response) -> Trouble:
-        said = _said(b"\n".join(_lines(came)))
-        to = came.headers.get("location", "")
-        after = _after(came.headers.get("retry-after", ""))
-        return Trouble(Kind.STATUS, f"{said} {to}".strip(), came.status_code, after)
-
-    def _live(self) -> None:
-        if time.monotonic() - self.at > _LIFE_S:
-            self.at = time.monotonic()
-            say("progress")
-
-    def models(self) -> list[str]:
-        """Those that it says it has; none where it does not say. Raises Trouble."""
-        try:
-            came = self.client.get(f"{self.url}/models", timeout=_LOOK_S)
-            if came.status_code in (401, 403):
-                raise Trouble(Kind.STATUS, _said(came.content), came.status_code)
-            known = results.parts(came.json(), "data")
-        except httpx.HTTPError as exc:
-            raise _trouble(exc, self.url) from None
-        except (ValueError, RecursionError, AttributeError):
-            return []
-        return [str(one.get("id")) for one in known]
-
-
-def _lines(came: httpx.Response) -> Iterator[bytes]:
-    """httpx itself would also end a line at U+2028, which may stand in JSON."""
-    rest, size = b"", 0
-    for piece in came.iter_bytes():
-        size += len(piece)
-        *lines, rest = (rest + piece).split(b"\n")
-        yield from lines
-        if size > _LONGEST_BODY or len(rest) > _LONGEST_LINE:
-            raise Trouble(Kind.LONG, f"more than {size // 1_000_000} MB")
-    yield rest
-
-
-def _said(body: bytes) -> str:
-    return talk.complaint(body.decode("utf-8", "replace"))
-
-
-def _trouble(exc: httpx.HTTPError, url: str) -> Trouble:
-    said = str(exc) or type(exc).__name__
-    match exc:
-        case httpx.ConnectTimeout() | httpx.ConnectError() | httpx.ProxyError():
-            kind = Kind.TLS if "CERTIFICATE" in said.upper() else Kind.NOBODY
-            return Trouble(kind, f"{url}: {said}")
-        case httpx.TimeoutException():
-            return Trouble(Kind.SILENT, f"{url} sent nothing for too long")
-        case httpx.UnsupportedProtocol():
-            return Trouble(Kind.NOBODY, f"{url}: {said}")
-    return Trouble(Kind.BROKEN, f"the answer broke off in its middle: {said}")
-
-
-def _after(value: str) -> float:
-    """Seconds, of a header that has them or a date; 0 where it has neither."""
-    if value.strip().isdigit():
-        return float(value[:9])
-    try:
-        return max(email.utils.parsedate_to_datetime(value).timestamp() - time.time(), 0.0)
-    except (ValueError, TypeError, OverflowError):
-        return 0.0
-
-
-# -------------------------------------------------------------------- the talk
-
-
-@dataclass(slots=True)
 class Talk:
-    asked: Asked
-    role: Role
-    effort: str
-    tools: Tools
-    bounds: Bounds
-    budget: float
-    messages: list[dict[str, Any]]
-    session: str
-    counts: list[dict[str, int]] = field(default_factory=list)  # of tokens
-    costs: list[float] = field(default_factory=list)
-    model: str = ""  # as the endpoint calls it
+    """`given`: see `http.Http.argv`."""
 
-    def held(self) -> str:
-        """Until there is an answer. Raises Trouble."""
-        while True:
-            if why := self.bounds.turn():
-                raise Trouble(Kind.ENDLESS, why)
-            answer = self._answered()
-            message = answer.message(self.bounds.begun)
-            self.messages.append(message)
-            self._count(answer, message)
-            if not answer.calls:
-                return _whole(answer)
-            for at, call in enumerate(answer.calls):
-                self._carry_out(call, at)
-                if why := self.bounds.end:
-                    raise Trouble(Kind.ENDLESS, why)
-            if self.budget and sum(self.costs) >= self.budget:
-                raise Trouble(Kind.BUDGET, f"${sum(self.costs):.2f} is used up")
+    def __init__(self, given: dict[str, Any], prompt: str) -> None:
+        contract = Path(given["contract"]).read_text("utf-8") if given["contract"] else ""
+        way = Path(__file__).with_name("http.md").read_text("utf-8")
+        system = f"{contract}\n{way}\n{given['may']}"
+        self.messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
+        self.given, self.key = given, os.environ.pop(given["key"], "").strip()
+        self.turns, self.tokens, self.costs = 0, Counter[str](), list[float]()
 
-    def _answered(self) -> Answer:
-        """Where nothing is done yet, another try is kern's, unless the endpoint names a wait."""
-        waits = iter(_WAITS)
-        while True:
-            body = talk.request(self.asked.model, self.effort, self.messages, schemas(self.role))
+    def answer(self) -> str:
+        reply, before, same = "", "", 0
+        while same < _SAME and self.turns < self.given["turns"]:
+            text = self.next()
+            found = commands(text)
+            if not (found or _FENCE.search(text) or _UNDONE.search(text)):
+                return text
+            before, reply = reply, self.carried_out(found)
+            same = same + 1 if reply == before else 1
+            self.messages.append({"role": "assistant", "content": text})
+            self.messages.append({"role": "user", "content": reply})
+        circle = f"it goes in a circle: {same} times in a row {reply[:200]}"
+        endless = f"it did not come to an end in {self.turns} turns"
+        raise Trouble(circle if same == _SAME else endless, bound=True)
+
+    def next(self) -> str:
+        message = self.message()
+        self.turns += 1
+        self.tokens.update(message["tokens"])
+        self.costs += [message["cost"]] if message["cost"] is not None else []
+        text = str(message["text"])
+        about = {"commands": commands(text), "usage": message["tokens"]}
+        say("assistant", turn=self.turns, text=text, **about)
+        if message["finish"] in ("length", "content_filter"):
+            raise Trouble(f"the endpoint cut the answer: {message['finish']}", bound=True)
+        return text
+
+    def message(self) -> Message:
+        """Where nothing is done yet, another try is kern's."""
+        effort = {"xhigh": "high", "max": "high"}.get(self.given["effort"], self.given["effort"])
+        body = {"model": self.given["model"], "messages": self.messages, "stream": True}
+        body |= {"stream_options": {"include_usage": True}}
+        body |= {"reasoning_effort": effort} if effort else {}
+        url = f"{self.given['url']}/chat/completions"
+        for wait in _WAITS_S if self.turns else ():
             try:
-                return self.asked.answer(body)
-            except Trouble as trouble:
-                if trouble.is_full and talk.make_room(self.messages):
-                    continue
-                wait = next(waits, None) if self.counts or trouble.after else None
-                if wait is None or not trouble.passes:
+                return ask(url, self.key, body)
+            except Trouble as exc:
+                if not exc.passes:
                     raise
-                seconds = trouble.after or wait
-                say("retry", reason=trouble.said, seconds=seconds)
-                time.sleep(seconds)
+                for one in self.messages[3:-4:2] if exc.about["status"] in _FULL else ():
+                    one["content"] = "[left out to make room: run it again if you need it]"
+                time.sleep(wait)
+        return ask(url, self.key, body)
 
-    def _count(self, answer: Answer, message: dict[str, Any]) -> None:
-        self.counts.append(answer.tokens)
-        self.costs += [] if answer.cost is None else [answer.cost]
-        self.model = answer.model or self.model
-        say("assistant", turn=self.bounds.begun, message=message, usage=answer.tokens)
-
-    def _carry_out(self, call: Call, at: int) -> None:
-        given, why = read(call, self.role)
-        if at >= talk.MOST_CALLS:
-            why = f"more than {talk.MOST_CALLS} calls at once: make this one again"
-        self.bounds.called(sound=not why)
-        why = why or self.bounds.call(call)
-        denied = False
-        try:
-            text = f"error: {why}" if why else self.tools.use(call.name, given)
-        except Refused as exc:
-            text, denied = f"error: {exc}", isinstance(exc, Closed)
-        text = text.encode("utf-8", "replace").decode()  # half a pair is refused by many
-        self.messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
-        wrong = text.startswith("error: ") or failed(call.name, text)
-        say("tool", id=call.id, name=call.name, text=text, failed=wrong, denied=denied)
-
-    def result(self, text: str, trouble: Trouble | None) -> dict[str, Any]:
-        told = [one for one in self.counts if one]
-        return results.made(
-            text,
-            cost=sum(self.costs) if self.costs else None,
-            turns=len(self.counts),
-            session=self.session,
-            tokens=results.added(told) if told else {},
-            model=self.model or self.asked.model,
-            errors=[trouble.said] if trouble else [],
-            **({"fault": trouble.told(time.time())} if trouble else {}),
+    def carried_out(self, found: list[str]) -> str:
+        replies = []
+        for command in found:
+            try:
+                code, text = run(
+                    command, self.given["patience"], {**os.environ}, _SHOWN // len(found)
+                )
+            except (OSError, ValueError) as exc:  # too long, or letters that no shell takes
+                code, text = 1, f"[it cannot be run: {exc}]"
+            say("output", text=text, failed=code != 0)
+            replies.append(f"$ {command.strip()[:200]}\n{text}")
+        return "\n".join(replies) or (
+            "Nothing was run. Commands stand in a block, from ```sh to ```: there is no tool. "
+            "If that was your answer, say it with no block at its end."
         )
 
 
-def _whole(answer: Answer) -> str:
-    if answer.finish == "length":
-        raise Trouble(Kind.CUT, "the answer was cut at its longest")
-    if answer.finish == "content_filter":
-        raise Trouble(Kind.CUT, "the endpoint's filter cut the answer")
-    return answer.said
+def models(given: Message) -> int:
+    """Those that the endpoint says it has."""
+    try:
+        found = ask(f"{given['url']}/models", os.environ.get(given["key"], "").strip())
+        print(*(one["id"] for one in found.get("data") or ()))
+    except Trouble as exc:
+        refused = exc.about["status"] in (0, 401, 403)
+        print(exc if refused else "")
+        return int(refused)
+    return 0
 
 
 def main() -> int:
     """As kern starts it, with the prompt on standard input."""
-    given = _arguments()
-    key = os.environ.get(given.key, "").strip() if given.key else ""
-    headers = {"User-Agent": f"kern/{__version__}", "Accept-Encoding": "identity"}
-    headers |= {"Content-Type": "application/json"}
-    headers |= {"Authorization": f"Bearer {key}"} if key else {}
-    timeout = httpx.Timeout(given.quiet, connect=_CONNECT_S)
-    with httpx.Client(headers=headers, timeout=timeout) as client:
-        asked = Asked(given.url, given.model, client)
-        if not given.models:
-            return _talked(asked, given)
-        try:
-            print(*asked.models(), sep="\n")
-        except Trouble as trouble:
-            print(trouble.said)
-            return 1
-        return 0
-
-
-def _talked(asked: Asked, given: argparse.Namespace) -> int:
-    role = Stage(given.role) if given.role in {*Stage} else Aide(given.role)
-    prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
-    contract = Path(given.contract).read_text("utf-8", "replace") if given.contract else ""
-    messages = [
-        {"role": "system", "content": talk.told(role, contract)},
-        {"role": "user", "content": prompt},
-    ]
-    held = Talk(
-        asked,
-        role,
-        given.effort,
-        Tools(Tree(os.getcwd()), patience=given.patience, secret=given.key),
-        Bounds(given.turns),
-        given.budget,
-        messages,
-        str(uuid.uuid4()),
-    )
-    about = {"url": asked.url, "model": asked.model, "tools": offered(role)}
-    say("system", subtype="init", session_id=held.session, version=__version__, **about)
-    text, trouble = "", None
+    given = json.loads(sys.argv[1])
+    if sys.argv[2:]:
+        return models(given)
+    talk = Talk(given, sys.stdin.buffer.read().decode("utf-8", "replace"))
+    text, fault = "", dict[str, Any]()
     try:
-        text = held.held()
+        text = talk.answer()
     except Trouble as exc:
-        trouble = exc
-        with contextlib.suppress(Trouble):
-            if trouble.of_model and (known := asked.models()):
-                trouble = talk.with_models(trouble, known)
-    print(json.dumps(held.result(text, trouble)), flush=True)
-    return 1 if trouble else 0
+        fault = {"is_error": True, "errors": [str(exc)], "fault": {**exc.about, "at": time.time()}}
+    usage = {f"{kind}_tokens": count for kind, count in talk.tokens.items()}
+    cost = sum(talk.costs) if talk.costs else None
+    more = {"num_turns": talk.turns, "total_cost_usd": cost, "usage": usage}
+    say("result", result=text, model=given["model"], **more, **fault)
+    return 1 if fault else 0
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("--url", required=True)
-    parser.add_argument("--key", default="", help="the variable of the environment that has it")
-    parser.add_argument("--models", action="store_true", help="print those that there are")
-    parser.add_argument("--model", default="")
-    parser.add_argument("--effort", default="")
-    parser.add_argument("--role", default=str(Stage.RESEARCH))
-    parser.add_argument("--contract", default="")
-    parser.add_argument("--turns", type=int, default=200)
-    parser.add_argument("--quiet", type=float, default=600.0)
-    parser.add_argument("--patience", type=float, default=0.0)
-    parser.add_argument("--budget", type=float, default=0.0)
-    return parser.parse_args()
+if __name__ == "__main__":
+    sys.exit(main())

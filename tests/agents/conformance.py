@@ -20,6 +20,10 @@ from kern.errors import KernError
 from kern.events import Acted, StageRetried
 from kern.model import Role
 from kern.models import Choice
+from kern.person import Mode
+from kern.sandbox import confine
+from kern.sandbox.confine import Hold, Sandbox, unheld
+from kern.sandbox.wall import EVERYTHING, Grants, Tree
 from kern.stages.call import Caller
 from kern.stages.prompts import Prompt
 from kern.system import process, workspace
@@ -150,7 +154,7 @@ def _http(home: Path, url: str) -> Mapping[str, str]:
 def _http_planted(root: Path, command: str) -> None:
     """It obeys nothing of a project; Python would import what lies where it is started."""
     run = f"import os; os.system({command!r})\n"
-    for name in ("httpx.py", "json.py", "sitecustomize.py", "kern/__init__.py"):
+    for name in ("json.py", "sitecustomize.py", "urllib/__init__.py", "kern/__init__.py"):
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(run)
 
@@ -247,7 +251,7 @@ CLIS: Mapping[str, Cli] = {
         turns=False,
         inlines=True,
     ),
-    "http": Cli("http", "small", _http, _http_planted, wire="chat", obeys=False),
+    "http": Cli("http", "small", _http, _http_planted, wire="chat", obeys=False, keeps=False),
     "opencode": Cli(
         *("opencode", "fake/small", _opencode, _opencode_planted),
         wire="chat",
@@ -296,6 +300,7 @@ def ask(
         watched=True,
         scratch=root.parent / "scratch",
         programs={cli.name: Program(cli.agent, cli.binary)},
+        hold=held(cli, root) if cli.agent.unheld(role) else unheld,
     )
     by = Choice(cli.model, agent=cli.name)
     prompt = Prompt(role, by, text or heading(role), 0, (), contract=contract)
@@ -312,6 +317,16 @@ def ask(
     place = caller.scope.transcript(role)
     talk.transcript = place.read_text(errors="replace") if place.exists() else ""
     return talk
+
+
+def held(cli: Cli, root: Path) -> Hold:
+    """The sandbox of a run, for one that nothing else holds to reading."""
+    home, own, git = root.parent / "home", root.parent / "own", root / ".git"
+    needs = {cli.name: cli.agent.needs(os.environ, str(home), lambda place: "")}
+    grants = Grants(read=(root.parent / "scratch",), network=(EVERYTHING,))
+    tree, programs = Tree(root, git, git), confine.programs(home, cli.binary)
+    confine.homes(own)
+    return confine.chosen(Mode.BWRAP, Sandbox(tree, home, own, grants, needs, programs)).confine
 
 
 def heading(role: Role) -> str:

@@ -72,7 +72,7 @@ def test_research_reads_and_answers(cli: Cli, serve: Serve, repo: Path) -> None:
     assert talk.reply.result["result"] == talk.reply.text
     assert talk.reply.result["total_cost_usd"] == talk.reply.cost_usd
     assert (talk.reply.cost_usd is not None) is cli.cost
-    assert talk.reply.tokens["input"] > 1000
+    assert talk.reply.tokens["input"] > 100
     assert talk.reply.tokens["output"] > 0
     assert talk.reply.turns == (2 if cli.turns else None)
     assert any("a.txt" in call for call in talk.acts)

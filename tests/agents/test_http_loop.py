@@ -1,14 +1,15 @@
-"""The program that asks an endpoint, as kern starts it, on a scripted endpoint with bad days."""
+"""The loop that asks an endpoint, as kern starts it, on a server that answers as weak models and
+failing endpoints do.
+"""
 
 import json
 import os
-import socket
-import socketserver
+import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,379 +20,230 @@ from kern.agents import http_loop
 from kern.agents.http import Http
 from kern.agents.protocol import Ended, Fault, Grade, Launch, Reply
 from kern.endpoint import Endpoint
-from kern.model import Role, Stage
-from tests.kit.scripted_server import ScriptedServer, Turn, use
+from kern.model import Stage
+from tests.kit.scripted_server import ScriptedServer, Turn, bash, say
 
 pytestmark = pytest.mark.slow
+needs_bash = pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
+DONE = say("Did it.\n\nSUCCESS")
 
 
 @dataclass
 class Ran:
-    code: int
-    lines: list[dict[str, Any]]
     reply: Reply | None
     fault: Fault | None
-    stderr: str
-
-    @property
-    def told(self) -> list[str]:
-        """Results of tools."""
-        return [one["text"] for one in self.lines if one["type"] == "tool"]
+    outputs: list[str]
 
 
 def ask(
-    url: str,
-    root: Path,
-    role: Role = Stage.IMPLEMENT,
-    prompt: str = "kern implement\n\nDo it.",
-    *,
-    env: Mapping[str, str] = os.environ,
-    **about: Any,
+    url: str, root: Path, env: Mapping[str, str] = os.environ, seconds: float = 20, **about: Any
 ) -> Ran:
     agent = Http(Endpoint(url, "small", **about))
     done = subprocess.run(
-        [sys.executable, *agent.argv(Launch(role, "", patience=20))],
+        [sys.executable, *agent.argv(Launch(Stage.IMPLEMENT, "", patience=seconds))],
         cwd=root,
         env={**env},
-        input=prompt.encode(),
+        input=b"kern implement\n\nDo it.",
         capture_output=True,
         timeout=100,
     )
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    reply = agent.read(lines, role)
-    said = done.stderr.decode()
-    return Ran(
-        done.returncode, lines, reply, agent.fault(reply, Ended(done.returncode, said)), said
-    )
+    reply, said = agent.read(lines, Stage.IMPLEMENT), done.stderr.decode()
+    fault = agent.fault(reply, Ended(done.returncode, said))
+    assert said == "" and done.returncode == bool(fault)
+    return Ran(reply, fault, [one["text"] for one in lines if one["type"] == "output"])
 
 
-def played(root: Path, *turns: Turn, role: Role = Stage.IMPLEMENT, **about: Any) -> Ran:
+def played(root: Path, *turns: Turn, **about: Any) -> Ran:
     with ScriptedServer({"implement": turns}) as server:
-        return ask(f"{server.url}/v1", root, role, **about)
+        return ask(f"{server.url}/http/v1", root, **about)
 
 
-DONE: Turn = {"text": "Did it.\n\nSUCCESS"}
-
-
-def test_it_tells_what_it_does(repo: Path) -> None:
-    ran = played(repo, use("write", path="new.txt", content="x"), DONE)
-    assert (ran.code, ran.fault, ran.stderr) == (0, None, "")
-    assert [one["type"] for one in ran.lines] == [
-        *("system", "assistant", "tool", "assistant", "result")
-    ]
-    assert ran.reply and (ran.reply.text, ran.reply.turns) == ("Did it.\n\nSUCCESS", 2)
-    assert ran.reply.tokens["output"] > 0
-    assert ran.reply.result["total_cost_usd"] is None
-    assert (repo / "new.txt").read_text() == "x"
-
-
-def test_nothing_is_imported_from_where_it_works(repo: Path) -> None:
-    for name in ("httpx.py", "json.py", "kern/__init__.py", "argparse.py"):
-        (repo / name).parent.mkdir(exist_ok=True)
-        (repo / name).write_text("import os; os.system('touch sprung')\n")
-    with ScriptedServer({"implement": [DONE]}) as server:
-        path = {**os.environ, "PYTHONPATH": str(repo)}
-        assert ask(f"{server.url}/v1", repo, env=path).fault is None
-    assert not (repo / "sprung").exists()
+def test_commands_run_until_a_message_has_none(repo: Path) -> None:
+    two = say("First\n```sh\necho a\n```\nthen\n~~~bash\nfalse\n~~~\n")
+    ran = played(repo, two, bash("echo $GW_KEY- > key"), DONE, env={**os.environ, "GW_KEY": "x"})
+    assert ran.reply and ran.fault is None
+    assert (ran.reply.text, ran.reply.turns) == ("Did it.\n\nSUCCESS", 3)
+    assert ran.outputs == ["[exit 0]\na\n", "[exit 1]\n", "[exit 0]\n"]
+    assert ran.reply.complaint == "[exit 1]\n"
+    assert (repo / "key").read_text() == "x-\n", "here it is nobody's key"
+    played(repo, bash("echo $GW_KEY- > key"), DONE, env={**os.environ, "GW_KEY": "x"}, key="GW_KEY")
+    assert (repo / "key").read_text() == "-\n"
 
 
 @pytest.mark.parametrize(
-    ("turn", "why"),
+    "text",
     [
-        (use("fetch", url="http://a"), "there is no tool 'fetch' here"),
-        (use("read", path="../secret.txt"), "lies outside of the working tree"),
-        (use("write", path="/tmp/http-loop-new.txt", content="x"), "lies outside of"),
-        (use("write", path=".git/hooks/pre-commit", content="x"), "belongs to git"),
-        (use("edit", path="SPEC.md", old="[ ]", new="[x]"), "may be read"),
-        (use("run", command="git commit -am x"), "kern commits"),
-        (use("read"), "read needs 'path'"),
+        '```json\n{"name": "run", "arguments": {"command": "touch x"}}\n```',
+        '<tool_call>\n{"name": "bash", "arguments": {"command": "touch x"}}\n</tool_call>',
+        '{"name": "bash", "arguments": {"command": "touch x"}}',
+        "```\ntouch x\n```",
+        "```sh\ntouch x\n",
+        "<think>\n```sh\ntouch x\n```\n</think>",
+        "<think>I must",
+        "",
+        "\n ",
     ],
 )
-def test_what_it_may_not_is_told_to_the_model_and_it_goes_on(
-    repo: Path, turn: Turn, why: str
-) -> None:
-    (repo.parent / "secret.txt").write_text("s3cret")
-    ran = played(repo, turn, DONE)
-    assert ran.fault is None
-    assert why in ran.told[0]
-    assert "s3cret" not in json.dumps(ran.lines)
-    assert not Path("/tmp/http-loop-new.txt").exists()
-
-
-def test_a_role_that_reads_has_no_other_tools(repo: Path) -> None:
-    calls = (use("write", path="x", content=""), use("run", command="touch x"))
-    ran = played(repo, *calls, DONE, role=Stage.COMMIT)
-    assert all("there is no tool" in text for text in ran.told)
+def test_what_is_neither_commands_nor_an_answer_runs_nothing(repo: Path, text: str) -> None:
+    ran = played(repo, say(text), bash("echo on"), DONE)
+    assert ran.fault is None and ran.outputs == ["[exit 0]\non\n"]
     assert not (repo / "x").exists()
+    ran = played(repo, *[say(text)] * 30)
+    assert ran.fault and "in a circle: 4 times in a row Nothing was run" in ran.fault.message
+    assert ran.fault.grade is Grade.FAILED
 
 
-def test_a_circle_has_an_end(repo: Path) -> None:
-    ran = played(repo, *[use("run", command="echo a >> made")] * 30)
-    assert ran.fault and ran.fault.grade is Grade.FAILED
-    assert "goes in a circle: 8 times the same call of run" in ran.fault.message
-    assert (repo / "made").read_text() == "a\n" * 3
-    assert ran.code == 1
+@needs_bash
+@pytest.mark.parametrize("fence", ["```", "````"])
+def test_a_fence_in_a_fence_is_part_of_the_commands(repo: Path, fence: str) -> None:
+    page = "# Use\n```python\nx\n```\nor\n```\ny\n```\n"
+    text = f"{fence}bash\ncat > page.md <<'END'\n{page}END\n{fence}\nThat is it.\n"
+    played(repo, say(text), DONE)
+    assert (repo / "page.md").read_text() == page
 
 
-def test_calls_of_nothing_and_turns_have_an_end(repo: Path) -> None:
-    ran = played(repo, *[use(f"t{n}") for n in range(30)])
-    assert ran.fault and "10 calls of tools in a row" in ran.fault.message
-    ran = played(repo, *[use("run", command=f"echo {n}") for n in range(9)], turns=4)
+def test_a_recited_prompt_runs_nothing_of_the_project_s(repo: Path) -> None:
+    ran = played(repo, *[say(Path(http_loop.__file__).with_name("http.md").read_text())] * 9)
+    assert ran.fault and "goes in a circle" in ran.fault.message
+    assert "not found" in ran.outputs[0]
+
+
+def test_a_circle_and_turns_have_an_end(repo: Path) -> None:
+    ran = played(repo, *[bash("echo a >> made")] * 30)
+    assert ran.fault and "goes in a circle: 4 times in a row" in ran.fault.message
+    assert (repo / "made").read_text() == "a\n" * 4
+    ran = played(repo, *[bash(f"echo {n}") for n in range(9)], turns=4)
     assert ran.fault and "did not come to an end in 4 turns" in ran.fault.message
-    assert len(ran.told) == 4
 
 
-def test_a_failure_with_work_to_lose_is_tried_again_at_once(
-    repo: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    turns: list[Turn] = [use("run", command="echo a"), {"status": 503, "message": "Overloaded"}]
-    with ScriptedServer({"implement": turns}) as server:
-
-        def mended() -> None:
-            while len(server.requests) < 2:
-                time.sleep(0.05)
-            time.sleep(0.5)
-            server._script["implement"][0][1] = DONE
-
-        threading.Thread(target=mended, daemon=True).start()
-        ran = ask(f"{server.url}/v1", repo)
+def test_a_command_waits_for_nobody_and_not_for_ever(repo: Path) -> None:
+    asks = bash("read x; echo got $x; sleep 300 & echo $!")
+    long, long_to_start = bash("sleep 300; touch x"), bash(f"true {'x' * 200_000}")
+    wide = bash("yes | head -c 1000000; echo end")
+    ran = played(repo, asks, long, long_to_start, wide, DONE, seconds=1.0)
     assert ran.fault is None
-    assert [one["reason"] for one in ran.lines if one["type"] == "retry"] == ["Overloaded"]
-    assert ran.told == ["a\n[exit 0]"]
+    started = ran.outputs[0].split()
+    assert started[:3] == ["[exit", "0]", "got"] and not Path(f"/proc/{started[3]}").exists()
+    assert "ended after 1 s" in ran.outputs[1] and not (repo / "x").exists()
+    assert "it cannot be run" in ran.outputs[2]
+    assert len(ran.outputs[3]) < 25_000 and "[left out]" in ran.outputs[3]
+    assert ran.outputs[3].endswith("end\n")
 
 
-def test_a_model_that_is_not_there_is_named_with_those_that_are(repo: Path) -> None:
-    with raw(b'{"error": {"message": "model small not found"}}', 404) as url:
-        ran = ask(url, repo)
-    assert ran.fault and ran.fault.grade is Grade.PERMANENT
-    assert "does not know the model: model small not found" in ran.fault.message
-    assert "(it has one, two)" in ran.fault.message
+def test_nothing_is_imported_from_where_it_works(repo: Path) -> None:
+    for name in ("json.py", "urllib/__init__.py", "sitecustomize.py"):
+        (repo / name).parent.mkdir(exist_ok=True)
+        (repo / name).write_text("import os; os.system('touch sprung')\n")
+    assert played(repo, DONE, env={**os.environ, "PYTHONPATH": str(repo)}).fault is None
+    assert not (repo / "sprung").exists()
 
 
-def test_a_full_context_is_cleared_of_old_results(repo: Path) -> None:
-    (repo / "big").write_text("x" * 900 + "\n")
-    reads = [use("run", command=f"cat big # {n}") for n in range(6)]
-    full: Turn = {"status": 400, "message": "maximum context length is 100 tokens"}
-    with ScriptedServer({"implement": [*reads, full]}) as server:
+# -------------------------------------------------------------------- the endpoint
 
-        def mended() -> None:
-            while len(server.requests) < 7:
+
+def changed(turns: list[Turn], at: int, into: Turn, repo: Path) -> tuple[Ran, list[Any]]:
+    """Played, and once that turn was asked for it is another."""
+    with ScriptedServer({"implement": turns}, 0.3) as server:
+
+        def change() -> None:
+            while len(server.requests) <= at:
                 time.sleep(0.01)
-            server._script["implement"][0][6] = DONE
+            time.sleep(0.5)
+            server._script["implement"][0][at] = into
 
-        threading.Thread(target=mended, daemon=True).start()
-        server._delay = 0.3
-        ran = ask(f"{server.url}/v1", repo)
-        assert ran.fault is None, ran.fault
-        sent = [one["content"] for one in server.requests[-1].body["messages"][2:]]
-    assert sum("left out" in str(one) for one in sent) == 2
+        threading.Thread(target=change, daemon=True).start()
+        return ask(f"{server.url}/http/v1", repo), server.requests[-1].body["messages"]
 
 
-# -------------------------------------------------------------------- what an endpoint may send
+def test_with_work_to_lose_a_failure_is_tried_again_at_once(repo: Path) -> None:
+    turns = [bash("echo a"), {"status": 503, "message": "Overloaded"}]
+    assert changed(turns, 1, DONE, repo)[0].fault is None
 
 
-class raw:
-    """An endpoint that answers each POST with these bytes, with or without a length, and GET with
-    two models.
-    """
-
-    def __init__(
-        self, body: bytes, status: int = 200, *headers: str, length: bool = True, most: int = 1
-    ) -> None:
-        size = [f"Content-Length: {len(body)}"] if length else []
-        head = [f"HTTP/1.1 {status} X", *headers, *size, "Connection: close"]
-        answer = "\r\n".join(head).encode() + b"\r\n\r\n"
-        models = b'{"data": [{"id": "one"}, {"id": "two"}]}'
-        listed = b"HTTP/1.1 200 X\r\nConnection: close\r\nContent-Length: 40\r\n\r\n" + models
-        assert len(models) == 40
-        outer = self
-        self.heads: list[bytes] = []
-
-        class Handler(socketserver.StreamRequestHandler):
-            def handle(self) -> None:
-                head = b""
-                while not head.endswith(b"\r\n\r\n"):
-                    line = self.rfile.readline()
-                    if not line:
-                        return
-                    head += line
-                outer.heads.append(head)
-                lengths = [one for one in head.split(b"\r\n") if b"content-length" in one.lower()]
-                self.rfile.read(int(lengths[0].split(b":")[1]) if lengths else 0)
-                try:
-                    if head.startswith(b"GET"):
-                        self.wfile.write(listed)
-                        return
-                    self.wfile.write(answer)
-                    for _ in range(most):
-                        self.wfile.write(body)
-                except ConnectionError:
-                    pass
-
-        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
-
-    def __enter__(self) -> str:
-        self.thread.start()
-        return f"http://127.0.0.1:{self.server.server_address[1]}/v1"
-
-    def __exit__(self, *exc: object) -> None:
-        self.server.shutdown()
-        self.thread.join()
-        self.server.server_close()
+def test_a_full_context_is_cleared_of_old_outputs(repo: Path) -> None:
+    full = {"status": 400, "message": "maximum context length is 100 tokens"}
+    ran, sent = changed([*(bash(f"echo {n}") for n in range(6)), full], 6, DONE, repo)
+    assert ran.fault is None
+    assert ["left out" in one["content"] for one in sent[3::2]] == [True] * 4 + [False] * 2
 
 
-SSE = "Content-Type: text/event-stream"
-ROLE = b'data: {"choices": [{"delta": {"role": "assistant", "content": "Ha"}}]}\n\n'
-END = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+def chunk(text: str = "", **more: object) -> str:
+    value = {"choices": [{"delta": {"content": text}, **more}]}
+    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
 
 
-def chunk(text: str, **more: object) -> bytes:
-    value = {"choices": [{"delta": {"content": text}}], **more}
-    return b"data: " + json.dumps(value, ensure_ascii=False).encode() + b"\n\n"
-
-
+END = chunk(finish_reason="stop")
 WHOLE = {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}
 
 
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        (chunk("a\u2028b\u0085c 😀") + END, "a\u2028b\u0085c 😀"),
-        (b": hello\r\n\r\n" + (ROLE + END).replace(b"\n", b"\r\n"), "Ha"),
-        (b"event: x\nid: 3\n" + ROLE + END.replace(b"data: [DONE]\n\n", b""), "Ha"),
-        (ROLE + b"data: [DONE]", "Ha"),
-        (json.dumps(WHOLE).encode(), "Hi"),
-        (json.dumps(WHOLE, indent=2).encode(), "Hi"),
-        (chunk("x", usage=None) + chunk("", usage={"prompt_tokens": "?"}) + END, "x"),
+        (chunk("a\u2028b\u0085c 😀") + END + "data: [DONE]\n\n", "a\u2028b\u0085c 😀"),
+        (": hello\r\n\r\n" + (chunk("Ha") + END).replace("\n", "\r\n"), "Ha"),
+        ("event: x\nid: 3\n" + chunk("Ha") + "data: [DONE]", "Ha"),
+        (
+            'data: {"choices": [{"delta": {"content": "\\ud83d"}}]}\n' + chunk("!") + END,
+            "\ufffd!",
+        ),
+        (json.dumps(WHOLE, indent=2), "Hi"),
     ],
 )
-@pytest.mark.parametrize("length", [True, False])
-def test_an_answer_in_any_shape_is_read(repo: Path, body: bytes, text: str, length: bool) -> None:
-    with raw(body, 200, SSE, length=length) as url:
-        ran = ask(url, repo)
-    assert ran.fault is None, ran.fault
-    assert ran.reply and ran.reply.text == text
+def test_an_answer_in_any_shape_is_read(repo: Path, body: str, text: str) -> None:
+    ran = played(repo, {"raw": body})
+    assert ran.reply and ran.reply.text == text and ran.fault is None, ran.fault
 
 
 @pytest.mark.parametrize(
-    ("body", "grade", "said"),
+    ("turn", "grade", "said"),
     [
-        (ROLE, Grade.TRANSIENT, "broke off in its middle"),
-        (ROLE + b'data: {"choi', Grade.TRANSIENT, "no chat completion"),
-        (b"", Grade.TRANSIENT, "it is empty"),
-        (b"<html><h1>Welcome</h1></html>", Grade.TRANSIENT, "no chat completion: Welcome"),
-        (b'{"content": [{"text": "hi"}]}', Grade.TRANSIENT, 'completion: {"content"'),
-        (b'{"message": {"content": "Ollama"}}', Grade.TRANSIENT, "no chat completion"),
-        (b"[" * 100_000, Grade.TRANSIENT, "no chat completion"),
-        (b"\xff\xfe\x00", Grade.TRANSIENT, "no chat completion"),
-        (b'{"error": "model \'x\' not found"}', Grade.PERMANENT, "does not know the model"),
-        (b'data: {"error": {"message": "boom", "code": 503}}\n\n', Grade.TRANSIENT, "boom"),
-        (
-            ROLE + b'data: {"choices": [{"delta": {}, "finish_reason": "length"}]}\n\n',
-            *(Grade.FAILED, "cut at its longest"),
-        ),
-        (
-            ROLE + b'data: {"choices": [{"delta": {}, "finish_reason": "content_filter"}]}\n\n',
-            *(Grade.FAILED, "filter"),
-        ),
+        ({"drop": chunk("Ha")}, Grade.TRANSIENT, "broke off in its middle"),
+        ({"raw": chunk("Ha") + 'data: {"choi'}, Grade.TRANSIENT, "no chat completion"),
+        ({"raw": ""}, Grade.TRANSIENT, "it is empty"),
+        ({"raw": "<h1>Welcome</h1>"}, Grade.TRANSIENT, "no chat completion"),
+        ({"raw": '{"message": {"content": "Ollama"}}'}, Grade.TRANSIENT, "no chat completion"),
+        ({"raw": 'data: {"choices": [{"delta": 3}]}'}, Grade.TRANSIENT, "no chat completion"),
+        ({"raw": "[" * 100_000}, Grade.TRANSIENT, "no chat completion"),
+        ({"raw": '{"error": "model x not found"}'}, Grade.PERMANENT, "does not know the model"),
+        ({"raw": 'data: {"error": {"message": "boom"}}\n'}, Grade.TRANSIENT, "boom"),
+        ({"raw": chunk("Ha", finish_reason="length")}, Grade.FAILED, "cut the answer: length"),
+        ({"raw": "x" * 64_000_000}, Grade.FAILED, "does not end"),
+        ({"raw": chunk("word " * 500) * 25_000}, Grade.FAILED, "does not end"),
+        ({"status": 401, "message": "no"}, Grade.PERMANENT, "http is not logged in"),
+        ({"status": 402, "message": "no"}, Grade.PERMANENT, "the account cannot pay"),
+        ({"status": 404, "message": "page not found"}, Grade.PERMANENT, "no chat completions"),
+        ({"status": 404, "message": "model 'x' not found"}, Grade.PERMANENT, "know the model"),
+        ({"status": 400, "message": "context length"}, Grade.FAILED, "context is full"),
+        ({"status": 429, "message": "slow down"}, Grade.TRANSIENT, "slow down"),
+        ({"status": 429, "headers": {"Retry-After": "7200"}}, Grade.LIMIT, "scripted 429"),
+        ({"status": 500, "headers": {"Retry-After": "soon"}}, Grade.TRANSIENT, "scripted 500"),
     ],
+    ids=lambda value: str(value)[:40],
 )
-def test_what_is_no_answer_says_so(repo: Path, body: bytes, grade: Grade, said: str) -> None:
-    with raw(body, 200, SSE) as url:
-        ran = ask(url, repo)
+def test_what_is_no_answer_has_its_class(repo: Path, turn: Turn, grade: Grade, said: str) -> None:
+    ran = played(repo, turn)
     assert ran.fault, ran.reply
     assert (ran.fault.grade, said in ran.fault.message) == (grade, True), ran.fault
-    assert ran.stderr == ""
+    assert (ran.fault.resets_at or 0) > time.time() + 7000 or grade is not Grade.LIMIT
 
 
-@pytest.mark.parametrize("body", [chunk("word " * 500), b"x" * 100_000, b'data: "' + b"x" * 99])
-def test_what_does_not_end_is_ended(repo: Path, body: bytes) -> None:
-    with raw(body, 200, SSE, length=False, most=100_000) as url:
-        began = time.monotonic()
-        ran = ask(url, repo)
-    assert ran.fault and "does not end" in ran.fault.message
-    assert ran.fault.grade is Grade.FAILED
-    assert time.monotonic() - began < 60
+def test_nobody_there_is_an_outage(repo: Path) -> None:
+    ran = ask("http://127.0.0.1:9/v1", repo)
+    assert ran.fault and (ran.fault.grade, ran.fault.away) == (Grade.TRANSIENT, True)
+    assert "http://127.0.0.1:9/v1/chat/completions: [Errno" in ran.fault.message
 
 
-def test_half_an_answer_that_breaks_off_is_a_retry(repo: Path) -> None:
-    head = f"{SSE}\r\nContent-Length: 1000"
-    with raw(ROLE, 200, head, length=False) as url:
-        ran = ask(url, repo)
-    assert ran.fault and ran.fault.grade is Grade.TRANSIENT
-    assert "broke off in its middle" in ran.fault.message
-
-
-def test_silence_has_an_end(repo: Path) -> None:
-    with ScriptedServer({"implement": [{"silent": 60}]}) as server:
-        ran = ask(f"{server.url}/v1", repo, quiet=1.0)
-    assert ran.fault and ran.fault.grade is Grade.TRANSIENT
-    assert "sent nothing" in ran.fault.message
-
-
-def test_nobody_there_is_said(repo: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    ran = ask(f"http://127.0.0.1:{port}/v1", repo)
-    assert ran.fault and ran.fault.grade is Grade.TRANSIENT
-    assert f"nobody answers at http://127.0.0.1:{port}/v1" in ran.fault.message
-
-
-def test_a_redirect_is_not_followed_with_the_key(
-    repo: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GW_KEY", "k3y-of-mine")
-    other, first = raw(ROLE + END), None
-    with other as elsewhere:
-        first = raw(b"", 307, f"Location: {elsewhere}/chat/completions")
-        with first as url:
-            ran = ask(url, repo, key="GW_KEY")
+def test_a_redirect_is_not_followed_with_the_key(repo: Path) -> None:
+    with ScriptedServer({"implement": [DONE]}) as other:
+        to = f"{other.url}/v1/chat/completions"
+        ran = played(repo, {"status": 307, "message": "away", "headers": {"Location": to}})
+        assert other.requests == []
     assert ran.fault and ran.fault.grade is Grade.PERMANENT
-    assert "the endpoint answers 307" in ran.fault.message and elsewhere in ran.fault.message
-    assert other.heads == []
-    assert b"Bearer k3y-of-mine" in first.heads[0]
-
-
-@pytest.mark.parametrize(
-    ("status", "header", "grade", "wait"),
-    [
-        (429, "Retry-After: 7200", Grade.LIMIT, 7200),
-        (503, "Retry-After: Fri, 01 Jan 2100 00:00:00 GMT", Grade.LIMIT, 10**9),
-        (429, "Retry-After: 1", Grade.TRANSIENT, 0),
-        (500, "Retry-After: soon", Grade.TRANSIENT, 0),
-        (502, "X: y", Grade.TRANSIENT, 0),
-        (403, "X: y", Grade.PERMANENT, 0),
-    ],
-)
-def test_a_status_has_its_class(
-    repo: Path, status: int, header: str, grade: Grade, wait: int
-) -> None:
-    with raw(b'{"error": {"message": "no"}}', status, header) as url:
-        ran = ask(url, repo)
-    assert ran.fault and ran.fault.grade is grade, ran.fault
-    waited = [one["seconds"] for one in ran.lines if one["type"] == "retry"]
-    assert waited == ([1.0] * 3 if header == "Retry-After: 1" else [])
-    if grade is Grade.LIMIT:
-        assert ran.fault.resets_at and ran.fault.resets_at >= time.time() + wait - 60
-
-
-def test_the_models_that_there_are_can_be_asked_for() -> None:
-    with raw(b"") as url:
-        agent = Http(Endpoint(url))
-        done = subprocess.run([sys.executable, *agent.STATUS], capture_output=True, cwd="/")
-    assert agent.login(done.returncode, done.stdout.decode()) == f"{url}, which has one, two"
-
-
-def test_a_wait_is_read_from_seconds_or_a_date() -> None:
-    assert http_loop._after("120") == 120
-    assert http_loop._after("") == http_loop._after("x") == http_loop._after("-5") == 0
-    assert http_loop._after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
-    assert http_loop._after("9" * 4000) < 1e15
+    assert f"answers 307, and has no chat completions: away {to}" in ran.fault.message
 
 
 @pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
-    yield

@@ -165,9 +165,13 @@ def _contract(system: str) -> str:
 
 
 def _said(turn: Turn, number: int, cli: str, size: int) -> Said:
-    asked = turn.get("tools") or ([turn] if "tool" in turn else [])
-    calls = [tools.call(cli, one["tool"], one.get("input", {})) for one in asked]
-    text = turn.get("text")
+    asked = [
+        (one["tool"], one.get("input", {}))
+        for one in turn.get("tools") or ([turn] if "tool" in turn else [])
+    ]
+    fenced = [tools.fenced(cli, *one) for one in asked]
+    calls = [tools.call(cli, *one) for one in asked if not any(fenced)]
+    text = turn.get("text") if not any(fenced) else "".join((turn.get("text") or "", *fenced))
     answered = len(json.dumps([text, *(call.given for call in calls)])) // 4
     return Said(number, text, calls, (turn.get("tokens", size // 4), answered))
 

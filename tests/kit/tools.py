@@ -4,6 +4,7 @@ Scripts speak of Bash, Read, Write, Edit, Grep and Glob with claude's arguments.
 below `/NAME` of the server gets the tools that its table here names; what is not in it, as it is.
 """
 
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,23 +24,6 @@ OWN: Mapping[str, Mapping[str, Callable[[Given], Call]]] = {
         ),
         "Write": lambda given: Call("apply_patch", {"input": _added(given)}),
         "Edit": lambda given: Call("apply_patch", {"input": _edited(given)}),
-    },
-    "http": {
-        "Bash": lambda given: Call("run", given),
-        "Read": lambda given: Call("read", {"path": given["file_path"]}),
-        "Write": lambda given: Call(
-            "write", {"path": given["file_path"], "content": given["content"]}
-        ),
-        "Edit": lambda given: Call(
-            "edit",
-            {
-                "path": given["file_path"],
-                "old": given["old_string"],
-                "new": given["new_string"],
-            },
-        ),
-        "Grep": lambda given: Call("search", given),
-        "Glob": lambda given: Call("list", given),
     },
     "pi": {
         "Bash": lambda given: Call("bash", given),
@@ -83,6 +67,30 @@ OWN: Mapping[str, Mapping[str, Callable[[Given], Call]]] = {
         "Glob": lambda given: Call("glob", given),
     },
 }
+
+
+# Of one whose only tool is a shell, and whose calls are text.
+SHELLS: Mapping[str, Mapping[str, Callable[[Given], str]]] = {
+    "http": {
+        "Bash": lambda given: given["command"],
+        "Read": lambda given: f"cat {shlex.quote(given['file_path'])}",
+        "Write": lambda given: (
+            f"printf %s {shlex.quote(given['content'])} > {shlex.quote(given['file_path'])}"
+        ),
+        "Edit": lambda given: shlex.join(
+            [
+                *("perl", "-0pi", "-e", r"BEGIN { ($a, $b) = splice(@ARGV, 0, 2) } s/\Q$a/$b/"),
+                *(given["old_string"], given["new_string"], given["file_path"]),
+            ]
+        ),
+    }
+}
+
+
+def fenced(cli: str, name: str, given: Given) -> str:
+    """The call as text; empty where the CLI has tools."""
+    own = SHELLS.get(cli, {}).get(name)
+    return f"\n```sh\n{own(given)}\n```\n" if own else ""
 
 
 def call(cli: str, name: str, given: Given) -> Call:

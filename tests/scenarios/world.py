@@ -1,7 +1,6 @@
 """A story's world: a folder with the project, a home, the agent; sealed from the machine."""
 
 import contextlib
-import importlib.util
 import json
 import os
 import re
@@ -26,7 +25,6 @@ HOOKS = os.environ.get("KERN_TEST_HOOKS", "")
 NEEDS: dict[str, Callable[[], object]] = {
     "hooks": lambda: HOOKS,
     "bwrap": lambda: not subprocess.call(["bwrap", "--dev-bind", "/", "/", "true"], stderr=-3),
-    "http": lambda: importlib.util.find_spec("httpx"),
     "git-lfs": lambda: shutil.which("git-lfs"),
     "ssh-keygen": lambda: shutil.which("ssh-keygen"),
 }
