@@ -839,6 +839,18 @@ def test_a_gate_and_a_judge_stand_between_the_answer_and_the_commit(
     assert "verified by gate `grep -q hello hi.txt`, judge of 'it is polite'" in ran.out
 
 
+LIST = """Nothing is there yet.
+
+## Tasks
+- [ ] Write greet.sh
+  > **Gate:** `sh greet.sh you | grep -q hello`
+- [ ] Document greet.sh in README.md
+  > **After:** Write greet.sh
+
+TASKS"""
+DOCS = "echo 'sh greet.sh NAME' > README.md"
+
+
 def test_from_an_empty_repository_to_done(
     tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -846,23 +858,26 @@ def test_from_an_empty_repository_to_done(
     write = [use("Write", file_path=str(tmp_path / "greet" / "evil"), content="x")]
     server = serve(
         planner=[
-            [use("Glob", pattern="*"), *write, say(test_examples.LIST)],
+            [use("Glob", pattern="*"), *write, say(LIST)],
             [use("Read", file_path="greet.sh"), say("I looked.\n\nDONE: both are there")],
         ],
         research=[READY],
-        implement=[[bash(test_examples.SCRIPT), DONE], [bash(test_examples.DOCS), DONE]],
-        commit=[
-            [say("Greet")],
-            [say("Document it")],
-        ],
+        implement=[[bash(test_examples.SCRIPT), DONE], [bash(DOCS), DONE]],
+        commit=[[say("Greet")], [say("Document it")]],
     )
-    test_examples.check_first_minutes(tmp_path)
+    goal = "a script greet.sh that says hello"
+    run = "kern --until-done --max-cost 5"
+    planned = f'kern plan "{goal}" --yes'
+    begin = "git add --all && git commit -qm begin"
+    session = ["mkdir greet", "cd greet", "git init -q", "kern init", begin]
+    said = test_examples.minutes(tmp_path, [*session, planned, "kern status", run])
+    assert "Write greet.sh" in said[planned] and "waits for 1" in said["kern status"]
+    assert "nothing is missing: both are there" in said[run]
     assert not (tmp_path / "greet" / "evil").exists()
     walk = ["research", "implement", "commit"]
     assert begun(server) == ["planner", *walk, *walk, "planner"]
     asked = [str(one.body) for one in server.requests if one.stage == "planner"]
-    assert "a script greet.sh that says hello" in asked[0]
-    assert "a script greet.sh that says hello" in asked[-1], "the review knows the goal"
+    assert goal in asked[0] and goal in asked[-1], "the review knows the goal"
 
 
 def test_a_question_waits_for_its_answer_and_the_task_is_done_with_it(
