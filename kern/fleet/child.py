@@ -160,7 +160,7 @@ def read(made: Repo, job: Job, code: int, said: str = "") -> Outcome:
         papers = Documents(made.root)
         found = ((name, papers.read(name)) for name in (SPEC, LEARNINGS))
         kept = tuple((name, text) for name, text in found if text is not None)
-        begun = any(where == job.branch for where, _ in refs.starts(made))
+        begun = refs.start(made, job.branch) is not None
         head = made.plain_head()
     except (KernError, OSError) as exc:
         return Outcome(job, code, fault=str(exc), hint=getattr(exc, "hint", ""), unfit=True)

@@ -136,7 +136,7 @@ def _kept(site: Site, yard: Yard, left: Left) -> str:
     made = worktree.of(yard, left.tree) if left.tree else None
     if made is None:
         return ""
-    start = dict(refs.starts(made)).get(left.branch)
+    start = refs.start(made, left.branch)
     own = Room(made, "work", site.repo) if start and start.mounted else None
     tree = own.candidate() if own else visible(made)
     changed = site.repo.changed(site.repo.tree(left.tip), tree)

@@ -3,7 +3,7 @@ so holds for what git starts as well; and how a git is started.
 """
 
 import os
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from socket import socket
 from subprocess import Popen
@@ -31,15 +31,6 @@ OWN = {
     "GIT_GRAFT_FILE": "/dev/null/none",
     "GIT_DIFF_OPTS": "",
 }
-
-# Who makes what kern keeps; the commits of tasks are the person's.
-KERN = {
-    "GIT_AUTHOR_NAME": "kern",
-    "GIT_AUTHOR_EMAIL": "kern@localhost",
-    "GIT_COMMITTER_NAME": "kern",
-    "GIT_COMMITTER_EMAIL": "kern@localhost",
-}
-DATES = ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE")
 
 
 def drop(environ: MutableMapping[str, str]) -> None:
@@ -103,6 +94,13 @@ def started(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "Popen[by
         assert child is not None
         process.OWN.add(child)
     return cast("Popen[bytes]", child)
+
+
+def own() -> Iterator[Path]:
+    """The person's files of settings, where git looks for them."""
+    home = Path(os.environ.get("HOME", "/nonexistent"))
+    yield Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git/config"
+    yield Path(os.environ.get("GIT_CONFIG_GLOBAL") or home / ".gitconfig")
 
 
 def of_kern(root: Path) -> dict[str, str]:

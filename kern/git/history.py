@@ -7,10 +7,10 @@ from functools import cache
 
 from kern import plain
 from kern.git import faults
-from kern.git.faults import GitFailed
 from kern.git.repository import Change, Head, Repo
 
 SIGNING_S = 60.0  # for one signature
+MOST_RECENT = 10  # commits
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,8 @@ class Commit:
 
 
 def commit(repo: Repo, revision: str) -> Commit:
-    sha = repo.store.id(f"{revision}^{{commit}}")
-    raw = repo.store.read(sha, "commit") if sha else None
-    if raw is None:
-        raise GitFailed(("cat-file", "commit"), 128, f"fatal: git lacks the commit {revision}")
-    header, _, message = raw.partition(b"\n\n")
+    sha = repo.commit_id(revision)
+    header, _, message = (repo.store.read(sha, "commit") or b"").partition(b"\n\n")
     fields = re.findall(r"^(\w+) (.*)$", header.decode("utf-8", "surrogateescape"), re.M)
     encoding = dict(fields).get("encoding", "")
     try:
@@ -56,13 +53,17 @@ def commit(repo: Repo, revision: str) -> Commit:
 
 def recent(repo: Repo, count: int) -> list[Commit]:
     """The newest, oldest first."""
-    return _log(repo, f"-{count}", "HEAD")[::-1]
+    head = repo.head().commit
+    newest = repo.once("recent", head, lambda: _log(repo, f"-{MOST_RECENT}", head))
+    return newest[:count][::-1]
 
 
 def since(repo: Repo, base: str, head: str) -> tuple[Commit, ...] | None:
     """The commits on top of base, oldest first; None where base is not an ancestor."""
     if base == head:
         return ()
+    if (tip := commit(repo, head)).parents == (base,):
+        return (tip,)
     if not is_within(repo, base, head):
         return None
     return (*_log(repo, "--reverse", "--topo-order", f"{base}..{head}"),)

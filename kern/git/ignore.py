@@ -21,9 +21,13 @@ def left_out(path: str) -> bool:
 
 
 def ignored(repo: Repo, *paths: str) -> set[str]:
-    """Those that git leaves out; a tracked one is never ignored."""
+    """Those that git leaves out; one that is committed never is."""
+    head = repo.store.id("HEAD")
+    asked = [path for path in paths if not (head and repo.entry(head, path))]
+    if not asked:
+        return set()
     argv = ("check-ignore", "-z", "--stdin")
-    code, out, err = repo.run(*argv, given=os.fsencode("\0".join(paths)))
+    code, out, err = repo.run(*argv, given=os.fsencode("\0".join(asked)))
     if code not in (0, 1):
         raise GitFailed(argv, code, err)
     return {*os.fsdecode(out).split("\0")} - {""}

@@ -45,11 +45,11 @@ def update(
         repo.git("update-index", "-z", "--index-info", given=given, env=env)
 
 
-def entry(repo: Repo, path: str) -> Entry | None:
-    """Of one file in the person's index."""
-    told = repo.paths("ls-files", "--stage", "-z", "--", f":(top,literal){path}")
-    mode, blob, *_ = told[0].split(" ") if told else ("", "")
-    return Entry(mode, blob) if told else None
+def entries(repo: Repo, *paths: str) -> dict[str, Entry]:
+    """Those of the person's own index."""
+    rows = repo.paths("ls-files", "--stage", "-z", "--", *(f":(top,literal){p}" for p in paths))
+    fields = (row.partition("\t") for row in rows)
+    return {path: Entry(*about.split(" ")[:2]) for about, _, path in fields}
 
 
 def unmerged(repo: Repo) -> bool:

@@ -6,7 +6,7 @@ changed: where that is in the way, nothing moves.
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from kern.git import index
 from kern.git.faults import GitFailed
@@ -21,6 +21,20 @@ def _behind(repo: Repo) -> str:
     return f"refs/kern/behind/{repo.worktree}"
 
 
+def waiting_refs(repo: Repo) -> str:
+    return f"refs/kern/waiting/{repo.worktree}/"
+
+
+def waiting(repo: Repo) -> str:
+    """The ref of the last of the commits that wait to land on the branch."""
+    return f"{waiting_refs(repo)}{repo.real_head().branch}/@"
+
+
+def count_waiting(repo: Repo) -> int:
+    tip = repo.store.id(waiting(repo))
+    return int(repo.text("rev-list", "--count", f"HEAD..{tip}")) if tip else 0
+
+
 def behind(repo: Repo) -> str:
     """The commit that the person's files have yet to follow the branch from; else empty."""
     return repo.store.id(_behind(repo))
@@ -28,20 +42,22 @@ def behind(repo: Repo) -> str:
 
 def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
     """The person's changes that keep their files from following, by path or in git's words."""
-    changes = repo.changed(old, new)
-    if gone := _deleted(repo, changes):
-        return gone
-    files = [path for path, (was, _) in changes.items() if was is None]
-    there = [path for path in files if path not in DOCUMENTS and _differs(repo, new, path)]
-    known = {*repo.paths("ls-files", "-z", "--", *(f":(top,literal){p}" for p in there))}
-    if untracked := [path for path in there if path not in known] if there else []:
+    changes = _changes(repo, old, new)
+    marks = index.flagged(repo, changes)
+    files = [p for p, (was, now) in changes.items() if was and now and was.mode != SUBMODULE]
+    # git itself would bring back what is gone from the disk; a sparse checkout leaves some out
+    if gone := [p for p in files if p not in marks and not os.path.lexists(repo.root / p)]:
+        return sorted(gone)
+    written, others = _written(repo, changes)
+    there = [path for path in others if changes[path][0] is None]
+    if untracked := [p for p in there if p not in index.entries(repo, *there)]:
         return untracked  # git itself would overwrite what it ignores
     with index.private(repo, copy=True) as env:
         # What a person has marked as unchanged git would overwrite unseen.
-        marked = [p for p, mark in index.flagged(repo, changes).items() if mark.islower()]
-        given = os.fsencode("".join(f"{path}\0" for path in marked))
-        repo.git("update-index", "-z", "--no-assume-unchanged", "--stdin", given=given, env=env)
-        _accept_written(repo, old, new, env)
+        if marked := [path for path, mark in marks.items() if mark.islower()]:
+            given = os.fsencode("".join(f"{path}\0" for path in marked))
+            repo.git("update-index", "-z", "--no-assume-unchanged", "--stdin", given=given, env=env)
+        index.update(repo, written, env)
         repo.run("update-index", "-q", "--refresh", env=env)
         how = ("read-tree", "-m", "-u", "-n", *_trees(repo, old, new))
         code, _, told = repo.run(*how, env=env)
@@ -49,45 +65,60 @@ def in_the_way(repo: Repo, old: str, new: str) -> list[str]:
     return (named or told.strip().splitlines()[:1]) if code else []
 
 
-def _deleted(repo: Repo, changes: Mapping[str, Change]) -> list[str]:
-    """Files that are gone from the disk: git itself would bring them back. A sparse checkout leaves
-    some out.
+def _changes(repo: Repo, old: str, new: str) -> dict[str, Change]:
+    """Without the two documents."""
+    return {p: change for p, change in repo.changed(old, new).items() if p not in DOCUMENTS}
+
+
+def _written(repo: Repo, changes: Mapping[str, Change]) -> tuple[dict[str, Entry], list[str]]:
+    """What stands in the files already (a killed git had not yet written the index, or a task was
+    carried out in place), and the paths where something else does.
     """
-    files = [p for p, (was, now) in changes.items() if was and now and was.mode != SUBMODULE]
-    gone = [p for p in files if p not in DOCUMENTS and not os.path.lexists(repo.root / p)]
-    return sorted({*gone} - index.flagged(repo, gone).keys())
+    news = {path: new for path, (_, new) in changes.items() if new and new.mode != SUBMODULE}
+    there = [path for path in news if os.path.lexists(repo.root / path)]
+    files = [p for p in there if news[p].mode != LINK and not (repo.root / p).is_dir()]
+    blobs = dict(zip(files, _hashes(repo, files), strict=True))
+    for path in there:
+        if news[path].mode == LINK and (place := repo.root / path).is_symlink():
+            blobs[path] = repo.blob(os.fsencode(os.readlink(place)))
+    same = {path: news[path] for path in there if blobs.get(path) == news[path].blob}
+    return same, [path for path in there if path not in same]
 
 
-def _differs(repo: Repo, tree: str, path: str) -> bool:
-    """Whether something else stands where the file is to be."""
-    place, entry = repo.root / path, repo.entry(tree, path)
-    if not os.path.lexists(place) or not entry or entry.mode == SUBMODULE:
-        return False
-    return place.is_dir() or _hash(repo, path, entry.mode == LINK) != entry.blob
-
-
-def _hash(repo: Repo, path: str, link: bool) -> str:
-    if link:
-        place = repo.root / path
-        return repo.blob(os.fsencode(os.readlink(place))) if place.is_symlink() else ""
-    code, out, _ = repo.run("hash-object", "--", path)
-    return "" if code else out.decode().strip()
+def _hashes(repo: Repo, files: Sequence[str]) -> list[str]:
+    """As git would add them; empty where it cannot."""
+    if not files:
+        return []
+    given = os.fsencode("".join(f"{path}\n" for path in files))
+    code, out, _ = repo.run("hash-object", "--stdin-paths", given=given)
+    if len(found := out.decode().split()) == len(files) and not code:
+        return found
+    if len(files) == 1:
+        code, out, _ = repo.run("hash-object", "--", *files)
+        return ["" if code else out.decode().strip()]
+    return [one for path in files for one in _hashes(repo, [path])]
 
 
 def advance(
-    repo: Repo, head: Head, new: str, subject: str, marks: Mapping[str, str] | None = None
+    repo: Repo,
+    head: Head,
+    new: str,
+    subject: str,
+    marks: Mapping[str, str] | None = None,
+    gone: Mapping[str, str] | None = None,
 ) -> bool:
-    """The branch, from where `head` has it, with refs that were not there before, or nothing: False
-    where it has moved.
+    """The branch, from where `head` has it, with refs that were not there before and without those
+    that are `gone`, or nothing: False where it has moved.
     """
     rows = (
         f"update refs/heads/{head.branch} {new} {head.commit}",
         f"create {_behind(repo)} {head.commit}",
         *(f"create {ref} {commit}" for ref, commit in (marks or {}).items()),
+        *(f"delete {ref} {commit}" for ref, commit in (gone or {}).items()),
     )
     argv = ("update-ref", "--create-reflog", "-m", f"commit: {subject}", "--stdin")
     code, _, told = repo.run(*argv, given=os.fsencode("\n".join((*rows, ""))))
-    if code and repo.head() == head:
+    if code and repo.real_head() == head:
         raise GitFailed(argv, code, told)
     return not code
 
@@ -96,12 +127,11 @@ def follow(repo: Repo, replay: Replay) -> None:
     """Index and files, from where the ref says to HEAD; twice is once."""
     if not (old := behind(repo)):
         return
-    new = repo.head().commit
-    _accept_written(repo, old, new)
+    new = repo.real_head().commit
+    written, _ = _written(repo, _changes(repo, old, new))
+    index.update(repo, written | _documents(repo, old, new, replay))
     repo.run("update-index", "-q", "--refresh")  # what was merely touched is no change
     repo.git("read-tree", "-m", "-u", *_trees(repo, old, new))
-    for name in DOCUMENTS:
-        _forward(repo, name, old, new, replay)
     repo.git("update-ref", "-d", _behind(repo), old)
 
 
@@ -110,29 +140,15 @@ def _trees(repo: Repo, *commits: str) -> list[str]:
     return [bare(repo, one) for one in commits]
 
 
-def _accept_written(repo: Repo, old: str, new: str, env: Mapping[str, str] | None = None) -> None:
-    """What stands in the files already: a killed git had not yet written the index, or a task was
-    carried out in place.
-    """
-    index.update(
-        repo,
-        {
-            path: entry
-            for path, (_, entry) in repo.changed(old, new).items()
-            if path not in DOCUMENTS and entry and entry.mode != SUBMODULE
-            if os.path.lexists(repo.root / path) and not _differs(repo, new, path)
-        },
-        env,
-    )
-
-
-def _forward(repo: Repo, name: str, old: str, new: str, replay: Replay) -> None:
-    """In the index: what the person has staged of it stays staged."""
-    was, now = repo.entry(old, name), repo.entry(new, name)
-    there = index.entry(repo, name)
-    if now is None or was == now or there == now:
-        return
-    if there and there != was:
-        text = replay(name, decode(repo.data(there.blob)), decode(repo.data(now.blob)))
-        now = Entry(there.mode, repo.blob(encode(text)))
-    index.update(repo, {name: now})
+def _documents(repo: Repo, old: str, new: str, replay: Replay) -> dict[str, Entry]:
+    """The two for the index: what the person has staged of them stays staged."""
+    staged, found = index.entries(repo, *DOCUMENTS), dict[str, Entry]()
+    for name in DOCUMENTS:
+        was, now, there = repo.entry(old, name), repo.entry(new, name), staged.get(name)
+        if now is None or was == now or there == now:
+            continue
+        if there and there != was:
+            text = replay(name, decode(repo.data(there.blob)), decode(repo.data(now.blob)))
+            now = Entry(there.mode, repo.blob(encode(text)))
+        found[name] = now
+    return found

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 from kern import plain
 from kern.errors import KernError
+from kern.git import history
 from kern.git.faults import GitFailed
 from kern.git.repository import Head, Repo
 from kern.model import Key
+from kern.system import workspace
 
 START = "refs/kern/start"
 ATTEMPTS = "refs/kern/attempts"
@@ -35,24 +37,29 @@ def are_below(repo: Repo, *names: str) -> bool:
     return bool(repo.text("for-each-ref", "--count=1", "--format=%(refname)", *names))
 
 
+def start(repo: Repo, branch: str) -> StartRef | None:
+    """The one of a branch of this working tree. Raises KernError where it is broken."""
+    ref = f"{_below(repo)}{branch}/@"
+    if not (sha := repo.store.id(ref)):
+        if lost := workspace.read(repo.common_dir / ref):  # its object is
+            raise _broken(ref, lost.decode().strip())
+        return None
+    made = history.commit(repo, sha)
+    if not made.parents or not (read := read_message(made.message)):
+        return None
+    base, *held = made.parents
+    return StartRef(ref, sha, made.tree, base, *read, held=tuple(held))
+
+
 def starts(repo: Repo) -> list[tuple[str, StartRef]]:
     """(branch, start ref) of every branch of this working tree."""
-    prefix = f"{START}/{repo.worktree}/"
-    form = "%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(contents)%01"
-    argv = ("for-each-ref", f"--format={form}", prefix.rstrip("/"))
-    code, out, err = repo.run(*argv)
-    if lacking := re.search(r"missing object ([0-9a-f]+) for (\S+)", err):
-        raise _broken(lacking[2], lacking[1])
-    if code:
-        raise GitFailed(argv, code, err)
-    found = []
-    for row in out.decode("utf-8", "surrogateescape").strip().split("\x01"):
-        ref, commit, tree, parents, message = (*row.strip("\n").split("\0"), *("",) * 4)[:5]
-        base, *held = parents.split() or [""]
-        if base and (read := read_message(message)):
-            start = StartRef(ref, commit, tree, base, *read, held=tuple(held))
-            found.append((ref.removeprefix(prefix).removesuffix("/@"), start))
-    return found
+    listed = repo.text("for-each-ref", "--format=%(refname)", _below(repo).rstrip("/")).split()
+    names = [ref.removeprefix(_below(repo)).removesuffix("/@") for ref in listed]
+    return [(name, one) for name in names if (one := start(repo, name))]
+
+
+def _below(repo: Repo) -> str:
+    return f"{START}/{repo.worktree}/"
 
 
 def read_message(message: str) -> tuple[Key, int, bool, bool] | None:

@@ -4,7 +4,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -49,6 +49,7 @@ class Repo:
         self.common_dir = common_dir
         self.patience = 10.0  # seconds for a lock that another git holds
         self.signs = True  # where the person does
+        self.ahead = ""  # above the refs of commits that wait, where a run goes on from them
         self._start = process.piped if reading else environment.started
         self._known: dict[str, tuple[Hashable, Any]] = {}
         self._changes: dict[tuple[str, str], dict[str, Change]] = {}
@@ -132,6 +133,14 @@ class Repo:
     # ------------------------------------------------------------ head and state
 
     def head(self) -> Head:
+        """What the next commit comes upon: the last of those that wait on the branch, where a run
+        goes on from them, else HEAD.
+        """
+        real = self.real_head()
+        tip = self.store.id(f"{self.ahead}{real.branch}/@") if self.ahead else ""
+        return replace(real, commit=tip) if tip else real
+
+    def real_head(self) -> Head:
         if plain := self.plain_head():
             return plain
         code, out, _ = self.run("rev-parse", "HEAD", "--symbolic-full-name", "HEAD")
@@ -195,6 +204,12 @@ class Repo:
             raise GitFailed(("rev-parse", name), 128, f"fatal: git lacks the tree of {name}")
         return found
 
+    def commit_id(self, name: str) -> str:
+        """The id of what is a commit."""
+        if not (found := self.store.id(f"{name}^{{commit}}")):
+            raise GitFailed(("rev-parse", name), 128, f"fatal: git lacks the commit {name}")
+        return found
+
     def entry(self, tree: str, path: str) -> Entry | None:
         """Of one file."""
         row: Entry | None = Entry(FOLDER, self.tree(tree))
@@ -242,10 +257,11 @@ class Repo:
 
     def commit_object(self, tree: str, parents: Iterable[str], message: str) -> str:
         """One of kern's own; no ref names it yet."""
-        above = (word for name in dict.fromkeys(parents) for word in ("-p", name))
-        argv = ("commit-tree", "--no-gpg-sign", self.tree(tree), *above)
-        given = message.encode("utf-8", "surrogateescape")
-        return self.text(*argv, given=given, env=environment.KERN)
+        above = [self.commit_id(name) for name in dict.fromkeys(parents)]
+        who = f"kern <kern@localhost> {int(time.time())} +0000"
+        rows = [f"tree {self.tree(tree)}", *(f"parent {sha}" for sha in above)]
+        text = "\n".join((*rows, f"author {who}", f"committer {who}", "", message))
+        return self.store.write("commit", text.encode("utf-8", "surrogateescape"))
 
     def hooks(self, *names: str, folder: Path | None = None) -> list[str]:
         """Those of the hooks that are there and can run."""
@@ -262,7 +278,7 @@ class Repo:
 
     def config(self) -> dict[str, list[str]]:
         """What a person's git is told, by everything that tells it: lower-case names with their
-        values, the last of which counts; asked again after each child of kern.
+        values, the last of which counts; asked again where one of its usual files has changed.
         """
 
         def ask() -> dict[str, list[str]]:
@@ -273,10 +289,9 @@ class Repo:
                 found.setdefault(name, []).append(value if given else "true")
             return found
 
-        place = self.common_dir / "config"
-        info = place.stat() if place.exists() else None
-        stamp = info and (info.st_ctime_ns, info.st_ino, process.RAN.total())
-        return self.once("config", stamp, ask)
+        places = (self.common_dir / "config", self.git_dir / "config.worktree", *environment.own())
+        infos = [place.stat() for place in places if place.exists()]
+        return self.once("config", tuple((one.st_ctime_ns, one.st_ino) for one in infos), ask)
 
     def is_set(self, name: str) -> bool:
         """Of a setting that is true or false."""

@@ -39,6 +39,8 @@ class Room:
         self._submodules = submodules(self.home)  # what an agent adds may obey it
         self.differing: list[str] = []  # of them, which the person has otherwise
         self._held = ""  # the tree that it is known to hold
+        self._filled = ""  # the tree of the last filling
+        self.pristine = False  # since which no child could write there
 
     def new(self) -> list[str]:
         """What git ignores in the person's tree by now and did not when the run began."""
@@ -101,9 +103,11 @@ class Room:
         return [p for p in found if p and p not in self.ignored and not p.endswith(REMADE)]
 
     def _read(self, tree: str) -> None:
+        if self.pristine and tree == self._filled:
+            return
         if tree != self._held:
             self._git("read-tree", "--reset", "-u", tree)
-        self._held = ""
+        self._held, self._filled = "", tree
         self._git("clean", "-ffdxq", "--", ":/")
 
     def _fill_submodules(self, tree: str) -> list[str]:

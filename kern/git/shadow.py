@@ -36,11 +36,16 @@ def lay(repo: Repo, folder: Path, head: Head, index: Path, at: Path | None = Non
         for name in (*SHARED, "objects", "lfs"):
             there = repo.common_dir / name
             (folder / name).symlink_to(os.path.relpath(there, folder))  # wherever a view has both
-    rows = repo.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines(keepends=True)
-    theirs = [row for row in rows if _OWN not in row]
-    (folder / "packed-refs").write_bytes(b"# pack-refs with: sorted \n" + b"".join(theirs))
+    theirs = repo.once("refs", head, lambda: _refs(repo))
+    (folder / "packed-refs").write_bytes(b"# pack-refs with: sorted \n" + theirs)
     _point(folder, head)
     shutil.copyfile(index, folder / "index")
+
+
+def _refs(repo: Repo) -> bytes:
+    """The person's. Those that they make while the branch stands still no child needs."""
+    rows = repo.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines(keepends=True)
+    return b"".join(row for row in rows if _OWN not in row)
 
 
 def _point(folder: Path, head: Head) -> None:

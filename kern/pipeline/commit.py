@@ -15,7 +15,7 @@ from kern.git import history, ignore, landing, refs
 from kern.memory import changes
 from kern.memory.changes import Taught, Vote
 from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, Stage
-from kern.pipeline import hooks, lessons, rooms, settle, verify
+from kern.pipeline import hooks, lessons, rooms, settle, unlanded, verify
 from kern.pipeline.facts import Situation
 from kern.pipeline.hooks import Checked
 from kern.pipeline.site import Site, save
@@ -181,16 +181,12 @@ def _make(
 
 
 def _land(site: Site, at: Situation, sha: str) -> None:
-    """The branch, then the person's files, where nothing of theirs is in the way."""
+    """The branch, then the person's files; where something of theirs is in the way, it waits."""
     if not rooms.of(site).mounted:
         rooms.of(site).work.fill(site.repo.tree(sha))
-    if paths := landing.in_the_way(site.repo, at.head.commit, sha):
-        raise KernError(
-            f"your changes are in the way of the finished task: {some(paths)}: "
-            f"{plain.line(at.opened[0].text, 100)}",
-            hint=f"commit, stash or move them, then run kern again: it lands then; see it: "
-            f"git show {sha[:12]}",
-        )
+    elif unlanded.waits(site, at.head, sha):
+        hooks.after(site, at.start)
+        return
     if landing.advance(site.repo, at.head, sha, history.commit(site.repo, sha).subject):
         rooms.follow(site, at.key)
         hooks.after(site, at.start)

@@ -59,7 +59,7 @@ def look(here: Place, *, proved: str = "") -> Situation:
     """`proved`: stage2.json as this process wrote it when it proved the change."""
     _, parsed = here.papers.spec()
     head = here.repo.head()
-    start, other = _starts(here, head, parsed)
+    start = refs.start(here.repo, head.name)
     active = parsed.active[0] if parsed.active else None
     key = active.key if active else start.task if start else None
     task = parsed.find(key) if key else None
@@ -72,9 +72,10 @@ def look(here: Place, *, proved: str = "") -> Situation:
         base = found[Stage.RESEARCH].base
     made = second.made.sha if second and second.made else ""
     done = _done(here, _since(here, base, head), key, made) if key else None
+    other = "" if Stage.RESEARCH in found else _elsewhere(here, head, parsed, start)
     facts = Facts(
         active=active is not None,
-        elsewhere=Stage.RESEARCH not in found and bool(other),
+        elsewhere=bool(other),
         start=_start(start, key, attempt),
         done=done is not None,
         research=_research(found.get(Stage.RESEARCH), task),
@@ -89,16 +90,13 @@ def look(here: Place, *, proved: str = "") -> Situation:
     return Situation(facts, head, key, task, attempt, start, other, found, done)
 
 
-def _starts(here: Place, head: Head, parsed: Spec) -> tuple[StartRef | None, str]:
-    """The start ref of this branch; and the branch where one of the `[~]` task stands, if another
-    than this.
-    """
-    known = dict(refs.starts(here.repo))
+def _elsewhere(here: Place, head: Head, parsed: Spec, start: StartRef | None) -> str:
+    """The branch where a start ref of the `[~]` task stands, if another than this."""
     active = {task.key for task in parsed.active}
-    ours = known.pop(head.name, None)
-    if ours and ours.task in active:
-        return ours, ""
-    return ours, next((branch for branch, start in known.items() if start.task in active), "")
+    if not active or (start and start.task in active):
+        return ""
+    known = refs.starts(here.repo)
+    return next((at for at, one in known if at != head.name and one.task in active), "")
 
 
 def files(here: Place, key: Key, attempt: int, start: StartRef | None) -> dict[Stage, StageRecord]:
@@ -130,12 +128,12 @@ def _since(here: Place, base: str, head: Head) -> tuple[Commit, ...]:
 def _done(here: Place, commits: tuple[Commit, ...], key: Key, made: str = "") -> Commit | None:
     """The commit that ticks the task: the one that kern `made`, else a person's, the newest."""
     done = [commit for commit in reversed(commits) if witness.ticks(here.repo, commit, key)]
-    if not done:
-        return None
+    own = next((commit for commit in done if commit.sha == made), None)
+    if own or not done:
+        return own
     # An agent's, a gate's, a hook's: no proof. A "stage 3" alone is a commit of an older kern's.
     strays = history.marked(here.repo, f"(?:stage 2|{BY_ITSELF})")
-    theirs = (commit for commit in done if commit.sha not in strays)
-    return next((commit for commit in done if commit.sha == made), next(theirs, None))
+    return next((commit for commit in done if commit.sha not in strays), None)
 
 
 def _start(start: StartRef | None, key: Key | None, attempt: int) -> Start:

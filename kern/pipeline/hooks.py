@@ -12,7 +12,7 @@ from kern.checks.result import Red, first_failing
 from kern.errors import KernError
 from kern.git import environment, history, hooks, ignore, shadow
 from kern.git.refs import StartRef
-from kern.git.repository import Entry, Head
+from kern.git.repository import LINK, Entry, Head
 from kern.model import LEARNINGS, SPEC, Stage
 from kern.pipeline import rooms
 from kern.pipeline.site import Site
@@ -66,7 +66,9 @@ def with_documents(site: Site, tree: str, texts: Mapping[str, str | None] | None
 
 def _entry(site: Site, name: str, text: str) -> Entry:
     known = site.repo.entry(site.repo.head().commit, name)
-    mode = known.mode if known and known.mode != "120000" else "100644"
+    if known and known.mode != LINK and site.repo.data(known.blob) == plain.encode(text):
+        return known
+    mode = known.mode if known and known.mode != LINK else "100644"
     return Entry(mode, site.repo.blob(plain.encode(text), path=name))
 
 
@@ -101,12 +103,12 @@ def through(site: Site, head: Head, start: StartRef | None, tree: str, message: 
 def _through(
     site: Site, head: Head, start: StartRef | None, whole: str, message: str, there: list[str]
 ) -> Checked:
-    here = rooms.of(site).for_hooks(whole, head)
-    worded = here.git / "COMMIT_EDITMSG"
-    for place in (worded, site.repo.git_dir / "COMMIT_EDITMSG"):  # some hooks go by its usual name
-        workspace.lay(place, plain.encode(message))
     refused, output, shut = "", "", tuple[str, ...]()
-    with rooms.watched(site, head, start, "a commit hook"), here.staged:
+    with rooms.watched(site, head, start, "a commit hook"):
+        here = rooms.of(site).for_hooks(whole, head)
+        worded = here.git / "COMMIT_EDITMSG"
+        for place in (worded, site.repo.git_dir / "COMMIT_EDITMSG"):  # some go by its usual name
+            workspace.lay(place, plain.encode(message))
         for name in (name for name in hooks.NAMES if name in there):
             code, output, shut = _run(site, here, name)
             if name == hooks.PRE_COMMIT:  # which may have committed by itself
@@ -175,8 +177,8 @@ def after(site: Site, start: StartRef | None) -> None:
         return
     head = site.repo.head()
     tree = site.repo.tree(head.commit)
-    here = rooms.of(site).for_hooks(tree, head)
-    with rooms.watched(site, head, start, "the post-commit hook"), here.staged:
+    with rooms.watched(site, head, start, "the post-commit hook"):
+        here = rooms.of(site).for_hooks(tree, head)
         code, output, _ = _run(site, here, hooks.POST_COMMIT)
     rooms.put_back(site, tree)
     if code:

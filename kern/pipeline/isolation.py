@@ -182,7 +182,7 @@ def rooms(held: Sandbox, repo: Repo, settings: Settings) -> bool:
     """Whether agents can work in a room. A gate that runs in the tree sees nothing of that; a task
     that began in the tree ends there.
     """
-    begun = dict(refs.starts(repo)).get(repo.head().name)
+    begun = refs.start(repo, repo.head().name)
     return (
         held.means is Means.BWRAP
         and held.overlays is not Overlays.NONE

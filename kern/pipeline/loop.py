@@ -1,5 +1,6 @@
 """The loop: look at what is true, ask the table what is next, have it done, tell the sinks."""
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,7 +9,7 @@ from typing import TypeVar
 
 from kern.errors import Asked, Interrupted, KernError
 from kern.events import Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
-from kern.git import ignore
+from kern.git import ignore, landing
 from kern.model import SPEC, Key, Outcome
 from kern.pipeline import (
     baseline,
@@ -19,6 +20,7 @@ from kern.pipeline import (
     session,
     steps,
     summary,
+    unlanded,
 )
 from kern.pipeline.facts import Situation
 from kern.pipeline.options import Options
@@ -27,6 +29,7 @@ from kern.pipeline.session import Session
 from kern.pipeline.table import Do, Settled, resume
 from kern.pipeline.waits import Waits
 from kern.spec import order
+from kern.system import process
 
 T = TypeVar("T")
 MOST_BEGUN = 4  # in one iteration: a task, and another where a person took that one away
@@ -37,6 +40,7 @@ _BEGINS = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT)
 # The tree holds no agent's work then: the gates tell how things stand before the first task.
 _UNTOUCHED = (Do.SELECT, Do.RESEARCH)
 _NOTHING = (Outcome.SKIPPED, Outcome.BLOCKED)
+_COLLECTS = 10  # tasks, between two of git's own tidyings
 MOST_STEPS = 200  # of one iteration; the table's longest is far below: more means a fault of kern's
 
 
@@ -50,6 +54,7 @@ def run(folder: Path, options: Options, sink: Sink) -> int:
             return code
         loop = Loop(begun, options)
         loop.require_clean()
+        loop.go_ahead()
         begun.site.sink(summary.begun(begun, options))
         return loop.run()
 
@@ -96,7 +101,12 @@ class Loop:
         return code
 
     def _all(self) -> None:
-        """The iterations that were asked for, as far as there is something to do."""
+        """The iterations that were asked for; what waits then is said."""
+        self._iterations()
+        unlanded.check(self.site)
+
+    def _iterations(self) -> None:
+        """As far as there is something to do."""
         if self.options.until_done:
             self.reviews.goal()
         number = 1
@@ -105,7 +115,8 @@ class Loop:
                 self._delay()
             if self._iterate(number):
                 number += 1
-                self.site.repo.run("-c", "gc.autoDetach=false", "gc", "--auto", "--quiet")
+                if not number % _COLLECTS:
+                    self.site.repo.run("-c", "gc.autoDetach=false", "gc", "--auto", "--quiet")
                 if fault := fruitless(self.settled, self.site.caller.settings.max_failures):
                     raise fault
             elif not (self.options.until_done and self._planned(self.reviews.more)):
@@ -119,10 +130,16 @@ class Loop:
         if at.start is None and resume(at.facts) in _BEGINS and self._pays(resume(at.facts)):
             rooms.require_clean(self.site)
 
+    def go_ahead(self) -> None:
+        """From commits that wait to land, as from those that have; a worker's all land."""
+        if self.site.rooms and self.site.rooms.mounted and process.FLEET not in os.environ:
+            self.site.repo.ahead = landing.waiting_refs(self.site.repo)
+
     def finish(self) -> list[Settled]:
         """Carry the task in progress to its outcome, where one is."""
         while resume(steps.look(self.site).facts) is not Do.SELECT:
             self._iterate(1)
+        unlanded.land(self.site)
         return self.settled
 
     def _delay(self) -> None:
@@ -152,6 +169,8 @@ class Loop:
             if at.key and not told and do not in (Do.SELECT, Do.ABANDON):
                 self.sink(TaskStarted(at.key.text, number, "" if step else do.words))
                 told = True
+            if do is Do.SELECT:
+                unlanded.land(self.site)
             if do in _UNTOUCHED and not self.site.memory.checked and self._pays(do):
                 with self.waits.patience():
                     baseline.check(self.site)

@@ -160,7 +160,7 @@ def yours(found: Repo, who: str = "tasks", *, apart: bool = True) -> str:
     `who` does not see them. Else raises UsageError, unless they are the task in progress.
     """
     if not apart:
-        if found.head().name not in dict(refs.starts(found)):
+        if not refs.start(found, found.head().name):
             require_clean([path for path in uncommitted(found) if path != FILE])
         return ""
     paths = uncommitted(found)
@@ -267,7 +267,7 @@ def branch(repo: Repo, wanted: str, parsed: Spec) -> str:
             f"the branch {name} is there already",
             hint=f"git switch {name}, then kern: it goes on there; or another: kern --branch NAME",
         )
-    if parsed.active or any(begun == here for begun, _ in refs.starts(repo)):
+    if parsed.active or refs.start(repo, here):
         tasks = [f": {plain.line(task.text, 100)}" for task in parsed.active[:1]]
         raise UsageError(
             f"a task is in progress on {here}{''.join(tasks)}",

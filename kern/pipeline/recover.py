@@ -20,7 +20,7 @@ from kern.system.lock import Holder
 
 def left(site: Site) -> str:
     """In place, what a person should know of the tree where the run is interrupted."""
-    if site.rooms.mounted or site.repo.head().name not in dict(refs.starts(site.repo)):
+    if site.rooms.mounted or not refs.start(site.repo, site.repo.head().name):
         return ""
     return (
         "the task's unfinished work is in your working tree: do not commit it. The next run goes "

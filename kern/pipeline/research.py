@@ -36,7 +36,7 @@ def _ask(site: Site, at: Situation) -> None:
     def anew() -> None:
         rooms.put_back(site, tree)
 
-    room = rooms.of(site).for_agent(tree, at.head)
+    room = rooms.of(site).for_agent(tree, at.head, writes=False)
     try:
         with rooms.documents_watched(site):
             said = site.caller.call(

@@ -25,7 +25,7 @@ from kern.pipeline.facts import BY_ITSELF, Situation
 from kern.pipeline.site import Site, replayed
 from kern.plain import some
 from kern.sandbox import wall
-from kern.system import process
+from kern.system import process, workspace
 
 _LAYER = "layer"  # what agents of this run put into ignored folders, of tasks that have landed
 _MOST_TOLD = 5  # commits
@@ -56,9 +56,10 @@ class Rooms:
         for old in self.work.place.glob(f"{_LAYER}*"):
             shutil.rmtree(old, ignore_errors=True)
 
-    def for_agent(self, tree: str, head: Head) -> wall.Room | None:
+    def for_agent(self, tree: str, head: Head, *, writes: bool = True) -> wall.Room | None:
         """The agent's, with that tree and nothing of an earlier attempt; None: in place."""
         self.work.fill(tree)
+        self.work.pristine = not writes
         if not self.mounted:
             return None
         for name in (SPEC, LEARNINGS):
@@ -84,15 +85,18 @@ class Rooms:
             room = self.for_proof(tree, head)
             assert room and room.git
             env = {"GIT_INDEX_FILE": str(self.work.home.git_dir / "index")}
-            return Hooked(room.git, ".git/COMMIT_EDITMSG", env, contextlib.nullcontext(), room)
+            return Hooked(room.git, ".git/COMMIT_EDITMSG", env, room)
         self.work.fill(tree)
         folder = self.repo.scratch / "shadow"
         shadow.lay(self.repo, folder, seen(head), self.work.index)
         named = {"GIT_DIR": folder, "GIT_WORK_TREE": self.repo.root}
         env = {name: str(path) for name, path in named.items()}
         env["GIT_INDEX_FILE"] = str(folder / "index")
-        staged = in_place.staged(self.repo, tree)
-        return Hooked(folder, str(folder / "COMMIT_EDITMSG"), env, staged, None)
+        named_index = {"GIT_INDEX_FILE": env["GIT_INDEX_FILE"]}
+        apart = {name: self.repo.entry(tree, name) for name in self.work.own}
+        index.update(self.repo, {name: one for name, one in apart.items() if one}, named_index)
+        in_place.stage(self.repo, tree)
+        return Hooked(folder, str(folder / "COMMIT_EDITMSG"), env, None)
 
     def proven(self, *, mounted: bool = True) -> Room:
         """The one that `for_proof` has filled."""
@@ -135,13 +139,12 @@ class Rooms:
 @dataclass(frozen=True, slots=True)
 class Hooked:
     """Where hooks run: the git folder that is thrown away, the file of the message as they see it,
-    what in the real index must be so meanwhile, the room, where they run in one.
+    the room, where they run in one.
     """
 
     git: Path
     message: str
     env: Mapping[str, str]
-    staged: contextlib.AbstractContextManager[None]
     room: wall.Room | None
 
 
@@ -149,7 +152,7 @@ def _apart(repo: Repo) -> list[str]:
     """What is no task's: kern.toml, where it is not committed, since kern goes by it."""
     head = repo.head()
     # A killed agent may have changed one that is committed.
-    task = head.name in dict(refs.starts(repo)) and repo.entry(head.commit, FILE)
+    task = refs.start(repo, head.name) and repo.entry(head.commit, FILE)
     return [FILE] if not task and FILE in preflight.uncommitted(repo) else []
 
 
@@ -233,13 +236,13 @@ def watched(site: Site, head: Head, start: StartRef | None, who: str) -> Iterato
     if not _place(site):
         yield told
         return
-    staged = {name: index.entry(site.repo, name) for name in (SPEC, LEARNINGS)}
+    staged, began = workspace.read(site.repo.git_dir / "index"), site.repo.head()
     try:
         with guarded.watched(site):
             yield told
     finally:
         told += undo_mistakes(site, head, start, who)
-        index.update(site.repo, staged)
+        in_place.restore_index(site.repo, staged if site.repo.head() == began else None)
 
 
 def documents_watched(site: Site) -> contextlib.AbstractContextManager[None]:
@@ -263,7 +266,6 @@ def undo_mistakes(site: Site, head: Head, start: StartRef | None, who: str) -> l
         ref = site.keep(key, f"{start.attempt if start else 1}-commit", tip.tree, tip.sha)
         history.move_head(site.repo, head.commit, now.commit, "an agent's commit taken back")
         site.warn(f"{who} committed by itself: the commit was undone and saved as {ref}")
-        in_place.unstage(site.repo)
     return told
 
 

@@ -13,7 +13,7 @@ from kern.agents.protocol import Agent, Payer, Program
 from kern.config import Settings
 from kern.errors import KernError
 from kern.events import Sink, Warned
-from kern.git import branches, refs, repository
+from kern.git import branches, in_place, refs, repository
 from kern.git.in_place import InPlace
 from kern.git.repository import Repo
 from kern.journal import store
@@ -152,7 +152,9 @@ def _in_rooms(here: Site, held: Sandbox, lands: bool) -> Site:
         here.caller.named = partial(wall.named, places={here.repo.root: here.home.root})
     if isinstance(own.work, InPlace):
         own.work.save = partial(rooms.save, here)
-    begun = dict(refs.starts(here.repo)).get(here.repo.head().name)
+    begun = refs.start(here.repo, here.repo.head().name)
+    if begun and lands and isinstance(own.work, InPlace):
+        in_place.restore_index(here.repo, None)  # a killed hook had the task's change staged
     if lands and not mounted and begun and begun.mounted:
         raise KernError(
             "the task in progress was begun in a sandbox, and there is none now",

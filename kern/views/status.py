@@ -11,7 +11,7 @@ from typing import Any
 
 from kern import plain
 from kern.errors import KernError
-from kern.git import refs
+from kern.git import landing, refs
 from kern.git.repository import Repo
 from kern.journal import store, totals
 from kern.journal.history import Run, Worker, fold, moment
@@ -26,6 +26,7 @@ from kern.views import project
 from kern.views.log import local, warn
 
 _FIRST = 'kern add "what is to be done"'
+_WAITS = "commit, stash or move what you have changed of the same files, then: kern"
 _LANDS = "finished, waits to land"
 _LEFT = "in a worktree: the next kern -j goes on with it"
 _SHOWN = 40  # tasks; of a longer SPEC.md those that are open
@@ -65,6 +66,7 @@ def snapshot(folder: Path, *, everything: bool = True) -> dict[str, Any]:
         "folder": str(scope.folder),
         "holder": holder and {"pid": holder.pid, "host": holder.host, "alive": alive},
         "asked": _asked(found),
+        "waiting": landing.count_waiting(found),
         "counts": counts,
         "to_do": order.counts(parsed)._asdict(),
         "next": next_task.text if next_task else None,
@@ -201,6 +203,8 @@ def text(found: Mapping[str, Any]) -> str:
             lines.append(f"stops after {what}")
     if found["run"]:
         lines.append(_spent(found["run"]))
+    if found["waiting"]:
+        lines.append(f"{plain.count(found['waiting'], 'finished commit')} to land: {_WAITS}")
     if found["resume"] and not (holder and holder["alive"]):
         lines.append(f"next: {found['resume'].partition(': ')[2]}")
     at_work = {one["task"]: one for one in found["workers"]}
