@@ -27,7 +27,7 @@ def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
         with session.begin(folder, options, table, empty=True, commits=False, paid=False) as begun:
             gates = _chosen(begun.site.papers.settings().gates, names)
             table.expect(gates)
-            apart = begun.site.rooms is not None and all(gate.room for gate in gates)
+            apart = begun.site.rooms.held and all(gate.room for gate in gates)
             with nullcontext() if apart else trial.unchanged(begun.site.repo, table):
                 results = baseline.now(begun.site, gates)
             told = outside.compared(begun.site, gates, results, leave, hooked=not names)
@@ -47,7 +47,7 @@ def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
 
 def _is_apart(site: Site, gate: Gate) -> bool:
     """In a room, of no use to it."""
-    held = site.rooms is not None and site.rooms.held and gate.room
+    held = site.rooms.held and gate.room
     return held and bool(detect.DAEMON.search(gate.command))
 
 

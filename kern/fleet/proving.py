@@ -14,7 +14,7 @@ from kern.events import GateEnded
 from kern.fleet import worktree
 from kern.fleet.worktree import Yard
 from kern.model import LEARNINGS, SPEC, OnRed, Result
-from kern.pipeline import project, rooms, session
+from kern.pipeline import project, session
 from kern.pipeline.options import Options
 from kern.pipeline.site import Site
 from kern.spec.file import Documents
@@ -57,7 +57,7 @@ class Proving:
     def _run(self, gate: Gate, tree: str, head: str) -> Result:
         """Asked again for the same files, it is remembered."""
         site = self.site
-        if not (site.rooms and rooms.of(site).mounted):
+        if not site.rooms.mounted:
             site = self._beside_the_tree(tree, head)
         if known := site.gates.known(gate, project.subject(site, tree)):
             return known

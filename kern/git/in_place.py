@@ -37,7 +37,6 @@ class InPlace(Room):
         self._known = [self._bare(self._base)]  # trees of which nothing is lost, the last one held
 
     def accept(self, tree: str) -> None:
-        """A tree that it holds, or that is kept elsewhere."""
         self._known.append(self._bare(tree))
 
     def candidate(self) -> str:

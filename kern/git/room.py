@@ -71,6 +71,9 @@ class Room:
             for name in (".git", *self.mounts):
                 self.make_place(name)
 
+    def accept(self, tree: str) -> None:
+        """A tree that it holds, or that is kept elsewhere."""
+
     def make_place(self, name: str) -> None:
         """For what is mounted there, in a tree that a child may not write."""
         place = self.tree / name

@@ -15,7 +15,7 @@ from kern.git import history, ignore, landing, refs
 from kern.memory import changes
 from kern.memory.changes import Taught, Vote
 from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, Stage
-from kern.pipeline import hooks, lessons, rooms, settle, unlanded, verify
+from kern.pipeline import attempt, hooks, lessons, settle, unlanded, verify, watched
 from kern.pipeline.facts import Situation
 from kern.pipeline.hooks import Checked
 from kern.pipeline.site import Site, save
@@ -36,7 +36,7 @@ def commit(site: Site, at: Situation) -> None:
     if second.made and _is_ready(site, at, second.made.sha):
         _land(site, at, second.made.sha)
         return
-    tree, conflicts = rooms.candidate(site, at)
+    tree, conflicts = attempt.candidate(site, at)
     if conflicts:
         why = f"the change overlaps your commit in {some(conflicts)}"
         verify.fail(site, second, why, Cause.COLLISION)
@@ -54,7 +54,7 @@ def conclude(site: Site, at: Situation) -> Settled | None:
     """An experiment that did not work: kern commits SPEC.md and LEARNINGS.md and nothing else."""
     key, task = at.opened
     if at.start is None:  # the commit is found again by its base
-        rooms.begin(site, at, at.attempt - 1)
+        attempt.begin(site, at, at.attempt - 1)
         return None
     tree = site.repo.tree(at.head.commit)
     checked = hooks.through(
@@ -121,10 +121,10 @@ def _wording(site: Site, at: Situation, tree: str, refused: Checked) -> str:
         form, base = site.templates[Stage.COMMIT], at.head.commit
         why = hooks.for_agent(refused) if refused.refused else ""
         prompt = briefs.commit(site.repo, form, task, second.answer.body, base, tree, why)
-        room = rooms.of(site).for_proof(tree, at.head)
+        room = site.rooms.for_proof(tree, at.head)
         # Where nothing holds it, git has no index for it, so that it can neither stage nor commit.
         env = {} if room else {"GIT_INDEX_FILE": f"{os.devnull}/none", **site.commit_stage}
-        with rooms.watched(site, at.head, at.start, "the commit stage"):
+        with watched.watched(site, at.head, at.start, "the commit stage"):
             said = site.caller.call(prompt, task=key.text, attempt=at.attempt, env=env, room=room)
         third = save(site, said, key, Stage.COMMIT, at.attempt, base=base, time=second.time)
     if third.rejects:
@@ -143,7 +143,7 @@ def _take_in(site: Site, at: Situation, checked: Checked, message: str) -> None:
     record.save(site.scope, fixed)
     if not checked.refused:
         again = replace(at, files={**at.files, Stage.IMPLEMENT: fixed})
-        whole, _ = rooms.candidate(site, again)
+        whole, _ = attempt.candidate(site, again)
         site.memory.passed[whole, at.head.commit, message] = checked.message
     names = some(sorted(checked.altered))
     site.warn(f"a commit hook changed {names}: now part of the task; the gates run again")
@@ -182,13 +182,13 @@ def _make(
 
 def _land(site: Site, at: Situation, sha: str) -> None:
     """The branch, then the person's files; where something of theirs is in the way, it waits."""
-    if not rooms.of(site).mounted:
-        rooms.of(site).work.fill(site.repo.tree(sha))
+    if not site.rooms.mounted:
+        site.rooms.work.fill(site.repo.tree(sha))
     elif unlanded.waits(site, at.head, sha):
         hooks.after(site, at.start)
         return
     if landing.advance(site.repo, at.head, sha, history.commit(site.repo, sha).subject):
-        rooms.follow(site, at.key)
+        attempt.follow(site, at.key)
         hooks.after(site, at.start)
 
 

@@ -14,7 +14,8 @@ from kern.git import environment, history, hooks, ignore, shadow
 from kern.git.refs import StartRef
 from kern.git.repository import LINK, Entry, Head
 from kern.model import LEARNINGS, SPEC, Stage
-from kern.pipeline import rooms
+from kern.pipeline import watched
+from kern.pipeline.rooms import Hooked
 from kern.pipeline.site import Site
 from kern.sandbox import closed
 from kern.sandbox.wall import Kind
@@ -92,9 +93,9 @@ def through(site: Site, head: Head, start: StartRef | None, tree: str, message: 
     if not there:
         return Checked(message)
     for _ in range(2):
-        whole = tree if rooms.of(site).mounted else with_documents(site, tree)
+        whole = tree if site.rooms.mounted else with_documents(site, tree)
         checked = _through(site, head, start, whole, message, there)
-        formed = not rooms.of(site).mounted and with_documents(site, tree) != whole
+        formed = not site.rooms.mounted and with_documents(site, tree) != whole
         if checked.altered or not (checked.refused and formed):
             break
     return checked
@@ -104,8 +105,8 @@ def _through(
     site: Site, head: Head, start: StartRef | None, whole: str, message: str, there: list[str]
 ) -> Checked:
     refused, output, shut = "", "", tuple[str, ...]()
-    with rooms.watched(site, head, start, "a commit hook"):
-        here = rooms.of(site).for_hooks(whole, head)
+    with watched.watched(site, head, start, "a commit hook"):
+        here = site.rooms.for_hooks(whole, head)
         worded = here.git / "COMMIT_EDITMSG"
         for place in (worded, site.repo.git_dir / "COMMIT_EDITMSG"):  # some go by its usual name
             workspace.lay(place, plain.encode(message))
@@ -123,7 +124,7 @@ def _through(
     return Checked(plain.decode(passed) if passed else message, altered=altered)
 
 
-def _run(site: Site, here: rooms.Hooked, name: str) -> tuple[int, str, tuple[str, ...]]:
+def _run(site: Site, here: Hooked, name: str) -> tuple[int, str, tuple[str, ...]]:
     """Exit code, output, what of it the sandbox closed."""
     argv = ["git", "hook", "run", "--ignore-missing", name]
     if name in (hooks.PREPARE, hooks.MESSAGE):
@@ -163,7 +164,7 @@ def _run(site: Site, here: rooms.Hooked, name: str) -> tuple[int, str, tuple[str
 
 def _altered(site: Site, head: Head, whole: str, git: Path) -> Mapping[str, Entry | None]:
     """What hooks changed of the task's files, and what they made or changed and staged."""
-    made = rooms.of(site).proven(mounted=rooms.of(site).mounted).candidate()
+    made = site.rooms.proven(mounted=site.rooms.mounted).candidate()
     if made == whole:
         return {}
     task = site.repo.changed(head.commit, whole).keys() | shadow.staged(site.repo, git, whole)
@@ -177,10 +178,9 @@ def after(site: Site, start: StartRef | None) -> None:
         return
     head = site.repo.head()
     tree = site.repo.tree(head.commit)
-    with rooms.watched(site, head, start, "the post-commit hook"):
-        here = rooms.of(site).for_hooks(tree, head)
+    with watched.watched(site, head, start, "the post-commit hook", back=tree):
+        here = site.rooms.for_hooks(tree, head)
         code, output, _ = _run(site, here, hooks.POST_COMMIT)
-    rooms.put_back(site, tree)
     if code:
         site.warn(f"the post-commit hook failed: {plain.line(output, 160)}")
 
@@ -198,7 +198,7 @@ def stop_where_helpless(
         )
     if checked.refused == hooks.PRE_COMMIT:
         bare = through(site, head, start, site.repo.tree(head.commit), checked.message)
-        rooms.put_back(site, tree)
+        site.rooms.put_back(tree)
         if checked.is_like(bare):
             raise KernError(
                 f"{checked.objection}. So it does without the task's change: none can help",

@@ -17,7 +17,7 @@ from kern.git.faults import GitFailed
 from kern.git.refs import StartRef
 from kern.git.repository import SUBMODULE, Entry
 from kern.model import Cause, Stage, Tier
-from kern.pipeline import agents, baseline, project, rooms
+from kern.pipeline import agents, attempt, baseline, project, watched
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
 from kern.pipeline.table import mends
@@ -47,7 +47,7 @@ def implement(site: Site, at: Situation) -> None:
     key, _ = at.opened
     last = attempt_before(site, at)
     settings = project.settings(site)
-    start = rooms.begin(site, at)
+    start = attempt.begin(site, at)
     earlier = mended(site, at, last, start)
     begun = site.repo.tree_with(start.tree, earlier) if earlier else start.tree
     room: Room | None = None
@@ -55,16 +55,16 @@ def implement(site: Site, at: Situation) -> None:
 
     def begin_anew() -> None:
         nonlocal room, working
-        if working and (ref := rooms.unfinished(site, start, "retry")):
+        if working and (ref := attempt.unfinished(site, start, "retry")):
             site.warn(f"its work so far is undone and saved as {ref}")
         if working:
-            rooms.restore(site, at, again=True)
-        room, working = rooms.of(site).for_agent(begun, at.head), True
+            attempt.restore(site, at, again=True)
+        room, working = site.rooms.for_agent(begun, at.head), True
 
     try:
         order = _order(site, at, settings, last, mending(site, last, earlier))
         begin_anew()
-        with rooms.watched(site, at.head, start, "the agent") as broken:
+        with watched.watched(site, at.head, start, "the agent") as broken:
             said = site.caller.call(
                 order.prompt,
                 task=key.text,
@@ -80,13 +80,13 @@ def implement(site: Site, at: Situation) -> None:
         refs.hold(site.repo, start)
         raise  # the next run saves what is there
     except KernError:
-        if working and (ref := rooms.unfinished(site, start, "retry")):
+        if working and (ref := attempt.unfinished(site, start, "retry")):
             site.warn(f"its work so far is saved as {ref}")
-        rooms.restore(site, at)
+        attempt.restore(site, at)
         refs.delete(site.repo, start.ref, start.commit)
         raise
     tree, violation = start.tree, ""
-    if rooms.of(site).mounted or earlier or not said.idle:  # else what changed is a person's
+    if site.rooms.mounted or earlier or not said.idle:  # else what changed is a person's
         tree, violation = _left(site, start)
     refs.hold(site.repo, start, tree)
     violation = "; ".join(filter(None, (*broken, violation)))
@@ -98,14 +98,14 @@ def implement(site: Site, at: Situation) -> None:
 
 def _left(site: Site, start: StartRef) -> tuple[str, str]:
     """The tree as the agent left it, and what no commit may hold of that."""
-    work = rooms.of(site).work
+    work = site.rooms.work
     try:
         tree = work.candidate()
     except GitFailed as exc:
         if faults.met(exc.stderr) or faults.of_the_disk(exc.stderr):
             raise
         return start.tree, f"git cannot add what it left: {plain.line(exc.stderr, 200)}"
-    rooms.accept(site, tree)
+    site.rooms.work.accept(tree)
     tree = _without_commits(site, start, tree)
     change = site.repo.changed(start.tree, tree)
     new = [path for path, (old, _) in change.items() if old is None]
@@ -115,7 +115,7 @@ def _left(site: Site, start: StartRef) -> tuple[str, str]:
             tree,
             f"it made {some(large)}, which is larger than {LARGE >> 20} MiB: Git LFS or .gitignore",
         )
-    if made := rooms.strays(change):
+    if made := [p for p, (old, now) in change.items() if _is_module(now) and not _is_module(old)]:
         return tree, f"it made a repository of its own in {some(made)}: no commit can hold that"
     if planted := protected_files.obeyed(site.repo, {path: change[path][1] for path in new}):
         site.warn(
@@ -126,9 +126,14 @@ def _left(site: Site, start: StartRef) -> tuple[str, str]:
     return tree, ""
 
 
+def _is_module(entry: Entry | None) -> bool:
+    """Or a repository that an agent made in the tree, which no commit can hold."""
+    return entry is not None and entry.mode == SUBMODULE
+
+
 def _without_commits(site: Site, start: StartRef, tree: str) -> str:
     """In place, without what a person has committed while the agent worked."""
-    if rooms.of(site).mounted or (now := site.repo.head().commit) == start.base:
+    if site.rooms.mounted or (now := site.repo.head().commit) == start.base:
         return tree
     came = site.repo.changed(start.base, now)
     same = {p: old for p, (old, new) in came.items() if site.repo.entry(tree, p) == new}
@@ -160,7 +165,7 @@ def mended(
     if not all(map(site.repo.store.id, last.change)):
         return {}
     found = {path: new for path, (_, new) in site.repo.changed(*last.change).items()}
-    if any(entry and entry.mode == SUBMODULE for entry in found.values()):
+    if any(map(_is_module, found.values())):
         return {}
     return {} if found.keys() & site.repo.changed(last.start, start.tree).keys() else found
 

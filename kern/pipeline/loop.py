@@ -15,8 +15,8 @@ from kern.pipeline import (
     baseline,
     departure,
     facts,
+    preflight,
     recover,
-    rooms,
     session,
     steps,
     summary,
@@ -126,13 +126,14 @@ class Loop:
         """Where it works in the person's tree, and there is something to do. What changes from then
         on is saved and undone.
         """
-        at = facts.look(self.site)
-        if at.start is None and resume(at.facts) in _BEGINS and self._pays(resume(at.facts)):
-            rooms.require_clean(self.site)
+        place, at = self.site.rooms.place, facts.look(self.site)
+        do = resume(at.facts)
+        if place and at.start is None and do in _BEGINS and self._pays(do):
+            preflight.require_clean(place.changed())
 
     def go_ahead(self) -> None:
         """From commits that wait to land, as from those that have; a worker's all land."""
-        if self.site.rooms and self.site.rooms.mounted and process.FLEET not in os.environ:
+        if self.site.rooms.mounted and process.FLEET not in os.environ:
             self.site.repo.ahead = landing.waiting_refs(self.site.repo)
 
     def finish(self) -> list[Settled]:

@@ -29,7 +29,7 @@ def compared(
     red = {one.name: one for one in results if one.red and project.LACKING not in one.output}
     again = [gate for gate in wanted if gate.label in red]
     # A hook may stash what is not committed: that is not risked for a trial.
-    hooked = hooked and site.rooms is not None and not preflight.uncommitted(site.repo)
+    hooked = hooked and site.rooms.held and not preflight.uncommitted(site.repo)
     tried = _hooks(site) if hooked else Checked("")
     if not (again or tried.refused):
         return []

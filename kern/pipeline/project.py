@@ -10,7 +10,7 @@ from kern.events import GateEnded, GateStarted, ProbeStarted
 from kern.git import ignore
 from kern.git.repository import Head
 from kern.model import Result
-from kern.pipeline import preflight, rooms
+from kern.pipeline import preflight, watched
 from kern.pipeline.site import Site
 from kern.plain import some
 
@@ -24,10 +24,10 @@ def settings(site: Site) -> Settings:
     asked = site.caller.settings
     if asked.bare:
         return asked
-    if site.rooms is None or rooms.of(site).mounted:
+    if not site.rooms.place:
         return site.papers.settings()
     text = site.repo.content(site.repo.head().commit, FILE)
-    return asked if text is None or FILE in rooms.of(site).work.own else config.parse(text)
+    return asked if text is None or FILE in site.rooms.work.own else config.parse(text)
 
 
 def gates_before(site: Site, head: Head, wanted: Sequence[Gate]) -> list[Gate]:
@@ -48,11 +48,8 @@ def run_gate(site: Site, gate: Gate, tree: str, *, before: bool = False) -> Resu
     def once() -> Result:
         site.caller.heed()
         site.sink(GateStarted(gate.label, gate.command, before=before))
-        with rooms.watched(site, site.repo.head(), None, gate.label):
-            try:
-                return site.gates.run(gate, known_by, before=before, exact=tree)
-            finally:
-                rooms.put_back(site, tree)
+        with watched.watched(site, site.repo.head(), None, gate.label, back=tree):
+            return site.gates.run(gate, known_by, before=before, exact=tree)
 
     ended = site.gates.counted(gate, known_by, once(), once)
     return site.gates.remember(gate, known_by, explained(site, gate, ended))
@@ -67,9 +64,9 @@ def explained(site: Site, gate: Gate, ended: Result) -> Result:
     """A red end, where it names something that its room does not have: the person has not committed
     it, or git ignores it and it came since the run began.
     """
-    if not (ended.red and site.rooms and rooms.of(site).held and gate.room):
+    if not (ended.red and site.rooms.held and gate.room):
         return ended
-    own = rooms.of(site)
+    own = site.rooms
     mine = preflight.uncommitted(site.repo) if own.mounted else []
     named = [p for p in (*mine, *own.made(), *own.proof.new()) if _stem(p) in ended.output]
     if named := named or own.proof.differing:
@@ -94,9 +91,8 @@ def state(site: Site, head: Head, probes: Sequence[Probe]) -> list[str]:
     for probe in probes:
         site.sink(ProbeStarted(probe.label, probe.command))
         tree = site.repo.tree(head.commit)
-        with rooms.watched(site, head, None, "a probe"):
+        with watched.watched(site, head, None, "a probe", back=tree):
             ended = site.gates.look(probe, exact=tree)
-            rooms.put_back(site, tree)
         if ended.red:
             last = result.telling(ended.output, result.TELLING)
             said = f": {last}" if last else ""

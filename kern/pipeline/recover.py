@@ -9,7 +9,7 @@ from kern.git import refs
 from kern.journal import store
 from kern.model import Stage
 from kern.models import ROLES
-from kern.pipeline import facts, rooms
+from kern.pipeline import attempt, facts, watched
 from kern.pipeline import undo as reverting
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start
@@ -58,20 +58,20 @@ def undo(site: Site, at: Situation) -> None:
     """
     start = at.start
     assert start is not None
-    rooms.undo_mistakes(site, replace(at.head, commit=start.base), start, "the agent")
+    watched.undo_mistakes(site, replace(at.head, commit=start.base), start, "the agent")
     if second := facts.files(site, start.task, start.attempt, start).get(Stage.IMPLEMENT):
         ref = site.keep(start.task, f"{start.attempt}-killed", second.tree, start.base)
-        rooms.accept(site, second.tree)
+        site.rooms.work.accept(second.tree)
     else:
-        ref = rooms.unfinished(site, start)
-    rooms.restore(site, at)
+        ref = attempt.unfinished(site, start)
+    attempt.restore(site, at)
     why, ours = f"no longer in progress: {start.task.text}", False
     if at.facts.active and start.task == at.key:
         why, ours = "an earlier run was killed while an agent implemented", True
         # A stage2.json that does not count must not come back to count.
         workspace.retire(site.scope, f"{start.attempt}-lost")
     if ref:
-        since = "" if rooms.of(site).mounted else " and what you changed since"
+        since = "" if site.rooms.mounted else " and what you changed since"
         site.warn(f"{why}: its work{since} is saved: git show {ref}")
     drop_start(site, at)
     if not ours:  # or its answer would count again if the task is taken up again

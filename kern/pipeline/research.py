@@ -1,7 +1,9 @@
 """Stage 1: what an agent finds out before anything is changed, saved, then noted in SPEC.md."""
 
+from functools import partial
+
 from kern.model import Stage
-from kern.pipeline import baseline, project, rooms
+from kern.pipeline import baseline, project, watched
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
 from kern.spec import edit, notes
@@ -20,7 +22,7 @@ def research(site: Site, at: Situation) -> None:
 def _ask(site: Site, at: Situation) -> None:
     key, task = at.opened
     began, tree = now(), site.repo.tree(at.head.commit)
-    rooms.put_back(site, tree)
+    site.rooms.put_back(tree)
     settings = project.settings(site)
     wanted = baseline.checks(site, task, settings)
     state = [*baseline.own(site, at, wanted), *project.state(site, at.head, settings.probes)]
@@ -33,17 +35,10 @@ def _ask(site: Site, at: Situation) -> None:
         state,
     )
 
-    def anew() -> None:
-        rooms.put_back(site, tree)
-
-    room = rooms.of(site).for_agent(tree, at.head, writes=False)
-    try:
-        with rooms.documents_watched(site):
-            said = site.caller.call(
-                prompt, task=key.text, attempt=at.attempt, again=anew, room=room
-            )
-    finally:
-        anew()
+    room = site.rooms.for_agent(tree, at.head, writes=False)
+    anew = partial(site.rooms.put_back, tree)
+    with watched.watched(site, at.head, at.start, "research", back=tree):
+        said = site.caller.call(prompt, task=key.text, attempt=at.attempt, again=anew, room=room)
     if task.of(Kind.RESEARCH):  # of an earlier one
         site.papers.edit_task(
             key, lambda text, _, found: edit.without(text, found.of(Kind.RESEARCH))

@@ -14,11 +14,10 @@ from kern.config import Settings
 from kern.errors import KernError
 from kern.events import Sink, Warned
 from kern.git import branches, in_place, refs, repository
-from kern.git.in_place import InPlace
 from kern.git.repository import Repo
 from kern.journal import store
 from kern.person import Person
-from kern.pipeline import agents, isolation, preflight, recover, rooms, site, trust
+from kern.pipeline import agents, isolation, preflight, recover, site, trust, watched
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Site
@@ -93,7 +92,7 @@ def begin(
         isolation.promised(templates if paid else {}, caller, held)
         if name != before:
             branches.begin(found, name)
-        here = _in_rooms(site.prepared(found, caller, home_of(found)), held, lands)
+        here = _in_rooms(found, caller, held, lands)
         refused = person.refused(own.holding, settings.asks) if held.means is not Means.NONE else ()
         told = (scope.notice, payer.warning, first, isolation.lacking(held), *refused)
         for notice in filter(None, told):
@@ -139,28 +138,26 @@ def home_of(found: Repo) -> Repo:
     return found
 
 
-def _in_rooms(here: Site, held: Sandbox, lands: bool) -> Site:
+def _in_rooms(found: Repo, caller: Caller, held: Sandbox, lands: bool) -> Site:
     """Where its agents work and its gates run. Raises KernError where the task in progress was
     begun in a room, and there can be none now.
     """
-    mounted = isolation.rooms(held, here.repo, here.caller.settings)
-    if not (lands or isolation.proves(held)):  # what commits nothing looks at the tree as it is
-        return here
-    own = Rooms(here.repo, isolation.proves(held), mounted, lands, here.home)
-    here = site.in_rooms(here, own)
-    if mounted and here.home.root != here.repo.root:
-        here.caller.named = partial(wall.named, places={here.repo.root: here.home.root})
-    if isinstance(own.work, InPlace):
-        own.work.save = partial(rooms.save, here)
-    begun = refs.start(here.repo, here.repo.head().name)
-    if begun and lands and isinstance(own.work, InPlace):
-        in_place.restore_index(here.repo, None)  # a killed hook had the task's change staged
+    mounted = isolation.rooms(held, found, caller.settings)
+    begun, home = refs.start(found, found.head().name), home_of(found)
     if lands and not mounted and begun and begun.mounted:
         raise KernError(
             "the task in progress was begun in a sandbox, and there is none now",
             hint="kern --sandbox bwrap goes on with it; to begin it anew: set its marker in "
             f"SPEC.md to [ ], then git update-ref -d {begun.ref}",
         )
+    rooms = Rooms(found, isolation.proves(held), mounted, lands, home)
+    here = site.prepared(found, caller, home, rooms)
+    if mounted and home.root != found.root:
+        caller.named = partial(wall.named, places={found.root: home.root})
+    if rooms.place:
+        rooms.place.save = partial(watched.save, here)
+        if begun:  # a killed hook had the task's change staged
+            in_place.restore_index(found, None)
     return here
 
 

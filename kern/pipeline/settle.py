@@ -8,7 +8,7 @@ from kern import plain
 from kern.events import AttemptNoted, QuestionNoted
 from kern.git.history import Commit
 from kern.model import Marker, Outcome, Saved, Stage, Tier
-from kern.pipeline import baseline, lessons, project, rooms
+from kern.pipeline import attempt, baseline, lessons, project
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start
 from kern.pipeline.table import ATTEMPTS, Research, Settled, mends, skipped
@@ -26,14 +26,14 @@ def finish(site: Site, at: Situation) -> Settled:
     """HEAD has the task. All of it can be repeated."""
     assert at.done is not None and at.key is not None
     key, done = at.key, at.done
-    rooms.follow(site, key)
-    if changed := rooms.of(site).landed():
+    attempt.follow(site, key)
+    if changed := site.rooms.landed():
         site.warn(
             f"the task changed {some(changed)}, which git ignores: yours is as it was; "
             "run your install there"
         )
-    if not rooms.of(site).mounted:
-        rooms.ignored(site).name_changed(key, at.attempt)
+    if not site.rooms.mounted:
+        attempt.ignored(site).name_changed(key, at.attempt)
     concluded = at.due is Tier.CONCLUDE
     said, second = lessons.taught(site, at), at.files.get(Stage.IMPLEMENT)
     lessons.learn(site, key, done, said)
@@ -69,7 +69,7 @@ def book(site: Site, at: Situation) -> None:
     key, _ = at.opened
     second = at.second
     ref = site.keep(key, str(at.attempt), second.tree, _before(site, at))
-    rooms.restore(site, at)
+    attempt.restore(site, at)
     reason = second.decision.reason or "no reason given"
     why = STUCK if _no_progress(site, at) else "("
     if at.facts.experiment and verdict.is_result(second.answer, second.decision):
@@ -202,5 +202,5 @@ def _put_aside(site: Site, at: Situation, name: str) -> str:
     ref = ""
     if start != tree:
         ref = site.keep(at.opened[0], f"{at.attempt}-{name}", tree, _before(site, at))
-    rooms.restore(site, at)
+    attempt.restore(site, at)
     return ref

@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from kern import plain
 from kern.checks.gates import Gates
@@ -16,7 +15,7 @@ from kern.model import LEARNINGS, Key, Role, Stage
 from kern.pipeline import place
 from kern.pipeline.facts import BY_ITSELF, Situation
 from kern.pipeline.place import Place
-from kern.sandbox import wall
+from kern.pipeline.rooms import Rooms
 from kern.spec import edit
 from kern.stages import prompts, record
 from kern.stages.call import Caller, Said
@@ -50,7 +49,7 @@ class Site(Place):
     home: Repo  # the person's own tree, where this is a worker's
     hooks_folder: Path  # of git's hooks, before any agent can name another
     memory: Memory
-    rooms: Any = None  # `pipeline.rooms.Rooms`, where agents or gates have some
+    rooms: Rooms
 
     @property
     def sink(self) -> Sink:
@@ -84,27 +83,21 @@ def document_tree(repo: Repo, name: str, text: str) -> str:
     return repo.tree_with("", {name: Entry("100644", repo.blob(plain.encode(text)))})
 
 
-def prepared(repo: Repo, caller: Caller, home: Repo) -> Site:
+def prepared(repo: Repo, caller: Caller, home: Repo, rooms: Rooms) -> Site:
     """Still without prompts: a killed agent may have left some. `home`: the person's own tree."""
     bare = caller.settings.bare
-    return Site(
-        *(repo, caller.scope, place.documents(repo, bare=bare), caller),
-        Gates(repo.root, caller.scope, caller.run, caller.mark, caller.tick, caller.hold),
-        {},
-        home,
-        Path(os.devnull) if bare else home.hooks_folder(),
-        Memory(),
+    gates = Gates(repo.root, caller.scope, caller.run, caller.mark, caller.tick, caller.hold)
+    hooks = Path(os.devnull) if bare else home.hooks_folder()
+    papers = place.documents(repo, bare=bare)
+    here = Site(repo, caller.scope, papers, caller, gates, {}, home, hooks, Memory(), rooms)
+    return in_rooms(here, rooms)
+
+
+def in_rooms(site: Site, rooms: Rooms) -> Site:
+    """The same with those rooms."""
+    site.gates.furnish = lambda tree, mounted: rooms.for_proof(
+        tree, site.repo.head(), mounted=mounted
     )
-
-
-def in_rooms(site: Site, rooms: Any) -> Site:
-    """The same with rooms."""
-
-    def filled(tree: str, mounted: bool) -> wall.Room | None:
-        found: wall.Room | None = rooms.for_proof(tree, site.repo.head(), mounted=mounted)
-        return found
-
-    site.gates.furnish = filled
     return replace(site, rooms=rooms)
 
 

@@ -35,7 +35,7 @@ def begun(session: Session, options: Options) -> RunStarted:
         *(settings.budget.run, options.until),
         preflight.lands(site.repo, branch, session.begun_from),
         {role: form.by.said(protocol.DEFAULT) for role, form in site.templates.items()},
-        preflight.yours(site.repo) if site.rooms and site.rooms.mounted else "",
+        preflight.yours(site.repo) if site.rooms.mounted else "",
         isolation.described(session.sandbox),
         session.awake,
     )

@@ -2,19 +2,20 @@
 judges. Each can turn a success into an attempt, none can make one.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 
-from kern import config
+from kern import config, plain
 from kern.checks import again, result
 from kern.config import FILE, Gate
 from kern.errors import UsageError
 from kern.events import GateEnded, GateStarted, Traced
 from kern.git import history, protected_files
+from kern.git.history import Commit
 from kern.git.repository import LINK, SUBMODULE, Change, Repo
 from kern.model import Aide, Cause, Decision, OnRed, Result, Saved, Stage, Tier
-from kern.pipeline import baseline, project, rooms, settle
+from kern.pipeline import attempt, baseline, project, settle, watched
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
 from kern.plain import some
@@ -24,6 +25,7 @@ from kern.stages.change import weakened
 from kern.stages.record import StageRecord
 
 UNCHANGED = "SUCCESS was claimed, but nothing changed"
+_MOST_TOLD = 5  # commits
 MOST_FIXES = 2  # by gates and hooks, in one attempt
 
 
@@ -38,7 +40,7 @@ def prove(site: Site, at: Situation) -> None:
     if second.answer.code is answer.Code.NEEDS_ANSWER:
         objection = notes.objection(task, second.answer.reason)
     if second.answer.code is answer.Code.SUCCESS and at.due is Tier.IMPLEMENT:
-        tree, conflicts = rooms.candidate(site, at)
+        tree, conflicts = attempt.candidate(site, at)
         if conflicts:
             objection = f"the change overlaps your commit in {some(conflicts)}"
             facts = {"cause": Cause.COLLISION}
@@ -82,10 +84,10 @@ def _with_edits(site: Site, at: Situation) -> Situation:
     rest.
     """
     key, second = at.opened[0], at.second
-    if rooms.of(site).mounted or key in site.memory.looked or second.run == site.caller.run:
+    if site.rooms.mounted or key in site.memory.looked or second.run == site.caller.run:
         return at
     site.memory.looked.add(key)
-    since = site.repo.changed(second.tree, rooms.of(site).work.candidate())
+    since = site.repo.changed(second.tree, site.rooms.work.candidate())
     moved = site.repo.changed(second.bound_to, at.head.commit)
     task = site.repo.changed(*second.change).keys()
     edited = {p: new for p, (_, new) in since.items() if p in task and p not in moved}
@@ -101,7 +103,7 @@ def _with_edits(site: Site, at: Situation) -> Situation:
             "changed since the task was implemented, and proven with the rest: "
             f"{some(sorted(edited))}; as it was: git checkout {ref} -- PATH"
         )
-    rooms.accept(site, second.tree)
+    site.rooms.work.accept(second.tree)
     return at
 
 
@@ -144,7 +146,7 @@ def _checked(
     risks = again.risks(results, site.memory.flaky)
     site.memory.flaky |= {ended.name for ended in results if ended.flaky}
     doubts = doubted(site.repo, wanted.gates, change, at.head.commit, tree)
-    beside = rooms.held_beside(site, mounted=all(gate.room for gate in wanted.gates))
+    beside = site.rooms.held_beside(mounted=all(gate.room for gate in wanted.gates))
     return "", {"proof": result.proved(results) + beside + doubts + risks}
 
 
@@ -164,7 +166,7 @@ def _gate(site: Site, gate: Gate, at: Situation, tree: str) -> Result:
     def once() -> Result:
         site.caller.heed()
         site.sink(GateStarted(gate.label, gate.command))
-        with rooms.watched(site, at.head, at.start, gate.label):
+        with watched.watched(site, at.head, at.start, gate.label):
             ended = site.gates.run(gate, known_by, exact=tree)
         site.memory.again = _takes_in(site, at, gate, tree)
         return ended.against(known.red if known else allowed)
@@ -182,7 +184,7 @@ def _takes_in(site: Site, at: Situation, gate: Gate, tree: str) -> bool:
     """Whether the gate rewrote files of the task, as a formatter does: all gates run again on that.
     What else it rewrote is gone with the room.
     """
-    label, made = gate.label, rooms.of(site).proven(mounted=gate.room).candidate()
+    label, made = gate.label, site.rooms.proven(mounted=gate.room).candidate()
     if made == tree:
         return False
     second, task = at.second, site.repo.changed(at.head.commit, tree)
@@ -194,7 +196,7 @@ def _takes_in(site: Site, at: Situation, gate: Gate, tree: str) -> bool:
         site.memory.told.add(note)
         site.warn(note)
     if not others:
-        rooms.accept(site, made)
+        site.rooms.work.accept(made)
     if not own or second.fixed >= MOST_FIXES:
         return False
     fixed = site.repo.tree_with(second.tree, own)
@@ -209,13 +211,13 @@ def _judge(site: Site, criterion: str, at: Situation, tree: str) -> Result:
     prompt = briefs.judged(site.repo, form, task, criterion, at.head.commit, tree)
     judges: list[Result] = []
     while (agreed := verdict.agreed(judges)) is None:
-        with rooms.documents_watched(site):
+        with watched.watched(site, at.head, at.start, "the judge"):
             said = site.caller.call(
                 prompt,
                 task=key.text,
                 attempt=at.attempt,
-                room=rooms.of(site).for_proof(tree, at.head),
-                again=lambda: rooms.of(site).for_proof(tree, at.head),
+                room=site.rooms.for_proof(tree, at.head),
+                again=lambda: site.rooms.for_proof(tree, at.head),
             )
         judges.append(verdict.judged(criterion, said.fault or said.reply.text))
         site.sink(GateEnded(judges[-1]))
@@ -238,6 +240,14 @@ def fail(site: Site, second: StageRecord, why: str, cause: Cause) -> None:
     decide(site, second.noting(cause=cause), Decision(Saved.FAILED, why))
 
 
+def commits(made: Sequence[Commit]) -> str:
+    """What a person is to know of those that came while an agent worked."""
+    made = made[-_MOST_TOLD:]
+    told = ", ".join(f"{one.sha[:7]} {plain.line(one.subject, 60)!r}" for one in made)
+    undo = " ".join(one.sha[:7] for one in reversed(made))
+    return f": {told}; if that was not you: git show {made[-1].sha[:7]}, git revert {undo}"
+
+
 def _is_on_head(site: Site, at: Situation) -> bool:
     """Proof is bound to its base: on top of a person's commits the gates run there. False where
     that has been noted, and the facts are others now.
@@ -245,12 +255,12 @@ def _is_on_head(site: Site, at: Situation) -> bool:
     base, head = at.second.bound_to, at.head.commit
     if base == head:
         return True
-    rooms.undo_mistakes(site, replace(at.head, commit=base), at.start, "the commit stage")
+    watched.undo_mistakes(site, replace(at.head, commit=base), at.start, "the commit stage")
     if site.repo.head() == at.head:
         since = history.since(site.repo, base, head) or (history.commit(site.repo, head),)
         record.save(site.scope, at.second.undecided(onto=head))
         site.warn(
             "a commit of yours came in before the task's: checked on top of it: "
-            f"{at.opened[0].text}{rooms.commits(since)}"
+            f"{at.opened[0].text}{commits(since)}"
         )
     return False

@@ -12,6 +12,7 @@ from kern.fleet.work import Landing, Work, branch
 from kern.git import repository
 from kern.model import Key, Result
 from kern.pipeline import site
+from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Site
 from kern.spec.parse import parse
 from kern.stages.call import Caller
@@ -42,7 +43,8 @@ class Yard:
         found = repository.open_at(self.root)
         scope = workspace.scope(self.root, found.head().branch)
         caller = Caller(self.root, scope, "0123456789abcdef", self.events.append)
-        return site.prepared(found, caller, found)
+        rooms = Rooms(found, held=False, mounted=False, lands=False)
+        return site.prepared(found, caller, found, rooms)
 
     def work(self, text: str, *commands: str, base: str = "HEAD", learned: str = "") -> Work:
         """A task that a worker has finished, begun on `base` with the person's SPEC.md."""
