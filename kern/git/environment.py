@@ -5,9 +5,8 @@ so holds for what git starts as well; and how a git is started.
 import os
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
-from socket import socket
 from subprocess import Popen
-from typing import IO, cast
+from typing import cast
 
 from kern.system import process
 
@@ -107,6 +106,6 @@ def of_kern(root: Path) -> dict[str, str]:
     return {**quiet(), **OWN, **process.tree_last(root)}
 
 
-def answering(root: Path, argv: tuple[str, ...]) -> tuple["Popen[bytes]", socket, IO[bytes]]:
+def answering(root: Path, argv: tuple[str, ...]) -> "Popen[bytes]":
     """A git that answers while it is asked."""
-    return process.answering(["git", *argv], root, of_kern(root))
+    return process.piped(["git", *argv], root, of_kern(root))

@@ -9,8 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from socket import socket
-from typing import IO, BinaryIO, cast
+from typing import IO
 
 from kern.git.faults import GitFailed
 
@@ -21,7 +20,8 @@ _READ = ("cat-file", "--batch-command")
 FOLDER = "40000"
 _MODES = {"100664": "100644"}  # in trees of early gits; git takes it so as well
 
-Start = Callable[[tuple[str, ...]], tuple["subprocess.Popen[bytes]", socket, IO[bytes]]]
+Child = subprocess.Popen[bytes]
+Start = Callable[[tuple[str, ...]], Child]  # a git that answers a line with a line, or more
 _numbers = itertools.count()
 
 
@@ -40,23 +40,30 @@ class Store:
     def __init__(self, start: Start, scratch: Path) -> None:
         self._start = start
         self._scratch = scratch
-        self._idle: dict[tuple[str, ...], _Helper] = {}
+        self._idle: dict[tuple[str, ...], Child] = {}
+        weakref.finalize(self, _end_all, self._idle)
         self._trees: dict[str, Tree] = {}
         self._held = 0
 
     @contextlib.contextmanager
-    def _asked(self, argv: tuple[str, ...], line: str) -> Iterator[tuple[bytes, BinaryIO]]:
+    def _asked(self, argv: tuple[str, ...], line: str) -> Iterator[tuple[bytes, IO[bytes]]]:
         """The first line of the answer, and where the rest is read: else the next question would
         get what is left of it. A process that was ended meanwhile is started again.
         """
         complaint = ""
         for _ in range(2):
-            helper = self._idle.pop(argv, None) or _Helper(*self._start(argv))
-            if answer := helper.ask(os.fsencode(f"{line}\n")):
-                yield answer, helper.answers
-                self._idle[argv] = helper
+            child = self._idle.pop(argv, None) or self._start(argv)
+            assert child.stdin and child.stdout
+            answer = b""
+            with contextlib.suppress(OSError):
+                child.stdin.write(os.fsencode(f"{line}\n"))
+                child.stdin.flush()
+                answer = child.stdout.readline()
+            if answer:
+                yield answer, child.stdout
+                self._idle[argv] = child
                 return
-            complaint = helper.end() or ""
+            complaint = _end(child)
         raise GitFailed(argv, 128, complaint)
 
     def id(self, name: str) -> str:
@@ -109,8 +116,7 @@ class Store:
         )
 
     def close(self) -> None:
-        while self._idle:
-            self._idle.popitem()[1].end()
+        _end_all(self._idle)
 
 
 def _rows(raw: bytes, size: int) -> Iterator[tuple[str, Entry]]:
@@ -122,39 +128,17 @@ def _rows(raw: bytes, size: int) -> Iterator[tuple[str, Entry]]:
         yield name, Entry(_MODES.get(mode, mode), raw[end + 1 : at].hex())
 
 
-class _Helper:
-    """One process that answers a line with a line, or more. It hears kern through a socket: a pipe
-    would be open to all that the person's processes can do, an agent's among them.
-    """
-
-    def __init__(
-        self, child: "subprocess.Popen[bytes]", asked: socket, complaints: IO[bytes]
-    ) -> None:
-        self._asked = asked
-        self.answers = cast(BinaryIO, asked.makefile("rb"))
-        # Gives what it complained of, once.
-        self.end = weakref.finalize(self, _end, child, asked, self.answers, complaints)
-
-    def ask(self, line: bytes) -> bytes:
-        """Empty where it has ended."""
-        try:
-            self._asked.sendall(line)
-            return self.answers.readline()
-        except OSError:
-            return b""
+def _end_all(idle: dict[tuple[str, ...], Child]) -> None:
+    while idle:
+        _end(idle.popitem()[1])
 
 
-def _end(
-    child: "subprocess.Popen[bytes]", asked: socket, answers: BinaryIO, complaints: IO[bytes]
-) -> str:
-    for end in (answers, asked):
-        with contextlib.suppress(OSError):
-            end.close()
+def _end(child: Child) -> str:
+    """What it complained of."""
     try:
-        child.wait(_END_S)
+        return (child.communicate(timeout=_END_S)[1] or b"").decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
     except subprocess.TimeoutExpired:  # it stands still
         child.kill()
-        child.wait()
-    with complaints:
-        complaints.seek(0)
-        return complaints.read().decode("utf-8", "replace")
+        return child.communicate()[1].decode("utf-8", "replace")

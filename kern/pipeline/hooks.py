@@ -73,17 +73,6 @@ def _entry(site: Site, name: str, text: str) -> Entry:
     return Entry(mode, site.repo.blob(plain.encode(text), path=name))
 
 
-def config(site: Site) -> list[tuple[str, str]]:
-    """Where another folder of hooks was named meanwhile, in ~/.gitconfig perhaps, those of before
-    count; and a worker's are the person's, which may be untracked.
-    """
-    if site.repo.hooks_folder() == site.hooks_folder:
-        return []
-    if (now := site.home.hooks_folder()) != site.hooks_folder:
-        site.warn(f"git's hooks are in {now} by now, say an agent's: those of before count")
-    return [("core.hooksPath", str(site.hooks_folder))]
-
-
 def through(site: Site, head: Head, start: StartRef | None, tree: str, message: str) -> Checked:
     """What the hooks say of the tree and the message, and which files they changed: of the task, or
     staged. In place kern's documents are part of it as they stand on the disk, so that nothing is
@@ -134,7 +123,8 @@ def _run(site: Site, here: Hooked, name: str) -> tuple[int, str, tuple[str, ...]
         **process.surroundings(),
         **history.author(site.repo),
         **site.commit_stage,
-        **environment.with_hooks(config(site)),
+        # A folder that was named meanwhile, by an agent perhaps, does not count.
+        **environment.with_hooks([("core.hooksPath", str(site.hooks_folder))]),
         "KERN_ROOT": str(site.repo.root),
         "GIT_EDITOR": ":",
         **here.env,

@@ -9,7 +9,6 @@ import ctypes
 import functools
 import os
 import signal
-import socket
 import sys
 import tempfile
 import threading
@@ -313,21 +312,6 @@ def another(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -
 def piped(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> "Popen[bytes]":
     """`env` over kern's environment."""
     return start(argv, cwd, {**os.environ, **_PLAIN, **env}, PIPE, PIPE, PIPE)
-
-
-def answering(
-    argv: Sequence[str], cwd: Path, env: Mapping[str, str]
-) -> "tuple[Popen[bytes], socket.socket, IO[bytes]]":
-    """A process that lasts, asked and heard through a socket that nobody else can open, and a file
-    for its complaints: a pipe that nobody reads can fill. It sees the end of kern as the end of its
-    input.
-    """
-    complaints = _file()
-    ours, theirs = socket.socketpair()
-    with theirs:
-        given = {**os.environ, **_PLAIN, **env}
-        child = start(argv, cwd, given, theirs.fileno(), theirs.fileno(), complaints)
-    return child, ours, complaints
 
 
 def machine() -> tuple[int, float]:

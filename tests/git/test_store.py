@@ -38,15 +38,6 @@ def test_many_questions_start_one_process(opened: repository.Repo) -> None:
     assert len(helpers()) == 1
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
-def test_nobody_else_can_put_a_word_in(opened: repository.Repo) -> None:
-    assert opened.content("HEAD", "README.md") == b"hello\n"
-    (helper,) = helpers()
-    for number in (0, 1):
-        with pytest.raises(OSError):
-            os.open(f"/proc/{helper.pid}/fd/{number}", os.O_WRONLY)
-
-
 @pytest.mark.slow
 def test_one_that_was_killed_or_stands_still_is_replaced(opened: repository.Repo) -> None:
     for signum in (signal.SIGKILL, signal.SIGTERM):
