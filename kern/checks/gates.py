@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kern import plain
-from kern.checks import again
+from kern.checks import result as results
 from kern.config import Gate, Probe
 from kern.model import Result
 from kern.sandbox import closed
@@ -59,9 +59,9 @@ class Gates:
 
     def counted(self, gate: Gate, tree: str, first: Result, once: Callable[[], Result]) -> Result:
         """Its end on that tree, for which `once` runs it once more where the `first` is red."""
-        if not again.due(gate, first):
+        if not results.runs_again(gate, first):
             return first
-        result = again.both(first, once())
+        result = results.combined(first, once())
         self._ended[tree, gate.name, gate.command] = result
         return result
 

@@ -15,7 +15,7 @@ from kern.git.ignore import left_out
 from kern.git.repository import Repo
 from kern.git.room import Room, visible
 from kern.model import LEARNINGS, SPEC, Key, Marker
-from kern.pipeline import witness
+from kern.pipeline import facts
 from kern.pipeline.site import Site
 from kern.plain import decode
 from kern.spec.file import Documents
@@ -120,7 +120,7 @@ def _spec(repo: Repo, made: Repo | None, tip: str) -> str:
 def finished(site: Site, yard: Yard, left: Left) -> Work | None:
     """What waits to land; None where its newest commit is not the task's."""
     tip = history.commit(site.repo, left.tip)
-    if left.under_way or not tip.parents or not witness.ticks(site.repo, tip, left.key):
+    if left.under_way or not tip.parents or not facts.ticks(site.repo, tip, left.key):
         return None
     made = worktree.of(yard, left.tree) if left.tree else None
     learned = site.repo.content(left.tip, LEARNINGS)

@@ -24,7 +24,7 @@ from kern.git import history, index, landing, operations, refs
 from kern.git.ignore import DOCUMENTS, bare
 from kern.git.repository import Repo
 from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, Result, Saved, Stage
-from kern.pipeline import baseline, hooks, verify, witness
+from kern.pipeline import baseline, hooks, verify
 from kern.pipeline import loop as single
 from kern.pipeline.site import Site
 from kern.plain import some
@@ -267,7 +267,7 @@ def sent_back(site: Site, task: Task) -> tuple[tuple[str, ...], str]:
     made = history.commit(repo, f"refs/kern/{kept[1]}")
     facts, head = json.loads(found[1]), made.parents[0]
     since = history.since(repo, head, repo.head().commit) or ()
-    if any(witness.ticks(repo, one, task.key) for one in since):
+    if any(facts.ticks(repo, one, task.key) for one in since):
         return (), ""
     trees = {"base": head, "start": repo.tree(head), "tree": made.tree}
     outcome = f"{Saved.FAILED}: {facts['told']}"

@@ -201,18 +201,18 @@ def _author(line: str) -> dict[str, str]:
 
 def author(repo: Repo) -> dict[str, str]:
     """The variables by which `git commit` tells its hooks."""
-    found = identity(repo)
-    return _author(found[0]) if found else {}
+    code, out, _ = repo.run("var", "GIT_AUTHOR_IDENT")
+    return {} if code else _author(out.decode("utf-8", "surrogateescape").strip())
 
 
-def identity(repo: Repo) -> tuple[str, ...]:
-    """Author and committer as git has them now, `name <address> seconds zone`; nothing where it
-    does not know them.
-    """
-    told = [repo.run("var", name) for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")]
-    if any(code for code, _, _ in told):
-        return ()
-    return tuple(out.decode("utf-8", "surrogateescape").strip() for _, out, _ in told)
+def committer(repo: Repo) -> tuple[str, str]:
+    """`name <address>`, or git's complaint where it does not know author or committer."""
+    for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
+        code, out, told = repo.run("var", who)
+        if code:
+            fatal = [line for line in told.splitlines() if line.startswith("fatal: ")]
+            return "", (fatal or ["it does not say why"])[0].removeprefix("fatal: ")
+    return out.decode("utf-8", "surrogateescape").strip().rsplit(" ", 2)[0], ""
 
 
 # ---------------------------------------------------------------- HEAD

@@ -42,16 +42,6 @@ def abort(repo: Repo) -> None:
             place.unlink(missing_ok=True)
 
 
-def identity(repo: Repo) -> str:
-    """git's complaint about who commits; empty when it knows."""
-    for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
-        code, _, err = repo.run("var", who)
-        if code:
-            lines = [line for line in err.splitlines() if line.startswith("fatal:")]
-            return lines[0].removeprefix("fatal: ") if lines else "git does not know who commits"
-    return ""
-
-
 def refuse_push(repo: Repo) -> list[tuple[str, str]]:
     """Settings under which git cannot push to this repository's remotes, from a script either:
     what is pushed cannot be undone. A remote with a push URL of its own is not covered.

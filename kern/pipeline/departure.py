@@ -6,9 +6,10 @@ import time
 from pathlib import Path
 
 from kern.errors import UsageError
-from kern.git import history, hooks
+from kern.git import history
 from kern.model import SUBSCRIPTION, Stage
 from kern.pipeline import agents
+from kern.pipeline.hooks import NAMES
 from kern.pipeline.options import Options
 from kern.pipeline.preflight import demand
 from kern.pipeline.site import Site
@@ -24,7 +25,7 @@ def look(site: Site, options: Options) -> None:
     """
     if os.environ.get(process.FLEET):  # the run that started it has looked
         return
-    for name in hooks.NAMES:
+    for name in NAMES:
         _startable(site, site.hooks_folder / name)
     for place in dict.fromkeys((site.repo.root, site.scope.folder)):
         if (free := shutil.disk_usage(place).free) < _ROOM:

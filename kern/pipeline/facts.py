@@ -5,17 +5,18 @@ nothing.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kern import plain
 from kern.git import history, refs
 from kern.git.history import Commit
 from kern.git.refs import StartRef
-from kern.git.repository import Head
-from kern.model import Key, Saved, Stage, Tier
-from kern.pipeline import witness
+from kern.git.repository import Head, Repo
+from kern.model import SPEC, Key, Marker, Saved, Stage, Tier
 from kern.pipeline.place import Place
 from kern.pipeline.table import ATTEMPTS, Do, Facts, Research, Start, due, resume
 from kern.spec import notes, order
-from kern.spec.parse import Kind, Spec, Task, is_experiment
+from kern.spec.parse import Kind, Spec, Task, is_experiment, parse
 from kern.stages import answer, record
+from kern.stages.briefs import task_name
 from kern.stages.record import StageRecord
 
 BY_ITSELF = "stage 3 by itself"  # in a reflog: what the commit stage and the hooks moved
@@ -127,7 +128,7 @@ def _since(here: Place, base: str, head: Head) -> tuple[Commit, ...]:
 
 def _done(here: Place, commits: tuple[Commit, ...], key: Key, made: str = "") -> Commit | None:
     """The commit that ticks the task: the one that kern `made`, else a person's, the newest."""
-    done = [commit for commit in reversed(commits) if witness.ticks(here.repo, commit, key)]
+    done = [commit for commit in reversed(commits) if ticks(here.repo, commit, key)]
     own = next((commit for commit in done if commit.sha == made), None)
     if own or not done:
         return own
@@ -156,3 +157,26 @@ def _research(first: StageRecord | None, task: Task | None) -> Research:
             return Research.ASKED
         case _:  # a question too many stops nobody: what it found is handed on
             return Research.READY
+
+
+# ---------------------------------------------------------------- git's testimony
+
+
+def ticks(repo: Repo, commit: Commit, key: Key) -> bool:
+    """Whether the commit is the witness of the task: its SPEC.md ticks it; where git does not track
+    SPEC.md, its trailer names it.
+    """
+    now = repo.content(commit.sha, SPEC)
+    if now is None:
+        return commit.trailer == task_name(key)
+    if not ticked(now, key):
+        return False
+    before = (repo.content(parent, SPEC) for parent in commit.parents)
+    there = any(ticked(text, key) for text in before if text is not None)
+    return not there or commit.trailer == task_name(key)
+
+
+def ticked(data: bytes, key: Key) -> bool:
+    """Whether that SPEC.md has the task done."""
+    found = parse(plain.decode(data)).find(key)
+    return found is not None and found.marker is Marker.DONE

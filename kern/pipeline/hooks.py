@@ -10,7 +10,7 @@ from pathlib import Path
 from kern import person, plain
 from kern.checks.result import Red, first_failing
 from kern.errors import KernError
-from kern.git import environment, history, hooks, ignore, shadow
+from kern.git import environment, history, ignore, shadow
 from kern.git.refs import StartRef
 from kern.git.repository import LINK, Entry, Head
 from kern.model import LEARNINGS, SPEC, Stage
@@ -21,6 +21,8 @@ from kern.sandbox import closed
 from kern.sandbox.wall import Kind
 from kern.system import process, workspace
 
+PRE_COMMIT, PREPARE, MESSAGE = NAMES = "pre-commit", "prepare-commit-msg", "commit-msg"
+POST_COMMIT = "post-commit"
 _MOST_OUTPUT = 1500  # characters of a hook, for the next wording
 RESUMES = (
     "run kern again: gates and judges run once more, then it resumes at the commit; the work is "
@@ -48,7 +50,7 @@ class Checked:
     @property
     def of_message(self) -> bool:
         """Another one may pass."""
-        return self.refused not in ("", hooks.PRE_COMMIT)
+        return self.refused not in ("", PRE_COMMIT)
 
     def is_like(self, other: "Checked") -> bool:
         mine, theirs = (Red(c.refused, 1, first_failing(c.output, 400)) for c in (self, other))
@@ -78,7 +80,7 @@ def through(site: Site, head: Head, start: StartRef | None, tree: str, message: 
     staged. In place kern's documents are part of it as they stand on the disk, so that nothing is
     unstaged; where those alone were given another form, the hooks see them once more.
     """
-    there = site.repo.hooks(*hooks.NAMES, folder=site.hooks_folder)
+    there = site.repo.hooks(*NAMES, folder=site.hooks_folder)
     if not there:
         return Checked(message)
     for _ in range(2):
@@ -99,9 +101,9 @@ def _through(
         worded = here.git / "COMMIT_EDITMSG"
         for place in (worded, site.repo.git_dir / "COMMIT_EDITMSG"):  # some go by its usual name
             workspace.lay(place, plain.encode(message))
-        for name in (name for name in hooks.NAMES if name in there):
+        for name in (name for name in NAMES if name in there):
             code, output, shut = _run(site, here, name)
-            if name == hooks.PRE_COMMIT:  # which may have committed by itself
+            if name == PRE_COMMIT:  # which may have committed by itself
                 worded.write_bytes(plain.encode(message))
             if code:
                 refused = name
@@ -116,9 +118,9 @@ def _through(
 def _run(site: Site, here: Hooked, name: str) -> tuple[int, str, tuple[str, ...]]:
     """Exit code, output, what of it the sandbox closed."""
     argv = ["git", "hook", "run", "--ignore-missing", name]
-    if name in (hooks.PREPARE, hooks.MESSAGE):
+    if name in (PREPARE, MESSAGE):
         argv += ["--", here.message]
-        argv += ["message"] if name == hooks.PREPARE else []
+        argv += ["message"] if name == PREPARE else []
     env = {
         **process.surroundings(),
         **history.author(site.repo),
@@ -164,13 +166,13 @@ def _altered(site: Site, head: Head, whole: str, git: Path) -> Mapping[str, Entr
 
 def after(site: Site, start: StartRef | None) -> None:
     """post-commit, which can refuse nothing and of which nothing stays."""
-    if not site.repo.hooks(hooks.POST_COMMIT, folder=site.hooks_folder):
+    if not site.repo.hooks(POST_COMMIT, folder=site.hooks_folder):
         return
     head = site.repo.head()
     tree = site.repo.tree(head.commit)
     with watched.watched(site, head, start, "the post-commit hook", back=tree):
         here = site.rooms.for_hooks(tree, head)
-        code, output, _ = _run(site, here, hooks.POST_COMMIT)
+        code, output, _ = _run(site, here, POST_COMMIT)
     if code:
         site.warn(f"the post-commit hook failed: {plain.line(output, 160)}")
 
@@ -186,7 +188,7 @@ def stop_where_helpless(
             f"the {checked.refused} hook failed in the sandbox: {'; '.join(checked.closed)}",
             hint=f"open it in {person.FILE} (kern help safety), then {RESUMES}",
         )
-    if checked.refused == hooks.PRE_COMMIT:
+    if checked.refused == PRE_COMMIT:
         bare = through(site, head, start, site.repo.tree(head.commit), checked.message)
         site.rooms.put_back(tree)
         if checked.is_like(bare):

@@ -235,10 +235,11 @@ def _branch(found: Repo) -> str:
 
 
 def _identity(found: Repo) -> str:
-    if known := history.identity(found):
-        return known[1].rsplit(" ", 2)[0]
+    known, why = history.committer(found)
+    if known:
+        return known
     raise UsageError(
-        f"git does not know who commits: {operations.identity(found)}",
+        f"git does not know who commits: {why}",
         hint="git config --global user.name YOU; git config --global user.email YOU@EXAMPLE",
     )
 

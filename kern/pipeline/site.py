@@ -32,7 +32,6 @@ class Memory:
 
     checked: bool = False  # whether the gates were seen on a tree without an agent's work
     proved: str = ""  # stage2.json as this process wrote it when it proved the change
-    unheard: bool = False  # whether it was said that the agent runs no Stop hook
     again: bool = False  # whether the last gate rewrote files of the task: all run once more
     # The message that hooks made of one, by the tree that they made, and HEAD.
     passed: dict[tuple[str, str, str], str] = field(default_factory=dict)

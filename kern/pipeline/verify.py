@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from itertools import chain
 
 from kern import config, plain
-from kern.checks import again, result
+from kern.checks import result
 from kern.config import FILE, Gate
 from kern.errors import UsageError
 from kern.events import GateEnded, GateStarted, Traced
@@ -52,7 +52,6 @@ def prove(site: Site, at: Situation) -> None:
                 objection, facts = _checked(site, at, tree, change)
             if facts.get("again"):
                 return
-            name_unheard(site, second, facts)
     found = verdict.decide(
         second.answer, task.text, at.due, subtask=at.facts.subtask, objection=objection
     )
@@ -68,15 +67,6 @@ def was_unchanged(site: Site, at: Situation) -> bool:
     """Whether the attempt before claimed success without a change as well."""
     last = record.read(site.scope, Stage.IMPLEMENT, at.attempt - 1) if at.attempt > 1 else None
     return last is not None and last.key == at.key and last.decision.reason == UNCHANGED
-
-
-def name_unheard(site: Site, second: StageRecord, facts: Mapping[str, object]) -> None:
-    if "red" in facts and second.sent_back == 0 and not site.memory.unheard:
-        site.memory.unheard = True
-        site.warn(
-            "a gate is red that should have sent the agent back while it implemented: it ran "
-            "no Stop hook (disableAllHooks in its settings?), or the gate is green there"
-        )
 
 
 def _with_edits(site: Site, at: Situation) -> Situation:
@@ -143,7 +133,7 @@ def _checked(
         if ended.blocks:
             cause = Cause.JUDGE if ended.name.startswith("judge") else Cause.GATE
             return result.objection(ended), {"red": asdict(result.evidence(ended)), "cause": cause}
-    risks = again.risks(results, site.memory.flaky)
+    risks = result.risks(results, site.memory.flaky)
     site.memory.flaky |= {ended.name for ended in results if ended.flaky}
     doubts = doubted(site.repo, wanted.gates, change, at.head.commit, tree)
     beside = site.rooms.held_beside(mounted=all(gate.room for gate in wanted.gates))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kern import events, model, plain
 from kern.agents.protocol import Ended, Grade, Launch, Program, Reply
-from kern.checks.again import settled
+from kern.checks.result import repeats
 from kern.config import Gate, Settings, Spent
 from kern.errors import BudgetReached, Interrupted, KernError, LimitReached, Outage, TransientFault
 from kern.events import Sink
@@ -249,7 +249,7 @@ class Caller:
             root=self.named(str(self.root)),
             nests=self.nests,
             folder=folder,
-            gates=[(one.label, one.command, one.timeout, settled(one)) for one in asked.gates],
+            gates=[(one.label, one.command, one.timeout, repeats(one)) for one in asked.gates],
         )
         files = {**agent.files(launch), **({_CONTRACT: contract} if contract else {})}
         for name, text in files.items():

@@ -602,7 +602,7 @@ def test_a_red_gate_sends_the_agent_back_in_the_same_process(
     assert sizes[1] / sizes[0] <= 1.45, sizes  # 1.36 with 2.1.197
 
 
-def test_where_no_hook_runs_a_red_gate_is_a_failed_attempt_and_that_is_said(
+def test_where_no_hook_runs_a_red_gate_is_a_failed_attempt(
     kern: Kern, repo: Path, git: Git, serve: Serve
 ) -> None:
     (repo / "SPEC.md").write_text(RED)
@@ -618,7 +618,6 @@ def test_where_no_hook_runs_a_red_gate_is_a_failed_attempt_and_that_is_said(
     ran = kern("1", "0")
     assert ran.code == 0, ran.said
     assert begun(server) == ["research", "implement", "implement", "commit"]
-    assert ran.err.count("it ran no Stop hook") == 1
 
 
 # -------------------------------------------------------------------- in a sandbox

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kern.checks import again
+from kern.checks import result
 from kern.config import Gate, parse
 from kern.errors import UsageError
 from kern.events import GateEnded, GateStarted
@@ -44,19 +44,19 @@ def runs(folder: Path) -> int:
 def test_only_a_red_gate_that_counts_and_came_to_its_end_runs_once_more(
     ended: Result, due: bool
 ) -> None:
-    assert again.due(Gate("net", "true", 0), ended) is due
-    assert not again.due(Gate("net", "true", 0, strict=True), ended)
-    assert not again.due(Gate("net", "true", 0, again=0), ended)
+    assert result.runs_again(Gate("net", "true", 0), ended) is due
+    assert not result.runs_again(Gate("net", "true", 0, strict=True), ended)
+    assert not result.runs_again(Gate("net", "true", 0, again=0), ended)
     assert (
-        again.due(Gate("net", "true", 0, again=1), ended) is ended.against(ended.red_before).blocks
+        result.runs_again(Gate("net", "true", 0, again=1), ended) is ended.against(ended.red_before).blocks
     )
 
 
 def test_two_ends_are_one() -> None:
-    green = again.both(RED, Result("gate net", 0, "", 2.0))
+    green = result.combined(RED, Result("gate net", 0, "", 2.0))
     assert (green.red, green.seconds) == (False, 5.0)
     assert green.flaky == "red at first (exit 1): look / FAILED test_timeout"
-    assert not again.both(RED, RED).flaky
+    assert not result.combined(RED, RED).flaky
 
 
 @pytest.mark.parametrize("wrong", ["2", "-1", "true", '"1"', "0.5"])
