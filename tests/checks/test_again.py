@@ -48,7 +48,8 @@ def test_only_a_red_gate_that_counts_and_came_to_its_end_runs_once_more(
     assert not result.runs_again(Gate("net", "true", 0, strict=True), ended)
     assert not result.runs_again(Gate("net", "true", 0, again=0), ended)
     assert (
-        result.runs_again(Gate("net", "true", 0, again=1), ended) is ended.against(ended.red_before).blocks
+        result.runs_again(Gate("net", "true", 0, again=1), ended)
+        is ended.against(ended.red_before).blocks
     )
 
 
