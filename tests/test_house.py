@@ -274,7 +274,12 @@ def test_only_the_command_line_and_what_draws_import_late() -> None:
         for target in imported(node)
     }
     commands = {"cli.app", "cli.commands", "cli.doctor", "cli.edits", "cli.run", "cli.help"}
-    drawing = {("views.console", "rich"), ("views.console", "kern"), ("views.page", "jinja2")}
+    drawing = {
+        ("views.console", "rich"),
+        ("views.console", "kern"),
+        ("views.checks", "kern"),
+        ("views.page", "jinja2"),
+    }
     working = {("git.environment", "git"), ("system.lock", "filelock")}
     working |= {("stages.recall", "kern")}  # the search, where not all learnings fit
     working |= {("stages.prompts", "jinja2")}  # a look fills no prompt

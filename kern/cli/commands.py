@@ -40,7 +40,6 @@ def run(
     branch: options.Branch = None,
     jobs: options.Jobs = None,
     scheduler: options.Scheduler = "",
-    quiet: options.Quiet = False,
     model: options.Model = None,
     effort: options.Effort = None,
     agent: options.AgentName = None,
@@ -74,7 +73,6 @@ def run(
         task,
         dry=dry_run,
         verbose=verbose,
-        quiet=quiet,
     )
 
 

@@ -4,5 +4,6 @@ GONE = {
     "completion": "kern --install-completion",
     "pause": "kern stop, then run kern again: it goes on from there",
     "resume": "kern, which goes on from where it was",
+    "--quiet": "kern 10 > FILE, then kern report: what the run said at its end",
     "skip": "kern defer TASK",
 }

@@ -163,7 +163,6 @@ Only = Annotated[
         metavar="TASK", autocompletion=tasks, help="Only this: its number, or part of its text."
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Only the summary and errors.")]
 Scheduler = Annotated[
     str, typer.Option(metavar="WHERE", help="A dask cluster: host:8786, or its scheduler file.")
 ]

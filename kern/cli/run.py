@@ -27,7 +27,6 @@ def run(
     *,
     dry: bool = False,
     verbose: bool = False,
-    quiet: bool = False,
 ) -> int:
     """The exit code of the run, or of the dry run."""
     if options.until_done and (options.jobs or options.scheduler):
@@ -45,7 +44,7 @@ def run(
     options.iterations = iterations or (UNBOUNDED if options.until_done else ITERATIONS)
     if dry:
         return _look(options, verbose=verbose)
-    with contextlib.closing(Console(verbose=verbose, quiet=quiet)) as console:
+    with contextlib.closing(Console(verbose=verbose)) as console:
         options.watched = console.watched
         options.tick, options.countdown = console.tick, console.countdown
         options.instead = lambda begun: _many(begun, options, console)
@@ -53,18 +52,7 @@ def run(
 
 
 def _look(options: Options, *, verbose: bool) -> int:
-    jobs = None if options.until_done or options.improve else options.jobs
-    told = describe(
-        *(Path.cwd(), options.iterations),
-        prompts=verbose,
-        on_red=options.on_red,
-        models=options.models,
-        wanted=options.task,
-        branch=options.branch or "",
-        jobs=jobs,
-        scheduler=options.scheduler,
-    )
-    print(told)
+    print(describe(Path.cwd(), options, with_prompts=verbose))
     if options.until_done:
         print("then a review says what is missing: with --until-done it goes on with that")
     return Exit.OK

@@ -1,8 +1,6 @@
 """The gates as a table, a row as each ends; on a terminal a line of the one that is at work."""
 
-import contextlib
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TextIO
@@ -13,11 +11,9 @@ from kern.config import Gate
 from kern.events import Event, GateEnded, GateStarted, Warned
 from kern.model import Result
 from kern.views import progress
+from kern.views.summary import BAD, GOOD, NOTICE
 
 _HEARTBEAT_S = 30.0  # between signs of life on a pipe
-_COLOURS = {"green": "32", "red": "31", "cannot run": "31", "stopped": "31"}
-_SAID = len("cannot run")
-_INDENT = 4
 _WIDEST_NAME = 28
 
 
@@ -25,14 +21,15 @@ class Table:
     """A sink that prints rows on standard output, and warnings on standard error."""
 
     def __init__(self, *, out: TextIO | None = None, err: TextIO | None = None) -> None:
-        self.out = out or sys.stdout
-        self.err = err or sys.stderr
-        self.drawable = self.out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-        self.colours = self.drawable and not os.environ.get("NO_COLOR")
+        self.out, self.err = out or sys.stdout, err or sys.stderr
+        self.screen = None
+        if self.out.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+            from kern.views.live import Screen
+
+            self.screen = Screen(self.out)
         self.width = 0  # of the names
         self.working: GateStarted | None = None
         self.beat = 0.0
-        self.shown = ""
 
     def expect(self, gates: Iterable[Gate]) -> None:
         """How wide the names are."""
@@ -45,42 +42,34 @@ class Table:
                 self.tick(0.0, 0.0)
             case GateEnded(ended):
                 self.working = None
-                self.close()
-                word, *more = rows(ended, self.width)
-                if self.colours:
-                    said = result.outcome(ended)
-                    colour = _COLOURS.get(said.partition(",")[0], "33")
-                    word = word.replace(said, f"\x1b[{colour}m{said}\x1b[0m", 1)
-                print(word, *more, sep="\n", file=self.out, flush=True)
+                style = NOTICE if ended.flaky or ended.known_red else BAD if ended.red else GOOD
+                for number, row in enumerate(rows(ended, self.width)):
+                    self._print(row, "" if number else style)
             case Warned():
                 self.close()
                 print(f"warning: {plain.line(event.text, 600)}", file=self.err, flush=True)
-            case _:
-                pass
 
     def tick(self, seconds: float, silent: float) -> None:
         """The gate is at work since so many seconds."""
         if self.working is None:
             return
         name, command = _name(self.working.name), plain.line(self.working.command, 200)
-        if self.drawable:
-            text = f"{name:<{self.width}}  {progress.clock(seconds)}  {command}"
-            if len(text) >= (columns := max(shutil.get_terminal_size().columns, 10)):
-                text = f"{text[: columns - 2]}…"
-            if text != self.shown:
-                self.shown = text
-                with contextlib.suppress(OSError, ValueError):
-                    print(f"\r\x1b[K{text}", end="", file=self.out, flush=True)
+        if self.screen:
+            self.screen.show(f"{name:<{self.width}}  {progress.clock(seconds)}  {command}")
         elif seconds - self.beat >= _HEARTBEAT_S:
             self.beat = seconds
             print(f"{name}: at work for {plain.span(seconds)}", file=self.err, flush=True)
 
+    def _print(self, text: str, style: str) -> None:
+        if self.screen:
+            self.screen.print(text, style)
+        else:
+            print(text, file=self.out, flush=True)
+
     def close(self) -> None:
         """Take the line of the gate at work away."""
-        if self.shown:
-            self.shown = ""
-            with contextlib.suppress(OSError, ValueError):
-                print("\r\x1b[K", end="", file=self.out, flush=True)
+        if self.screen:
+            self.screen.hide()
 
 
 def _name(label: str) -> str:
@@ -90,28 +79,21 @@ def _name(label: str) -> str:
 def rows(ended: Result, width: int) -> list[str]:
     """The result, and below a red one what tells, and where the rest is."""
     known = ", known to be red" if ended.red and ended.known_red else ""
-    said = f"{result.outcome(ended)}{known}"
-    lines = [f"{_name(ended.name):<{width}}  {said:<{_SAID}}  {_took(ended.seconds)}"]
+    took = f"{ended.seconds:.1f} s" if ended.seconds < 60 else plain.span(ended.seconds)
+    lines = [f"{_name(ended.name):<{width}}  {f'{result.outcome(ended)}{known}':<10}  {took}"]
     if ended.red:
-        indent = " " * _INDENT
-        if first := result.first_failing(ended.output, result.TELLING):
-            lines.append(f"{indent}{first}")
-        lines += [f"{indent}{one}" for one in ended.closed if one != first]
+        first = result.first_failing(ended.output, result.TELLING)
+        lines += [f"    {one}" for one in dict.fromkeys([first, *ended.closed]) if one]
         if ended.log and not ended.cannot_run:  # the shell's word is all there is
-            lines.append(f"{indent}full output: {plain.line(ended.log)}")
+            lines.append(f"    full output: {plain.line(ended.log)}")
     return lines
-
-
-def _took(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 60 else plain.span(seconds)
 
 
 def summary(results: Sequence[Result], stopping: Sequence[Result]) -> str:
     """The last line. `stopping`: those that let no run begin."""
-    red = [one for one in results if one.red]
+    red = sum(one.red for one in results)
     if not red:
         one = len(results) == 1
         return "the gate is green" if one else f"all {len(results)} gates are green"
-    green = len(results) - len(red)
-    counts = f"{green} green, {len(red)} red"
+    counts = f"{len(results) - red} green, {red} red"
     return counts if stopping else f"{counts}, as kern.toml says: a run begins all the same"

@@ -23,7 +23,6 @@ _SHOWN_OF_A_GATE = 12  # lines of what a red one printed
 _HEARTBEAT_S = 60  # between signs of life on a pipe
 _LIMIT_HEARTBEAT_S = 600  # while a limit holds
 _WIDEST = 100  # columns of a page; longer lines are hard to read
-_RED = (Outcome.SKIPPED, Outcome.BLOCKED)
 
 
 class Console:
@@ -32,18 +31,11 @@ class Console:
     """
 
     def __init__(
-        self,
-        *,
-        verbose: bool = False,
-        quiet: bool = False,
-        out: TextIO | None = None,
-        err: TextIO | None = None,
+        self, *, verbose: bool = False, out: TextIO | None = None, err: TextIO | None = None
     ) -> None:
-        """`quiet`: only the summary."""
-        self.out, self.err = out or sys.stdout, err or sys.stderr
-        self.verbose, self.quiet = verbose, quiet
+        self.out, self.err, self.verbose = out or sys.stdout, err or sys.stderr, verbose
         self.screen = None
-        if self.out.isatty() and os.environ.get("TERM", "dumb") != "dumb" and not quiet:
+        if self.out.isatty() and os.environ.get("TERM", "dumb") != "dumb":
             from kern.views.live import Screen
 
             self.screen = Screen(self.out)
@@ -82,15 +74,9 @@ class Console:
                 self.began = time.monotonic()
                 for line in _begun(event):
                     self._say(line, NOTICE if line == event.yours else "")
-            case events.Acted():
-                for call in event.act.calls if self.verbose else ():
-                    self._aside(f"debug: {plain.line(call, 600)}")
-            case events.Traced():
-                if self.verbose:
-                    self._aside(f"debug: {plain.line(event.text, 2000)}")
-            case events.Recalled():
-                if self.verbose:
-                    self._aside(f"debug: {words.recalled(*words.of(event))}")
+            case events.Acted() | events.Traced() | events.Recalled():
+                for line in _traced(event) if self.verbose else ():
+                    self._aside(f"debug: {line}")
             case events.Warned():
                 self._aside(f"warning: {plain.line(event.text, 600)}", NOTICE)
             case events.GateStarted():
@@ -98,9 +84,11 @@ class Console:
                 shown = "" if event.command in event.name else f": {plain.line(event.command, 120)}"
                 self._say(f"{'landing: ' * self.many}{plain.line(event.name)}{when}{shown}", HEAD)
             case events.GateEnded():
-                self._gate(event.result, before=event.before)
-            case events.Steered(late=True):
-                self._say("the time of --until has come: nothing more is begun", NOTICE)
+                self._gate(event.result)
+            case events.Steered():
+                why = "the time of --until has come" if event.late else "asked to stop (kern stop)"
+                work = "the stages in progress" if self.many else self.now.lane(1).doing
+                self._say(f"{why}: ends {'here' if event.at_once else f'after {work}'}", NOTICE)
             case events.Waiting():
                 self._say(f"next task in {event.seconds:g} s (Ctrl-C ends; kern goes on from here)")
             case events.RunEnded():
@@ -135,16 +123,14 @@ class Console:
             self.stays = False
             self._say("the first stage has answered: you may leave", GOOD)
 
-    def _gate(self, result: Result, *, before: bool) -> None:
+    def _gate(self, result: Result) -> None:
         colour = (BAD if result.blocks else NOTICE) if result.red else GOOD
         self._say(f"  {words.gate(result)}", NOTICE if result.flaky else colour)
-        if not result.red:
-            return
-        # Before the task a red one may be what the task is there for.
-        for line in plain.block(result.output).strip().splitlines()[-_SHOWN_OF_A_GATE:]:
-            self._say(f"    {line}")
-        if result.log:
-            self._say(f"    full output: {_logs(Path(result.log))}")
+        if result.red:
+            for line in plain.block(result.output).strip().splitlines()[-_SHOWN_OF_A_GATE:]:
+                self._say(f"    {line}")
+            if result.log:
+                self._say(f"    full output: {_logs(Path(result.log))}")
 
     def _end(self, event: events.RunEnded) -> None:
         for text, style in summary.lines(event):
@@ -200,13 +186,11 @@ class Console:
     # ------------------------------------------------------------ lines
 
     def _say(self, text: str, style: str = "") -> None:
-        if not self.quiet:
-            self._print(text, style, self.out)
+        self._print(text, style, self.out)
 
     def _aside(self, text: str, style: str = "") -> None:
         """Beside what the command is for."""
-        if not self.quiet:
-            self._print(text, style, self.err)
+        self._print(text, style, self.err)
 
     def _print(self, text: str, style: str, stream: TextIO, *, stamped: bool = True) -> None:
         text = plain.block(text)  # names of folders and branches, too
@@ -227,7 +211,7 @@ def _begun(event: events.RunStarted) -> Iterator[str]:
     named = {
         "run files": event.folder,
         "sandbox": event.sandbox,
-        "awake": event.awake and f"the machine does not sleep during this run ({event.awake})",
+        "awake": event.awake and f"the machine does not sleep while this run is on ({event.awake})",
         "billing": event.payer,
         "models": models.told(event.models) if event.models else "",
         "forecast": event.forecast,
@@ -244,17 +228,24 @@ def _of(record: Record) -> str:
     return f"  ({task})" if task else ""
 
 
+def _traced(event: events.Acted | events.Traced | events.Recalled) -> list[str]:
+    match event:
+        case events.Acted():
+            return [plain.line(call, 600) for call in event.act.calls]
+        case events.Traced():
+            return [plain.line(event.text, 2000)]
+    return [words.recalled(*words.of(event))]
+
+
 def _style(event: Event) -> str:
     match event:
         case events.TaskSettled(outcome=Outcome.DONE):
             return NOTICE if unverified(event.proved) else GOOD
-        case events.TaskSettled(outcome=outcome):
-            return BAD if outcome in _RED else NOTICE if outcome is Outcome.ASKED else HEAD
+        case events.TaskSettled(outcome=Outcome.SKIPPED | Outcome.BLOCKED):
+            return BAD
         case events.TaskStarted() | events.StageStarted():
             return HEAD
-        case events.Planned():
-            return GOOD if event.done else ""
-        case events.Learned() | events.Voted() | events.StageFinished():
+        case events.Planned() | events.Learned() | events.Voted() | events.StageFinished():
             return ""
     return NOTICE
 

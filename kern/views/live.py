@@ -30,7 +30,9 @@ class Screen:
             self.console.print(text, style=style or None)
 
     def show(self, shown: RenderableType) -> None:
-        """Not more often than is seen."""
+        """Not more often than is seen; of a text one line."""
+        if isinstance(shown, str):
+            shown = Text(shown, no_wrap=True, overflow="ellipsis")
         if self.live and time.monotonic() - self.drawn < _REDRAW_S:
             return
         self.drawn = time.monotonic()

@@ -142,10 +142,3 @@ def test_what_is_no_time_of_day_is_said(repo: Path, fake: Fake, kern: Kern, text
     ran = kern("1", f"--until={text}")
     assert ran.code == 2 and fake.calls == []
     assert f"--until takes a time of day: {text!r} is none" in ran.err
-
-
-def test_quiet_prints_the_summary_alone(repo: Path, fake: Fake, kern: Kern) -> None:
-    ran = kern("1", "0", "--quiet")
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("\n1 done, 1 unverified, 0 open; ")
-    assert "stage" not in ran.out and ran.out.endswith("all tasks are done: git log shows them\n")

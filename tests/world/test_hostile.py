@@ -19,6 +19,7 @@ from kern import plain
 from kern.errors import KernError
 from kern.git import refs, repository
 from kern.model import LEARNINGS, SPEC
+from kern.pipeline.options import Options
 from kern.views import dryrun
 from tests.conftest import HERE, PATIENCE_S, Fake, Git, Heard, Inline, Kern, patience, wait_for
 from tests.kit.terminal import on_terminal
@@ -90,7 +91,7 @@ def test_what_is_no_file_of_the_repository_is_named_before_anything_begins(
     refused(inline(1), name, "which is not there" if how == "link to nothing" else said)
 
     with pytest.raises(KernError):
-        dryrun.describe(repo, 1, prompts=False)
+        dryrun.describe(repo, Options(1), with_prompts=False)
     assert fake.calls == []
     assert not (tmp_path / "kern").exists()
     assert git("for-each-ref", "refs/kern") == ""
