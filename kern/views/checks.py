@@ -61,6 +61,7 @@ class Table:
             print(f"{name}: at work for {plain.span(seconds)}", file=self.err, flush=True)
 
     def _print(self, text: str, style: str) -> None:
+        text = plain.block(text)
         if self.screen:
             self.screen.print(text, style)
         else:

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from kern import plain
 from kern.fleet.lanes import Picture
 from kern.views import progress
 
@@ -70,7 +71,7 @@ def drawn(now: Picture, at: float, ran: float, silent: float = 0.0) -> Renderabl
     for lane in now.lanes:
         since = progress.clock(at - lane.since) if lane.doing else ""
         number = [str(lane.worker)] if several else []
-        table.add_row(*number, Text(lane.doing or "idle"), since, Text(lane.task))
+        table.add_row(*number, Text(lane.doing or "idle"), since, Text(plain.line(lane.task)))
     calls = [f"  {call}" for lane in now.lanes for call in lane.calls]
     cut_off = [Text(line, **cut) for line in (*calls, *progress.landing(now, at))]
     return Group(table, *cut_off, Text(progress.figures(now, ran, silent)), Text(progress.STOP))

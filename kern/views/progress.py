@@ -75,7 +75,7 @@ def landing(now: Picture, at: float) -> list[str]:
         return []
     why = f": {now.lying}" if now.lying else ""
     first = f"{plain.count(len(now.queue), 'finished task')} to land{why}: "
-    return [first + "; ".join(plain.line(task, 100) for task in now.queue)]
+    return [plain.line(first + "; ".join(now.queue), 600)]
 
 
 def beats(now: Picture, at: float, silent: float = 0.0) -> list[str]:

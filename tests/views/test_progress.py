@@ -35,6 +35,7 @@ from kern.events import (
 from kern.fleet.lanes import Lane, Picture
 from kern.journal import words
 from kern.model import Act, Cost, Outcome, Stage
+from kern.plain import UNSAFE
 from kern.stages.watch import Watch
 from kern.system import process
 from kern.views import live, progress
@@ -160,6 +161,8 @@ def test_many_at_once_are_a_line_each_and_what_waits_to_land() -> None:
         progress.STOP,
     ]
     assert max(map(len, drawn(MANY, 40))) == 40
+    nasty = replace(MANY, lanes=(Lane(1, "a \x1b[2J\u202eb", "gates", 8.0),), queue=("\x1b[2J",))
+    assert not UNSAFE.search("".join(drawn(nasty, 80)))
     lying = replace(MANY, lying="your changes in a.py")
     assert "2 finished tasks to land: your changes in a.py: Write the" in drawn(lying, 80)[3]
     lands = replace(MANY, landing="Write the lexer", since=70.0)
