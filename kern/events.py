@@ -288,8 +288,6 @@ class Waiting(Event):
 class RunEnded(Event):
     KEPT: ClassVar[str] = "run did:end exit=exit_code seconds open=open_tasks"
     done: tuple[tuple[str, str, str], ...]  # (task, commit, what proved it)
-    concluded: tuple[tuple[str, str], ...]  # (experiment that did not work, short hash)
-    decomposed: tuple[tuple[str, bool], ...]  # (task, whether all its subtasks are done)
     needs_help: tuple[tuple[str, str], ...]  # (task, why)
     stuck: tuple[tuple[str, str], ...]  # open tasks that wait, where none is ready
     open_tasks: int | None  # no parents; None where SPEC.md cannot be read any more

@@ -47,7 +47,7 @@ def main(folder: Path, *, yes: bool) -> int:
 
 def title(past: History) -> str:
     """Of one task its own text; of several the first and how many more."""
-    done = [task.task for task in past.tasks.values() if task.outcome == "done"]
+    done = [task.task for task in past.done]
     more = f" and {len(done) - 1} more" if len(done) > 1 else ""
     return f"{plain.line(done[0], _TITLE - len(more))}{more}"
 

@@ -22,6 +22,7 @@ from kern.errors import KernError
 from kern.events import Event, RunEnded, Sink, Warned
 from kern.journal import totals, words
 from kern.journal.history import Record, fold, moment
+from kern.model import Cost
 from kern.system import process, workspace
 
 FILE = "events.jsonl"
@@ -37,6 +38,7 @@ _DECODER = json.JSONDecoder(parse_constant=int)  # refuses NaN and the like
 _TORN, _FOREIGN, _NEWER = "damaged", "not a journal record", "from a newer kern"
 _ALWAYS = {"id", "time", "run", "kind", "seq"}
 _MOST = 1e15  # of any number that is added up
+_NUMBERS = (int, float)
 _TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("id", "time", "run", "kind", "branch", "task", "stage", "did"), (str,)),
     **dict.fromkeys(("detail", "proved", "commit", "text", "reason", "ref", "gate"), (str,)),
@@ -108,7 +110,8 @@ class Journal:
         found = ordered([*tail(self.path, size=_NIGHT), *self.own])
         runs, began = set(), moment(_now())
         for run in reversed(fold(found).runs.values()):
-            if run.branch == self.branch and began - run.ended < _PAUSE_S:
+            near = run.branch == self.branch and began - run.ended < _PAUSE_S
+            if near and run.of("run"):  # and no plan
                 runs.add(run.run)
                 began = run.began
         return [one for one in found if one.get("fleet", one["run"]) in runs]
@@ -168,6 +171,13 @@ def load(
     """Its records in order, or those that are `having` one of these bytes; what had to be skipped
     is told.
     """
+    return ordered(every(path, warn, having))
+
+
+def every(
+    path: Path, warn: Callable[[str], None], having: Sequence[bytes] = (b"",)
+) -> list[dict[str, Any]]:
+    """The same as they stand there: some of them twice."""
     try:
         data = workspace.read(path) or b""
     except KernError as exc:
@@ -183,7 +193,18 @@ def load(
         remedy = ": kern --update" if _NEWER in which else ""
         number = plain.count(skipped.total(), "line")
         warn(f"the journal {path}: {number} skipped: {which}{remedy}")
-    return ordered(found)
+    return found
+
+
+def paid(records: Iterable[Record]) -> dict[str, Cost]:
+    """What each task cost, of ten thousands of records at once."""
+    prices: dict[str, list[float | None]] = {}
+    seen: set[str] = set()
+    for record in records:
+        if record["kind"] == "stage" and record["id"] not in seen and record.get("did") != "start":
+            seen.add(record["id"])
+            prices.setdefault(record.get("task", ""), []).append(record.get("cost_usd"))
+    return {task: Cost.of(each) for task, each in prices.items()}
 
 
 def last_run(path: Path, branch: str) -> str:
@@ -202,11 +223,10 @@ def costs(path: Path, warn: Callable[[str], None]) -> Callable[[str], float]:
     """What each task cost so far by the journal; read when it is first asked for."""
 
     @cache
-    def known() -> Mapping[str, float]:
-        tasks = fold(load(path, warn, [COST])).tasks.values()
-        return {task.task: task.spent.cost_usd or 0.0 for task in tasks}
+    def known() -> Mapping[str, Cost]:
+        return paid(every(path, warn, [COST]))
 
-    return lambda task: known().get(task, 0.0)
+    return lambda task: known().get(task, Cost()).usd or 0.0
 
 
 def beside_me(path: Path, run: str) -> Callable[[], float]:
@@ -246,9 +266,9 @@ def length(path: Path) -> int:
 
 
 class Follower:
-    """Of the records that one run's workers write from now on, each once."""
+    """Of the records that come from now on, each once; `fleet`: only those of its workers."""
 
-    def __init__(self, path: Path, fleet: str) -> None:
+    def __init__(self, path: Path, fleet: str = "") -> None:
         self.path = path
         self.fleet = fleet
         self.read = length(path)
@@ -260,7 +280,8 @@ class Follower:
         data = _since(self.path, self.read)
         self.read += len(data)
         *whole, self.torn = (self.torn + data).split(b"\n")
-        ours = {one["id"]: one for one in read(whole) if one.get("fleet") == self.fleet}
+        every = (one for one in read(whole) if self.fleet in ("", one.get("fleet")))
+        ours = {one["id"]: one for one in every}
         new = [one for key, one in ours.items() if key not in self.seen]
         self.seen |= ours.keys()
         return new
@@ -328,10 +349,11 @@ def _sound(value: Record) -> bool:
     if not value.keys() >= _ALWAYS or (value["kind"] in _TELLING and "text" not in value):
         return False
     for name, said in value.items():
-        if name in _TYPES:
-            is_a = type(said)
-            if is_a not in _TYPES[name] or (is_a in (int, float) and not -_MOST < said < _MOST):
-                return False
+        types = _TYPES.get(name)
+        if types and (
+            type(said) not in types or (type(said) in _NUMBERS and not -_MOST < said < _MOST)
+        ):
+            return False
     for count in value.get("tokens", {}).values():
         if type(count) is not int or not -_MOST < count < _MOST:
             return False

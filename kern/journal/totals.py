@@ -1,12 +1,11 @@
 """What a history adds up to: the data of a report, what to look at, and a forecast. Pure."""
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from kern import plain
-from kern.journal.history import GATE, History, Record, Run, Spent, Task, number
+from kern.journal.history import History, Record, Run, Spent, Task, number
 from kern.model import SAID, UNVERIFIED, Need, Stage, unverified
 
 FROM, LEAST = 20, 3  # finished tasks, the newest, that a forecast is made from
@@ -17,16 +16,12 @@ OPEN = (*NOTHING, "open")
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How things stand now, beside what the journal tells of what happened: as SPEC.md has its
-    tasks, by their texts, and which refs git still has.
-    """
+    """How things stand now by SPEC.md, whatever the journal tells of what happened."""
 
-    needs: tuple[Need, ...] | None = None  # None: SPEC.md was not looked at, or cannot be read
+    needs: tuple[Need, ...] | None = None  # None: it was not looked at, or cannot be read
     held: tuple[Need, ...] = ()  # by a person
-    done: frozenset[str] = frozenset()  # that are ticked
+    done: frozenset[str] = frozenset()  # the texts of tasks that are ticked
     answered: frozenset[str] = frozenset()
-    again: frozenset[str] = frozenset()  # that are not ticked, say after kern undo
-    refs: frozenset[str] | None = None  # of saved attempts, as the journal names them
 
 
 NOWHERE = Standing()
@@ -39,50 +34,45 @@ def summary(found: History, now: Standing = NOWHERE) -> dict[str, Any]:
     return {
         "runs": [of_run(run) for run in found.runs.values()],
         "tasks": [of_task(task, now) for task in found.tasks.values()],
-        "done": found.done,
+        "done": len(found.done),
         "needs": [need._asdict() for need in needs(found, now)],
         "held": [need._asdict() for need in now.held],
         **asdict(found.spent),
-        "cost_per_done_usd": found.spent.each(found.done),
-        "agents": by_agent(found),
-        "errors": [
-            {name: error.get(name) for name in ("time", "run", "branch", "text")}
-            for error in found.errors
+        "cost_per_done_usd": found.spent.each(len(found.done)),
+        "agents": [
+            {"agent": one.name, "done": one.done, **asdict(one.spent)} for one in agents(found)
         ],
-        "outages": dict(zip(("count", "seconds"), outages(found.outages), strict=True)),
-        "review": review(found, now),
+        "errors": errors(found),
+        "outages": dict(zip(("count", "seconds"), outages(found.of("outage")), strict=True)),
+        "review": review(found),
     }
 
 
 def of_run(run: Run) -> dict[str, Any]:
-    head = {"run": run.run, "branch": run.branch, "began": run.first, "ended": run.last}
-    seconds = round(run.ended - run.began, 3)
-    return {**head, "payer": run.payer, "exit": run.exit, "seconds": seconds}
+    times = {"began": run.records[0]["time"], "ended": run.records[-1]["time"]}
+    end = {"exit": run.exit, "seconds": round(run.ended - run.began, 3)}
+    return {"run": run.run, "branch": run.branch, "payer": run.payer, **times, **end}
 
 
 def of_task(task: Task, now: Standing = NOWHERE) -> dict[str, Any]:
-    names = ("task", "outcome", "detail", "proved", "commit", "denied", "learned", "warnings")
-    red = (str(gate.get("gate")) for gate in task.gates if gate.get("red"))
+    names = ("task", "outcome", "detail", "proved", "commit")
+    tried = ("attempt", "reason", "ref", "cause")
+    red = (str(gate.get("gate")) for gate in task.of("gate") if gate.get("red"))
     return {
         **{name: getattr(task, name) for name in names},
         "state": state(task, now),
-        "attempts": [{**one, "ref": saved(one, now)} for one in task.attempts],
-        "retries": len(task.retried),
+        "attempts": [{name: one.get(name) for name in tried} for one in task.of("attempt")],
+        "retries": len(task.of("retry")),
+        "denied": [tool for step in task.steps for tool in step.record.get("denied") or ()],
+        "learned": [one["text"] for one in task.of("learning")],
+        "warnings": [one["text"] for one in task.of("warning")],
         "red_gates": list(dict.fromkeys(red)),
         **asdict(task.spent),
     }
 
 
-def saved(attempt: Mapping[str, Any], now: Standing) -> str:
-    """Where git has its work; it may be gone."""
-    ref = str(attempt.get("ref") or "")
-    return ref if now.refs is None or ref in now.refs else ""
-
-
 def state(task: Task, now: Standing = NOWHERE) -> str:
     """A task's outcome, in a word or two, with what a person has done since."""
-    if task.outcome == "done" and task.task in now.again:
-        return "done, and open again"
     if task.outcome == "done" and unverified(task.proved):
         return f"done, {UNVERIFIED}"
     if task.outcome in OPEN and task.task in now.done:
@@ -94,44 +84,40 @@ def state(task: Task, now: Standing = NOWHERE) -> str:
 
 def needs(found: History, now: Standing) -> tuple[Need, ...]:
     """Each task that needs a person, once: as SPEC.md has them; else as the journal left them."""
-    left = [task for task in found.tasks.values() if task.outcome in NOTHING]
+    left = found.ended(*NOTHING)
     rows = (Need(0, 0, task.task, task.detail, "kern status") for task in left)
     return tuple(rows) if now.needs is None else now.needs
 
 
-# ---------------------------------------------------------------- is anything wrong?
+def errors(found: History) -> list[dict[str, Any]]:
+    """That ended runs early. What ends all of many at once the run itself says."""
+    names = ("time", "run", "branch", "text")
+    own = (one for one in found.of("error") if "worker" not in one)
+    return [{name: one.get(name) for name in names} for one in own]
 
 
-def review(found: History, now: Standing = NOWHERE) -> list[dict[str, Any]]:
+def review(found: History) -> list[dict[str, Any]]:
     """What a person should look at on the branch before all else, each with where it is."""
     rows = []
 
     def look(task: Task | None, what: str, text: str) -> None:
-        done = f"git show {task.commit[:10]}" if task and task.commit else ""
-        row = {"task": task.task if task else "", "what": what, "text": text, "where": done}
+        where = f"git show {task.commit[:10]}" if task and task.commit else ""
+        row = {"task": task.task if task else "", "what": what, "text": text, "where": where}
         rows.append(row)
 
-    for task in found.tasks.values():
-        _, *doubts = task.proved.split("; ") if task.outcome == "done" else [""]
-        if task.outcome == "done" and unverified(task.proved):
+    for task in found.done:
+        if unverified(task.proved):
             look(task, UNVERIFIED, "no gate passed for this commit")
-        for doubt in doubts:
+        for doubt in task.proved.split("; ")[1:]:
             look(task, "doubt", doubt)
-        for text in task.warnings:
-            if _still(text, now.refs):
-                look(task, "warning", text)
-    for text in found.warnings:
-        look(None, "warning", text)
-    for gate in found.flaky:
-        how = f"{gate.get('gate')}: {gate.get('flaky')}; green on the same files"
-        look(found.tasks.get(str(gate.get("task"))), "flaky", how)
+    for record in found.records:
+        of = found.tasks.get(str(record.get("task")))
+        if record["kind"] == "warning":
+            look(of, "warning", record["text"])
+        elif record.get("flaky"):
+            how = f"{record.get('gate')}: {record['flaky']}; green on the same files"
+            look(of, "flaky", how)
     return rows
-
-
-def _still(text: str, refs: frozenset[str] | None) -> bool:
-    """Whether git has the saved work that a warning names."""
-    named = re.findall(r"kern/attempts/[^\s;]+", text)
-    return refs is None or all(ref in refs for ref in named)
 
 
 def outages(found: Iterable[Record]) -> tuple[int, float]:
@@ -153,35 +139,28 @@ def waited(count: int, seconds: float) -> str:
 
 
 @dataclass(slots=True)
-class _Agent:
-    done: int = 0
-    attempts: int = 0  # that failed
+class Agent:
+    name: str
+    done: int = 0  # tasks whose last implement stage was its
     spent: Spent = field(default_factory=Spent)
 
 
-def by_agent(found: History) -> list[dict[str, Any]]:
-    """What each agent and model cost, and what came of it, most stages first. What came of a task
-    counts for whoever did its last implement stage; an older kern noted no agent.
-    """
-    rows: dict[tuple[str, str], _Agent] = {}
-    last: dict[str, _Agent] = {}
-    for step in found.steps:
-        if step.kind != GATE and step.record.get("did") != "start":
-            who = str(step.record.get("agent") or ""), str(step.record.get("model") or "")
-            row = rows.setdefault(who, _Agent())
-            row.spent.pay(step.record)
-            if step.kind == Stage.IMPLEMENT:
-                row.attempts += bool(step.failed) and step.record.get("did") == "end"
-                last[str(step.record.get("task"))] = row
-    for task in found.tasks.values():
-        if task.outcome == "done" and task.task in last:
+def agents(found: History) -> list[Agent]:
+    """Each agent with its model, most stages first; an older kern noted no agent."""
+    rows: dict[str, Agent] = {}
+    last: dict[str, Agent] = {}
+    for record in found.of("stage"):
+        if record.get("did") != "start":
+            who = (str(record.get(name) or "") for name in ("agent", "model"))
+            name = " ".join(filter(None, who)) or "unknown"
+            row = rows.setdefault(name, Agent(name))
+            row.spent.pay(record)
+            if record.get("stage") == Stage.IMPLEMENT:
+                last[str(record.get("task"))] = row
+    for task in found.done:
+        if task.task in last:
             last[task.task].done += 1
-    told = [
-        {"agent": agent, "model": model, "done": row.done, "attempts": row.attempts}
-        | {**asdict(row.spent), "cost_per_done_usd": row.spent.each(row.done)}
-        for (agent, model), row in rows.items()
-    ]
-    return sorted(told, key=lambda row: -row["stages"])
+    return sorted(rows.values(), key=lambda row: -row.spent.stages)
 
 
 # ---------------------------------------------------------------- the forecast
@@ -192,7 +171,8 @@ def forecast(found: History, tasks: int) -> tuple[str, float]:
     seconds; empty and 0 where too few are finished. Of a task whose beginning is not in the records
     nothing is counted.
     """
-    last = [task for task in found.finished if task.whole][-FROM:]
+    whole = [task for task in found.finished if _begins(task)]
+    last = whole[-FROM:]
     if len(last) < LEAST or tasks < 1:
         return "", 0.0
     known = [task.spent for task in last if not task.spent.unpriced]
@@ -207,6 +187,11 @@ def forecast(found: History, tasks: int) -> tuple[str, float]:
     rough = plain.span(60 * round(seconds / 60) if seconds >= 90 else seconds)
     made = f"an estimate from your last {len(last)} finished tasks{each}"
     return f"{plain.count(tasks, 'task')}, about {money}{rough} ({made})", seconds
+
+
+def _begins(task: Task) -> bool:
+    first = task.records[0]
+    return (first["kind"], first.get("did"), first.get("resumed") or "") == ("task", "start", "")
 
 
 def typical(values: Sequence[float]) -> tuple[float, float, float]:

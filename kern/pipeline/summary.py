@@ -74,12 +74,6 @@ def of(
     committed = [one for one in settled if one.outcome is Outcome.DONE]
     return RunEnded(
         done=tuple((one.task, one.detail, one.proved) for one in committed),
-        concluded=tuple(
-            (one.task, one.commit[:7]) for one in settled if one.outcome is Outcome.CONCLUDED
-        ),
-        decomposed=tuple(
-            (one.task, one.key in done) for one in settled if one.outcome is Outcome.DECOMPOSED
-        ),
         needs_help=lacking,
         stuck=tuple((task.text, why) for task, why in stuck),
         questions=asked,

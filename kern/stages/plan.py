@@ -155,7 +155,8 @@ class Planner:
 
 def _became(task: Past) -> str:
     """What the journal has of one, in a line."""
-    tries = f" after {len(task.attempts)} failed attempts" if task.attempts else ""
+    tried = len(task.of("attempt"))
+    tries = f" after {tried} failed attempts" if tried else ""
     why = f": {task.detail}" if task.detail and task.outcome != "done" else ""
     proved = f", {task.proved}" if task.proved else ""
     return plain.line(f"{task.outcome}{tries}{proved}: {task.task}{why}", 300)

@@ -85,15 +85,10 @@ def line(record: Record, *, named: bool = False) -> str:
 
 
 def _records(place: Path, *, follow: bool) -> Iterator[dict[str, Any]]:
-    seen: set[str] = set()
-    size, told = -1, warn
-    while True:
-        if (now := store.length(place)) != size:
-            for record in store.load(place, told):
-                if record["id"] not in seen:
-                    seen.add(record["id"])
-                    yield record
-            size, told = now, lambda text: None  # once
-        if not follow or streams.unread(sys.stdout):
-            return
+    follower = store.Follower(place)
+    there = store.load(place, warn)
+    follower.seen = {record["id"] for record in there}
+    yield from there
+    while follow and not streams.unread(sys.stdout):
         time.sleep(_POLL_S)
+        yield from follower.new()

@@ -9,7 +9,7 @@ from typing import Any
 
 from kern import plain
 from kern.journal import totals
-from kern.journal.history import GATE, NO_END, History, Run, Step
+from kern.journal.history import GATE, NO_END, History, Run, Step, number
 from kern.journal.totals import NOWHERE, Standing
 from kern.model import Aide, Cost, Stage
 
@@ -62,26 +62,34 @@ def _run(run: Run) -> dict[str, Any]:
     length = max(run.ended - began, 1.0)
     form = "%d %b %H:%M" if length > 86_400 else "%H:%M" if length > 360 else "%H:%M:%S"
     rows: dict[str, list[dict[str, Any]]] = {}
-    for step in sorted(run.steps, key=lambda step: step.worker) if run.many else run.steps:
+    many = any(run.workers)
+    for step in sorted(run.steps, key=_worker) if many else run.steps:
         row = str(step.record.get("task") or "(of no task)")
-        if run.many:
-            row = f"worker {step.worker}" if step.worker else "landing"
+        if many:
+            row = f"worker {which}" if (which := _worker(step)) else "landing"
         left = 100 * (step.began - began) / length
         width = max(100 * (step.ended - step.began) / length, _LEAST)
         place = {"left": round(min(left, 100 - width), 2), "width": round(width, 2)}
         kind = step.kind if step.kind in KINDS else "other"
         box = {"kind": kind, "failed": bool(step.failed), "title": _title(step), **place}
         rows.setdefault(row, []).append(box)
+    times = [one["time"] for one in run.records]
+    said = [str(one["text"]) for one in run.of("limit") + run.of("error")]
     return {
         "id": run.run[:8],
         "branch": run.branch,
-        "when": f"{run.first[:16]} to {run.last[:16]} UTC".replace("T", " "),
+        "when": " to ".join(moment[:16].replace("T", " ") for moment in (times[0], times[-1]))
+        + " UTC",
         "seconds": run.ended - run.began,
         "end": NO_END if run.exit is None else f"ended with exit {run.exit}",
-        "said": list(dict.fromkeys(run.said)),
+        "said": list(dict.fromkeys(said)),
         "ticks": [_clock(began + n * length / _TICKS, form) for n in range(_TICKS)],
         "rows": rows,
     }
+
+
+def _worker(step: Step) -> int:
+    return int(number(step.record.get("worker")))
 
 
 def _title(step: Step) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kern import plain
 from kern.errors import KernError, UsageError
-from kern.git import refs, repository
+from kern.git import repository
 from kern.git.repository import Repo
 from kern.journal import store, totals
 from kern.journal.history import History, fold
@@ -50,18 +50,16 @@ def of_branch(project: Repo, branch: str) -> tuple[History, str]:
 
 
 def standing(project: Repo) -> Standing:
-    """As SPEC.md and git have it now; where SPEC.md cannot be read the journal's word counts."""
-    saved = frozenset(ref.removeprefix("refs/") for ref, when in refs.kept(project) if when)
+    """As SPEC.md has it now; where that cannot be read the journal's word counts."""
     try:
         parsed = Documents(project.root).spec()[1]
     except KernError:
-        return Standing(refs=saved)
+        return NOWHERE
     done = frozenset(task.text for task in parsed.tasks if task.marker is Marker.DONE)
     answered = frozenset(
         task.text for task in parsed.tasks if task.of(Kind.ANSWER) and not notes.pending(task)
     )
-    again = frozenset(task.text for task in parsed.tasks) - done
-    return Standing(order.needs(parsed), order.holds(parsed), done, answered, again, saved)
+    return Standing(order.needs(parsed), order.holds(parsed), done, answered)
 
 
 def _since(text: str, now: datetime) -> str:

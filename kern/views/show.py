@@ -10,7 +10,7 @@ from kern.errors import KernError
 from kern.git import history, repository
 from kern.git.repository import Change, Repo
 from kern.journal import store, totals, words
-from kern.journal.history import GATE, Record, Spent, Task, fold
+from kern.journal.history import Record, Spent, Task, fold
 from kern.model import SAID, Stage
 from kern.spec import order
 from kern.spec.file import Documents
@@ -22,9 +22,6 @@ from kern.system import workspace
 from kern.system.workspace import Scope
 from kern.views.log import local, warn
 
-_CALL = ("time", "run", "stage", "attempt", "agent", "model", "did", "seconds", "cost_usd")
-_MORE = ("tokens", "turns", "session", "reason")
-_GATE = ("time", "gate", "code", "red", "red_before", "seconds", "output")
 _SHOWN = 12  # lines of an answer or of a gate's output
 
 
@@ -44,28 +41,30 @@ def snapshot(folder: Path, wanted: str) -> dict[str, Any]:
     index = order.named(wanted, texts, gone)
     task = parsed.tasks[index] if index < len(texts) else None
     name = task.text if task else gone[index - len(texts)]
-    own = past.tasks.get(name, Task(name))
-    scope = workspace.scope(found.root, own.branch or found.head().name, create=False)
+    own = past.tasks.get(name, Task(task=name))
+    branch = str(own.records[-1].get("branch") or "") if own.records else ""
+    scope = workspace.scope(found.root, branch or found.head().name, create=False)
     walks = _walks(scope, name)
     answers = {str(stage): one.said for walk in walks for stage, one in _stages(walk, name).items()}
     told = totals.of_task(own)
     for attempt in told["attempts"]:
         changed = _files(found, f"refs/{attempt['ref']}")
         attempt["files"], attempt["kept"] = list(changed or ()), changed is not None
-    calls = [step.record for step in own.steps if step.kind != GATE]
+    times = [one["time"] for one in own.records]
+    calls = [one for one in own.of("stage") if one.get("did") != "start"]
     return {
         "number": index + 1 if task else None,
         "line": task.line if task else None,
         "marker": str(task.marker) if task else None,
         **told,
-        "began": own.began or None,
-        "ended": own.ended or None,
-        "runs": own.runs,
+        "began": min(times, default=None),
+        "ended": max(times, default=None),
+        "runs": list(dict.fromkeys(one["run"] for one in own.records)),
         "by_stage": {stage: asdict(spent) for stage, spent in _by_stage(calls).items()},
-        "calls": [_taken(one, *_CALL, *_MORE) for one in calls if one.get("did") != "start"],
-        "gates": [_taken(gate, *_GATE) for gate in own.gates],
-        "retried": [_taken(one, "time", "stage", "reason") for one in own.retried],
-        "memory": [row for one in own.memory for row in words.said(one)],
+        "calls": calls,
+        "gates": own.of("gate"),
+        "retried": own.of("retry"),
+        "memory": [row for one in own.of("recall") + own.of("vote") for row in words.said(one)],
         "research": _research(task, answers),
         "answers": answers,
         "files": _files(found, own.commit) if own.commit else {},
@@ -76,13 +75,8 @@ def snapshot(folder: Path, wanted: str) -> dict[str, Any]:
 def _by_stage(calls: Iterable[Record]) -> dict[str, Spent]:
     sums: dict[str, Spent] = {}
     for call in calls:
-        if call.get("did") != "start":
-            sums.setdefault(str(call.get("stage")), Spent()).pay(call)
+        sums.setdefault(str(call.get("stage")), Spent()).pay(call)
     return sums
-
-
-def _taken(record: Record, *names: str) -> dict[str, Any]:
-    return {name: record.get(name) for name in names}
 
 
 def _research(task: Listed | None, answers: Mapping[str, str]) -> list[str]:
@@ -153,7 +147,7 @@ def text(found: Mapping[str, Any]) -> str:
         "Gates": [row for gate in found["gates"] for row in _gate(gate)],
         "Files": _changes(found["files"]),
         "Refused": found["denied"],
-        "Tried again": [f"{one['stage']}: {one['reason']}" for one in found["retried"]],
+        "Tried again": [f"{one.get('stage')}: {one.get('reason')}" for one in found["retried"]],
         "Learnings": found["memory"],
         "Learned": found["learned"],
         "Look": [*commit, *found["folders"]],
@@ -183,10 +177,8 @@ def _tried(attempt: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _gate(gate: Mapping[str, Any]) -> list[str]:
-    when = ", red before the task as well" if gate["red_before"] is True else ""
-    colour = f"red (exit {gate['code']}){when}" if gate["red"] else "green"
-    told = [f"   {line}" for line in _end(str(gate["output"] or ""))] if gate["red"] else []
-    return [f"{gate['gate']}: {colour}, {plain.span(gate['seconds'] or 0)}", *told]
+    output = _end(str(gate.get("output") or "")) if gate.get("red") else []
+    return [words.said(gate)[0].strip(), *(f"   {line}" for line in output)]
 
 
 def _changes(files: Mapping[str, str] | None) -> list[str]:

@@ -130,11 +130,11 @@ def _recent(
     """
     name = store.last_run(place, branch)
     having = [store.COST, *([json.dumps(name).encode()] if name else [])]
-    records = store.load(place, warn, having)
-    costs = {task.task: task.spent.cost for task in fold(records).tasks.values()}
-    own = [one for one in records if name and name in (one["run"], one.get("fleet"))]
+    found = store.every(place, warn, having)
+    own = [one for one in found if name and name in (one["run"], one.get("fleet"))]
+    own = store.ordered(own)
     last = next((one for one in reversed(own) if one["kind"] != "request"), None)
-    return fold(own).runs.get(name), last, costs
+    return fold(own).runs.get(name), last, store.paid(found)
 
 
 def _run(run: Run, *, on: bool) -> dict[str, Any]:
@@ -144,15 +144,15 @@ def _run(run: Run, *, on: bool) -> dict[str, Any]:
     seconds = {"seconds": round(max(end - run.began, 0.0), 3)}
     spent = asdict(run.spent)
     sums = {name: spent[name] for name in ("cost_usd", "unpriced", "tokens")}
-    return {**totals.of_run(run), **seconds, "under_way": on, "done": run.done, **sums}
+    return {**totals.of_run(run), **seconds, "under_way": on, "done": run.ends["done"], **sums}
 
 
 def _stage(run: Run) -> dict[str, Any] | None:
     """What the run is at since when, as far as the journal tells."""
-    one = run.workers[0]
-    if not one.doing:
+    one = run.workers.get(0)
+    if not one or not one.doing:
         return None
-    return {"stage": one.doing, "task": one.task, "attempt": one.attempt, "since": one.since}
+    return {"stage": one.doing, "task": one.task, "since": one.since}
 
 
 def _workers(seen: project.Project, run: Run | None, *, on: bool) -> list[dict[str, Any]]:
@@ -160,7 +160,7 @@ def _workers(seen: project.Project, run: Run | None, *, on: bool) -> list[dict[s
     that wait to land, or what a run that has ended left in worktrees. Nothing where one task is
     carried out after the other.
     """
-    if not run or not run.many:
+    if not run or not any(run.workers):
         return []
     if on:
         busy = [run.workers[n] for n in sorted(run.workers) if n and run.workers[n].task]

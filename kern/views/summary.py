@@ -5,14 +5,14 @@ type next. A run says it at its end, of the whole night; `kern report` of any ti
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from kern import plain
 from kern.events import RunEnded
 from kern.journal import totals, words
-from kern.journal.history import History, Spent, Task, fold
-from kern.journal.totals import NOWHERE, Standing
+from kern.journal.history import History, Task, fold
+from kern.journal.totals import NOWHERE, Agent, Standing
 from kern.model import UNVERIFIED, Need, unverified
 from kern.views.log import local
 
@@ -30,6 +30,8 @@ def lines(ended: RunEnded) -> Iterator[Row]:
     worst = bool(ended.needs or ended.interrupted or _unproven(found))
     yield "", ""
     yield headline(ended, found), HEAD if not worst else f"{HEAD} {NOTICE}"
+    if len(found.runs) > 1:
+        yield _night(found), HEAD
     yield from body(found, now, ended.stuck)
     if last := following(ended):
         yield "", ""
@@ -37,42 +39,47 @@ def lines(ended: RunEnded) -> Iterator[Row]:
 
 
 def headline(ended: RunEnded, found: History) -> str:
-    """Of the night: its money, tokens and time are those of all its runs."""
-    still = f"{ended.open_tasks} open"
-    counts = [*_counts(found, ended.needs, ended.held)]
-    counts += ["SPEC.md unreadable" if ended.open_tasks is None else still]
-    cost, tokens, seconds, where = ended.cost, ended.tokens, ended.seconds, ""
-    if len(runs := [*found.runs.values()]) > 1:
-        where = f" in {len(runs)} runs since {local(runs[0].first, '%a %H:%M')}"
-        cost, tokens = found.spent.cost, sum(found.spent.tokens.values())
-        seconds = sum(run.ended - run.began for run in runs)
-    paid = "" if cost.known is None else " (API-equivalent)"
-    used = f", {words.short(tokens)} tokens" if tokens else ""
-    waits = totals.waited(*totals.outages(found.outages))
-    times = ", ".join(filter(None, (plain.span(seconds), waits)))
-    return f"{', '.join(counts)}{where}; {cost}{paid}{used}, {times}"
+    """Of this run, which is the last of the night."""
+    ends = [*found.runs.values()][-1].ends if found.runs else Counter[str]()
+    bare = sum(unverified(proved) for _, _, proved in ended.done)
+    still = "SPEC.md unreadable" if ended.open_tasks is None else f"{ended.open_tasks} open"
+    counts = _counts(len(ended.done), ends["concluded"], bare, ended.needs, ended.held)
+    paid = "" if ended.cost.known is None else " (API-equivalent)"
+    used = f", {words.short(ended.tokens)} tokens" if ended.tokens else ""
+    waits = totals.waited(*totals.outages(found.of("outage")))
+    times = ", ".join(filter(None, (plain.span(ended.seconds), waits)))
+    return f"{', '.join((*counts, still))}; {ended.cost}{paid}{used}, {times}"
 
 
-def _counts(found: History, needs: Sequence[Need], held: Sequence[Need]) -> Iterator[str]:
-    ends = Counter(task.outcome for task in found.tasks.values())
-    yield f"{found.done} done"
-    if tried := ends["concluded"]:
+def _night(found: History) -> str:
+    runs = [*found.runs.values()]
+    since = local(runs[0].records[0]["time"], "%a %H:%M")
+    took = plain.span(sum(run.ended - run.began for run in runs))
+    counts = f"{len(found.done)} done in {len(runs)} runs"
+    return f"in all since {since}, as below: {counts}; {found.spent.cost}, {took}"
+
+
+def _counts(
+    done: int, tried: int, bare: int, needs: Sequence[Need], held: Sequence[Need]
+) -> Iterator[str]:
+    yield f"{done} done"
+    if tried:
         yield f"{plain.count(tried, 'experiment')} did not work"
-    for number, what in ((len(needs), "need you"), (len(held), "held")):
+    for number, what in ((len(needs), "need you"), (len(held), "held"), (bare, UNVERIFIED)):
         if number:
             yield f"{number} {what}"
-    if bare := _unproven(found):
-        yield f"{bare} {UNVERIFIED}"
 
 
 def report(found: History, now: Standing, *, markdown: bool = False) -> str:
     """All of it, for a terminal or as the text of a pull request."""
     if not found.runs:
         return "nothing in the journal yet: it begins with the first run"
-    counts = ", ".join(_counts(found, totals.needs(found, now), now.held))
+    done, tried = len(found.done), len(found.ended("concluded"))
+    needs = totals.needs(found, now)
+    counts = ", ".join(_counts(done, tried, _unproven(found), needs, now.held))
     where = f"in {plain.count(len(found.runs), 'run')}"
-    head = f"{counts} {where}; {found.spent.in_words(found.done)} (costs are API-equivalent)"
-    waits = totals.waited(*totals.outages(found.outages))
+    head = f"{counts} {where}; {found.spent.in_words(done)} (costs are API-equivalent)"
+    waits = totals.waited(*totals.outages(found.of("outage")))
     texts = [head, *filter(None, [waits]), *(text for text, _ in body(found, now, full=True))]
     return plain.block("\n".join(map(_markdown, texts) if markdown else texts))
 
@@ -97,33 +104,31 @@ def body(
     needy = {need.task for need in (*needs, *now.held)}
     late = [f"{plain.line(task, 100)}: {plain.line(why)}" for task, why in stuck]
     late = [text for text, (task, _) in zip(late, stuck, strict=True) if task not in needy]
-    every = [*found.tasks.values()]
-    done = [task for task in every if task.outcome == "done"]
     for title, rows, where in (
-        ("Look at this", _looks(found, now), "kern report"),
+        ("Look at this", _looks(found), "kern report"),
         ("Needs you", map(_need, needs), "kern status"),
         ("Held", map(_need, now.held), "kern status"),
         ("Open tasks that only wait", _rows(late), "kern status"),
-        ("Done", _done(done, now), "git log"),
-        ("Tried, did not work", _of(every, "concluded"), "git log"),
-        ("Split into subtasks", _of(every, "decomposed"), "kern status"),
-        ("Failed attempts, with the work of each", _tried(every, now), "kern report"),
+        ("Done", _done(found.done), "git log"),
+        ("Tried, did not work", _of(found, "concluded"), "git log"),
+        ("Split into subtasks", _of(found, "decomposed"), "kern status"),
+        ("Failed attempts, with the work of each", _tried(found), "kern report"),
         ("Runs that ended early", _errors(found), "kern log"),
     ):
         yield from _section(title, rows, where, most)
-    if mended := sum(len(task.attempts) for task in done):
+    if mended := [len(tried) for task in found.done if (tried := task.of("attempt"))]:
+        tasks = plain.count(len(mended), "task")
         yield "", ""
-        tasks = plain.count(sum(bool(task.attempts) for task in done), "task")
-        yield f"{plain.count(mended, 'failed attempt')} of {tasks} came right later: kern show", ""
+        yield f"{plain.count(sum(mended), 'failed attempt')} of {tasks} came right later", ""
     if full:
-        left = [task for task in every if task.outcome in totals.OPEN and task.task not in needy]
+        left = [task for task in found.ended(*totals.OPEN) if task.task not in needy]
         opened = [f"{plain.line(task.task, 100)}: {totals.state(task, now)}" for task in left]
         yield from _section("Open", _rows(opened), "", most)
-        refused = dict.fromkeys(tool for task in every for tool in task.denied)
-        yield from _section("Refused to agents", _rows(refused), "", most)
-        learned = dict.fromkeys(text for task in every for text in task.learned)
+        refused = [tool for step in found.steps for tool in step.record.get("denied") or ()]
+        yield from _section("Refused to agents", _rows(dict.fromkeys(refused)), "", most)
+        learned = dict.fromkeys(str(one["text"]) for one in found.of("learning"))
         yield from _section("Learned", _rows(learned), "", most)
-        agents = [_agent(row) for row in totals.by_agent(found)]
+        agents = [_agent(agent) for agent in totals.agents(found)]
         yield from _section("By agent", _rows(agents if len(agents) > 1 else ()), "", most)
 
 
@@ -153,7 +158,7 @@ def following(ended: RunEnded) -> str:
 
 
 def _unproven(found: History) -> int:
-    return sum(one.outcome == "done" and unverified(one.proved) for one in found.tasks.values())
+    return sum(unverified(task.proved) for task in found.done)
 
 
 def _section(title: str, rows: Iterable[list[Row]], where: str, most: int) -> Iterator[Row]:
@@ -173,10 +178,10 @@ def _rows(texts: Iterable[str], style: str = "") -> Iterator[list[Row]]:
     return ([(f"  {plain.line(text, 600)}", style)] for text in texts)
 
 
-def _looks(found: History, now: Standing) -> Iterator[list[Row]]:
+def _looks(found: History) -> Iterator[list[Row]]:
     """The same once, with how often."""
     met: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for one in totals.review(found, now):
+    for one in totals.review(found):
         text = one["text"].partition(":")[0] if one["what"] == "flaky" else one["text"]
         met.setdefault((one["what"], text), []).append(one)
     for (what, _), same in met.items():
@@ -200,16 +205,14 @@ def _need(need: Need) -> list[Row]:
     ]
 
 
-def _done(done: Sequence[Task], now: Standing) -> Iterator[list[Row]]:
+def _done(done: Sequence[Task]) -> Iterator[list[Row]]:
     """A line each, and once what stands behind most of them."""
     proofs = Counter(_proof(task) for task in done if not unverified(task.proved))
     usual = proofs.most_common(1)[0][0] if proofs else ""
     for task in done:
         bare, proof = unverified(task.proved), _proof(task)
-        how = UNVERIFIED.upper() if bare else "" if proof == usual else proof
-        again = "open again" if task.task in now.again else ""
-        more = "".join(f", {text}" for text in (how, again) if text)
-        text = f"{plain.line(task.task, 100)}  ({plain.line(task.detail, 100)}){more}"
+        how = f", {UNVERIFIED.upper()}" if bare else "" if proof == usual else f", {proof}"
+        text = f"{plain.line(task.task, 100)}  ({plain.line(task.detail, 100)}){how}"
         yield [(f"  {text}", NOTICE if bare else GOOD)]
     if usual:
         alike = "all " if proofs.total() == len(done) == proofs[usual] else "the others "
@@ -221,39 +224,37 @@ def _proof(task: Task) -> str:
     return re.sub(r" \(flaky\)|\bgate (?=\S)", "", task.proved.partition(";")[0])
 
 
-def _of(every: Iterable[Task], outcome: str) -> Iterator[list[Row]]:
-    found = (task for task in every if task.outcome == outcome)
+def _of(found: History, outcome: str) -> Iterator[list[Row]]:
     return _rows(
         f"{plain.line(task.task, 100)}{f'  ({task.commit[:7]})' if task.commit else ''}"
-        for task in found
+        for task in found.ended(outcome)
     )
 
 
-def _tried(every: Iterable[Task], now: Standing) -> Iterator[list[Row]]:
+def _tried(found: History) -> Iterator[list[Row]]:
     """Of tasks that are not done."""
-    for task in every:
-        if task.attempts and task.outcome != "done":
+    for task in found.tasks.values():
+        if task.outcome != "done" and (tried := task.of("attempt")):
             rows = [(f"  {plain.line(task.task, 100)}", "")]
-            for one in task.attempts:
-                rows.append((f"      {one['attempt']}: {plain.line(str(one['reason']))}", ""))
-                if ref := totals.saved(one, now):
+            for one in tried:
+                why = plain.line(str(one.get("reason")))
+                rows.append((f"      {one.get('attempt')}: {why}", ""))
+                if ref := one.get("ref"):
                     rows.append((f"         git show {plain.line(ref)}", ""))
             yield rows
 
 
 def _errors(found: History) -> Iterator[list[Row]]:
     """The same once, with how often."""
-    often = Counter(str(error.get("text")) for error in found.errors)
+    errors = totals.errors(found)
+    often = Counter(str(error["text"]) for error in errors)
     return _rows(
         f"{local(error['time'])}  {text}{f' ({often[text]} times)' if often[text] > 1 else ''}"
-        for text, error in {str(error.get("text")): error for error in found.errors}.items()
+        for text, error in {str(error["text"]): error for error in errors}.items()
     )
 
 
-def _agent(row: Mapping[str, Any]) -> str:
-    name = " ".join(filter(None, (row["agent"], row["model"]))) or "unknown"
-    done = f"{plain.count(row['done'], 'task')} done, " if row["done"] else ""
-    failed = f"{plain.count(row['attempts'], 'failed attempt')}, " if row["attempts"] else ""
-    spent = Spent(**{name: row[name] for name in Spent.__dataclass_fields__})
-    stages = plain.count(row["stages"], "stage")
-    return f"{plain.line(name, 60)}: {done}{failed}{stages}, {spent.in_words(row['done'])}"
+def _agent(agent: Agent) -> str:
+    done = f"{plain.count(agent.done, 'task')} done, " if agent.done else ""
+    stages = plain.count(agent.spent.stages, "stage")
+    return f"{plain.line(agent.name, 60)}: {done}{stages}, {agent.spent.in_words(agent.done)}"

@@ -90,7 +90,7 @@ def test_the_report_counts_every_try_and_names_what_to_review(
     assert task["learned"] == ["n is good"]
     shown = kern("report").out
     assert "1 done in 1 run; $0.54, $0.54 per finished task" in shown
-    assert f"({task['commit'][:7]})" in shown
+    assert f"({task['commit'][:7]} do the task)" in shown
     assert "1 failed attempt of 1 task came right later" in shown
     assert f"git show {task['attempts'][0]['ref']}" in kern("show", "greeting").out
     assert kern("report", "--md").out.count("## Done") == 1

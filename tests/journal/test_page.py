@@ -60,7 +60,10 @@ def page(found: list[dict[str, Any]]) -> str:
 
 def steps(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     (run,) = fold(found).runs.values()
-    return [(one.worker, one.kind, one.ended - one.began, one.failed) for one in run.steps]
+    return [
+        (one.record.get("worker", 0), one.kind, one.ended - one.began, one.failed)
+        for one in run.steps
+    ]
 
 
 def shown(found: list[dict[str, Any]]) -> ET.Element:

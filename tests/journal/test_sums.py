@@ -30,29 +30,28 @@ FOUND = [
 
 
 def test_what_came_of_a_task_counts_for_who_implemented_it_last() -> None:
-    rows = {(row["agent"], row["model"]): row for row in totals.by_agent(fold(FOUND))}
-    opus, codex = rows["claude", "opus"], rows["codex", ""]
-    assert (opus["stages"], opus["done"], opus["attempts"], opus["cost_usd"]) == (3, 1, 0, 4.0)
-    assert opus["cost_per_done_usd"] == 4.0
-    assert (codex["stages"], codex["done"], codex["attempts"]) == (2, 1, 1)
-    assert codex["cost_usd"] is codex["cost_per_done_usd"] is None
-    assert codex["unpriced"] == 2
-    assert rows["claude", "haiku"]["done"] == 0
-    assert sum(row["stages"] for row in rows.values()) == fold(FOUND).spent.stages
+    opus, codex, haiku = totals.agents(fold(FOUND))
+    assert (opus.name, opus.spent.stages, opus.done) == ("claude opus", 3, 1)
+    assert (opus.spent.cost_usd, opus.spent.each(opus.done)) == (4.0, 4.0)
+    assert (codex.name, codex.spent.stages, codex.done) == ("codex", 2, 1)
+    assert codex.spent.cost_usd is codex.spent.each(codex.done) is None
+    assert codex.spent.unpriced == 2
+    assert haiku.done == 0
+    assert fold(FOUND).spent.stages == 6
 
 
 def test_the_report_compares_where_there_is_something_to_compare() -> None:
     text = summary.report(fold(FOUND), NOWHERE)
     assert text.partition("By agent:\n")[2].splitlines() == [
         "  claude opus: 1 task done, 3 stages, $4.00, $4.00 per finished task, 15 tokens, 30 s",
-        "  codex: 1 task done, 1 failed attempt, 2 stages, cost unknown, 10 tokens, 20 s",
+        "  codex: 1 task done, 2 stages, cost unknown, 10 tokens, 20 s",
         "  claude haiku: 1 stage, $0.10, 5 tokens, 10 s",
     ]
     alone = fold(of("a", stage("implement", "claude", "opus", 1.0)))
     assert "By agent" not in summary.report(alone, NOWHERE)
-    assert [row["agent"] for row in totals.by_agent(alone)] == ["claude"]
+    assert [row.name for row in totals.agents(alone)] == ["claude opus"]
 
 
 def test_an_older_journal_names_no_agent() -> None:
     old = of("a", {"kind": "stage", "did": "end", "stage": "implement", "model": "opus"}, DONE)
-    assert [row["agent"] for row in totals.by_agent(fold(old))] == [""]
+    assert [row.name for row in totals.agents(fold(old))] == ["opus"]

@@ -12,8 +12,6 @@ BLOCKED = Need(6, 9, "publish", "no key", "kern show 6, edit the task, kern unbl
 ASKS = Need(2, 3, "store", "asks: which?", 'kern answer 2 "…"')
 ENDED = RunEnded(
     done=(),
-    concluded=(),
-    decomposed=(),
     needs_help=(),
     stuck=(),
     open_tasks=5,
@@ -54,18 +52,19 @@ def test_first_what_may_be_wrong_then_what_needs_you_then_what_was_done() -> Non
         *(warning | {"task": "docs"}, done("docs", f"{GREEN}; tests: t.py: deleted")),
         *(done("page"), done("raw", ""), attempt("publish"), attempt("publish", 2)),
     )
+    ends = [("", "", one.get("proved", "")) for one in rows if one["kind"] == "task"]
     assert (
-        shown(replace(ENDED, night=night(*rows)))
+        shown(replace(ENDED, done=tuple(ends), night=night(*rows)))
         == """\
 
 4 done, 2 need you, 1 unverified, 5 open; $1.50 (API-equivalent), 82k tokens, 1 h 2 min
 
 Look at this:
-  the task changes CLAUDE.md (2 times)
   docs: tests: t.py: deleted
   raw: UNVERIFIED: no gate passed for this commit
       To verify commits, name your checks under [gates] in kern.toml.
   flaky gate test: red at first (exit 1); green on the same files (2 times)
+  the task changes CLAUDE.md (2 times)
 
 Needs you:
    2  store
@@ -89,7 +88,7 @@ Failed attempts, with the work of each:
       2: no way
          git show kern/attempts/publish-1/2
 
-1 failed attempt of 1 task came right later: kern show
+1 failed attempt of 1 task came right later
 
 next: kern 3 takes the other open tasks
 """
@@ -106,10 +105,12 @@ def test_it_tells_of_the_whole_night() -> None:
     stage = {"kind": "stage", "did": "end", "stage": "implement", "cost_usd": 2.0, "tokens": {}}
     first = night({"kind": "run", "did": "start"}, stage, done("one"), run="a", at=1)
     second = night({"kind": "run", "did": "start"}, stage, done("two"), run="b", at=2)
-    told = shown(replace(ENDED, needs=(), night=(*first, *second)))
-    head = told.splitlines()[1]
-    assert head.startswith("2 done, 5 open in 2 runs since ")
-    assert "; $4.00 (API-equivalent)" in head
+    told = shown(
+        replace(ENDED, needs=(), done=(("two", "1a2b3c4", GREEN),), night=(*first, *second))
+    )
+    _, head, since, *_ = told.splitlines()
+    assert head == "1 done, 5 open; $1.50 (API-equivalent), 82k tokens, 1 h 2 min"
+    assert since.startswith("in all since ") and since.endswith(": 2 done in 2 runs; $4.00, 0 s")
     assert "  one  (1a2b3c4 Do one)\n  two  (1a2b3c4 Do two)\n  all verified by test, lint" in told
 
 

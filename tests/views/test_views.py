@@ -116,7 +116,7 @@ def test_a_receipt_tells_a_red_gates_last_lines_and_what_was_refused(
     fake.script(implement=[{**GREEN, "fields": {"permission_denials": denied}}])
     inline(1, on_red=OnRed.ALLOW)
     shown = kern("show", "1").out
-    assert "red (exit 1), red before the task as well" in shown
+    assert "gate check: red (exit 1" in shown and "), as it was before the task" in shown
     assert "red as it is" in shown
     assert "\x1b" not in shown
     assert "rm -rf /" in shown.partition("Refused:")[2]
