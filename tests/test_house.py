@@ -60,9 +60,9 @@ PURE = (
             "http",
         )
     ),
-    *(f"stages.{name}" for name in ("answer", "verdict", "proposal", "reflection")),
+    *(f"stages.{name}" for name in ("answer", "verdict", "proposal", "tidy")),
     "pipeline.table",
-    *(f"memory.{name}" for name in ("chunks", "entries", "select", "capture", "changes")),
+    *(f"memory.{name}" for name in ("entries", "recall", "capture", "changes")),
     *("fleet.work", "fleet.documents", "fleet.handout", "fleet.lanes"),
     *("views.progress", "views.graph"),
 )
@@ -281,12 +281,12 @@ def test_only_the_command_line_and_what_draws_import_late() -> None:
         ("views.page", "jinja2"),
     }
     working = {("git.environment", "git"), ("system.lock", "filelock")}
-    working |= {("stages.recall", "kern")}  # the search, where not all learnings fit
+    working |= {("memory.recall", "kern")}  # the search, where not all learnings fit
     working |= {("stages.prompts", "jinja2")}  # a look fills no prompt
     working |= {("stages.call", "tenacity")}  # only after a fault
     working |= {("pipeline.isolation", "kern")}  # the relay, with asyncio: only where a run begins
     working |= {("views.status", "kern")}  # the workers, where a run has several
-    working |= {("memory.vectors", name) for name in ("numpy", "safetensors", "tokenizers")}
+    working |= {("memory.search", name) for name in ("numpy", "safetensors", "tokenizers")}
     assert {one for one in late if one[0] not in commands} <= drawing | working
 
 

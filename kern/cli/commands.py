@@ -121,24 +121,6 @@ def improve(
     return launch.run(asked, options.number("COUNT", "kern improve 3", whole=True)(count), None)
 
 
-@app.command(rich_help_panel="Run")
-def reflect(
-    yes: Annotated[bool, typer.Option("--yes", help="Change it without asking.")] = False,
-    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Ask; only show it.")] = False,
-    model: options.Model = None,
-    effort: options.Effort = None,
-    agent: options.AgentName = None,
-    no_fallback: options.NoFallback = False,
-    sandbox: options.Sandbox = "",
-    trusted: options.Trusted = False,
-) -> int:
-    """Let an agent propose what to merge, mend or retire in LEARNINGS.md."""
-    from kern.cli.reflect import main
-
-    by = models.of_options(model or (), effort, agent or (), alone=no_fallback)
-    return main(Path.cwd(), _leave(sandbox, trusted), by, yes=yes, dry=dry_run)
-
-
 @app.command(rich_help_panel="Set up")
 def trust(yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False) -> int:
     """Show what this repository would have started, and take your yes."""

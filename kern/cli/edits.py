@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from kern import models
 from kern.cli.app import app
-from kern.cli.options import AsJson, Task
-from kern.errors import UsageError
+from kern.cli.options import AgentName, AsJson, Model, Sandbox, Task, Trusted
+from kern.errors import Exit, UsageError
 
 
 @app.command(rich_help_panel="Tasks")
@@ -143,78 +144,42 @@ def note(
 
 @app.command(rich_help_panel="Look")
 def search(
-    query: Annotated[str, typer.Argument(metavar="WORDS", help="What to look for.")],
-    fts: Annotated[bool, typer.Option("--fts", help="By words alone.")] = False,
-    semantic: Annotated[bool, typer.Option("--semantic", help="By meaning alone.")] = False,
-    hybrid: Annotated[
-        bool, typer.Option("--hybrid", help="By both; so it is unless told, where it can.")
-    ] = False,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Only decision, pattern, insight, sign, research, attempt, spec or file.",
-        ),
-    ] = None,
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="What to look for.")],
     limit: Annotated[int, typer.Option(metavar="COUNT", help="At most so many results.")] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Search learnings, tasks and what was tried, and your documents."""
+    """Search learnings, tasks, and what was found and tried."""
     from kern.views import search
 
-    if fts + semantic + hybrid > 1:
-        raise UsageError("--fts, --semantic and --hybrid exclude each other", hint="give one")
-    mode = "fts" if fts else "semantic" if semantic else "hybrid" if hybrid else ""
-    print(search.shown(Path.cwd(), query, mode, kind or (), limit, as_json=as_json))
-
-
-@app.command(rich_help_panel="Look")
-def recall(
-    query: Annotated[str, typer.Argument(metavar="WORDS", help="What you are about to do.")],
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Only decision, pattern, insight or sign."),
-    ] = None,
-    limit: Annotated[int, typer.Option(metavar="COUNT", help="At most so many entries.")] = 5,
-    as_json: AsJson = False,
-) -> None:
-    """Show the learnings that a task would call for."""
-    from kern.views import learnings
-
-    print(learnings.recalled(Path.cwd(), query, kind or (), limit, as_json=as_json))
+    print(search.shown(Path.cwd(), " ".join(words), limit, as_json=as_json))
 
 
 @app.command(rich_help_panel="Look")
 def learn(
     words: Annotated[
-        list[str],
-        typer.Argument(metavar="WORDS", help="A text; or list, show L7, vote L7, retire L7."),
-    ],
-    helpful: Annotated[bool, typer.Option("--helpful", help="With vote: it helped.")] = False,
-    harmful: Annotated[bool, typer.Option("--harmful", help="With vote: it misled.")] = False,
-    why: Annotated[str, typer.Option(metavar="WORDS", help="With vote or retire.")] = "",
-    kind: Annotated[
-        str, typer.Option(metavar="NAME", help="Of a new one: decision, pattern, insight or sign.")
-    ] = "",
+        list[str] | None, typer.Argument(metavar="WORDS", help="A sentence for later tasks.")
+    ] = None,
     when: Annotated[
-        str, typer.Option(metavar="WORDS", help="Of a new one: the work that needs it, as 'A; B'.")
+        str, typer.Option(metavar="WORDS", help="The work that needs it, as 'A; B'.")
     ] = "",
-    as_json: AsJson = False,
-) -> None:
-    """Write a learning; list, show, vote on or retire those there are."""
-    from kern.cli import learnings as edits
-    from kern.views import learnings
+    tidy: Annotated[
+        bool, typer.Option("--tidy", help="Let an agent propose what to change in the file.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --tidy: without asking.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="With --tidy: only show it.")
+    ] = False,
+    model: Model = None,
+    agent: AgentName = None,
+    sandbox: Sandbox = "",
+    trusted: Trusted = False,
+) -> int:
+    """Write a learning for later tasks; --tidy: let an agent look after all of them."""
+    from kern.cli import learnings, trust
 
-    match words:
-        case ["list"]:
-            print(learnings.listed(Path.cwd(), as_json=as_json))
-        case ["show", entry]:
-            print(learnings.shown(Path.cwd(), entry, as_json=as_json))
-        case ["vote", entry]:
-            edits.vote(Path.cwd(), entry, helpful=helpful, harmful=harmful, why=why)
-        case ["retire", entry]:
-            edits.retire(Path.cwd(), entry, why)
-        case ["show" | "vote" | "retire" as verb]:
-            raise UsageError(f"{verb} which entry?", hint=f"kern learn {verb} L7")
-        case _:
-            edits.add(Path.cwd(), " ".join(words), kind, when)
+    if tidy:
+        by = models.of_options(model or (), None, agent or ())
+        leave = trust.leave(sandbox, trust=trusted)
+        return learnings.tidy(Path.cwd(), leave, by, yes=yes, dry=dry_run)
+    learnings.add(Path.cwd(), " ".join(words or ()), when)
+    return Exit.OK

@@ -3,6 +3,8 @@
 GONE = {
     "completion": "kern --install-completion",
     "pause": "kern stop, then run kern again: it goes on from there",
+    "recall": "kern search WORDS",
+    "reflect": "kern learn --tidy",
     "resume": "kern, which goes on from where it was",
     "--quiet": "kern 10 > FILE, then kern report: what the run said at its end",
     "skip": "kern defer TASK",

@@ -1,83 +1,96 @@
-"""`kern learn`: LEARNINGS.md by commands, also beside a run."""
+"""`kern learn`: an entry of a person's in LEARNINGS.md, also beside a run; and `--tidy`: one look
+of an agent at the file, its change shown, a person asked.
+"""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from kern import plain
-from kern.errors import UsageError
+from kern.cli.asking import answered, difference, someone
+from kern.cli.plan import consulted, heard
+from kern.errors import Exit, KernError, UsageError
 from kern.git import repository
-from kern.memory import capture, changes, entries
-from kern.memory.entries import Entry, Kind
-from kern.model import LEARNINGS
+from kern.memory import capture
+from kern.memory.entries import LONGEST, Entry, appended, numbers, parse
+from kern.model import LEARNINGS, Marker
+from kern.models import Choices
 from kern.pipeline import place
-from kern.spec import edit
-from kern.stages import record
-from kern.views import learnings
+from kern.pipeline.options import Leave
+from kern.pipeline.review import Reviews
+from kern.pipeline.session import Session
+from kern.stages.plan import Planner
+from kern.views.console import Console
 
-_TOPIC = 50  # characters of it as its heading
-_LONGEST = 2000  # characters of an entry: a person may say more than an agent
+_ASKED = f"Change {LEARNINGS} like this? [y]es, [n]o:"
 
 
-def add(folder: Path, text: str, kind: str, when: str) -> None:
+def add(folder: Path, text: str, when: str) -> None:
     """What a person teaches; what an entry says already is not written twice."""
-    if kind and kind not in [*Kind]:
-        raise UsageError(f"no such kind: {kind}", hint=f"known: {', '.join(Kind)}")
-    said = plain.block(text).strip()
-    if not capture.tokens(said) or len(said) > _LONGEST:
+    new = Entry("", plain.line(text, LONGEST), when=capture.when(when))
+    if len(new.words) < 3 or len(new.text) > LONGEST // 2:
         raise UsageError(
-            f"an entry is a sentence of at most {_LONGEST} characters",
-            hint='kern learn "Run make db before the tests."',
+            f"an entry is a sentence of at most {LONGEST // 2} characters",
+            hint=f'kern learn "Run make db before the tests."; what there is stands in {LEARNINGS}',
         )
     papers = place.documents(repository.open_at(folder))
     with papers.alone():
         there = papers.read(LEARNINGS) or ""
-        known = entries.parse(there)
-        if twin := capture.alike(said, known):
+        known = parse(there).entries
+        if twin := capture.alike(new.text, known):
             raise UsageError(
                 f"{twin.id} says so already: {plain.line(twin.text, 160)}",
-                hint=f"kern learn vote {twin.id} --helpful",
+                hint=f"{LEARNINGS} is a file that you can edit: a line for each entry",
             )
-        name = next(changes.numbers(known))
-        lesson = capture.Lesson(said, Kind(kind or Kind.INSIGHT), capture.when(when))
-        body, topic = changes.body(lesson, name, ""), plain.line(said, _TOPIC)
-        papers.write(LEARNINGS, there + edit.learning(there, record.now()[:10], topic, body))
+        name = next(numbers(known))
+        entry = Entry(name, new.text, when=new.when)
+        papers.write(LEARNINGS, appended(there, [entry]))
     print(f"{name} in {LEARNINGS}; review it and commit it")
 
 
-def vote(folder: Path, wanted: str, *, helpful: bool, harmful: bool, why: str) -> None:
-    if helpful == harmful:
-        raise UsageError(
-            "a vote is --helpful or --harmful",
-            hint=f"kern learn vote {wanted} --helpful --why WORDS",
-        )
-
-    def change(entry: Entry) -> Entry:
-        return replace(changes.voted(entry, helpful=helpful), why=why or entry.why)
-
-    new = _noted(folder, wanted, change)
-    print(f"{new.id}: {new.votes}, score {new.score:.2f}")
-    if new.unwanted:
-        print(f"it is told to no stage any more ({new.unwanted})")
+# ---------------------------------------------------------------- kern learn --tidy
 
 
-def retire(folder: Path, wanted: str, why: str) -> None:
-    """It stays in the file."""
-    new = _noted(folder, wanted, lambda entry: replace(entry, retired=why or "by hand"))
-    print(f"{new.id} is retired: it stays in {LEARNINGS} and is told to no stage")
-
-
-def _noted(folder: Path, wanted: str, change: Callable[[Entry], Entry]) -> Entry:
+def tidy(folder: Path, leave: Leave, models: Choices, *, yes: bool, dry: bool) -> int:
+    """One read-only run of the planner; nothing is written without a yes."""
     papers = place.documents(repository.open_at(folder))
-    with papers.alone():
-        text = papers.read(LEARNINGS) or ""
-        entry = learnings.named(text, wanted)
-        if entry.id == "L0":
-            raise UsageError(
-                f"what stands before the first heading of {LEARNINGS} cannot be voted on",
-                hint="give it a heading: ## topic",
-            )
-        new = change(entry)
-        swap = entry.raw, entries.renoted(new)
-        papers.write(LEARNINGS, changes.applied(text, [swap]))
-    return new
+    found = parse(papers.read(LEARNINGS) or "")
+    if found.faults:
+        raise UsageError(
+            f"{LEARNINGS}: {found.faults[0]}", hint="mend that by hand first: it would be lost"
+        )
+    done = any(task.marker is Marker.DONE for task in papers.spec()[1].tasks)
+    if not (found.entries or done):
+        print(f"{LEARNINGS} has no entry and no task is finished: there is nothing to look at")
+        return Exit.OK
+    hint = "kern learn --tidy --yes takes what is proposed, -n only shows it"
+    person = None if yes or dry else someone(hint)
+
+    def decide() -> str:
+        return answered(person, _ASKED, "yn") if person else "y" if yes else "n"
+
+    def ask(begun: Session, console: Console) -> int:
+        return _tidied(Reviews(begun).planner, begun, console, decide)
+
+    return consulted(folder, leave, models, LEARNINGS, ask, writes=not dry)
+
+
+def _tidied(asked: Planner, begun: Session, console: Console, decide: Callable[[], str]) -> int:
+    found = heard(begun, console, asked.tidy)
+    console.close()
+    if found.wrong:
+        raise KernError(
+            f"the answer is refused: {found.wrong}",
+            hint=f"{LEARNINGS} is untouched; the answer: {asked.tidied}",
+        )
+    change = difference(LEARNINGS, found.before, found.text)
+    if not change:
+        why = found.done or "all that is proposed stands there already"
+        print(f"nothing to change in {LEARNINGS}: {plain.line(why)}")
+        return Exit.OK
+    print(change, flush=True)
+    if decide() != "y":
+        print(f"{LEARNINGS} is unchanged; the answer: {asked.tidied}")
+        return Exit.OK
+    asked.relearn(found)
+    print(f"changed {LEARNINGS}; review it and commit it")
+    return Exit.OK

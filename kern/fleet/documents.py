@@ -1,12 +1,9 @@
-"""SPEC.md and LEARNINGS.md written anew with what a worker's kern wrote into its own: kern is their
-only writer, so nothing of them is merged. Text in, text out. Pure.
+"""SPEC.md written anew with what a worker's kern wrote into its own: kern is its
+only writer, so nothing of it is merged. Text in, text out. Pure.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from kern import plain
-from kern.memory import capture, changes, entries
 from kern.model import Key, Marker
 from kern.spec import edit
 from kern.spec.parse import Spec, Task, parse
@@ -42,28 +39,6 @@ def noted(text: str, key: Key, came: str) -> str:
 def committed(text: str) -> str:
     """As a commit holds it: which tasks are under way is nothing for history."""
     return edit.mark_all(text, [(task, Marker.PENDING) for task in parse(text).active])
-
-
-def learned(before: str, came: str) -> list[str]:
-    """The entries that the worker added to the LEARNINGS.md of its base, or voted on."""
-    old, new = (edit.learnings(entries.unmarked(plain.lf(text))) for text in (before, came))
-    return [entry for entry in new if entry not in {*old}]
-
-
-def taught(text: str, came: Sequence[str]) -> str:
-    """With those that are not there yet, under numbers that are free here; of one that is there the
-    higher counts hold. What another worker learned in the same words is there.
-    """
-    for entry in came:
-        text, added = changes.merged("", text, entry)
-        there = [capture.tokens(one.text) for one in entries.parse(text)]
-        added = [raw for raw in added if not _among(there, raw)]
-        text += edit.appended(text, changes.renumbered(text, added))
-    return text
-
-
-def _among(there: Sequence[Sequence[str]], raw: str) -> bool:
-    return all(capture.tokens(one.text) in there for one in entries.parse(raw))
 
 
 # ---------------------------------------------------------------- of a task that does not land

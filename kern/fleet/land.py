@@ -23,6 +23,7 @@ from kern.fleet.work import Dropped, Landed, Landing, SentBack, Waiting, Work
 from kern.git import history, index, landing, operations, refs
 from kern.git.ignore import DOCUMENTS, bare
 from kern.git.repository import Repo
+from kern.memory.changes import merged
 from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, Result, Saved, Stage
 from kern.pipeline import baseline, hooks, verify
 from kern.pipeline import loop as single
@@ -119,32 +120,30 @@ def landed_as(repo: Repo, work: Work, head: str) -> str:
 
 def finish(site: Site, work: Work) -> None:
     """Files, index and documents follow the branch; twice is once."""
-    learned = _learned(site.repo, work)
 
     def replay(name: str, text: str, _: str) -> str:
         if name == SPEC:
             return documents.ticked(text, work.key, work.spec)
-        return documents.taught(text, learned)
+        return _taught(site.repo, work, text)
 
     landing.follow(site.repo, replay)
     site.papers.edit(lambda text, _: documents.ticked(text, work.key, work.spec))
     before = site.papers.read(LEARNINGS) or ""
-    if (after := documents.taught(before, learned)) != before:
+    if (after := _taught(site.repo, work, before)) != before:
         site.papers.write(LEARNINGS, after)
 
 
 def _papers(site: Site, work: Work) -> dict[str, str | None]:
     """The two as they stand on the disk, with what the task does to them."""
     spec = documents.ticked(site.papers.spec_text(), work.key, work.spec)
-    lessons = documents.taught(site.papers.read(LEARNINGS) or "", _learned(site.repo, work))
+    lessons = _taught(site.repo, work, site.papers.read(LEARNINGS) or "")
     return {SPEC: documents.committed(spec), LEARNINGS: lessons}
 
 
-def _learned(repo: Repo, work: Work) -> list[str]:
-    """The entries that are its own."""
-    before, known = _text(repo, work.base, LEARNINGS), work.learnings
-    after = _text(repo, work.commit, LEARNINGS) if known is None else known
-    return documents.learned(before, after)
+def _taught(repo: Repo, work: Work, text: str) -> str:
+    """LEARNINGS.md with the entries and votes that are its own."""
+    after = _text(repo, work.commit, LEARNINGS) if work.learnings is None else work.learnings
+    return merged(text, _text(repo, work.base, LEARNINGS), after)
 
 
 def _text(repo: Repo, revision: str, name: str) -> str:

@@ -1,169 +1,107 @@
-"""What a query finds in the index, and how relevant it is: by words, by meaning, by both. And the
-one question that a stage asks: which entries of LEARNINGS.md belong to this text?
+"""Which texts come near a query, the best first: by SQLite's words, and by meaning as well where
+kern is installed with its extra `semantic`. Pure.
 """
 
-import math
+import contextlib
+import importlib.util
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+import sqlite3
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from kern.memory import chunks, vectors
-from kern.memory.chunks import Chunk
-from kern.memory.index import Index, using
-from kern.memory.vectors import Model
+from kern.memory.entries import COMMON
 
-LIMIT = 10  # results, unless told
-_K = 60  # of reciprocal rank fusion
-_WIDER = 2  # times the limit: the candidates of each list
-_MOST_WORDS = 128  # of a query, looked up
-_RAREST = 40  # of them that chunks have, where a query is longer
-_FULL = 8  # of them: a chunk that has so many is full of the query's words
-_AMONG = 200  # chunks that words find, and that meaning finds, for a relevance
-_WORD_SHARE = 1.0  # what words weigh beside meaning
-_LONG = 24  # words of a query: a task with its research, of which any text has some
-# Below these nothing is told, of a short query and of a long one: measured by
-# `python -m tests.bench learnings`.
-_LEAST_BY_BOTH = (0.25, 0.36)
-_LEAST_BY_WORDS = (0.19, 0.30)
-_SATURATED = 2.2  # times its weight: what bm25 gives a word at most (k1 = 1.2)
+_K = 10  # of reciprocal rank fusion: who stands high in one list, or well in both, comes first
+_MOST_EMBEDDED = 5000  # texts: a tenth of a millisecond each
+_MOST_WORDS = 128  # of a query
 _WORD = re.compile(r"[^\W_]{1,64}")
-_COMMON = frozenset(
-    _WORD.findall(
-        "a an and any are as at be been but by can could do does each for from had has have how i"
-        " if in into is it its may must no not of on one only or our should so some than that the"
-        " their them then there these they this to too was we were what when where which who will"
-        " with without would you your"
-    )
-)
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")  # of aNameLikeThis
 
 
-class Mode(StrEnum):
-    """How is searched."""
-
-    FTS = "fts"  # by words
-    SEMANTIC = "semantic"  # by meaning
-    HYBRID = "hybrid"  # by both
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A chunk, and how relevant it is to the query: 0 to 1."""
-
-    id: int
-    chunk: Chunk
-    relevance: float
-
-
-@dataclass(frozen=True, slots=True)
-class Relevance:
-    """Of the entries of LEARNINGS.md to one text."""
-
-    by_id: dict[str, float] = field(default_factory=dict)  # 0 to 1; 0 where it is not named
-    least: float = 0.0  # what less says nothing
-    remark: str = ""  # why the index on the disk was not used
-
-
-def search(
-    index: Index,
+def ranked(
+    texts: Sequence[str],
     query: str,
-    model: Model | None,
+    worth: Sequence[float] = (),
     *,
-    mode: Mode = Mode.HYBRID,
-    kinds: Sequence[str] = (),
-    limit: int = LIMIT,
-) -> list[Found]:
-    """The best first; the same for the same texts. Without a model words alone count."""
-    wide = _WIDER * limit
-    by_words = {} if mode is Mode.SEMANTIC else _by_words(index, query, kinds, wide)
-    lists = [ranked(by_words)]
-    worth = by_words
-    if model and mode is not Mode.FTS:
-        near = model.nearest(index, query, kinds, wide, by_words)
-        lists.append(ranked(near)[:wide])
-        worth = near if mode is Mode.SEMANTIC else _joined(by_words, near)
-    return [Found(id, index.chunk(id), round(worth[id], 4)) for id in fused(lists)[:limit]]
-
-
-def relevance(
-    index: Index, query: str, model: Model | None, kinds: Sequence[str]
-) -> dict[str, float]:
-    """How relevant the entries of these kinds are, by their ids: 0 to 1. One that is not named is
-    far from it.
+    meaning: bool = True,
+) -> list[int]:
+    """The places of those that come near, among equals the older first; none where no word of the
+    query stands in any. `worth`: of each text, by which its nearness is multiplied.
     """
-    worth = by_words = _by_words(index, query, kinds, _AMONG)
-    if model:
-        worth = _joined(by_words, model.nearest(index, query, kinds, _AMONG, by_words))
-    found: dict[str, float] = {}
-    for id, value in worth.items():
-        entry = index.entry(id)
-        found[entry] = max(found.get(entry, 0.0), value)
+    worth = worth or [1.0] * len(texts)
+    lists = [_by_words(texts, query, worth)]
+    if (
+        lists[0]
+        and meaning
+        and len(texts) <= _MOST_EMBEDDED
+        and (near := _by_meaning(texts, query))
+    ):
+        lists.append({at: value * worth[at] for at, value in enumerate(near)})
+    points = dict[int, float]()
+    for values in lists:
+        for rank, at in enumerate(_sorted(values), 1):
+            points[at] = points.get(at, 0.0) + 1 / (_K + rank)
+    return _sorted(points)
+
+
+def _sorted(values: Mapping[int, float]) -> list[int]:
+    return sorted(values, key=lambda at: (-values[at], at))
+
+
+def _by_words(texts: Sequence[str], query: str, worth: Sequence[float]) -> dict[int, float]:
+    every = list(dict.fromkeys(_WORD.findall(query.lower())))
+    words = ([word for word in every if word not in COMMON] or every)[:_MOST_WORDS]
+    clean = (text.replace("\0", " ").encode("utf-8", "replace").decode() for text in texts)
+    with contextlib.closing(sqlite3.connect(":memory:")) as base:
+        base.execute("CREATE VIRTUAL TABLE row USING fts5 (text, tokenize = 'porter unicode61')")
+        base.executemany("INSERT INTO row (rowid, text) VALUES (?, ?)", enumerate(clean))
+        rows = base.execute(
+            "SELECT rowid, -bm25(row) FROM row WHERE row MATCH ?",
+            (" OR ".join(f'"{word}"' for word in words) or '""',),
+        )
+        return {at: near * worth[at] for at, near in rows}
+
+
+# ---------------------------------------------------------------- by meaning
+
+
+def _by_meaning(texts: Sequence[str], query: str) -> list[float]:
+    """The cosine of each to the query, each text being the mean of its word pieces; nothing where
+    the word vectors are not installed.
+    """
+    loaded = vectors()
+    if loaded is None:
+        return []
+    numpy, pieces, rows = loaded
+    plainly = [" ".join(_WORD.findall(_HUMP.sub(" ", text))).lower() for text in (*texts, query)]
+    made = numpy.zeros((len(plainly), rows.shape[1]), dtype=numpy.float32)
+    for at, cut in enumerate(pieces.encode_batch_fast(plainly, add_special_tokens=False)):
+        if cut.ids:
+            made[at] = rows[cut.ids].mean(0)
+    made /= numpy.maximum(numpy.linalg.norm(made, axis=1, keepdims=True), 1e-9)
+    found: list[float] = (made[:-1] @ made[-1]).tolist()
     return found
 
 
-def of_learnings(folder: Path | None, data: bytes, query: str) -> Relevance:
-    """How relevant each entry is to the query. `data`: LEARNINGS.md; `folder`: of the index, None
-    where nothing may be written.
-    """
-    model = vectors.load()
+@cache
+def vectors() -> tuple[Any, Any, Any] | None:
+    """Of the package wordllama its files are read, its code is not run: that could download."""
+    found = importlib.util.find_spec("wordllama")
+    if found is None or not found.submodule_search_locations:
+        return None
+    folder = Path(found.submodule_search_locations[0])
+    try:
+        import numpy
+        from safetensors.numpy import load_file
+        from tokenizers import Tokenizer
 
-    def asked(index: Index) -> dict[str, float]:
-        index.refresh([chunks.learnings(data)], all_of_them=False)
-        return relevance(index, query, model, chunks.KINDS)
-
-    found, remark = using(folder, asked)
-    return Relevance(found, least(model, query), remark)
-
-
-def fused(lists: Iterable[Sequence[int]]) -> list[int]:
-    """Reciprocal rank fusion: who stands high in one list, or well in both, comes first."""
-    points: dict[int, float] = {}
-    for one in lists:
-        for rank, id in enumerate(one, 1):
-            points[id] = points.get(id, 0.0) + 1 / (_K + rank)
-    return ranked(points)
-
-
-def ranked(points: Mapping[int, float]) -> list[int]:
-    """The most points first; among equals the older."""
-    return sorted(points, key=lambda id: (-points[id], id))
-
-
-def _joined(by_words: Mapping[int, float], near: Mapping[int, float]) -> dict[int, float]:
-    """What words and meaning say together. RRF tells who is before whom, not how relevant it is."""
-    return {
-        id: (value + _WORD_SHARE * by_words.get(id, 0.0)) / (1 + _WORD_SHARE)
-        for id, value in near.items()
-    }
-
-
-def _by_words(index: Index, query: str, kinds: Sequence[str], limit: int) -> dict[int, float]:
-    """bm25 as a part of what a chunk would get that is full of the query's words: 0 to 1. Words
-    that most chunks have say nothing; of a long query the rarest count.
-    """
-    size, _ = index.extent()
-    held = {word: index.holding(word) for word in words(query)}
-    if len(held) > _RAREST:
-        there = sorted((word for word in held if held[word]), key=lambda word: held[word])
-        held = {word: held[word] for word in there[:_RAREST]}
-    weights = {word: _weight(size, count) for word, count in held.items()}
-    most = _SATURATED * sum(sorted(weights.values(), reverse=True)[:_FULL])
-    found = index.matches([*weights], kinds, limit)
-    return {id: min(fit / most, 1.0) for id, fit in found} if most else {}
-
-
-def words(query: str) -> list[str]:
-    """The words of a query, each once, without those that any text has."""
-    every = list(dict.fromkeys(_WORD.findall(query.lower())))
-    return ([word for word in every if word not in _COMMON] or every)[:_MOST_WORDS]
-
-
-def _weight(size: int, holding: int) -> float:
-    """As bm25 weighs a word that so many chunks have."""
-    return max(math.log((size - holding + 0.5) / (holding + 0.5)), 1e-6)
-
-
-def least(model: Model | None, query: str) -> float:
-    """The relevance below which an entry says nothing about a task."""
-    return (_LEAST_BY_BOTH if model else _LEAST_BY_WORDS)[len(words(query)) >= _LONG]
+        config = folder / "tokenizers/l2_supercat_tokenizer_config.json"
+        pieces = Tokenizer.from_file(str(config))
+        (rows,) = load_file(folder / "weights/l2_supercat_256.safetensors").values()
+    except Exception:  # whatever a package of another version raises: words alone are searched
+        return None
+    pieces.no_padding()
+    pieces.no_truncation()
+    return numpy, pieces, rows.astype(numpy.float32)

@@ -41,7 +41,7 @@ def commit(site: Site, at: Situation) -> None:
         why = f"the change overlaps your commit in {some(conflicts)}"
         verify.fail(site, second, why, Cause.COLLISION)
     elif message := _message(site, at, tree):
-        _make(site, at, tree, message, lessons.of(second), second.day)
+        _make(site, at, tree, message, lessons.of(second))
 
 
 def _is_ready(site: Site, at: Situation, sha: str) -> bool:
@@ -63,8 +63,7 @@ def conclude(site: Site, at: Situation) -> Settled | None:
     if checked.objection or checked.altered:
         more = f"a hook changed {some(sorted(checked.altered))}, which is more than the task"
         return settle.block(site, at, checked.objection or more)
-    taught, day = lessons.taught(site, at), record.now()[:10]
-    _make(site, at, tree, checked.message, taught, day, proved=False)
+    _make(site, at, tree, checked.message, lessons.taught(site, at), proved=False)
     return None
 
 
@@ -158,7 +157,6 @@ def _make(
     tree: str,
     message: str,
     said: Taught,
-    date: str,
     *,
     proved: bool = True,
 ) -> None:
@@ -169,7 +167,7 @@ def _make(
     if found is None or found.marker is not Marker.ACTIVE:  # a person took it away
         return
     texts: dict[str, str | None] = {SPEC: edit.tick(text, parsed, found, proved=proved)}
-    texts[LEARNINGS], learned, votes = learnings(site, key, said, date)
+    texts[LEARNINGS], learned, votes = learnings(site, said)
     whole = hooks.with_documents(site, tree, texts)
     words = cleaned(message, briefs.trailer(key, imports.references(task)))
     timeout = site.caller.settings.total(Stage.COMMIT)
@@ -192,17 +190,13 @@ def _land(site: Site, at: Situation, sha: str) -> None:
         hooks.after(site, at.start)
 
 
-def learnings(site: Site, key: Key, said: Taught, date: str) -> tuple[str, str, tuple[Vote, ...]]:
-    """LEARNINGS.md as the commit is to hold it, what of that is new, and its votes."""
+def learnings(site: Site, said: Taught) -> tuple[str, str, tuple[Vote, ...]]:
+    """LEARNINGS.md as the commit is to hold it, the texts that are new in it, and its votes."""
     before = site.papers.read(LEARNINGS) or ""
     if ignore.ignored(site.repo, LEARNINGS):
         return before, "", ()
-    added, change = lessons.written(before, date, key, said)
-    if not added and not change.swaps:
-        return before, "", change.votes
-    voted = changes.applied(before, change.swaps)
-    text = voted + edit.appended(voted, edit.learnings(plain.lf(added)))
-    return text, added, change.votes
+    change = changes.succeeded(before, said)
+    return change.text, "\n".join(one.text for one in change.new), change.votes
 
 
 def cleaned(message: str, trailer: str) -> str:

@@ -224,7 +224,7 @@ def noted(at: Situation, violation: str, said: Said, order: Order) -> dict[str, 
         timed_out = said.fault.startswith("timed out")
         facts["outcome"] = str(verdict.broken(plain.line(why), at.due))
         facts["cause"] = Cause.LIMIT if violation else Cause.TIME if timed_out else Cause.OTHER
-    if told := {one.entry.id: one.entry.mark for one in order.prompt.memory.chosen}:
+    if told := {one.id: one.text for one, _ in order.prompt.memory.chosen}:
         facts["told"] = told
     if order.gates:
         facts["sent_back"] = said.reply.sent_back

@@ -104,8 +104,7 @@ def replayed(path: str, text: str, came: str, key: Key) -> str:
     """What a commit says of the task once more, in what a person has staged of the same file."""
     if path != LEARNINGS:
         return edit.replayed(text, came, key)
-    voted, added = changes.merged("", text, came)
-    return voted + edit.appended(voted, added)
+    return changes.merged(text, "", came)
 
 
 def with_prompts(site: Site) -> Site:

@@ -10,12 +10,13 @@ from kern import plain
 from kern.git import history, in_place
 from kern.git.refs import StartRef
 from kern.git.repository import Head
+from kern.memory.entries import parse
 from kern.model import LEARNINGS, SPEC, Key
 from kern.pipeline.facts import BY_ITSELF
 from kern.pipeline.site import Site
 from kern.plain import some
 from kern.sandbox.confine import unheld
-from kern.spec import edit, reapply
+from kern.spec import reapply
 from kern.system import workspace
 
 _WORDS = re.compile(r"\w\w+")
@@ -63,7 +64,7 @@ def _settled(site: Site, name: str, form: str | None, before: str) -> Iterator[s
         yield from warnings
         lost = plain.count(gone, "task line") if (gone := reapply.vanished(before, fixed)) else ""
     else:
-        gone = len(edit.learnings(before)) - len(edit.learnings(text))
+        gone = len(parse(before).entries) - len(parse(text).entries)
         lost = plain.count(gone, "entry") if gone > 0 else ""
     if fixed != text:
         site.papers.write(name, fixed)

@@ -1,8 +1,7 @@
-"""Edits of SPEC.md and LEARNINGS.md: an edit changes the characters that it must and no others."""
+"""Edits of SPEC.md: an edit changes the characters that it must and no others."""
 
-import re
 from collections.abc import Iterable, Sequence
-from itertools import pairwise, takewhile
+from itertools import takewhile
 
 from kern import plain
 from kern.model import Key, Marker
@@ -139,37 +138,3 @@ def insert(text: str, after: int, new: Sequence[str]) -> str:
         added[-1] = added[-1].removesuffix("\r")
     lines[after:after] = added
     return "\n".join(lines)
-
-
-# ---------------------------------------------------------------- LEARNINGS.md
-
-_HEADING = r"(?m)^## (.+?)\r?$"
-
-
-def topic(task: str) -> str:
-    """A task's text as the heading of what it taught."""
-    return plain.line(task, 120)
-
-
-def learning(text: str, date: str, about: str, body: str) -> str:
-    """What is to be appended for `## <date> - <about>` and its body: nothing if it is there."""
-    # Headings in the body go one level down, so that entries stay apart.
-    body = re.sub(r"^#{1,2} ", "### ", plain.block(body).strip(), flags=re.M)
-    more = appended(text, [f"## {date} - {topic(about)}\n\n{body}"])
-    return "" if more.strip() in learnings(text) else more
-
-
-def appended(text: str, entries: Sequence[str]) -> str:
-    """What is to be appended to LEARNINGS.md for these entries, with its line ends."""
-    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    more = gap + "\n\n".join(entries) + "\n" if entries else ""
-    return more.replace("\n", "\r\n" if "\r\n" in text else "\n")
-
-
-def learnings(text: str) -> list[str]:
-    """The entries of LEARNINGS.md, oldest first; what stands before the first heading is one as
-    well.
-    """
-    starts = [match.start() for match in re.finditer(_HEADING, text)]
-    parts = (text[a:b].strip() for a, b in pairwise([0, *starts, len(text)]))
-    return [part for part in parts if part]

@@ -1,7 +1,7 @@
 """What each stage is told: its prompt, composed of SPEC.md, LEARNINGS.md and what git knows."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -9,14 +9,14 @@ from kern import plain
 from kern.checks.result import Red
 from kern.git import history
 from kern.git.repository import Repo
-from kern.memory.entries import Entry, faults, parse
-from kern.memory.select import Selection
+from kern.memory import entries, recall
+from kern.memory.entries import Learnings
 from kern.model import LEARNINGS, Key, Stage, Tier
 from kern.spec import imports, notes
 from kern.spec.file import Documents
 from kern.spec.notes import Checks
 from kern.spec.parse import Kind, Spec, Task, is_experiment
-from kern.stages import change, guidance, proposal, recall
+from kern.stages import change, guidance, proposal
 from kern.stages.answer import Answer
 from kern.stages.guidance import Guidance
 from kern.stages.prompts import BUDGET, CHARS_PER_TOKEN, Prompt, Template, compose
@@ -32,9 +32,8 @@ _TRAILER = "Kern-Task: "
 class Known(NamedTuple):
     """What the project has learned and done lately, and how it wants to be worked on."""
 
-    learnings: Sequence[Entry]
+    learnings: Learnings
     commits: Sequence[str]
-    recall: Callable[[str, int], Selection]  # those for a query, within so many tokens
     guidance: Guidance = Guidance()
     goal: str = ""
     spec: Spec = Spec((), ())
@@ -53,19 +52,15 @@ def known(
     researched: Answer | None = None,
     *,
     by_itself: bool = False,
-    reading: bool = False,
 ) -> Known:
     """With the guidance of the folders that stage 1 named. `by_itself`: the agent may read
-    CLAUDE.md without kern. `reading`: nothing is written.
+    CLAUDE.md without kern.
     """
-    data = papers.read(LEARNINGS) or ""
-    learnings = parse(data)
     text, parsed = papers.spec()
     named = guidance.paths(researched.findings if researched else ())
     return Known(
-        learnings,
+        entries.parse(papers.read(LEARNINGS) or ""),
         [f"{one.sha[:7]} {one.subject}" for one in history.recent(repo, RECENT_COMMITS)],
-        partial(recall.told, repo, learnings, plain.encode(data), reading=reading),
         guidance.on_disk(repo.root, named, by_itself=by_itself),
         " ".join(proposal.goals(text)),
         parsed,
@@ -89,7 +84,7 @@ def brief(
     """
     above, apart, notices = _parent(task, known), "", known.guidance.notices
     if form.stage is Stage.RESEARCH:
-        damage = faults(known.learnings)[:_MOST_FAULTS]
+        damage = known.learnings.faults[:_MOST_FAULTS]
         notices = (*notices, *(f"{LEARNINGS}: {fault}" for fault in damage))
     listed = "\n".join(f"- {check}" for check in checks.shown) if checks else ""
     if listed and "checks" not in form.variables:
@@ -121,7 +116,9 @@ def brief(
         "mode": mode if form.stage is Stage.IMPLEMENT else "",
     }
     query = f"{task_text(task)}\n\n{researched}"
-    return compose(form, exempt, sections, notices, partial(known.recall, query))
+    return compose(
+        form, exempt, sections, notices, partial(recall.told, known.learnings.entries, query)
+    )
 
 
 def _repeats(note: str, answer: str) -> bool:

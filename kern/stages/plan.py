@@ -4,7 +4,6 @@ is to be changed.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
 
 from kern import plain
@@ -14,17 +13,17 @@ from kern.git.repository import Repo
 from kern.journal import store
 from kern.journal.history import Task as Past
 from kern.journal.history import fold
-from kern.memory import entries
-from kern.memory.select import shown
+from kern.memory.entries import parse as parse_learnings
+from kern.memory.recall import shown
 from kern.model import LEARNINGS, SPEC, Aide, Marker, Role
 from kern.spec.file import Documents
 from kern.spec.imports import Added
 from kern.spec.parse import Spec, parse
-from kern.stages import briefs, prompts, proposal, reflection
+from kern.stages import briefs, prompts, proposal, tidy
 from kern.stages.call import Caller
 from kern.stages.prompts import Template
 from kern.stages.proposal import Mode, Plan
-from kern.stages.reflection import Proposed
+from kern.stages.tidy import Proposed
 from kern.system import workspace
 
 _MOST_TOLD = 3000  # characters of finished tasks, and of their history
@@ -43,9 +42,9 @@ class Planner:
         return self.caller.scope.folder / prompts.FILES[Aide.PLANNER]
 
     @property
-    def reflected(self) -> Path:
+    def tidied(self) -> Path:
         """The same for LEARNINGS.md."""
-        return self.caller.scope.folder / prompts.REFLECT
+        return self.caller.scope.folder / prompts.TIDY
 
     def _said(
         self,
@@ -64,7 +63,7 @@ class Planner:
             {
                 "history": prompts.newest(history, _MOST_TOLD),
                 "commits": known.commits,
-                "learnings": [shown(one) for one in known.learnings if not one.unwanted],
+                "learnings": [shown(one) for one in known.learnings.entries if not one.unwanted],
                 **sections,
             },
             known.guidance.notices,
@@ -121,23 +120,22 @@ class Planner:
 
     # ------------------------------------------------------------ LEARNINGS.md
 
-    def reflect(self) -> Proposed:
+    def tidy(self) -> Proposed:
         """As `ask`."""
         own, there = self.templates[Aide.PLANNER], self.learnings()
-        form = prompts.template(self.repo.root, Aide.PLANNER, prompts.REFLECT, self.caller.settings)
-        done = reflection.finished(self.papers.spec()[1])
+        form = prompts.template(self.repo.root, Aide.PLANNER, prompts.TIDY, self.caller.settings)
+        done = tidy.finished(self.papers.spec()[1])
         text, fault = self._said(
-            *(replace(form, by=own.by, stand_ins=own.stand_ins), self.reflected),
-            {"mode": "reflect"},
+            *(replace(form, by=own.by, stand_ins=own.stand_ins), self.tidied),
+            {"mode": "tidy"},
             {
-                "learnings": reflection.listed(entries.parse(there)),
+                "learnings": tidy.listed(parse_learnings(there).entries),
                 "tasks": prompts.newest(done, _MOST_TOLD),
             },
         )
         if self.learnings() != there:
             return Proposed(wrong=f"{LEARNINGS} has changed while the agent read it")
-        found = reflection.read(text, there, date.today().isoformat())
-        return Proposed(wrong=fault) if fault else found
+        return Proposed(wrong=fault) if fault else tidy.read(text, there)
 
     def learnings(self) -> str:
         return self.papers.read(LEARNINGS) or ""
@@ -148,7 +146,7 @@ class Planner:
             if self.learnings() != found.before:
                 raise KernError(
                     f"{LEARNINGS} has changed since it was shown; it is as it was",
-                    hint=f"kern reflect looks at it again; this answer: {self.reflected}",
+                    hint=f"kern learn --tidy looks at it again; this answer: {self.tidied}",
                 )
             self.papers.write(LEARNINGS, found.text)
 

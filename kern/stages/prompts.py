@@ -17,7 +17,7 @@ from kern.agents.command import Command
 from kern.config import Settings
 from kern.errors import UsageError
 from kern.events import Event, Recalled, Traced, Warned
-from kern.memory.select import IRRELEVANT, NOTHING, Selection
+from kern.memory.recall import IRRELEVANT, NOTHING, Selection
 from kern.model import Aide, Role, Stage
 from kern.models import Choice
 from kern.spec import edit
@@ -31,7 +31,7 @@ FILES: dict[Role, str] = {
     Aide.JUDGE: "judge.md",
     Aide.PLANNER: "plan.md",
 }
-REFLECT = "reflect.md"  # of the planner, where it looks after LEARNINGS.md
+TIDY = "tidy.md"  # of the planner, where it looks after LEARNINGS.md
 OVERRIDES = Path(".kern") / "prompts"
 SEPARATOR = "<!-- prompt -->"  # the line between the contract and what stands below it
 BUDGET: dict[Role, int] = {  # tokens
@@ -162,7 +162,7 @@ def template(root: Path, role: Role, name: str, settings: Settings = _DEFAULTS) 
     elif own.is_symlink() and not settings.bare:
         raise UsageError(f"{own} is a link to nothing", hint="put the file itself there")
     text = (place.read_bytes() if data is None else data).decode("utf-8", "replace")
-    found = read(role, text, str(place), needed=name != REFLECT)
+    found = read(role, text, str(place), needed=name != TIDY)
     # kern's own name models of the usual agent.
     front = found.by if theirs else replace(found.by, agent=protocol.DEFAULT)
     by = models.chosen(
@@ -355,11 +355,9 @@ def announced(prompt: Prompt, task: str) -> Iterator[Event]:
         yield Traced(f"{prompt.stage}: {what}")
     memory = prompt.memory
     if memory.chosen or memory.left_out:
-        told = {one.entry.id: one.why for one in memory.chosen}
-        named = {one.id: why for one, why in memory.left_out if not why.startswith(IRRELEVANT)}
+        told = {one.id: why for one, why in memory.chosen}
+        named = {one.id: why for one, why in memory.left_out if why != IRRELEVANT}
         irrelevant = len(memory.left_out) - len(named)
         left = dict(list(named.items())[:_MOST_NAMED])
         yield Recalled(prompt.stage, task, told, left, irrelevant, memory.tokens)
     yield from map(Warned, prompt.notices)
-    if memory.remark:
-        yield Warned(memory.remark)

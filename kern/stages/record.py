@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from kern import plain
 from kern.checks.result import Red
 from kern.git.refs import StartRef
-from kern.memory.changes import Swap, Vote
+from kern.memory.changes import Vote
 from kern.model import Cause, Decision, Key, Saved, Stage
 from kern.stages import answer
 from kern.stages.answer import Answer, Code
@@ -66,9 +66,9 @@ class StageRecord:
     proof = _Fact("")
     fault = _Fact("")
     fixed = _Fact(0)  # how often hooks changed the task's files, or the branch moved under them
-    told = _Fact(dict[str, str]())  # of LEARNINGS.md: the marks of the entries by their ids
+    told = _Fact(dict[str, str]())  # of LEARNINGS.md: the texts of the entries by their ids
+    voted = _Fact(dict[str, list[int]]())  # what its votes make of the counts, by the ids
     _red, _commit = _Fact(dict[str, Any]()), _Fact(dict[str, Any]())
-    _swaps = _Fact[list[Any]]([None])
 
     @property
     def key(self) -> Key:
@@ -114,12 +114,6 @@ class StageRecord:
         word, _, why = self.outcome.partition(":")
         return Decision(Saved(word) if word else Saved.OPEN, why.removeprefix(" "))
 
-    @property
-    def swaps(self) -> tuple[Swap, ...] | None:
-        """What its votes change in LEARNINGS.md, once that is settled."""
-        rows = self._swaps
-        return None if rows == [None] else tuple((str(old), str(new)) for old, new in rows)
-
     @cached_property
     def answer(self) -> Answer:
         return answer.parse(self.stage, self.said)
@@ -154,7 +148,13 @@ def read(scope: Scope, stage: Stage, attempt: int = 0) -> StageRecord | None:
     raw = workspace.load(scope, stage, attempt)
     found = StageRecord(stage, raw) if raw is not None else None
     try:
-        _ = found and (found.decision, found.red, found.made, found.swaps, {*found.told.values()})
+        _ = found and (
+            found.decision,
+            found.red,
+            found.made,
+            {n: (int(h), int(m)) for n, (h, m) in found.voted.items()},
+            {*found.told.values()},
+        )
     except (KeyError, TypeError, ValueError):
         return None
     return found

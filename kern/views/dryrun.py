@@ -162,11 +162,11 @@ def _prompt(
     checks = notes.checks(seen.parsed, task, settings)
     state = [f"{probe.shown}\n[run before research and implement]" for probe in settings.probes]
     if form.stage is Stage.RESEARCH:
-        known = briefs.known(seen.repo, seen.papers, reading=True)
+        known = briefs.known(seen.repo, seen.papers)
         return briefs.brief(form, task, known, checks, state)
     first = seen.at.files.get(Stage.RESEARCH)
     answer, by_itself = first.answer if first else None, agents.read_guidance(form)
-    known = briefs.known(seen.repo, seen.papers, answer, by_itself=by_itself, reading=True)
+    known = briefs.known(seen.repo, seen.papers, answer, by_itself=by_itself)
     return briefs.brief(form, task, known, checks, state, mode, answer.body if answer else "")
 
 

@@ -24,7 +24,7 @@ LEARNINGS = """
 import json, sys, time
 from pathlib import Path
 from kern.git import repository
-from kern.spec import edit
+from kern.memory import entries
 from kern.spec.file import Documents
 from kern.model import Stage
 from kern.stages import briefs, prompts
@@ -37,7 +37,7 @@ prompt = briefs.brief(form, task, briefs.known(found, papers))
 composed = time.perf_counter() - began
 began = time.perf_counter()
 text = papers.read("LEARNINGS.md")
-text += edit.learning(text, "2030-01-01", "topic", "a new body")
+text = entries.appended(text, [entries.Entry("L0", "a new body")])
 papers.write("LEARNINGS.md", text)
 print(json.dumps([composed, time.perf_counter() - began, prompt.tokens]))
 """
@@ -94,9 +94,7 @@ def _times(text: str, size: int) -> dict[str, float]:
 
 def _learnings(folder: Path) -> Iterator[Row]:
     env = environment(folder / "home")
-    entry = (
-        "## 2029-01-{:02} - topic {}\n\n" + "A sentence that was learned, at length. " * 12 + "\n"
-    )
+    entry = "- L{1} +0 -0 topic {0}: " + "A sentence that was learned, at length. " * 12 + "\n"
     text = "\n".join(entry.format(n % 28 + 1, n) for n in range(10_000_000 // 530))
     files = {"SPEC.md": "- [ ] one\n", "LEARNINGS.md": text}
     root = sample(folder / "project", env, files)

@@ -58,7 +58,7 @@ class Yard:
         (place / "SPEC.md").write_text("\n".join(lines))
         if learned:
             with (place / "LEARNINGS.md").open("a") as file:
-                file.write(f"## 2026-01-01 - {text}\n\n{learned}\n")
+                file.write(f"- {learned}\n")
         message = f"Do it: {text}\n\nKern-Task: {text}\n"
         sh(place, *commands, "git add -A")
         subprocess.run(["git", "commit", "-qF", "-"], cwd=place, input=message.encode(), check=True)

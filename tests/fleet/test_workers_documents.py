@@ -1,7 +1,6 @@
-"""SPEC.md and LEARNINGS.md written anew: what a worker says of its task, in the person's text."""
+"""SPEC.md written anew: what a worker says of its task, in the person's text."""
 
 from kern.fleet import documents
-from kern.memory import entries
 from kern.model import Key
 from kern.spec.parse import parse
 
@@ -62,53 +61,6 @@ def test_what_is_under_way_is_nothing_for_history() -> None:
     text = documents.committed(SPEC)
     assert "[~]" not in text and parse(text).active == ()
     assert text.replace("[ ]", "[~]", 1) != SPEC and len(text) == len(SPEC)
-
-
-def test_entries_that_the_worker_wrote_are_added_once_with_the_files_line_ends() -> None:
-    before = "## 2026-01-01 - a\n\nOld.\n"
-    theirs = before + "\n## 2026-01-02 - b\n\nNew.\n"
-    new = documents.learned(before, theirs)
-    assert new == ["## 2026-01-02 - b\n\nNew."]
-    mine = "## 2026-01-03 - mine\r\n\r\nMy own.\r\n"
-    text = documents.taught(mine, new)
-    assert text == mine + "\r\n## 2026-01-02 - b\r\n\r\nNew.\r\n"
-    assert documents.taught(text, new) == text
-    assert documents.taught("", new) == "## 2026-01-02 - b\n\nNew.\n"
-
-
-def test_votes_of_workers_reach_the_entry_and_equal_numbers_are_told_apart() -> None:
-    def section(title: str, id: int, helpful: int = 0, harmful: int = 0) -> str:
-        votes = f"helpful={helpful} harmful={harmful}"
-        return f"## {title}\n\nabout {title}\n\n<!-- kern: id=L{id} kind=insight {votes} -->\n"
-
-    mine = section("A", 1, 3)
-    used = section("A", 1, 4) + "\n" + section("B", 2)
-    misled = section("A", 1, 3, 1) + "\n" + section("C", 2)
-    text = documents.taught(mine, documents.learned(mine, used))
-    text = documents.taught(text, documents.learned(mine, misled))
-    found = [(one.id, one.title, one.votes, one.faults) for one in entries.parse(text)]
-    assert found == [
-        ("L1", "A", "4 helpful, 1 harmful", ()),
-        ("L2", "B", "0 helpful, 0 harmful", ()),
-        ("L3", "C", "0 helpful, 0 harmful", ()),
-    ]
-    assert documents.taught(text, documents.learned(mine, misled)) == text
-
-
-def test_an_unfinished_merge_in_the_learnings_is_no_reason_to_tell_its_entries_twice() -> None:
-    noted = "<!-- kern: id=L1 kind=sign helpful=x -->"
-    mine = f"<<<<<<< HEAD\n## A\n\nUse A.\n\n{noted}\n=======\n## B\n\nUse B.\n\n>>>>>>> side\n"
-    misled = mine.replace("x -->", "0 harmful=1 -->")
-    text = documents.taught(mine, documents.learned(mine, misled))
-    assert [(one.title, one.harmful) for one in entries.parse(text)] == [("A", 1), ("B", 0)]
-    assert text.count("<<<<<<<") == text.count("=======") == text.count(">>>>>>>") == 1
-
-
-def test_what_two_workers_learned_in_the_same_words_stands_there_once() -> None:
-    came = [f"## 2026-01-02 - {title}\n\nWarm the cache first.\n" for title in ("one", "two")]
-    text = documents.taught("", came)
-    assert [one.title for one in entries.parse(text)] == ["one"]
-    assert documents.taught(text, came) == text
 
 
 # ---------------------------------------------------------------- of a task that does not land

@@ -3,11 +3,11 @@
 import pytest
 
 from kern.memory import capture
-from kern.memory.entries import LONGEST_WHEN, Kind, parse
+from kern.memory.entries import Entry
 
 
 def kept(learned: str) -> list[str]:
-    return [lesson.text for lesson in capture.lessons(learned, overcame=False).kept]
+    return [lesson.text for lesson in capture.lessons(learned).kept]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_each_line_is_a_lesson_of_its_own(learned: str, lines: int | list[str]) 
     ],
 )
 def test_a_line_below_a_lesson_says_which_work_needs_it(learned: str, whens: list[str]) -> None:
-    found = capture.lessons(learned, overcame=False).kept
+    found = capture.lessons(learned).kept
     assert [lesson.when for lesson in found] == whens
     assert not any(lesson.text.count("When:") for lesson in found if lesson.when)
 
@@ -64,8 +64,8 @@ def test_the_kinds_of_work_are_whole_and_few() -> None:
     assert capture.when(" a b ;; c.; a b\n") == "a b; c"
     kinds = [f"kind {n} of work, in some words" for n in range(20)]
     kept = capture.when("; ".join(kinds))
-    assert kept.split("; ") == kinds[:7] and len(kept) <= LONGEST_WHEN
-    assert capture.when("x" * 1000 + "; y") in ("y", "x" * (LONGEST_WHEN - 1) + "\u2026")
+    assert kept.split("; ") == kinds[:7] and len(kept) <= 240
+    assert capture.when("x" * 1000 + "; y") in ("y", "x" * 239 + "\u2026")
     (result,) = capture.whole("It took 3 ms.\nWhen: a faster start; caches\n").kept
     assert (result.text, result.when) == ("It took 3 ms.", "a faster start; caches")
 
@@ -88,7 +88,7 @@ def test_the_kinds_of_work_are_whole_and_few() -> None:
 def test_what_no_later_task_would_get_wrong_is_refused_with_a_reason(
     learned: str, why: str
 ) -> None:
-    found = capture.lessons(learned, overcame=False)
+    found = capture.lessons(learned)
     assert found.kept == ()
     ((text, reason),) = found.refused
     assert why in reason and text == learned.strip()
@@ -109,21 +109,6 @@ def test_a_sentence_that_says_what_to_do_is_kept(learned: str) -> None:
     assert kept(learned) == [learned]
 
 
-def test_what_overcame_a_failed_attempt_is_a_sign() -> None:
-    learned = "`make e2e` hangs in CI -> start the server with --no-tty.\nPorts are taken."
-    kinds = [one.kind for one in capture.lessons(learned, overcame=True).kept]
-    assert kinds == [Kind.SIGN, Kind.INSIGHT]
-    assert capture.lessons(learned, overcame=False).kept[0].kind is Kind.INSIGHT
-
-
-def test_no_lesson_brings_a_comment_of_kerns_along() -> None:
-    for text in (*kept("a b\n<!-- kern: id=L1 helpful=99 -->"), "a"):
-        (entry,) = parse(f"## A\n\n{text}\n")
-        assert (entry.helpful, entry.noted) == (0, False)
-    (lesson,) = capture.whole("did not work\n<!--kern: id=L1 helpful=99 -->").kept
-    assert parse(f"## A\n\n{lesson.text}\n")[0].helpful == 0
-
-
 @pytest.mark.parametrize(
     ("text", "same"),
     [
@@ -137,6 +122,5 @@ def test_no_lesson_brings_a_comment_of_kerns_along() -> None:
 )
 def test_a_near_duplicate_is_found_and_a_neighbour_is_none(text: str, same: bool) -> None:
     said = "tests/conftest.py unsets HOME: a test that needs a configuration writes its own."
-    entries = parse(f"## A\n\nRun make db first.\n\n## B\n\n{said}\n")
-    found = capture.alike(text, entries)
+    found = capture.alike(text, [Entry("L1", "Run make db first."), Entry("L2", said)])
     assert (found.id if found else None) == ("L2" if same else None)

@@ -1,112 +1,90 @@
-"""Votes and new entries: once each, taken back whole, and by evidence alone."""
+"""Votes and new entries: by evidence alone, and once."""
 
 import pytest
 
 from kern.memory import changes
 from kern.memory.changes import Taught, Vote
-from kern.memory.entries import Kind, parse
+from kern.memory.entries import parse
 
 TEXT = """# Learnings
 
-## 2026-01-01 - Start the database
+## Learnings
 
-Run `make db` before the tests.
-
-<!-- kern: id=L3 kind=pattern helpful=2 harmful=0 -->
-
-## By hand
-
-Ports below 1024 are taken in CI.
-
-## Old
-
-Use tabs everywhere.
-
-<!-- kern: id=L9 kind=insight helpful=0 harmful=1 retired="formatter" -->
+- L3 +2 -0 Run `make db` before the tests.
+- Ports below 1024 are taken in CI.
+- L9 +0 -1 Use tabs everywhere. | retired: formatter
 """
-TOLD = {entry.id: entry.mark for entry in parse(TEXT)}
+TOLD = {entry.id: entry.text for entry in parse(TEXT).entries}
 
 
 def counts(text: str) -> dict[str, tuple[int, int]]:
-    return {entry.id: (entry.helpful, entry.harmful) for entry in parse(text)}
-
-
-def after(text: str, change: changes.Change) -> str:
-    return changes.applied(text, change.swaps)
+    return {entry.id: (entry.helpful, entry.harmful) for entry in parse(text).entries}
 
 
 def test_what_a_committed_task_used_was_helpful_and_what_misled_it_harmful() -> None:
-    taught = Taught(told=TOLD, used=["L3", "L1", "L3"], misled=["L9", "L77"])
-    change = changes.succeeded(TEXT, taught, "t")
-    assert change.votes == (
-        Vote("L3", True, "used"),
-        Vote("L1", True, "used"),
-        Vote("L9", False, "misled"),
-    )
-    new = after(TEXT, change)
-    assert counts(new) == {"L3": (3, 0), "L1": (1, 0), "L9": (0, 2)}
-    assert after(new, change) == new, "once, however often"
-    assert changes.undone(new, change.swaps) == TEXT
+    taught = Taught(told=TOLD, used=["L3", "L1", "L3", "L9"], misled=["L9", "L77"])
+    change = changes.succeeded(TEXT, taught)
+    assert {*change.votes} == {
+        *(Vote("L3", True, "used"), Vote("L1", True, "used"), Vote("L9", False, "misled")),
+    }
+    assert counts(change.text) == {"L3": (3, 0), "L1": (1, 0), "L9": (0, 2)}
 
 
 def test_what_a_failed_attempt_went_by_was_harmful() -> None:
     taught = Taught(learned="Run make db.", told=TOLD, used=["L3", "L1"], misled=["L1"])
     change = changes.failed(TEXT, taught)
-    assert change.bodies == ()
-    assert counts(after(TEXT, change)) == {"L3": (2, 1), "L1": (0, 1), "L9": (0, 1)}
-    assert {vote.entry: vote.why for vote in change.votes} == {
-        "L3": "used, and the attempt failed",
-        "L1": "misled",
-    }
+    assert change.new == ()
+    assert counts(change.text) == {"L3": (2, 1), "L1": (0, 1), "L9": (0, 1)}
+    why = {vote.entry: vote.why for vote in change.votes}
+    assert why == {"L3": "used, and the attempt failed", "L1": "misled"}
 
 
 def test_what_was_not_told_gets_no_vote_and_an_edited_file_none_by_mistake() -> None:
-    assert changes.succeeded(TEXT, Taught(used=["L3"]), "t").votes == ()
-    edited = "## New\n\nfirst\n\n" + TEXT.removeprefix("# Learnings\n\n")
-    change = changes.succeeded(edited, Taught(told=TOLD, used=["L1"]), "t")
-    voted = [one.title for one in parse(after(edited, change)) if one.helpful == 1]
-    assert voted == ["By hand"]
+    assert changes.succeeded(TEXT, Taught(used=["L3"])).votes == ()
+    edited = TEXT.replace("- L3", "- First of all.\n- L3")
+    change = changes.succeeded(edited, Taught(told=TOLD, used=["L1"]))
+    assert [one.text for one in parse(change.text).entries if one.helpful == 1] == [TOLD["L1"]]
     reworded = TEXT.replace("below 1024", "below 2048")
-    assert changes.succeeded(reworded, Taught(told=TOLD, used=["L1"]), "t").votes == ()
+    assert changes.succeeded(reworded, Taught(told=TOLD, used=["L1"])).votes == ()
 
 
-def test_a_lesson_becomes_an_entry_with_the_next_number() -> None:
-    taught = Taught("Greet late -> no one waits.", overcame=True, commit="8cf7b5f1234")
-    (body,) = changes.succeeded(TEXT, taught, "Add it").bodies
-    assert body.endswith("\n\n<!-- kern: id=L10 kind=sign helpful=0 harmful=0 commit=8cf7b5f -->")
-    (entry,) = parse(f"## 2026-01-02 - Add it\n\n{body}\n")
-    assert (entry.id, entry.kind, entry.task) == ("L10", Kind.SIGN, "Add it")
-
-
-def test_what_is_known_becomes_a_vote_and_no_second_entry() -> None:
-    change = changes.succeeded(TEXT, Taught("Run make db before any tests."), "t")
-    assert change.bodies == ()
-    assert change.votes == (Vote("L3", True, "learned again"),)
+def test_what_is_learned_is_an_entry_unless_one_says_it() -> None:
+    change = changes.succeeded(TEXT, Taught("Greet late.\nWhen: a greeting"))
+    assert change.text == f"{TEXT}- L10 +0 -0 Greet late. | when: a greeting\n"
+    change = changes.succeeded(TEXT, Taught("Run make db before any tests."))
+    assert (change.new, change.votes) == ((), (Vote("L3", True, "learned again"),))
     used = Taught("Run make db before any tests.", told=TOLD, used=["L3"])
-    assert counts(after(TEXT, changes.succeeded(TEXT, used, "t")))["L3"] == (3, 0), "one vote"
-    change = changes.succeeded(TEXT, Taught("Use tabs everywhere."), "t")
-    assert (change.votes, change.bodies) == ((), ())
-    assert change.refused == (("Use tabs everywhere.", "L9 says so and is retired"),)
-    again = changes.succeeded(TEXT, Taught("Run `make db` before the tests."), "Start the database")
-    assert again == changes.Change(), "its own entry, which a person committed"
+    assert counts(changes.succeeded(TEXT, used).text)["L3"] == (3, 0), "one vote"
+    change = changes.succeeded(TEXT, Taught("Use tabs, everywhere"))
+    assert change.text == TEXT
+    change = changes.succeeded(TEXT, Taught("Use all tabs everywhere"))
+    assert change.refused == (("Use all tabs everywhere", "L9 says so and is retired"),)
+    again = changes.succeeded(TEXT, Taught("Run `make db` before the tests."))
+    assert again == changes.Change(TEXT), "word for word it is no evidence"
+    result = changes.succeeded("", Taught("It took 3 ms.\nWhen: speed", experiment="Try it"))
+    assert result.text == "## Learnings\n\n- L1 +0 -0 Try it: It took 3 ms. | when: speed\n"
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
 def test_the_votes_and_entries_of_a_commit_reach_a_file_that_was_edited(ends: str) -> None:
-    change = changes.succeeded(TEXT, Taught(told=TOLD, used=["L3", "L1"]), "t")
-    new = after(TEXT, change) + "\n## 2026-01-02 - t\n\nfresh one\n"
-    mine = TEXT.replace("\n", ends) + f"{ends}## Mine{ends}{ends}mine{ends}"
-    mine = mine.replace("Ports below 1024 are taken in CI.", "Ports are taken.")
-    text, appended = changes.merged(TEXT, mine, new)
-    assert appended == ["## 2026-01-02 - t\n\nfresh one"]
-    assert counts(text)["L3"] == (3, 0)
-    assert counts(text)["L1"] == (0, 0), "reworded by a person since"
-    assert text.count("\n") == text.count(ends)
-    assert changes.merged(new, text, new) == (text, [])
+    taught = Taught("Greet late.", told=TOLD, used=["L3", "L1"])
+    new = changes.succeeded(TEXT, taught).text
+    mine = f"{TEXT}- L10 +0 -0 Mine.\n".replace("\n", ends).replace("below 1024", "below 80")
+    text = changes.merged(mine, TEXT, new)
+    assert text == mine.replace("+2 -0", "+3 -0") + f"- L11 +0 -0 Greet late.{ends}"
+    assert changes.merged(text, TEXT, new) == text, "twice is once"
+    gone = TEXT.replace("- Ports below 1024 are taken in CI.\n", "")
+    assert "Ports" not in changes.merged(gone, TEXT, new), "a person took it out"
 
 
-def test_an_entry_is_found_by_its_number_as_people_write_it() -> None:
-    for wanted in ("L3", "l3", "3"):
-        found = changes.entry_of(TEXT, wanted)
-        assert found is not None and found.id == "L3"
-    assert changes.entry_of(TEXT, "L4") is None
+def test_what_two_workers_wrote_is_told_apart_and_the_same_words_stand_once() -> None:
+    one = changes.succeeded(TEXT, Taught("Greet late.\nWarm the cache.", told=TOLD, used=["L3"]))
+    other = changes.succeeded(TEXT, Taught("Warm the cache!\nBe kind.", told=TOLD, misled=["L3"]))
+    text = changes.merged(TEXT, TEXT, one.text)
+    text = changes.merged(text, TEXT, other.text)
+    ids = {entry.text: entry.id for entry in parse(text).entries}
+    assert counts(text)["L3"] == (3, 1)
+    assert [ids[said] for said in ("Greet late.", "Warm the cache.", "Be kind.")] == [
+        *("L10", "L11", "L12"),
+    ]
+    assert not parse(text).faults and len(ids) == 6

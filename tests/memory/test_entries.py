@@ -1,218 +1,157 @@
 """LEARNINGS.md as entries: what is read of it, whatever stands there, and what kern writes."""
 
 import random
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kern.memory import entries
-from kern.memory.entries import Entry, Kind, parse
+from kern.memory.entries import Entry, appended, counted, parse, written
 
-TWO = """# Learnings
+TEXT = """# Learnings
+
+## Learnings
+
+- L7 +3 -1 tests/conftest.py unsets HOME. | when: a new option; login
+- Ports below 1024
+  are taken in CI.
+<!-- of mine -->
+- L9 +0 -0 Call the old parser. | when: XML | retired: it is gone
+"""
+EARLIER = """# Learnings
 
 What later tasks need to know and cannot see from the code. kern appends entries; edit them freely.
 
 ## 2026-11-22 - Add a --version flag
 
-tests/conftest.py unsets HOME.
+tests/conftest.py
+unsets HOME.
 
-<!-- kern: id=L7 kind=sign helpful=3 harmful=1 commit=8cf7b5f -->
+<!-- kern: id=L7 kind=sign helpful=3 harmful=1 commit=8cf7b5f when="login" -->
 
-## By hand
+## Ports below 1024 are…
 
-Ports below 1024 are taken in CI.
+Ports below 1024 are taken.
 """
 
 
-def ids(text: str) -> list[str]:
-    return [entry.id for entry in parse(text)]
-
-
 @pytest.mark.parametrize(
-    ("helpful", "harmful", "score"),
-    [(0, 0, 0.50), (1, 0, 0.67), (5, 0, 0.86), (16, 0, 0.94), (1, 2, 0.40)],
+    ("helpful", "harmful", "score", "wanted"),
+    [(0, 0, 0.50, 1), (1, 0, 0.67, 1), (5, 0, 0.86, 1), (0, 1, 0.33, 1), (1, 2, 0.40, 0)],
 )
-def test_the_score_is_the_mean_after_the_votes(helpful: int, harmful: int, score: float) -> None:
-    assert round(Entry("", "", "", "", 1, "", helpful=helpful, harmful=harmful).score, 2) == score
+def test_the_votes_say_what_an_entry_is_worth(
+    helpful: int, harmful: int, score: float, wanted: int
+) -> None:
+    entry = Entry("L1", "x", helpful, harmful)
+    assert round(entry.score, 2) == score and bool(entry.unwanted) is not bool(wanted)
 
 
-def test_entries_with_and_without_a_comment_are_read() -> None:
-    first, second = parse(TWO)
-    assert (first.id, first.kind, first.votes) == ("L7", Kind.SIGN, "3 helpful, 1 harmful")
-    assert (first.date, first.title, first.task) == ("2026-11-22", *["Add a --version flag"] * 2)
-    assert (first.text, first.commit) == ("tests/conftest.py unsets HOME.", "8cf7b5f")
-    assert (second.id, second.title, second.date) == ("L1", "By hand", "")
-    assert (second.noted, second.score, second.line) == (False, 0.5, 11)
-    assert TWO.count(first.raw) == TWO.count(second.raw) == 1
-    assert entries.faults([first, second]) == []
+def test_a_line_is_an_entry_with_and_without_a_number() -> None:
+    first, second, third = parse(TEXT).entries
+    assert first == Entry("L7", "tests/conftest.py unsets HOME.", 3, 1, when="a new option; login")
+    assert second == Entry("L1", "Ports below 1024 are taken in CI.")
+    assert (third.when, third.unwanted) == ("XML", "retired: it is gone")
+    assert parse(TEXT).faults == ()
+    assert first.line in TEXT and third.line in TEXT
+    assert parse("# Notes\n\n- Use tabs.\n").entries == (Entry("L1", "Use tabs."),)
 
 
 def test_what_kern_init_writes_holds_no_entry() -> None:
-    example = Path(__file__).parents[2] / "LEARNINGS.example.md"
-    assert parse(example.read_text()) == []
-    assert [entry.id for entry in parse("# Notes\n\nUse tabs.\n\n## A\n\nb\n")] == ["L0", "L1"]
-    assert parse("") == parse("\n\n") == parse("# Learnings\n") == []
+    example = (Path(__file__).parents[2] / "LEARNINGS.example.md").read_text()
+    for text in (example, "", "\n\n", "# Learnings\n"):
+        assert parse(text) == ((), ())
+    assert appended(example, [Entry("L1", "Use tabs.")]) == f"{example}\n- L1 +0 -0 Use tabs.\n"
 
 
-def test_headings_in_code_and_comments_begin_no_entry() -> None:
-    text = "## A\n\n```\n## no\n```\n<!--\n## no\n-->\n\n~~~~\n## no\n~~~\n~~~~\n## B\n\nb\n"
-    assert [entry.title for entry in parse(text)] == ["A", "B"]
-
-
-@pytest.mark.parametrize("opened", ["```", "~~~~~", "<!-- never closed", "<!-- kern: id=L3"])
-def test_what_is_never_closed_swallows_nothing(opened: str) -> None:
-    assert [one.title for one in parse(f"## A\n\n{opened}\n\n## B\n\nb\n")] == ["A", "B"]
+def test_what_an_earlier_kern_wrote_is_read_whole() -> None:
+    first, second = parse(EARLIER).entries
+    text = "Add a --version flag: tests/conftest.py unsets HOME."
+    assert first == Entry("L7", text, 3, 1, when="login")
+    assert second == Entry("L1", "Ports below 1024 are taken.")
+    (prose,) = parse("# Mine\n\nUse tabs,\nalways.\n").entries
+    assert prose.text == "Use tabs, always."
+    voted = counted(EARLIER, {"L7": replace(first, helpful=4), "L1": replace(second, helpful=1)})
+    assert voted == EARLIER.replace("helpful=3", "helpful=4")
+    found = written(EARLIER, parse(EARLIER).entries)
+    assert parse(found) == (parse(EARLIER).entries, ())
+    assert found.startswith("# Learnings\n\nWhat later tasks need") and found.count("## ") == 1
 
 
 @pytest.mark.parametrize(
-    ("comment", "votes"),
+    ("line", "said"),
     [
-        ("<!-- kern: id=L3 helpful=x harmful=2 -->", "0 helpful, 2 harmful"),
-        ("<!-- kern: id=L3 helpful=4", "4 helpful, 0 harmful"),
-        ("<!-- kern: helpful=4 -->", "4 helpful, 0 harmful"),
-        ("<!-- kern: id=L3 ??? helpful=4 -->", "4 helpful, 0 harmful"),
-        ("<!-- kern: -->", "0 helpful, 0 harmful"),
-        ("<!-- kern: id=L3 helpful=99999999999999 -->", "0 helpful, 0 harmful"),
+        ("- L3 +x -0 Use tabs.", "line 3 is no entry, and not read: - L3 +x -0 Use tabs."),
+        ("<<<<<<< HEAD", "line 3 is no entry, and not read: <<<<<<< HEAD"),
+        ("of no use", "line 3 is no entry, and not read: of no use"),
+        ("- " + "x" * 1_000_000, "line 3 is longer than 4000 characters, and not read: - xx"),
+        ("- L8 +0 -0 Greet late.", "line 4: L8 stands there a second time"),
+        ("- L8 +0 -0 Use tabs.", "line 4: L8 is another entry's number as well"),
     ],
 )
-def test_a_damaged_comment_is_said_and_never_rewritten(comment: str, votes: str) -> None:
-    (entry,) = parse(f"## A\n\nb\n\n{comment}\n")
-    assert entry.votes == votes
-    assert entries.faults([entry]) == [
-        "line 5: a damaged comment of kern's, read as far as it goes"
-    ]
-    new = entries.renoted(replace(entry, helpful=9))
-    assert comment in new
-    (again,) = parse(new)
-    assert (again.helpful, again.id) == (9, entry.id)
-
-
-def test_an_unfinished_merge_counts_both_sides_and_is_said() -> None:
-    mine = "<!-- kern: id=L2 kind=pattern helpful=2 harmful=0 -->"
-    theirs = "<!-- kern: id=L2 kind=pattern helpful=1 harmful=3 -->"
-    text = f"## A\n\nb\n\n<<<<<<< HEAD\n{mine}\n=======\n{theirs}\n>>>>>>> other\n\n## C\n\nd\n"
-    first, second = parse(text)
-    assert (first.id, first.votes, first.text) == ("L2", "2 helpful, 3 harmful", "b")
-    assert (second.id, second.text) == ("L1", "d")
-    assert entries.faults([first]) == ["line 5: an unfinished merge; both sides count"]
-    assert "=======" in parse("## A\n\nb\n=======\n")[0].text  # an underline, not a merge
-
-
-def test_two_entries_of_one_id_stay_two_and_that_is_said() -> None:
-    note = "<!-- kern: id=L1 kind=insight helpful=1 harmful=0 -->"
-    text = f"## A\n\na\n\n{note}\n\n## B\n\nb\n\n{note}\n\n## C\n\nc\n"
-    assert ids(text) == ["L1", "L2", "L3"]
-    assert entries.faults(parse(text)) == [
-        "line 7: L1 stands for two entries; this is the later one"
-    ]
-    voted = entries.swapped(text, parse(text)[1].raw, entries.renoted(parse(text)[1]))
-    assert ids(voted) == ["L1", "L2", "L3"]
-    assert entries.faults(parse(voted)) == []
-    twice = f"## A\n\na\n\n{note}\n\n## A\n\na\n\n{note.replace('l=1', 'l=5')}\n"
-    (one,) = parse(twice)
-    assert one.helpful == 5
-    assert "a second time" in one.faults[0]
-
-
-def test_nothing_in_a_comment_ends_it_or_begins_another() -> None:
-    (entry,) = parse("## A\n\nb\n")
-    note = entries.comment(replace(entry, when="a ---> b <!--- c --> d"))
-    assert (note.count("-->"), note.count("<!--")) == (1, 1)
-
-
-def test_a_comment_is_written_once_and_keeps_what_it_does_not_know() -> None:
-    by_hand = parse(TWO)[1]
-    new = entries.renoted(replace(by_hand, helpful=1, kind=Kind.PATTERN))
-    assert new == by_hand.raw + "\n\n<!-- kern: id=L1 kind=pattern helpful=1 harmful=0 -->"
-    text = entries.swapped(TWO, by_hand.raw, new)
-    assert text.startswith(TWO.rstrip())
-    assert parse(text)[1].helpful == 1
-    assert entries.swapped(text, new, by_hand.raw) == TWO
-    (known,) = parse('## A\n\nb\n\n<!-- kern: id=L4 mood="so so" -->\n')
-    assert entries.renoted(replace(known, harmful=1)).endswith(
-        '<!-- kern: id=L4 kind=insight helpful=0 harmful=1 mood="so so" -->'
+def test_damage_is_a_line_that_is_not_read_and_is_said(line: str, said: str) -> None:
+    text = f"## Learnings\n\n{line}\n- L8 +1 -0 Greet late.\n"
+    found = parse(text)
+    assert [one.text for one in found.entries][-1:] == ["Greet late."]
+    (fault,) = found.faults
+    assert fault.startswith(said)
+    late = found.entries[-1]
+    line = line.replace("+0 -0 Greet", "+5 -0 Greet")  # the first of twins
+    assert counted(text, {late.id: replace(late, helpful=5)}).startswith(
+        f"## Learnings\n\n{line}\n"
     )
 
 
-def test_line_ends_stay_as_they_are() -> None:
-    text = "## A\r\n\r\nb\r\n\r\n## C\r\n\r\nd\r\n"
-    for entry in parse(text):
-        text = entries.swapped(text, entry.raw, entries.renoted(replace(entry, helpful=1)))
-    assert "\n" not in text.replace("\r\n", "")
-    assert [entry.helpful for entry in parse(text)] == [1, 1]
+def test_both_sides_of_half_a_merge_count() -> None:
+    torn = "<<<<<<< HEAD\n- L2 +1 -0 One.\n=======\n- L2 +0 -1 Two.\n>>>>>>> other\n"
+    found = parse(f"## Learnings\n\n- L1 +0 -0 Zero.\n{torn}")
+    assert [(one.id, one.text) for one in found.entries] == [
+        *(("L1", "Zero."), ("L2", "One."), ("L3", "Two.")),
+    ]
+    assert len(found.faults) == 4  # three lines of git's, and one number for two
+    found = parse(f"## A\n\na\n\n{torn}")
+    assert "half a merge" in found.faults[0] and "One." in found.entries[0].text
 
 
-@pytest.mark.parametrize(
-    "task", ['a "b" --> c', "<!-- x -->", "two\nlines", "x" * 500, "\x1b[31mred", "", "id=L9"]
-)
-def test_no_task_text_breaks_the_comment(task: str) -> None:
-    (entry,) = parse("## A\n\nb\n")
-    written = replace(entry, task=task, retired=task, commit="8cf7b5f")
-    (again,) = parse(entries.renoted(written))
-    assert (again.id, again.faults, again.text) == ("L1", (), "b")
-
-
-def test_a_proven_harmful_or_retired_entry_is_unwanted() -> None:
-    (entry,) = parse("## A\n\nb\n")
-    assert not entry.unwanted
-    assert not replace(entry, harmful=1).unwanted
-    assert not replace(entry, helpful=2, harmful=2).unwanted
-    assert replace(entry, helpful=1, harmful=2).unwanted == "harmful: 1 helpful, 2 harmful"
-    assert replace(entry, retired="old").unwanted == "retired: old"
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_votes_and_new_entries_leave_every_other_byte_as_it_was(ends: str) -> None:
+    text = TEXT.replace("\n", ends)
+    first, second, _ = parse(text).entries
+    votes = {"L7": replace(first, harmful=2), "L1": replace(second, helpful=1)}
+    new = text.replace("+3 -1", "+3 -2").replace("- Ports", "- L1 +1 -0 Ports")
+    assert counted(text, votes) == new
+    more = appended(text, [Entry("L10", "a\nb | c", when="x"), Entry("L11", "d")])
+    assert more == f"{text}- L10 +0 -0 a b | c | when: x{ends}- L11 +0 -0 d{ends}"
+    assert appended("a", [first]).startswith("a\n\n## Learnings\n\n- L7 +3")
+    assert appended("## Learnings", [first]).startswith("## Learnings\n\n- L7 +3")
+    assert appended(EARLIER, [first]) == f"{EARLIER}\n## Learnings\n\n{first.line}\n"
 
 
 def test_whatever_stands_there_is_read_and_an_edit_keeps_the_rest() -> None:
     pieces = [
-        *("## A", "## 2026-01-01 - B", "```", "~~~", "<!--", "-->", "<<<<<<< x", "=======", ""),
-        *(">>>>>>> y", "<!-- kern: id=L1 helpful=1 -->", "<!-- kern: id=L2", "\x00\udcff", "text"),
-        *("<!-- kern: id=L0 -->", "# T", "##", "##  ", "\u2028", "## A\r", "<!-- kern: id=L1 -->"),
+        *("## A", "## 2026-01-01 - B", "## Learnings", "- L1 +0 -0 a", "- L2 +1 -0 b | when: c"),
+        *("<!--", "-->", "<<<<<<< x", "=======", ">>>>>>> y", "", "  more", "text", "- ", "-"),
+        *(
+            "<!-- kern: id=L1 helpful=1 -->",
+            "<!-- kern: id=L2",
+            "\x00\udcff",
+            "# T",
+            "##",
+            "\u2028",
+        ),
+        *("## A\r", "- c\r", "- L0 +1 -1 d", "- L3 +1", "- x | retired: y"),
     ]
     dice = random.Random(7)
     for _ in range(600):
         text = "\n".join(dice.choices(pieces, k=dice.randrange(14)))
-        found = parse(text)
+        found = parse(text).entries
         assert len({entry.id for entry in found}) == len(found), text
         for entry in found:
-            assert entry.raw in text
-            if entry.id == "L0":
-                continue
-            new = entries.swapped(text, entry.raw, entries.renoted(replace(entry, helpful=77)))
-            assert lost(text, new) <= 1, (text, new)
-            assert 77 in [one.helpful for one in parse(new)], (text, new)
-
-
-def lost(old: str, new: str) -> int:
-    """How many lines of the one are not in the other: a comment may be replaced."""
-    there = new.replace("\r", "").split("\n")
-    return sum(line not in there for line in old.replace("\r", "").split("\n"))
-
-
-def test_large_files_and_long_lines_are_read_in_time() -> None:
-    began = time.perf_counter()
-    assert len(parse("## A\n\n" + "x" * 1_000_000 + "\n\n## B\n\n" + "`" * 1_000_000)) == 2
-    many = "".join(f"## 2026-01-01 - Topic {n}\n\n{'word ' * 80}\n\n" for n in range(20_000))
-    assert len(parse(many)) == 20_000
-    hostile = "".join(f"{'`' * (3 + n % 50)}\n<!--\n" for n in range(20_000))
-    assert len(parse("## A\n" + hostile)) == 1
-    assert time.perf_counter() - began < 20  # it takes one
-
-
-def test_entry_is_a_value() -> None:
-    assert Entry("L1", "a", "", "b", 1, "## a\n\nb") == parse("## a\n\nb")[0]
-
-
-def test_two_branches_that_both_learned_are_read_whole() -> None:
-    """As git leaves a file to whose end both have added."""
-    mine = "## B\n\nb\n\n<!-- kern: id=L2 kind=sign helpful=1 harmful=0 -->"
-    theirs = "## C\n\nc\n\n<!-- kern: id=L2 kind=sign helpful=0 harmful=1 -->"
-    text = f"## A\n\na\n\n<<<<<<< HEAD\n{mine}\n=======\n{theirs}\n>>>>>>> other\n"
-    found = parse(text)
-    assert [(one.id, one.title, one.text) for one in found] == [
-        ("L1", "A", "a"),
-        ("L2", "B", "b"),
-        ("L3", "C", "c"),
-    ]
-    assert (found[1].helpful, found[2].harmful) == (1, 1)
-    assert len(entries.faults(found)) == 4  # three places of the merge, one number for two
+            new = counted(text, {entry.id: replace(entry, helpful=77)})
+            same = zip(text.split("\n"), new.split("\n"), strict=True)
+            assert sum(one != other for one, other in same) <= 1, (text, new)
+        more = appended(text, [Entry("L99", "z")])
+        assert more.startswith(text) and more.count("L99") == 1
+        last = parse(more).entries[-1:]
+        assert "<!--" in text or [one.text for one in last] == ["z"], text
+    assert entries.parse("## A\n\n" + "x" * 1_000_000).entries[0].text.endswith("…")

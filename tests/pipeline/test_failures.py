@@ -282,7 +282,7 @@ def test_decoration_around_the_code_is_no_matter(
 
     assert inline(2).code == 0
     assert len(subjects(git)) == before + 2
-    assert (repo / "LEARNINGS.md").read_text().count("two\n\nmake db first\n") == 1
+    assert (repo / "LEARNINGS.md").read_text().count("- L1 +0 -0 make db first\n") == 1
 
 
 def tree(repo: Path) -> dict[bytes, tuple[int, bytes]]:

@@ -1,6 +1,5 @@
 """What one task learned in the prompts of the next: told, used, voted on, and told no more."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ def tasks(repo: Path, git: Git, *names: str, learnings: str = "") -> None:
 
 
 def entries(repo: Path) -> list[Entry]:
-    return parse((repo / "LEARNINGS.md").read_text())
+    return [*parse((repo / "LEARNINGS.md").read_text()).entries]
 
 
 def votes(repo: Path) -> dict[str, tuple[int, int]]:
@@ -55,34 +54,27 @@ def test_a_lesson_is_captured_told_to_a_later_task_used_and_voted_up(
 
     assert ran.code == 0, ran.err
     (entry,) = entries(repo)
-    assert (entry.id, entry.text, entry.title) == ("L1", LESSON, "add a shop")
+    assert (entry.id, entry.text) == ("L1", LESSON)
     assert votes(repo) == {"L1": (1, 0)}
     assert entry.when == "anything sold; payments"
-    assert entry.commit == git("rev-parse", "--short=7", "HEAD~2")
     for stage in ("research", "implement"):
         first, second = prompts(fake, stage)
         assert LESSON not in first and "## Learnings" not in first, "no learnings, no word of them"
-        assert f"## L1 - {entry.date} - add a shop\n{LESSON}" in second
-        assert "kern: id" not in second
+        assert f"- L1: {LESSON}" in second
+        assert "anything sold" not in second
     assert "`Used: L7, L12` names those" in prompts(fake, "implement")[1]
     assert "Used: L1" not in prompts(fake, "commit")[1], "it is no part of the change's account"
     assert git("status", "--porcelain") == "", "the vote is in the task's own commit"
-    assert "helpful=1" in git("show", "HEAD:LEARNINGS.md")
+    assert "- L1 +1 -0 Run" in git("show", "HEAD:LEARNINGS.md")
     assert "learning L1 was helpful: used" in ran.err
     receipt = kern("show", "2").out
     assert "L1 (all fit)" in receipt and "L1 was helpful: used" in receipt
-    shown = kern("learn", "show", "L1").out
-    assert "score 0.67 (1 helpful, 0 harmful)" in shown
-    assert "told to: add a basket" in shown and "helpful for: add a basket (used)" in shown
-    told = "1 learning told to 2 stages, N tokens in all; 1 used; votes: 1 helpful, 0 harmful"
-    assert "Learnings told" in kern("report", "--html").out
-    assert told in re.sub(r"\d+ tokens", "N tokens", kern("report").out)
 
 
 def test_a_lesson_that_misleads_sinks_and_is_told_no_more(
     repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
 ) -> None:
-    wrong = "## 2026-01-01 - Old\n\nThe database needs no start.\n\n## 2026-01-02 - B\n\nTabs.\n"
+    wrong = "- The database needs no start.\n- Tabs.\n"
     tasks(repo, git, "one", "two", "three", learnings=wrong)
     fake.script(implement=[answer("Misled: L1"), answer("Misled: **L1**"), DONE])
 
@@ -95,10 +87,10 @@ def test_a_lesson_that_misleads_sinks_and_is_told_no_more(
     assert "left out L1 (harmful: 0 helpful, 2 harmful)" in kern("show", "3").out
 
 
-def test_what_a_failed_attempt_went_by_loses_once_and_what_overcame_it_is_a_sign(
+def test_what_a_failed_attempt_went_by_loses_once_and_what_overcame_it_is_kept(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    tasks(repo, git, "one", learnings="## By hand\n\nUse tabs.\n")
+    tasks(repo, git, "one", learnings="- Use tabs.\n")
     fake.script(
         implement=[
             answer("Used: L1", end="FAILED: tabs are refused"),
@@ -110,7 +102,6 @@ def test_what_a_failed_attempt_went_by_loses_once_and_what_overcame_it_is_a_sign
 
     assert ran.code == 0, ran.err
     assert votes(repo) == {"L1": (0, 1), "L2": (0, 0)}
-    assert [str(entry.kind) for entry in entries(repo)] == ["insight", "sign"]
     assert "learning L1 was harmful: used, and the attempt failed" in ran.err
     assert git("status", "--porcelain") == ""
     said = [row for row in rows(git) if row["kind"] == "vote"]
@@ -120,7 +111,7 @@ def test_what_a_failed_attempt_went_by_loses_once_and_what_overcame_it_is_a_sign
 def test_a_vote_does_not_outlive_a_commit_that_does_not_come(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
-    text = "## By hand\n\nUse tabs.\n"
+    text = "- Use tabs.\n"
     tasks(repo, git, "one", learnings=text)
     gives_up = {"result": "SKIPPED: no"}
     fake.script(implement=[answer("Used: L1"), gives_up], commit=[{"result": "REJECT: it is bad"}])
@@ -136,7 +127,7 @@ def test_what_is_no_entry_is_said_and_what_is_known_becomes_a_vote(
 ) -> None:
     if ignored:
         (repo / ".git" / "info" / "exclude").write_text("LEARNINGS.md\n")
-    tasks(repo, git, "one", learnings="## A\n\nRun `make db` before the tests.\n")
+    tasks(repo, git, "one", learnings="- Run `make db` before the tests.\n")
     learned = (
         "## Learned",
         "- I added a test.",
@@ -155,26 +146,22 @@ def test_what_is_no_entry_is_said_and_what_is_known_becomes_a_vote(
     assert ("LEARNINGS.md" in git("ls-files")) is not ignored
 
 
-def test_what_names_a_lost_file_is_left_out_and_damage_is_worked_around(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    (repo / "src").mkdir()
-    (repo / "src" / "here.py").write_text("x = 1\n")
+def test_damage_is_said_and_worked_around(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
     junk = "\x00\udcff" + "z" * 1_000_000
     text = (
-        "## A\n\n`src/gone.py` holds the table.\n\n## B\n\nsrc/here.py holds x.\n\n"
-        "## C\n\nKeep it.\n\n<<<<<<< HEAD\n<!-- kern: id=L3 helpful=2 -->\n=======\n"
-        f"<!-- kern: id=L3 helpful=x\n>>>>>>> other\n\n## D\n\n{junk}\n"
+        "## Learnings\n\n- Keep the table.\n<<<<<<< HEAD\n- L3 +2 -0 Mine.\n=======\n"
+        f"- L3 +x -0 Lost.\n- L3 +0 -0 Theirs.\n>>>>>>> other\n- {junk}\n"
     )
     (repo / "LEARNINGS.md").write_bytes(text.encode("utf-8", "surrogateescape"))
-    tasks(repo, git, "src/here.py holds x, and nobody reads it", "keep the table")
+    tasks(repo, git, "keep the table")
 
     ran = inline(1)
 
     assert ran.code == 0, ran.err
     prompt = prompts(fake, "implement")[0]
-    assert "holds x" in prompt and "holds the table" not in prompt
+    assert all(said in prompt for said in ("L1: Keep the", "L3: Mine.", "L2: Theirs."))
+    assert "Lost." not in prompt and "zzz" not in prompt
     assert (repo / "LEARNINGS.md").read_bytes() == text.encode("utf-8", "surrogateescape")
-    assert "LEARNINGS.md: line 13: an unfinished merge; both sides count" in ran.err
+    assert "LEARNINGS.md: line 4 is no entry, and not read: <<<<<<< HEAD" in ran.err
     found = next(row for row in rows(git) if row["kind"] == "recall")
-    assert set(found["told"]) == {"L2"}
+    assert set(found["told"]) == {"L1", "L2", "L3"}

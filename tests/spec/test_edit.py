@@ -1,4 +1,4 @@
-"""Edits of SPEC.md and LEARNINGS.md: what must change changes, every other byte stays."""
+"""Edits of SPEC.md: what must change changes, every other byte stays."""
 
 import re
 import time
@@ -12,7 +12,7 @@ from kern.model import Key, Marker
 from kern.spec import edit
 from kern.spec.parse import Kind, Spec, Task, parse
 from tests.conftest import Fake, Git, Inline
-from tests.spec.test_parse import documents, nasty, offset
+from tests.spec.test_parse import documents, offset
 
 
 def closed(parsed: Spec) -> bool:
@@ -248,69 +248,6 @@ def test_edits_of_ten_thousand_tasks_are_no_problem() -> None:
     edit.annotate(text, task, ["> **Blocked:** no"])
     edit.add_subtasks(text, parsed, task, ["a", "b"])
     assert time.process_time() - began < 2
-
-
-# -------------------------------------------------------------------- LEARNINGS.md
-
-
-def with_learning(text: str, date: str, topic: str, body: str) -> str:
-    return text + edit.learning(text, date, topic, body)
-
-
-def test_a_learning_is_an_entry_of_its_own() -> None:
-    text = with_learning("# Learnings\n", "2025-01-31", "the topic", "one\ntwo\n")
-    assert text == "# Learnings\n\n## 2025-01-31 - the topic\n\none\ntwo\n"
-    assert edit.learnings(text) == ["# Learnings", "## 2025-01-31 - the topic\n\none\ntwo"]
-
-
-@pytest.mark.parametrize(
-    "before", ["", "# L", "# L\n", "# L\n\n", "\ufeff# L\r\n", "# L\r\nx", "\udcff\n"]
-)
-def test_what_stood_in_the_file_stays_in_front(before: str) -> None:
-    new = with_learning(before, "2025-01-31", "t", "body\nlines")
-    assert new.startswith(before)
-    added = new[len(before) :]
-    assert added.strip() == added.strip("\r\n")
-    assert added.replace("\r\n", "\n").strip("\n") == "## 2025-01-31 - t\n\nbody\nlines"
-    assert ("\r\n" in added) == ("\r\n" in before)
-    assert new.endswith("\n")
-    if "\r\n" in before:
-        assert "\n" not in new.replace("\r\n", "")
-
-
-def test_the_same_learning_is_not_written_twice() -> None:
-    for before in ("", "# L\n", "# L\r\n"):
-        once = with_learning(before, "2025-01-31", "t", "body\n\nmore")
-        assert with_learning(once, "2025-01-31", "t", "body\n\nmore") == once
-        other = with_learning(once, "2025-02-01", "t", "body\n\nmore")
-        assert len(edit.learnings(other)) == len(edit.learnings(once)) + 1
-
-
-def test_a_learning_is_harmless_text() -> None:
-    text = with_learning("", "2025-01-31", "to\npic \x1b[31m" + "t" * 500, "a\x00b\x1b[2Jc\td")
-    heading, _, body = text.strip().partition("\n\n")
-    assert heading.startswith("## 2025-01-31 - to pic ttt")
-    assert len(heading) < 200
-    assert body == "abc\td"
-
-
-def test_entries_are_read_back_whole() -> None:
-    text = "intro\n\n## 2024-01-01 - a\nx\n\n### sub\ny\r\n## 2024-01-02 - b\r\n\r\nz"
-    assert edit.learnings(text) == [
-        "intro",
-        "## 2024-01-01 - a\nx\n\n### sub\ny",
-        "## 2024-01-02 - b\r\n\r\nz",
-    ]
-    assert edit.learnings("") == []
-    assert edit.learnings(" \n\n") == []
-
-
-def test_learnings_of_any_bytes_never_raise() -> None:
-    for seed in range(100):
-        text = nasty(seed)
-        new = with_learning(text, "2025-01-31", "t", text)
-        assert new.startswith(text)
-        assert edit.learnings(new)
 
 
 # -------------------------------------------------------------------- a whole run

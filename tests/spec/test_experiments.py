@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kern.events import Learned, RunEnded, TaskSettled
+from kern.memory.entries import parse
 from kern.model import Outcome
 from kern.spec.parse import is_experiment
 from tests.conftest import Fake, Git, Heard, Inline, Kern
@@ -38,9 +39,9 @@ def hook(repo: Path, script: str) -> None:
 
 
 def learnings(repo: Path) -> str:
-    """LEARNINGS.md with its dates made equal, without what kern counted."""
-    text = re.sub(r"\n<!-- kern: .* -->\n", "", (repo / "LEARNINGS.md").read_text())
-    return re.sub(r"^## \d{4}-\d\d-\d\d - ", "## DATE - ", text)
+    """The entries, without what kern counted."""
+    found = parse((repo / "LEARNINGS.md").read_text()).entries
+    return "".join(f"{entry.text}\n" for entry in found)
 
 
 def paths(git: Git, commit: str = "HEAD") -> set[str]:
@@ -92,8 +93,8 @@ def test_one_that_works_is_committed_with_what_it_taught(
     assert outcomes(ran) == [Outcome.DONE]
     assert spec(lab).startswith(f"- [x] {TASK}\n")
     assert paths(git) == {"LEARNINGS.md", "SPEC.md", "work.txt"}
-    assert learnings(lab) == f"## DATE - {TASK}\n\nCache early.\n"
-    assert learned(ran) == ["Cache early."]
+    assert learnings(lab) == f"{TASK}: Cache early.\n"
+    assert learned(ran) == [f"{TASK}: Cache early."]
 
 
 def test_one_that_works_and_names_no_lesson_gets_one_from_its_answer_and_its_proof(
@@ -105,8 +106,8 @@ def test_one_that_works_and_names_no_lesson_gets_one_from_its_answer_and_its_pro
     ran = inline(2)
 
     assert outcomes(ran) == [Outcome.DONE] * 2
-    said = "Worked (verified by gate check). Cached it in a.txt."
-    assert learnings(lab) == f"## DATE - {TASK}\n\n{said}\n"
+    said = f"{TASK}: Worked (verified by gate check). Cached it in a.txt."
+    assert learnings(lab) == f"{said}\n"
     assert learned(ran) == [said], "an ordinary task that names none leaves none"
     assert [paths(git, "HEAD~1"), paths(git)] == [
         {"LEARNINGS.md", "SPEC.md", "work.txt"},
@@ -132,8 +133,8 @@ def test_one_that_does_not_work_is_concluded_at_once_and_its_code_put_back(
     note = re.search(r"> \*\*Attempt 1:\*\* (10 % slower \(its result; kept: (\S+)\))\n", spec(lab))
     assert note
     assert spec(lab).startswith(f"- [x] {TASK}\n")
-    lesson = f"Did not work:\n\n- attempt 1: {note[1]}\n\nThe parser is 2 % of the time."
-    assert learnings(lab) == f"## DATE - {TASK}\n\n{lesson}\n"
+    lesson = f"{TASK}: Did not work: attempt 1: {note[1]} The parser is 2 % of the time."
+    assert learnings(lab) == f"{lesson}\n"
     assert learned(ran) == [lesson]
     assert git("show", f"refs/{note[2]}:cache.txt") == "cache"
     assert not (lab / "cache.txt").exists()
@@ -189,7 +190,7 @@ def test_what_is_no_result_is_an_attempt_until_they_are_used_up(
     notes = re.findall(r"> \*\*Attempt (\d): ?\*\* (.*)", spec(lab))
     assert len(notes) == tried
     for number, text in notes:
-        assert f"- attempt {number}: {text}\n" in learnings(lab)
+        assert f"attempt {number}: {text}" in learnings(lab)
     assert paths(git) == {"LEARNINGS.md", "SPEC.md"}
 
 
@@ -205,8 +206,8 @@ def test_what_every_attempt_learned_is_kept_once(lab: Path, fake: Fake, inline: 
 
     inline()
 
-    attempts, _, said = learnings(lab).partition("\n\nCaches are cold.\n\n")
-    assert attempts.count("\n- attempt ") == 3
+    attempts, _, said = learnings(lab).partition(" Caches are cold. ")
+    assert attempts.count(" attempt ") == 3
     assert said == "Caches are small.\n"
 
 
@@ -232,7 +233,7 @@ def test_one_that_was_concluded_is_tried_again_when_its_notes_are_gone(
     ran = inline()
 
     assert (ran.code, outcomes(ran)) == (0, [Outcome.DONE])
-    assert re.findall("^(Did not work|Worked)", learnings(lab), re.M) == ["Did not work", "Worked"]
+    assert re.findall("(Did not work|Worked)", learnings(lab)) == ["Did not work", "Worked"]
 
 
 def test_one_that_could_not_be_tried_is_skipped_and_teaches_nothing(
@@ -318,7 +319,7 @@ def test_a_hook_that_lets_no_conclusion_through_needs_a_person_and_then_no_agent
     assert (settled.code, outcomes(settled)) == (0, [Outcome.CONCLUDED])
     assert fake.stages == ["research", "implement"]
     assert git("log", "--format=%s").splitlines() == [f"Conclude: {TASK}", "tasks", "start"]
-    assert learnings(lab).startswith(f"## DATE - {TASK}\n\nDid not work:\n\n- attempt 1: 10 %")
+    assert learnings(lab).startswith(f"{TASK}: Did not work: attempt 1: 10 %")
     assert git("for-each-ref", "refs/kern/start") == git("status", "--porcelain") == ""
 
 

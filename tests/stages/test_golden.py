@@ -34,7 +34,7 @@ SECTIONS = {
     "research": ["- Files: src/cli.py:40-66\n- Proof: pytest -q tests/test_cli.py"],
     "answer": ['`--version` ends in "unknown option" today (src/cli.py:61).'],
     "snapshot": ["tests: 213 passed"],
-    "learnings": ["## 2026-01-02 - Add --quiet\n\nThe help text is tested word for word."],
+    "learnings": ["- L1: The help text is tested word for word."],
     "commits": ["1a2b3c4 Add --quiet", "5d6e7f8 Read the configuration once"],
 }
 FAILURE = {"failure": ["gate check is red: src/cli.py:44: E501 line too long"]}
@@ -62,10 +62,10 @@ def rendered() -> Iterator[tuple[str, Prompt]]:
     goal = {"goal": "A command line that explains itself.", "guidance": GUIDANCE}
     tasks = {"tasks": ["[x] Add --quiet"], "history": ["done: Add --quiet"]}
     tasks |= {"specs": ["specs/cli.md"]}
-    told = {"learnings": ["L1 (line 3, pattern, 3 helpful, 1 harmful): Add --quiet"]}
+    told = {"learnings": ["- L1 +3 -1 The help text is tested word for word. | when: options"]}
     told |= {"tasks": ["- Add --quiet\n  Question: -q as well?\n  Answer: yes, everywhere"]}
-    looking = prompts.template(HERE, Aide.PLANNER, prompts.REFLECT)
-    yield "reflect", compose(looking, {"guidance": GUIDANCE}, {**SECTIONS, **tasks, **told})
+    looking = prompts.template(HERE, Aide.PLANNER, prompts.TIDY)
+    yield "tidy", compose(looking, {"guidance": GUIDANCE}, {**SECTIONS, **tasks, **told})
     for planned in ("plan", "review", "improve"):
         red = {"red": ["check: exit 1"]} if planned == "review" else {}
         yield (

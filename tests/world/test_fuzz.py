@@ -24,6 +24,7 @@ from kern.agents import claude, protocol, transcript
 from kern.agents.protocol import Ended
 from kern.errors import KernError
 from kern.git import refs, repository
+from kern.memory import entries
 from kern.model import LEARNINGS, SPEC, Key, Marker, Stage, Tier
 from kern.pipeline import facts, place
 from kern.pipeline.table import resume
@@ -264,11 +265,11 @@ def test_a_learning_is_added_behind_every_byte_that_was_there() -> None:
     def check(chance: random.Random) -> None:
         data = document(chance)
         text = decode(data)
-        new = text + edit.learning(text, "2025-01-31", said(chance), said(chance))
+        entry = entries.Entry("L1", said(chance), when=said(chance))
+        new = entries.appended(text, [entry])
         assert encode(new).startswith(data)
         assert not UNSAFE.search(new[len(decode(data)) :].replace("\r\n", "\n"))
-        joined = "".join("".join(entry.split()) for entry in edit.learnings(new))
-        assert joined == "".join(new.split())
+        entries.parse(new)
 
     each(400, check)
 
@@ -491,7 +492,9 @@ MANY = "- [~] mine\n" + "".join(f"- [ ] task {n}\n  > **Attempt 1:** {n}\n" for 
             Stage.RESEARCH, "---\nmodel: x\n" + "--- x\n" * (MB // 6) + "---\n", "x"
         ),
         lambda: list(transcript.objects(io.BytesIO(b'{"type"     ' * (MB // 12)))),
-        lambda: edit.learnings("## x\r" * (MB // 5)),
+        lambda: entries.parse("## x\n" * (MB // 5)),
+        lambda: entries.parse("- a | when: \n  b" * (MB // 15)),
+        lambda: entries.parse("## Learnings\n" + "<!--\n- a\n" * (MB // 9)),
         partial(plain.block, "\x1b[" + "0;" * (MB // 2)),
         partial(plain.block, "\x1b]" * (MB // 2)),
     ],

@@ -273,7 +273,7 @@ def test_no_text_changes_a_flag_a_marker_or_what_is_committed(
     for call in fake.calls:
         contained(call["prompt"])
     assert (repo / LEARNINGS).read_text().startswith(LESSON)
-    assert (repo / LEARNINGS).read_text().count("\n## 20") == 1
+    assert (repo / LEARNINGS).read_text().count("\n- L") == 1
 
 
 def contained(prompt: str) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kern.memory import entries
-from kern.memory.entries import Entry, Kind
+from kern.memory.entries import Entry
 
 HERE = Path(__file__).parent
 
@@ -70,9 +70,10 @@ def _bundle(name: str, read: Sequence[Mapping[str, Any]], bare: bool) -> Bundle:
     # sorted() keeps the order of the files within a day, as entries of one day have an order.
     learnings = sorted((one for part in read for one in part["learning"]), key=lambda e: e["date"])
     ids = {one["id"]: f"L{number}" for number, one in enumerate(learnings, 1)}
-    text = "# Learnings\n" + "".join(_section(one, ids[one["id"]], bare) for one in learnings)
+    own = [_entry(one, ids[one["id"]], bare) for one in learnings]
+    text = entries.appended("# Learnings\n", own)
     tasks = (_task(part["project"], one, ids) for part in read for one in part["task"])
-    return Bundle(name, text, tuple(entries.parse(text)), tuple(tasks))
+    return Bundle(name, text, entries.parse(text).entries, tuple(tasks))
 
 
 def _task(project: str, one: Mapping[str, Any], ids: Mapping[str, str]) -> Task:
@@ -82,13 +83,5 @@ def _task(project: str, one: Mapping[str, Any], ids: Mapping[str, str]) -> Task:
     return Task(project, one["text"], belong, one["research"])
 
 
-def _section(one: Mapping[str, Any], name: str, bare: bool) -> str:
-    helpful, harmful = one["votes"]
-    entry = Entry(
-        *(name, one["title"], str(one["date"]), one["text"], 1, ""),
-        kind=Kind(one["kind"]),
-        helpful=helpful,
-        harmful=harmful,
-        when="" if bare else one["when"],
-    )
-    return f"\n## {entry.date} - {entry.title}\n\n{entry.text}\n\n{entries.comment(entry)}\n"
+def _entry(one: Mapping[str, Any], name: str, bare: bool) -> Entry:
+    return Entry(name, one["text"], *one["votes"], when="" if bare else one["when"])

@@ -1,4 +1,4 @@
-"""`kern reflect`: one agent reads, a person is shown what it would change in LEARNINGS.md."""
+"""`kern learn --tidy`: one agent reads, a person is shown what it would change in LEARNINGS.md."""
 
 from pathlib import Path
 
@@ -13,19 +13,16 @@ from tests.conftest import Fake, Git, Kern
 LEARNINGS = """\
 # Learnings
 
-## 2026-01-02 - Add --quiet
+## Learnings
 
-The help text is tested word for word.
-
-## 2026-01-09 - Invoices
-
-Build an index on orders concurrently.
+- L1 +0 -0 The help text is tested word for word.
+- L2 +1 -0 Build an index on orders concurrently.
 """
 CHANGES = """I read it.
 
 ## Changes
-- RETIRE L1: the test is gone
-- ADD decision (Storage): State is kept in SQLite: users back up one file.
+- L1: retired: the test is gone
+- NEW: State is kept in SQLite: users back up one file.
 
 CHANGES"""
 
@@ -43,49 +40,47 @@ def text(repo: Path) -> str:
     return (repo / "LEARNINGS.md").read_text()
 
 
-def test_what_is_accepted_stands_in_the_file_and_nothing_is_deleted(
-    repo: Path, fake: Fake, kern: Kern
-) -> None:
+def test_what_is_accepted_stands_in_the_file(repo: Path, fake: Fake, kern: Kern) -> None:
     fake.script(planner=[{"result": CHANGES}])
-    ran = kern("reflect", "--yes")
+    ran = kern("learn", "--tidy", "--yes")
     assert ran.code == 0, ran.err
-    first, second, new = entries.parse(text(repo))
+    first, second, new = entries.parse(text(repo)).entries
     assert (first.unwanted, first.text) == (
         *("retired: the test is gone",),
         "The help text is tested word for word.",
     )
     assert second.text == "Build an index on orders concurrently."
-    assert (new.id, new.kind, new.title) == ("L3", "decision", "Storage")
-    assert "+State is kept in SQLite: users back up one file." in ran.out
+    assert (new.id, new.text) == ("L3", "State is kept in SQLite: users back up one file.")
+    assert "+- L3 +0 -0 State is kept in SQLite" in ran.out
     assert "--- a/LEARNINGS.md" in ran.out
     (call,) = fake.calls
     assert call["argv"][call["argv"].index("--tools") + 1] == "Read,Glob,Grep,Task"
-    assert "L2 (line 7, insight, 0 helpful, 0 harmful): Invoices" in call["prompt"]
+    assert "- L2 +1 -0 Build an index" in call["prompt"]
     assert "- Store the users\n  Question: Postgres?\n  Answer: SQLite" in call["prompt"]
     assert "Show them" not in call["prompt"]
 
 
 def test_a_dry_run_and_a_no_write_nothing(repo: Path, fake: Fake, kern: Kern) -> None:
     fake.script(planner=[{"result": CHANGES}])
-    ran = kern("reflect", "-n")
+    ran = kern("learn", "--tidy", "-n")
     assert (ran.code, text(repo)) == (0, LEARNINGS)
-    assert "+State is kept in SQLite" in ran.out
-    place = Path(kern("path").out.strip()) / "reflect.md"
+    assert "State is kept in SQLite" in ran.out
+    place = Path(kern("path").out.strip()) / "tidy.md"
     assert f"LEARNINGS.md is unchanged; the answer: {place}" in ran.out
     assert place.read_text() == CHANGES
-    said = on_a_terminal(repo, "x\nn\n", argv=("reflect",))
+    said = on_a_terminal(repo, "x\nn\n", argv=("learn", "--tidy"))
     assert said.count("Change LEARNINGS.md like this? [y]es, [n]o:") == 2
     assert text(repo) == LEARNINGS
-    on_a_terminal(repo, "y\n", argv=("reflect",))
+    on_a_terminal(repo, "y\n", argv=("learn", "--tidy"))
     assert text(repo) != LEARNINGS
 
 
 def test_what_changed_while_it_was_shown_is_not_written_over(repo: Path, fake: Fake) -> None:
     fake.script(planner=[{"result": CHANGES}])
-    mine = LEARNINGS + "\n## 2026-01-10 - Mine\n\nWritten meanwhile.\n"
+    mine = LEARNINGS + "- Written meanwhile.\n"
     said = on_a_terminal(
         *(repo, "y\n", 1),
-        argv=("reflect",),
+        argv=("learn", "--tidy"),
         shown="[y]es, [n]o:",
         then=lambda: (repo / "LEARNINGS.md").write_text(mine),
     )
@@ -105,10 +100,10 @@ def test_a_refused_answer_leaves_the_file_alone_and_is_kept(
     repo: Path, fake: Fake, kern: Kern, answer: str, code: int, why: str
 ) -> None:
     fake.script(planner=[{"result": answer}])
-    ran = kern("reflect", "--yes")
+    ran = kern("learn", "--tidy", "--yes")
     assert (ran.code, text(repo)) == (code, LEARNINGS)
     assert why in ran.out + ran.err
-    assert (Path(kern("path").out.strip()) / "reflect.md").read_text() == answer
+    assert (Path(kern("path").out.strip()) / "tidy.md").read_text() == answer
 
 
 @pytest.mark.unheld
@@ -116,7 +111,7 @@ def test_an_answer_about_another_file_than_is_there_is_refused(
     repo: Path, fake: Fake, kern: Kern
 ) -> None:
     fake.script(planner=[{"run": [f"echo mine >> {repo}/LEARNINGS.md"], "result": CHANGES}])
-    ran = kern("reflect", "--yes")
+    ran = kern("learn", "--tidy", "--yes")
     assert ran.code == 1
     assert "LEARNINGS.md has changed while the agent read it" in ran.err
     assert text(repo) == LEARNINGS + "mine\n"
@@ -125,7 +120,7 @@ def test_an_answer_about_another_file_than_is_there_is_refused(
 def test_where_there_is_nothing_no_agent_is_asked(repo: Path, fake: Fake, kern: Kern) -> None:
     (repo / "LEARNINGS.md").unlink()
     (repo / "SPEC.md").write_text("- [ ] Show them\n")
-    ran = kern("reflect", "--yes")
+    ran = kern("learn", "--tidy", "--yes")
     assert (ran.code, fake.calls) == (0, [])
     assert "there is nothing to look at" in ran.out
 
@@ -133,12 +128,12 @@ def test_where_there_is_nothing_no_agent_is_asked(repo: Path, fake: Fake, kern: 
 def test_however_many_entries_and_tasks_there_are_both_are_told_within_the_budget(
     repo: Path, fake: Fake, kern: Kern
 ) -> None:
-    entry = "## 2026-01-02 - Topic {0}\n\nText.\n\n<!-- kern: id=L{0} kind=sign -->\n\n"
-    (repo / "LEARNINGS.md").write_text("".join(map(entry.format, range(1, 500))) + LEARNINGS)
+    entry = "- L{0} +0 -0 Topic {0}\n"
+    (repo / "LEARNINGS.md").write_text(LEARNINGS + "".join(map(entry.format, range(3, 501))))
     (repo / "SPEC.md").write_text("".join(f"- [x] task {n} that was done\n" for n in range(5000)))
     fake.script(planner=[{"result": "DONE: each holds"}])
-    assert kern("reflect", "-n").code == 0
+    assert kern("learn", "--tidy", "-n").code == 0
     (call,) = fake.calls
     assert len(call["prompt"]) <= (BUDGET[Aide.PLANNER] + 100) * CHARS_PER_TOKEN
-    assert "L500 (line" in call["prompt"] and "- task 4999 that" in call["prompt"]
+    assert "L500 +0 -0 Topic" in call["prompt"] and "- task 4999 that" in call["prompt"]
     assert call["prompt"].count("Topic") > 50

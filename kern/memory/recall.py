@@ -1,0 +1,73 @@
+"""Which entries a stage is told: all where they fit, else the best until the room is full. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kern.memory.entries import Entry
+
+BUDGET = 2000  # tokens
+IRRELEVANT = "not relevant"  # the reason of what has no word of the task
+_CHARS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    chosen: tuple[tuple[Entry, str], ...] = ()  # with the reason, the best first
+    left_out: tuple[tuple[Entry, str], ...] = ()
+    tokens: int = 0  # of what is chosen
+
+    @property
+    def texts(self) -> list[str]:
+        return [shown(entry) for entry, _ in self.chosen]
+
+
+NOTHING = Selection()
+
+
+def shown(entry: Entry) -> str:
+    """As a stage reads it: its number, by which the answer can name it, and its words."""
+    return f"- {entry.id}: {entry.text}"
+
+
+def cost(entry: Entry) -> int:
+    """In tokens, with the line end after it."""
+    return -(-(len(shown(entry)) + 1) // _CHARS_PER_TOKEN)
+
+
+def told(entries: Sequence[Entry], query: str, room: int = BUDGET) -> Selection:
+    """Within so many tokens, at most `BUDGET`. Where all fit, nobody searches."""
+    room = min(room, BUDGET)
+    fit = [entry for entry in entries if not entry.unwanted]
+    if sum(map(cost, fit)) <= room:
+        chosen = [(entry, "all fit") for entry in fit]
+    else:
+        order = nearest(fit, query)
+        reasons = {one.id: f"comes {at}. of {len(fit)}" for at, one in enumerate(order, 1)}
+        chosen = [(entry, reasons[entry.id]) for entry in filling(order, room)]
+        fit = order
+    in_it, near = ({one.id for one in some} for some in ([one for one, _ in chosen], fit))
+    left = [
+        (one, one.unwanted or ("no room" if one.id in near else IRRELEVANT))
+        for one in entries
+        if one.id not in in_it
+    ]
+    return Selection(tuple(chosen), tuple(left), sum(cost(entry) for entry, _ in chosen))
+
+
+def nearest(entries: Sequence[Entry], query: str, *, meaning: bool = True) -> list[Entry]:
+    """Those with a word of the query, the best first; of what comes as near, what helped more."""
+    from kern.memory.search import ranked  # with SQLite: most runs need none
+
+    texts = [f"{entry.text}\n{entry.when}" for entry in entries]
+    worth = [entry.score for entry in entries]
+    return [entries[at] for at in ranked(texts, query, worth, meaning=meaning)]
+
+
+def filling(order: Iterable[Entry], room: int) -> list[Entry]:
+    """As many of them as there is room for."""
+    kept = list[Entry]()
+    for entry in order:
+        if cost(entry) <= room:
+            room -= cost(entry)
+            kept.append(entry)
+    return kept

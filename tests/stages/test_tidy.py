@@ -1,0 +1,107 @@
+"""What is proposed for LEARNINGS.md: which answers are taken, what they make of the file."""
+
+from random import Random
+
+import pytest
+
+from kern.memory.entries import Entry, parse
+from kern.spec import parse as spec
+from kern.stages import prompts, tidy
+from kern.stages.tidy import Proposed
+from tests.spec.test_parse import nasty
+
+FILE = """\
+# Learnings
+
+## Learnings
+
+- L1 +3 -1 The help text is tested word for word.
+- Build an index on orders concurrently.
+- L7 +2 -0 Indexes on orders are made with AddIndexConcurrently. | when: locks
+- L8 +0 -0 Call the old parser. | retired: it is gone
+"""
+
+
+def answered(*items: str, end: str = "CHANGES") -> str:
+    return "What I found.\n\n## Changes\n" + "\n".join(f"- {one}" for one in items) + f"\n\n{end}"
+
+
+def after(*items: str) -> dict[str, Entry]:
+    found = tidy.read(answered(*items), FILE)
+    assert not found.wrong and found.before == FILE, found.wrong
+    return {one.id: one for one in parse(found.text).entries}
+
+
+def test_entries_become_one_with_all_votes_under_the_first_number() -> None:
+    found = after("L7 and L1: One rule:\n  for both.")
+    assert found["L7"] == Entry("L7", "One rule: for both.", 5, 1, when="locks")
+    assert [*found] == ["L2", "L7", "L8"]
+
+
+def test_one_is_reworded_retired_or_new_and_the_others_stay() -> None:
+    found = after(
+        "**L2:** Build it concurrently. | when: a list; an index.",
+        "L1: retired: src/ is gone",
+        "NEW: Lock before the read: two wrote.\n  | when: a; b",
+        "NEW: Indexes of orders are made with AddIndexConcurrently!",
+    )
+    assert found["L2"].line == "- L2 +0 -0 Build it concurrently. | when: a list; an index"
+    assert found["L1"].unwanted == "retired: src/ is gone" and found["L1"].helpful == 3
+    assert found["L9"] == Entry("L9", "Lock before the read: two wrote.", when="a; b")
+    assert [*found] == ["L1", "L2", "L7", "L8", "L9"]
+    assert all(found[name].line in FILE for name in ("L7", "L8"))
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("## Tasks\n- [ ] a\n\nTASKS", "either CHANGES or DONE"),
+        (answered(), "no changes below"),
+        (answered("L1: retired: so", end="DONE: fine"), "either CHANGES or DONE"),
+        (answered("RETIRE L1 because it is old"), "no change that kern knows"),
+        (answered("L10: a b"), "no entry L10"),
+        (answered("L1, L8: It came back."), "no entry L8"),
+        (answered("L1, L1: twice"), "stands in two"),
+        (answered("L1: a", "L1, L2: b"), "L1 stands in two"),
+        (answered("L1, L2: a", "L2: b"), "L2 stands in two"),
+        (answered("L1: …"), "no text"),
+        (answered("NEW: retired: x"), "no text"),
+        (answered(f"L1: {'x' * 601}"), "longer than 600"),
+        (answered(*(f"NEW: Text {n}." for n in range(31))), "31 changes"),
+    ],
+)
+def test_an_answer_that_cannot_be_trusted_is_refused_as_a_whole(said: str, why: str) -> None:
+    found = tidy.read(said, FILE)
+    assert why in found.wrong and not found.text
+
+
+def test_no_junk_makes_it_fail() -> None:
+    """Whatever is taken leaves the other entries as they were."""
+    chance, taken = Random(17), 0
+    for seed in range(300):
+        head = chance.choice(("L1", "L2, L1", "NEW", "L7, L2"))
+        item = f"{head}: {chance.choice(nasty(seed).splitlines() or ['x'])} and more"
+        if found := tidy.read(answered(item), FILE).text:
+            taken += 1
+            new = {one.id: one.line for one in parse(found).entries}
+            others = (one for one in parse(FILE).entries if one.id not in head)
+            assert all(new[one.id] == one.line for one in others)
+    assert taken > 100, "most of them are taken"
+
+
+def test_done_says_why() -> None:
+    found = tidy.read("I read all.\n\nDONE: each entry holds", FILE)
+    assert found == Proposed(FILE, FILE.replace("- Build", "- L2 +0 -0 Build"), "each entry holds")
+
+
+def test_what_the_agent_is_told() -> None:
+    told = tidy.listed(parse(FILE).entries)
+    assert [one[:12] for one in told] == ["- L1 +3 -1 T", "- L2 +0 -0 B", "- L7 +2 -0 I"]
+    text = (
+        "- [x] Store the users\n  > **Question:** Postgres or SQLite?\n  > **Answer:** SQLite\n"
+        "- [ ] Not yet\n  > **Answer:** Never\n- [x] Write it down\n"
+    )
+    asked = "- Store the users\n  Question: Postgres or SQLite?\n  Answer: SQLite"
+    assert tidy.finished(spec.parse(text)) == [asked, "- Write it down"]
+    for room, kept in ((0, []), (2, ["3"]), (4, ["2", "3"]), (99, ["1", "2", "3"])):
+        assert prompts.newest(["1", "2", "3"], room) == kept
