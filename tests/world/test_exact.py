@@ -74,7 +74,7 @@ def test_what_is_right_is_verified_beside_your_own_work(
     git("commit", "-qm", "begin")
     implement(fake, "echo 'y = 2' >> app.py")
     ran = kern("1", "0", env=IN)
-    assert "verified by gate test" in ran.out, ran.said
+    assert "verified by test" in ran.out, ran.said
     assert clean(repo, tmp_path)
     assert git("status", "--short") == "?? mine.py"
 
@@ -86,7 +86,7 @@ def test_a_formatter_is_part_of_the_task(repo: Path, git: Git, fake: Fake, kern:
     git("commit", "-qm", "a lock file")
     implement(fake, "echo 'y=2' >> app.py")
     ran = kern("1", "0", env=IN)
-    assert "verified by gate test" in ran.out, ran.said
+    assert "verified by test" in ran.out, ran.said
     assert git("show", "HEAD:app.py").endswith("y = 2")
     assert (repo / "app.py").read_text().endswith("y = 2\n")
     assert git("show", "HEAD:LOCK") == "1" and (repo / "LOCK").read_text() == "1\n"
@@ -106,7 +106,7 @@ def test_a_gate_of_a_daemon_runs_in_your_tree_which_has_to_be_clean(
     git("add", "mine.py")
     git("commit", "-qm", "mine")
     ran = kern("1", "0", env=IN)
-    assert "verified by gate test" in ran.out, ran.said
+    assert "verified by test" in ran.out, ran.said
     assert seen.read_text().splitlines()[-1] == f"{(repo / 'app.py').stat().st_ino} app.py"
 
 
@@ -216,5 +216,5 @@ def test_a_judge_reads_exactly_what_is_to_be_committed(
         judge=[{"run": [f"ls > {seen}; cat app.py >> {seen}"], "result": "PASS: it is"}],
     )
     ran = kern("1", "0", env=IN)
-    assert "verified by gate test, judge of" in ran.out, ran.said
+    assert "verified by test, judge of" in ran.out, ran.said
     assert "y = 2" in seen.read_text() and "mine.py" not in seen.read_text()

@@ -71,7 +71,7 @@ def test_no_program_of_the_tree_is_taken_for_the_systems(
     does(fake, before, *(f"cp tmp/{name} {folder}/" for name in PROGRAMS))
     where = f"{path.format(repo=repo)}:{os.environ['PATH']}"
     ran = kern("1", "0", env={**IN, "PATH": where})
-    assert "verified by gate test" in ran.out and (repo / folder / "git").exists(), ran.said
+    assert "verified by test" in ran.out and (repo / folder / "git").exists(), ran.said
     assert not os.listdir(ran_outside)
 
 
@@ -82,7 +82,7 @@ def test_kerns_own_temporary_files_are_not_the_agents(
     script = "tmp/kern-run-*/relay-*/overlays-*"
     does(fake, f"for one in {script}; do sed -i '2i touch {ran_outside}' $one; done; true")
     ran = kern("1", "0", env={**IN, "TMPDIR": short})
-    assert "verified by gate test" in ran.out, ran.said
+    assert "verified by test" in ran.out, ran.said
     assert not ran_outside.exists() and os.listdir(repo / "tmp") == ["one"]
 
 
@@ -96,5 +96,5 @@ def test_what_a_gate_leaves_over_an_ignored_folder_is_gone_and_leads_nowhere(
     shut = "mkdir shut .venv/shut && touch shut/x .venv/shut/x; chmod 555 shut .venv/shut"
     does(fake, f"echo '{link} && {shut}' > test.sh")
     ran = kern("2", "0", env=IN)
-    assert ran.out.count("verified by gate test") == 2, ran.said
+    assert "all verified by test" in ran.out, ran.said
     assert theirs.stat().st_mode & 0o777 == 0o644
