@@ -12,7 +12,7 @@ from kern.git import history, index, landing
 from kern.git.history import Commit
 from kern.git.ignore import bare
 from kern.git.repository import Head
-from kern.model import SPEC, Cause, Marker
+from kern.model import SPEC, Cause, Marker, Stage
 from kern.pipeline import baseline, hooks, project
 from kern.pipeline.site import Site, replayed
 from kern.plain import some
@@ -111,7 +111,7 @@ def _proven(site: Site, made: Sequence[Commit], onto: str) -> str:
             _give_back(site, one, why)
         else:
             whole = hooks.with_documents(site, tree)
-            timeout = site.caller.settings.timeouts.commit
+            timeout = site.caller.settings.timeouts[Stage.COMMIT]
             onto = history.transplanted(repo, one.sha, whole, onto, timeout)
     return onto
 
