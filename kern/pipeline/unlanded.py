@@ -111,7 +111,7 @@ def _proven(site: Site, made: Sequence[Commit], onto: str) -> str:
             _give_back(site, one, why)
         else:
             whole = hooks.with_documents(site, tree)
-            timeout = site.caller.settings.timeouts[Stage.COMMIT]
+            timeout = site.caller.settings.total(Stage.COMMIT)
             onto = history.transplanted(repo, one.sha, whole, onto, timeout)
     return onto
 
