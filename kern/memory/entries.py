@@ -201,8 +201,9 @@ def appended(text: str, entries: Iterable[Entry]) -> str:
 
 def written(text: str, entries: Iterable[Entry]) -> str:
     """The file with these entries in the place of those that it has."""
-    first = _parts(text)[0]
-    top = first.partition("\n- ")[0] if "\n- " in first else first
-    if top == first and any(_section(first.split("\n"), 0)):  # which is among the entries
-        top = "# Learnings"
-    return appended(top.rstrip() + "\n" if top.strip() else "", entries)
+    top = _parts(text)[0].split("\n")
+    items = [entry.at for entry in _items(top, 0, [])]
+    if items or any(_section(top, 0)):  # which are among the entries
+        top = top[: items[0]] if items else ["# Learnings"]
+    above = "\n".join(top).rstrip()
+    return appended(above and f"{above}\n", entries)

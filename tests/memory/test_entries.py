@@ -78,6 +78,15 @@ def test_what_an_earlier_kern_wrote_is_read_whole() -> None:
     assert found.startswith("# Learnings\n\nWhat later tasks need") and found.count("## ") == 1
 
 
+def test_a_file_is_written_anew_with_each_entry_once_and_what_stands_above_them() -> None:
+    example = (Path(__file__).parents[2] / "LEARNINGS.example.md").read_text()
+    for top in ("", "# Mine\n\n<!-- x -->\n", example, f"{example}\n"):
+        text = f"{top}- a b\n- c d\n"
+        new = written(text, parse(text).entries)
+        assert parse(new) == (parse(text).entries, ()) and new.startswith(top.rstrip())
+        assert written(new, parse(new).entries) == new
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
