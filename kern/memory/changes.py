@@ -85,11 +85,12 @@ def _cast(entries: Sequence[Entry], taught: Taught, votes: Sequence[Vote]) -> di
 
 
 def _voted(text: str, entries: Sequence[Entry], cast: Mapping[str, Vote]) -> str:
-    def after(entry: Entry, helpful: bool) -> Entry:
-        counts = entry.helpful + helpful, entry.harmful + (not helpful)
-        return replace(entry, helpful=counts[0], harmful=counts[1])
-
-    return counted(text, {e.id: after(e, cast[e.id].helpful) for e in entries if e.id in cast})
+    new = dict[str, Entry]()
+    for one in entries:
+        if vote := cast.get(one.id):
+            harmful = one.harmful + (not vote.helpful)
+            new[one.id] = replace(one, helpful=one.helpful + vote.helpful, harmful=harmful)
+    return counted(text, new)
 
 
 def merged(text: str, before: str, after: str) -> str:

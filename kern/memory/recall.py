@@ -36,22 +36,21 @@ def cost(entry: Entry) -> int:
 
 def told(entries: Sequence[Entry], query: str, room: int = BUDGET) -> Selection:
     """Within so many tokens, at most `BUDGET`. Where all fit, nobody searches."""
-    room = min(room, BUDGET)
-    fit = [entry for entry in entries if not entry.unwanted]
-    if sum(map(cost, fit)) <= room:
-        chosen = [(entry, "all fit") for entry in fit]
-    else:
-        order = nearest(fit, query)
-        reasons = {one.id: f"comes {at}. of {len(fit)}" for at, one in enumerate(order, 1)}
-        chosen = [(entry, reasons[entry.id]) for entry in filling(order, room)]
-        fit = order
-    in_it, near = ({one.id for one in some} for some in ([one for one, _ in chosen], fit))
-    left = [
-        (one, one.unwanted or ("no room" if one.id in near else IRRELEVANT))
+    room, fit = min(room, BUDGET), [entry for entry in entries if not entry.unwanted]
+    whole = sum(map(cost, fit)) <= room
+    order = fit if whole else nearest(fit, query)
+    why = {
+        one.id: "all fit" if whole else f"comes {at}. of {len(fit)}"
+        for at, one in enumerate(order, 1)
+    }
+    kept = {one.id: one for one in filling(order, room)}
+    left = (
+        (one, one.unwanted or ("no room" if one.id in why else IRRELEVANT))
         for one in entries
-        if one.id not in in_it
-    ]
-    return Selection(tuple(chosen), tuple(left), sum(cost(entry) for entry, _ in chosen))
+        if one.id not in kept
+    )
+    chosen = tuple((one, why[name]) for name, one in kept.items())
+    return Selection(chosen, tuple(left), sum(map(cost, kept.values())))
 
 
 def nearest(entries: Sequence[Entry], query: str, *, meaning: bool = True) -> list[Entry]:

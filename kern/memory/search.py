@@ -21,26 +21,17 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")  # of aNameLikeThis
 
 
 def ranked(
-    texts: Sequence[str],
-    query: str,
-    worth: Sequence[float] = (),
-    *,
-    meaning: bool = True,
+    texts: Sequence[str], query: str, worth: Sequence[float] = (), *, meaning: bool = True
 ) -> list[int]:
     """The places of those that come near, among equals the older first; none where no word of the
     query stands in any. `worth`: of each text, by which its nearness is multiplied.
     """
-    worth = worth or [1.0] * len(texts)
-    lists = [_by_words(texts, query, worth)]
-    if (
-        lists[0]
-        and meaning
-        and len(texts) <= _MOST_EMBEDDED
-        and (near := _by_meaning(texts, query))
-    ):
-        lists.append({at: value * worth[at] for at, value in enumerate(near)})
+    lists = [_by_words(texts, query)]
+    if lists[0] and meaning and len(texts) <= _MOST_EMBEDDED:
+        lists.append(_by_meaning(texts, query))
     points = dict[int, float]()
-    for values in lists:
+    for near in lists:
+        values = {at: value * (worth[at] if worth else 1.0) for at, value in near.items()}
         for rank, at in enumerate(_sorted(values), 1):
             points[at] = points.get(at, 0.0) + 1 / (_K + rank)
     return _sorted(points)
@@ -50,7 +41,7 @@ def _sorted(values: Mapping[int, float]) -> list[int]:
     return sorted(values, key=lambda at: (-values[at], at))
 
 
-def _by_words(texts: Sequence[str], query: str, worth: Sequence[float]) -> dict[int, float]:
+def _by_words(texts: Sequence[str], query: str) -> dict[int, float]:
     every = list(dict.fromkeys(_WORD.findall(query.lower())))
     words = ([word for word in every if word not in COMMON] or every)[:_MOST_WORDS]
     clean = (text.replace("\0", " ").encode("utf-8", "replace").decode() for text in texts)
@@ -61,19 +52,19 @@ def _by_words(texts: Sequence[str], query: str, worth: Sequence[float]) -> dict[
             "SELECT rowid, -bm25(row) FROM row WHERE row MATCH ?",
             (" OR ".join(f'"{word}"' for word in words) or '""',),
         )
-        return {at: near * worth[at] for at, near in rows}
+        return dict(rows)
 
 
 # ---------------------------------------------------------------- by meaning
 
 
-def _by_meaning(texts: Sequence[str], query: str) -> list[float]:
+def _by_meaning(texts: Sequence[str], query: str) -> dict[int, float]:
     """The cosine of each to the query, each text being the mean of its word pieces; nothing where
     the word vectors are not installed.
     """
     loaded = vectors()
     if loaded is None:
-        return []
+        return {}
     numpy, pieces, rows = loaded
     plainly = [" ".join(_WORD.findall(_HUMP.sub(" ", text))).lower() for text in (*texts, query)]
     made = numpy.zeros((len(plainly), rows.shape[1]), dtype=numpy.float32)
@@ -81,8 +72,7 @@ def _by_meaning(texts: Sequence[str], query: str) -> list[float]:
         if cut.ids:
             made[at] = rows[cut.ids].mean(0)
     made /= numpy.maximum(numpy.linalg.norm(made, axis=1, keepdims=True), 1e-9)
-    found: list[float] = (made[:-1] @ made[-1]).tolist()
-    return found
+    return dict(enumerate((made[:-1] @ made[-1]).tolist()))
 
 
 @cache
