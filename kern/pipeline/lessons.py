@@ -86,7 +86,7 @@ def _write(
             new = [one for one in parse(change.text).entries if one.id in ids]
             counts = {one.id: [one.helpful, one.harmful] for one in new}
             record.save(site.scope, second.noting(voted=counts))
-        again = {name: Entry(name, "", *votes) for name, votes in voted.items()}
+        again = {name: Entry(name, "", up, down) for name, (up, down) in voted.items()}
         whole = counted(change.text, again)
         if whole != text:
             site.papers.write(LEARNINGS, whole)

@@ -123,7 +123,7 @@ def shown(step: dict, stage: str) -> list[dict]:
         return []
     parts = [
         {"type": "tool_use", "name": "Bash", "input": {"command": one}}
-        for one in step.get("run", [])
+        for one in (() if "acts" in step else step.get("run", []))
     ]
     parts.append({"type": "text", "text": step["result"]})
     return [{"type": "assistant", "message": {"content": [one]}} for one in parts]

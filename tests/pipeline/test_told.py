@@ -150,6 +150,6 @@ def test_only_the_small_stages_have_a_model_that_stands_in(
     assert [option(call, "--fallback-model") for call in fake.calls] == ["", "", "sonnet"]
 
 
-def test_what_an_agent_does_is_seen_as_it_does_it(repo: Path, fake: Fake, inline: Inline) -> None:
+def test_where_nobody_looks_an_agent_prints_json(repo: Path, fake: Fake, inline: Inline) -> None:
     assert inline(1).code == 0
-    assert {option(call, "--output-format") for call in fake.calls} == {"stream-json"}
+    assert {option(call, "--output-format") for call in fake.calls} == {"json"}

@@ -154,7 +154,7 @@ def test_it_is_told_in_console_summary_journal_and_report(
     assert (ended.done, ended.needs_help, ended.exit_code) == ((), (), 0)
     assert re.search(rf"\] did not work: \w{{7}} Conclude: {TASK}\n", ran.err)
     assert "0 done, 1 experiment did not work, 0 open" in ran.err
-    assert re.search(rf"\nTried, did not work:\n  {TASK}  \(\w{{7}}\)\n", ran.err)
+    assert re.search(rf"\nTried, did not work:\n  {TASK} \(\w{{7}}\)\n", ran.err)
     assert "all tasks are done" in ran.err
     assert "unverified" not in ran.err
     report = kern("report", "--md").out

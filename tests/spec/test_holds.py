@@ -109,6 +109,3 @@ def test_what_is_held_is_told_wherever_tasks_are_shown(
     assert asked.code == 2 and "which is held" in asked.err
     assert "hint: kern status tells more, then: kern --task 2" in asked.err
     assert kern("unhold", "1").out == "no longer held: 1: a\n"
-    old = kern("skip", "1")
-    assert (old.code, old.out) == (0, "deferred 1: a\n")
-    assert "kern skip is called kern defer now" in old.err

@@ -84,4 +84,5 @@ def _task(project: str, one: Mapping[str, Any], ids: Mapping[str, str]) -> Task:
 
 
 def _entry(one: Mapping[str, Any], name: str, bare: bool) -> Entry:
-    return Entry(name, one["text"], *one["votes"], when="" if bare else one["when"])
+    up, down = one["votes"]
+    return Entry(name, one["text"], up, down, when="" if bare else one["when"])
