@@ -54,7 +54,7 @@ class Stay(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def ask(url: str, key: str, body: Message | None = None) -> Any:
+def ask(url: str, key: str, body: Message | None = None) -> Message:
     """The message; of a request without a body what comes."""
     headers = {"Content-Type": "application/json", "User-Agent": "kern"}
     headers |= {"Authorization": f"Bearer {key}"} if key else {}

@@ -158,7 +158,7 @@ def test_it_is_told_in_console_summary_journal_and_report(
     assert "all tasks are done" in ran.err
     assert "unverified" not in ran.err
     report = kern("report", "--md").out
-    assert re.search(rf"## Tried, did not work\n\n- {TASK}  \(\w{{7}}\)\n", report)
+    assert re.search(rf"## Tried, did not work\n\n- {TASK} \(\w{{7}}\)\n", report)
     assert re.search(r"10 % slower[^\n]*\n  - git show kern/attempts/", report)
     told = kern("log", "--json").out
     assert '"did": "concluded"' in told
