@@ -1,1 +1,1 @@
-"""What happened: kept, read back, added up, drawn."""
+"""What happened: kept, read back, folded once, put into words."""

@@ -149,7 +149,7 @@ def beside(sink: Sink, common_dir: Path, branch: str, run: str) -> Sink:
     def both(event: Event) -> None:
         if isinstance(event, RunEnded):
             journal(event)
-            sink(replace(event, night=journal.night()))
+            sink(event if number else replace(event, night=journal.night()))
         else:
             sink(event)
             journal(event)

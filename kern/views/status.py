@@ -211,7 +211,7 @@ def text(found: Mapping[str, Any]) -> str:
     lines += ["", *(_line(task, at_work) for task in found["tasks"]), *_hidden(found["hidden"])]
     if found["example"]:
         lines.append(f"{SPEC} is still the example: {_FIRST} takes its place")
-    elif not sum(found["counts"].values()):
+    elif not sum(found["counts"].values()) and not found["diagnostics"]:
         lines.append(f"no task in {SPEC} yet: {_FIRST}")
     for key, title in (("help", "needs you:"), ("held", "held:")):
         if rows := found[key]:

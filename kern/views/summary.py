@@ -113,7 +113,7 @@ def body(
         ("Tried, did not work", _of(found, "concluded"), "git log"),
         ("Split into subtasks", _of(found, "decomposed"), "kern status"),
         ("Failed attempts, with the work of each", _tried(found), "kern report"),
-        ("Runs that ended early", _errors(found), "kern log"),
+        ("Runs that ended early", _errors(found, full=full), "kern log"),
     ):
         yield from _section(title, rows, where, most)
     if mended := [len(tried) for task in found.done if (tried := task.of("attempt"))]:
@@ -221,7 +221,8 @@ def _done(done: Sequence[Task]) -> Iterator[list[Row]]:
 
 def _proof(task: Task) -> str:
     """`verified by test, lint`."""
-    return re.sub(r" \(flaky\)|\bgate (?=\S)", "", task.proved.partition(";")[0])
+    proof = task.proved.partition(";")[0].replace(" (flaky)", "")
+    return re.sub(r"(by |, )gate ", r"\1", proof)
 
 
 def _of(found: History, outcome: str) -> Iterator[list[Row]]:
@@ -244,9 +245,10 @@ def _tried(found: History) -> Iterator[list[Row]]:
             yield rows
 
 
-def _errors(found: History) -> Iterator[list[Row]]:
-    """The same once, with how often."""
-    errors = totals.errors(found)
+def _errors(found: History, *, full: bool) -> Iterator[list[Row]]:
+    """The same once, with how often. At a run's end its own is said after all."""
+    last = "" if full else next(reversed(found.runs), "")
+    errors = [error for error in totals.errors(found) if error["run"] != last]
     often = Counter(str(error["text"]) for error in errors)
     return _rows(
         f"{local(error['time'])}  {text}{f' ({often[text]} times)' if often[text] > 1 else ''}"
