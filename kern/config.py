@@ -75,6 +75,23 @@ class Spent:
     run: float = 0
     task: float = 0  # in all runs
     seconds: float = 0  # of the run
+    run_tokens: int = 0
+    task_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """As many as may be used; 0: no bound."""
+
+    run: float = 0
+    task: float = 0
+    stage: float = 0
+
+    def left(self, spent: Spent) -> float:
+        """For the next stage; 0: no bound."""
+        so_far = ((self.run, spent.run_tokens), (self.task, spent.task_tokens), (self.stage, 0))
+        bounds = [most - used for most, used in so_far if most]
+        return max(min(bounds), 1) if bounds else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +102,7 @@ class Budget:
     task: float = 0
     stage: float = 0
     minutes: float = 0
+    tokens: Tokens = field(default_factory=Tokens)
 
     def within(self, run: float, minutes: float) -> "Budget":
         """With what the command line says of a run, where it says something."""
@@ -100,6 +118,12 @@ class Budget:
         ):
             if most and so_far > most - _MARGIN:
                 return f"the {what}'s budget is used up: ${so_far:.2f} of ${most:.2f}"
+        for what, most, used in (
+            ("run", self.tokens.run, spent.run_tokens),
+            ("task", self.tokens.task, spent.task_tokens),
+        ):
+            if most and used >= most:
+                return f"the {what}'s tokens are used up: {used:,} of {most:,.0f}"
         return ""
 
     def left(self, spent: Spent) -> float:
@@ -214,6 +238,7 @@ _ROWS: toml.Rows = {
     "probes": _probes,
     "stages": models.BY_ROLE,
     "max_cost": _BOUNDS,
+    "max_tokens": _BOUNDS,
     "worktree": many.WORKTREE,
     "commands": models.COMMANDS,
     "sandbox": toml.table({**dict.fromkeys(OPENS, toml.texts("texts")), "mode": _MINE}),
@@ -249,7 +274,7 @@ def parse(data: bytes | str) -> Settings:
         probes=tuple(Probe(name, **row) for name, row in found.get("probes", {}).items()),
         timeouts=models.timeouts(found),
         models=models.of_settings(found),
-        budget=Budget(**found.get("max_cost", {})),
+        budget=Budget(**found.get("max_cost", {}), tokens=Tokens(**found.get("max_tokens", {}))),
         commands=found.get("commands", {}),
         asks=found.get("sandbox", {}),
         endpoint=http and replace(http, theirs=True),

@@ -219,26 +219,32 @@ def last_run(path: Path, branch: str) -> str:
     return ""
 
 
-def costs(path: Path, warn: Callable[[str], None]) -> Callable[[str], float]:
-    """What each task cost so far by the journal; read when it is first asked for."""
+def costs(path: Path, warn: Callable[[str], None]) -> Callable[[str], tuple[float, int]]:
+    """What each task took so far by the journal, US dollars and tokens; read when it is first asked
+    for.
+    """
 
     @cache
-    def known() -> Mapping[str, Cost]:
-        return paid(every(path, warn, [COST]))
+    def known() -> Mapping[str, tuple[float, int]]:
+        records, tokens = every(path, warn, [COST]), Counter[str]()
+        for one in {one["id"]: one for one in records}.values():  # a start has none
+            tokens[one.get("task", "")] += sum((one.get("tokens") or {}).values())
+        return {task: (cost.usd or 0.0, tokens[task]) for task, cost in paid(records).items()}
 
-    return lambda task: known().get(task, Cost()).usd or 0.0
+    return lambda task: known().get(task, (0.0, 0))
 
 
-def beside_me(path: Path, run: str) -> Callable[[], float]:
-    """What the other runs that this one belongs with have spent so far, US dollars."""
+def beside_me(path: Path, run: str) -> Callable[[], tuple[float, int]]:
+    """What the other runs that this one belongs with have taken so far: US dollars and tokens."""
     fleet = os.environ.get(process.FLEET, "")
     if not fleet:
-        return lambda: 0.0
+        return lambda: (0.0, 0)
 
-    def spent() -> float:
+    def spent() -> tuple[float, int]:
         found = load(path, lambda text: None, [json.dumps(fleet).encode()])
-        others = (one for one in found if one["run"] != run and one.get("fleet") == fleet)
-        return sum(one.get("cost_usd") or 0.0 for one in others)
+        others = [one for one in found if one["run"] != run and one.get("fleet") == fleet]
+        tokens = (sum((one.get("tokens") or {}).values()) for one in others)
+        return sum(one.get("cost_usd") or 0.0 for one in others), sum(tokens)
 
     return spent
 

@@ -25,7 +25,10 @@ from kern.stages.watch import Output, Refused, Watch
 from kern.system import process, waits, workspace
 from kern.system.workspace import Scope
 
-RAISE = "raise it ([max_cost] in kern.toml, --max-cost, --max-minutes) and run {}: it resumes"
+RAISE = (
+    "raise it ([max_cost], [max_tokens] in kern.toml, --max-cost, --max-minutes) and run {}: "
+    "it resumes"
+)
 CUT_OFF = "cut off before it answered"
 TRIES = 3
 _CONTRACT = "contract.md"
@@ -75,14 +78,16 @@ class Caller:
     watched: bool = False  # a person looks at what agents do
     cost: Cost = field(default_factory=lambda: Cost(0.0))
     tokens: int = 0
-    earlier: Callable[[str], float] = lambda task: 0.0  # what a task cost in earlier runs
-    beside: Callable[[], float] = lambda: 0.0  # what others spent so far of the same budget
+    # What a task took in earlier runs, and others so far of the same budget: US dollars, tokens.
+    earlier: Callable[[str], tuple[float, int]] = lambda task: (0.0, 0)
+    beside: Callable[[], tuple[float, int]] = lambda: (0.0, 0)
     hold: Hold = unheld
     named: Callable[[str], str] = str  # a text, by the paths that what is held sees
     nests: bool = True  # within what holds it, an agent can make a sandbox of its own
     rota: Rota = field(default_factory=Rota)
     laid: set[Path] = field(default_factory=set)  # what was put there for agents
-    _tasks: dict[str, float] = field(default_factory=dict)  # what each cost in this one
+    # What each task took in this run.
+    _tasks: dict[str, tuple[float, int]] = field(default_factory=dict)
     _began: float = field(default_factory=time.monotonic)
 
     @property
@@ -170,7 +175,7 @@ class Caller:
         agent = self._program(prompt).agent
         try:
             ran, wall = self._ran(asked)
-        except (Refused, Interrupted) as exc:
+        except (Refused, Interrupted, BudgetReached) as exc:
             why = exc.fault.message if isinstance(exc, Refused) else CUT_OFF
             self.cut_off(stage, task, attempt, who, why, time.monotonic() - began)
             if isinstance(exc, Refused):
@@ -229,7 +234,9 @@ class Caller:
         prompt, stage, settings = asked.prompt, asked.prompt.stage, self.settings
         program, works = self._program(prompt), stage is Stage.IMPLEMENT
         agent = program.agent
-        printed = model.Output.STREAM if self.watched else model.Output.JSON
+        most = settings.budget.tokens.left(self._spent(asked.task))
+        live = self.watched or most  # what is silent until its end is not ended in time
+        printed = model.Output.STREAM if live else model.Output.JSON
         idle = waits.scaled(settings.idle(printed))
         checking = 2 * sum(gate.timeout or _FOR_EVER for gate in asked.gates)  # seconds
         longest = settings.patience or settings.total(stage) or _FOR_EVER  # a gate that it runs
@@ -264,7 +271,7 @@ class Caller:
             agent=agent.NAME,
             room=asked.room,
         )
-        watch = Watch(agent, stage, self.scope.transcript(stage), self.sink, self.tick)
+        watch = Watch(agent, stage, self.scope.transcript(stage), self.sink, self.tick, most)
         ran = process.run(
             held.argv,
             cwd=self.root,
@@ -315,14 +322,21 @@ class Caller:
 
     def _count(self, output: Output, task: str) -> None:
         self.cost += Cost.of([output.cost])
-        self._tasks[task] = self._tasks.get(task, 0.0) + (output.cost or 0.0)
-        self.tokens += sum(output.tokens.values())
+        used = sum(output.tokens.values())
+        usd, tokens = self._tasks.get(task, (0.0, 0))
+        self._tasks[task] = usd + (output.cost or 0.0), tokens + used
+        self.tokens += used
 
     def _spent(self, task: str) -> Spent:
-        before = self.earlier(task) if self.settings.budget.task else 0.0
-        of_task = before + self._tasks.get(task, 0.0) if task else 0.0  # a planner has none
-        run = (self.cost.usd or 0.0) + (self.beside() if self.settings.budget.run else 0.0)
-        return Spent(run, of_task, time.monotonic() - self._began)
+        budget, nothing = self.settings.budget, (0.0, 0)
+        before = self.earlier(task) if task and (budget.task or budget.tokens.task) else nothing
+        beside = self.beside() if budget.run or budget.tokens.run else nothing
+        now = self._tasks.get(task, nothing) if task else nothing  # a planner has none
+        return Spent(
+            *((self.cost.usd or 0.0) + beside[0], before[0] + now[0]),
+            time.monotonic() - self._began,
+            *(self.tokens + beside[1], before[1] + now[1]),
+        )
 
     def _left(self, task: str) -> float:
         return self.settings.budget.left(self._spent(task))

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kern.agents.protocol import Agent, Fault, Reply
+from kern.errors import BudgetReached
 from kern.events import Acted, Sink
 from kern.model import Act, Aide, Role, Stage
 from kern.system import process
@@ -70,6 +71,8 @@ class Watch:
     place: Path  # of its transcript
     sink: Sink
     tick: process.Tick
+    most: float = 0  # tokens; 0: no bound
+    used: dict[str, int] = field(default_factory=dict)  # tokens by message
     at: int = 0  # how far it was read
     due: float = 0.0
 
@@ -86,6 +89,12 @@ class Watch:
                 raise Refused(fault)
             if act := self.agent.act(line):
                 self.sink(Acted(self.stage, act))
+                self.used[act.message] = sum(act.tokens.values())
+        if not ended and self.most and sum(self.used.values()) > self.most:
+            raise BudgetReached(
+                f"{self.stage} stage: the agent used up its {self.most:,.0f} tokens",
+                hint="raise it ([max_tokens] in kern.toml) and run kern again: it resumes",
+            )
 
     def lines(self) -> list[bytes]:
         """The whole lines since the last call; after a burst only the newest, so that memory stays

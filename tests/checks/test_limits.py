@@ -191,7 +191,7 @@ def test_an_implement_stage_without_an_end_is_an_attempt(
     fake.script(implement=[hangs, goes_on])
     began = time.monotonic()
 
-    ran = inline(1)
+    ran = inline(1, watched=not setting)
 
     assert ran.code == 0, ran.err
     assert (repo / "whole").read_text() == "half\n"
@@ -219,7 +219,7 @@ def test_an_agent_that_shows_signs_of_life_is_not_idle(
 ) -> None:
     monkeypatch.setenv("KERN_TEST_WAITS", "0.0012")
     fake.script(research=[{"signs": 4, "result": FRESH}])
-    assert inline(1).code == 0
+    assert inline(1, watched=True).code == 0
 
 
 # ---------------------------------------------------------------- who pays

@@ -162,7 +162,7 @@ def test_an_agent_without_a_sign_of_life_waits_for_its_api(
 ) -> None:
     monkeypatch.setenv("KERN_TEST_WAITS", "0.001")
     fake.script(**{stage: [*[{"sleep": 60}] * 4, GOOD[stage]]})
-    ran = inline(1)
+    ran = inline(1, watched=True)
     assert ran.code == 0, ran.err
     assert fake.stages.count(stage) == 5
     assert len(pauses(ran)) == 2  # after three tries

@@ -150,6 +150,9 @@ def test_only_the_small_stages_have_a_model_that_stands_in(
     assert [option(call, "--fallback-model") for call in fake.calls] == ["", "", "sonnet"]
 
 
-def test_where_nobody_looks_an_agent_prints_json(repo: Path, fake: Fake, inline: Inline) -> None:
-    assert inline(1).code == 0
-    assert {option(call, "--output-format") for call in fake.calls} == {"json"}
+@pytest.mark.parametrize(("watched", "output"), [(False, "json"), (True, "stream-json")])
+def test_the_output_is_live_where_somebody_looks_at_it(
+    repo: Path, fake: Fake, inline: Inline, watched: bool, output: str
+) -> None:
+    assert inline(1, watched=watched).code == 0
+    assert {option(call, "--output-format") for call in fake.calls} == {output}

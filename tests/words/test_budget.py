@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kern import config
-from kern.config import Budget, Spent
+from kern.config import Budget, Spent, Tokens
 from tests.conftest import Fake, Git, Inline, Kern
 
 GREEN = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
@@ -27,6 +27,14 @@ def toml(repo: Path, git: Git, text: str) -> None:
         (Budget(run=9, task=1), Spent(run=2, task=1), "the task's budget", 0.01),
         (Budget(run=9, task=4, stage=0.5), Spent(run=2, task=1), "", 0.5),
         (Budget(run=2.2, task=4, stage=0.5), Spent(run=2, task=1), "", 0.2),
+        (Budget(tokens=Tokens(run=9)), Spent(run_tokens=8), "", 0),
+        (
+            Budget(tokens=Tokens(run=9)),
+            Spent(run_tokens=9),
+            "the run's tokens are used up: 9 of",
+            0,
+        ),
+        (Budget(tokens=Tokens(task=9)), Spent(task_tokens=10), "the task's tokens are used", 0),
         (Budget(minutes=2), Spent(seconds=119), "", 0),
         (Budget(minutes=2), Spent(seconds=120), "the run's 2 minutes are over", 0),
     ],
@@ -107,6 +115,32 @@ def test_an_agent_that_used_up_its_stage_ends_the_run_and_is_no_attempt(
     assert not (repo / "half").exists()
     assert '"cost_usd": 0.25' in (repo / ".git" / "kern" / "events.jsonl").read_text()
     assert inline(1).code == 0
+
+
+def test_an_agent_that_uses_up_its_tokens_is_ended_and_that_is_no_attempt(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    toml(repo, git, "[max_tokens]\nstage = 60\n")
+    works = {"acts": [["Bash", {"command": "ls"}]] * 2, "run": ["echo half > half"], "sleep": 60}
+    fake.script(implement=[works, GREEN])
+    ended = inline(1)
+    assert ended.code == 3
+    assert "implement stage: the agent used up its 60 tokens" in ended.err
+    assert "Attempt" not in (repo / "SPEC.md").read_text()
+    assert inline(1).code == 0
+    assert fake.stages == ["research", "implement", "implement", "commit"]
+
+
+def test_a_runs_and_a_tasks_tokens_end_it_between_stages(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    toml(repo, git, "[max_tokens]\ntask = 50\n")
+    usage = {"input_tokens": 40, "output_tokens": 20}
+    fake.script(research=[{"result": "- Files: a\n\nREADY", "fields": {"usage": usage}}])
+    ended = inline(1)
+    assert ended.code == 3 and "the task's tokens are used up: 60 of 50" in ended.err
+    assert inline(1).code == 3, "the journal remembers"
+    assert fake.stages == ["research"]
 
 
 def test_no_stage_begins_after_the_minutes_are_over(repo: Path, fake: Fake, kern: Kern) -> None:

@@ -74,7 +74,7 @@ def test_the_first_task_takes_eight_commands(
     assert len(session) == 8
     said = minutes(tmp_path, session)
     assert "Write greet.sh" in said["kern -n"]
-    assert "verified by gate `sh greet.sh you | grep -q hello`" in said["kern"]
+    assert "verified by `sh greet.sh you | grep -q hello`" in said["kern"]
     assert "greet.sh" in said["git log --stat"]
     assert "verified by gate" in said["kern show 1"]
 
