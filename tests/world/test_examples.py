@@ -115,7 +115,7 @@ def test_each_example_of_settings_is_valid() -> None:
 
 @pytest.mark.parametrize("page", ["README", "spec"])
 def test_each_example_of_tasks_is_a_sound_spec(page: str) -> None:
-    for block in fences(page, "markdown"):
+    for block in (one for one in fences(page, "markdown") if "[ ]" in one):
         spec = parse(block)
         assert spec.tasks and spec.diagnostics == ()
         assert not order.unknown(spec)
