@@ -189,14 +189,6 @@ def stop(
 
 
 @app.command(rich_help_panel="Look")
-def graph() -> None:
-    """Draw which task waits for which, for Mermaid in Markdown."""
-    from kern.cli import tasks
-
-    print(tasks.drawing(Path.cwd()))
-
-
-@app.command(rich_help_panel="Look")
 def log(
     task: Annotated[
         str, typer.Option(metavar="TASK", help="Only tasks with this in their text.")

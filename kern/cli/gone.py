@@ -8,4 +8,6 @@ GONE = {
     "resume": "kern, which goes on from where it was",
     "--quiet": "kern 10 > FILE, then kern report: what the run said at its end",
     "skip": "kern defer TASK",
+    "fleet": "kern status, which shows what each worker does",
+    "graph": "kern status, which says of each task what it waits for",
 }

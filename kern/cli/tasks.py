@@ -22,7 +22,6 @@ from kern.spec.parse import Spec, Task, parse
 from kern.stages import prompts
 from kern.system import lock, workspace
 from kern.system.workspace import Scope
-from kern.views import graph
 
 _VERBS = {
     "done": commands.done,
@@ -167,10 +166,6 @@ def answer(folder: Path, wanted: str, text: str) -> None:
 def _asked(asked: Question) -> str:
     lines = plain.line(asked.task, 160), plain.line(asked.text), f'kern answer {asked.number} "…"'
     return f"{asked.number:4}  " + "\n      ".join(lines)
-
-
-def drawing(folder: Path) -> str:
-    return graph.mermaid(_opened(folder)[1].spec()[1])
 
 
 def _opened(folder: Path) -> tuple[Repo, Documents]:

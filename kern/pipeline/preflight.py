@@ -104,8 +104,8 @@ def tasks(found: Repo, papers: Documents, *, empty: bool = False) -> Spec:
     if tangled := order.faults(parsed):
         raise UsageError(
             _listed(tangled),
-            hint="correct these After lines: each names another task by its whole text; kern graph "
-            "draws what waits for what",
+            hint="correct these After lines: each names another task by its whole text; kern "
+            "status says what each waits for",
         )
     if empty:
         return parsed

@@ -1,7 +1,6 @@
 """What waits for what: faults with their lines, before a run; and the drawing of it."""
 
 import random
-import re
 import time
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from kern.model import Key, Marker
 from kern.spec import order
 from kern.spec.order import blockers, select
 from kern.spec.parse import Kind, parse
-from kern.views import graph
 from tests.conftest import Fake, Git, Inline, Kern
 from tests.spec.test_parse import documents
 
@@ -131,7 +129,6 @@ def test_long_lists_are_no_problem(text: str) -> None:
     began = time.process_time()
     order.faults(parsed)
     select(parsed)
-    graph.mermaid(parsed)
     assert time.process_time() - began < 8
 
 
@@ -285,87 +282,3 @@ def test_a_task_that_was_done_and_then_deleted_holds_nothing_up(
     assert inline(1).code == 0
 
     assert (repo / "SPEC.md").read_text().startswith("- [x] roof\n")
-
-
-# ---------------------------------------------------------------- drawn
-
-_NODE = re.compile(r'  ([tm]\d+)\["((?:[\w .,/()\'-]|#\d+;)*)"\](?::::(\w+))?')
-_EDGE = re.compile(r"  ([tm]\d+) (-->|-\.-) (t\d+)")
-_CLASS = re.compile(r"  classDef (\w+) [\w#:,-]+")
-
-Drawn = tuple[dict[str, tuple[str, str]], list[tuple[str, str, str]]]
-
-
-def drawing(text: str) -> Drawn:
-    """Nodes with text and class, and edges; no line is anything else."""
-    head, *lines = text.split("\n")
-    assert head == "graph TD"
-    nodes: dict[str, tuple[str, str]] = {}
-    edges, styles = [], set()
-    for line in lines:
-        if match := _NODE.fullmatch(line):
-            shown = re.sub(r"#(\d+);", lambda code: chr(int(code[1])), match[2])
-            nodes[match[1]] = (shown, match[3] or "")
-        elif match := _EDGE.fullmatch(line):
-            edges.append((match[1], match[2], match[3]))
-        elif match := _CLASS.fullmatch(line):
-            styles.add(match[1])
-        else:
-            assert re.fullmatch(r"  %% [\w ]+", line), line
-    assert {style for _, style in nodes.values() if style} <= styles
-    assert {end for a, _, b in edges for end in (a, b)} <= nodes.keys()
-    return nodes, edges
-
-
-def test_the_drawing_shows_each_task_what_it_waits_for_and_its_parts() -> None:
-    text = (
-        "- [x] floor\n- [~] walls\n- [ ] roof\n  > **After:** Walls\n  > **After:** floor\n"
-        "  - [ ] beams\n- [ ] garden\n  > **Blocked:** no\n- [ ] pond\n  > **After:** nowhere\n"
-        "- [ ] free\n"
-    )
-    nodes, edges = drawing(graph.mermaid(parse(text)))
-    assert nodes == {
-        "t1": ("1 floor", "done"),
-        "t2": ("2 walls", "active"),
-        "t3": ("3 roof", "waiting"),
-        "t4": ("4 beams", "waiting"),
-        "t5": ("5 garden", "blocked"),
-        "t6": ("6 pond", "blocked"),
-        "t7": ("7 free", ""),
-        "m1": ("nowhere?", "blocked"),
-    }
-    assert sorted(edges) == [
-        ("m1", "-->", "t6"),
-        ("t1", "-->", "t3"),
-        ("t2", "-->", "t3"),
-        ("t3", "-.-", "t4"),
-    ]
-
-
-def test_no_text_is_taken_for_mermaids_own() -> None:
-    for text in (
-        'a "b" [c] {d} (e) `f` <g> #35; %% %%{init: {}}%% ; & |',
-        "--> x --- end style x:#y; classDef a:b; \\n @{ shape: y } é",
-    ):
-        after = f"- [ ] {text}\n- [ ] z\n  > **After:** {text}!\n"
-        nodes, _ = drawing(graph.mermaid(parse(after)))
-        assert nodes["t1"][0] == f"1 {text}"
-    for seed, _, parsed in documents():
-        nodes, _ = drawing(graph.mermaid(parsed))
-        assert len([name for name in nodes if name[0] == "t"]) == len(parsed.tasks), seed
-
-
-def test_of_a_long_list_what_is_done_is_left_out() -> None:
-    done = "- [x] old\n  - [x] part\n    - [ ] bit\n" + "- [x] one\n" * 400
-    drawn = graph.mermaid(parse(f"{done}- [ ] new\n  > **After:** one\n"))
-    nodes, edges = drawing(drawn)
-    assert {shown for shown, _ in nodes.values()} == {"2 part", "3 bit", "404 new"}
-    assert edges == [("t2", "-.-", "t3")]
-    assert "401 finished tasks" in drawn
-
-
-def test_graph_prints_the_drawing(repo: Path, kern: Kern) -> None:
-    (repo / "SPEC.md").write_text(A_B)
-    ran = kern("graph")
-    assert (ran.code, ran.err) == (0, "")
-    assert drawing(ran.out.rstrip("\n"))[1] == [("t2", "-->", "t1"), ("t1", "-->", "t2")]

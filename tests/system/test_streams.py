@@ -48,7 +48,7 @@ def long(repo: Path) -> Path:
 
 
 VIEWS = ("status", "status --all", "status --json", "report", "report --md", "report --html")
-MORE = ("log", "log -f", "log --json", "graph", "show 1", "help spec", "help", "-h", "add -h")
+MORE = ("log", "log -f", "log --json", "show 1", "help spec", "help", "-h", "add -h")
 
 
 @pytest.mark.parametrize("words", [*VIEWS, *MORE, "-nv", "-n", "-V", "path", "answer"])

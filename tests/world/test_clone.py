@@ -111,7 +111,7 @@ def test_without_a_word_and_a_terminal_all_is_listed_and_nothing_started(
 @pytest.mark.parametrize(
     "words",
     [
-        *("status", "status --all", "-n", "-n -v", "doctor", "graph", "log", "report"),
+        *("status", "status --all", "-n", "-n -v", "doctor", "log", "report"),
         *("report --html", "show 1", "path", "answer", "check", "clean"),
     ],
 )
