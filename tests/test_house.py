@@ -64,7 +64,7 @@ PURE = (
     "pipeline.table",
     *(f"memory.{name}" for name in ("entries", "recall", "capture", "changes")),
     *("fleet.work", "fleet.documents", "fleet.handout", "fleet.lanes"),
-    *("views.progress"),
+    "views.progress",
 )
 OWNERS = {
     "typer": "cli",

@@ -217,6 +217,12 @@ def holds(repo: Repo, own: Person, option: str = "") -> bool:
     return foreseen(repo, own, option).means in (Means.BWRAP, Means.SEATBELT)
 
 
+def notices(held: Sandbox, own: Person, theirs: Settings) -> tuple[str, ...]:
+    """What a run says first of its sandbox."""
+    refused = person.refused(own.holding, theirs.asks) if held.means is not Means.NONE else ()
+    return (lacking(held), *refused)
+
+
 # ---------------------------------------------------------------- what holds each role's agent
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from kern import person
 from kern.agents.protocol import Agent, Payer, Program
 from kern.config import Settings
 from kern.errors import KernError
@@ -22,7 +21,7 @@ from kern.pipeline.options import Leave, Options
 from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Site
 from kern.sandbox import wall
-from kern.sandbox.confine import Means, Sandbox
+from kern.sandbox.confine import Sandbox
 from kern.spec.parse import Spec
 from kern.stages.call import Caller
 from kern.system import awake, control, lock, notify, process, workspace
@@ -93,8 +92,7 @@ def begin(
         if name != before:
             branches.begin(found, name)
         here = _in_rooms(found, caller, held, lands)
-        refused = person.refused(own.holding, settings.asks) if held.means is not Means.NONE else ()
-        told = (scope.notice, payer.warning, first, isolation.lacking(held), *refused)
+        told = (scope.notice, payer.warning, first, *isolation.notices(held, own, settings))
         for notice in filter(None, told):
             here.warn(notice)
         recover.tidy(here, killed)
