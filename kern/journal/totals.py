@@ -107,7 +107,9 @@ def review(found: History) -> list[dict[str, Any]]:
 
     for task in found.done:
         if unverified(task.proved):
-            look(task, UNVERIFIED, "no gate passed for this commit")
+            why = task.proved.removeprefix(UNVERIFIED).strip(" :,;")
+            look(task, UNVERIFIED, why or "no gate passed for this commit")
+            continue
         for doubt in task.proved.split("; ")[1:]:
             look(task, "doubt", doubt)
     for record in found.records:

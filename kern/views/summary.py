@@ -192,8 +192,10 @@ def _looks(found: History) -> Iterator[list[Row]]:
         where = f"; {last['where']}" if last["where"] else ""
         text = f"{task}{label}{plain.line(last['text'], 600)}{often}{where}"
         yield [(f"  {text}", NOTICE)]
-        if what == UNVERIFIED:
-            yield [("      To verify commits, name your checks under [gates] in kern.toml.", "")]
+    if bare := [task.proved for task in found.done if unverified(task.proved)]:
+        red = "fix the gates that are red, or " if any(bare) else ""
+        do = f"To verify such commits, {red}name your checks under [gates] in kern.toml."
+        yield [(f"  {do}", NOTICE)]
 
 
 def _need(need: Need) -> list[Row]:

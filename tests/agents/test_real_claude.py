@@ -596,7 +596,7 @@ def test_a_red_gate_sends_the_agent_back_in_the_same_process(
         assert ran.code == 0, ran.said
         assert begun(server) == ["research", "implement", "commit"]
         assert ("sent back 1 time by red gates" in ran.out) is (first == "hi")
-        assert "verified by gate" in ran.out
+        assert "verified by" in ran.out
         sizes.append(sum(request.size for request in server.requests))
         git("reset", "--quiet", "--hard", "HEAD~1")
     assert sizes[1] / sizes[0] <= 1.45, sizes  # 1.36 with 2.1.197
@@ -653,7 +653,7 @@ def test_in_a_sandbox_a_whole_task_reaches_the_api_and_no_other_host(
     assert ran.code == 0, ran.said
     assert begun(server) == ["research", "implement", "commit"]
     assert ran.err.count("the sandbox let nothing reach elsewhere.invalid:80") == 1
-    assert "verified by gate `grep -q hello hi.txt`" in ran.out
+    assert "verified by `grep -q hello hi.txt`" in ran.out
     assert git("show", "--format=%s", "--name-only", "HEAD").split() == [
         *("greet", "SPEC.md", "hi.txt"),
     ]
@@ -835,7 +835,7 @@ def test_a_gate_and_a_judge_stand_between_the_answer_and_the_commit(
     assert "judge of 'it is polite' is red (FAIL): not polite" in notes[1]
     assert git("show", "HEAD:hi.txt") == "hello, dear you"
     assert not (repo / "evil").exists()
-    assert "verified by gate `grep -q hello hi.txt`, judge of 'it is polite'" in ran.out
+    assert "verified by `grep -q hello hi.txt`, judge of 'it is polite'" in ran.out
 
 
 LIST = """Nothing is there yet.

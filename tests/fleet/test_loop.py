@@ -133,7 +133,7 @@ def test_in_a_sandbox_a_worker_tests_its_own_tree_whatever_leads_back(
     both = ["echo 2 > expected", "echo 2 > value"]
     fake.script(implement=[{"run": both, "result": "SUCCESS"}])
     ran = kern("-j", "1", "1", env=walled)
-    assert ran.code == 0 and "verified by gate test" in ran.said, ran.said
+    assert ran.code == 0 and "verified by test" in ran.said, ran.said
     assert (repo / "expected").read_text() == "2\n"
     assert left_over(git) == []
 

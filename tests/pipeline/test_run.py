@@ -109,7 +109,7 @@ def test_two_tasks_become_two_commits_with_one_pause_between(
     assert headline.startswith("2 done, 2 unverified, 0 open; $0.06 (API-equivalent), ")
     assert title == "Look at this:"
     assert look.startswith("  UNVERIFIED: no gate passed for this commit (2 times); git show ")
-    assert how == "      To verify commits, name your checks under [gates] in kern.toml."
+    assert how == "  To verify such commits, name your checks under [gates] in kern.toml."
     first, second = git("log", "-2", "--reverse", "--format=%h").split()
     assert done == [
         "Done:",

@@ -62,9 +62,9 @@ def test_first_what_may_be_wrong_then_what_needs_you_then_what_was_done() -> Non
 Look at this:
   docs: tests: t.py: deleted
   raw: UNVERIFIED: no gate passed for this commit
-      To verify commits, name your checks under [gates] in kern.toml.
   flaky gate test: red at first (exit 1); green on the same files (2 times)
   the task changes CLAUDE.md (2 times)
+  To verify such commits, name your checks under [gates] in kern.toml.
 
 Needs you:
    2  store

@@ -121,7 +121,7 @@ def test_a_receipt_tells_a_red_gates_last_lines_and_what_was_refused(
     assert "\x1b" not in shown
     assert "rm -rf /" in shown.partition("Refused:")[2]
     reviewed = json.loads(kern("report", "--json").out)["review"]
-    assert [one["what"] for one in reviewed] == ["unverified", "doubt"]
+    assert [one["what"] for one in reviewed] == ["unverified"]
 
 
 def test_a_task_that_never_ran_and_one_that_left_the_spec_have_a_receipt(
