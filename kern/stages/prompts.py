@@ -165,13 +165,11 @@ def template(root: Path, role: Role, name: str, settings: Settings = _DEFAULTS) 
     found = read(role, text, str(place), needed=name != TIDY)
     # kern's own name models of the usual agent.
     front = found.by if theirs else replace(found.by, agent=protocol.DEFAULT)
-    by = models.chosen(
-        *(role, front),
-        own=theirs,
-        settings=settings.models,
-        options=settings.picked,
-        first=next(iter(settings.agents), protocol.DEFAULT),
-    )
+    first = next(iter(settings.agents), protocol.DEFAULT)
+    named = {"own": theirs, "settings": settings.models, "options": settings.picked, "first": first}
+    by = models.chosen(role, front, **named)
+    if not front.agent and by.agent in protocol.AGENTS and models.foreign(front.model, by.agent):
+        by = models.chosen(role, replace(front, model=""), **named)
     others = [name for name in settings.agents if name != by.agent and not by.alone]
     stand_ins = (front if name == front.agent else Choice(agent=name) for name in others)
     by, *spare = (_named(one, settings) for one in (by, *stand_ins))

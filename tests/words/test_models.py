@@ -34,6 +34,30 @@ def test_the_command_line_counts_before_a_prompt_of_ones_own_before_kern_toml() 
     assert open_one == Choice("opus", "low")
 
 
+@pytest.mark.parametrize(
+    ("model", "agent", "asked"),
+    [
+        *(("opus", "claude", "opus"), ("opus", "codex", ""), ("claude-opus-4-1", "gemini", "")),
+        *(("gpt-5.5", "codex", "gpt-5.5"), ("gpt-5.5", "claude", ""), ("opus", "http", "own")),
+        *(("qwen3-coder", "http", "qwen3-coder"), ("anthropic/opus", "pi", "anthropic/opus")),
+        ("opus", "llm", "opus"),  # a command may be anybody's
+    ],
+)
+def test_a_prompt_s_model_goes_to_no_other_vendor(
+    tmp_path: Path, model: str, agent: str, asked: str
+) -> None:
+    own = tmp_path / ".kern/prompts/1_research.md"
+    own.parent.mkdir(parents=True)
+    own.write_text(f"---\nmodel: {model}\neffort: low\n---\n{{{{ task }}}}\n")
+    settings = config.parse(
+        f'agents = ["{agent}"]\ncommands.llm = ["llm"]\n'
+        '[agent.http]\nurl = "http://localhost/v1"\nmodel = "own"\n'
+    )
+    prompts.know_commands(settings)
+    found = prompts.templates(tmp_path, settings)[Stage.RESEARCH].by
+    assert (found.agent, found.model, found.effort) == (agent, asked, "low")
+
+
 def test_a_name_alone_is_for_those_that_think_and_a_role_for_itself_wherever_it_stands() -> None:
     assert models.of_options(["sonnet"], "max") == dict.fromkeys(THINKING, Choice("sonnet", "max"))
     for given in (["sonnet", "research=opus[1m]"], ["research=opus[1m]", "sonnet"]):
