@@ -56,18 +56,33 @@ class Http(Command):
             )
         return _begin(
             **{"url": own.url, "key": own.key, "turns": own.turns, "model": model},
-            **{"effort": launch.effort, "contract": launch.contract},
+            effort={"xhigh": "high", "max": "high"}.get(launch.effort, launch.effort),
+            contract=launch.contract,
             patience=launch.patience or _COMMAND_S,
             may=_MAY[launch.role is Stage.IMPLEMENT],
         )
 
     def read(self, seen: Iterable[Mapping[str, Any]], role: Role) -> Reply | None:
-        result, complaint = None, ""
+        result, complaint, counts, costs = None, "", list[dict[str, int]](), list[float]()
         for value in seen:
-            if value.get("type") == "output" and value.get("failed"):
-                complaint = str(value.get("text"))[-results.COMPLAINT :]
-            result = value if value.get("type") == "result" else result
-        return replace(results.reply(result), complaint=complaint) if result else None
+            match value.get("type"):
+                case "assistant":
+                    counts.append(value["usage"])
+                    costs += [] if value["cost"] is None else [results.number(value["cost"])]
+                case "output" if value["failed"]:
+                    complaint = str(value["text"])[-results.COMPLAINT :]
+                case "result":
+                    result = value
+        if result is None:
+            return None
+        made = results.made(
+            **{"text": str(result["result"]), "turns": len(counts)},
+            cost=sum(costs) if costs else None,
+            tokens=results.added(counts) if any(counts) else {},
+            errors=result.get("errors", ()),
+            fault=result.get("fault"),
+        )
+        return replace(results.reply(made), complaint=complaint)
 
     def act(self, line: bytes) -> Act | None:
         value = results.parsed(line)
@@ -103,8 +118,11 @@ class Http(Command):
 
     def login(self, code: int, said: str) -> str | None:
         """By the models that it has."""
-        url, models = self.endpoint.url, said.split()
-        return "" if code else f"{url}, which has {', '.join(models[:5])}" if models else None
+        models = said.split()
+        if code:
+            status = results.part(results.parsed(said.encode()), "fault").get("status")
+            return "" if status in (0, 401, 403) else None
+        return f"{self.endpoint.url}, which has {', '.join(models[:5])}" if models else None
 
     def payer(
         self, env: Mapping[str, str], root: str, home: str, text: Callable[[str], str]

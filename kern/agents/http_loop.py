@@ -18,7 +18,6 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +28,11 @@ _COMMANDS = 20  # of one message
 _SAME = 4  # times in a row
 _SILENT_S = 600
 _WAITS_S = (2, 10, 30)  # before another try, where there is work to lose
-_FULL = (400, 413)  # maybe
 _BASH = shutil.which("bash") or "/bin/sh"
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}) *(?:bash|console|sh|shell|zsh)\b.*\n", re.M)
 _THOUGHTS = re.compile(r"^\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.S)
 _UNDONE = re.compile(r"(?:\A|```|~~~|\}\]?|</\w+>)\s*\Z")  # the end of what is no answer
 Message = dict[str, Any]
-_UNREADABLE = (ValueError, TypeError, AttributeError, RecursionError)
 
 
 class Trouble(Exception):
@@ -44,7 +41,7 @@ class Trouble(Exception):
     def __init__(self, said: str, status: int = 0, after: int = 0, *, bound: bool = False) -> None:
         super().__init__(said)
         self.about = {"said": said, "status": status, "after": after, "bound": bound}
-        self.passes = not bound and (status in (0, 408, 429, *_FULL) or status >= 500)
+        self.passes = not bound and (status in (0, 400, 408, 413, 429) or status >= 500)
 
 
 class Stay(urllib.request.HTTPRedirectHandler):
@@ -68,7 +65,7 @@ def ask(url: str, key: str, body: Message | None = None) -> Message:
         raise Trouble(said, exc.code, int(after) if after.isdecimal() else 0) from None
     except (OSError, http.client.HTTPException) as exc:
         raise Trouble(f"{url}: {getattr(exc, 'reason', exc)}") from None
-    except _UNREADABLE as exc:
+    except (ValueError, TypeError, AttributeError, RecursionError) as exc:
         raise Trouble(f"what {url} answers is no chat completion: {exc}") from None
 
 
@@ -103,8 +100,8 @@ def receive(came: Any) -> Message:
     asked, answered = (usage.get(f"{name}_tokens") or 0 for name in ("prompt", "completion"))
     cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
     counts = {"input": asked - cached, "output": 0 + answered, "cache_read_input": cached}
-    tokens, cost = counts if usage else {}, usage.get("cost")
-    return {"text": _THOUGHTS.sub("", text), "finish": finish, "tokens": tokens, "cost": cost}
+    about = {"usage": counts if usage else {}, "cost": usage.get("cost")}
+    return {"text": _THOUGHTS.sub("", text), "finish": finish, **about}
 
 
 def complaint(body: bytes) -> str:
@@ -134,12 +131,11 @@ def readable(command: str) -> bool:
     return not done.stderr
 
 
-def run(command: str, seconds: float, env: dict[str, str], most: int) -> tuple[int, str]:
+def run(command: str, seconds: float, most: int) -> tuple[int, str]:
     """What it started ends with it."""
     with tempfile.TemporaryFile() as printed:
         child = subprocess.Popen(
             [_BASH, "-c", command],
-            env=env,
             stdin=subprocess.DEVNULL,
             stdout=printed,
             stderr=subprocess.STDOUT,
@@ -167,13 +163,13 @@ def say(kind: str, **more: object) -> None:
 class Talk:
     """`given`: see `http.Http.argv`."""
 
-    def __init__(self, given: dict[str, Any], prompt: str) -> None:
+    def __init__(self, given: Message, prompt: str) -> None:
         contract = Path(given["contract"]).read_text("utf-8") if given["contract"] else ""
-        way = Path(__file__).with_name("http.md").read_text("utf-8")
-        system = f"{contract}\n{way}\n{given['may']}"
+        system = (
+            f"{contract}\n{Path(__file__).with_name('http.md').read_text('utf-8')}{given['may']}"
+        )
         self.messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
-        self.given, self.key = given, os.environ.pop(given["key"], "").strip()
-        self.turns, self.tokens, self.costs = 0, Counter[str](), list[float]()
+        self.given, self.key, self.turns = given, os.environ.pop(given["key"], "").strip(), 0
 
     def answer(self) -> str:
         reply, before, same = "", "", 0
@@ -191,42 +187,31 @@ class Talk:
         raise Trouble(circle if same == _SAME else endless, bound=True)
 
     def next(self) -> str:
-        message = self.message()
-        self.turns += 1
-        self.tokens.update(message["tokens"])
-        self.costs += [message["cost"]] if message["cost"] is not None else []
-        text = str(message["text"])
-        about = {"commands": commands(text), "usage": message["tokens"]}
-        say("assistant", turn=self.turns, text=text, **about)
-        if message["finish"] in ("length", "content_filter"):
-            raise Trouble(f"the endpoint cut the answer: {message['finish']}", bound=True)
-        return text
-
-    def message(self) -> Message:
         """Where nothing is done yet, another try is kern's."""
-        effort = {"xhigh": "high", "max": "high"}.get(self.given["effort"], self.given["effort"])
         body = {"model": self.given["model"], "messages": self.messages, "stream": True}
         body |= {"stream_options": {"include_usage": True}}
-        body |= {"reasoning_effort": effort} if effort else {}
-        url = f"{self.given['url']}/chat/completions"
-        for wait in _WAITS_S if self.turns else ():
+        body |= {"reasoning_effort": self.given["effort"]} if self.given["effort"] else {}
+        for wait in (*_WAITS_S, 0) if self.turns else (0,):
             try:
-                return ask(url, self.key, body)
+                message = ask(f"{self.given['url']}/chat/completions", self.key, body)
+                break
             except Trouble as exc:
-                if not exc.passes:
+                if not (wait and exc.passes):
                     raise
-                for one in self.messages[3:-4:2] if exc.about["status"] in _FULL else ():
+                for one in self.messages[3:-4:2] if exc.about["status"] in (400, 413) else ():
                     one["content"] = "[left out to make room: run it again if you need it]"
                 time.sleep(wait)
-        return ask(url, self.key, body)
+        self.turns += 1
+        say("assistant", turn=self.turns, commands=commands(message["text"]), **message)
+        if message["finish"] in ("length", "content_filter"):
+            raise Trouble(f"the endpoint cut the answer: {message['finish']}", bound=True)
+        return str(message["text"])
 
     def carried_out(self, found: list[str]) -> str:
         replies = []
         for command in found:
             try:
-                code, text = run(
-                    command, self.given["patience"], {**os.environ}, _SHOWN // len(found)
-                )
+                code, text = run(command, self.given["patience"], _SHOWN // len(found))
             except (OSError, ValueError) as exc:  # too long, or letters that no shell takes
                 code, text = 1, f"[it cannot be run: {exc}]"
             say("output", text=text, failed=code != 0)
@@ -237,34 +222,20 @@ class Talk:
         )
 
 
-def models(given: Message) -> int:
-    """Those that the endpoint says it has."""
-    try:
-        found = ask(f"{given['url']}/models", os.environ.get(given["key"], "").strip())
-        print(*(one["id"] for one in found.get("data") or ()))
-    except Trouble as exc:
-        refused = exc.about["status"] in (0, 401, 403)
-        print(exc if refused else "")
-        return int(refused)
-    return 0
-
-
 def main() -> int:
     """As kern starts it, with the prompt on standard input."""
     given = json.loads(sys.argv[1])
-    if sys.argv[2:]:
-        return models(given)
-    talk = Talk(given, sys.stdin.buffer.read().decode("utf-8", "replace"))
-    text, fault = "", dict[str, Any]()
     try:
-        text = talk.answer()
+        if sys.argv[2:]:  # which models there are
+            found = ask(f"{given['url']}/models", os.environ.get(given["key"], "").strip())
+            print(*(one["id"] for one in found.get("data") or ()))
+        else:
+            talk = Talk(given, sys.stdin.buffer.read().decode("utf-8", "replace"))
+            say("result", result=talk.answer())
+        return 0
     except Trouble as exc:
-        fault = {"is_error": True, "errors": [str(exc)], "fault": {**exc.about, "at": time.time()}}
-    usage = {f"{kind}_tokens": count for kind, count in talk.tokens.items()}
-    cost = sum(talk.costs) if talk.costs else None
-    more = {"num_turns": talk.turns, "total_cost_usd": cost, "usage": usage}
-    say("result", result=text, model=given["model"], **more, **fault)
-    return 1 if fault else 0
+        say("result", result="", errors=[str(exc)], fault={**exc.about, "at": time.time()})
+        return 1
 
 
 if __name__ == "__main__":
