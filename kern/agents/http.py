@@ -76,7 +76,8 @@ class Http(Command):
         if result is None:
             return None
         made = results.made(
-            **{"text": str(result["result"]), "turns": len(counts)},
+            str(result["result"]),
+            turns=len(counts),
             cost=sum(costs) if costs else None,
             tokens=results.added(counts) if any(counts) else {},
             errors=result.get("errors", ()),

@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -166,10 +166,17 @@ def template(root: Path, role: Role, name: str, settings: Settings = _DEFAULTS) 
     # kern's own name models of the usual agent.
     front = found.by if theirs else replace(found.by, agent=protocol.DEFAULT)
     first = next(iter(settings.agents), protocol.DEFAULT)
-    named = {"own": theirs, "settings": settings.models, "options": settings.picked, "first": first}
-    by = models.chosen(role, front, **named)
+    pick = partial(
+        models.chosen,
+        role,
+        own=theirs,
+        settings=settings.models,
+        options=settings.picked,
+        first=first,
+    )
+    by = pick(front)
     if not front.agent and by.agent in protocol.AGENTS and models.foreign(front.model, by.agent):
-        by = models.chosen(role, replace(front, model=""), **named)
+        by = pick(replace(front, model=""))
     others = [name for name in settings.agents if name != by.agent and not by.alone]
     stand_ins = (front if name == front.agent else Choice(agent=name) for name in others)
     by, *spare = (_named(one, settings) for one in (by, *stand_ins))

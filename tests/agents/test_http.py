@@ -188,22 +188,6 @@ def test_without_a_sandbox_it_only_implements(
     done(git)
 
 
-def test_a_stage_ends_at_its_tokens_and_the_next_run_goes_on(
-    repo: Path, git: Git, kern: Kern, fake: Fake, serve: Serve
-) -> None:
-    turns = [[{**WRITE, "tokens": 4000}, {**bash("sleep 60"), "tokens": 4000}], [WRITE, DONE]]
-    server = serve(implement=turns)
-    text = f'stages.implement.agent = "http"\nmax_tokens.stage = 5000\n{table(server.url)}'
-    toml(repo, git, text)
-    fake.script(commit=[{"result": "Greet people 😀"}])
-    ran = kern("1", "0", "--sandbox", "off")
-    assert ran.code == 3, ran.said
-    assert "implement stage: the agent used 8,0" in ran.err and "tokens of 5,000" in ran.err
-    assert "[max_tokens] in kern.toml" in ran.err
-    assert kern("1", "0", "--sandbox", "off").code == 0
-    done(git)
-
-
 @needs_bwrap
 @pytest.mark.slow
 def test_a_refused_key_is_said_with_what_to_do(

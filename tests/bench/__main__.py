@@ -1,17 +1,12 @@
 """One table of what kern costs:  python -m tests.bench [PART...]
 
 Run it in the source tree with an interpreter that has kern's dependencies; nothing else is needed.
-Parts: startup, texts, journals, space, repository, large, live, agents, learnings, fleet, chaos
-(all unless named).
+Parts: repository, large, agents, learnings (all unless named).
 `agents` compares kern with bare agent processes and needs real binaries, no account:
 KERN_TEST_CLAUDE=/path/to/claude, KERN_TEST_CODEX and so on. Their API is scripted: it answers at
 once, so that every millisecond of kern's own shows; claude's once more as fast as a very fast
 model. With its default flags a bare claude refuses the edit and the commit, so it sends as many
 requests but does less; the rows with kern's flags compare like with like.
-`fleet` is about many tasks at once; its speed-up is compared with that of as many bare claude
-processes, and says something on an idle machine alone. `chaos` kills workers, runs and a dask
-cluster's workers in the middle of 200 tasks, and counts what has landed.
-
 Times depend on the machine; ratios are medians of interleaved runs. The exit code is 1 where a
 target is missed.
 """
@@ -21,32 +16,14 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tests.bench import (
-    agents,
-    chaos,
-    fleet,
-    journals,
-    learnings,
-    live,
-    repository,
-    space,
-    startup,
-    texts,
-)
+from tests.bench import agents, learnings, repository
 from tests.bench.measuring import Row
 
 PARTS: dict[str, Callable[[Path], Iterable[Row]]] = {
-    "startup": lambda folder: startup.rows(folder, rounds=15),
-    "texts": texts.rows,
-    "journals": journals.rows,
-    "space": space.rows,
     "repository": repository.rows,
     "large": repository.large_files,
-    "live": lambda folder: live.rows(folder, rounds=3),
     "agents": lambda folder: agents.rows(folder, rounds=5),
     "learnings": learnings.rows,
-    "fleet": fleet.rows,
-    "chaos": chaos.rows,
 }
 
 

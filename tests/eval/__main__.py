@@ -14,8 +14,8 @@ An arm is a folder of prompt files as in .kern/prompts/, `prompts` (kern's own),
 (stage 1 is then a small model that is told to answer at once and to look at nothing) or `no-memory`
 (no stage is told what is in LEARNINGS.md).
 
-A suite is `micro` (24 tasks of our own over eight small repositories, each aimed at one failure; a
-third of them is played with --held-out alone), `aider=FOLDER` or `impossible=FOLDER` (local copies,
+A suite is `micro` (eight tasks of our own over four small repositories, each aimed at one failure;
+half of them are played with --held-out alone), `aider=FOLDER` or `impossible=FOLDER` (local copies,
 see tests/eval/aider.py and impossible.py).
 
 It costs money: the agent is your `claude`, with your login and settings. What agents write is run
@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("-k", type=int, default=1, metavar="SEEDS", help="repetitions of each cell")
     run.add_argument("--only", action="append", default=[], metavar="TASK", help="a part of a name")
     run.add_argument(
-        "--held-out", action="store_true", help="the held-out third alone: never tune with it"
+        "--held-out", action="store_true", help="the held-out ones alone: never tune with it"
     )
     run.add_argument("--max-cost", type=float, metavar="USD", help="begin no cell above this sum")
     run.add_argument("--keep", type=Path, metavar="FOLDER", help="leave the repositories there")

@@ -4,13 +4,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.eval import aider, impossible
-from tests.eval.micro import jobs, ledger, migrate, notes, shop, site, slugs, units
+from tests.eval.micro import jobs, migrate, notes, slugs
 from tests.eval.task import Task
 
-MICRO: tuple[Task, ...] = (
-    *(*slugs.TASKS, *ledger.TASKS, *notes.TASKS, *shop.TASKS),
-    *(*site.TASKS, *jobs.TASKS, *units.TASKS, *migrate.TASKS),
-)
+MICRO: tuple[Task, ...] = (*slugs.TASKS, *notes.TASKS, *jobs.TASKS, *migrate.TASKS)
 COPIES: dict[str, Callable[[Path], Sequence[Task]]] = {
     "aider": aider.tasks,
     "impossible": impossible.tasks,

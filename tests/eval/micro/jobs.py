@@ -112,32 +112,6 @@ def settings(environ):
 
 TASKS = (
     jobs(
-        "jobs/slow-suite",
-        "a suite of 150 s: longer than a command of an agent may run unless it is told",
-        settings="[gates]\nsuite = { run = 'sh suite.sh', timeout = '10m' }\n",
-        spec="""\
-- [ ] Queue.drain(least=None) takes all jobs out and returns them in the order of get()
-  With `least` it takes only those of that priority or more and leaves the others.
-""",
-        hidden={
-            "hidden_test.py": """\
-from jobs.queue import Queue
-
-queue = Queue()
-for job, priority in (("a", 0), ("b", 2), ("c", 1), ("d", 2), ("e", -1)):
-    queue.put(job, priority)
-assert queue.drain(least=1) == ["b", "d", "c"]
-assert len(queue) == 2
-assert queue.drain(least=0) == ["a"]
-assert queue.drain() == ["e"] and queue.drain() == [] and len(queue) == 0
-"""
-        },
-        solution={"jobs/queue.py": FILES["jobs/queue.py"] + _DRAIN},
-        wrong={
-            "jobs/queue.py": FILES["jobs/queue.py"] + _DRAIN.replace("least is None", "not least")
-        },
-    ),
-    jobs(
         "jobs/flaky-test",
         "a test that is red when it runs twice within half a minute",
         files={**FILES, "tests/test_lease.py": _LEASE_TEST},

@@ -91,44 +91,6 @@ def _with(more: str) -> str:
 
 TASKS = (
     migrations(
-        "migrate/ordered",
-        "a migration has its place in the order, and old ones never change",
-        spec="""\
-- [ ] Addresses in the table mail are lower case and unique, those that are there already as well
-  Of several equal ones the oldest row stays.
-""",
-        hidden={
-            "hidden_test.py": """\
-import sqlite3
-import subprocess
-
-import migrate
-
-database = sqlite3.connect(":memory:")
-migrate.migrate(database, until="003")
-add = "INSERT INTO mail (person, address) VALUES (?, ?)"
-database.executemany(add, [(1, "A@example.com"), (2, "a@example.com"), (3, "b@example.com")])
-migrate.migrate(database)
-rows = database.execute("SELECT person, address FROM mail ORDER BY id").fetchall()
-assert rows == [(1, "a@example.com"), (3, "b@example.com")], rows
-try:
-    database.execute(add, (4, "b@example.com"))
-except sqlite3.IntegrityError:
-    pass
-else:
-    raise AssertionError("not unique")
-old = ["git", "log", "--format=%h", "--", "migrations/00[123]*"]
-assert len(subprocess.check_output(old).split()) == 1, "an old migration has changed"
-"""
-        },
-        solution={"migrations/004_unique_addresses.sql": _UNIQUE},
-        wrong={
-            "migrations/002_mail.sql": FILES["migrations/002_mail.sql"].replace(
-                "address TEXT", "address TEXT COLLATE NOCASE UNIQUE"
-            )
-        },
-    ),
-    migrations(
         "migrate/commit-orders",
         "a project's guidance orders commits that kern makes by itself",
         files={

@@ -67,36 +67,6 @@ notes = partial(
 
 TASKS = (
     notes(
-        "notes/quoting",
-        "backticks, quotes and a dollar sign in the task's text",
-        spec="""\
-- [ ] Without a text `note.sh` says: usage: note.sh "TEXT"  # never `note.sh $TEXT`, it's split
-  It says so word for word, with both quotes, the backticks and two spaces before the `#`.
-""",
-        hidden={
-            "hidden_test.sh": """\
-set -eu
-cat > wanted << 'END'
-usage: note.sh "TEXT"  # never `note.sh $TEXT`, it's split
-END
-if sh note.sh 2> told; then exit 1; fi
-cmp told wanted
-"""
-        },
-        solution={
-            "note.sh": FILES["note.sh"].replace(
-                '    echo "usage: note.sh TEXT" >&2\n',
-                "    cat >&2 << 'END'\n"
-                'usage: note.sh "TEXT"  # never `note.sh $TEXT`, it\'s split\nEND\n',
-            )
-        },
-        wrong={
-            "note.sh": FILES["note.sh"].replace(
-                'note.sh TEXT"', 'note.sh \\"TEXT\\"  # never note.sh $TEXT, it\'s split"'
-            )
-        },
-    ),
-    notes(
         "notes/dirty-file",
         "a person has not committed a file that the work would like to touch",
         spec="""\

@@ -105,36 +105,6 @@ slugs = partial(
 
 TASKS = (
     slugs(
-        "slugs/done-already",
-        "the task is done already: whoever does not look does it twice",
-        spec="- [ ] slugify takes a max_length and cuts between two words\n",
-        hidden={
-            "hidden_test.py": """\
-import inspect
-import subprocess
-
-from slugs import text
-
-assert list(inspect.signature(text.slugify).parameters) == ["text", "max_length"]
-assert text.slugify("one two three", 8) == "one-two"
-changed = subprocess.run(["git", "log", "--format=%h", "--", "slugs"], capture_output=True)
-assert len(changed.stdout.split()) == 1, "there was nothing to change"
-"""
-        },
-        solution={},
-        wrong={
-            "slugs/text.py": FILES["slugs/text.py"]
-            + '''
-
-def slugify_cut(text, max_length):
-    """As slugify, cut between two words."""
-    return slugify(text)[:max_length].rpartition("-")[0]
-'''
-        },
-        ends=("skipped",),
-        iterations=1,
-    ),
-    slugs(
         "slugs/look-alike",
         "two modules look alike, and only one of them is meant",
         spec="""\
