@@ -33,6 +33,7 @@ ALL = os.environ.get("KERN_TEST_CRASH") == "all"
 KEPT = re.compile(
     r"refs/kern/attempts/[\w-]+/\d+-(killed|commit|edited|retry|stopped|before)(\+\d+)?$"
 )
+WAITING = "refs/kern/waiting/main/main/@"  # of commits that an edit of a person's keeps from HEAD
 COMPARED = ("asked", "log", "tree", "status", "refs", "spec", "learnings", "yours", "left")
 START = "update refs/kern/start/main/main/@"
 # The start ref; it holds the agent's tree; the answer with its outcome.
@@ -101,7 +102,8 @@ def disturb(case: Case, world: World, typed: str) -> list[str]:
 
 def in_between(world: World) -> list[str]:
     """What holds at every moment."""
-    spec, head = world.text("SPEC.md"), world.shell("git show HEAD:SPEC.md", must=False)
+    show = f"git show {WAITING}:SPEC.md || git show HEAD:SPEC.md"
+    spec, head = world.text("SPEC.md"), world.shell(f"({show}) 2>/dev/null", must=False)
     ticked = {*re.findall(r"\[x\] .*", spec)} - {*re.findall(r"\[x\] .*", head)}
     wrong = [f"[x] on the disk before HEAD has it: {sorted(ticked)}"] if ticked else []
     for ref in re.findall(r"\(kept: ([^)\s]+)\)", spec):
