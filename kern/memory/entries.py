@@ -23,13 +23,12 @@ _HARMFUL_AT = 2  # harmful votes from which a low score counts as proven
 _PROVEN = 0.4  # the score of 1 helpful, 2 harmful
 _HEADING = "## Learnings"
 _HEAD = r"- (?:L([1-9]\d{0,8}) \+(\d{1,9}) -(\d{1,9}) |(?!L\d+ [+-])(?=\S))"
-_COMMENT = r"(?ms)^<!--.*?-->"
 _TORN = r"[<>]{7} "  # by git
 # As an earlier kern wrote it: a section, with a comment that counts.
 _NOTE = "<!-- kern:"
 _FIELD = r'([a-z]+)=(?:"([^"]*)"|([^\s"]+))'
 _DATED = r"^## +(?:\d{4}-\d\d-\d\d +[-\u2013\u2014] +)?"
-_NO_TEXT = r"(?m)<!--(?s:.*?)-->|^# .*$|^(?:[<>|]{7} .*|={7})\r?$|^What later tasks need to know.*$"
+_NO_TEXT = r"(?m)^# .*$|^(?:[<>|]{7} .*|={7})\r?$|^What later tasks need to know.*$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +101,17 @@ def _parts(text: str) -> list[str]:
 
 def _items(lines: Sequence[str], start: int, faults: list[str]) -> Iterator[Entry]:
     """One that is broken over indented lines is one."""
-    blank = re.sub(_COMMENT, lambda found: "\n" * found[0].count("\n"), "\n".join(lines))
-    rows = list[tuple[int, str]]()
-    for at, line in enumerate(blank.split("\n"), start):
-        if rows and re.match(r"[ \t]+\S", line):
-            rows[-1] = rows[-1][0], f"{rows[-1][1].rstrip()} {line.strip()}"
+    rows, hidden = list[tuple[int, list[str]]](), False
+    last = max((at for at, line in enumerate(lines) if "-->" in line), default=-1)
+    for at, line in enumerate(lines):
+        if hidden or (line.startswith("<!--") and at <= last):
+            hidden = "-->" not in line
+        elif rows and re.match(r"[ \t]+\S", line):
+            rows[-1][1].append(line.strip())
         elif line.strip() and not line.startswith("#"):
-            rows.append((at, line))
-    for at, row in rows:
+            rows.append((start + at, [line.rstrip()]))
+    for at, parts in rows:
+        row = " ".join(parts)
         head = re.match(_HEAD, row)
         if not head or len(row) > LONGEST:
             why = f"is longer than {LONGEST} characters" if head else "is no entry"
@@ -125,7 +127,9 @@ def _items(lines: Sequence[str], start: int, faults: list[str]) -> Iterator[Entr
 def _section(lines: Sequence[str], start: int) -> Iterator[Entry]:
     """A heading, a text, and perhaps kern's comment."""
     heading = re.sub(_DATED, "", lines[0]) if lines[0].startswith("## ") else ""
-    text = plain.line(re.sub(_NO_TEXT, "", "\n".join(lines[bool(heading) :])), LONGEST)
+    first, *rest = "\n".join(lines[bool(heading) :]).split("<!--")
+    kept = (one.partition("-->")[2] if "-->" in one else f"<!--{one}" for one in rest)
+    text = plain.line(re.sub(_NO_TEXT, "", "".join((first, *kept))), LONGEST)
     title = plain.line(heading, LONGEST).rstrip("…")
     said = text if text.startswith(title) else f"{title}: {text}".removesuffix(": ")
     noted = [at for at, line in enumerate(lines) if _NOTE in line][:1]

@@ -10,6 +10,8 @@ from kern.config import Gate
 from kern.fleet import land
 from kern.fleet.work import Landing, Work, branch
 from kern.git import repository
+from kern.memory import changes
+from kern.memory.changes import Taught
 from kern.model import Key, Result
 from kern.pipeline import site
 from kern.pipeline.rooms import Rooms
@@ -56,16 +58,16 @@ class Yard:
         lines = spec.split("\n")
         lines[task.line - 1] = lines[task.line - 1].replace("[ ]", "[x]").replace("[~]", "[x]")
         (place / "SPEC.md").write_text("\n".join(lines))
+        learnings = place / "LEARNINGS.md"
         if learned:
-            with (place / "LEARNINGS.md").open("a") as file:
-                file.write(f"- {learned}\n")
+            there = learnings.read_text() if learnings.exists() else ""
+            learnings.write_text(changes.succeeded(there, Taught(learned)).text)
         message = f"Do it: {text}\n\nKern-Task: {text}\n"
         sh(place, *commands, "git add -A")
         subprocess.run(["git", "commit", "-qF", "-"], cwd=place, input=message.encode(), check=True)
         commit = sh(place, "git rev-parse HEAD")
         name = branch("main", task.key)
         sh(self.root, f"git branch -f {name} {commit}")
-        learnings = place / "LEARNINGS.md"
         return Work(
             *(task.key, name, sha, commit, 1),
             spec=(place / "SPEC.md").read_text(),

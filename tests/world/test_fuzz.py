@@ -492,9 +492,9 @@ MANY = "- [~] mine\n" + "".join(f"- [ ] task {n}\n  > **Attempt 1:** {n}\n" for 
             Stage.RESEARCH, "---\nmodel: x\n" + "--- x\n" * (MB // 6) + "---\n", "x"
         ),
         lambda: list(transcript.objects(io.BytesIO(b'{"type"     ' * (MB // 12)))),
-        lambda: entries.parse("## x\n" * (MB // 5)),
+        lambda: entries.parse("## x\n\ny\n" * (MB // 32)),
         lambda: entries.parse("- a | when: \n  b" * (MB // 15)),
-        lambda: entries.parse("## Learnings\n" + "<!--\n- a\n" * (MB // 9)),
+        lambda: entries.parse("## Learnings\n" + "<!--\n- a\n" * (MB // 36)),
         partial(plain.block, "\x1b[" + "0;" * (MB // 2)),
         partial(plain.block, "\x1b]" * (MB // 2)),
     ],
