@@ -170,7 +170,8 @@ def test_red_that_is_allowed_is_not_held_against_the_tasks_and_nothing_is_verifi
     ran = kern("2", "0", "--allow-red")
 
     assert ran.code == 0, ran.said
-    assert ran.said.count("UNVERIFIED: red before and after: gate check (2 times)") == 1
+    assert ran.out.count("UNVERIFIED: red before and after: gate check; ") == 1
+    assert ran.out.count("named by a gate (2 times)") == 1
     assert "done, UNVERIFIED: " in ran.said
     assert "\n2 done, 2 unverified, 1 open; " in ran.out
     assert "  To verify such commits, fix the gates that are red, or name your checks" in ran.out
