@@ -9,7 +9,7 @@
 #   KERN_PYTHON   the Python to use (3.11 or newer)
 #   KERN_EXTRAS   what comes with it: semantic, for instance, or several with a comma; later runs keep it
 #
-# To uninstall: kern uninstall, or rm -r ~/.local/share/kern ~/.local/bin/kern
+# To uninstall: rm -r ~/.local/share/kern ~/.local/bin/kern
 #
 # POSIX sh, since `sh` is dash on Debian. Everything is a function until the last line, so that a
 # download that broke off does nothing.

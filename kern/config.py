@@ -104,9 +104,9 @@ class Budget:
     minutes: float = 0
     tokens: Tokens = field(default_factory=Tokens)
 
-    def within(self, run: float, minutes: float) -> "Budget":
+    def within(self, run: float) -> "Budget":
         """With what the command line says of a run, where it says something."""
-        return replace(self, run=run or self.run, minutes=minutes or self.minutes)
+        return replace(self, run=run or self.run)
 
     def reached(self, spent: Spent) -> str:
         """Which bound is reached, in words; empty while none is."""
@@ -157,7 +157,6 @@ class Settings:
     fleet: many.Many = field(default_factory=many.Many)
     notify: str = ""  # for sh; the person's to say
     on_red: OnRed = OnRed.STOP  # of the command line
-    bare: bool = False  # of the command line: nothing that the project would have started counts
     picked: Choices = field(default_factory=dict)  # of the command line: before all others
 
     def total(self, role: Role) -> float:

@@ -144,7 +144,6 @@ class OnRed(StrEnum):
     """What a person wants of a run whose gates are red before its first task."""
 
     STOP = "stop"
-    REPAIR = "repair"  # the tasks turn them green
     ALLOW = "allow"  # they are not held against the tasks
 
 

@@ -135,25 +135,13 @@ def timeouts(found: Mapping[str, Any]) -> dict[Role, float]:
     return {role: rows[role]["timeout"] for role in rows if "timeout" in rows[role]}
 
 
-def of_options(
-    models: Sequence[str],
-    effort: str | None,
-    agents: Sequence[str] = (),
-    *,
-    alone: bool = False,
-) -> Choices:
-    """`--model NAME` or `--model ROLE=NAME`, `--effort LEVEL`, and `--agent` like `--model`, but
-    for all roles where it names none. Raises UsageError.
+def of_options(models: Sequence[str], agents: Sequence[str] = ()) -> Choices:
+    """`--model NAME` or `--model ROLE=NAME`, and `--agent` like it, but for all roles where it
+    names none. Raises UsageError.
     """
     named = _by_role(models, THINKING, MODEL, "--model")
     run_by = _by_role(agents, ROLES, AGENT, "--agent")
-    if effort is not None:
-        toml.checked(effort, EFFORT, "--effort", "")
-    for_thinking = dict.fromkeys(THINKING, effort or "")
-    found = {
-        role: Choice(named.get(role, ""), for_thinking.get(role, ""), run_by.get(role, ""), alone)
-        for role in ROLES
-    }
+    found = {role: Choice(named.get(role, ""), "", run_by.get(role, "")) for role in ROLES}
     return {role: choice for role, choice in found.items() if choice != NO_CHOICE}
 
 

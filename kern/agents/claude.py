@@ -97,9 +97,8 @@ def argv(launch: Launch) -> list[str]:
     most = ("--max-budget-usd", f"{launch.budget:.4f}") if launch.budget else ()
     hooks = claude_stop_hook.settings(launch.gates) if launch.gates else {}
     own = ("--settings", json.dumps(hooks)) if hooks else ()
-    bared = _UNTOUCHED if launch.bare and role is Stage.IMPLEMENT else ()
     models = (*(("--model", model) if model else ()), *pinned, *(spare if role in _SMALL else ()))
-    return [*printed, *models, "--tools", offered, *most, *told, *own, *bared, *_RULES[role]]
+    return [*printed, *models, "--tools", offered, *most, *told, *own, *_RULES[role]]
 
 
 def environment(launch: Launch) -> dict[str, str]:

@@ -96,7 +96,7 @@ def argv(launch: Launch) -> list[str]:
         *(("-m", launch.model) if launch.model else ()),
         *(("-c", f'model_reasoning_effort="{level}"') if level else ()),
         *held,
-        *(("-c", strange) if sealed or launch.bare else ()),
+        *(("-c", strange) if sealed else ()),
         *(_SEALED if sealed else ()),
         *(_LEAN if launch.role in _SMALL else ()),
     ]

@@ -98,7 +98,7 @@ def argv(launch: Launch) -> list[str]:
     free = launch.role is Stage.IMPLEMENT
     model = ("--model", launch.model) if launch.model else ()
     mode = ("--approval-mode", "yolo" if free else "default")
-    sealed = () if free and not launch.bare else ("--allowed-mcp-server-names", "kern-none")
+    sealed = () if free else ("--allowed-mcp-server-names", "kern-none")
     policy = ("--admin-policy", f"{launch.folder}/{_POLICY}")
     return ["-o", "stream-json", "--skip-trust", *model, *mode, *policy, *sealed]
 
@@ -107,7 +107,7 @@ def environment(launch: Launch) -> dict[str, str]:
     """Where a folder is not trusted when it begins, the project's settings do not count. It starts
     itself anew as a child, unless it is told not to.
     """
-    free = launch.role is Stage.IMPLEMENT and not launch.bare
+    free = launch.role is Stage.IMPLEMENT
     closed = {} if free else {name: launch.given.get(name, own) for name, own in _CLOSED.items()}
     beside = extension.url(launch, _BESIDE)
     return {

@@ -90,7 +90,7 @@ def environment(launch: Launch) -> dict[str, str]:
         "agent": {_AGENT: {"mode": "primary", "description": "kern", "permission": rules}},
     }
     theirs = results.parsed(launch.given.get("OPENCODE_CONFIG_CONTENT", "").encode())
-    sealed = {} if implements and not launch.bare else {"OPENCODE_DISABLE_PROJECT_CONFIG": "1"}
+    sealed = {} if implements else {"OPENCODE_DISABLE_PROJECT_CONFIG": "1"}
     patient = {"OPENCODE_EXPERIMENTAL_BASH_DEFAULT_TIMEOUT_MS": str(round(1000 * launch.patience))}
     return {
         **{f"OPENCODE_DISABLE_{what}": "1" for what in _OFF},

@@ -58,7 +58,7 @@ def tools(role: Role) -> tuple[str, ...]:
 
 
 def argv(launch: Launch) -> list[str]:
-    free = launch.role is Stage.IMPLEMENT and not launch.bare
+    free = launch.role is Stage.IMPLEMENT
     model = ("--model", launch.model) if launch.model else ()
     effort = ("--thinking", _EFFORTS.get(launch.effort, launch.effort)) if launch.effort else ()
     told = ("--append-system-prompt", launch.contract)

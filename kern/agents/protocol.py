@@ -76,7 +76,6 @@ class Launch:
     folder: str = ""  # where its `files` lie
     budget: float = 0  # US dollars, 0 for none
     patience: float = 0  # seconds that a command of its shell may take, 0 for its own choice
-    bare: bool = False  # without the project's settings
     mark: str = ""  # random, another for each process
     given: Mapping[str, str] = field(default_factory=dict)  # the environment that kern has
     root: str = ""  # the top level, where it is started

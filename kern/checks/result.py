@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from kern import person, plain
 from kern.config import Gate
-from kern.model import UNVERIFIED, OnRed, Result
+from kern.model import UNVERIFIED, Result
 
 _LONG_S = 600.0  # a gate that takes longer is not run twice
 TELLING = 160  # characters in a note
@@ -65,12 +65,12 @@ def refusal(results: Sequence[Result]) -> tuple[str, str]:
     elif any(result.strict for result in results):
         hint = (
             "fix it, then run kern again. Or take `strict` off it in kern.toml and let the next "
-            "task fix it: kern --repair"
+            "task fix it: kern --allow-red"
         )
     else:
         hint = (
-            "fix it, then run kern again. Or: kern --repair, if the next task is there to turn it "
-            "green; kern --allow-red, to hold it against no task; red = 'known' in kern.toml, "
+            "fix it, then run kern again. Or: kern --allow-red, to hold it against no "
+            "task; red = 'known' in kern.toml, "
             "if it is to be expected"
         )
     if any(result.closed for result in results):
@@ -78,9 +78,9 @@ def refusal(results: Sequence[Result]) -> tuple[str, str]:
     return "\n".join(lines), hint
 
 
-def regard(result: Result, on_red: OnRed) -> str:
+def regard(result: Result) -> str:
     """What a gate that is red before a task and does not stop the run means for the task."""
-    if result.strict or (on_red is OnRed.REPAIR and not result.known_red):
+    if result.strict:
         counts = "the task must turn it green"
     else:
         why = 'red = "known" in kern.toml, ' if result.known_red else ""

@@ -1,21 +1,23 @@
-"""kern's commands and options as typer has them; each body imports what it needs."""
+"""kern's commands as typer has them: a command is a function, and its docstring is its help. Each
+body imports what it needs.
+"""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-import kern.cli.edits  # noqa: F401 - its commands are known by that
 from kern import models
 from kern.cli import options
 from kern.cli.app import app
+from kern.errors import UsageError
 
 
-def _leave(sandbox: str, trusted: bool) -> Any:
+def _leave(trusted: bool) -> Any:
     """What the person lets the repository start."""
     from kern.cli.trust import leave
 
-    return leave(sandbox, trust=trusted)
+    return leave(trusted)
 
 
 @app.command(rich_help_panel="Run")
@@ -24,56 +26,38 @@ def run(
     delay: options.Delay = None,
     dry_run: options.DryRun = False,
     verbose: options.Verbose = False,
-    no_wait: options.NoWait = False,
-    no_sign: options.NoSign = False,
-    max_cost: options.MaxCost = None,
-    max_minutes: options.MaxMinutes = None,
-    task: options.Only = None,
-    until_done: options.UntilDone = False,
-    repair: Annotated[
-        bool, typer.Option("--repair", help="The next task turns the red gates green.")
-    ] = False,
-    allow_red: Annotated[
-        bool, typer.Option("--allow-red", help="Do not hold red gates against the tasks.")
-    ] = False,
-    until: options.Until = None,
-    branch: options.Branch = None,
     jobs: options.Jobs = None,
-    scheduler: options.Scheduler = "",
+    task: options.Only = None,
     model: options.Model = None,
-    effort: options.Effort = None,
     agent: options.AgentName = None,
-    no_fallback: options.NoFallback = False,
-    sandbox: options.Sandbox = "",
+    max_cost: options.MaxCost = None,
+    until: options.Until = None,
+    no_wait: options.NoWait = False,
+    until_done: options.UntilDone = False,
+    allow_red: options.AllowRed = False,
     trusted: options.Trusted = False,
-    bare: options.Bare = False,
+    scheduler: options.Scheduler = "",
+    no_sign: options.NoSign = False,
 ) -> int:
     """Carry out tasks; `kern [ITERATIONS] [DELAY]` is short for it."""
     from kern.cli import run as launch
-    from kern.cli.trust import leave
+    from kern.model import OnRed
     from kern.pipeline.options import Options
 
-    return launch.run(
-        Options(
-            delay=options.DELAY if delay is None else delay,
-            wait=not no_wait,
-            sign=not no_sign,
-            max_cost=max_cost or 0,
-            max_minutes=(max_minutes or 0) / 60,
-            until_done=until_done,
-            on_red=launch.on_red(repair=repair, allow_red=allow_red),
-            models=models.of_options(model or (), effort, agent or (), alone=no_fallback),
-            leave=leave(sandbox, trust=trusted, bare=bare),
-            branch=branch,
-            until=until or 0,
-            jobs=jobs or "",
-            scheduler=scheduler,
-        ),
-        iterations,
-        task,
-        dry=dry_run,
-        verbose=verbose,
+    asked = Options(
+        delay=options.DELAY if delay is None else delay,
+        wait=not no_wait,
+        sign=not no_sign,
+        max_cost=max_cost or 0,
+        until_done=until_done,
+        on_red=OnRed.ALLOW if allow_red else OnRed.STOP,
+        models=models.of_options(model or (), agent or ()),
+        leave=_leave(trusted),
+        until=until or 0,
+        jobs=jobs or "",
+        scheduler=scheduler,
     )
+    return launch.run(asked, iterations, task, dry=dry_run, verbose=verbose)
 
 
 @app.command(rich_help_panel="Run")
@@ -84,77 +68,119 @@ def plan(
     review: Annotated[
         bool, typer.Option("--review", help="Is the goal reached? Add what is missing.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Add the tasks without asking.")] = False,
-    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Only show them.")] = False,
+    improve: Annotated[
+        bool, typer.Option("--improve", help="Propose one improvement that can be measured.")
+    ] = False,
+    yes: options.Yes = False,
+    dry_run: options.DryRun = False,
     model: options.Model = None,
-    effort: options.Effort = None,
     agent: options.AgentName = None,
-    no_fallback: options.NoFallback = False,
-    sandbox: options.Sandbox = "",
     trusted: options.Trusted = False,
 ) -> int:
     """Let an agent compare a goal with the code, and add the tasks."""
     from kern.cli.plan import main
+    from kern.stages.proposal import Mode
 
-    by = models.of_options(model or (), effort, agent or (), alone=no_fallback)
-    return main(Path.cwd(), goal, _leave(sandbox, trusted), by, review=review, yes=yes, dry=dry_run)
+    if review and improve:
+        raise UsageError("--review and --improve exclude each other", hint="kern plan --review")
+    mode = Mode.IMPROVE if improve else Mode.REVIEW if review else Mode.PLAN
+    by = models.of_options(model or (), agent or ())
+    return main(Path.cwd(), goal, _leave(trusted), by, mode, yes=yes, dry=dry_run)
 
 
 @app.command(rich_help_panel="Run")
-def improve(
-    count: Annotated[str, typer.Argument(help="How many improvements.")] = "1",
-    goal: Annotated[str, typer.Argument(help="What to improve.")] = "",
-    delay: options.Delay = None,
-    model: options.Model = None,
-    agent: options.AgentName = None,
-    sandbox: options.Sandbox = "",
-    trusted: options.Trusted = False,
-) -> int:
-    """Let an agent propose measurable improvements, and try each."""
-    from kern.cli import run as launch
-    from kern.pipeline.options import Options
-
-    if any(map(str.isalpha, count)) and not goal:  # either may be left out
-        count, goal = "1", count
-    chosen = models.of_options(model or (), None, agent or ())
-    asked = Options(improve=True, goal=goal, models=chosen, leave=_leave(sandbox, trusted))
-    return launch.run(asked, options.number("COUNT", "kern improve 3", whole=True)(count), None)
-
-
-@app.command(rich_help_panel="Set up")
-def trust(yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False) -> int:
-    """Show what this repository would have started, and take your yes."""
-    from kern.cli.trust import give
-
-    return give(Path.cwd(), yes=yes)
-
-
-@app.command(rich_help_panel="Set up")
-def init(
-    unrun: Annotated[
-        bool, typer.Option("--no-run", help="Only look for the checks; run none of them.")
-    ] = False,
-    sandbox: options.Sandbox = "",
-    trusted: options.Trusted = False,
+def stop(
+    now: Annotated[bool, typer.Option("--now", help="End it at once, as Ctrl-C does.")] = False,
 ) -> None:
-    """Write SPEC.md, LEARNINGS.md and kern.toml with the checks you have."""
-    from kern.cli import init as first
+    """End the run in progress after its current stage."""
+    from kern.cli import control
 
-    first.main(Path.cwd(), _leave(sandbox, trusted), run=not unrun)
+    control.stop_now(Path.cwd()) if now else control.stop(Path.cwd())
 
 
-@app.command(rich_help_panel="Set up")
-def check(
-    gates: Annotated[
-        list[str] | None, typer.Argument(metavar="[GATE]...", help="Only these gates.")
+@app.command(rich_help_panel="Tasks")
+def add(
+    task: Annotated[
+        str,
+        typer.Argument(metavar="WORDS", help="What is to be done; - : a list on standard input."),
+    ] = "",
+    after: Annotated[
+        list[str] | None, typer.Option(metavar="TASK", help="A task that must be done first.")
     ] = None,
-    sandbox: options.Sandbox = "",
-    trusted: options.Trusted = False,
-) -> int:
-    """Run the gates now, as a run would; the exit code says it."""
-    from kern.cli.check import main
+    gate: Annotated[
+        list[str] | None, typer.Option(metavar="COMMAND", help="A command that must pass.")
+    ] = None,
+    judge: Annotated[
+        list[str] | None, typer.Option(metavar="WORDS", help="What a judge must find true.")
+    ] = None,
+    under: Annotated[str, typer.Option(metavar="TASK", help="The task that it belongs to.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="With -: add without asking.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="With -: only show them.")
+    ] = False,
+) -> None:
+    """Add a task to SPEC.md (safe during a run); options repeat."""
+    from kern.cli import imports, tasks
 
-    return main(Path.cwd(), gates or (), _leave(sandbox, trusted))
+    more = bool(after or gate or judge or under)
+    if ((yes or dry_run) and task != "-") or (more and task == "-"):
+        raise UsageError("--yes and -n go with -, and nothing else does", hint="kern add - -n")
+    if task == "-":
+        imports.add(Path.cwd(), yes=yes, dry=dry_run)
+        return
+    tasks.add(Path.cwd(), task, after or (), gate or (), judge or (), under)
+
+
+@app.command(rich_help_panel="Tasks")
+def answer(
+    task: Annotated[
+        str, typer.Argument(help="Its number in kern status, or a part of its text.")
+    ] = "",
+    text: Annotated[
+        list[str] | None, typer.Argument(metavar="WORDS", help="The answer, on one line.")
+    ] = None,
+) -> None:
+    """Answer a question; without arguments, list them."""
+    from kern.cli import tasks
+
+    tasks.answer(Path.cwd(), task, " ".join(text or ()))
+
+
+@app.command(rich_help_panel="Tasks")
+def edit() -> None:
+    """Open SPEC.md in your editor; safe during a run.
+
+    A box is [ ] for open and [x] for done. Lines below a task, indented:
+
+    > **Held:** why (kern does not take it until the line is gone)
+
+    > **After:** the text of another task (it waits for that)
+
+    > **Gate:** `a command` (it must pass)
+
+    > **Judge:** a claim (it must be found true)
+
+    Any other line is a note that the agents read.
+    """
+    from kern.cli import edit as editing
+
+    editing.main(Path.cwd())
+
+
+@app.command(rich_help_panel="Tasks")
+def undo(task: options.Task) -> None:
+    """Take a task's commit back by a new one, and open the task."""
+    from kern.cli import tasks
+
+    tasks.undo(Path.cwd(), task)
+
+
+@app.command(rich_help_panel="Tasks")
+def retry(task: options.Task) -> None:
+    """Forget a task's failed attempts; their work stays saved."""
+    from kern.cli import tasks
+
+    tasks.retry(Path.cwd(), task)
 
 
 @app.command(rich_help_panel="Look")
@@ -176,16 +202,6 @@ def show(task: options.Task, as_json: options.AsJson = False) -> None:
     from kern.views.show import shown
 
     print(shown(Path.cwd(), task, as_json=as_json))
-
-
-@app.command(rich_help_panel="Run")
-def stop(
-    now: Annotated[bool, typer.Option("--now", help="End it at once, as Ctrl-C does.")] = False,
-) -> None:
-    """End the run in progress after its current stage."""
-    from kern.cli import control
-
-    control.stop_now(Path.cwd()) if now else control.stop(Path.cwd())
 
 
 @app.command(rich_help_panel="Look")
@@ -221,21 +237,68 @@ def report(
 
 
 @app.command(rich_help_panel="Look")
-def pr(
-    yes: Annotated[bool, typer.Option("--yes", help="Push and open it without asking.")] = False,
+def learn(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="WORDS", help="A sentence for later tasks.")
+    ] = None,
+    when: Annotated[
+        str, typer.Option(metavar="WORDS", help="The work that needs it, as 'A; B'.")
+    ] = "",
+    tidy: Annotated[
+        bool, typer.Option("--tidy", help="Let an agent propose what to change in the file.")
+    ] = False,
+    yes: options.Yes = False,
+    dry_run: options.DryRun = False,
+    model: options.Model = None,
+    agent: options.AgentName = None,
+    trusted: options.Trusted = False,
 ) -> int:
-    """Print a pull request's text; push and open it after a yes."""
-    from kern.cli.pr import main
+    """Write a learning for later tasks; --tidy: let an agent look after all of them."""
+    from kern.cli import learnings
 
-    return main(Path.cwd(), yes=yes)
+    if tidy:
+        by = models.of_options(model or (), agent or ())
+        return learnings.tidy(Path.cwd(), _leave(trusted), by, yes=yes, dry=dry_run)
+    learnings.add(Path.cwd(), " ".join(words or ()), when)
+    return 0
 
 
 @app.command(rich_help_panel="Look")
-def path() -> None:
-    """Print the folder with the run files."""
-    from kern.cli import setup
+def search(
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="What to look for.")],
+    limit: Annotated[int, typer.Option(metavar="COUNT", help="At most so many results.")] = 10,
+    as_json: options.AsJson = False,
+) -> None:
+    """Search learnings, tasks, and what was found and tried."""
+    from kern.views import search
 
-    setup.path(Path.cwd())
+    print(search.shown(Path.cwd(), " ".join(words), limit, as_json=as_json))
+
+
+@app.command(rich_help_panel="Set up")
+def init(
+    unrun: Annotated[
+        bool, typer.Option("--no-run", help="Only look for the checks; run none of them.")
+    ] = False,
+    trusted: options.Trusted = False,
+) -> None:
+    """Write SPEC.md, LEARNINGS.md and kern.toml with the checks you have."""
+    from kern.cli import init as first
+
+    first.main(Path.cwd(), _leave(trusted), run=not unrun)
+
+
+@app.command(rich_help_panel="Set up")
+def check(
+    gates: Annotated[
+        list[str] | None, typer.Argument(metavar="[GATE]...", help="Only these gates.")
+    ] = None,
+    trusted: options.Trusted = False,
+) -> int:
+    """Run the gates now, as a run would; the exit code says it."""
+    from kern.cli.check import main
+
+    return main(Path.cwd(), gates or (), _leave(trusted))
 
 
 @app.command(rich_help_panel="Set up")
@@ -247,20 +310,6 @@ def doctor(as_json: options.AsJson = False) -> int:
 
 
 @app.command(rich_help_panel="Set up")
-def clean(
-    older: Annotated[str, typer.Option(metavar="TIME", help="Age: 30d, 12h, 0d.")] = "30d",
-    everything: Annotated[
-        bool, typer.Option("--all", help="Also delete saved attempts of open tasks.")
-    ] = False,
-    dry_run: options.DryRun = False,
-) -> None:
-    """Delete old task records and saved attempts of finished tasks."""
-    from kern.cli import setup
-
-    setup.clean(Path.cwd(), older, everything=everything, dry=dry_run)
-
-
-@app.command(rich_help_panel="Set up")
 def demo() -> int:
     """Watch kern work on a sample repository: no account, no network."""
     from kern.cli.demo import main
@@ -268,12 +317,12 @@ def demo() -> int:
     return main()
 
 
-@app.command(rich_help_panel="Set up")
-def uninstall(yes: Annotated[bool, typer.Option("--yes", help="Without asking.")] = False) -> int:
-    """Remove kern, after asking; your repositories stay as they are."""
-    from kern.cli import installed
+@app.command(rich_help_panel="Look")
+def path() -> None:
+    """Print the folder with the run files."""
+    from kern.cli import setup
 
-    return installed.uninstall(yes=yes)
+    setup.path(Path.cwd())
 
 
 @app.command(rich_help_panel="Set up")

@@ -107,7 +107,7 @@ def _tried(found: Repo, guesses: Sequence[Guess], leave: Leave) -> list[Result]:
     table = checks.Table()
     table.expect(gates)
     try:
-        return trial.run(found, gates, leave.sandbox, table, table.tick)
+        return trial.run(found, gates, table, table.tick)
     except Interrupted as exc:
         exc.note = "no file was written; kern init --no-run writes them and runs nothing"
         raise

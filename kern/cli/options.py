@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kern import many, models, plain, toml
+from kern import many, plain, toml
 from kern.errors import UsageError
 from kern.model import SPEC
 from kern.spec.parse import parse
@@ -115,31 +115,15 @@ MaxCost = Annotated[
         help="End the run when this much is spent.",
     ),
 ]
-MaxMinutes = Annotated[
-    float | None,
-    typer.Option(
-        metavar="TIME",
-        parser=duration("--max-minutes", "kern 5 10s --max-minutes 2h", "m"),
-        help="Begin no stage after this: 90 (minutes), 2h, 1h30m.",
-    ),
-]
-Sandbox = Annotated[str, typer.Option(metavar="MODE", help="auto, bwrap or off: kern help safety.")]
 Model = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME", help="Of research, implement, planner; or ROLE=NAME, say commit=haiku."
     ),
 ]
-Effort = Annotated[
-    str | None,
-    typer.Option(metavar="LEVEL", help=f"Of the same three: {', '.join(models.EFFORTS)}."),
-]
 AgentName = Annotated[
     list[str] | None,
     typer.Option("--agent", metavar="NAME", help="Who runs all stages; or ROLE=NAME."),
-]
-NoFallback = Annotated[
-    bool, typer.Option("--no-fallback", help="No other agent stands in for one at its limit.")
 ]
 UntilDone = Annotated[
     bool, typer.Option("--until-done", help="Then review, add what is missing, go on.")
@@ -147,9 +131,6 @@ UntilDone = Annotated[
 Until = Annotated[
     float | None,
     typer.Option(metavar="TIME", parser=clock, help="Begin nothing after this time of day: 07:00."),
-]
-Branch = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Begin this branch here; its commits go there.")
 ]
 Jobs = Annotated[
     str | None,
@@ -166,11 +147,10 @@ Only = Annotated[
 Scheduler = Annotated[
     str, typer.Option(metavar="WHERE", help="A dask cluster: host:8786, or its scheduler file.")
 ]
-Trusted = Annotated[bool, typer.Option("--trust", help="Run the repository's commands this time.")]
-Bare = Annotated[
-    bool,
-    typer.Option("--no-project-settings", help="Without the repository's gates, hooks, prompts."),
+AllowRed = Annotated[
+    bool, typer.Option("--allow-red", help="Do not hold red gates against the tasks.")
 ]
+Trusted = Annotated[bool, typer.Option("--trust", help="Run the repository's commands this time.")]
 Task = Annotated[
     str,
     typer.Argument(metavar="TASK", autocompletion=tasks, help="Its number, or a part of its text."),

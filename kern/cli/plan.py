@@ -38,8 +38,8 @@ def main(
     words: str | None,
     leave: Leave,
     models: Choices,
+    mode: Mode,
     *,
-    review: bool,
     yes: bool,
     dry: bool,
 ) -> int:
@@ -47,18 +47,18 @@ def main(
     `words`: None for the goal that SPEC.md states.
     """
     wanted = _goal(folder, words) if words is not None else ""
-    if words is None:  # said before anything else that may be missing
+    if words is None and mode is not Mode.IMPROVE:  # said before anything else that may be missing
         repo = repository.open_at(folder)
         goal_of(repo.root, place.documents(repo).read(SPEC) or "")
     person = None if yes or dry else someone("kern plan --yes takes the tasks, -n only shows them")
 
     def ask(begun: Session, console: Console) -> int:
         reviews = Reviews(begun)
-        goal = wanted or reviews.goal()
+        goal = wanted or ("" if mode is Mode.IMPROVE else reviews.goal())
         asked = reviews.planner
-        if wanted and set(proposal.goals(asked.known())) - {wanted}:
+        stated = "" if mode is Mode.IMPROVE else wanted
+        if stated and set(proposal.goals(asked.known())) - {stated}:
             print(f"{SPEC} also states another goal; reviews will look at both", file=sys.stderr)
-        mode = Mode.REVIEW if review else Mode.PLAN
         found = heard(begun, console, lambda: asked.ask(mode, goal))
         console.close()
         if found.wrong:
@@ -66,7 +66,7 @@ def main(
         if found.done:
             red = "" if dry else heard(begun, console, reviews.red_at_the_end)
             return _nothing(found, red)
-        return _decided(asked, found, wanted, person, yes=yes)
+        return _decided(asked, found, stated, person, mode, yes=yes)
 
     return consulted(folder, leave, models, SPEC, ask, writes=not dry)
 
@@ -146,7 +146,9 @@ def _nothing(found: Plan, red: str) -> int:
     return Exit.OK
 
 
-def _decided(asked: Planner, found: Plan, goal: str, person: TextIO | None, *, yes: bool) -> int:
+def _decided(
+    asked: Planner, found: Plan, goal: str, person: TextIO | None, mode: Mode, *, yes: bool
+) -> int:
     """Show the change of SPEC.md and take it, or not; without a person as `yes` says."""
     if found.known:
         print(f"already in {SPEC}: {found.known} of its tasks", file=sys.stderr)
@@ -160,7 +162,7 @@ def _decided(asked: Planner, found: Plan, goal: str, person: TextIO | None, *, y
         if answer == "n" or person is None:
             print(f"{SPEC} is unchanged; the planner's answer: {asked.answer}")
             return Exit.OK
-        found = _edited(asked, found, person)
+        found = _edited(asked, found, person, mode)
     print(f"nothing to add to {SPEC}")
     return Exit.OK
 
@@ -171,7 +173,7 @@ def _change(asked: Planner, found: Plan, goal: str) -> str:
     return difference(SPEC, old, asked.planned(old, found, goal).text)
 
 
-def _edited(asked: Planner, found: Plan, person: TextIO) -> Plan:
+def _edited(asked: Planner, found: Plan, person: TextIO, mode: Mode) -> Plan:
     """The list as the person leaves it in an editor; asked again while it cannot be read."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory() as folder:
@@ -179,7 +181,7 @@ def _edited(asked: Planner, found: Plan, person: TextIO) -> Plan:
         place.write_text(found.listed + "\n", "utf-8")
         code = process.attended([*shlex.split(editor), str(place)], person, os.environ)
         text = place.read_text("utf-8", "replace")
-    changed = proposal.tasks(text, asked.known())
+    changed = proposal.tasks(text, asked.known(), mode)
     why = f"{editor} ended with {code}" if code else changed.wrong
     if why:
         print(f"kern: the list was not accepted: {why}", file=sys.stderr)

@@ -11,7 +11,6 @@ from kern.cli.options import DELAY, ITERATIONS
 from kern.errors import Exit, UsageError
 from kern.fleet import start, worktree
 from kern.git import refs
-from kern.model import OnRed
 from kern.pipeline import loop
 from kern.pipeline.options import Options
 from kern.views.console import Console
@@ -35,9 +34,6 @@ def run(
             f"--until-done takes one task after the other: leave out {option}",
             hint="kern -j 4 carries out what SPEC.md has; then kern --until-done",
         )
-    if options.branch is not None and not options.branch.strip():
-        raise UsageError("--branch names no branch", hint="kern --branch kern/tonight")
-    options.branch = options.branch or ""
     if task is not None:
         _check_alone(task, iterations, until_done=options.until_done)
         iterations, options.task = 1, task
@@ -65,7 +61,7 @@ def _many(begun: Any, options: Any, console: Any) -> int | None:
     fleet = begun.site.caller.settings.fleet
     where = options.scheduler or fleet.scheduler
     jobs = options.jobs or many.AUTO * bool(where)
-    alone = options.improve or options.until_done or not jobs
+    alone = options.until_done or not jobs
     worker = os.environ.get("KERN_FLEET")
     if not worker and alone and not refs.are_below(begun.site.repo, *_LEFT):
         return None
@@ -103,15 +99,6 @@ def needing_dask() -> Iterator[None]:
             f"a cluster needs dask, and Python finds no module {exc.name}",
             hint="pip install 'kern[dask]', on each of its machines",
         ) from None
-
-
-def on_red(*, repair: bool, allow_red: bool) -> OnRed:
-    if repair and allow_red:
-        raise UsageError(
-            "--repair and --allow-red exclude each other",
-            hint="kern --repair, if the next task is there to turn the red gates green",
-        )
-    return OnRed.REPAIR if repair else OnRed.ALLOW if allow_red else OnRed.STOP
 
 
 def _check_alone(task: str, iterations: int | None, *, until_done: bool) -> None:

@@ -1,4 +1,4 @@
-"""`kern add`, `done`, `hold`, `note`, `answer` and their like: SPEC.md by commands."""
+"""`kern add`, `answer`, `retry`, `undo`: SPEC.md by commands."""
 
 import contextlib
 import os
@@ -12,9 +12,8 @@ from kern.errors import Held, KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC, Question
-from kern.pipeline import facts, place, preflight, trust
+from kern.pipeline import place, trust
 from kern.pipeline import undo as reverting
-from kern.pipeline.place import Place
 from kern.spec import commands, edit, notes, order
 from kern.spec.commands import Edited, New
 from kern.spec.file import Documents
@@ -22,19 +21,6 @@ from kern.spec.parse import Spec, Task, parse
 from kern.stages import prompts
 from kern.system import lock, workspace
 from kern.system.workspace import Scope
-
-_VERBS = {
-    "done": commands.done,
-    "reopen": commands.reopen,
-    "unblock": commands.retry,
-    "retry": commands.retry,
-}
-_WRITES: dict[str, Callable[..., Edited]] = {
-    "note": commands.note,
-    "defer": commands.defer,
-    "hold": commands.hold,
-    "unhold": commands.unhold,
-}
 
 
 def add(
@@ -67,36 +53,17 @@ def add(
             trust.agree(found, trust.of_gates(typed))
 
 
-def write(folder: Path, verb: str, wanted: str, *words: str) -> None:
-    """A note, or the end of one, beside a run too."""
-    _edit(_opened(folder)[1], lambda text, parsed: _WRITES[verb](text, parsed, wanted, *words))
-
-
-def mark(folder: Path, wanted: str, verb: str) -> None:
-    """A marker, or a note that goes."""
+def retry(folder: Path, wanted: str) -> None:
     found, papers = _opened(folder)
-    with _alone(found, f'{verb} "{wanted}"') as scope:
-        half = _half_done(place.Place(found, scope, papers)) if verb == "reopen" else ()
-        _edit(papers, lambda text, parsed: _VERBS[verb](text, parsed, wanted))
-        if half and not papers.spec()[1].active:
-            print(f"  it is in your working tree, do not commit it: {plain.some(half)}")
-
-
-def _half_done(here: Place) -> Sequence[str]:
-    """The files that an interrupted run left changed, of the task in progress."""
-    with contextlib.suppress(KernError):  # what is wrong is the next run's to say
-        at = facts.look(here)
-        if at.facts.active and at.start:
-            mounted = at.start.mounted
-            return [] if mounted else preflight.uncommitted(here.repo)
-    return ()
+    with _alone(found, f'retry "{wanted}"'):
+        _edit(papers, lambda text, parsed: commands.retry(text, parsed, wanted))
 
 
 def undo(folder: Path, wanted: str) -> None:
     found, papers = _opened(folder)
     with _alone(found, f'undo "{wanted}"'):
         print(plain.line(reverting.undo(found, papers, wanted), 1000))
-    print('next: kern note TASK "what to do otherwise", then: kern')
+    print("next: kern edit, to say below it what to do otherwise; then: kern")
 
 
 @contextlib.contextmanager

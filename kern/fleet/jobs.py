@@ -7,7 +7,7 @@ from kern.config import FILE
 from kern.fleet import land, work
 from kern.fleet.work import Job
 from kern.git.protected_files import PROMPTS
-from kern.model import LEARNINGS, SPEC, Key, Marker
+from kern.model import LEARNINGS, SPEC, Key, Marker, OnRed
 from kern.pipeline.options import Options
 from kern.pipeline.site import Site
 from kern.spec import edit
@@ -49,8 +49,6 @@ def made(
     """With what is the same for all of the run."""
     given = [(process.OF, str(site.repo.root)), ("KERN_TRUST", "1")]
     given.append((process.ONTO, site.scope.branch))
-    if mode := options.leave.sandbox:
-        given.append(("KERN_SANDBOX", mode))
     run, argv = site.caller.run, _argv(options)
     return Job(key, number, base, branch, worker, run, (), argv, tuple(given), tree)
 
@@ -68,14 +66,10 @@ def _argv(options: Options) -> tuple[str, ...]:
     """What a worker's kern is called with, beside its task."""
     words = [] if options.wait else ["--no-wait"]
     words += [] if options.sign else ["--no-sign"]
-    words += {"repair": ["--repair"], "allow": ["--allow-red"]}.get(options.on_red, [])
-    words += [] if options.leave.project else ["--no-project-settings"]
+    words += ["--allow-red"] if options.on_red is OnRed.ALLOW else []
     if options.max_cost:
         words += ["--max-cost", f"{options.max_cost:g}"]
     for role, choice in options.models.items():
         words += ["--model", f"{role}={choice.model}"] if choice.model else []
         words += ["--agent", f"{role}={choice.agent}"] if choice.agent else []
-    efforts = {choice.effort for choice in options.models.values()} - {""}
-    words += ["--effort", *efforts] if efforts else []
-    words += ["--no-fallback"] if any(one.alone for one in options.models.values()) else []
     return tuple(words)

@@ -22,11 +22,6 @@ def upstream(repo: Repo, name: str) -> str:
     return repo.text("for-each-ref", "--format=%(upstream:short)", f"refs/heads/{name}").strip()
 
 
-def pushed_to(repo: Repo, name: str) -> str:
-    """The remote that git pushes it to, `.` for this repository; empty where nothing says so."""
-    return repo.text("for-each-ref", "--format=%(push:remotename)", f"refs/heads/{name}").strip()
-
-
 def begin(repo: Repo, name: str) -> None:
     """A new branch at HEAD, and HEAD on it; index and files stay as they are."""
     commit = repo.head().commit
@@ -36,10 +31,3 @@ def begin(repo: Repo, name: str) -> None:
         why = (said.strip().splitlines() or ["it does not say why"])[-1].rpartition("': ")[2]
         raise UsageError(f"git begins no branch {name}: {why}", hint="kern --branch OTHER")
     history.switch_back(repo, Head(commit, name))
-
-
-def bases(repo: Repo, remote: str) -> tuple[str, ...]:
-    """The branches that a pull request goes into: the remote's own, where it is known."""
-    code, out, _ = repo.run("symbolic-ref", "--quiet", "--short", f"refs/remotes/{remote}/HEAD")
-    known = out.decode("utf-8", "surrogateescape").strip().removeprefix(f"{remote}/")
-    return (known,) if not code and known else ("main", "master")

@@ -133,7 +133,8 @@ def keep(repo: Repo, slug: str, name: str, tree: str, message: str, parent: str)
         if there == tree:
             return ref.removeprefix("refs/")
     raise KernError(
-        f"more than 1000 refs under {ATTEMPTS}/{slug}", hint="kern clean --older 0d --all"
+        f"more than 1000 refs under {ATTEMPTS}/{slug}",
+        hint=f"git for-each-ref {ATTEMPTS}/{slug}; git update-ref -d NAME",
     )
 
 

@@ -7,7 +7,7 @@ from kern.checks import result
 from kern.config import Gate, Settings
 from kern.errors import UsageError
 from kern.git.repository import Head
-from kern.model import OnRed, Result
+from kern.model import Result
 from kern.pipeline import project
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
@@ -20,8 +20,7 @@ def checks(site: Site, task: Task, settings: Settings) -> Checks:
     """Of the task as SPEC.md has it now."""
     _, parsed = site.papers.spec()
     fresh = parsed.find(task.key)
-    found = notes.checks(parsed, fresh, settings) if fresh else Checks(settings.gates)
-    return found.repaired() if site.caller.settings.on_red is OnRed.REPAIR else found
+    return notes.checks(parsed, fresh, settings) if fresh else Checks(settings.gates)
 
 
 def known(site: Site, gate: Gate, commit: str) -> Result | None:
@@ -56,7 +55,7 @@ def gates(site: Site, head: Head, wanted: Sequence[Gate]) -> None:
     site.memory.checked = True
     for gate in unknown:
         if gate in red:
-            site.warn(result.regard(red[gate], on_red))
+            site.warn(result.regard(red[gate]))
 
 
 def own(site: Site, at: Situation, wanted: Checks) -> list[str]:

@@ -103,7 +103,7 @@ def _message(site: Site, at: Situation, tree: str) -> str:
             workspace.forget(site.scope, Stage.COMMIT)  # the next run asks for another
             raise KernError(
                 f"{checked.objection}. No message for this commit passes it",
-                hint="say what it asks for under the task (kern note) or in "
+                hint="say what it asks for under the task (kern edit) or in "
                 f"{prompts.overriding(Stage.COMMIT)}; then {hooks.RESUMES}",
             )
         left = 0 if checked.is_like(refused) else left - 1

@@ -194,7 +194,7 @@ def stop_where_helpless(
         if checked.is_like(bare):
             raise KernError(
                 f"{checked.objection}. So it does without the task's change: none can help",
-                hint=f"do what it asks for (another branch: kern --branch NAME), then {RESUMES}",
+                hint=f"do what it asks for (another branch: git switch -c NAME), then {RESUMES}",
             )
 
 

@@ -201,7 +201,7 @@ def _order(
     state += project.state(site, at.head, settings.probes)
     researched = at.files[Stage.RESEARCH].answer
     form = site.templates[Stage.IMPLEMENT]
-    reading = agents.read_guidance(form) and not settings.bare
+    reading = agents.read_guidance(form)
     prompt = briefs.brief(
         form,
         task,

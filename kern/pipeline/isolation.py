@@ -37,12 +37,10 @@ _RENEWAL_S = 30.0
 _LONGEST = 70  # characters: the path of a socket has room for 108
 
 
-def mode(option: str, own: Person) -> Mode:
-    """The command line's word, the environment's, the person's. Raises UsageError."""
-    for value, where in ((option, "--sandbox"), (os.environ.get(VARIABLE), VARIABLE)):
-        if value:
-            return person.mode(value, where)
-    return own.mode
+def mode(own: Person) -> Mode:
+    """The environment's word, or the person's. Raises UsageError."""
+    value = os.environ.get(VARIABLE)
+    return person.mode(value, VARIABLE) if value else own.mode
 
 
 def grants(own: Holding) -> Grants:
@@ -206,15 +204,15 @@ def described(held: Sandbox) -> str:
     return f"{held.means}; your home folder is not in it (kern help safety)"
 
 
-def foreseen(repo: Repo, own: Person, option: str = "") -> Sandbox:
+def foreseen(repo: Repo, own: Person) -> Sandbox:
     """As a run would choose it now. Raises UsageError."""
     scope = workspace.scope(repo.root, repo.branch() or repo.head().name, create=False)
-    return confine.chosen(mode(option, own), wanted(repo, scope, (), own))
+    return confine.chosen(mode(own), wanted(repo, scope, (), own))
 
 
-def holds(repo: Repo, own: Person, option: str = "") -> bool:
+def holds(repo: Repo, own: Person) -> bool:
     """Whether what a repository has run here cannot get out. Raises UsageError."""
-    return foreseen(repo, own, option).means in (Means.BWRAP, Means.SEATBELT)
+    return foreseen(repo, own).means in (Means.BWRAP, Means.SEATBELT)
 
 
 def notices(held: Sandbox, own: Person, theirs: Settings) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The loop: look at what is true, ask the table what is next, have it done, tell the sinks."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from kern.git import ignore, landing
 from kern.model import SPEC, Key, Outcome
 from kern.pipeline import (
     baseline,
+    clean,
     departure,
     facts,
     preflight,
@@ -46,7 +48,7 @@ MOST_STEPS = 200  # of one iteration; the table's longest is far below: more mea
 
 def run(folder: Path, options: Options, sink: Sink) -> int:
     """One run of kern; the exit code. Raises KernError for what a person must settle."""
-    empty = options.until_done or options.improve
+    empty = options.until_done
     with session.begin(folder, options, sink, empty=empty, lands=True) as begun:
         begun.site.repo.signs = options.sign
         departure.look(begun.site, options)
@@ -211,22 +213,18 @@ class Loop:
 
     def _pays(self, do: Do) -> bool:
         """Whether an agent is about to be paid."""
-        if do is not Do.SELECT or self.options.improve or self.options.until_done:
+        if do is not Do.SELECT or self.options.until_done:
             return True
         return order.select(self.site.papers.spec()[1], self.passed_over) is not None
 
     def _take(self) -> Key | None:
-        """The next task: of SPEC.md, or with `kern improve` one that the planner proposes."""
-        if not self.options.improve:
-            key = steps.take_next(self.site, self.passed_over, self.wanted)
-            if key is None and self.wanted:
-                raise KernError(
-                    f"the task is no longer in {SPEC}: {self.wanted.text}",
-                    hint="kern status shows those that are",
-                )
-            return key
-        key = self._planned(lambda: self.reviews.improvement(self.options.goal))
-        return steps.take_next(self.site, self.passed_over, key) if key else None
+        key = steps.take_next(self.site, self.passed_over, self.wanted)
+        if key is None and self.wanted:
+            raise KernError(
+                f"the task is no longer in {SPEC}: {self.wanted.text}",
+                hint="kern status shows those that are",
+            )
+        return key
 
     def _planned(self, ask: Callable[[], T]) -> T:
         """The planner's word, however long limits last."""
@@ -252,6 +250,9 @@ class Loop:
             until=bool(stopped) and self.steered.late,
         )
         summary.name_unsigned(self.site, self.settled)
+        if error is None:
+            with contextlib.suppress(KernError):  # the next run's end tries again
+                clean.old(self.site.repo, self.site.scope.folder / "history")
         self.sink(ended)
         return ended.exit_code
 

@@ -14,9 +14,7 @@ from kern.system import process, waits
 class Leave:
     """What a person lets a repository start in this run, and where."""
 
-    sandbox: str = ""  # the mode, where the command line names one
     trusted: bool = False
-    project: bool = True  # with the repository's own settings
     ask: Callable[[Sequence[str], bool], bool] = lambda lines, first: False  # see pipeline.trust
 
 
@@ -26,10 +24,7 @@ class Options:
     delay: float = 10.0
     wait: bool = True  # for a usage limit's reset
     max_cost: float = 0.0  # US dollars; 0: what kern.toml says
-    max_minutes: float = 0.0
     until_done: bool = False  # where no task is left, ask whether the goal is reached
-    improve: bool = False  # each iteration takes an improvement that the planner proposes
-    goal: str = ""  # of the improvements
     on_red: OnRed = OnRed.STOP
     task: str = ""  # the only one that is to be taken, as a person names it
     models: Choices = field(default_factory=dict)  # with their efforts
@@ -39,7 +34,6 @@ class Options:
     tick: process.Tick = process.unwatched
     countdown: Callable[[float], None] = lambda seconds: None
     clock: Callable[[], float] = time.time
-    branch: str | None = ""  # to begin; empty: what kern.toml says
     until: float = 0.0  # epoch seconds from which nothing is begun; 0: no bound
     jobs: str = ""  # so many tasks at once, or `auto`; empty: what kern.toml says
     # Another way to carry out the tasks, once all is made sure of: its exit code; None: this one.

@@ -36,7 +36,7 @@ def compared(
     hook = f"the {tried.refused} hook"
     if not (leave.trusted or _agreed(site, again, tried, leave)):
         shut = [f"{hook}: {one}" for one in tried.closed]
-        return [*shut, "not tried outside of the sandbox: kern trust, then kern check"]
+        return [*shut, "not tried outside of the sandbox: kern check --trust"]
     with trial.unchanged(site.repo, site.sink):
         told = [_told(one.label, red[one.label].closed, red=_gate(site, one).red) for one in again]
     if tried.refused:

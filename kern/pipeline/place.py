@@ -16,6 +16,6 @@ class Place:
     papers: Documents
 
 
-def documents(repo: Repo, *, bare: bool = False) -> Documents:
+def documents(repo: Repo) -> Documents:
     """Those of a repository, which remembers what was done."""
-    return Documents(repo.root, repo.scratch, history.finished(repo, SPEC), bare=bare)
+    return Documents(repo.root, repo.scratch, history.finished(repo, SPEC))

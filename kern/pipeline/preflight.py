@@ -40,14 +40,14 @@ def git_version() -> str:
 
 
 def prepare(
-    folder: Path, *, empty: bool = False, bare: bool = False, reading: bool = False
+    folder: Path, *, empty: bool = False, reading: bool = False
 ) -> tuple[Repo, Documents, Spec, Settings]:
     """The repository, its two documents, their tasks and the settings, all of them sound. `empty`:
-    a SPEC.md without a task of one's own is fine. `bare`: the project's settings do not count.
+    a SPEC.md without a task of one's own is fine.
     `reading`: see `Repo`.
     """
     found = repository.open_at(folder, reading=reading)
-    papers = place.documents(found, bare=bare)
+    papers = place.documents(found)
     parsed = tasks(found, papers, empty=empty)
     return found, papers, parsed, settings(found, papers)
 
@@ -261,7 +261,8 @@ def branch(repo: Repo, wanted: str, parsed: Spec) -> str:
     name = wanted.replace(_DATE, time.strftime("%Y-%m-%d"))
     if not branches.valid(repo, name):
         raise UsageError(
-            f"{plain.line(name, 80)!r} is no name for a branch", hint="kern --branch kern/tonight"
+            f"{plain.line(name, 80)!r} is no name for a branch",
+            hint='branch = "kern/tonight" in kern.toml',
         )
     if branches.exists(repo, name):
         raise UsageError(
@@ -272,7 +273,7 @@ def branch(repo: Repo, wanted: str, parsed: Spec) -> str:
         tasks = [f": {plain.line(task.text, 100)}" for task in parsed.active[:1]]
         raise UsageError(
             f"a task is in progress on {here}{''.join(tasks)}",
-            hint=f"kern 1 --branch {here} finishes it there; then kern begins {name}",
+            hint=f'branch = "{here}" in kern.toml and kern 1 finish it there',
         )
     return name
 

@@ -22,8 +22,6 @@ def settings(site: Site) -> Settings:
     can lower its own bar.
     """
     asked = site.caller.settings
-    if asked.bare:
-        return asked
     if not site.rooms.place:
         return site.papers.settings()
     text = site.repo.content(site.repo.head().commit, FILE)

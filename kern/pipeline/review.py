@@ -1,11 +1,11 @@
-"""Whether a goal is reached once its tasks are done, and what would improve what there is."""
+"""Whether a goal is reached once its tasks are done."""
 
 from pathlib import Path
 
 from kern.config import ROUNDS, Gate
 from kern.errors import KernError, UsageError
 from kern.events import GateEnded, Warned
-from kern.model import Key, Marker, Result
+from kern.model import Marker, Result
 from kern.pipeline import project
 from kern.pipeline.session import Session
 from kern.stages import proposal
@@ -92,18 +92,3 @@ class Reviews:
         result = project.run_gate(site, gate, site.repo.tree(site.repo.head().commit))
         self.sink(GateEnded(result))
         return result
-
-    def improvement(self, goal: str) -> Key | None:
-        """A new task that the planner proposes; None where it finds nothing to improve."""
-        plan = Plan()
-        for _ in range(BARREN):
-            plan = self.planner.ask(Mode.IMPROVE, goal)
-            if plan.done:
-                self.planner.take(plan)
-                return None
-            if plan.titles:
-                self.planner.take(plan)
-                return Key("", plan.titles[0])
-            known = "it proposes what is in SPEC.md already"
-            self.sink(Warned(f"the proposal is refused: {plan.wrong or known}"))
-        raise self.planner.refusal(plan.wrong)

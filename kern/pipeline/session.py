@@ -54,10 +54,8 @@ def begin(
     fine. Unless it `commits` or writes, it needs no branch. Unless it is `paid`, no agent is
     called, nothing written down, and nobody notified. `lands`: on the branch that is wanted.
     """
-    found, papers, parsed, settings = preflight.prepare(
-        folder, empty=empty, bare=not options.leave.project
-    )
-    bounds = settings.budget.within(options.max_cost, options.max_minutes)
+    found, papers, parsed, settings = preflight.prepare(folder, empty=empty)
+    bounds = settings.budget.within(options.max_cost)
     settings = replace(settings, budget=bounds, on_red=options.on_red, picked=options.models)
     templates = agents.foreseen(found.root, settings)
     crew = agents.chosen(templates.values())
@@ -66,7 +64,7 @@ def begin(
     preflight.demand(preflight.of_repository(found, commits=commits))
     programs, payer = agents.ready(crew, found.root) if paid else ({}, Payer(""))
     before = found.head().name
-    name = preflight.branch(found, options.branch or "", parsed) if lands else before
+    name = before
     scope, run_id = workspace.scope(found.root, name), secrets.token_hex(8)
     scope = replace(scope, copies=found.common_dir / "kern" / "run" / found.worktree / name)
     wanted = isolation.wanted(found, scope, programs.values(), own)
@@ -79,7 +77,7 @@ def begin(
     caller = _caller(found, scope, sink, programs, settings, steered, options)
     killed = lock.holder(found.git_dir)  # it takes its note away as it ends
     with (
-        isolation.ready(wanted, isolation.mode(options.leave.sandbox, own), sink) as held,
+        isolation.ready(wanted, isolation.mode(own), sink) as held,
         control.signals(),
         lock.hold(scope, found.git_dir, run_id),
         _leaving(caller),
@@ -145,7 +143,7 @@ def _in_rooms(found: Repo, caller: Caller, held: Sandbox, lands: bool) -> Site:
     if lands and not mounted and begun and begun.mounted:
         raise KernError(
             "the task in progress was begun in a sandbox, and there is none now",
-            hint="kern --sandbox bwrap goes on with it; to begin it anew: set its marker in "
+            hint="KERN_SANDBOX=bwrap kern goes on with it; to begin it anew: set its marker in "
             f"SPEC.md to [ ], then git update-ref -d {begun.ref}",
         )
     rooms = Rooms(found, isolation.proves(held), mounted, lands, home)
@@ -168,9 +166,9 @@ def _consent(
     leave: Leave,
 ) -> str:
     """See `trust.settle`."""
-    if settings.bare or leave.trusted:
+    if leave.trusted:
         return ""
-    holds = partial(isolation.holds, found, own, leave.sandbox)
+    holds = partial(isolation.holds, found, own)
     return trust.settle(found, trust.started(found, settings, parsed, crew), leave.ask, holds)
 
 

@@ -1,6 +1,5 @@
 """Where a run works and with what: one frozen value, handed to each step."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -84,10 +83,9 @@ def document_tree(repo: Repo, name: str, text: str) -> str:
 
 def prepared(repo: Repo, caller: Caller, home: Repo, rooms: Rooms) -> Site:
     """Still without prompts: a killed agent may have left some. `home`: the person's own tree."""
-    bare = caller.settings.bare
     gates = Gates(repo.root, caller.scope, caller.run, caller.mark, caller.tick, caller.hold)
-    hooks = Path(os.devnull) if bare else home.hooks_folder()
-    papers = place.documents(repo, bare=bare)
+    hooks = home.hooks_folder()
+    papers = place.documents(repo)
     here = Site(repo, caller.scope, papers, caller, gates, {}, home, hooks, Memory(), rooms)
     return in_rooms(here, rooms)
 

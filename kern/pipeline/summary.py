@@ -22,7 +22,7 @@ def begun(session: Session, options: Options) -> RunStarted:
     """What a person sees first."""
     site, count = session.site, options.iterations
     _, parsed = site.papers.spec()
-    tasks = count if options.improve else min(count, order.ahead(parsed))
+    tasks = min(count, order.ahead(parsed))
     settings = site.caller.settings
     branch = site.repo.head().name
     return RunStarted(

@@ -21,10 +21,8 @@ from kern.sandbox.confine import Means, unheld
 from kern.system import control, lock, process, workspace
 
 
-def run(
-    found: Repo, gates: Sequence[Gate], sandbox: str, sink: Sink, tick: process.Tick
-) -> list[Result]:
-    """How each ended. `sandbox`: see `isolation.mode`. Raises KernError, and Interrupted, with the
+def run(found: Repo, gates: Sequence[Gate], sink: Sink, tick: process.Tick) -> list[Result]:
+    """How each ended. Raises KernError, and Interrupted, with the
     tree as it was.
     """
     own = preflight.person_settings(found.root)
@@ -34,7 +32,7 @@ def run(
     wanted = isolation.wanted(found, scope, (), own)
     results: list[Result] = []
     with (
-        isolation.ready(wanted, isolation.mode(sandbox, own), sink) as held,
+        isolation.ready(wanted, isolation.mode(own), sink) as held,
         control.signals(),
         lock.hold(scope, found.git_dir),
         contextlib.closing(found.store),

@@ -23,7 +23,7 @@ from kern.spec.parse import Spec
 from kern.system import workspace
 
 Ask = Callable[[Sequence[str], bool], bool]  # the lines, and whether all of them are new
-HINT = "kern trust; or kern --trust, KERN_TRUST=1 for one run; kern --no-project-settings"
+HINT = "kern in a terminal asks; kern --trust, or KERN_TRUST=1, for one run"
 _MARK = "kern.trust"  # in git's folder
 
 

@@ -31,7 +31,7 @@ def undo(repo: Repo, papers: Documents, wanted: str) -> str:
     if busy := parsed.active:
         raise UsageError(
             f"a task is in progress: {plain.line(busy[0].text, 200)}",
-            hint="kern 1 goes on with it, kern reopen TASK gives it back; then undo the other",
+            hint="kern 1 goes on with it, [ ] in kern edit gives it back; then undo the other",
         )
     number = 1 + order.named(wanted, [task.text for task in parsed.tasks])
     commit = _commit(repo, parsed, number)
@@ -39,7 +39,7 @@ def undo(repo: Repo, papers: Documents, wanted: str) -> str:
     kept = {path: repo.entry(commit.sha, path) for path in DOCUMENTS}
     above = repo.tree_with(repo.tree(commit.parents[0]), kept)
     tree, conflicts = index.merge(repo, commit.sha, head.commit, above)
-    by_hand = f"git revert {commit.sha[:7]}, resolve it, then kern reopen {number}"
+    by_hand = f"git revert {commit.sha[:7]}, resolve it, then [ ] in kern edit"
     if conflicts:
         raise UsageError(
             f"later commits build on {commit.sha[:7]}, in {some(conflicts)}; nothing was changed",
@@ -92,7 +92,7 @@ def _commit(repo: Repo, parsed: Spec, number: int) -> Commit:
     if commit is None:
         raise UsageError(
             f"no commit of kern's on this branch finished it: {shown}",
-            hint=f"kern reopen {number} opens it again and changes nothing else",
+            hint="[ ] in kern edit opens it again and changes nothing else",
         )
     rows = store.tail(store.place(repo.common_dir), having=b'"commit"')
     made = {str(row["commit"]) for row in rows if row.get("commit")}
@@ -100,7 +100,7 @@ def _commit(repo: Repo, parsed: Spec, number: int) -> Commit:
     if commit.sha not in made and all(history.patch(repo, sha) != change for sha in made):
         raise UsageError(
             f"{commit.sha[:7]} is not as kern made it here: squashed, amended, or made elsewhere",
-            hint=f"by hand: git revert {commit.sha[:7]}, then kern reopen {number}",
+            hint=f"by hand: git revert {commit.sha[:7]}, then [ ] in kern edit",
         )
     return commit
 

@@ -41,11 +41,9 @@ def add(text: str, spec: Spec, new: New) -> Edited:
         _refuse(spec, parent)
     for index, task in enumerate(spec.tasks):
         if task.parent == parent and order.name(task.text) == order.name(title):
-            again = f"kern reopen {index + 1} takes it up again"
-            words = f'kern note {index + 1} "…" adds words to it'
             raise UsageError(
                 f"there already: {spec.shown(index)}",
-                hint=again if task.marker is Marker.DONE else words,
+                hint="kern edit takes it up again, or adds words to it",
             )
     lines = [
         *(f"> **{Kind.AFTER}:** {_named(spec, one)[1].text}" for one in new.after),
@@ -65,67 +63,10 @@ def add(text: str, spec: Spec, new: New) -> Edited:
     return Edited(text, f"added {now.shown(index)}")
 
 
-def done(text: str, spec: Spec, wanted: str) -> Edited:
-    """Its parents too, where it was their last open subtask."""
-    index, task = _named(spec, wanted)
-    if task.marker is Marker.DONE:
-        return Edited(text, f"done already: {spec.shown(index)}")
-    _refuse(spec, index, whole=True)
-    above = [spec.shown(spec.tasks.index(one)) for one in edit.ticked(spec, task)[1:]]
-    said = "".join(f", and with it {one}" for one in above)
-    return Edited(edit.tick(text, spec, task), f"done {spec.shown(index)}{said}")
-
-
-def reopen(text: str, spec: Spec, wanted: str) -> Edited:
-    """Its done parents too. A task in progress is given back: the next run keeps what was half
-    done. An experiment begins anew: with its attempts it would be concluded again at once.
-    """
-    index, task = _named(spec, wanted)
-    if task.marker is Marker.PENDING:
-        return Edited(text, f"open already: {spec.shown(index)}")
-    kept = "; the next kern saves its unfinished work" if task.marker is Marker.ACTIVE else ""
-    return Edited(reopened(text, spec, task), f"reopened {spec.shown(index)}{kept}")
-
-
 def reopened(text: str, spec: Spec, task: Task) -> str:
     text = edit.reopen(text, spec, task)
     anew = task.marker is Marker.DONE and is_experiment(task.text)
     return edit.without(text, task.of(Kind.ATTEMPT)) if anew else text
-
-
-def defer(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
-    """A note by which it comes after those that were skipped less often."""
-    index, task = _named(spec, wanted)
-    _refuse(spec, index, whole=True)
-    why = f"by a person: {reason}" if reason.strip() else "by a person"
-    text = edit.annotate(text, task, [edit.note(Kind.SKIPPED, why)])
-    return Edited(text, f"deferred {spec.shown(index)}")
-
-
-def hold(text: str, spec: Spec, wanted: str, reason: str = "") -> Edited:
-    """Neither it nor a subtask of it is taken until `unhold`. A new reason takes the old one's
-    place.
-    """
-    index, task = _named(spec, wanted)
-    active = [at for at, one in enumerate(spec.tasks) if one.marker is Marker.ACTIVE]
-    for at in (index, *(one for one in active if index in spec.above(spec.tasks[one]))):
-        _refuse(spec, at)
-    why, noted = plain.line(reason, edit.NOTE_LIMIT), task.of(Kind.HELD)
-    if noted and why in ("", noted[-1].text):
-        return Edited(text, f"held already: {spec.shown(index)}")
-    text = edit.without(text, noted)
-    task = parse(text).tasks[index]
-    text = edit.annotate(text, task, [edit.note(Kind.HELD, why or "by a person")])
-    return Edited(text, f"held {spec.shown(index)}")
-
-
-def unhold(text: str, spec: Spec, wanted: str) -> Edited:
-    index, task = _named(spec, wanted)
-    if not task.of(Kind.HELD) and (why := order.held(spec, task)):
-        above = next(at for at in spec.above(task) if spec.tasks[at].of(Kind.HELD))
-        raise UsageError(f"{why}: {spec.shown(index)}", hint=f"kern unhold {above + 1}")
-    said = "no longer held" if task.of(Kind.HELD) else "not held"
-    return Edited(edit.without(text, task.of(Kind.HELD)), f"{said}: {spec.shown(index)}")
 
 
 def retry(text: str, spec: Spec, wanted: str) -> Edited:
@@ -143,14 +84,6 @@ def retry(text: str, spec: Spec, wanted: str) -> Edited:
     return Edited(edit.without(text, counted), said)
 
 
-def note(text: str, spec: Spec, wanted: str, words: str) -> Edited:
-    """The agents read what stands under a task."""
-    index, task = _named(spec, wanted)
-    if not (lines := as_body(words)):
-        raise UsageError("the note says nothing", hint=f'kern note {index + 1} "what to know"')
-    return Edited(edit.annotate(text, task, lines), f"noted under {spec.shown(index)}")
-
-
 # ---------------------------------------------------------------- which task, and may it be
 
 
@@ -159,24 +92,18 @@ def _named(spec: Spec, wanted: str) -> tuple[int, Task]:
     return index, spec.tasks[index]
 
 
-def _refuse(spec: Spec, index: int, *, whole: bool = False) -> None:
-    """What is done or in progress; `whole`: and what is done with its last subtask."""
+def _refuse(spec: Spec, index: int) -> None:
+    """What is done or in progress."""
     task, number, shown = spec.tasks[index], index + 1, spec.shown(index)
     if task.marker is Marker.ACTIVE:
         raise UsageError(
             f"kern has it in progress: {shown}",
-            hint=f"kern stop ends a run in progress, kern reopen {number} then gives the task "
-            "back; or run kern: it goes on with it",
+            hint="kern goes on with it; or kern stop, then kern edit: [ ] gives it back",
         )
     if task.marker is Marker.DONE:
         raise UsageError(
             f"it is done: {shown}",
-            hint=f"first: kern reopen {number}; kern undo {number} takes its commit back as well",
-        )
-    if whole and (parts := [str(at + 1) for at in spec.parts(index)]):
-        raise UsageError(
-            f"it is done with its last subtask: {shown}",
-            hint=f"its open subtasks are {', '.join(parts)}: name one of them",
+            hint=f"kern undo {number} takes its commit back and opens it; kern edit opens it alone",
         )
 
 

@@ -46,16 +46,11 @@ class Documents:
         root: Path,
         scratch: Path | None = None,
         finished: Callable[[Sequence[str]], Collection[str]] = lambda names: (),
-        *,
-        bare: bool = False,
     ) -> None:
-        """`finished` says which of the tasks named so were done that SPEC.md no longer has. `bare`:
-        kern.toml does not count.
-        """
+        """`finished` says which of the tasks named so were done that SPEC.md no longer has."""
         self.root = root
         self.scratch = scratch
         self.finished = finished
-        self.bare = bare
         self._parsed: tuple[str, Spec] = ("", parse(""))
 
     def read(self, name: str) -> str | None:
@@ -188,8 +183,6 @@ class Documents:
 
     def settings(self) -> Settings:
         """kern.toml's, the defaults where there is none. A link could lead anywhere: refused."""
-        if self.bare:
-            return Settings(bare=True)
         if (form := self.form(FILE)) != "" and os.path.lexists(self.root / FILE):
             what = "no file" if form is None else "a link"
             raise UsageError(f"{FILE} is {what}", hint=f"put the file itself into {self.root}")

@@ -135,7 +135,7 @@ def _make_sure(before: Spec, after: Spec, new: Sequence[tuple[str, int]]) -> Non
     if not sound or after.unclosed != before.unclosed:
         raise UsageError(
             "these texts cannot stand in SPEC.md as they are",
-            hint='kern add "…" adds one task, kern note what stands below it',
+            hint='kern add "…" adds one task, kern edit what stands below it',
         )
 
 

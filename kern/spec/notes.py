@@ -4,7 +4,7 @@ A task waits while its last question has no answer below it.
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kern import plain
 from kern.config import Gate, Settings
@@ -108,18 +108,12 @@ class Checks:
             *(f"judge: {criterion}" for criterion in self.criteria),
         )
 
-    def repaired(self) -> "Checks":
-        """Where the task is there to repair what is red: only what is known to be red may stay."""
-        gates = (replace(gate, strict=not gate.known_red) for gate in self.gates)
-        return replace(self, gates=tuple(gates))
-
 
 def checks(spec: Spec, task: Task, settings: Settings) -> Checks:
     """The task's own gates, those of the parents that are done with it, the project's; judges."""
     done = edit.ticked(spec, task)
     own = [gate for one in done for gate in task_gates(one, settings.patience)]
     judged = [note.text.strip() for one in done for note in one.of(Kind.JUDGE)]
-    own = [] if settings.bare else own
     return Checks((*own, *settings.gates), tuple(filter(None, judged)))
 
 

@@ -298,11 +298,11 @@ def freed(spec: Spec, index: int) -> str:
     """What a person types where they alone keep it waiting, else nothing."""
     task, number = spec.tasks[index], index + 1
     if task.of(Kind.BLOCKED):
-        return f"kern show {number}, edit the task, kern unblock {number}"
+        return f"kern show {number}, kern edit, kern retry {number}"
     if notes.pending(task):
         return f'kern answer {number} "…"'
     chain = (index, *spec.above(task))
-    return next((f"kern unhold {at + 1}" for at in chain if spec.tasks[at].of(Kind.HELD)), "")
+    return "kern edit takes its Held line out" * any(spec.tasks[at].of(Kind.HELD) for at in chain)
 
 
 def can_begin(spec: Spec, words: str, in_progress: Key | None = None) -> Key:
@@ -315,7 +315,7 @@ def can_begin(spec: Spec, words: str, in_progress: Key | None = None) -> Key:
         return task.key
     why, hint, then = blockers(spec)(task), freed(spec, index), f", then: kern --task {number}"
     if task.marker is Marker.DONE:
-        why, hint = "it is done", f"kern reopen {number}"
+        why, hint = "it is done", "[ ] in kern edit opens it again"
     elif in_progress is not None:
         why, hint = f"{plain.line(in_progress.text, 200)} is in progress and comes first", "kern 1"
     elif why == OPEN_SUBTASKS:

@@ -25,10 +25,7 @@ from kern.stages.watch import Output, Refused, Watch
 from kern.system import process, waits, workspace
 from kern.system.workspace import Scope
 
-RAISE = (
-    "raise it ([max_cost], [max_tokens] in kern.toml, --max-cost, --max-minutes) and run {}: "
-    "it resumes"
-)
+RAISE = "raise it ([max_cost], [max_tokens] in kern.toml; --max-cost) and run {}: it resumes"
 CUT_OFF = "cut off before it answered"
 TRIES = 3
 _CONTRACT = "contract.md"
@@ -250,7 +247,6 @@ class Caller:
             budget=self._left(asked.task),
             patience=longest if works else 0.0,
             output=printed,
-            bare=settings.bare,
             mark=secrets.token_hex(8),
             given=given,
             root=self.named(str(self.root)),

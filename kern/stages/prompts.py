@@ -156,10 +156,10 @@ def know_commands(settings: Settings) -> None:
 def template(root: Path, role: Role, name: str, settings: Settings = _DEFAULTS) -> Template:
     """One of the files, or the project's own in its place. Raises UsageError."""
     own, place = root / OVERRIDES / name, path("prompts") / name
-    data = None if settings.bare else workspace.read(own)
+    data = workspace.read(own)
     if theirs := data is not None:
         place = real(root, str(OVERRIDES / name)) and own
-    elif own.is_symlink() and not settings.bare:
+    elif own.is_symlink():
         raise UsageError(f"{own} is a link to nothing", hint="put the file itself there")
     text = (place.read_bytes() if data is None else data).decode("utf-8", "replace")
     found = read(role, text, str(place), needed=name != TIDY)

@@ -124,7 +124,7 @@ def _agents(folder: Path, crew: Sequence[Agent]) -> Iterator[Check]:
 def _login(folder: Path, repo: Repo | None, agent: Agent, program: str) -> Check:
     """A repository may have named who is asked: not before the person has seen whom."""
     if new := trust.unseen(repo, agent.started({})) if repo else []:
-        return Check("login", f"not looked at before you agree: {new[0]}", advice="kern trust")
+        return Check("login", f"not looked at before you agree: {new[0]}", advice="kern --trust")
     said = agents.login(agent, program)
     # Where there is no CLI that has a login of its own, the endpoint itself was asked.
     payer = agents.payer(agent, folder).who if said.fault and agent.PROGRAM else ""
@@ -195,7 +195,7 @@ def _sandbox(repo: Repo, crew: Sequence[Agent]) -> Iterator[Check]:
     own = preflight.person_settings(repo.root)
     scope = workspace.scope(repo.root, repo.head().name, create=False)
     wanted = isolation.wanted(repo, scope, programs, own)
-    with isolation.ready(wanted, isolation.mode("", own), lambda event: None) as held:
+    with isolation.ready(wanted, isolation.mode(own), lambda event: None) as held:
         with contextlib.suppress(KernError):  # that of kern.toml
             settings = preflight.settings(repo, place.documents(repo))
             apart = isolation.rooms(held, repo, settings)
@@ -220,7 +220,7 @@ def _trust(repo: Repo, crew: Sequence[Agent]) -> Iterator[Check]:
     holds = partial(isolation.holds, repo, preflight.person_settings(repo.root))
     if new := trust.questions(repo, started, holds):
         said = f"kern will show {plain.count(len(new), 'line')} and ask"
-        yield Check("trust", said, advice="kern trust")
+        yield Check("trust", said, advice="kern, which asks")
     else:
         yield Check("trust", "nothing is started outside of a sandbox that you have not seen")
 

@@ -34,7 +34,6 @@ _AFTER_ALL = {
 }
 _RED = {
     OnRed.STOP: "a red one ends the run",
-    OnRed.REPAIR: "a red one must be green after the task; a red strict one ends the run",
     OnRed.ALLOW: "a red one is not held against the tasks; a red strict one ends the run",
 }
 
@@ -69,9 +68,9 @@ def _place(seen: Project, settings: Settings, options: Options, *, busy: bool) -
     repo, where = seen.repo, options.scheduler or settings.fleet.scheduler
     yield f"{repo.root}, branch {repo.head().name}"
     yield f"run files: {seen.scope.folder}"
-    yield from preflight.foretold(repo, options.branch or "", seen.parsed)
+    yield from preflight.foretold(repo, "", seen.parsed)
     jobs = options.jobs or many.AUTO * bool(where)
-    if jobs := "" if options.until_done or options.improve else jobs:
+    if jobs := "" if options.until_done else jobs:
         yield many.told(jobs, where)
     changes = tried("changes", lambda: _changes(repo, settings, workers=bool(jobs)))
     yield from filter(None, ["" if changes.fault else changes.detail])

@@ -8,7 +8,7 @@ from kern.errors import KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.journal import store, totals
-from kern.journal.history import History, fold
+from kern.journal.history import fold
 from kern.journal.totals import NOWHERE, Standing
 from kern.model import Marker
 from kern.spec import notes, order
@@ -40,13 +40,6 @@ def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: b
     if records and not kept:
         return f"nothing in the journal since {plain.line(since)}"
     return summary.report(found, now, markdown=markdown)
-
-
-def of_branch(project: Repo, branch: str) -> tuple[History, str]:
-    """What was done on it, and that as the text of a pull request."""
-    records = store.load(store.place(project.common_dir), warn)
-    found = fold(record for record in records if record.get("branch") == branch)
-    return found, summary.report(found, standing(project), markdown=True)
 
 
 def standing(project: Repo) -> Standing:

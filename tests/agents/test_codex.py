@@ -56,8 +56,6 @@ def test_implement_has_what_the_sandbox_of_kern_leaves_it() -> None:
     argv = codex.argv(Launch(Stage.IMPLEMENT, "gpt-x", root="/a"))
     assert sandbox(argv) == "danger-full-access"
     assert "projects" not in given(argv)
-    bare = codex.argv(Launch(Stage.IMPLEMENT, "gpt-x", root="/a", bare=True))
-    assert given(bare)["projects"] == {"/a": {"trust_level": "untrusted"}}
 
 
 def test_where_it_can_make_no_sandbox_the_one_around_it_holds_it() -> None:

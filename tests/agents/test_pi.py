@@ -164,12 +164,6 @@ def test_only_implement_has_tools_that_write_and_the_projects_own(role: Role) ->
     assert f"const READS = {json.dumps(not free)};" in source
 
 
-def test_bare_is_without_the_projects_own_in_implement_too() -> None:
-    words = pi.argv(Launch(Stage.IMPLEMENT, "", bare=True))
-    assert "--no-extensions" in words
-    assert "--model" not in words
-
-
 def test_efforts_have_pis_names() -> None:
     words = pi.argv(Launch(Stage.IMPLEMENT, "m", effort="max"))
     assert words[words.index("--thinking") + 1] == "xhigh"

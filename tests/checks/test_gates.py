@@ -112,7 +112,7 @@ def test_what_was_red_before_does_not_block_and_is_said(
             "'echo ImportError; exit 2'",
             "is red before any task (exit 2): ImportError",
             "kern --allow-red",
-            "repair allow",
+            "allow",
         ),
     ],
 )
@@ -144,21 +144,6 @@ def test_a_gate_that_cannot_run_or_is_red_stops_the_run_before_anyone_is_paid(
     assert not git("for-each-ref", "refs/kern")
 
 
-def test_the_task_that_is_there_to_repair_turns_the_red_gate_green(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    old = "lint = { run = 'exit 1', red = 'known' }"
-    toml(repo, git, f"[gates]\ncheck = 'grep -q good n'\n{old}\n")
-    fake.script(implement=[RED, GREEN])
-
-    ran = kern("1", "0", "--repair")
-
-    assert ran.code == 0, ran.said
-    assert "gate check is red before the task (exit 2): the task must turn it green" in ran.said
-    assert "gate check is red (exit 1, was red before)" in attempts(repo)[0]
-    assert "verified by check" in ran.said and "red before and after: gate lint" in ran.said
-
-
 def test_red_that_is_allowed_is_not_held_against_the_tasks_and_nothing_is_verified(
     repo: Path, git: Git, fake: Fake, kern: Kern
 ) -> None:
@@ -177,7 +162,6 @@ def test_red_that_is_allowed_is_not_held_against_the_tasks_and_nothing_is_verifi
     assert "  To verify such commits, fix the gates that are red, or name your checks" in ran.out
     assert ran.out.endswith("\nnext: kern 1 takes the other open task\n")
     assert kern("1", "0").code == 2
-    assert kern("1", "0", "--allow-red", "--repair").code == 2
     assert fake.stages.count("research") == 2
     again = kern("--allow-red")
     assert again.code == 0, again.err
@@ -282,14 +266,6 @@ def test_a_task_whose_research_is_there_does_not_begin_on_red_gates_either(
     assert fake.stages == ["research", "implement", "implement", "commit"]
 
 
-def test_improvements_are_not_asked_for_on_red_gates(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    toml(repo, git, "[gates]\ncheck = 'false'\n")
-    assert kern("improve", "1").code == 2
-    assert fake.stages == []
-
-
 def test_where_nothing_is_left_to_do_no_gate_is_run(
     repo: Path, git: Git, fake: Fake, kern: Kern
 ) -> None:
@@ -301,9 +277,8 @@ def test_where_nothing_is_left_to_do_no_gate_is_run(
     dry = kern("-n")
     assert dry.code == 0
     assert "[gates] also run before the first task; a red one ends the run" in dry.out
-    repair, allow = (kern("-n", option).out for option in ("--repair", "--allow-red"))
-    assert "a red one ends the run" not in repair + allow
-    assert "a red one must be green after the task" in repair
+    allow = kern("-n", "--allow-red").out
+    assert "a red one ends the run" not in allow
     assert "a red one is not held against the tasks" in allow
     assert not (repo / "ran").exists()
 

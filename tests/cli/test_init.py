@@ -263,7 +263,7 @@ def test_a_check_that_does_not_end_is_ended_and_a_comment(
 
     write(empty, {"Makefile": "test:\n\techo $$PPID > ../pids; sleep 600\nlint:\n\ttrue\n"})
     monkeypatch.setattr(init, "LIMIT_S", 1.0)
-    init.main(empty, Leave("off", trusted=True), run=True)
+    init.main(empty, Leave(trusted=True), run=True)
     assert '# test = "make test"  # stopped: not done after 1 s' in toml(empty)
     assert gates(empty) == {"lint": "make lint"}
     assert survivors(empty.parent / "pids") == []

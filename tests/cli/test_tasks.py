@@ -1,4 +1,4 @@
-"""`kern add`, `done` and the others, as processes in real repositories, beside runs too."""
+"""`kern add`, `edit`, `retry`, as processes in real repositories, beside runs too."""
 
 import subprocess
 from collections.abc import Callable
@@ -8,6 +8,7 @@ import pytest
 
 from kern.stages import prompts
 from tests.conftest import PATIENCE_S, Fake, Git, Kern, wait_for
+from tests.kit.stable import Ran
 
 Background = Callable[..., "subprocess.Popen[str]"]
 LIST = "# Mine\r\n\r\n- [ ] first\r\n- [x] second\r\n  - [x] part\r\n\r\nprose \udcff"
@@ -21,7 +22,7 @@ def spec(repo: Path) -> str:
     return (repo / "SPEC.md").read_bytes().decode("utf-8", "surrogateescape")
 
 
-@pytest.mark.parametrize("command", ["hold", "done", "defer", "retry"])
+@pytest.mark.parametrize("command", ["undo", "retry"])
 def test_without_a_spec_it_is_said_what_makes_one(repo: Path, kern: Kern, command: str) -> None:
     (repo / "SPEC.md").unlink()
     ran = kern(command, "1")
@@ -29,45 +30,20 @@ def test_without_a_spec_it_is_said_what_makes_one(repo: Path, kern: Kern, comman
     assert "kern init writes one" in ran.err
 
 
-@pytest.mark.slow
-def test_each_command_says_in_one_line_what_it_did_from_any_folder(repo: Path, kern: Kern) -> None:
+def test_a_task_is_added_from_any_folder_and_that_is_said_in_one_line(
+    repo: Path, kern: Kern
+) -> None:
     write(repo, LIST)
     below = repo / "deep" / "down"
     below.mkdir(parents=True)
-    for argv, said, text in (
-        (
-            (
-                "add",
-                "third",
-                "--after",
-                "fir",
-                "--after",
-                "2",
-                "--gate",
-                "true",
-                "--judge",
-                "is it",
-            ),
-            "added 4: third",
-            "  - [x] part\r\n- [ ] third\r\n  > **After:** first\r\n  > **After:** second\r\n"
-            "  > **Gate:** `true`\r\n  > **Judge:** is it\r\n\r\nprose \udcff",
-        ),
-        (("reopen", "part"), "reopened 3: part", "- [ ] second\r\n  - [ ] part\r\n"),
-        (("add", "- [ ] bit", "--under", "2"), "added 4: bit", "  - [ ] part\r\n  - [ ] bit\r\n"),
-        (("note", "4", "- [ ] a\nb"), "noted under 4: bit", "bit\r\n    \\- [ ] a\r\n    b\r\n"),
-        (
-            ("defer", "bit", "later"),
-            "deferred 4: bit",
-            "b\r\n    > **Skipped:** by a person: later\r",
-        ),
-        (("done", "3"), "done 3: part", "- [ ] second\r\n  - [x] part\r\n"),
-        (("done", "bit"), "done 4: bit, and with it 2: second", "- [x] second\r\n"),
-        (("done", "bit"), "done already: 4: bit", "- [x] second\r\n"),
-        (("unblock", "1"), "no attempt counts: 1: first", "- [ ] first\r\n- [x] second\r\n"),
-    ):
-        ran = kern(*argv, cwd=below)
-        assert (ran.code, ran.out, ran.err) == (0, f"{said}\n", ""), argv
-        assert text in spec(repo), argv
+    words = ["--after", "fir", "--after", "2", "--gate", "true", "--judge", "is it"]
+    ran = kern("add", "third", *words, cwd=below)
+    assert (ran.code, ran.out, ran.err) == (0, "added 4: third\n", "")
+    assert spec(repo).endswith(
+        "  - [x] part\r\n- [ ] third\r\n  > **After:** first\r\n  > **After:** second\r\n"
+        "  > **Gate:** `true`\r\n  > **Judge:** is it\r\n\r\nprose \udcff"
+    )
+    assert kern("add", "- [ ] bit", "--under", "1").out == "added 2: bit\n"
     assert not [line for line in spec(repo).split("\n")[:-1] if not line.endswith("\r")]
 
 
@@ -78,16 +54,67 @@ def test_what_is_refused_is_a_usage_error_with_a_hint_and_changes_nothing(
     write(repo, text)
     for argv, said in (
         (("add", "First  Thing"), "there already: 1: first thing"),
-        (("done", "first"), "   2  first other"),
-        (("done", "nobody"), "no task is named"),
-        (("done", "third"), "in progress: 3: third"),
-        (("note", "1", "\n"), "the note says nothing"),
+        (("retry", "first"), "   2  first other"),
+        (("retry", "nobody"), "no task is named"),
+        (("retry", "third"), "in progress: 3: third"),
     ):
         ran = kern(*argv)
         assert (ran.code, ran.out) == (2, ""), argv
         assert said in ran.err
         assert "hint: " in ran.err
         assert spec(repo) == text
+
+
+def edited(kern: Kern, script: str) -> Ran:
+    """With an editor that runs the script; the copy is $1."""
+    return kern("edit", env={"VISUAL": "", "EDITOR": f"sh -c '{script}' sh"})
+
+
+def test_what_a_person_changes_in_the_copy_is_applied_and_shown(repo: Path, kern: Kern) -> None:
+    write(repo, LIST)
+    ran = edited(kern, 'printf "%s\\n" "- [x] first" "  > **Held:** no" > "$1"')
+    assert (ran.code, ran.err) == (0, "")
+    assert "-- [ ] first\n" in ran.out.replace("\r", "") and "+  > **Held:** no" in ran.out
+    assert spec(repo) == "- [x] first\n  > **Held:** no\n"
+    assert edited(kern, "true").out == "SPEC.md is unchanged\n"
+    assert not list((repo / ".git" / "kern").glob("SPEC*"))
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("exit 3", "ended with 3: SPEC.md is unchanged"),
+        ('echo nothing > "$1"', "not taken: no task is left in it"),
+        ('printf "\\377\\000" > "$1"', "not taken: it is no UTF-8 text"),
+    ],
+)
+def test_an_editor_that_fails_or_leaves_garbage_changes_nothing(
+    repo: Path, kern: Kern, script: str, said: str
+) -> None:
+    before = spec(repo)
+    ran = edited(kern, script)
+    assert (ran.code, ran.out, spec(repo)) == (2, "", before)
+    assert said in ran.err and "SPEC.edited.md" in ran.err
+    assert (repo / ".git" / "kern" / "SPEC.edited.md").exists()
+
+
+def test_an_editor_that_is_missing_is_named(repo: Path, kern: Kern) -> None:
+    ran = kern("edit", env={"VISUAL": "", "EDITOR": "no-such-editor --wait"})
+    assert ran.code == 2 and "cannot start the editor no-such-editor --wait" in ran.err
+    assert "EDITOR=nano kern edit" in ran.err
+
+
+def test_lines_that_changed_meanwhile_are_kept_beside_the_persons(repo: Path, kern: Kern) -> None:
+    write(repo, "- [ ] a\n\ntext\n\n- [ ] b\n")
+    beside = 'sed -i "s/ ] a/x] a/" SPEC.md; '
+    assert edited(kern, f'{beside} sed -i "s/ ] b/ ] other/" "$1"').code == 0
+    assert spec(repo) == "- [x] a\n\ntext\n\n- [ ] other\n"
+    again = 'sed -i "s/x] a/~] a/" SPEC.md; sed -i "s/x] a/ ] mine/" "$1"'
+    ran = edited(kern, again)
+    assert ran.code == 1 and "has changed meanwhile in the same lines" in ran.err
+    assert spec(repo) == "- [~] a\n\ntext\n\n- [ ] other\n"
+    kept = (repo / ".git" / "kern" / "SPEC.edited.md").read_text()
+    assert kept == "- [ ] mine\n\ntext\n\n- [ ] other\n"
 
 
 def test_below_a_fence_that_is_never_closed_nothing_is_added(repo: Path, kern: Kern) -> None:
@@ -119,7 +146,7 @@ def test_many_at_once_lose_nothing(repo: Path, background: Background) -> None:
     assert sorted(lines) == ["- [ ] add a greeting", *(f"- [ ] task {n}" for n in range(8))]
 
 
-def test_beside_a_run_tasks_and_words_are_added_and_marks_are_refused(
+def test_beside_a_run_tasks_and_words_are_added_and_a_retry_is_refused(
     repo: Path, git: Git, fake: Fake, kern: Kern, background: Background, tmp_path: Path
 ) -> None:
     write(repo, "- [ ] first\n- [ ] stuck\n  > **Blocked:** no\n- [x] old\n- [ ] last\n")
@@ -130,41 +157,33 @@ def test_beside_a_run_tasks_and_words_are_added_and_marks_are_refused(
     run = background("3", "0")
     wait_for(lambda: "implement" in fake.stages)
 
-    for verb, task in (("done", "last"), ("reopen", "old"), ("unblock", "stuck"), ("done", "1")):
-        ran = kern(verb, task)
-        assert (ran.code, ran.out) == (1, "")
-        assert f"pid {run.pid}" in ran.err
-        assert f'hint: kern stop, and when it has ended: kern {verb} "{task}"' in ran.err
-    assert kern("defer", "first").code == 2
-    assert kern("defer", "last").code == 0
+    ran = kern("retry", "stuck")
+    assert (ran.code, ran.out) == (1, "")
+    assert f"pid {run.pid}" in ran.err
+    assert 'hint: kern stop, and when it has ended: kern retry "stuck"' in ran.err
     assert kern("add", "new", "--after", "first").code == 0
     assert kern("add", "part", "--under", "first").code == 2
-    assert kern("note", "new", "mind the gap").code == 0
-    assert kern("note", "first", "seen").code == 0
+    assert (
+        edited(kern, 'sed -i "s/^- .~. first/&\\n  seen/; s/^- . . new/&\\n  mind it/" "$1"').code
+        == 0
+    )
     (fake.folder / "go").touch()
     _, err = run.communicate(timeout=PATIENCE_S)
 
     assert run.returncode == 1, err  # one is blocked
     assert spec(repo).replace("\n", "\n ").count("[x]") == 4
-    assert "- [x] new\n  > **After:** first\n  mind the gap\n" in spec(repo)
+    assert "- [x] new\n  mind it\n  > **After:** first\n" in spec(repo)
     assert "  seen\n" in spec(repo)
-    assert "- [x] last\n  > **Skipped:** by a person\n" in spec(repo)
     asked = [call["prompt"] for call in fake.calls if call["stage"] == "implement"]
-    assert ["mind the gap" in prompt for prompt in asked] == [False, True, False]
-    assert kern("unblock", "stuck").out == "to be tried afresh, without what was noted: 2: stuck\n"
+    assert ["mind it" in prompt for prompt in asked] == [False, False, True]
+    assert kern("retry", "stuck").out == "to be tried afresh, without what was noted: 2: stuck\n"
 
 
 def test_a_task_that_a_killed_run_left_is_given_back(repo: Path, fake: Fake, kern: Kern) -> None:
     fake.script(implement=[{"run": ["echo half >> a.txt"], "kill": "parent"}])
     assert kern("1", "0").code < 0
-    assert kern("done", "1").code == 2
-
-    ran = kern("reopen", "1")
-
-    assert ran.out == (
-        "reopened 1: add a greeting; the next kern saves its unfinished work\n"
-        "  it is in your working tree, do not commit it: a.txt\n"
-    )
+    assert kern("retry", "1").code == 2
+    assert edited(kern, 'sed -i "s/~/ /" "$1"').code == 0
     ahead = "the task was taken out of progress: its unfinished work is saved first"
     assert f"it goes on with: {ahead}" in kern("-n").out
     fake.script(implement=[])

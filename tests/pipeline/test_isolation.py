@@ -17,17 +17,17 @@ from tests.conftest import Git
 USUAL = Program(protocol.find(protocol.DEFAULT), protocol.DEFAULT)
 
 
-def test_the_command_line_is_before_the_environment_before_the_file(
+def test_the_environment_is_before_the_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("KERN_SANDBOX")
     own = Person(mode=Mode.BWRAP)
-    assert isolation.mode("", own) is Mode.BWRAP
+    assert isolation.mode(own) is Mode.BWRAP
     monkeypatch.setenv("KERN_SANDBOX", "off")
-    assert isolation.mode("", own) is Mode.OFF
-    assert isolation.mode("auto", own) is Mode.AUTO
-    with pytest.raises(UsageError, match=r"--sandbox must be one of auto, bwrap"):
-        isolation.mode("yes", own)
+    assert isolation.mode(own) is Mode.OFF
+    monkeypatch.setenv("KERN_SANDBOX", "yes")
+    with pytest.raises(UsageError, match=r"KERN_SANDBOX must be one of auto, bwrap"):
+        isolation.mode(own)
 
 
 def test_the_persons_file_and_its_two_forms() -> None:

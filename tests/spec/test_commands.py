@@ -1,17 +1,15 @@
 """What a person does to the tasks by a command: the edits, and what they refuse."""
 
 import re
-from collections.abc import Callable
 
 import pytest
 
 from kern.errors import UsageError
-from kern.model import Marker
-from kern.spec import commands, edit, notes
+from kern.spec import commands, notes
 from kern.spec.commands import New
 from kern.spec.parse import Kind, parse
 from tests.spec.test_edit import closed, inserted
-from tests.spec.test_parse import documents, nasty, offset
+from tests.spec.test_parse import documents
 
 WORDS = (
     "two\nlines",
@@ -55,25 +53,6 @@ def test_an_added_task_is_read_back_with_all_it_was_given_and_nothing_else_chang
         assert rest == [(one.key, one.marker, len(one.notes)) for one in parsed.tasks], seed
 
 
-@pytest.mark.parametrize("words", WORDS)
-def test_words_under_a_task_say_only_themselves(words: str) -> None:
-    for seed in range(0, 400, 7):
-        text = nasty(seed)
-        parsed = parse(text)
-        if not closed(parsed):
-            continue
-        for index, task in enumerate(parsed.tasks):
-            edited = commands.note(text, parsed, str(index + 1), words)
-            assert len(inserted(text, edited.text)) == len(commands.as_body(words)), seed
-            again = parse(edited.text)
-            kept = [(one.key, one.marker) for one in parsed.tasks]
-            assert [(one.key, one.marker) for one in again.tasks] == kept, seed
-            told = [[(n.kind, n.text) for n in one.notes] for one in again.tasks]
-            assert told == [[(n.kind, n.text) for n in one.notes] for one in parsed.tasks], seed
-            assert len(again.diagnostics) == len(parsed.diagnostics), seed
-            assert len(again.tasks[index].body) > len(task.body), seed
-
-
 @pytest.mark.parametrize("words", [*WORDS, "<!--", "- ```"])
 def test_any_words_make_one_task(words: str) -> None:
     edited = added("- [ ] a\n", words)
@@ -98,45 +77,18 @@ def test_a_checkbox_that_was_typed_along_goes(typed: str, title: str) -> None:
     assert parse(added("", typed).text).tasks[0].text == title
 
 
-# ---------------------------------------------------------------- markers
-
-
-def test_done_and_reopened_change_markers_alone_and_come_back() -> None:
-    for seed, text, parsed in documents():
-        for index, task in enumerate(parsed.tasks):
-            if task.marker is not Marker.PENDING or task.open_subtasks:
-                continue
-            edited = commands.done(text, parsed, str(index + 1))
-            assert edited.text == edit.tick(text, parsed, task), seed
-            again = parse(edited.text)
-            back = commands.reopen(edited.text, again, str(index + 1)).text
-            places = {offset(text, one) for one in parsed.tasks}
-            changed = {i for i, (a, b) in enumerate(zip(text, back, strict=True)) if a != b}
-            assert changed <= places, seed
-            now = parse(back).tasks
-            assert now[index].marker is Marker.PENDING, seed
-            at = now[index].parent
-            while at is not None:
-                assert now[at].marker is not Marker.DONE, seed
-                at = now[at].parent
-
-
 def test_a_reopened_experiment_is_tried_again_and_not_concluded_by_its_old_attempts() -> None:
     text = (
         "- [x] Experiment: b\r\n  > **Research:**\r\n  > **Attempt 1:** no\r\n  > **Judge:** j\r\n"
     )
-    edited = commands.reopen(text, parse(text), "1").text
+    edited = commands.reopened(text, parse(text), parse(text).tasks[0])
     assert edited == "- [ ] Experiment: b\r\n  > **Research:**\r\n  > **Judge:** j\r\n"
     other = text.replace("Experiment: ", "")
-    assert "Attempt 1" in commands.reopen(other, parse(other), "1").text, "it counts for its tier"
+    assert "Attempt 1" in commands.reopened(other, parse(other), parse(other).tasks[0]), (
+        "it counts for its tier"
+    )
     active = text.replace("[x]", "[~]")
-    assert "Attempt 1" in commands.reopen(active, parse(active), "1").text
-
-
-def test_the_last_subtask_takes_its_parent_along_and_that_is_said() -> None:
-    text = "- [ ] a\n  - [x] b\n  - [ ] c\n"
-    edited = commands.done(text, parse(text), "c")
-    assert edited == ("- [x] a\n  - [x] b\n  - [x] c\n", "done 3: c, and with it 1: a")
+    assert "Attempt 1" in commands.reopened(active, parse(active), parse(active).tasks[0])
 
 
 # ---------------------------------------------------------------- refused, or nothing to do
@@ -169,28 +121,6 @@ def test_what_is_not_added(new: New, said: str) -> None:
     assert raised.value.hint
 
 
-@pytest.mark.parametrize("verb", [commands.done, commands.defer])
-@pytest.mark.parametrize(
-    ("wanted", "said"), [("1", "its last subtask: 1: a"), ("d", "in progress: 4: d")]
-)
-def test_what_is_not_a_persons_to_mark(
-    verb: Callable[..., commands.Edited], wanted: str, said: str
-) -> None:
-    with pytest.raises(UsageError, match=said) as raised:
-        verb(LIST, parse(LIST), wanted)
-    assert raised.value.hint
-
-
 def test_where_nothing_is_to_be_done_that_is_said() -> None:
     parsed = parse(LIST)
-    assert commands.done(LIST, parsed, "e") == (LIST, "done already: 5: e")
-    assert commands.reopen(LIST, parsed, "f") == (LIST, "open already: 6: f")
     assert commands.retry(LIST, parsed, "f") == (LIST, "no attempt counts: 6: f")
-
-
-def test_a_skipped_task_comes_after_the_others() -> None:
-    text = "- [ ] a\n- [ ] b\n"
-    edited = commands.defer(text, parse(text), "a", "no\ntime")
-    assert edited.text == "- [ ] a\n  > **Skipped:** by a person: no time\n- [ ] b\n"
-    edited = commands.defer(text, parse(text), "b", "")
-    assert edited.text == "- [ ] a\n- [ ] b\n  > **Skipped:** by a person\n"

@@ -10,6 +10,7 @@ import pytest
 
 from kern import __version__
 from tests.conftest import Fake, Git, Inline, Kern, open_to_tests
+from tests.kit.trusting import trust_all
 from tests.sandbox.test_wall import needs_bwrap
 
 
@@ -51,7 +52,7 @@ def test_with_gates_and_a_payer_all_is_well(repo: Path, git: Git, kern: Kern) ->
     git("add", "--all")
     git("commit", "-qm", "gates")
     (Path.home() / ".claude.json").write_text('{"oauthAccount": {"emailAddress": "x"}}')
-    assert kern("trust", "--yes").code == 0
+    trust_all(repo)
     found = rows(kern)
     bad = {name: row for name, row in found.items() if row["mark"] != "ok"}
     assert not bad

@@ -59,14 +59,14 @@ def test_a_prompt_s_model_goes_to_no_other_vendor(
 
 
 def test_a_name_alone_is_for_those_that_think_and_a_role_for_itself_wherever_it_stands() -> None:
-    assert models.of_options(["sonnet"], "max") == dict.fromkeys(THINKING, Choice("sonnet", "max"))
+    assert models.of_options(["sonnet"]) == dict.fromkeys(THINKING, Choice("sonnet"))
     for given in (["sonnet", "research=opus[1m]"], ["research=opus[1m]", "sonnet"]):
-        found = models.of_options(given, None)
+        found = models.of_options(given)
         assert found[Stage.RESEARCH] == Choice("opus[1m]")
         assert found[Stage.IMPLEMENT] == found[Aide.PLANNER] == Choice("sonnet")
         assert Stage.COMMIT not in found
-    assert models.of_options(["commit=sonnet"], None) == {Stage.COMMIT: Choice("sonnet")}
-    assert models.of_options([], None) == {}
+    assert models.of_options(["commit=sonnet"]) == {Stage.COMMIT: Choice("sonnet")}
+    assert models.of_options([]) == {}
 
 
 def test_kern_toml_names_a_model_or_a_model_and_an_effort() -> None:
@@ -111,11 +111,7 @@ def test_what_kern_toml_cannot_mean_is_named(table: str, said: str) -> None:
         (["--model", "coder=opus"], "no agent of kern is named 'coder'"),
         (["--model", "-n opus"], "must be a model's name, not"),
         (["--model", "o\x1b[31mpus"], "must be a model's name, not"),
-        (
-            ["--effort", "quick"],
-            "must be one of low, medium, high, xhigh, max, not 'quick'",
-        ),
-        (["--effort", ""], "--effort must be one of low"),
+        (["--effort", "low"], "--effort is gone"),
     ],
 )
 def test_what_the_command_line_cannot_mean_is_named(
@@ -130,7 +126,10 @@ def test_what_the_command_line_cannot_mean_is_named(
 def test_a_run_begins_with_who_runs_with_what_and_agents_are_started_so(
     repo: Path, git: Git, kern: Kern, fake: Fake, tmp_path: Path
 ) -> None:
-    (repo / "kern.toml").write_text('[stages]\njudge.model = "sonnet"\nresearch.model = "sonnet"\n')
+    (repo / "kern.toml").write_text(
+        '[stages]\njudge.model = "sonnet"\nresearch.model = "sonnet"\n'
+        'research.effort = "low"\nimplement.effort = "low"\nplanner.effort = "low"\n'
+    )
     prompt = prompts.path("prompts") / "3_commit.md"
     own = repo / ".kern" / "prompts" / "3_commit.md"
     own.parent.mkdir(parents=True)
@@ -139,11 +138,11 @@ def test_a_run_begins_with_who_runs_with_what_and_agents_are_started_so(
     git("commit", "--quiet", "--message=settings")
     fake.script(implement=[{"run": ["echo hi > hi.txt"], "result": "Did it.\n\nSUCCESS"}])
     wanted = "model claude-x (effort low)"
-    dry = kern("-n", "--model", "implement=claude-x", "--effort", "low").out
+    dry = kern("-n", "--model", "implement=claude-x").out
     assert f"stage 2 implement: claude, {wanted}" in dry
     assert "stage 1 research: claude, model sonnet (effort low)" in dry
     assert "stage 3 commit: claude, model opus, " in dry
-    ran = kern("1", "--model", "implement=claude-x", "--effort", "low")
+    ran = kern("1", "--model", "implement=claude-x")
     assert ran.code == 0, ran.err
     lines = [line for line in ran.out.splitlines() if "models: " in line]
     assert lines[0].endswith(

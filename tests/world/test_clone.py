@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import Fake, Git, Kern
 from tests.kit.terminal import INTERRUPT, on_terminal
+from tests.kit.trusting import trust_all
 from tests.sandbox.test_wall import needs_bwrap
 
 QUESTION = "Run these here? [y/N] "
@@ -100,10 +101,8 @@ def test_without_a_word_and_a_terminal_all_is_listed_and_nothing_started(
         ran = kern("1", "0")
         assert ran.code == 2
         listed(ran.err)
-        assert "this repository is not trusted" in ran.err and "hint: kern trust" in ran.err
+        assert "this repository is not trusted" in ran.err and "hint: kern in a terminal" in ran.err
     assert kern("plan", "more").code == 2
-    assert kern("improve", "1").code == 2
-    assert kern("trust").code == 2
     assert clone.started() == []
     assert clone.git("for-each-ref") == before
 
@@ -112,7 +111,7 @@ def test_without_a_word_and_a_terminal_all_is_listed_and_nothing_started(
     "words",
     [
         *("status", "status --all", "-n", "-n -v", "doctor", "log", "report"),
-        *("report --html", "show 1", "path", "answer", "check", "clean"),
+        *("report --html", "show 1", "path", "answer", "check"),
     ],
 )
 def test_what_only_looks_starts_nothing(clone: Clone, kern: Kern, words: str) -> None:
@@ -135,23 +134,23 @@ def test_no_look_runs_a_filter_that_came_along_in_gits_folder(
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("how", ["kern trust --yes", "--trust", "KERN_TRUST"])
+@pytest.mark.parametrize("how", ["yes", "--trust", "KERN_TRUST"])
 def test_after_a_yes_it_runs_and_a_word_for_one_run_is_for_one_run(
     clone: Clone, kern: Kern, how: str
 ) -> None:
-    if how == "kern trust --yes":
-        assert kern("trust", "--yes").code == 0
+    if how == "yes":
+        trust_all(clone.root)
         assert clone.started() == []
     options = ["--trust"] if how == "--trust" else []
     ran = kern(*options, "1", "0", env={"KERN_TRUST": "1"} if how == "KERN_TRUST" else {})
     assert ran.code == 0, ran.said
     assert {"gate", "task", "snapshot", "pre-commit", "implement"} <= {*clone.started()}
     assert "notify" not in clone.started()
-    assert kern("1", "0").code == (0 if how == "kern trust --yes" else 2)
+    assert kern("1", "0").code == (0 if how == "yes" else 2)
 
 
 def test_each_new_or_changed_line_is_asked_about_again(clone: Clone, kern: Kern) -> None:
-    assert kern("trust", "--yes").code == 0
+    trust_all(clone.root)
     assert kern("1", "0").code == 0
     clone.change("kern.toml", toml(clone.ran, f'new = "touch {clone.ran}/new"'))
     clone.change(".husky/pre-commit", f"#!/bin/sh\ntouch {clone.ran}/changed\n")
@@ -161,7 +160,7 @@ def test_each_new_or_changed_line_is_asked_about_again(clone: Clone, kern: Kern)
     starts = f"  gate new: touch {clone.ran}/new", "  git hook .husky/pre-commit (", "kern: "
     assert all(line.startswith(start) for line, start in zip(news, starts, strict=False)), ran.err
     assert not {"new", "changed"} & {*clone.started()}
-    assert kern("trust", "--yes").code == 0
+    trust_all(clone.root)
     assert kern("1", "0").code == 0
     assert {"new", "changed"} <= {*clone.started()}
 
@@ -184,23 +183,13 @@ def test_in_a_sandbox_what_stays_in_it_is_told_and_the_rest_asked_about(
     assert "will ask" not in kern("-n", env=held).out and "will ask" in kern("-n", env=unheld).out
     assert clone.started() == []
 
-    assert kern("trust", "--yes").code == 0
+    trust_all(clone.root)
     clone.change("kern.toml", '[gates]\ncheck = "touch theirs"\n')
     ran = kern("check", env=held)
     assert ran.code == 0, ran.said
     ran = kern("check", env=unheld)
     assert ran.code == 2 and "gate check: touch theirs" in ran.err
     assert not (clone.root / "theirs").exists()
-
-
-def test_without_the_projects_settings_nothing_of_it_is_started(clone: Clone, kern: Kern) -> None:
-    ran = kern("--no-project-settings", "1", "0")
-    assert ran.code == 0, ran.said
-    assert clone.started() == ["commit", "implement", "research"]
-    assert clone.git("log", "-1", "--format=%s") == "do the task", ran.said
-    for call in clone.fake.calls:
-        given = call["argv"][call["argv"].index("--setting-sources") + 1].split(",")
-        assert not {"project", "local"} & {*given}
 
 
 @pytest.mark.parametrize("more", ["", ".mcp.json"])

@@ -189,7 +189,7 @@ def test_you_go_on_working_while_gates_run(
         implement=[{"run": ["echo 'y = 2' >> app.py"], "result": "Did it.\n\nSUCCESS"}],
         planner=[{"result": "I looked.\n\nDONE: it is"}],
     )
-    process = background("9", "0", "--until-done", "--sandbox", "bwrap")
+    process = background("9", "0", "--until-done")
     for number in range(3):
         wait_for(lambda: at_work.exists() or process.poll() is not None)
         at_work.unlink()
