@@ -431,51 +431,6 @@ def test_status_beside_a_plan_tells_nothing_of_a_run_that_was_killed(
 # -------------------------------------------------------------------- improve
 
 
-def test_improvements_are_tried_and_kept_only_where_their_gate_says_so(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    good = listed("Make it greet", gate="grep -q hi hello.txt")
-    bad = listed("Make it fast", gate="false")
-    fake.script(planner=[good, bad], implement=[HELLO, {**BYE, "run": ["echo x > slow"]}])
-    before = spec(repo)
-    ran = inline(2, improve=True)
-    assert ran.code == 0, ran.err
-    assert fake.stages[0] == "planner"
-    assert (repo / "hello.txt").exists()
-    assert not (repo / "slow").exists()
-    assert before.strip() in spec(repo), "the task that was there is not taken"
-    assert "- [x] Experiment: Make it greet" in spec(repo)
-    assert "- [x] Experiment: Make it fast" in spec(repo)
-    assert git("status", "--porcelain") == ""
-    learned = (repo / "LEARNINGS.md").read_text()
-    assert "Make it fast" in learned
-    assert "Did not work" in learned
-
-
-def test_improvements_are_asked_for_by_their_goal_alone(repo: Path, fake: Fake, kern: Kern) -> None:
-    fake.script(planner=[DONE])
-    assert kern("improve", "start-up time").code == 0
-    assert "start-up time" in fake.calls[0]["prompt"]
-    assert kern("improve", "0").code == 2
-
-
-def test_where_nothing_can_be_improved_it_ends(repo: Path, fake: Fake, inline: Inline) -> None:
-    fake.script(planner=[DONE])
-    ran = inline(3, improve=True)
-    assert ran.code == 0
-    assert fake.stages == ["planner"]
-
-
-def test_a_proposal_without_a_measure_is_asked_for_once_more_and_then_refused(
-    repo: Path, fake: Fake, inline: Inline
-) -> None:
-    fake.script(planner=[listed("Make it nice")])
-    ran = inline(3, improve=True)
-    assert ran.code == 1
-    assert "no gate that measures it" in ran.err
-    assert fake.stages == ["planner", "planner"]
-
-
 def test_a_plan_that_no_longer_fits_is_refused_when_it_is_taken(repo: Path, fake: Fake) -> None:
     fake.script(planner=[{"result": LIST}])
     editor = repo.parent / "editor"  # what a person, or kern add, writes meanwhile

@@ -146,7 +146,6 @@ def test_however_the_attempt_ends(
     if how == "killed":
         assert kern("1", "0").code < 0
         assert (own / ".env").read_text() == "KEY=theirs\n"
-        assert kern("clean", "--all", "--older", "0d").code == 0
     ran = inline()
     assert state(own) == before, ran.err
 
@@ -172,8 +171,6 @@ def test_after_a_success_what_changed_is_said_once_with_its_copy(
     git("commit", "--quiet", "--all", "--message=more")
     assert inline().code == 0
     assert (place / ".env").exists(), "it was named, and nothing else has been since"
-    assert kern("clean", "--older", "0d").code == 0
-    assert not place.exists()
 
 
 def test_what_is_too_large_or_odd_is_named_once_and_left(

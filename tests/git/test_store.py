@@ -14,7 +14,7 @@ import pytest
 
 from kern.git import repository
 from kern.system import process
-from tests.conftest import Git, Kern
+from tests.conftest import Git
 
 
 @pytest.fixture
@@ -99,26 +99,6 @@ def test_they_end_with_kern_however_it_does(opened: repository.Repo) -> None:
 
 def loose(repo: Path, name: str) -> Path:
     return repo / ".git" / "objects" / name[:2] / name[2:]
-
-
-def test_clean_prunes_what_nothing_has_needed_for_two_weeks(
-    opened: repository.Repo, git: Git, kern: Kern
-) -> None:
-    root, long_ago = opened.root, time.time() - 15 * 86400
-    old, young, staged = (opened.blob(word) for word in (b"old", b"young", b"staged"))
-    git("update-index", "--add", "--cacheinfo", f"100644,{staged},staged")
-    named = git("commit-tree", "-m", "in a reflog", "HEAD^{tree}")
-    git("update-ref", "HEAD", named)
-    git("update-ref", "HEAD", "HEAD@{1}")
-    for name in (old, staged, named):
-        os.utime(loose(root, name), (long_ago, long_ago))
-    git("config", "gc.pruneExpire", "never")
-    assert kern("clean").code == 0
-    assert loose(root, old).exists()
-    git("config", "--unset", "gc.pruneExpire")
-    assert kern("clean").code == 0
-    assert not loose(root, old).exists()
-    assert {git("cat-file", "-t", name) for name in (young, staged, named)} == {"blob", "commit"}
 
 
 def at_work(pid: int) -> bool:

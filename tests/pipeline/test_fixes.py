@@ -85,7 +85,8 @@ def test_a_refused_message_costs_no_second_stage_2_and_the_next_run_resumes_at_t
     assert "**Attempt" not in spec(repo)
 
     (repo / ".git" / "quiet").touch()
-    assert kern("note", "1", "the subject begins with its ticket").code == 0
+    text = spec(repo).replace("\n", "\n  the subject begins with its ticket\n", 1)
+    (repo / "SPEC.md").write_text(text)
 
     assert inline(1).code == 0
 
