@@ -4,7 +4,6 @@ The command line counts before the front matter of a project's own prompt, that 
 and that before what kern's own prompts say.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,11 +45,6 @@ class Choice:
         return f"{named} (effort {self.effort})" if self.effort else named
 
 
-_VENDORS = {
-    "claude": r"(opus|sonnet|haiku|claude)\b",
-    "codex": r"(gpt|o\d|codex)\b",
-    "gemini": r"gemini\b",
-}
 Choices = Mapping[Role, Choice]
 NO_CHOICE = Choice()
 NO_CHOICES: Choices = {}
@@ -73,12 +67,6 @@ def chosen(
     levels = (written.over(named), front) if own else (named.over(front), written)
     so_far = levels[1].over(levels[0])
     return options.get(role, NO_CHOICE).over(so_far)
-
-
-def foreign(model: str, agent: str) -> bool:
-    """Whether it is the name of one vendor's model, and the agent is another one's."""
-    whose = [name for name, names in _VENDORS.items() if re.match(names, model)]
-    return bool(whose) and agent not in whose
 
 
 def told(by: Mapping[Role, str]) -> str:

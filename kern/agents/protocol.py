@@ -183,6 +183,19 @@ AGENTS = {  # modules, loaded when they are used
     "pi": "kern.agents.pi",
 }
 
+_MODELS = {
+    DEFAULT: r"(opus|sonnet|haiku|claude)\b",
+    "codex": r"(gpt|o\d|codex)\b",
+    "gemini": r"gemini\b",
+}
+
+
+def foreign(model: str, agent: str) -> bool:
+    """Whether it is the name of one vendor's model, and the agent is another one's."""
+    whose = [name for name, names in _MODELS.items() if re.match(names, model)]
+    return bool(whose) and agent not in whose
+
+
 OWN: dict[str, Agent] = {}  # those that the settings of this run name
 
 

@@ -175,7 +175,7 @@ def template(root: Path, role: Role, name: str, settings: Settings = _DEFAULTS) 
         first=first,
     )
     by = pick(front)
-    if not front.agent and by.agent in protocol.AGENTS and models.foreign(front.model, by.agent):
+    if not front.agent and by.agent in protocol.AGENTS and protocol.foreign(front.model, by.agent):
         by = pick(replace(front, model=""))
     others = [name for name in settings.agents if name != by.agent and not by.alone]
     stand_ins = (front if name == front.agent else Choice(agent=name) for name in others)
