@@ -136,7 +136,6 @@ class Cost:
 
 
 UNVERIFIED = "unverified"
-SUBSCRIPTION = "the subscription"  # begins what is said of one that pays
 _CODES = {126: "cannot be executed", 127: "command not found"}
 
 

@@ -51,15 +51,8 @@ PURE = (
     *WORDS,
     *(f"spec.{name}" for name in ("parse", "edit", "order", "notes")),
     *(f"spec.{name}" for name in ("reapply", "commands", "imports")),
-    *(f"agents.claude{part}" for part in ("", "_settings", "_stream")),
     *(f"journal.{name}" for name in ("history", "totals", "words")),
-    *(
-        f"agents.{name}"
-        for name in (
-            *("faults", "result", "vendors", "opencode", "pi"),
-            "http",
-        )
-    ),
+    *(f"agents.{name}" for name in ("claude", "faults", "result", "opencode", "pi")),
     *(f"stages.{name}" for name in ("answer", "verdict", "proposal", "tidy")),
     "pipeline.table",
     *(f"memory.{name}" for name in ("entries", "recall", "capture", "changes")),

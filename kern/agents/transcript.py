@@ -6,6 +6,7 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, BinaryIO
 
 Object = dict[str, Any]
@@ -31,6 +32,26 @@ def objects(file: BinaryIO) -> Iterator[Object]:
             yield found
         if found is not None:
             return
+
+
+def lines(file: BinaryIO) -> Iterator[Object]:
+    """The objects, one a line; what else stands there, as a log does, is the `log` of one."""
+    file.seek(0)
+    while line := file.readline(LINE_LIMIT):
+        yield from _values(line) or [{"log": line[:_ENDS].decode("utf-8", "replace").rstrip()}]
+
+
+def line(data: bytes) -> Object:
+    """A line of the live output; see `lines`."""
+    return next(iter(_values(data)), {"log": data[:_ENDS].decode("utf-8", "replace").rstrip()})
+
+
+def epoch(text: object) -> float:
+    """Seconds; 0 where it is no time."""
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except ValueError:
+        return 0.0
 
 
 def _members(file: BinaryIO) -> Iterator[Object]:

@@ -28,7 +28,7 @@ def main() -> int:
     _at_home_in(folder / "home")
     _say("kern carries the tasks out with an agent that plays a script: no account, no network.\n")
     os.environ["KERN_DIR"] = str(folder / "kern")
-    os.environ[protocol.find(protocol.DEFAULT).VARIABLE] = str(agent)
+    os.environ[protocol.find(protocol.DEFAULT).variable] = str(agent)
     console = Console()
     try:
         code = loop.run(root, Options(5, 0, tick=console.tick, leave=Leave(trusted=True)), console)

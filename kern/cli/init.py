@@ -169,7 +169,7 @@ def _write(found: Repo, there: _Files, offered: Sequence[Proposal]) -> list[str]
 
 def _agent() -> str:
     """One that is here, where the usual one is not."""
-    here = [program.agent.NAME for program in agents.installed()]
+    here = [program.agent.name for program in agents.installed()]
     return "" if protocol.DEFAULT in here else next(iter(here), "")
 
 

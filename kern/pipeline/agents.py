@@ -2,18 +2,19 @@
 
 import contextlib
 import os
+import re
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kern import plain
-from kern.agents import protocol
-from kern.agents.protocol import Agent, Payer, Program
+from kern.agents import places, protocol
+from kern.agents.protocol import Agent, Program, Unusable
 from kern.config import Settings
 from kern.errors import KernError, UsageError
-from kern.model import Role
+from kern.model import Needs, Role
 from kern.pipeline.preflight import Check, demand, tried
 from kern.stages import prompts
 from kern.stages.prompts import Template
@@ -48,12 +49,12 @@ def foreseen(root: Path, settings: Settings) -> dict[Role, Template]:
 
 def read_guidance(form: Template) -> bool:
     """Whether all that may run it read the project's guidance by themselves."""
-    return all(protocol.find(by.agent).READS_GUIDANCE for by in form.runners)
+    return all(protocol.find(by.agent).guidance for by in form.runners)
 
 
 def command(agent: Agent) -> str:
     """Its program, the usual one unless a person names another."""
-    return os.environ.get(agent.VARIABLE) or agent.PROGRAM or sys.executable
+    return os.environ.get(agent.variable) or agent.program
 
 
 def checks(agent: Agent, root: Path | None) -> Iterator[Check]:
@@ -77,11 +78,11 @@ def program(agent: Agent, root: Path | None) -> str:
     inside = root and any(
         Path(one).is_relative_to(root) for one in (place, os.path.realpath(place))
     )
-    ours = not agent.PROGRAM  # kern itself runs by it
-    if inside and not ours and (os.sep not in named or named != os.environ.get(agent.VARIABLE)):
+    ours = agent.program == sys.executable  # kern itself runs by it
+    if inside and not ours and (os.sep not in named or named != os.environ.get(agent.variable)):
         raise UsageError(
             f"{named} is a file of this repository, which an agent could change: {place}",
-            hint=f"take its folder off PATH; or, if it is meant: {agent.VARIABLE}={place}",
+            hint=f"take its folder off PATH; or, if it is meant: {agent.variable}={place}",
         )
     return place
 
@@ -95,84 +96,106 @@ def running(agent: Agent, place: str, code: int, said: str) -> str:
     """Where it is and what it says of its version, see `version`. Raises KernError for one that
     does not run, or is too old.
     """
-    if code or protocol.version(said) < agent.OLDEST:
+    if code or protocol.version(said) < agent.oldest:
         detail = f"{place} does not run: {said}" if code else f"{place}, {plain.line(said, 60)}"
-        oldest = ".".join(map(str, agent.OLDEST))
-        raise KernError(detail, hint=f"kern needs {oldest} or newer: {agent.INSTALL}")
+        oldest = ".".join(map(str, agent.oldest))
+        raise KernError(detail, hint=f"kern needs {oldest} or newer: {agent.install}")
     return f"{place}, {plain.line(said, 60)}"
 
 
 def _missing(agent: Agent) -> str:
-    if command(agent) != agent.NAME:
-        return f"{agent.VARIABLE} names it: correct it, or unset it for `{agent.NAME}`"
-    return f"{agent.INSTALL}; then run `{agent.NAME}` once and log in"
+    if command(agent) != agent.name:
+        return f"{agent.variable} names it: correct it, or unset it for `{agent.name}`"
+    return f"{agent.install}; then run `{agent.name}` once and log in"
 
 
 def own(agent: Agent) -> bool:
     """Whether it is the agent itself, and not a program that a person put in its place."""
-    if not agent.PROGRAM:
-        return not os.environ.get(agent.VARIABLE)
-    return os.path.basename(command(agent)) == agent.NAME
+    if agent.program == sys.executable:
+        return not os.environ.get(agent.variable)
+    return os.path.basename(command(agent)) == agent.name
 
 
 def _user(agent: Agent) -> str:
-    fault = agent.unattended(os.environ, root=os.getuid() == 0) if own(agent) else None
-    if fault:
-        raise KernError(fault.message, hint=fault.hint)
-    return f"{agent.NAME} accepts this user"
+    try:
+        if own(agent):
+            agent.admit(os.environ, root=os.getuid() == 0)
+    except Unusable as exc:
+        raise KernError(exc.message, hint=exc.hint) from None
+    return f"{agent.name} accepts this user"
 
 
-def ready(crew: Iterable[Agent], root: Path) -> tuple[dict[str, Program], Payer]:
-    """The agents' programs and who pays for them: checked, and where nothing tells that anybody
-    does, that they are logged in.
-    """
-    programs, payers = dict[str, Program](), dict[str, Payer]()
+def ready(crew: Iterable[Agent], root: Path) -> dict[str, Program]:
+    """The agents' programs, checked, and that they are logged in."""
+    programs = dict[str, Program]()
     for agent in crew:
         demand(checks(agent, root))
-        programs[agent.NAME] = Program(agent, program(agent, root))
-        payers[agent.NAME] = payer(agent, root)
-        if not payers[agent.NAME].who:
-            demand([login(agent, programs[agent.NAME].command)])
-    return programs, paid(payers)
+        programs[agent.name] = Program(agent, program(agent, root))
+        # An endpoint that is away is waited for; for a worker the run that started it has looked.
+        if agent.program != sys.executable and not os.environ.get(process.FLEET):
+            demand([login(agent, programs[agent.name].command)])
+    return programs
 
 
-def paid(payers: Mapping[str, Payer]) -> Payer:
-    """One word for all of them, by their names."""
-    if len(payers) == 1:
-        return next(iter(payers.values()))
-    whos = [f"{name}: {one.who or 'not known'}" for name, one in payers.items()]
-    warnings = filter(None, (one.warning for one in payers.values()))
-    return Payer("; ".join(whos), "; ".join(warnings))
+def needs(agent: Agent) -> Needs:
+    """What its own program needs of this machine to work."""
+    return places.needs(agent.places, os.environ, str(Path.home()), begin)
 
 
-def payer(agent: Agent, root: Path) -> Payer:
+def key(agent: Agent) -> str:
+    """The variable whose key it takes in place of a login; empty where there is none."""
     if not own(agent):
-        return Payer("")
-    return agent.payer(os.environ, str(root), str(Path.home()), begin)
+        return ""
+    known = {one for place in agent.places for one in place.variables}
+    theirs = (one for one in needs(agent).variables if one not in known)  # of their settings
+    return next((one for one in (*agent.keys, *theirs) if os.environ.get(one)), "")
+
+
+def paid(crew: Iterable[Agent]) -> str:
+    """Which keys of the environment pay, as far as that can be known."""
+    found = {agent.name: key(agent) for agent in crew}
+    named = {
+        name: f"the key in {one}, by use" if one.endswith("_KEY") else f"what {one} names"
+        for name, one in found.items()
+        if one
+    }
+    if len(found) == 1:
+        return "".join(named.values())
+    return "; ".join(f"{name}: {payer}" for name, payer in named.items())
 
 
 def installed() -> list[Program]:
     """The agent CLIs that are here."""
     found = list[Program]()
     for agent in map(protocol.find, protocol.AGENTS):
-        place = shutil.which(command(agent)) if agent.PROGRAM else None
+        place = shutil.which(command(agent)) if agent.program != sys.executable else None
         found += [Program(agent, place)] if place else []
     return found
 
 
 def login(agent: Agent, program: str) -> Check:
-    """By what the agent says of itself."""
-    how = None
-    if own(agent) and agent.STATUS:
+    """By what the agent says of itself, where no key or endpoint makes that needless."""
+    if named := key(agent):
+        return Check("login", f"not needed: {named} is set")
+    if own(agent) and agent.places and (named := places.own_endpoint(needs(agent), agent.places)):
+        return Check("login", f"not asked: its settings lead to {named}")
+    if own(agent) and agent.status:
         # Not in the project: its settings name programs that the agent would ask.
-        how = agent.login(*process.capture([program, *agent.STATUS], 30, cwd="/"))
-    if how == "":
-        fault = KernError(f"{agent.NAME} is not logged in", hint=agent.LOGIN)
+        return status(agent, *process.capture([program, *agent.status], 30, cwd="/"))
+    advice = f"run `{agent.name}` by hand once, and see that it answers"
+    return Check("login", f"unknown: this {agent.name} does not tell", advice=advice)
+
+
+def status(agent: Agent, code: int, said: str) -> Check:
+    """Whether it is logged in, by what its status command printed."""
+    if bool(re.search(agent.logged_out, said)) if agent.logged_out else bool(code):
+        fault = KernError(f"{agent.name} is not logged in", hint=agent.login)
         return Check("login", str(fault), fault)
-    if how is None:
-        advice = f"run `{agent.NAME}` by hand once, and see that it answers"
-        return Check("login", f"unknown: this {agent.NAME} does not tell", advice=advice)
-    return Check("login", f"by {how}")
+    if code or not said.strip():
+        advice = f"run `{agent.name}` by hand once, and see that it answers"
+        told = plain.line(said, 100) or f"this {agent.name} does not tell"
+        return Check("login", f"unknown: {told}", advice=advice)
+    return Check("login", f"its own word: {plain.line(' '.join(said.split()), 200)}")
 
 
 def begin(place: str) -> str:

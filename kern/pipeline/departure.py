@@ -7,11 +7,9 @@ from pathlib import Path
 
 from kern.errors import UsageError
 from kern.git import history
-from kern.model import SUBSCRIPTION, Stage
-from kern.pipeline import agents
+from kern.model import Stage
 from kern.pipeline.hooks import NAMES
 from kern.pipeline.options import Options
-from kern.pipeline.preflight import demand
 from kern.pipeline.site import Site
 from kern.system import process
 
@@ -54,13 +52,6 @@ def _startable(site: Site, hook: Path) -> None:
 
 def _answered(site: Site) -> None:
     """What asks the person, where it does."""
-    for program in site.caller.programs.values():
-        payer = agents.payer(program.agent, site.repo.root).who
-        if not payer or payer.startswith(SUBSCRIPTION):
-            said = agents.login(program.agent, program.command)
-            demand([said])
-            if said.advice:
-                site.warn(f"not tried: whether {program.agent.NAME} is logged in: {said.advice}")
     if not history.signs(site.repo):
         return
     began = time.monotonic()

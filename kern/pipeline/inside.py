@@ -34,29 +34,29 @@ except OSError as exc:
 def checks(held: Sandbox, program: Program) -> Iterator[Check]:
     agent = program.agent
     yield tried("temporary files", lambda: _temporary(held, agent))
-    if hosts := [one for one in held.needs[agent.NAME].hosts if "*" not in one]:
+    if hosts := [one for one in held.needs[agent.name].hosts if "*" not in one]:
         yield _reach(held, agent, hosts[-1])
-    for command in held.needs[agent.NAME].commands:
+    for command in held.needs[agent.name].commands:
         yield tried("key", lambda command=command: _key(held, agent, command))  # type: ignore[misc]
 
 
 def login(held: Sandbox, program: Program) -> Check | None:
     """None where the agent does not tell, or is not logged in outside either."""
     agent = program.agent
-    if not (agents.own(agent) and agent.STATUS) or agents.login(agent, program.command).fault:
+    if not (agents.own(agent) and agent.status) or agents.login(agent, program.command).fault:
         return None
-    code, output, shut = _run(held, agent, ["sh", "-c", _ELSEWHERE, program.command, *agent.STATUS])
-    how = agent.login(code, output)
-    if how != "":
-        return Check("login inside", f"by {how}") if how else None
-    why = f"{agent.NAME} is not logged in there, and is outside of the sandbox"
+    code, output, shut = _run(held, agent, ["sh", "-c", _ELSEWHERE, program.command, *agent.status])
+    found = agents.status(agent, code, output)
+    if not found.fault:
+        return Check("login inside", found.detail)
+    why = f"{agent.name} is not logged in there, and is outside of the sandbox"
     fault = KernError("; ".join((why, *shut)), hint="kern help safety says what it has there")
     return Check("login inside", str(fault), fault)
 
 
 def _run(held: Sandbox, agent: Agent, argv: Sequence[str]) -> tuple[int, str, list[str]]:
     """Exit code, output, and what of that the sandbox closed."""
-    confined = held.confine(Kind.READER, argv, process.surroundings(), agent=agent.NAME)
+    confined = held.confine(Kind.READER, argv, process.surroundings(), agent=agent.name)
     code, out, why = process.heard(
         confined.argv, _PATIENCE_S, errors=subprocess.STDOUT, env=confined.env
     )
@@ -79,12 +79,12 @@ def _reach(held: Sandbox, agent: Agent, host: str) -> Check:
     url = f"http://{host}" if ":" in host else f"https://{host}"
     code, output, _ = _run(held, agent, [sys.executable, "-I", "-c", _REACH, url])
     if not code:
-        return Check("network", f"{agent.NAME} reaches {host} from the sandbox")
+        return Check("network", f"{agent.name} reaches {host} from the sandbox")
     why = plain.line(plain.last(output) or f"exit {code}", 200)
     fix = f"see that this machine reaches it: curl -sS {url}; a proxy: HTTPS_PROXY"
-    return Check("network", f"{agent.NAME} does not reach {host}: {why}", advice=fix)
+    return Check("network", f"{agent.name} does not reach {host}: {why}", advice=fix)
 
 
 def _key(held: Sandbox, agent: Agent, command: str) -> str:
-    isolation.check_key(agent.NAME, command, held.confine)
-    return f"{agent.NAME} gets its key in the sandbox"
+    isolation.check_key(agent.name, command, held.confine)
+    return f"{agent.name} gets its key in the sandbox"

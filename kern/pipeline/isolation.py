@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kern import person, plain
 from kern.agents import protocol
-from kern.agents.protocol import Agent, Program
+from kern.agents.protocol import Program
 from kern.config import Settings
 from kern.errors import UsageError
 from kern.events import Sink, Warned
@@ -69,7 +69,7 @@ def wanted(
         home,
         homes(repo),
         grants(own.holding),
-        {one.agent.NAME: one.agent.needs(os.environ, str(home), agents.begin) for one in programs},
+        {one.agent.name: agents.needs(one.agent) for one in programs},
         (*confine.programs(home, *(one.command for one in programs)), *_settings_of_git(repo)),
         hidden=(scope.base,),
     )
@@ -224,19 +224,13 @@ def notices(held: Sandbox, own: Person, theirs: Settings) -> tuple[str, ...]:
 # ---------------------------------------------------------------- what holds each role's agent
 
 
-def allowed(agent: Agent, role: Role) -> str:
-    """What the agent may do in the role, for a person."""
-    if role is Stage.COMMIT:
-        return "words the message; kern commits"
-    return "only in a sandbox" if agent.unheld(role) else ", ".join(agent.tools(role))
-
-
 def promised(templates: Mapping[Role, Template], caller: Caller, held: Sandbox) -> None:
     """Raises UsageError where a role would be run by an agent that nothing holds to it."""
     for role, form in templates.items() if held.means is Means.NONE else ():
         # What the commit stage does beside its answer counts for nothing.
         for by in form.runners if role is not Stage.COMMIT else ():
-            if why := protocol.find(by.agent).unheld(role):
+            why = protocol.find(by.agent).unheld
+            if why and role is not Stage.IMPLEMENT:
                 raise UsageError(
                     f"{by.agent} cannot be held to what {role} may do: {why}",
                     hint=f"choose another agent for it (--agent {role}={protocol.DEFAULT}), or "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from kern.agents.protocol import Agent, Payer, Program
+from kern.agents.protocol import Agent, Program
 from kern.config import Settings
 from kern.errors import KernError
 from kern.events import Sink, Warned
@@ -62,7 +62,7 @@ def begin(
     own = preflight.person_settings(found.root)
     first = _consent(found, settings, parsed, crew, own, options.leave)
     preflight.demand(preflight.of_repository(found, commits=commits))
-    programs, payer = agents.ready(crew, found.root) if paid else ({}, Payer(""))
+    programs = agents.ready(crew, found.root) if paid else {}
     before = found.head().name
     name = before
     scope, run_id = workspace.scope(found.root, name), secrets.token_hex(8)
@@ -90,14 +90,13 @@ def begin(
         if name != before:
             branches.begin(found, name)
         here = _in_rooms(found, caller, held, lands)
-        told = (scope.notice, payer.warning, first, *isolation.notices(held, own, settings))
-        for notice in filter(None, told):
+        for notice in filter(None, (scope.notice, first, *isolation.notices(held, own, settings))):
             here.warn(notice)
         recover.tidy(here, killed)
         preflight.tasks(found, papers, empty=empty)
         workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
-        begun_from = before * (name != before)
-        yield Session(site.with_prompts(here), steered, payer.who, held, begun_from, keeper)
+        begun_from, payer = before * (name != before), agents.paid(crew)
+        yield Session(site.with_prompts(here), steered, payer, held, begun_from, keeper)
 
 
 def _caller(

@@ -6,9 +6,11 @@ import json
 import os
 import secrets
 import stat
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kern import plain
 from kern.agents.protocol import Agent
@@ -24,6 +26,7 @@ from kern.system import workspace
 
 Ask = Callable[[Sequence[str], bool], bool]  # the lines, and whether all of them are new
 HINT = "kern in a terminal asks; kern --trust, or KERN_TRUST=1, for one run"
+_HARMLESS = ("$schema", "permissions", "permission")
 _MARK = "kern.trust"  # in git's folder
 
 
@@ -50,7 +53,7 @@ def started(repo: Repo, settings: Settings, parsed: Spec, agents: Iterable[Agent
         *_told("prompt of the project:", sorted((repo.root / PROMPTS).glob("*.md")), repo.root),
         *of_hooks(repo),
     )
-    theirs = (line for one in agents for line in one.started(_files(one, repo.root)))
+    theirs = (line for one in agents for line in (*one.asks, *_obeyed(one, repo.root)))
     return Started(*(tuple(dict.fromkeys(map(_shown, found))) for found in (project, theirs)))
 
 
@@ -72,16 +75,30 @@ def of_hooks(repo: Repo) -> list[str]:
     return [*_told("git hook", run, repo.root)]
 
 
-def _files(agent: Agent, root: Path) -> dict[str, bytes]:
-    """The files, and those below a folder that ends in a slash. What is installed there counts by
-    the file that asks for it.
+def _obeyed(agent: Agent, root: Path) -> Iterator[str]:
+    """Of its files, and those below a folder that ends in a slash: each setting as it stands, of
+    what is none what it holds. What is installed there counts by the file that asks for it.
     """
-    found: dict[str, bytes] = {}
-    for named in agent.FILES:
+    for named in agent.obeys:
         below = sorted((root / named).rglob("*")) if named.endswith("/") else [root / named]
         for path in (one for one in below if one.is_file() and "node_modules" not in one.parts):
-            found[str(path.relative_to(root))] = workspace.read(path) or b""
-    return found
+            found = _settings(path.suffix, workspace.read(path) or b"")
+            if found is None:
+                yield from _told(f"{agent.name} obeys", [path], root)
+            for key, value in (found or {}).items():
+                shown = json.dumps(value, ensure_ascii=False, default=str).strip('"')
+                yield f"{path.relative_to(root)} {key}: {shown}"
+
+
+def _settings(suffix: str, data: bytes) -> dict[str, Any] | None:
+    """But for what starts nothing; None where these are no settings that can be read."""
+    try:
+        found = tomllib.loads(data.decode()) if suffix == ".toml" else json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if suffix not in (".toml", ".json", ".jsonc") or not isinstance(found, dict):
+        return None
+    return {key: value for key, value in found.items() if key not in _HARMLESS}
 
 
 # ---------------------------------------------------------------- the record

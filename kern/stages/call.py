@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kern import events, model, plain
-from kern.agents.protocol import Ended, Grade, Launch, Program, Reply
+from kern.agents.protocol import AgentError, Answer, Call, Ended, Failed, OverBudget, Program
 from kern.checks.result import repeats
 from kern.config import Gate, Settings, Spent
 from kern.errors import BudgetReached, Interrupted, KernError, LimitReached, Outage, TransientFault
@@ -21,7 +21,7 @@ from kern.sandbox.wall import Kind, Room, Wall
 from kern.stages import ending, watch
 from kern.stages.ending import Rota
 from kern.stages.prompts import Prompt, announced
-from kern.stages.watch import Output, Refused, Watch
+from kern.stages.watch import Output, Watch
 from kern.system import process, waits, workspace
 from kern.system.workspace import Scope
 
@@ -39,7 +39,7 @@ _FOREGROUND = (("gc.auto", "0"), ("maintenance.auto", "false"), ("core.fsmonitor
 class Said:
     """A stage's end: the reply, and the fault where the stage itself ended badly."""
 
-    reply: Reply
+    reply: Answer
     fault: str = ""
     idle: bool = False  # by its transcript, none of its calls can have written
 
@@ -172,25 +172,23 @@ class Caller:
         agent = self._program(prompt).agent
         try:
             ran, wall = self._ran(asked)
-        except (Refused, Interrupted, BudgetReached) as exc:
-            why = exc.fault.message if isinstance(exc, Refused) else CUT_OFF
+        except (AgentError, Interrupted, BudgetReached) as exc:
+            why = exc.message if isinstance(exc, AgentError) else CUT_OFF
             self.cut_off(stage, task, attempt, who, why, time.monotonic() - began)
-            if isinstance(exc, Refused):
-                raise self.rota.failed(stage, exc.fault, place, self.clock()) from None
+            if isinstance(exc, AgentError):
+                raise self.rota.failed(stage, exc, place, self.clock()) from None
             raise
         self.sink(events.Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
-        output = watch.read(agent, place, stage, whole=not ran.overflow)
-        self._count(output, task)
         ended = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
-        fault = ending.timed_out(stage, ended, acted=bool(output.acts))
-        fault = fault or agent.fault(output.reply, ended)
+        output = watch.read(agent, place, stage, ended)
+        self._count(output, task)
+        fault = ending.timed_out(stage, ended, acted=bool(output.acts)) or output.error
         hidden = plain.secrets(os.environ)
         if fault:
             shut = closed.sentences(f"{ran.stderr}\n{fault.message}", wall)
-            message = plain.masked("; ".join((fault.message, *shut)), hidden)
-            fault = replace(fault, message=message)
-        broke = output.reply is not None and output.reply.broke and bool(self._left(task))
-        if fault and (broke or fault.grade is not Grade.FAILED):
+            fault.message = plain.masked("; ".join((fault.message, *shut)), hidden)
+        broke = isinstance(fault, OverBudget) and bool(self._left(task))
+        if fault and (broke or not isinstance(fault, Failed)):
             ended_by = fault.message, ran.seconds, output.cost, attempt, *who, output.tokens
             self.sink(events.StageFailed(stage, task, *ended_by))
             if broke:
@@ -202,8 +200,8 @@ class Caller:
         if fault:
             advice = f"; {fault.hint}" if fault.hint else ""
             self.sink(events.Warned(f"{stage} stage: {said}{advice}"))
-        nothing = Reply(result={"type": "result", "is_error": True, "errors": [said]})
-        reply = output.reply or nothing
+        nothing = Answer(result={"type": "result", "is_error": True, "errors": [said]})
+        reply = output.answer or nothing
         denied = tuple(plain.masked(call, hidden) for call in reply.denied)
         reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
         ending.new_enough(agent, reply.version)
@@ -214,32 +212,27 @@ class Caller:
                 *(reply.version, reply.sent_back, by.agent),
             )
         )
-        if reply.wrote and stage not in (Stage.IMPLEMENT, Stage.COMMIT):
-            tools = ", ".join(reply.wrote)
-            raise TransientFault(
-                f"{stage} stage: the agent used {tools}, which this stage does not offer"
-            )
         if stage is Stage.RESEARCH and not (said or reply.text.strip()):
             raise TransientFault(f"{stage} stage: the answer is empty")
         return Said(reply, said, output.only_reads(agent))
 
     def _ran(self, asked: _Asked) -> tuple[process.Ran, Wall | None]:
-        """And what it saw of the machine, where a sandbox held it. The folder of the stage files is
-        hidden from agents. What is put into another stays: until the answer is saved, nothing else
-        is to happen.
+        """And what it saw of the machine, where a sandbox held it. What is laid into the scratch
+        folder stays: until the answer is saved, nothing else is to happen.
         """
         prompt, stage, settings = asked.prompt, asked.prompt.stage, self.settings
         program, works = self._program(prompt), stage is Stage.IMPLEMENT
-        agent = program.agent
+        agent, transcript = program.agent, self.scope.transcript(stage)
         most = settings.budget.tokens.left(self._spent(asked.task))
-        live = self.watched or most  # what is silent until its end is not ended in time
-        printed = model.Output.STREAM if live else model.Output.JSON
+        # What is silent until its end is not ended in time.
+        printed = model.Output.STREAM if self.watched or most else model.Output.JSON
         idle = waits.scaled(settings.idle(printed))
         checking = 2 * sum(gate.timeout or _FOR_EVER for gate in asked.gates)  # seconds
         longest = settings.patience or settings.total(stage) or _FOR_EVER  # a gate that it runs
         given, folder = process.surroundings(), self.named(str(self.scratch))
-        contract = prompt.contract if agent.TAKES_CONTRACT else ""
-        launch = Launch(
+        contract = prompt.contract if agent.contract else ""
+        call = Call(
+            program.command,
             stage,
             prompt.by.model,
             effort=prompt.by.effort,
@@ -254,34 +247,39 @@ class Caller:
             folder=folder,
             gates=[(one.label, one.command, one.timeout, repeats(one)) for one in asked.gates],
         )
-        files = {**agent.files(launch), **({_CONTRACT: contract} if contract else {})}
-        for name, text in files.items():
-            self.laid.add(self.scratch / name)
-            workspace.lay(self.scratch / name, plain.encode(text))
+        begun = agent.start(call)
+        self._lay({**begun.files, **({_CONTRACT: contract} if contract else {})})
         git = environment.added(given, (*_FOREGROUND, *asked.config))
-        own = {"KERN_ROOT": str(self.root), "PWD": str(self.root), **asked.env}
+        own = {**dict.fromkeys(("KERN_ROOT", "PWD"), str(self.root)), **asked.env}
+        kind, env = Kind.WORKER if works else Kind.READER, {**given, **git, **begun.env, **own}
         held = self.hold(
-            Kind.WORKER if works else Kind.READER,
-            (program.command, *agent.argv(launch)),
-            {**given, **git, **agent.environment(launch), **own},
-            agent=agent.NAME,
+            kind,
+            begun.argv,
+            env,
+            agent=agent.name,
             room=asked.room,
         )
-        watch = Watch(agent, stage, self.scope.transcript(stage), self.sink, self.tick, most)
+        watch = Watch(agent, stage, transcript, self.sink, self.tick, most)
         ran = process.run(
             held.argv,
             cwd=self.root,
             env=held.env,
             status=held.status,
-            stdin=prompt.text if agent.TAKES_CONTRACT else prompt.whole,
-            stdout=self.scope.transcript(stage),
+            stdin=prompt.text if agent.contract else prompt.whole,
+            stdout=transcript,
             mark=self.mark,
             tick=watch,
+            joined=agent.joined,
             total=settings.total(stage),
             idle=idle and max(idle, checking),
         )
         watch.look(ended=True)
         return ran, held.wall
+
+    def _lay(self, files: Mapping[str, str]) -> None:
+        for name, text in files.items():
+            self.laid.add(self.scratch / name)
+            workspace.lay(self.scratch / name, plain.encode(text))
 
     def _program(self, prompt: Prompt) -> Program:
         if found := self.programs.get(prompt.by.agent):
@@ -293,7 +291,7 @@ class Caller:
 
     def runs_gates(self, prompt: Prompt) -> bool:
         """Whether its agent is sent back by red gates where it would end."""
-        return self._program(prompt).agent.RUNS_GATES
+        return self._program(prompt).agent.gates
 
     def cut_off(
         self,
@@ -310,7 +308,7 @@ class Caller:
         program = self.programs.get(who[1])
         found = Output()
         if program:
-            found = watch.read(program.agent, self.scope.transcript(stage), stage)
+            found = watch.cut_off(program.agent, self.scope.transcript(stage), stage)
         self._count(found, task)
         self.sink(
             events.StageFailed(stage, task, why, seconds, found.cost, attempt, *who, found.tokens)

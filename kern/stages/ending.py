@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kern import plain
 from kern.agents import protocol
-from kern.agents.protocol import Agent, Ended, Fault, Grade
+from kern.agents.protocol import Agent, AgentError, AtLimit, Ended, Failed, TryAgain
 from kern.errors import KernError, LimitReached, Outage, TransientFault
 from kern.events import StoodIn
 from kern.model import Role, Stage
@@ -19,28 +19,28 @@ _LONGER = "timeout below [stages.ROLE] in kern.toml sets how long a stage may ta
 
 
 def new_enough(agent: Agent, version: str) -> None:
-    if () < protocol.version(version) < agent.OLDEST:
-        oldest = ".".join(map(str, agent.OLDEST))
+    if () < protocol.version(version) < agent.oldest:
+        oldest = ".".join(map(str, agent.oldest))
         raise KernError(
-            f"{agent.NAME} {version} is too old: kern needs {oldest} or newer", hint=agent.INSTALL
+            f"{agent.name} {version} is too old: kern needs {oldest} or newer", hint=agent.install
         )
 
 
-def timed_out(stage: Role, ended: Ended, *, acted: bool) -> Fault | None:
+def timed_out(stage: Role, ended: Ended, *, acted: bool) -> AgentError | None:
     """Half a change is an attempt; a stage that changes nothing can simply run again. Without a
     sign of life, an agent waits for its API.
     """
     if not ended.timed_out:
         return None
     silent = ended.timed_out.startswith(process.SILENT)
-    failed = stage is Stage.IMPLEMENT and (acted or not silent)
-    grade = Grade.FAILED if failed else Grade.TRANSIENT
-    return Fault(grade, f"timed out: {ended.timed_out}", _LONGER, away=silent and not failed)
+    if stage is Stage.IMPLEMENT and (acted or not silent):
+        return Failed(f"timed out: {ended.timed_out}", _LONGER)
+    return TryAgain(f"timed out: {ended.timed_out}", _LONGER, away=silent)
 
 
-def error(stage: Role, fault: Fault, transcript: Path) -> KernError:
+def error(stage: Role, fault: AgentError, transcript: Path) -> KernError:
     said = f"{stage} stage: {fault.message}"
-    if fault.grade is Grade.LIMIT:
+    if isinstance(fault, AtLimit):
         form = " (resets %Y-%m-%d %H:%M local time)"
         when = time.strftime(form, time.localtime(fault.resets_at)) if fault.resets_at else ""
         return LimitReached(
@@ -48,7 +48,7 @@ def error(stage: Role, fault: Fault, transcript: Path) -> KernError:
             hint="run kern again then: it resumes",
             resets_at=fault.resets_at,
         )
-    if fault.grade is not Grade.TRANSIENT:
+    if not isinstance(fault, TryAgain):
         return KernError(said, hint=fault.hint or f"the transcript: {transcript}")
     again = f"run kern again: it goes on at this stage; the transcript: {transcript}"
     if not fault.away:
@@ -80,7 +80,7 @@ class Rota:
         self.until: dict[str, float] = {}  # by the agent's name
         self.away = 0.0  # since when the API gives no answer; 0: it gives one
 
-    def failed(self, role: Role, fault: Fault, transcript: Path, now: float) -> KernError:
+    def failed(self, role: Role, fault: AgentError, transcript: Path, now: float) -> KernError:
         """What is to be raised."""
         why = error(role, fault, transcript)
         self.away = (self.away or now) if isinstance(why, Outage) else 0.0

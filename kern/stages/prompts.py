@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kern import models, toml
-from kern.agents import protocol
-from kern.agents.command import Command
+from kern.agents import command, protocol
 from kern.config import Settings
 from kern.errors import UsageError
 from kern.events import Event, Recalled, Traced, Warned
@@ -149,7 +148,7 @@ def templates(root: Path, settings: Settings = _DEFAULTS) -> dict[Role, Template
 
 def know_commands(settings: Settings) -> None:
     """As agents, and the endpoint, before any is looked up by its name. Raises UsageError."""
-    commands = {name: Command(name, argv) for name, argv in settings.commands.items()}
+    commands = {name: command.agent(name, argv) for name, argv in settings.commands.items()}
     protocol.know(commands, settings.endpoint)
 
 

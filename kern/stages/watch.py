@@ -1,11 +1,12 @@
 """An agent's output, as it grows and once it has ended."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kern.agents.protocol import Agent, Fault, Reply
+from kern.agents import transcript
+from kern.agents.protocol import Agent, AgentError, Answer, Ended
+from kern.agents.transcript import Object
 from kern.errors import BudgetReached
 from kern.events import Acted, Sink
 from kern.model import Act, Aide, Role, Stage
@@ -15,30 +16,23 @@ _LOOK_S = 0.25  # between two looks at what the agent prints
 _AT_ONCE = 256 * 1024  # bytes; what comes faster than this is passed over
 
 
-class Refused(Exception):
-    """Its key is refused, and what it would do is ask again for minutes."""
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.message)
-        self.fault = fault
-
-
 @dataclass(frozen=True, slots=True)
 class Output:
     """What a transcript holds."""
 
-    reply: Reply | None = None
-    acts: tuple[Act, ...] = ()  # where it is without a reply, and of implement
+    answer: Answer | None = None
+    error: AgentError | None = None
+    acts: tuple[Act, ...] = ()  # where it is without an answer, and of implement
 
     @property
     def cost(self) -> float | None:
-        return self.reply.cost_usd if self.reply else None
+        return self.answer.cost_usd if self.answer else None
 
     @property
     def tokens(self) -> Mapping[str, int]:
         """By kind; the parts of one message bear the same."""
-        if self.reply:
-            return self.reply.tokens
+        if self.answer:
+            return self.answer.tokens
         messages = {act.message: act.tokens for act in self.acts}.values()
         kinds = dict.fromkeys(kind for one in messages for kind in one)
         return {kind: sum(one.get(kind, 0) for one in messages) for kind in kinds}
@@ -46,25 +40,37 @@ class Output:
     def only_reads(self, agent: Agent) -> bool:
         """Whether no call of an agent that shows its calls can have written."""
         calls = {call.partition(" ")[0] for act in self.acts for call in act.calls}
-        return bool(self.acts) and calls <= {*agent.tools(Aide.JUDGE)}
+        return bool(self.acts) and calls <= {*agent.offers(Aide.JUDGE)}
 
 
-def read(agent: Agent, place: Path, stage: Role, *, whole: bool = True) -> Output:
-    """`whole`: it was not cut for its length, so that its reply can be read."""
+def read(agent: Agent, place: Path, stage: Role, ended: Ended) -> Output:
+    """What was cut for its length has no answer that could be read."""
     if not place.exists():
         return Output()
     with place.open("rb") as file:
-        reply = agent.read(agent.objects(file), stage) if whole else None
-        file.seek(0)
-        if reply and stage is not Stage.IMPLEMENT:
-            return Output(reply)
-        lines = (json.dumps(dict(one)).encode() for one in agent.objects(file))
-        return Output(reply, tuple(act for line in lines if (act := agent.act(line))))
+        answer, error = None, None
+        try:
+            answer = agent.read(() if ended.overflow else agent.objects(file), ended)
+        except AgentError as exc:
+            answer, error = exc.answer, exc
+        if answer and stage is not Stage.IMPLEMENT:
+            return Output(answer, error)
+        acts = (_shown(agent, one) for one in agent.objects(file))
+        return Output(answer, error, tuple(filter(None, acts)))
+
+
+def _shown(agent: Agent, value: Object) -> Act | None:
+    try:
+        return agent.watch(value)
+    except AgentError:
+        return None
 
 
 @dataclass(slots=True)
 class Watch:
-    """Tells what the agent does, by its transcript as it grows; raises `Refused`, which ends it."""
+    """Tells what the agent does, by its transcript as it grows. Raises AgentError, which ends it,
+    where it would go on without end.
+    """
 
     agent: Agent
     stage: Role
@@ -85,9 +91,8 @@ class Watch:
     def look(self, *, ended: bool) -> None:
         """At what it did since the last look."""
         for line in self.lines():
-            if not ended and (fault := self.agent.refused(line)):
-                raise Refused(fault)
-            if act := self.agent.act(line):
+            value = transcript.line(line)
+            if act := _shown(self.agent, value) if ended else self.agent.watch(value):
                 self.sink(Acted(self.stage, act))
                 self.used[act.message] = sum(act.tokens.values())
         if not ended and self.most and sum(self.used.values()) > self.most:
@@ -110,3 +115,8 @@ class Watch:
         except OSError:
             return []
         return found[torn:]
+
+
+def cut_off(agent: Agent, place: Path, stage: Role) -> Output:
+    """Of a call that was ended before it answered."""
+    return read(agent, place, stage, Ended(-1))

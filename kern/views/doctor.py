@@ -111,38 +111,31 @@ def _agents(folder: Path, crew: Sequence[Agent]) -> Iterator[Check]:
     repo = opened(folder)
     for agent in crew:
         there, user = agents.checks(agent, repo.root if repo else None)
-        if there.fault or not agent.OLDEST:  # what would a command do that is asked for a version
+        if there.fault or not agent.oldest:  # what would a command do that is asked for a version
             yield there
             continue
         code, said = agents.version(there.detail)
         yield tried("agent", partial(agents.running, agent, there.detail, code, said))
         yield user
         if code == 0:
-            yield _login(folder, repo, agent, there.detail)
+            yield _login(repo, agent, there.detail)
 
 
-def _login(folder: Path, repo: Repo | None, agent: Agent, program: str) -> Check:
+def _login(repo: Repo | None, agent: Agent, program: str) -> Check:
     """A repository may have named who is asked: not before the person has seen whom."""
-    if new := trust.unseen(repo, agent.started({})) if repo else []:
+    if new := trust.unseen(repo, agent.asks) if repo else []:
         return Check("login", f"not looked at before you agree: {new[0]}", advice="kern --trust")
-    said = agents.login(agent, program)
-    # Where there is no CLI that has a login of its own, the endpoint itself was asked.
-    payer = agents.payer(agent, folder).who if said.fault and agent.PROGRAM else ""
-    return Check("login", f"not needed: {payer}") if payer else said
+    return agents.login(agent, program)
 
 
 def _billing(folder: Path, crew: Sequence[Agent]) -> Iterator[Check]:
-    """A warning is no fault: the person may mean it."""
-    found = agents.paid({agent.NAME: agents.payer(agent, folder) for agent in crew})
-    unknown = f"unknown: {agents.command(crew[0])} decides, and does not tell"
-    said = "\n".join(filter(None, (found.who, found.warning))) or unknown
-    meant = "see that this is what you mean: kern help safety" if found.warning else ""
-    yield Check("billing", said, advice=meant if found.who else crew[0].LOGIN)
+    said = (f"{one.name}: {agents.paid([one]) or 'its login'}" for one in crew)
+    yield Check("billing", "\n".join(said))
 
 
 def _others(folder: Path, crew: Sequence[Agent]) -> Iterator[Check]:
     """Agents that could run here as well, or stand in."""
-    if others := [one.agent.NAME for one in agents.installed() if one.agent not in crew]:
+    if others := [one.agent.name for one in agents.installed() if one.agent not in crew]:
         yield Check("other agents", f"{', '.join(others)}; kern --agent NAME, kern help settings")
 
 
@@ -210,7 +203,7 @@ def _sandbox(repo: Repo, crew: Sequence[Agent]) -> Iterator[Check]:
         yield Check("sandbox", f"{held.means}; the homes of its children: {held.own}")
         for program in programs:
             yield from inside.checks(held, program)
-            if not trust.unseen(repo, program.agent.started({})):
+            if not trust.unseen(repo, program.agent.asks):
                 yield from filter(None, [inside.login(held, program)])
 
 

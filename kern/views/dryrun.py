@@ -138,14 +138,14 @@ def _stage(
 ) -> Iterator[str]:
     stage, agent = form.stage, protocol.find(form.by.agent)
     command, said = agents.command(agent), plain.line(form.by.said(form.by.agent), 60)
-    who = command if agent.PROGRAM == agent.NAME else f"{agent.NAME} ({command})"
+    who = command if agent.program == agent.name else f"{agent.name} ({command})"
     model = f"model {said}" if form.by.model else f"its model {said}".strip()
     prompt = _prompt(seen, form, task, settings, mode)
     size = f", prompt of {prompt.tokens} tokens" if prompt else ""
     later = f"{size} and what research finds" if stage is Stage.IMPLEMENT else size
     number = stage.number if isinstance(stage, Stage) else 0
     yield from ("", f"stage {number} {stage}: {who}, {model}{later}")
-    yield f"  tools: {', '.join(agent.tools(stage))}"
+    yield f"  tools: {', '.join(agent.offers(stage))}"
     if with_prompts and prompt:
         parts = [f"[system prompt]\n{prompt.contract}\n\n[prompt]\n" * bool(prompt.contract)]
         text = plain.block("".join([*parts, prompt.text]))

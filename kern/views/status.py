@@ -15,7 +15,7 @@ from kern.git import landing, refs
 from kern.git.repository import Repo
 from kern.journal import store, totals
 from kern.journal.history import Run, Worker, fold, moment
-from kern.model import SPEC, SUBSCRIPTION, Cost, Marker, Tier
+from kern.model import SPEC, Cost, Marker, Tier
 from kern.pipeline.table import resume
 from kern.spec import notes, order
 from kern.spec.parse import Kind, Spec, Task
@@ -257,8 +257,7 @@ def _spent(run: Mapping[str, Any]) -> str:
     priced = run["cost_usd"] is not None or run["unpriced"]  # nothing before a stage has ended
     which = "this run" if run["under_way"] else f"the last run, {local(run['began'])}"
     code = "" if run["exit"] in (None, 0) else f", exit {run['exit']}"
-    by_tokens = run["cost_usd"] is None or run["payer"].startswith(SUBSCRIPTION)
-    counted = sum(run["tokens"].values()) if by_tokens else 0
+    counted = sum(run["tokens"].values())
     tokens = f", {counted:,} tokens" if counted else ""
     done, took = f"{run['done']} done", plain.span(run["seconds"])
     cost = f"{Cost(run['cost_usd'], run['unpriced'])}{tokens}, " if priced else ""

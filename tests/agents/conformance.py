@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kern.agents import protocol
-from kern.agents.protocol import Agent, Program, Reply
+from kern.agents import places, protocol
+from kern.agents.protocol import Agent, Answer, Program
 from kern.config import Settings
 from kern.endpoint import Endpoint
 from kern.errors import KernError
 from kern.events import Acted, StageRetried
-from kern.model import Role
+from kern.model import Role, Stage
 from kern.models import Choice
 from kern.person import Mode
 from kern.sandbox import confine
@@ -46,17 +46,16 @@ class Cli:
     wire: str = "messages"
     turns: bool = True  # it tells how often the model was asked
     cost: bool = False  # it tells what a call costs
-    reads_outside: bool = False  # where it may only read, it may everywhere
+    reads_outside: str = ""  # where it may only read, it may there as well
     limit: Turn = field(default_factory=lambda: _LIMIT)  # an answer that says: not for hours
     full: str = "This model's maximum context length is 100 tokens, and you sent 200 tokens."
     inlines: bool = False  # it reads `@FILE` of the working tree for its prompt
     compacts: bool = False  # where its context is full, it sums up and goes on
     obeys: bool = True  # in implement the project's own settings count
-    keeps: bool = True  # it can be kept from SPEC.md, and from git's commit and push
 
     @property
     def binary(self) -> str:
-        own = "" if self.agent.PROGRAM else sys.executable
+        own = self.agent.program if self.agent.program == sys.executable else ""
         return os.environ.get(f"KERN_TEST_{self.name.upper()}", own)
 
     @property
@@ -242,8 +241,7 @@ CLIS: Mapping[str, Cli] = {
         wire="responses",
         turns=False,
         limit=_CODEX_LIMIT,
-        reads_outside=True,
-        keeps=False,
+        reads_outside="reads the whole disk",
     ),
     "gemini": Cli(
         *("gemini", "gemini-2.5-pro", _gemini, _gemini_planted),
@@ -251,14 +249,21 @@ CLIS: Mapping[str, Cli] = {
         turns=False,
         inlines=True,
     ),
-    "http": Cli("http", "small", _http, _http_planted, wire="chat", obeys=False, keeps=False),
+    "http": Cli("http", "small", _http, _http_planted, wire="chat", obeys=False),
     "opencode": Cli(
         *("opencode", "fake/small", _opencode, _opencode_planted),
         wire="chat",
         cost=True,
         compacts=True,
+        reads_outside="follows links out of it",
     ),
-    "pi": Cli("pi", "fake/small", _pi, _pi_planted, wire="chat", cost=True),
+    "pi": Cli(
+        *("pi", "fake/small", _pi, _pi_planted),
+        wire="chat",
+        cost=True,
+        reads_outside="reads the whole disk",
+        limit={"status": 429, "message": str(_LIMIT["message"])},
+    ),
 }
 
 
@@ -268,7 +273,7 @@ class Talk:
     tried again; or an error that ends the run.
     """
 
-    reply: Reply | None = None
+    reply: Answer | None = None
     fault: str = ""
     again: str = ""
     error: KernError | None = None
@@ -300,7 +305,7 @@ def ask(
         watched=True,
         scratch=root.parent / "scratch",
         programs={cli.name: Program(cli.agent, cli.binary)},
-        hold=held(cli, root) if cli.agent.unheld(role) else unheld,
+        hold=held(cli, root) if cli.agent.unheld and role is not Stage.IMPLEMENT else unheld,
     )
     by = Choice(cli.model, agent=cli.name)
     prompt = Prompt(role, by, text or heading(role), 0, (), contract=contract)
@@ -322,7 +327,7 @@ def ask(
 def held(cli: Cli, root: Path) -> Hold:
     """The sandbox of a run, for one that nothing else holds to reading."""
     home, own, git = root.parent / "home", root.parent / "own", root / ".git"
-    needs = {cli.name: cli.agent.needs(os.environ, str(home), lambda place: "")}
+    needs = {cli.name: places.needs(cli.agent.places, os.environ, str(home), lambda place: "")}
     grants = Grants(read=(root.parent / "scratch",), network=(EVERYTHING,))
     tree, programs = Tree(root, git, git), confine.programs(home, cli.binary)
     confine.homes(own)

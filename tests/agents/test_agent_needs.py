@@ -2,8 +2,8 @@
 
 import pytest
 
-from kern.agents import claude, codex, gemini, opencode, pi, protocol
-from kern.agents.protocol import Agent, Launch
+from kern.agents import places, protocol
+from kern.agents.protocol import Call
 from kern.model import Needs, Stage
 
 AGENTS = ("claude", "codex", "gemini", "opencode", "pi")
@@ -11,7 +11,7 @@ GATES = [("gate test", "true", 1.0, None)]
 
 
 def needs(name: str, **env: str) -> Needs:
-    return protocol.find(name).needs(env, "/h", lambda path: "")
+    return places.needs(protocol.find(name).places, env, "/h", lambda path: "")
 
 
 def passes(variable: str, names: tuple[str, ...]) -> bool:
@@ -72,11 +72,11 @@ def test_of_a_file_with_histories_claude_gets_its_key_alone() -> None:
 
 
 @pytest.mark.parametrize("stage", [Stage.RESEARCH, Stage.IMPLEMENT])
-@pytest.mark.parametrize("agent", [claude, codex, gemini, opencode, pi])
-def test_what_kern_sets_for_it_is_passed_on(agent: Agent, stage: Stage) -> None:
-    launch = Launch(stage, "m", effort="high", folder="/f", patience=60, gates=GATES, mark="m")
-    names = needs(agent.NAME).variables
-    assert not [one for one in agent.environment(launch) if not passes(one, names)]
+@pytest.mark.parametrize("name", AGENTS)
+def test_what_kern_sets_for_it_is_passed_on(name: str, stage: Stage) -> None:
+    asked = Call("x", stage, "m", effort="high", folder="/f", patience=60, gates=GATES, mark="m")
+    names = needs(name).variables
+    assert not [one for one in protocol.find(name).start(asked).env if not passes(one, names)]
     assert not passes("DATABASE_PASSWORD", names) and not passes("PATH", names)
 
 
@@ -108,8 +108,9 @@ def test_what_kern_sets_for_it_is_passed_on(agent: Agent, stage: Stage) -> None:
 def test_a_provider_of_one_s_own_stands_in_the_settings(
     name: str, path: str, settings: str, variable: str, host: str
 ) -> None:
-    found = protocol.find(name).needs(
-        {"OWN_KEY": "k"}, "/h", lambda place: settings if place == path else ""
+    tables = protocol.find(name).places
+    found = places.needs(
+        tables, {"OWN_KEY": "k"}, "/h", lambda place: settings if place == path else ""
     )
     assert host in found.hosts
     assert not variable or variable in found.variables
@@ -117,7 +118,9 @@ def test_a_provider_of_one_s_own_stands_in_the_settings(
 
 def test_a_list_of_models_that_opencode_fetched_is_among_its_settings() -> None:
     place = "/h/.cache/opencode/models.json"
-    found = opencode.needs({}, "/h", lambda path: "{}" if path == place else "")
+    found = places.needs(
+        protocol.find("opencode").places, {}, "/h", lambda path: "{}" if path == place else ""
+    )
     assert place in found.settings
     assert place not in needs("opencode").settings, "without one it has a list of its own"
 
@@ -132,8 +135,10 @@ def test_a_command_that_prints_claude_s_key_is_named() -> None:
     def texts(path: str) -> str:
         return '{"apiKeyHelper": "pass show k"}' if path == "/h/.claude/settings.json" else "{"
 
-    assert claude.needs({}, "/h", texts).commands == ("pass show k",)
-    assert claude.needs({}, "/h", lambda path: "{").commands == ()
+    assert places.needs(protocol.find("claude").places, {}, "/h", texts).commands == (
+        "pass show k",
+    )
+    assert places.needs(protocol.find("claude").places, {}, "/h", lambda path: "{").commands == ()
 
 
 @pytest.mark.parametrize(
@@ -151,5 +156,5 @@ def test_a_command_that_prints_claude_s_key_is_named() -> None:
     ],
 )
 def test_an_endpoint_of_one_s_own_machine_is_named_with_its_port(url: str, host: str) -> None:
-    assert protocol.host(url) == host
+    assert places.host(url) == host
     assert (host in needs("claude", ANTHROPIC_BASE_URL=url).hosts) is bool(host)

@@ -7,32 +7,39 @@ from pathlib import Path
 
 import pytest
 
-from kern.agents import protocol
-from kern.agents.command import Command
-from kern.agents.protocol import Agent, Ended, Fault, Grade, Launch, Reply
+from kern.agents import command, protocol
+from kern.agents.protocol import (
+    AgentError,
+    Answer,
+    AtLimit,
+    Call,
+    Ended,
+    Failed,
+    TryAgain,
+    Unusable,
+)
 from kern.errors import UsageError
 from kern.model import Aide, Stage
 from tests.checks.test_gates import toml
 from tests.conftest import Fake, Git, Kern, open_to_tests
 from tests.sandbox.test_wall import needs_bwrap
 
-AGENT: Agent = Command("llm", ("llm", "-m", "{model}", "{role}:{effort}", "{}{other}"))
+AGENT = command.agent("llm", ("llm", "-m", "{model}", "{role}:{effort}", "{}{other}"))
 
 
-def read(printed: bytes) -> Reply | None:
-    return AGENT.read(AGENT.objects(io.BytesIO(printed)), Stage.IMPLEMENT)
+SOUND = Ended(0)
 
 
-def fault(printed: bytes, ended: Ended) -> Fault | None:
-    return AGENT.fault(read(printed), ended)
+def read(printed: bytes, ended: Ended = SOUND) -> Answer:
+    return AGENT.read(AGENT.objects(io.BytesIO(printed)), ended)
 
 
-def test_the_template_is_filled_with_the_launch() -> None:
-    argv = AGENT.argv(Launch(Stage.RESEARCH, "gpt {role}", effort="high"))
-    assert argv == ["-m", "gpt {role}", "research:high", "{}{other}"]
-    assert AGENT.argv(Launch(Aide.JUDGE, ""))[:3] == ["-m", "", "judge:"]
-    assert (AGENT.PROGRAM, AGENT.VARIABLE) == ("llm", "KERN_AGENT_LLM")
-    assert Command("my-llm.2", ("x",)).VARIABLE == "KERN_AGENT_MY_LLM_2"
+def test_the_template_is_filled_with_the_call() -> None:
+    argv = AGENT.start(Call("/llm", Stage.RESEARCH, "gpt {role}", effort="high")).argv
+    assert argv == ["/llm", "-m", "gpt {role}", "research:high", "{}{other}"]
+    assert AGENT.start(Call("llm", Aide.JUDGE, "")).argv[1:4] == ["-m", "", "judge:"]
+    assert (AGENT.program, AGENT.variable) == ("llm", "KERN_AGENT_LLM")
+    assert command.agent("my-llm.2", ("x",)).variable == "KERN_AGENT_MY_LLM_2"
 
 
 USAGE = b'{"usage": {"input_tokens": 7, "output_tokens": 2}, "total_cost_usd": 0.5}\n'
@@ -40,7 +47,6 @@ USAGE = b'{"usage": {"input_tokens": 7, "output_tokens": 2}, "total_cost_usd": 0
 
 def test_all_that_it_prints_is_the_answer() -> None:
     reply = read("# Done\r\n\r\n{braces}\n😀\n\nSUCCESS\n".encode())
-    assert reply
     assert reply.text == "# Done\n\n{braces}\n😀\n\nSUCCESS"
     assert (reply.cost_usd, reply.tokens) == (None, {})
     assert (reply.result["result"], reply.result["total_cost_usd"]) == (reply.text, None)
@@ -48,7 +54,6 @@ def test_all_that_it_prints_is_the_answer() -> None:
 
 def test_but_for_a_last_line_that_tells_what_it_took() -> None:
     reply = read(b"Done\n\nSUCCESS\n" + USAGE)
-    assert reply
     assert (reply.text, reply.cost_usd) == ("Done\n\nSUCCESS", 0.5)
     assert (reply.tokens["input"], reply.tokens["output"]) == (7, 2)
     assert reply.result["usage"]["input_tokens"] == 7
@@ -59,7 +64,7 @@ def test_but_for_a_last_line_that_tells_what_it_took() -> None:
 )
 def test_json_that_says_something_else_belongs_to_the_answer(last: str) -> None:
     reply = read(f"Done\n{last}\n".encode())
-    assert reply and reply.text == f"Done\n{last}"
+    assert reply.text == f"Done\n{last}"
     assert reply.tokens == {}
 
 
@@ -69,31 +74,28 @@ def test_numbers_that_are_none_do_no_harm(usage: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("printed", "ended", "grade", "said"),
+    ("printed", "ended", "kind", "said"),
     [
-        (b"", Ended(0), Grade.TRANSIENT, "llm exited 0 without an answer"),
-        (b" \n", Ended(0), Grade.TRANSIENT, "llm exited 0 without an answer"),
-        (USAGE, Ended(0), Grade.TRANSIENT, "llm exited 0 without an answer"),
-        (b"Half", Ended(3, "boom\n"), Grade.TRANSIENT, "llm exited 3 without an answer: boom"),
-        (b"", Ended(-9), Grade.TRANSIENT, "llm was ended by signal 9"),
-        (b"", Ended(1, "Error: 401 bad key"), Grade.PERMANENT, "llm is not logged in: "),
-        (b"", Ended(1, "Error: unknown model x"), Grade.PERMANENT, "llm does not know the model"),
-        (b"", Ended(1, "You have hit your usage limit"), Grade.LIMIT, "You have hit"),
-        (b"x", Ended(-9, overflow=70_000_000), Grade.FAILED, "the agent printed more than 70 MB"),
+        (b"", Ended(0), TryAgain, "llm exited 0 without an answer"),
+        (b" \n", Ended(0), TryAgain, "llm exited 0 without an answer"),
+        (USAGE, Ended(0), TryAgain, "llm exited 0 without an answer"),
+        (b"Half", Ended(3, "boom\n"), TryAgain, "llm exited 3 without an answer: boom"),
+        (b"", Ended(-9), TryAgain, "llm was ended by signal 9"),
+        (b"", Ended(1, "Error: 401 bad key"), Unusable, "llm is not logged in: "),
+        (b"", Ended(1, "Error: unknown model x"), Unusable, "llm does not know the model"),
+        (b"", Ended(1, "You have hit your usage limit"), AtLimit, "You have hit"),
+        (b"x", Ended(-9, overflow=70_000_000), Failed, "the agent printed more than 70 MB"),
     ],
 )
-def test_an_end_without_an_answer(printed: bytes, ended: Ended, grade: Grade, said: str) -> None:
-    found = fault(printed, ended)
-    assert found and found.grade is grade
-    assert found.message.startswith(said)
+def test_an_end_without_an_answer(printed: bytes, ended: Ended, kind: type, said: str) -> None:
+    with pytest.raises(AgentError) as found:
+        read(printed, ended)
+    assert type(found.value) is kind
+    assert found.value.message.startswith(said)
 
 
 def test_an_answer_is_sound_where_the_exit_code_is_0() -> None:
-    assert fault(b"Done", Ended(0, "warning: x")) is None
-
-
-def test_nothing_is_promised_of_a_command() -> None:
-    assert [role for role in (*Stage, *Aide) if not AGENT.unheld(role)] == [Stage.IMPLEMENT]
+    assert read(b"Done", Ended(0, "warning: x")).text == "Done"
 
 
 def test_a_name_of_kern_s_own_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ Each is its real program on a scripted API; one that is not there is skipped by 
 import contextlib
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,8 +102,8 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bring:
         for cli in clis:
             if not cli.binary:
                 pytest.skip(f"KERN_TEST_{cli.name.upper()} names no {cli.name} binary")
-            if cli.agent.PROGRAM:
-                (folder / cli.agent.PROGRAM).symlink_to(Path(cli.binary).resolve())
+            if cli.agent.program != sys.executable:
+                (folder / cli.agent.program).symlink_to(Path(cli.binary).resolve())
         monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
     return put

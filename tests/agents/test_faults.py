@@ -3,7 +3,7 @@
 import pytest
 
 from kern.agents import faults
-from kern.agents.protocol import Ended, Grade
+from kern.agents.protocol import AtLimit, Ended, Failed, TryAgain, Unusable
 
 HOUR = 3600
 
@@ -11,29 +11,29 @@ HOUR = 3600
 @pytest.mark.parametrize(
     ("said", "status", "grade"),
     [
-        ("Incorrect API key provided: dummy", 401, Grade.PERMANENT),
-        ("API key not valid. Please pass a valid API key.", 400, Grade.PERMANENT),
-        ("Your credit balance is too low", 400, Grade.PERMANENT),
-        ("Insufficient credits", 402, Grade.PERMANENT),
-        ("models/x is not found for API version v1beta", 404, Grade.PERMANENT),
-        ("Model not found: fake/x.", None, Grade.PERMANENT),
-        ("unexpected field", 400, Grade.PERMANENT),
-        ("You exceeded your current quota", 429, Grade.LIMIT),
-        ("You've hit your usage limit", None, Grade.LIMIT),
-        ("Quota exceeded for requests per minute", 429, Grade.TRANSIENT),
-        ("Rate limit reached", 429, Grade.TRANSIENT),
-        ("Overloaded", 529, Grade.TRANSIENT),
-        ("500 boom", None, Grade.TRANSIENT),
-        ("", 503, Grade.TRANSIENT),
-        ("Connection error.", None, Grade.TRANSIENT),
-        ("prompt is too long: 300 tokens > 200", 400, Grade.FAILED),
-        ("The input token count exceeds the maximum number of tokens", 400, Grade.FAILED),
-        ("Request too large", 413, Grade.FAILED),
+        ("Incorrect API key provided: dummy", 401, Unusable),
+        ("API key not valid. Please pass a valid API key.", 400, Unusable),
+        ("Your credit balance is too low", 400, Unusable),
+        ("Insufficient credits", 402, Unusable),
+        ("models/x is not found for API version v1beta", 404, Unusable),
+        ("Model not found: fake/x.", None, Unusable),
+        ("unexpected field", 400, Unusable),
+        ("You exceeded your current quota", 429, AtLimit),
+        ("You've hit your usage limit", None, AtLimit),
+        ("Quota exceeded for requests per minute", 429, TryAgain),
+        ("Rate limit reached", 429, TryAgain),
+        ("Overloaded", 529, TryAgain),
+        ("500 boom", None, TryAgain),
+        ("", 503, TryAgain),
+        ("Connection error.", None, TryAgain),
+        ("prompt is too long: 300 tokens > 200", 400, Failed),
+        ("The input token count exceeds the maximum number of tokens", 400, Failed),
+        ("Request too large", 413, Failed),
     ],
 )
-def test_each_answer_has_its_class(said: str, status: int | None, grade: Grade) -> None:
+def test_each_answer_has_its_class(said: str, status: int | None, grade: type) -> None:
     found = faults.of_api("cli", said, status=status, login="log in")
-    assert found.grade is grade
+    assert type(found) is grade
     assert found.message
 
 
@@ -62,10 +62,11 @@ def test_an_api_that_is_away_is_told_from_what_may_only_pass(
     said: str, status: int | None, away: bool
 ) -> None:
     found = faults.of_api("cli", said, status=status, login="log in")
-    assert (found.grade, found.away) == (Grade.TRANSIENT, away)
+    assert isinstance(found, TryAgain)
+    assert found.away == away
     if said:
         told = faults.unanswered("cli", Ended(1, f"Error: {said}\n"), login="log in")
-        assert told.grade is Grade.TRANSIENT
+        assert type(told) is TryAgain
         assert told.message.startswith("cli exited 1 without an answer: ")
 
 
@@ -79,7 +80,7 @@ def test_an_api_that_is_away_is_told_from_what_may_only_pass(
 )
 def test_a_certificate_that_nobody_vouches_for_is_a_persons_to_settle(said: str) -> None:
     found = faults.of_api("cli", said, login="log in")
-    assert (found.grade, found.away) == (Grade.PERMANENT, False)
+    assert type(found) is Unusable
 
 
 @pytest.mark.parametrize(
@@ -93,22 +94,22 @@ def test_a_certificate_that_nobody_vouches_for_is_a_persons_to_settle(said: str)
 )
 def test_the_time_of_a_reset_is_read(said: str, seconds: int) -> None:
     assert faults.resets(said, 1000) == 1000 + seconds
-    assert faults.resets(said, None) is None
+    assert faults.resets(said, 0) is None
     assert faults.resets("come back later", 1000) is None
 
 
 def test_a_wait_of_seconds_is_no_limit_and_one_of_hours_is() -> None:
-    for after, grade in ((5, Grade.TRANSIENT), (3 * HOUR, Grade.LIMIT)):
+    for after, grade in ((5, TryAgain), (3 * HOUR, AtLimit)):
         found = faults.of_api("cli", "slow down", status=429, login="", resets_at=after, at=0.5)
-        assert found.grade is grade
+        assert type(found) is grade
 
 
 def test_an_end_without_an_answer_says_what_stderr_says() -> None:
     found = faults.unanswered(
         "cli", Ended(1, "Warning: x\nError: Invalid API key\n"), login="log in"
     )
-    assert (found.grade, found.hint) == (Grade.PERMANENT, "log in")
+    assert (type(found), found.hint) == (Unusable, "log in")
     found = faults.unanswered("cli", Ended(3, ""), login="")
-    assert (found.grade, found.message) == (Grade.TRANSIENT, "cli exited 3 without an answer")
-    assert faults.unanswered("cli", Ended(-9), login="").grade is Grade.TRANSIENT
-    assert faults.unanswered("cli", Ended(-9, overflow=100_000_000), login="").grade is Grade.FAILED
+    assert (type(found), found.message) == (TryAgain, "cli exited 3 without an answer")
+    assert type(faults.unanswered("cli", Ended(-9), login="")) is TryAgain
+    assert type(faults.unanswered("cli", Ended(-9, overflow=100_000_000), login="")) is Failed

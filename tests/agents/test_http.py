@@ -15,43 +15,42 @@ from typing import Any
 import pytest
 
 from kern import endpoint
-from kern.agents.http import Http
-from kern.agents.protocol import Agent, Launch
+from kern.agents import http, places
+from kern.agents.protocol import Call
 from kern.endpoint import Endpoint
 from kern.errors import UsageError
-from kern.model import Aide, Needs, Stage
+from kern.model import Needs, Stage
 from kern.toml import checked
 from kern.toml import table as a_table
 from tests.checks.test_gates import toml
 from tests.conftest import Fake, Git, Kern
 from tests.kit.scripted_server import ScriptedServer, bash, say, use
-from tests.kit.trusting import trust_all
 from tests.sandbox.test_wall import needs_bwrap
 
 URL = "https://gw.example/v1"
-AGENT: Agent = Http(Endpoint(URL, "big", "GW_KEY"))
+AGENT = http.agent(Endpoint(URL, "big", "GW_KEY"))
 
 
 def test_calls_are_shown_as_they_are_made() -> None:
     line = {"type": "assistant", "turn": 2, "commands": ["make test"], "usage": {"input": 3}}
-    act = AGENT.act(json.dumps(line).encode())
+    act = AGENT.watch(line)
     assert act and (act.message, act.calls, act.tokens) == ("2", ("sh make test",), {"input": 3})
-    for other in (b'{"type": "progress"}', b"{", b'{"type": "output"}'):
-        assert AGENT.act(other) is None
+    assert AGENT.watch({"type": "progress"}) is None
 
 
 def test_a_model_is_named_and_the_key_is_not() -> None:
-    given = json.loads(AGENT.argv(Launch(Stage.RESEARCH, "", contract="/c"))[-1])
+    given = json.loads(AGENT.start(Call("py", Stage.RESEARCH, "", contract="/c")).argv[-1])
     assert (given["model"], given["key"], given["contract"]) == ("big", "GW_KEY", "/c")
-    assert json.loads(AGENT.argv(Launch(Stage.RESEARCH, "own"))[-1])["model"] == "own"
+    assert json.loads(AGENT.start(Call("py", Stage.RESEARCH, "own")).argv[-1])["model"] == "own"
     with pytest.raises(UsageError, match="no model is named for the research stage"):
-        Http(Endpoint(URL)).argv(Launch(Stage.RESEARCH, ""))
+        http.agent(Endpoint(URL)).start(Call("py", Stage.RESEARCH, ""))
 
 
 def test_what_it_needs_is_its_host_and_its_key() -> None:
-    assert AGENT.needs({}, "/h", str) == Needs(variables=("GW_KEY",), hosts=("gw.example",))
-    assert Http(Endpoint("http://[::1]/v1")).needs({}, "/h", str) == Needs(hosts=("[::1]:80",))
-    assert [one for one in (*Stage, *Aide) if not AGENT.unheld(one)] == [Stage.IMPLEMENT]
+    found = places.needs(AGENT.places, {}, "/h", str)
+    assert found == Needs(variables=("GW_KEY",), hosts=("gw.example",))
+    local = http.agent(Endpoint("http://[::1]/v1")).places
+    assert places.needs(local, {}, "/h", str) == Needs(hosts=("[::1]:80",))
 
 
 # -------------------------------------------------------------------- settings
@@ -160,7 +159,7 @@ def test_a_task_from_research_to_commit(
     own.write_text("[sandbox]\nnetwork = []\n")
     toml(repo, git, f'agent = "http"\n{table(server.url)}')
     assert re.search(r"research: .*small", kern("-n").out)
-    ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
+    ran = kern("1", "0", "--sandbox", "bwrap")
     assert ran.code == 0, ran.said
     done(git)
     assert re.search(r"stage 1/3 research \(.*small", ran.said)
@@ -179,12 +178,12 @@ def test_without_a_sandbox_it_only_implements(
 ) -> None:
     server = whole(serve)
     toml(repo, git, f'agent = "http"\n{table(server.url)}')
-    ran = kern("1", "0", env={"KERN_SANDBOX": "off"})
+    ran = kern("1", "0", "--sandbox", "off")
     assert ran.code == 2 and server.requests == []
     assert "http cannot be held to what research may do: it has a shell" in ran.err
     toml(repo, git, f'stages.implement.agent = "http"\n{table(server.url)}')
     fake.script(commit=[{"result": "Greet people 😀"}])
-    ran = kern("1", "0", env={"KERN_SANDBOX": "off"})
+    ran = kern("1", "0", "--sandbox", "off")
     assert ran.code == 0, ran.said
     done(git)
 
@@ -196,7 +195,7 @@ def test_a_refused_key_is_said_with_what_to_do(
 ) -> None:
     url = serve(research=[{"status": 401, "message": "Invalid API key"}]).url
     toml(repo, git, f'agent = "http"\n{table(url)}')
-    ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
+    ran = kern("1", "0", "--sandbox", "bwrap")
     assert ran.code == 1
     assert "http is not logged in: Invalid API key" in ran.err
     assert f"see that {url}/http/v1 answers, and set GW_KEY to a key that it takes" in ran.err
@@ -212,7 +211,7 @@ def test_a_person_s_own_endpoint_needs_no_trust(
     own.parent.mkdir(parents=True, exist_ok=True)
     before = own.read_text() if own.exists() else ""
     own.write_text(before + table(whole(serve).url))
-    ran = kern("1", "0", "--agent", "http", env={"KERN_SANDBOX": "bwrap"})
+    ran = kern("1", "0", "--agent", "http", "--sandbox", "bwrap")
     assert ran.code == 0, ran.said
     done(git)
 
@@ -225,17 +224,17 @@ def test_a_repository_s_endpoint_gets_nothing_without_a_yes(
     server = whole(serve)
     gates = '[gates]\ncheck = "true"\n'
     toml(repo, git, gates)
-    trust_all(repo)
+    assert kern("trust", "--yes").code == 0
     for _ in range(2):
         toml(repo, git, f'agents = ["http"]\n{table(server.url)}{gates}# {_}\n')
-        ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
+        ran = kern("1", "0", "--sandbox", "bwrap")
         assert ran.code == 2
         line = f"sends what it reads to {server.url}/http/v1, with the key in GW_KEY"
         assert line in ran.err
-        assert "kern --trust" in ran.err
+        assert "kern trust" in ran.err
     assert server.requests == []
-    trust_all(repo)
-    ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
+    assert kern("trust", "--yes").code == 0
+    ran = kern("1", "0", "--sandbox", "bwrap")
     assert ran.code == 0, ran.said
     done(git)
 
@@ -261,7 +260,7 @@ def test_nobody_there_is_an_outage_that_another_agent_stands_in_for(
     monkeypatch.setenv("GW_KEY", "k3y-for-the-gateway")
     stage = 'agents = ["claude"]\nstages.implement.agent = "http"\n'
     toml(repo, git, f"{stage}{table('http://127.0.0.1:9')}")
-    ran = kern("1", "0", env={"KERN_SANDBOX": "off"})
+    ran = kern("1", "0", "--sandbox", "off")
     assert ran.code == 0, ran.said
     assert "http://127.0.0.1:9/http/v1/chat/completions: [Errno" in ran.said
     assert "claude takes the implement stage over" in ran.said
@@ -293,10 +292,12 @@ def test_the_doctor_sends_no_key_to_where_only_the_repository_wants_it(
         ran = kern("doctor")
         assert ", Python 3." in ran.out
         asks = f"agent http: sends what it reads to {url}/http/v1, with the key in GW_KEY"
-        assert f"login: not looked at before you agree: {asks}\n" in ran.out
+        assert (
+            f"login: not looked at before you agree: {asks}\n         fix: kern --trust" in ran.out
+        )
         assert SEEN == []
-        trust_all(repo)
-        assert f"login: by {url}/http/v1, which has small" in kern("doctor").out
+        assert kern("trust", "--yes").code == 0
+        assert "login: its own word: small" in kern("doctor").out
         assert SEEN == ["Bearer k3y-for-the-gateway"]
         server.shutdown()
 
@@ -305,10 +306,10 @@ def test_the_doctor_says_whether_the_endpoint_answers(
     repo: Path, git: Git, kern: Kern, serve: Serve
 ) -> None:
     toml(repo, git, f'agents = ["http"]\n{table(serve().url)}')
-    trust_all(repo)
+    assert kern("trust", "--yes").code == 0
     assert "login: unknown" in kern("doctor").out, "this endpoint lists no models"
     toml(repo, git, f'agents = ["http"]\n{table("http://127.0.0.1:9")}')
-    trust_all(repo)
+    assert kern("trust", "--yes").code == 0
     said = kern("doctor").out
     assert "login: http is not logged in" in said
     assert "see that http://127.0.0.1:9/http/v1 answers, and set GW_KEY to a key" in said

@@ -16,9 +16,17 @@ from typing import Any
 
 import pytest
 
-from kern.agents import http_loop
-from kern.agents.http import Http
-from kern.agents.protocol import Ended, Fault, Grade, Launch, Reply
+from kern.agents import http, http_loop
+from kern.agents.protocol import (
+    AgentError,
+    Answer,
+    AtLimit,
+    Call,
+    Ended,
+    Failed,
+    TryAgain,
+    Unusable,
+)
 from kern.endpoint import Endpoint
 from kern.model import Stage
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say
@@ -30,17 +38,17 @@ DONE = say("Did it.\n\nSUCCESS")
 
 @dataclass
 class Ran:
-    reply: Reply | None
-    fault: Fault | None
+    reply: Answer | None
+    fault: AgentError | None
     outputs: list[str]
 
 
 def ask(
     url: str, root: Path, env: Mapping[str, str] = os.environ, seconds: float = 20, **about: Any
 ) -> Ran:
-    agent = Http(Endpoint(url, "small", **about))
+    agent = http.agent(Endpoint(url, "small", **about))
     done = subprocess.run(
-        [sys.executable, *agent.argv(Launch(Stage.IMPLEMENT, "", patience=seconds))],
+        agent.start(Call(sys.executable, Stage.IMPLEMENT, "", patience=seconds)).argv,
         cwd=root,
         env={**env},
         input=b"kern implement\n\nDo it.",
@@ -48,8 +56,11 @@ def ask(
         timeout=100,
     )
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    reply, said = agent.read(lines, Stage.IMPLEMENT), done.stderr.decode()
-    fault = agent.fault(reply, Ended(done.returncode, said))
+    reply, fault, said = None, None, done.stderr.decode()
+    try:
+        reply = agent.read(lines, Ended(done.returncode, said))
+    except AgentError as exc:
+        reply, fault = exc.answer, exc
     assert said == "" and done.returncode == bool(fault)
     return Ran(reply, fault, [one["text"] for one in lines if one["type"] == "output"])
 
@@ -65,7 +76,6 @@ def test_commands_run_until_a_message_has_none(repo: Path) -> None:
     assert ran.reply and ran.fault is None
     assert (ran.reply.text, ran.reply.turns) == ("Did it.\n\nSUCCESS", 3)
     assert ran.outputs == ["[exit 0]\na\n", "[exit 1]\n", "[exit 0]\n"]
-    assert ran.reply.complaint == "[exit 1]\n"
     assert (repo / "key").read_text() == "x-\n", "here it is nobody's key"
     played(repo, bash("echo $GW_KEY- > key"), DONE, env={**os.environ, "GW_KEY": "x"}, key="GW_KEY")
     assert (repo / "key").read_text() == "-\n"
@@ -91,7 +101,7 @@ def test_what_is_neither_commands_nor_an_answer_runs_nothing(repo: Path, text: s
     assert not (repo / "x").exists()
     ran = played(repo, *[say(text)] * 30)
     assert ran.fault and "in a circle: 4 times in a row Nothing was run" in ran.fault.message
-    assert ran.fault.grade is Grade.FAILED
+    assert type(ran.fault) is Failed
 
 
 @needs_bash
@@ -198,39 +208,40 @@ def test_an_answer_in_any_shape_is_read(repo: Path, body: str, text: str) -> Non
 @pytest.mark.parametrize(
     ("turn", "grade", "said"),
     [
-        ({"drop": chunk("Ha")}, Grade.TRANSIENT, "broke off in its middle"),
-        ({"raw": chunk("Ha") + 'data: {"choi'}, Grade.TRANSIENT, "no chat completion"),
-        ({"raw": ""}, Grade.TRANSIENT, "it is empty"),
-        ({"raw": "<h1>Welcome</h1>"}, Grade.TRANSIENT, "no chat completion"),
-        ({"raw": '{"message": {"content": "Ollama"}}'}, Grade.TRANSIENT, "no chat completion"),
-        ({"raw": 'data: {"choices": [{"delta": 3}]}'}, Grade.TRANSIENT, "no chat completion"),
-        ({"raw": "[" * 100_000}, Grade.TRANSIENT, "no chat completion"),
-        ({"raw": '{"error": "model x not found"}'}, Grade.PERMANENT, "does not know the model"),
-        ({"raw": 'data: {"error": {"message": "boom"}}\n'}, Grade.TRANSIENT, "boom"),
-        ({"raw": chunk("Ha", finish_reason="length")}, Grade.FAILED, "cut the answer: length"),
-        ({"raw": "x" * 64_000_000}, Grade.FAILED, "does not end"),
-        ({"raw": chunk("word " * 500) * 25_000}, Grade.FAILED, "does not end"),
-        ({"status": 401, "message": "no"}, Grade.PERMANENT, "http is not logged in"),
-        ({"status": 402, "message": "no"}, Grade.PERMANENT, "the account cannot pay"),
-        ({"status": 404, "message": "page not found"}, Grade.PERMANENT, "no chat completions"),
-        ({"status": 404, "message": "model 'x' not found"}, Grade.PERMANENT, "know the model"),
-        ({"status": 400, "message": "context length"}, Grade.FAILED, "context is full"),
-        ({"status": 429, "message": "slow down"}, Grade.TRANSIENT, "slow down"),
-        ({"status": 429, "headers": {"Retry-After": "7200"}}, Grade.LIMIT, "scripted 429"),
-        ({"status": 500, "headers": {"Retry-After": "soon"}}, Grade.TRANSIENT, "scripted 500"),
+        ({"drop": chunk("Ha")}, TryAgain, "broke off in its middle"),
+        ({"raw": chunk("Ha") + 'data: {"choi'}, TryAgain, "no chat completion"),
+        ({"raw": ""}, TryAgain, "it is empty"),
+        ({"raw": "<h1>Welcome</h1>"}, TryAgain, "no chat completion"),
+        ({"raw": '{"message": {"content": "Ollama"}}'}, TryAgain, "no chat completion"),
+        ({"raw": 'data: {"choices": [{"delta": 3}]}'}, TryAgain, "no chat completion"),
+        ({"raw": "[" * 100_000}, TryAgain, "no chat completion"),
+        ({"raw": '{"error": "model x not found"}'}, Unusable, "does not know the model"),
+        ({"raw": 'data: {"error": {"message": "boom"}}\n'}, TryAgain, "boom"),
+        ({"raw": chunk("Ha", finish_reason="length")}, Failed, "cut the answer: length"),
+        ({"raw": "x" * 64_000_000}, Failed, "does not end"),
+        ({"raw": chunk("word " * 500) * 25_000}, Failed, "does not end"),
+        ({"status": 401, "message": "no"}, Unusable, "http is not logged in"),
+        ({"status": 402, "message": "no"}, Unusable, "the account cannot pay"),
+        ({"status": 404, "message": "page not found"}, Unusable, "no chat completions"),
+        ({"status": 404, "message": "model 'x' not found"}, Unusable, "know the model"),
+        ({"status": 400, "message": "context length"}, Failed, "context is full"),
+        ({"status": 429, "message": "slow down"}, TryAgain, "slow down"),
+        ({"status": 429, "headers": {"Retry-After": "7200"}}, AtLimit, "scripted 429"),
+        ({"status": 500, "headers": {"Retry-After": "soon"}}, TryAgain, "scripted 500"),
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_what_is_no_answer_has_its_class(repo: Path, turn: Turn, grade: Grade, said: str) -> None:
+def test_what_is_no_answer_has_its_class(repo: Path, turn: Turn, grade: type, said: str) -> None:
     ran = played(repo, turn)
     assert ran.fault, ran.reply
-    assert (ran.fault.grade, said in ran.fault.message) == (grade, True), ran.fault
-    assert (ran.fault.resets_at or 0) > time.time() + 7000 or grade is not Grade.LIMIT
+    assert (type(ran.fault), said in ran.fault.message) == (grade, True), ran.fault
+    if isinstance(ran.fault, AtLimit):
+        assert (ran.fault.resets_at or 0) > time.time() + 7000
 
 
 def test_nobody_there_is_an_outage(repo: Path) -> None:
     ran = ask("http://127.0.0.1:9/v1", repo)
-    assert ran.fault and (ran.fault.grade, ran.fault.away) == (Grade.TRANSIENT, True)
+    assert isinstance(ran.fault, TryAgain) and ran.fault.away
     assert "http://127.0.0.1:9/v1/chat/completions: [Errno" in ran.fault.message
 
 
@@ -239,7 +250,7 @@ def test_a_redirect_is_not_followed_with_the_key(repo: Path) -> None:
         to = f"{other.url}/v1/chat/completions"
         ran = played(repo, {"status": 307, "message": "away", "headers": {"Location": to}})
         assert other.requests == []
-    assert ran.fault and ran.fault.grade is Grade.PERMANENT
+    assert ran.fault and type(ran.fault) is Unusable
     assert f"answers 307, and has no chat completions: away {to}" in ran.fault.message
 
 

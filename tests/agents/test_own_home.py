@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kern.agents.protocol import Launch
+from kern.agents import places
+from kern.agents.protocol import Call
 from kern.model import Needs, Stage
 from tests.agents.conformance import CLIS
 from tests.conftest import PATIENCE_S
@@ -57,19 +58,20 @@ def test_it_answers_twice_where_nothing_else_is(
     with ScriptedServer({"research": [say("It is seven.\n\nREADY")]}) as server:
         for key, value in cli.ready(home, server.url).items():
             monkeypatch.setenv(key, value)
-        launch = Launch(
-            *(Stage.RESEARCH, cli.model),
-            contract=str(contract) if cli.agent.TAKES_CONTRACT else "",
+        call = Call(
+            *(str(cli.program), Stage.RESEARCH, cli.model),
+            contract=str(contract) if cli.agent.contract else "",
             folder=str(folder),
             root=str(repo),
             mark="m",
             given=dict(os.environ),
         )
-        for file, text in cli.agent.files(launch).items():
+        begun = cli.agent.start(call)
+        for file, text in begun.files.items():
             (folder / file).write_text(text)
-        needs = cli.agent.needs(os.environ, str(home), read)
-        argv = [*walls(home, own, temporary, needs), str(cli.program), *cli.agent.argv(launch)]
-        env = passed({**os.environ, **cli.agent.environment(launch)}, needs)
+        needs = places.needs(cli.agent.places, os.environ, str(home), read)
+        argv = [*walls(home, own, temporary, needs), *begun.argv]
+        env = passed({**os.environ, **begun.env}, needs)
         for _ in range(2):
             done = subprocess.run(
                 argv,

@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from kern.agents import claude
-from kern.agents.protocol import Launch
+from kern.agents.protocol import Call
 from kern.model import Stage
 from kern.stages import prompts
 from kern.stages.prompts import compose
@@ -45,7 +45,7 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sealed: None) -> No
     """The binary on PATH, a made-up key, no traffic but to the scripted server."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    (folder / claude.NAME).symlink_to(Path(BINARY).resolve())
+    (folder / "claude").symlink_to(Path(BINARY).resolve())
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "dummy")
     for name in ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER"):
@@ -106,9 +106,9 @@ def ask(serve: Serve, repo: Path) -> Ask:
         script = {stage.value: [*calls, say("ok")], "helper": [*helper, say("ok")]}
         serve(**script)
         ended = subprocess.run(
-            [claude.NAME, *claude.argv(Launch(stage, "opus"))],
+            claude.start(Call("claude", stage, "opus")).argv,
             cwd=repo,
-            env={**os.environ, **claude.environment(Launch(stage, "opus"))},
+            env={**os.environ, **claude.start(Call("claude", stage, "opus")).env},
             input=f"kern stage {stage.number} of 3: {stage}\n\nDo it.",
             capture_output=True,
             text=True,
@@ -408,11 +408,11 @@ def test_what_is_told_of_a_task_inlines_no_file_and_a_folders_guidance_is_read(
     contract.write_text(prompt.contract)
     read = use("Read", file_path=str(repo / "src/x.py"))
     server = serve(implement=[read, DONE])
-    launch = Launch(Stage.IMPLEMENT, "opus", contract=str(contract))
+    begun = claude.start(Call("claude", Stage.IMPLEMENT, "opus", contract=str(contract)))
     subprocess.run(
-        [claude.NAME, *claude.argv(launch)],
+        begun.argv,
         cwd=repo,
-        env={**os.environ, **claude.environment(launch)},
+        env={**os.environ, **begun.env},
         input=prompt.text,
         capture_output=True,
         text=True,

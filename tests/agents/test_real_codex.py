@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from kern.agents import codex
-from kern.agents.protocol import Launch
+from kern.agents.protocol import Call
 from kern.model import Aide, Role, Stage
 from tests.agents.conformance import CLIS
 from tests.conftest import PATIENCE_S, Fake, Git, Kern
@@ -41,7 +41,7 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """codex on PATH, chosen for all stages, and the API that it talks to from now on."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    (folder / codex.NAME).symlink_to(Path(BINARY).resolve())
+    (folder / "codex").symlink_to(Path(BINARY).resolve())
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     with contextlib.ExitStack() as stack:
 
@@ -122,9 +122,9 @@ def test_what_reads_writes_nowhere_and_reaches_nobody(
     with config.open("a") as file:
         file.write(f'[mcp_servers.own]\ncommand = "python3"\nargs = {args}\n')
     done = subprocess.run(
-        [codex.NAME, *codex.argv(Launch(role, "gpt-5.5", root=str(repo)))],
+        codex.start(Call("codex", role, "gpt-5.5", root=str(repo))).argv,
         cwd=repo,
-        env={**os.environ, **codex.environment(Launch(role, "gpt-5.5"))},
+        env=dict(os.environ),
         input=f"kern {role}\n\nDo it.",
         capture_output=True,
         text=True,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kern.agents import claude
+from kern.agents.protocol import DEFAULT
 from kern.model import Stage
 from tests.agents.conformance import CLIS, Cli
 from tests.bench.measuring import Row, environment, interleaved, ratio, row, sample
@@ -14,7 +14,7 @@ from tests.kit.scripted_server import ScriptedServer, Turn
 
 TASKS = ("add a greeting", "add a farewell", "add a question")
 PLAIN = ("-p", "--output-format", "json")
-CLAUDE = CLIS[claude.NAME]
+CLAUDE = CLIS[DEFAULT]
 MOST = 1.07  # times as long as the bare processes with the same flags
 
 # Notes down what kern gives the agent, one folder for each call in the order of the prompts: an
@@ -144,7 +144,7 @@ class Bench:
         self.count = 0
         home = folder / "home"
         self.env = environment(home)
-        self.env |= {**cli.ready(home, server.url), cli.agent.VARIABLE: str(self.binary)}
+        self.env |= {**cli.ready(home, server.url), cli.agent.variable: str(self.binary)}
         self.chosen = {}
         if cli is not CLAUDE:
             models = "".join(f'{role}.model = "{cli.model}"\n' for role in Stage)
@@ -177,7 +177,7 @@ class Bench:
         recorder = self.folder / "recorder"
         recorder.write_text(RECORDER.format(calls=calls, binary=self.binary))
         recorder.chmod(0o755)
-        self.kern({self.cli.agent.VARIABLE: str(recorder)})
+        self.kern({self.cli.agent.variable: str(recorder)})
         found = []
         for number, place in enumerate(sorted(calls.iterdir(), key=lambda path: int(path.name))):
             argv = (place / "argv").read_bytes().decode().split("\0")[:-1]
@@ -209,7 +209,7 @@ class Bench:
 
     def bare(self, calls: list[Call], *, plain: bool, root: Path | None = None) -> None:
         root = root or self.project()
-        words = bool(self.cli.agent.unheld(Stage.COMMIT))
+        words = bool(self.cli.agent.unheld)
         for call in calls:
             if call.stage is Stage.COMMIT:
                 self._git(root, "add", "--all")

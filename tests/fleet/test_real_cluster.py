@@ -25,7 +25,7 @@ def test_real_agents_on_a_cluster_land_each_task_once(tmp_path: Path) -> None:
     with Named(script()) as server:
         home = tmp_path / "home"
         env = environment(home)
-        env |= {**CLAUDE.ready(home, server.url), CLAUDE.agent.VARIABLE: str(CLAUDE.program)}
+        env |= {**CLAUDE.ready(home, server.url), CLAUDE.agent.variable: str(CLAUDE.program)}
         files = {"SPEC.md": "".join(f"- [ ] {task}\n" for task in tasks), "a.txt": "line\n"}
         files["kern.toml"] = "[gates]\nthere = 'test -f a.txt'\n"
         root = sample(tmp_path / "project", env, files)

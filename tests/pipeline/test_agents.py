@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 
 from kern.agents import protocol
-from kern.agents.protocol import Agent, Payer
 from kern.errors import UsageError
 from kern.events import LimitReset
 from kern.journal import store
-from kern.pipeline import agents
 from tests.checks.test_gates import toml
 from tests.conftest import Fake, Git, Inline
 from tests.kit import made_up_agent
@@ -35,8 +33,7 @@ WORDS = "echo '```'; echo 'Write work.txt'; echo; echo 'As the task says.'; echo
 @pytest.fixture
 def pal(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> Path:
     """`pal` on PATH, known to kern by its row; the folder where each stage's script lies."""
-    agent: Agent = made_up_agent  # the type checker holds it
-    monkeypatch.setitem(protocol.AGENTS, agent.NAME, "tests.kit.made_up_agent")
+    monkeypatch.setitem(protocol.AGENTS, made_up_agent.AGENT.name, "tests.kit.made_up_agent")
     program = fake.folder / "bin" / "pal"
     program.write_text(PAL)
     program.chmod(0o755)
@@ -199,7 +196,7 @@ def test_a_role_that_nothing_holds_is_refused(
     repo: Path, pal: Path, inline: Inline, git: Git, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = protocol.find("pal")
-    monkeypatch.setattr(found, "unheld", lambda role: "it does as it likes")
+    monkeypatch.setattr(found, "unheld", "it does as it likes")
     toml(repo, git, '[stages.research]\nagent = "pal"\n')
     heard = inline(1)
     assert heard.code == 2
@@ -228,13 +225,6 @@ def test_one_file_and_its_row_make_an_agent_known(
     done = subprocess.run(ran_by, cwd=repo, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert git("log", "-1", "--format=%s") == "Write work.txt"
-
-
-def test_who_pays_is_said_of_each() -> None:
-    one = agents.paid({"a": Payer("me", "careful")})
-    assert one == Payer("me", "careful")
-    both = agents.paid({"a": Payer("me", "careful"), "b": Payer("")})
-    assert both == Payer("a: me; b: not known", "careful")
 
 
 def test_what_is_no_agent_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

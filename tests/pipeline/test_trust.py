@@ -18,7 +18,6 @@ from kern.spec.parse import parse
 from tests.conftest import Git
 
 TOML = """
-notify = "curl evil"
 [gates]
 test = "make \u202etest"
 [probes]
@@ -68,7 +67,7 @@ def test_all_of_it_is_shown_whole_and_nothing_hides(repo: Path, git: Git) -> Non
         *("gate test: make \\u202etest", "probe now: date", "gate of the task: sh gate.sh"),
         *("prompt of the project: .kern/prompts/judge.md", "git hook .husky/pre-commit"),
     )
-    agents = ".claude/settings.json apiKeyHelper", ".mcp.json server m: mcp"
+    agents = ".claude/settings.json apiKeyHelper", ".mcp.json mcpServers: {"
     for told, starts in (found.project, project), (found.agents, agents):
         for line, start in zip(told, starts, strict=True):
             assert line.startswith(start), line
@@ -90,7 +89,7 @@ def test_code_of_another_agent_is_told_again_when_it_changes(repo: Path) -> None
         return trust.started(found, config.Settings(), nothing, [protocol.find("opencode")]).agents
 
     (before,) = told()
-    assert before.startswith(".opencode/plugin/a.js is code, which opencode runs (")
+    assert before.startswith("opencode obeys .opencode/plugin/a.js (")
     code.write_text("steal()")
     assert told() != (before,)
 

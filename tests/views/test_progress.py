@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from rich.console import Console as Terminal
 
-from kern.agents import claude
+from kern.agents import claude, transcript
 from kern.events import (
     Acted,
     Event,
@@ -71,7 +71,7 @@ def call(name: str, **given: object) -> dict[str, object]:
     ],
 )
 def test_a_call_is_told_by_its_tool_and_what_says_most_about_it(block: object, told: str) -> None:
-    assert claude.act(said(block)) == Act(
+    assert claude.watch(transcript.line(said(block))) == Act(
         "m1", (told,), {"input": 5, "output": 5, "cache_read_input": 90}
     )
 
@@ -84,13 +84,13 @@ def test_a_call_is_told_by_its_tool_and_what_says_most_about_it(block: object, t
     ],
 )
 def test_what_shows_no_act_is_none(line: bytes) -> None:
-    assert claude.act(line) is None
+    assert claude.watch(transcript.line(line)) is None
 
 
 def test_odd_content_is_an_act_without_calls() -> None:
     for content in (None, "text", [1, None, {"type": "text"}]):
         line = json.dumps({"type": "assistant", "message": {"content": content}}).encode()
-        assert claude.act(line) == Act("", (), {})
+        assert claude.watch(transcript.line(line)) == Act("", (), {})
 
 
 # -------------------------------------------------------------------- the picture
@@ -203,7 +203,7 @@ def test_large_numbers_are_short(count: int, shown: str) -> None:
 
 
 def growing_at(path: Path) -> Watch:
-    return Watch(claude, Stage.IMPLEMENT, path, lambda event: None, process.unwatched)
+    return Watch(claude.AGENT, Stage.IMPLEMENT, path, lambda event: None, process.unwatched)
 
 
 def test_lines_are_told_once_and_whole(tmp_path: Path) -> None:

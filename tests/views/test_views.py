@@ -225,10 +225,9 @@ def test_status_tells_what_the_run_is_at_and_what_it_spent(
     assert "this run: 1 done, $0.04, " in shown
 
 
-def test_status_tells_of_an_ended_run_and_of_the_tokens_of_a_subscription(
-    repo: Path, fake: Fake, inline: Inline, kern: Kern, monkeypatch: pytest.MonkeyPatch
+def test_status_tells_of_an_ended_run_and_of_its_tokens(
+    repo: Path, fake: Fake, inline: Inline, kern: Kern
 ) -> None:
-    monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "made-up")
     usage = {"usage": {"input_tokens": 1000, "output_tokens": 234}}
     fake.script(implement=[{**GREEN, "fields": usage}])
     assert inline(1).code == 0

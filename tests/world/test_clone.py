@@ -21,10 +21,10 @@ SHOWN = (
     "probe now: touch",
     "prompt of the project: .kern/prompts/judge.md (",
     ".claude/settings.json apiKeyHelper: touch",
-    ".claude/settings.json env NODE_OPTIONS=--require evil",
-    ".claude/settings.json hook SessionStart: touch",
+    '.claude/settings.json env: {"NODE_OPTIONS": "--require evil"}',
+    '.claude/settings.json hooks: {"SessionStart": [',
     ".claude/settings.local.json statusLine: ",
-    ".mcp.json server m: touch",
+    '.mcp.json mcpServers: {"m": {"command": "touch',
     "git hook .husky/pre-commit (",
     "git hook .husky/reference-transaction (",
 )
@@ -173,7 +173,7 @@ def test_in_a_sandbox_what_stays_in_it_is_told_and_the_rest_asked_about(
     held, unheld = {"KERN_SANDBOX": "bwrap"}, {"KERN_SANDBOX": "off"}
     ran = kern("check", env=held)
     assert ran.code == 2
-    assert ".mcp.json server m: touch" in ran.err and "gate check" not in ran.err
+    assert ".mcp.json mcpServers: " in ran.err and "gate check" not in ran.err
     for name in (".claude/settings.json", ".claude/settings.local.json", ".mcp.json"):
         clone.change(name, "{}")
     for told in (True, False):

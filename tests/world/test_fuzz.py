@@ -21,7 +21,7 @@ import pytest
 
 from kern import plain
 from kern.agents import claude, protocol, transcript
-from kern.agents.protocol import Ended
+from kern.agents.protocol import AgentError, Answer, Ended
 from kern.errors import KernError
 from kern.git import refs, repository
 from kern.memory import entries
@@ -343,12 +343,13 @@ def test_any_output_of_an_agent_is_a_reply_or_a_fault(tmp_path: Path) -> None:
         else:
             data = damaged(chance.choice(TRANSCRIPTS), chance, TRANSCRIPTS)
         for stage in Stage:
-            reply = claude.read(transcript.objects(io.BytesIO(data)), stage)
             ended = Ended(chance.choice((0, 1, -9)), decode(noise(chance)))
-            fault = claude.fault(reply, ended)
-            assert reply or fault
-            if fault:
-                assert isinstance(ending.error(stage, fault, tmp_path), KernError)
+            reply: Answer | None
+            try:
+                reply = claude.read(transcript.objects(io.BytesIO(data)), ended)
+            except AgentError as error:
+                assert isinstance(ending.error(stage, error, tmp_path), KernError)
+                reply = error.answer
             if reply:
                 read_any += 1
                 key = Key("", data.decode("latin-1"))

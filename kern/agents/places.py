@@ -1,0 +1,111 @@
+"""What an agent CLI has of a person's: folders with its login and its settings, the variables and
+hosts that belong to them, as tables (`facts.toml`); and what that comes to on a machine.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from kern.model import Needs
+
+_BASE_URL = re.compile(r'base_?url"?\s*[:=]\s*"(https?://[^"\s]+)"', re.I)
+_NAMED_KEY = re.compile(r'env_key\s*=\s*"(\w+)"|\{env:(\w+)\}|"apiKey"\s*:\s*"(\w+)"')
+_HELPER = re.compile(r'"apiKeyHelper"\s*:\s*("(?:[^"\\]|\\.)*")')  # prints claude's key
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    folder: str = ""  # `~/.codex`
+    variable: str = ""  # of the environment: names another folder
+    below: str = ""  # what comes below that one
+    login: tuple[str, ...] = ()  # in the folder, files and folders that it renews
+    settings: tuple[str, ...] = ()  # those that it, and the next session, obeys
+    fetched: tuple[str, ...] = ()  # settings that must not be there empty
+    # JSON files of which it needs these keys of the top level alone.
+    excerpts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    files: tuple[str, ...] = ()  # variables that name a file of settings
+    variables: tuple[str, ...] = ()  # that it has, or where they end in `_` their beginnings
+    hosts: tuple[str, ...] = ()
+    when: str = ""  # only where this variable is set
+
+    def at(self, env: Mapping[str, str], home: str) -> str:
+        if named := env.get(self.variable):
+            return f"{named}/{self.below}".rstrip("/")
+        return self.folder.replace("~", home, 1)
+
+
+def facts(name: str) -> dict[str, Any]:
+    """Of an agent CLI that kern brings, those of `Agent` that are words alone."""
+    table = tomllib.loads(Path(__file__).with_name("facts.toml").read_text("utf-8"))
+    found = {key: _tuple(value) for key, value in table[name].items() if key != "places"}
+    own = [dict(place) for place in table[name]["places"]]
+    for place in own:
+        for other in place.pop("of", []):  # of many vendors
+            place |= {key: [*place.get(key, []), *more] for key, more in table[other].items()}
+    read = [{key: _tuple(value) for key, value in place.items()} for place in own]
+    return {"name": name, **found, "places": tuple(Place(**place) for place in read)}
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def needs(
+    places: Iterable[Place], env: Mapping[str, str], home: str, text: Callable[[str], str]
+) -> Needs:
+    """With the keys and the hosts of providers of the person's own. `text`: the beginning of a
+    file, empty where there is none.
+    """
+    login, settings, excerpts = list[str](), list[str](), dict[str, tuple[str, ...]]()
+    variables, hosts = list[str](), list[str]()
+    for place in places:
+        if place.when and env.get(place.when, "") in ("", "0", "false"):
+            continue
+        at = place.at(env, home)
+        login += (f"{at}/{name}" for name in place.login)
+        settings += (f"{at}/{name}" for name in place.settings)
+        settings += (path for name in place.fetched if text(path := f"{at}/{name}"))
+        settings += (env[name] for name in place.files if env.get(name, "").startswith("/"))
+        excerpts |= {f"{at}/{name}": tuple(keys) for name, keys in place.excerpts.items()}
+        variables += place.variables
+        hosts += place.hosts
+    own = "\n".join(text(path) for path in settings if path.endswith((".json", ".jsonc", ".toml")))
+    named = (next(filter(None, found)) for found in _NAMED_KEY.findall(own))
+    urls = [env[name] for name in sorted(env) if _is_endpoint(name, variables)]
+    return Needs(
+        login=tuple(login),
+        settings=tuple(settings),
+        excerpts=excerpts,
+        variables=(*variables, *(name for name in named if name in env)),
+        commands=tuple(json.loads(one, strict=False) for one in _HELPER.findall(own)),
+        hosts=(*hosts, *filter(None, map(host, (*_BASE_URL.findall(own), *urls)))),
+    )
+
+
+def _is_endpoint(name: str, variables: Iterable[str]) -> bool:
+    known = any(name.startswith(one) for one in variables if one.endswith("_"))
+    return known and name.endswith("_BASE_URL")
+
+
+def own_endpoint(needs: Needs, places: Iterable[Place]) -> str:
+    """Where the person's own settings lead, if anywhere."""
+    known = {name for place in places for name in place.hosts}
+    return next((name for name in needs.hosts if name not in known), "")
+
+
+def host(url: str) -> str:
+    """Where a URL leads, as `Needs.hosts` has it; empty where it leads nowhere."""
+    try:
+        parts = urlsplit(url)
+        name, port = parts.hostname or "", parts.port
+    except ValueError:
+        return ""
+    if not (name in ("localhost", "::1") or name.startswith("127.")):
+        return name
+    shown = f"[{name}]" if ":" in name else name
+    return f"{shown}:{port or (443 if parts.scheme == 'https' else 80)}"
