@@ -74,7 +74,6 @@ class Probe:
 class Spent:
     run: float = 0
     task: float = 0  # in all runs
-    seconds: float = 0  # of the run
     run_tokens: int = 0
     task_tokens: int = 0
 
@@ -96,12 +95,11 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """US dollars as the agent counts them, API-equivalent, and minutes; 0: no bound."""
+    """US dollars as the agent counts them, API-equivalent; 0: no bound."""
 
     run: float = 0
     task: float = 0
     stage: float = 0
-    minutes: float = 0
     tokens: Tokens = field(default_factory=Tokens)
 
     def within(self, run: float) -> "Budget":
@@ -110,8 +108,6 @@ class Budget:
 
     def reached(self, spent: Spent) -> str:
         """Which bound is reached, in words; empty while none is."""
-        if self.minutes and spent.seconds >= 60 * self.minutes:
-            return f"the run's {self.minutes:g} minutes are over"
         for what, most, so_far in (
             ("run", self.run, spent.run),
             ("task", self.task, spent.task),

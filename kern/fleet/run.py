@@ -144,7 +144,7 @@ class Many:
     def _heed(self) -> None:
         """What holds for all: a request, the budget, a limit."""
         cost = (self.crew.picture.cost + self.caller.cost).usd or 0.0
-        spent = Spent(cost, 0.0, time.monotonic() - self.began)
+        spent = Spent(cost, 0.0, self.crew.picture.tokens + self.caller.tokens)
         now = self.crew.limit, self.caller.settings.budget, spent, self.options.clock()
         self.held, why = handout.hold(*now, asked=self.steered.look())
         if self.held is Hold.BUDGET and not self.fault:

@@ -4,7 +4,6 @@ commits go to.
 
 import os
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 from kern import person, plain
 from kern.config import FILE, Settings
 from kern.errors import KernError, UsageError
-from kern.git import branches, environment, history, ignore, operations, refs, repository
+from kern.git import environment, history, ignore, operations, refs, repository
 from kern.git.ignore import left_out
 from kern.git.protected_files import PROMPTS
 from kern.git.repository import Repo
@@ -246,50 +245,9 @@ def _identity(found: Repo) -> str:
 
 # ---------------------------------------------------------------- where its commits go
 
-_DATE = "{date}"
 
-
-def branch(repo: Repo, wanted: str, parsed: Spec) -> str:
-    """The branch of the run; one that is not there yet is begun once kern holds the lock. `wanted`:
-    of the command line or of kern.toml, `{date}` in it stands for today; empty: the one in use.
-    On a branch of that name, or of that name with another date, the run goes on.
-    """
-    here = repo.head().branch
-    on_any_day = re.escape(wanted).replace(re.escape(_DATE), r"\d{4}-\d\d-\d\d")
-    if not wanted or re.fullmatch(on_any_day, here):
-        return here
-    name = wanted.replace(_DATE, time.strftime("%Y-%m-%d"))
-    if not branches.valid(repo, name):
-        raise UsageError(
-            f"{plain.line(name, 80)!r} is no name for a branch",
-            hint='branch = "kern/tonight" in kern.toml',
-        )
-    if branches.exists(repo, name):
-        raise UsageError(
-            f"the branch {name} is there already",
-            hint=f"git switch {name}, then kern: it goes on there; or another: kern --branch NAME",
-        )
-    if parsed.active or refs.start(repo, here):
-        tasks = [f": {plain.line(task.text, 100)}" for task in parsed.active[:1]]
-        raise UsageError(
-            f"a task is in progress on {here}{''.join(tasks)}",
-            hint=f'branch = "{here}" in kern.toml and kern 1 finish it there',
-        )
-    return name
-
-
-def foretold(repo: Repo, wanted: str, parsed: Spec) -> list[str]:
-    """The same of a run that would be started now; nothing where it would refuse to start."""
-    here = repo.head().branch
-    if not here:
-        return []
-    name = branch(repo, wanted, parsed)
-    return [lands(repo, name, here if name != here else "")]
-
-
-def lands(repo: Repo, name: str, begun_from: str) -> str:
+def lands(repo: Repo, branch: str) -> str:
     """What a run says first of it."""
-    follows = branches.upstream(repo, name)
-    how = f"follows {follows}" if follows else "follows no upstream"
-    new = f"a new branch from {begun_from}" if begun_from else f"which {how}"
-    return f"commits go to {name}, {new}; nothing is pushed"
+    follows = repo.text("for-each-ref", "--format=%(upstream:short)", f"refs/heads/{branch}")
+    how = f"follows {follows.strip()}" if follows.strip() else "follows no upstream"
+    return f"commits go to {branch}, which {how}; nothing is pushed"

@@ -12,7 +12,7 @@ from kern.agents.protocol import Agent, Program
 from kern.config import Settings
 from kern.errors import KernError
 from kern.events import Sink, Warned
-from kern.git import branches, in_place, refs, repository
+from kern.git import in_place, refs, repository
 from kern.git.repository import Repo
 from kern.journal import store
 from kern.person import Person
@@ -35,7 +35,6 @@ class Session:
     steered: Steering
     payer: str
     sandbox: Sandbox
-    begun_from: str = ""  # the branch that the run's own, a new one, was begun from
     awake: str = ""  # what keeps the machine so
 
 
@@ -52,7 +51,7 @@ def begin(
 ) -> Iterator[Session]:
     """Raises KernError for what a person must settle first. `empty`: a SPEC.md without a task is
     fine. Unless it `commits` or writes, it needs no branch. Unless it is `paid`, no agent is
-    called, nothing written down, and nobody notified. `lands`: on the branch that is wanted.
+    called, nothing written down, and nobody notified. `lands`: it commits to the branch in use.
     """
     found, papers, parsed, settings = preflight.prepare(folder, empty=empty)
     bounds = settings.budget.within(options.max_cost)
@@ -63,8 +62,7 @@ def begin(
     first = _consent(found, settings, parsed, crew, own, options.leave)
     preflight.demand(preflight.of_repository(found, commits=commits))
     programs = agents.ready(crew, found.root) if paid else {}
-    before = found.head().name
-    name = before
+    name = found.head().name
     scope, run_id = workspace.scope(found.root, name), secrets.token_hex(8)
     scope = replace(scope, copies=found.common_dir / "kern" / "run" / found.worktree / name)
     wanted = isolation.wanted(found, scope, programs.values(), own)
@@ -87,16 +85,13 @@ def begin(
     ):
         isolation.apply(held, caller)
         isolation.promised(templates if paid else {}, caller, held)
-        if name != before:
-            branches.begin(found, name)
         here = _in_rooms(found, caller, held, lands)
         for notice in filter(None, (scope.notice, first, *isolation.notices(held, own, settings))):
             here.warn(notice)
         recover.tidy(here, killed)
         preflight.tasks(found, papers, empty=empty)
         workspace.empty(found.scratch)  # a hook's private index lies there, until it has ended
-        begun_from, payer = before * (name != before), agents.paid(crew)
-        yield Session(site.with_prompts(here), steered, payer, held, begun_from, keeper)
+        yield Session(site.with_prompts(here), steered, agents.paid(crew), held, keeper)
 
 
 def _caller(

@@ -33,7 +33,7 @@ def begun(session: Session, options: Options) -> RunStarted:
         count,
         *store.forecast(store.place(site.repo.common_dir), tasks),
         *(settings.budget.run, options.until),
-        preflight.lands(site.repo, branch, session.begun_from),
+        preflight.lands(site.repo, branch),
         {role: form.by.said(protocol.DEFAULT) for role, form in site.templates.items()},
         preflight.yours(site.repo) if site.rooms.mounted else "",
         isolation.described(session.sandbox),

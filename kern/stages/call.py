@@ -85,7 +85,6 @@ class Caller:
     laid: set[Path] = field(default_factory=set)  # what was put there for agents
     # What each task took in this run.
     _tasks: dict[str, tuple[float, int]] = field(default_factory=dict)
-    _began: float = field(default_factory=time.monotonic)
 
     @property
     def mark(self) -> tuple[str, str]:
@@ -328,7 +327,6 @@ class Caller:
         now = self._tasks.get(task, nothing) if task else nothing  # a planner has none
         return Spent(
             *((self.cost.usd or 0.0) + beside[0], before[0] + now[0]),
-            time.monotonic() - self._began,
             *(self.tokens + beside[1], before[1] + now[1]),
         )
 

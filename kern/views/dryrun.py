@@ -68,7 +68,8 @@ def _place(seen: Project, settings: Settings, options: Options, *, busy: bool) -
     repo, where = seen.repo, options.scheduler or settings.fleet.scheduler
     yield f"{repo.root}, branch {repo.head().name}"
     yield f"run files: {seen.scope.folder}"
-    yield from preflight.foretold(repo, "", seen.parsed)
+    if branch := repo.head().branch:
+        yield preflight.lands(repo, branch)
     jobs = options.jobs or many.AUTO * bool(where)
     if jobs := "" if options.until_done else jobs:
         yield many.told(jobs, where)
@@ -110,7 +111,7 @@ def _task(
     for number, text in enumerate(shown or ["none; commits will be unverified"]):
         yield f"{'' if number else 'gates:':<8}{plain.line(text, 160)}"
     if _asks(seen, settings, forms):
-        yield "        kern will ask once before it starts these: kern trust"
+        yield "        kern will ask once before it starts these"
     if settings.gates:
         yield f"        [gates] also run before the first task; {_RED[on_red]}"
     yield from (f"state:  {plain.line(probe.shown, 160)}" for probe in settings.probes)

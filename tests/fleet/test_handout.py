@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 import pytest
 
-from kern.config import Budget, Spent
+from kern.config import Budget, Spent, Tokens
 from kern.fleet import handout
 from kern.fleet.handout import Hold
 from kern.model import Key, Marker
@@ -96,14 +96,14 @@ def test_every_order_of_ends_takes_each_task_once_and_never_two_of_one_parent() 
 
 @pytest.mark.parametrize("asked", [False, True])
 def test_nothing_begins_while_anything_holds(asked: bool) -> None:
-    for limited, spent, late in itertools.product((False, True), repeat=3):
-        budget = Budget(run=5, minutes=1)
-        so_far = Spent(5.0 if spent else 1.0, 0.0, 61.0 if late else 3.0)
+    for limited, spent, long in itertools.product((False, True), repeat=3):
+        budget = Budget(run=5, tokens=Tokens(run=60))
+        so_far = Spent(5.0 if spent else 1.0, 0.0, 61 if long else 3)
         held, why = handout.hold(100.0 if limited else 0.0, budget, so_far, 50.0, asked=asked)
-        assert (held is Hold.NO) is not (asked or limited or spent or late)
+        assert (held is Hold.NO) is not (asked or limited or spent or long)
         assert bool(why) is (held is Hold.BUDGET)
         if asked:
             assert held is Hold.STOP
-        elif spent or late:
+        elif spent or long:
             assert held is Hold.BUDGET
     assert handout.hold(100.0, Budget(), Spent(), 100.0, asked=False)[0] is Hold.NO
