@@ -67,6 +67,36 @@ notes = partial(
 
 TASKS = (
     notes(
+        "notes/quoting",
+        "backticks, quotes and a dollar sign in the task's text",
+        spec="""\
+- [ ] Without a text `note.sh` says: usage: note.sh "TEXT"  # never `note.sh $TEXT`, it's split
+  It says so word for word, with both quotes, the backticks and two spaces before the `#`.
+""",
+        hidden={
+            "hidden_test.sh": """\
+set -eu
+cat > wanted << 'END'
+usage: note.sh "TEXT"  # never `note.sh $TEXT`, it's split
+END
+if sh note.sh 2> told; then exit 1; fi
+cmp told wanted
+"""
+        },
+        solution={
+            "note.sh": FILES["note.sh"].replace(
+                '    echo "usage: note.sh TEXT" >&2\n',
+                "    cat >&2 << 'END'\n"
+                'usage: note.sh "TEXT"  # never `note.sh $TEXT`, it\'s split\nEND\n',
+            )
+        },
+        wrong={
+            "note.sh": FILES["note.sh"].replace(
+                'note.sh TEXT"', 'note.sh \\"TEXT\\"  # never note.sh $TEXT, it\'s split"'
+            )
+        },
+    ),
+    notes(
         "notes/dirty-file",
         "a person has not committed a file that the work would like to touch",
         spec="""\
@@ -100,23 +130,5 @@ sed "$1d" "$NOTES" > "$NOTES.new" && mv "$NOTES.new" "$NOTES"
 """
         },
         wrong={"drop.sh": '#!/bin/sh\n. ./config.sh\nsed -i "${1}d" "$NOTES"\n'},
-    ),
-    notes(
-        "notes/negative-experiment",
-        "an experiment whose answer is no: a lesson, and no code",
-        spec="""\
-- [ ] Experiment: does `sh bench.sh` print half as much if pack.sh sorts the notes first?
-""",
-        hidden={
-            "hidden_test.sh": """\
-set -eu
-test -s LEARNINGS.md
-test "$(git log --format=%h -- '*.sh' | wc -l)" -eq 1
-"""
-        },
-        solution={"LEARNINGS.md": "Sorted notes pack no smaller than others.\n"},
-        wrong={"pack.sh": FILES["pack.sh"].replace('gzip -c "$NOTES"', 'sort "$NOTES" | gzip -c')},
-        ends=("concluded",),
-        held_out=True,
     ),
 )

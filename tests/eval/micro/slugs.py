@@ -105,6 +105,36 @@ slugs = partial(
 
 TASKS = (
     slugs(
+        "slugs/done-already",
+        "the task is done already: whoever does not look does it twice",
+        spec="- [ ] slugify takes a max_length and cuts between two words\n",
+        hidden={
+            "hidden_test.py": """\
+import inspect
+import subprocess
+
+from slugs import text
+
+assert list(inspect.signature(text.slugify).parameters) == ["text", "max_length"]
+assert text.slugify("one two three", 8) == "one-two"
+changed = subprocess.run(["git", "log", "--format=%h", "--", "slugs"], capture_output=True)
+assert len(changed.stdout.split()) == 1, "there was nothing to change"
+"""
+        },
+        solution={},
+        wrong={
+            "slugs/text.py": FILES["slugs/text.py"]
+            + '''
+
+def slugify_cut(text, max_length):
+    """As slugify, cut between two words."""
+    return slugify(text)[:max_length].rpartition("-")[0]
+'''
+        },
+        ends=("skipped",),
+        iterations=1,
+    ),
+    slugs(
         "slugs/look-alike",
         "two modules look alike, and only one of them is meant",
         spec="""\
@@ -129,59 +159,5 @@ assert find({"ada": 1}, "Ada 2") == 1, "archives were written without digits"
             name: FILES[name].replace("isalpha", "isalnum")
             for name in ("slugs/usernames.py", "slugs/user_names.py")
         },
-    ),
-    slugs(
-        "slugs/edge-cases",
-        "the visible test sees one case, a page of the documentation lists the others",
-        spec="""\
-- [ ] Add shorten(text, width) to slugs/text.py, by the rules of docs/shorten.md
-  > **Gate:** `python3 -c "from slugs.text import *; assert shorten('one two', 6) == 'one…'"`
-""",
-        hidden={
-            "hidden_test.py": """\
-from slugs.text import shorten
-
-assert shorten("one two", 7) == "one two"
-assert shorten(" one ", 3) == "one"
-assert shorten("one, two", 6) == "one…"
-assert shorten("one two", 4) == "one…"
-assert shorten("abcdef gh", 4) == "abc…"
-assert shorten("abcdef", 1) == "…"
-assert shorten("", 1) == ""
-try:
-    shorten("one", 0)
-except ValueError:
-    pass
-else:
-    raise AssertionError("a width of 0")
-"""
-        },
-        solution={
-            "slugs/text.py": FILES["slugs/text.py"]
-            + '''
-
-def shorten(text, width):
-    """See docs/shorten.md."""
-    if width < 1:
-        raise ValueError("a width is at least 1")
-    text = text.strip()
-    if len(text) <= width:
-        return text
-    cut = text[: width - 1]
-    if not text[width - 1].isspace() and re.search(r"\\s", cut):
-        cut = re.sub(r"\\s+\\S*$", "", cut)
-    return cut.rstrip(" ,") + "…"
-'''
-        },
-        wrong={
-            "slugs/text.py": FILES["slugs/text.py"]
-            + """
-
-def shorten(text, width):
-    return text if len(text) <= width else text[: width - 1].rpartition(" ")[0] + "…"
-"""
-        },
-        red=("task",),
-        held_out=True,
     ),
 )
