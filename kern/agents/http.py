@@ -79,6 +79,7 @@ def agent(endpoint: Endpoint) -> Agent:
         unheld="it has a shell",
         places=(Place(variables=(key,) if key else (), hosts=(host,) if host else ()),),
         asks=endpoint.asks,
+        keys=(key,) if key else (),
         contract=True,
     )
 

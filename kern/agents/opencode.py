@@ -14,11 +14,13 @@ from kern.agents.protocol import (
     Agent,
     AgentError,
     Answer,
+    AtLimit,
     Call,
     Ended,
     Failed,
     Start,
     TryAgain,
+    Unusable,
 )
 from kern.agents.transcript import Object
 from kern.model import Act, Aide, Role, Stage
@@ -74,7 +76,7 @@ def watch(value: Object) -> Act | None:
     up to an hour where that says so, its log alone tells.
     """
     part, error = results.part(value, "part"), _logged(value)
-    if error and not isinstance(error, TryAgain):
+    if isinstance(error, AtLimit | Unusable):  # of a full context it makes a summary
         raise error
     match value.get("type"):
         case "tool_use":

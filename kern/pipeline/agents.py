@@ -175,7 +175,8 @@ def installed() -> list[Program]:
 
 def login(agent: Agent, program: str) -> Check:
     """By what the agent says of itself, where no key or endpoint makes that needless."""
-    if named := key(agent):
+    # An endpoint is asked itself.
+    if (named := key(agent)) and agent.program != sys.executable:
         return Check("login", f"not needed: {named} is set")
     if own(agent) and agent.places and (named := places.own_endpoint(needs(agent), agent.places)):
         return Check("login", f"not asked: its settings lead to {named}")

@@ -25,6 +25,7 @@ from kern.toml import table as a_table
 from tests.checks.test_gates import toml
 from tests.conftest import Fake, Git, Kern
 from tests.kit.scripted_server import ScriptedServer, bash, say, use
+from tests.kit.trusting import trust_all
 from tests.sandbox.test_wall import needs_bwrap
 
 URL = "https://gw.example/v1"
@@ -159,7 +160,7 @@ def test_a_task_from_research_to_commit(
     own.write_text("[sandbox]\nnetwork = []\n")
     toml(repo, git, f'agent = "http"\n{table(server.url)}')
     assert re.search(r"research: .*small", kern("-n").out)
-    ran = kern("1", "0", "--sandbox", "bwrap")
+    ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
     assert ran.code == 0, ran.said
     done(git)
     assert re.search(r"stage 1/3 research \(.*small", ran.said)
@@ -178,12 +179,12 @@ def test_without_a_sandbox_it_only_implements(
 ) -> None:
     server = whole(serve)
     toml(repo, git, f'agent = "http"\n{table(server.url)}')
-    ran = kern("1", "0", "--sandbox", "off")
+    ran = kern("1", "0", env={"KERN_SANDBOX": "off"})
     assert ran.code == 2 and server.requests == []
     assert "http cannot be held to what research may do: it has a shell" in ran.err
     toml(repo, git, f'stages.implement.agent = "http"\n{table(server.url)}')
     fake.script(commit=[{"result": "Greet people 😀"}])
-    ran = kern("1", "0", "--sandbox", "off")
+    ran = kern("1", "0", env={"KERN_SANDBOX": "off"})
     assert ran.code == 0, ran.said
     done(git)
 
@@ -195,7 +196,7 @@ def test_a_refused_key_is_said_with_what_to_do(
 ) -> None:
     url = serve(research=[{"status": 401, "message": "Invalid API key"}]).url
     toml(repo, git, f'agent = "http"\n{table(url)}')
-    ran = kern("1", "0", "--sandbox", "bwrap")
+    ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
     assert ran.code == 1
     assert "http is not logged in: Invalid API key" in ran.err
     assert f"see that {url}/http/v1 answers, and set GW_KEY to a key that it takes" in ran.err
@@ -211,7 +212,7 @@ def test_a_person_s_own_endpoint_needs_no_trust(
     own.parent.mkdir(parents=True, exist_ok=True)
     before = own.read_text() if own.exists() else ""
     own.write_text(before + table(whole(serve).url))
-    ran = kern("1", "0", "--agent", "http", "--sandbox", "bwrap")
+    ran = kern("1", "0", "--agent", "http", env={"KERN_SANDBOX": "bwrap"})
     assert ran.code == 0, ran.said
     done(git)
 
@@ -224,17 +225,17 @@ def test_a_repository_s_endpoint_gets_nothing_without_a_yes(
     server = whole(serve)
     gates = '[gates]\ncheck = "true"\n'
     toml(repo, git, gates)
-    assert kern("trust", "--yes").code == 0
+    trust_all(repo)
     for _ in range(2):
         toml(repo, git, f'agents = ["http"]\n{table(server.url)}{gates}# {_}\n')
-        ran = kern("1", "0", "--sandbox", "bwrap")
+        ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
         assert ran.code == 2
         line = f"sends what it reads to {server.url}/http/v1, with the key in GW_KEY"
         assert line in ran.err
-        assert "kern trust" in ran.err
+        assert "kern --trust" in ran.err
     assert server.requests == []
-    assert kern("trust", "--yes").code == 0
-    ran = kern("1", "0", "--sandbox", "bwrap")
+    trust_all(repo)
+    ran = kern("1", "0", env={"KERN_SANDBOX": "bwrap"})
     assert ran.code == 0, ran.said
     done(git)
 
@@ -260,7 +261,7 @@ def test_nobody_there_is_an_outage_that_another_agent_stands_in_for(
     monkeypatch.setenv("GW_KEY", "k3y-for-the-gateway")
     stage = 'agents = ["claude"]\nstages.implement.agent = "http"\n'
     toml(repo, git, f"{stage}{table('http://127.0.0.1:9')}")
-    ran = kern("1", "0", "--sandbox", "off")
+    ran = kern("1", "0", env={"KERN_SANDBOX": "off"})
     assert ran.code == 0, ran.said
     assert "http://127.0.0.1:9/http/v1/chat/completions: [Errno" in ran.said
     assert "claude takes the implement stage over" in ran.said
@@ -292,11 +293,9 @@ def test_the_doctor_sends_no_key_to_where_only_the_repository_wants_it(
         ran = kern("doctor")
         assert ", Python 3." in ran.out
         asks = f"agent http: sends what it reads to {url}/http/v1, with the key in GW_KEY"
-        assert (
-            f"login: not looked at before you agree: {asks}\n         fix: kern --trust" in ran.out
-        )
+        assert f"login: not looked at before you agree: {asks}\n" in ran.out
         assert SEEN == []
-        assert kern("trust", "--yes").code == 0
+        trust_all(repo)
         assert "login: its own word: small" in kern("doctor").out
         assert SEEN == ["Bearer k3y-for-the-gateway"]
         server.shutdown()
@@ -306,10 +305,10 @@ def test_the_doctor_says_whether_the_endpoint_answers(
     repo: Path, git: Git, kern: Kern, serve: Serve
 ) -> None:
     toml(repo, git, f'agents = ["http"]\n{table(serve().url)}')
-    assert kern("trust", "--yes").code == 0
+    trust_all(repo)
     assert "login: unknown" in kern("doctor").out, "this endpoint lists no models"
     toml(repo, git, f'agents = ["http"]\n{table("http://127.0.0.1:9")}')
-    assert kern("trust", "--yes").code == 0
+    trust_all(repo)
     said = kern("doctor").out
     assert "login: http is not logged in" in said
     assert "see that http://127.0.0.1:9/http/v1 answers, and set GW_KEY to a key" in said

@@ -127,7 +127,7 @@ def test_a_no_starts_nothing_and_is_not_remembered(repo: Path) -> None:
     for _ in range(2):
         with pytest.raises(UsageError, match="not trusted") as raised:
             trust.settle(found, Started(("a",)), lambda new, first: False, unheld)
-        assert "kern trust" in raised.value.hint
+        assert "kern --trust" in raised.value.hint
     assert trust.known(trust.place(found)) is None
 
 
