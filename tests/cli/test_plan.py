@@ -382,9 +382,7 @@ def test_what_belongs_to_no_task_is_told_of_none(
     tasks = {one["task"]: one for one in json.loads(kern("report", "--json").out)["tasks"]}
     assert tasks["Write hello.txt"]["red_gates"] == []
     assert tasks["Write hello.txt"]["retries"] == 0
-    page = kern("report", "--html").out
-    assert "(of no task: planning, reviews and final gates)" in page
-    assert 'title=""' not in page
+    assert 'title=""' not in kern("report", "--html").out
 
 
 def test_a_plan_alone_is_reported_with_what_it_cost_and_who_paid(
@@ -394,9 +392,7 @@ def test_a_plan_alone_is_reported_with_what_it_cost_and_who_paid(
     ran = kern("plan", "--yes", "two files", env={"ANTHROPIC_API_KEY": "made-up"})
     assert "billing: the key in ANTHROPIC_API_KEY" in ran.err
     assert "$0.50" in kern("report").out
-    page = kern("report", "--html").out
-    assert "planning alone" in page
-    assert "no end in the journal" not in page
+    assert "$0.50" in kern("report", "--html").out
 
 
 def test_a_plan_is_stopped_like_a_run(

@@ -244,13 +244,6 @@ def test_only_a_whole_request_of_this_run_counts(tmp_path: Path, junk: bytes) ->
     assert not control.asked(tmp_path, "abd")
 
 
-@pytest.mark.parametrize("word", ["pause", "resume"])
-def test_a_removed_word_names_what_does_it_now(repo: Path, kern: Kern, word: str) -> None:
-    ran = kern(word)
-    assert ran.code == Exit.USAGE
-    assert "hint: type kern stop, then run kern again: it resumes" in ran.err
-
-
 def test_what_stands_in_the_place_of_a_request_ends_no_run(
     repo: Path, fake: Fake, inline: Inline
 ) -> None:

@@ -249,13 +249,13 @@ def test_what_needs_help_says_why_and_what_to_do(repo: Path, git: Git, kern: Ker
         *((1, "broken"), (2, "weak"), (3, "lost")),
     ]
     shown = kern("status").out.partition("needs you:")[2]
-    assert "   1  needs a key\n      kern show 1, edit the task, kern unblock 1" in shown
+    assert "   1  needs a key\n      kern show 1, kern edit, kern retry 1" in shown
     assert "skipped: no luck" in shown
     assert "correct its After note" in shown
     assert "kern show 3, correct" in shown
 
 
-def test_the_last_line_offers_unblock_only_where_a_task_is_blocked() -> None:
+def test_the_last_line_offers_retry_only_where_a_task_is_blocked() -> None:
     text = "- [ ] done soon\n- [ ] hard\n"
 
     def last(text: str, *settled: Settled) -> str:
@@ -266,7 +266,7 @@ def test_the_last_line_offers_unblock_only_where_a_task_is_blocked() -> None:
     skipped = Settled("hard", Outcome.SKIPPED, "no luck", parse(text).tasks[1].key)
     assert last(text, skipped) == "next: kern 1 takes the other open task"
     blocked = "- [ ] waits\n  > **After:** hard\n- [ ] hard\n  > **Blocked:** needs a key\n"
-    assert last(blocked) == "next: kern show 2, edit the task, kern unblock 2, then: kern"
+    assert last(blocked) == "next: kern show 2, kern edit, kern retry 2, then: kern"
 
 
 def test_a_long_spec_shows_what_is_open_and_how_to_see_the_rest(
