@@ -309,22 +309,26 @@ def test_git_must_know_who_commits(
     assert (snapshot(repo), fake.calls) == (before, [])
 
 
-@pytest.mark.parametrize("when", [pytest.param("research", marks=pytest.mark.unheld), "between"])
+@pytest.mark.unheld
+def test_a_branch_switched_while_a_stage_is_at_work_is_switched_back(
+    repo: Path, git: Git, fake: Fake, inline: Inline
+) -> None:
+    fake.script(research=[{"run": ["git switch -q -c other"], "result": READY}])
+    ran = inline(1)
+    assert ran.code == 0 and "it switched to other; switched back" in ran.err
+    assert git("symbolic-ref", "--short", "HEAD") == "main"
+
+
 def test_a_branch_switched_under_the_run_ends_it(
-    repo: Path, git: Git, fake: Fake, inline: Inline, when: str
+    repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
     (repo / "SPEC.md").write_text("- [ ] first\n- [ ] second\n")
     git("commit", "--quiet", "--all", "--message=tasks")
-    switch = "env -u GIT_REFLOG_ACTION git switch -q -c other"
 
     def person(_: float) -> None:
         git("switch", "--quiet", "--create", "other")
 
-    if when == "research":
-        fake.script(research=[{"run": [switch], "result": READY}])
-        ran = inline(2)
-    else:
-        ran = inline(2, delay=0.1, sleep=person)
+    ran = inline(2, delay=0.1, sleep=person)
 
     assert ran.code == 1, ran.err
     assert "switched under the run: main to other" in ran.err
@@ -432,7 +436,7 @@ def test_who_is_not_logged_in_is_told_before_anything_is_written(
 
     for odd in ("", "[]", '{"loggedIn": "no"}'):  # an older claude does not tell
         (fake.folder / "auth.json").write_text(odd)
-        assert "login: unknown" in typed("doctor").out
+        assert re.search("login: (unknown|its own word)", typed("doctor").out)
     assert typed("1", "0").code == 0
 
 
@@ -551,7 +555,7 @@ def test_an_agent_without_a_result_ends_the_run_after_three_tries(
 
     assert ran.code == 1
     assert fake.stages == ["research"] * 3
-    assert "without a JSON result" in ran.err
+    assert "without an answer" in ran.err
     assert "a warning" in ran.err
     assert "claude -p hello --output-format json" in ran.err
     assert "- [~] add a greeting" in spec(repo)
