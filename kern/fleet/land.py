@@ -25,7 +25,7 @@ from kern.git.ignore import DOCUMENTS, bare
 from kern.git.repository import Repo
 from kern.memory.changes import merged
 from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, Result, Saved, Stage
-from kern.pipeline import baseline, hooks, verify
+from kern.pipeline import baseline, facts, hooks, verify
 from kern.pipeline import loop as single
 from kern.pipeline.site import Site
 from kern.plain import some
@@ -216,8 +216,8 @@ def _send_back(
     task = documents.found(parse(noted), work.key)
     number = task.attempts + 1 if task else 1
     said = history.commit(site.repo, work.commit).subject
-    facts = {"told": told, "said": said, "red": asdict(shown) if shown else None}
-    more = f"Kern-Attempt: {number}\nKern-Failure: {json.dumps(facts)}\n"
+    failure = {"told": told, "said": said, "red": asdict(shown) if shown else None}
+    more = f"Kern-Attempt: {number}\nKern-Failure: {json.dumps(failure)}\n"
     ref = _keep(site, work, *made, str(number), more)
     tail = f" (kept: {ref})"
     line = plain.line(reason, edit.NOTE_LIMIT - len(tail)) + tail
@@ -264,14 +264,14 @@ def sent_back(site: Site, task: Task) -> tuple[tuple[str, ...], str]:
     if not (kept and found):
         return (), ""
     made = history.commit(repo, f"refs/kern/{kept[1]}")
-    facts, head = json.loads(found[1]), made.parents[0]
+    failure, head = json.loads(found[1]), made.parents[0]
     since = history.since(repo, head, repo.head().commit) or ()
     if any(facts.ticks(repo, one, task.key) for one in since):
         return (), ""
     trees = {"base": head, "start": repo.tree(head), "tree": made.tree}
-    outcome = f"{Saved.FAILED}: {facts['told']}"
-    why = {"outcome": outcome, "cause": str(Cause.COLLISION), "red": facts["red"]}
-    answered = {"result": facts["said"]}
+    outcome = f"{Saved.FAILED}: {failure['told']}"
+    why = {"outcome": outcome, "cause": str(Cause.COLLISION), "red": failure["red"]}
+    answered = {"result": failure["said"]}
     one = record.new(Stage.IMPLEMENT, answered, task.key, last[0].number, **trees, **why)
     return (one.written, *_researched(site.scope, task.key)), made.sha
 
