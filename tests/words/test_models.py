@@ -141,7 +141,7 @@ def test_a_run_begins_with_who_runs_with_what_and_agents_are_started_so(
     dry = kern("-n", "--model", "implement=claude-x").out
     assert f"stage 2 implement: claude, {wanted}" in dry
     assert "stage 1 research: claude, model sonnet (effort low)" in dry
-    assert "stage 3 commit: claude, model opus, " in dry
+    assert "stage 3 commit: claude, model opus\n" in dry
     ran = kern("1", "--model", "implement=claude-x")
     assert ran.code == 0, ran.err
     lines = [line for line in ran.out.splitlines() if "models: " in line]

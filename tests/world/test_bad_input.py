@@ -557,7 +557,7 @@ def test_an_agent_without_a_result_ends_the_run_after_three_tries(
     assert fake.stages == ["research"] * 3
     assert "without an answer" in ran.err
     assert "a warning" in ran.err
-    assert "claude -p hello --output-format json" in ran.err
+    assert "the transcript: " in ran.err
     assert "- [~] add a greeting" in spec(repo)
 
 
@@ -592,7 +592,7 @@ def test_200_mb_of_output_are_cut_off_in_little_memory(
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert "the agent printed more than 100 MB and was ended" in done.stderr
-    assert int(done.stdout.splitlines()[-1]) < 80_000
+    assert int(done.stdout.splitlines()[-1]) < 95_000
     assert re.search(r"> \*\*Attempt 1:\*\* the agent printed more than 100 MB", spec(repo))
     assert fake.stages == ["research", "implement", "implement"]
     assert not (repo / "half.txt").exists()

@@ -205,7 +205,7 @@ def test_what_kern_init_proposed_needs_no_question_where_it_is_all(
     git("commit", "-qm", "settings")
     ran = kern("1", "0")
     assert ran.code == (2 if more else 0), ran.said
-    assert (".mcp.json server m: x" in ran.err) is bool(more)
+    assert ('.mcp.json mcpServers: {"m": {"command": "x"}}' in ran.err) is bool(more)
     assert "gate test: make test" not in ran.err
 
 
