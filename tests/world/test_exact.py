@@ -175,9 +175,10 @@ def test_what_tells_why_a_gate_is_red_leaves_your_tree_alone(
 
 
 def test_you_go_on_working_while_gates_run(
-    repo: Path, git: Git, fake: Fake, background: Background
+    repo: Path, git: Git, fake: Fake, background: Background, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the task, after it, and at the end."""
+    monkeypatch.setenv("KERN_SANDBOX", "bwrap")
     at_work, go = fake.folder / "at-work", fake.folder / "go"
     wait = f"touch {at_work}; while [ ! -e {go} ]; do sleep 0.01; done; rm {go}"
     gates(repo, git, wait)
