@@ -95,7 +95,7 @@ PYTEST = "python3 -m pytest -q"
         ({"package.json": "{}", "bun.lock": "", "src/a.test.ts": ""}, ["bun test"]),
         (
             {"deno.jsonc": '{\n// so\n"tasks": {"test": "deno test -A"}}'},
-            ["deno task test", "deno lint", "deno fmt --check"],
+            ["deno task test", "deno lint", "deno fmt --check --ignore=SPEC.md,LEARNINGS.md"],
         ),
         ({"composer.json": "{}", "phpunit.xml.dist": ""}, ["vendor/bin/phpunit"]),
         ({".rspec": "", "Gemfile": ""}, ["bundle exec rspec"]),

@@ -151,7 +151,7 @@ PERMANENT: dict[str, tuple[Step, str, str]] = {
         "Credit balance",
         "pay, then run kern again",
     ),
-    "option": ({"stderr": "error: unknown option '--tools'\n", "exit": 1}, "--tools", "npm"),
+    "option": ({"stderr": "error: unknown option '--tools'\n", "exit": 1}, "--tools", "doctor"),
     "choice": ({"stderr": "error: option bad choice\n", "exit": 1}, "bad choice", "kern doctor"),
     "root": ({"stderr": ROOT, "exit": 1}, "root", "IS_SANDBOX=1"),
     "command": ({"result": "Unknown command: /x", "fields": {"num_turns": 0}}, "/x", "prompt"),

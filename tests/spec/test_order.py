@@ -164,14 +164,14 @@ def test_each_task_that_needs_a_person_is_told_once_with_what_to_type() -> None:
     assert found == [
         (4, "skipped: 3 attempts failed", f"kern show 4, {again}"),
         (5, "asks: which?", 'kern answer 5 "…"'),
-        (7, "no key", "kern show 7, edit the task, kern unblock 7"),
+        (7, "no key", "kern show 7, kern edit, kern retry 7"),
         (
             *(9, "waits for a task that is not in SPEC.md: nobody"),
             "kern show 9, correct its After note in SPEC.md",
         ),
     ]
     assert [(one.number, one.why, one.do) for one in order.holds(parse(SPEC))] == [
-        (8, "not yet", "kern unhold 8")
+        (8, "not yet", "kern edit takes its Held line out")
     ]
 
 
@@ -219,14 +219,18 @@ def test_a_number_or_a_part_of_its_text_names_it(words: str, key: Key) -> None:
 @pytest.mark.parametrize(
     ("words", "said", "hint"),
     [
-        ("1", "it is done: 1: begun", "kern reopen 1, then: kern --task 1"),
+        ("1", "it is done: 1: begun", "[ ] in kern edit opens it again, then: kern --task 1"),
         (
             "3",
             "waits for 2 (first thing): 3: second thing",
             "kern status tells more, then: kern --task 3",
         ),
         ("4", "it is done with its last subtask: 4: whole", "its open subtasks: kern --task 5"),
-        ("stuck", "blocked: no key: 7: stuck", "kern unblock 7, then: kern --task 7"),
+        (
+            "stuck",
+            "blocked: no key: 7: stuck",
+            "kern show 7, kern edit, kern retry 7, then: kern --task 7",
+        ),
         ("8", "waits for your answer: which?: 8: asks", 'kern answer 8 "…", then: kern --task 8'),
         ("nobody", "no task is named by 'nobody'", "the tasks and their numbers"),
         ("99", "no task is named by '99'", "the tasks and their numbers"),

@@ -212,7 +212,7 @@ def test_the_summary_and_a_judge_are_told_of_it(
     ran = inline()
     assert ran.code == 0, ran.err
     told = "tests/test_a.py: 1 assertion fewer"
-    assert f"; tests: {told}" in ran.err
+    assert f"add a greeting: tests: {told}; git show " in ran.err
     (judge,) = [call["prompt"] for call in fake.calls if call["stage"] == "judge"]
     assert f"Tests that were there before: {told}" in judge
     assert "+hello" in judge and "+9000 -0 package-lock.json (generated)" in judge
