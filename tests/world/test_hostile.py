@@ -477,21 +477,19 @@ def test_what_is_asked_again_says_why_without_control_characters(
 
 def test_a_terminal_without_utf_8_is_no_reason_to_fall(repo: Path, fake: Fake, kern: Kern) -> None:
     (repo / SPEC).write_text(f"- [ ] grüße 日本 {'long ' * 100}\n")
-    plain_locale = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    plain_terminal = {"LC_ALL": "POSIX", "PYTHONIOENCODING": "ascii"}
     for argv in ("status", "status --json", "-nv", "1 0", "path"):
-        ran = kern(*argv.split(), env=plain_locale, started=True)
+        ran = kern(*argv.split(), env=plain_terminal, started=True)
         assert (ran.code, "Traceback" in ran.err) == (0, False), ran.err
-    assert "grüße 日本" in kern("status", env=plain_locale, started=True).out
+    assert "grüße 日本" in kern("status", env=plain_terminal, started=True).out
 
 
-def test_names_are_utf_8_whatever_the_locale_says(
+def test_names_are_utf_8_in_a_plain_locale(
     repo: Path, fake: Fake, git: Git, kern: Kern, tmp_path: Path
 ) -> None:
-    """Taken for another encoding they would be the names of other files."""
     git("switch", "--quiet", "-c", "brânch")
     top = repo.rename(tmp_path / "prüfung")
-    plain_locale = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    plain_locale["KERN_DIR"] = str(tmp_path / "öut")
+    plain_locale = {"LC_ALL": "POSIX", "KERN_DIR": str(tmp_path / "öut")}
     fake.script(implement=[{"run": ["echo ja > 'wörk.txt'"], "result": "SUCCESS"}])
     for argv in ("-n", "1 0", "status", "show 1", "log", "report --html"):
         ran = kern(*argv.split(), env=plain_locale, cwd=top, started=True)
@@ -499,6 +497,14 @@ def test_names_are_utf_8_whatever_the_locale_says(
     names = git("-c", "core.quotePath=off", "show", "--name-only", "--format=", cwd=top)
     assert set(names.splitlines()) == {"SPEC.md", "wörk.txt"}
     assert (tmp_path / "öut" / "prüfung" / "brânch" / "last").exists()
+
+
+def test_a_locale_that_takes_names_for_others_is_refused(repo: Path, kern: Kern) -> None:
+    """Taken for another encoding they would be the names of other files."""
+    ascii_names = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    ran = kern("1", "0", env=ascii_names, started=True)
+    assert ran.code == 2 and "would take them for ascii" in ran.err
+    assert "PYTHONUTF8=1 kern" in ran.err
 
 
 # -------------------------------------------------------------------- secrets
