@@ -23,6 +23,7 @@ GONE = {
     "uninstall": "the README has the three lines",
     "--branch": "git switch -c NAME && kern",
     "--effort": "effort in kern.toml: kern help settings",
+    "--from": "kern add - < FILE",
     "--man": "kern help",
     "--max-minutes": "kern --until 07:00",
     "--no-fallback": "kern --agent NAME; or agents in kern.toml",

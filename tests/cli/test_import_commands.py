@@ -69,7 +69,7 @@ def test_the_commit_names_the_issue(repo: Path, git: Git, kern: Kern, fake: Fake
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--from", "a.txt"], "hint: kern add - < a.txt"),
+        (["--from", "a.txt"], "hint: kern add - < FILE"),
         (["text", "--yes"], "go with -"),
         (["-", "--gate", "true"], "go with -"),
         ([], "the task says nothing"),
