@@ -36,7 +36,7 @@ def test_that_task_alone_is_carried_out(
 @pytest.mark.parametrize(
     ("argv", "said", "hint"),
     [
-        (("--task", "4"), "it is done: 4: old", "kern reopen 4"),
+        (("--task", "4"), "it is done: 4: old", "[ ] in kern edit"),
         (("--task", "thing"), "   3  third thing", "by its number"),
         (("--task", "7"), "no task is named by '7'", "kern status"),
         (("--task", ""), "--task names no task", "kern --task 7"),
@@ -66,14 +66,6 @@ def test_a_task_that_was_interrupted_is_gone_on_with_by_its_name_only(
     assert "second thing is in progress and comes first: 1: first" in other.err
     assert kern("--task", "2").code == 0
     assert done(repo) == ["[x] second thing", "[x] old"]
-
-
-@pytest.mark.parametrize("task", ["3", "second", "7", "", "4"])
-def test_an_option_means_the_same_whoever_reads_it(kern: Kern, task: str) -> None:
-    """The commonest are read without the parser of all of them."""
-    simple = kern("1", "0", "--task", task, "--max-cost", "3", "--no-wait", "-n")
-    parsed = kern("1", "0", f"--task={task}", "--max-cost=3", "--no-wait", "--dry-run")
-    assert (simple.code, simple.out, simple.err) == (parsed.code, parsed.out, parsed.err)
 
 
 @pytest.mark.parametrize(
