@@ -56,7 +56,10 @@ def test_it_needs_no_agent_writes_no_journal_and_changes_no_file(
 ) -> None:
     monkeypatch.setenv("KERN_CLAUDE", "no-such-agent")
     command = "echo changed > a.txt; rm own.txt; git add a.txt"
-    toml(repo, git, f'notify = "touch ../told"\n[gates]\na = "{command}"\n')
+    own = Path.home() / ".config" / "kern" / "config.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text(f'notify = "touch {repo.parent}/told"\n')
+    toml(repo, git, f'[gates]\na = "{command}"\n')
     (repo / "a.txt").write_text("mine\n")
     (repo / "new").write_text("new\n")
     before = git("status", "--porcelain")
