@@ -476,7 +476,7 @@ def test_a_subtask_is_skipped_after_three_attempts_and_blocked_after_three_more(
     three, more = [f"Attempt {n}" for n in (1, 2, 3)], [f"Attempt {n}" for n in (4, 5, 6)]
     assert order == [*three, "Skipped", *more, "Blocked"]
     assert sorted(kept(git)) == ["1", "2", "3", "4", "5", "6"]
-    assert re.search(r"blocked: |kern unblock", ran.err)
+    assert re.search(r"blocked: |kern retry", ran.err)
 
     calls = len(fake.calls)
     assert inline(1).code == 1

@@ -227,12 +227,12 @@ def test_each_stage_is_a_fresh_process_with_its_own_limits(
     assert models == ["opus", "opus", "haiku"]
     assert tools[0] == "Read,Glob,Grep,Task,WebSearch,WebFetch"
     assert {"Bash", "Edit", "Write"} < set(tools[1].split(","))
-    assert tools[2] == "Glob,Grep,Read"
+    assert tools[2] == "Read,Glob,Grep"
     for sealed in (research, commit):
         assert "--strict-mcp-config" in sealed["argv"]
         assert "bypassPermissions" not in sealed["argv"]
     denied = " ".join(implement["argv"])
-    assert all(word in denied for word in ("SPEC.md", "LEARNINGS.md", "git commit", "git push"))
+    assert all(word in denied for word in ("SPEC.md", "LEARNINGS.md"))
     assert not {"GIT_INDEX_FILE", "GIT_DIR"} & {*research["env"], *implement["env"]}
 
 
@@ -434,7 +434,7 @@ def test_where_nothing_is_ready_each_blocker_is_named(
         ("part", r"waits for 1 \(egg\)"),
     ):
         assert re.search(rf"{task}: .*{why}", ran.out), task
-    needy = "   5  stuck\n      no budget\n      kern show 5, edit the task, kern unblock 5\n"
+    needy = "   5  stuck\n      no budget\n      kern show 5, kern edit, kern retry 5\n"
     assert needy in ran.out
     assert spec(repo) == text
 
