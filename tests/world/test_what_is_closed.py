@@ -72,7 +72,7 @@ def test_check_tells_what_is_red_in_it_alone_and_asks_before_it_runs_that_outsid
     assert ran.code == 2 and not stamp().exists(), ran.said
     assert f"    {CLOSED}\n" in ran.out
     assert f"the pre-commit hook: {CLOSED}" in ran.out
-    assert "not tried outside of the sandbox: kern trust" in ran.out
+    assert "not tried outside of the sandbox: kern check --trust" in ran.out
     assert f"gate a: {WRITES}" in ran.err, "the usual question"
     ran = kern("check", "--trust")
     assert ran.code == 2 and stamp().exists(), ran.said
