@@ -170,12 +170,22 @@ def whole(kern: Kern, repo: Path, git: Git, *by: str) -> None:
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
 
 
-@pytest.mark.parametrize("name", CLIS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=needs_bwrap if name == "http" else ()) for name in CLIS]
+)
 def test_from_a_goal_to_a_commit(
-    name: str, kern: Kern, project: Path, git: Git, bring: Bring, serve: Serve
+    name: str,
+    kern: Kern,
+    project: Path,
+    git: Git,
+    bring: Bring,
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cli = CLIS[name]
     bring(cli)
+    if name == "http":  # it has a shell: without a sandbox it only implements
+        monkeypatch.setenv("KERN_SANDBOX", "bwrap")
     server = serve(
         cli,
         planner=[say(PLAN)],
