@@ -209,36 +209,6 @@ def test_the_commit_stage_can_read_and_cannot_write(ask: Ask, git: Git, repo: Pa
 
 
 IMPLEMENT_MAY_NOT = """
-git commit -m x
-git  commit --allow-empty -m x
-git commit
-git push
-git push --force origin main
-true && git commit --allow-empty -m x
-true; git push
-false || git commit --allow-empty -m x
-cd . && git commit --allow-empty -m x
-echo x | git commit --allow-empty --file=-
-{ git commit --allow-empty -m x; }
-if true; then git commit --allow-empty -m x; fi
-for i in 1; do git commit --allow-empty -m x; done
-git commit --allow-empty -m x &
-git commit --allow-empty -m x > log.txt
-git -C . commit --allow-empty -m x
-git -c user.name=x commit --allow-empty -m x
-git --no-pager commit --allow-empty -m x
-git --git-dir .git --work-tree . commit --allow-empty -m x
-git -C . push
-git -C . push origin main
-env git commit --allow-empty -m x
-GIT_AUTHOR_NAME=x git commit --allow-empty -m x
-command git commit --allow-empty -m x
-timeout 5 git commit --allow-empty -m x
-nohup git commit --allow-empty -m x
-/usr/bin/git commit --allow-empty -m x
-/usr/bin/git -C . commit --allow-empty -m x
-/usr/bin/git push
-/usr/bin/git -C . push
 echo x > SPEC.md
 echo x >> SPEC.md
 echo x > ./SPEC.md
@@ -376,7 +346,7 @@ def test_three_tasks_become_three_commits(
 
     assert sum(r.size for r in server.requests) / len(tasks) <= MOST_BYTES_PER_TASK
     for request in server.requests:
-        named = claude.TOOLS[Stage(request.stage)]
+        named = claude.AGENT.offers(Stage(request.stage))
         assert set(request.tools) == {"Agent" if tool == "Task" else tool for tool in named}
     first = {r.stage: json.dumps(r.body) for r in reversed(server.requests)}
     for stage in ("research", "implement", "commit"):
