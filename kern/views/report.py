@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kern import plain
 from kern.errors import KernError, UsageError
-from kern.git import repository
+from kern.git import refs, repository
 from kern.git.repository import Repo
 from kern.journal import store, totals
 from kern.journal.history import fold
@@ -32,6 +32,9 @@ def shown(folder: Path, since: str, *, markdown: bool, as_json: bool, as_html: b
     project = repository.open_at(folder, reading=True)
     records = store.load(store.place(project.common_dir), warn)
     kept = [record for record in records if record["time"] >= began]
+    there = project.text("for-each-ref", "--format=%(refname)", refs.ATTEMPTS).splitlines()
+    for gone in (one for one in kept if one.get("ref") and f"refs/{one['ref']}" not in there):
+        gone["ref"] = ""  # what a run's end cleaned up
     found, now = fold(kept), standing(project) if kept else NOWHERE
     if as_html:
         return page.drawn(found, now)
