@@ -728,10 +728,11 @@ def test_what_a_person_must_settle_stops_the_run_at_once(
     assert "Attempt" not in (repo / "SPEC.md").read_text()
 
 
-def test_a_bad_key_is_told_in_seconds_and_none_at_all_before_the_first_write(
+def test_a_bad_key_is_told_in_seconds_and_none_at_all_as_well(
     kern: Kern, repo: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CLAUDE_CODE_MAX_RETRIES")  # as claude does by itself: for three minutes
+    (repo / "kern.toml").write_text("[max_tokens]\nrun = 1_000_000\n")  # then it is followed
     server = serve(research=[fault(401, "authentication_error", "invalid x-api-key")])
     ran = kern("1", "0")  # ended after 60 s by the fixture
     assert ran.code == 1
@@ -743,8 +744,7 @@ def test_a_bad_key_is_told_in_seconds_and_none_at_all_before_the_first_write(
     asked = len(server.requests)
     ran = kern("1", "0")
     assert ran.code == 1
-    assert "claude is not logged in\n  hint: " in ran.err
-    assert (repo / "SPEC.md").read_text() == "- [ ] add a greeting\n"
+    assert "claude is not logged in: " in ran.err  # an endpoint of one's own may ask for none
     assert len(server.requests) == asked
 
 
