@@ -237,7 +237,7 @@ _ROWS: toml.Rows = {
     "worktree": many.WORKTREE,
     "commands": models.COMMANDS,
     "sandbox": toml.table({**dict.fromkeys(OPENS, toml.texts("texts")), "mode": _MINE}),
-    "agent": toml.table({"http": endpoint.read, "output": "take it out: kern reads agents live"}),
+    "agent": toml.table({"http": endpoint.read, "output": "take it out: kern chooses"}),
     # ------------------------------------------------------------ as earlier kerns had them
     "models": 'write [stages.ROLE], and below it: model = "NAME"',
     "timeouts": 'write [stages.ROLE], and below it: timeout = "60m"; a gate has its own: '

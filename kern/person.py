@@ -101,11 +101,23 @@ def parse(data: bytes | str, origin: str = FILE) -> Person:
     )
 
 
+_LOCAL = ("localhost:", "127.0.0.1:", "[::1]:")
+
+
+def _lies_in(name: str, folder: str) -> bool:
+    return name.rstrip("/") == folder or name.startswith(f"{folder}/")
+
+
 def refused(own: Holding, asks: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """What a repository asks of the sandbox and does not get, with what a person can paste."""
     for key, names in asks.items():
-        mine = getattr(own, key) or ()
-        if new := [one for one in names if one not in mine]:
+        mine = getattr(own, key)
+        if mine is None:  # of the network all is open but this machine
+            mine, names = (), tuple(one for one in names if one.startswith(_LOCAL))
+        elif key == "network" and "*" in mine:
+            continue
+        folders = [one.rstrip("/") for one in mine]
+        if new := [one for one in names if not any(_lies_in(one, folder) for folder in folders)]:
             line = f"{key} = {plain.data([*mine, *new], indent=None)}"
             yield (
                 f"{CONFIG} asks for {key} of {plain.line(', '.join(new), 200)} in the sandbox: not "

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -33,13 +34,15 @@ class Cluster:
     _carrier: Carrier | None = None
     _asked: list[bool] = field(default_factory=list)
     _unfit: set[str] = field(default_factory=set)  # addresses of workers
+    _one: threading.Lock = field(default_factory=threading.Lock)  # each task has a thread
 
     def client(self) -> Any:
         """Connected; a new one where the last has lost its scheduler. Raises UsageError."""
-        if self._client is None or self._client.status != "running":
-            self._drop()
-            self._client = _connected(self.where, self.patience)
-        return self._client
+        with self._one:
+            if self._client is None or self._client.status != "running":
+                self._drop()
+                self._client = _connected(self.where, self.patience)
+            return self._client
 
     def executor(self) -> Executor:
         """Each job runs as long as it takes; dask begins one anew whose worker is gone."""
@@ -57,7 +60,10 @@ class Cluster:
             hint = f"; {came.hint}" if came.hint else ""
             self.warn(f"worker {where} gets no more tasks: {came.fault}{hint}")
         self._unfit.add(where)
-        return bool(self._others())
+        try:
+            return bool(self._others())
+        except Exception:  # the scheduler is lost, which is waited for
+            return True
 
     def hire(self, shop: Workshop, jobs: str, tasks: int) -> tuple[int, Carrier]:
         """As `start.here` does on this machine. Raises UsageError where nobody is there."""

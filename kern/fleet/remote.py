@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import threading
+from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from concurrent.futures import TimeoutError as Late
@@ -194,11 +195,13 @@ class Carrier:
                 return Outcome(job, 130, fault="the run was ended")
             try:
                 where, came = self._answered(job)
-            except Exception as exc:  # of whatever kind the executor knows
+            except (Exception, CancelledError) as exc:  # of whatever kind the executor knows
                 lost = plain.line(f"{type(exc).__name__}: {exc}".rstrip(": "), 200)
             else:
                 killed = came.code < 0  # its kern was: no fault of the worker's
-                if not came.unfit or not (killed or self.avoid(where, came)):
+                if not came.unfit or self.stopped.is_set():
+                    return came
+                if not (killed or self.avoid(where, came)):
                     return came
                 lost = came.fault
             self.stopped.wait(min(self.pause * 2**turn, _LONGEST_S))

@@ -17,6 +17,30 @@ from tests.conftest import Git
 USUAL = Program(protocol.find(protocol.DEFAULT), protocol.DEFAULT)
 
 
+def test_what_a_repository_asks_for_beyond_what_is_open_is_named_with_what_to_paste() -> None:
+    own = Holding(write=("~/.cache",), env=("A",))
+    asks = {
+        "read": ("~/.aws",),
+        "write": ("~/.cache/uv", "~/.cachet"),
+        "env": ("A", "DB_URL"),
+        "network": ("pypi.org", "localhost:5432"),
+    }
+    wanted = (
+        ("read of ~/.aws", 'read = ["~/.aws"]'),
+        ("write of ~/.cachet", 'write = ["~/.cache", "~/.cachet"]'),
+        ("env of DB_URL", 'env = ["A", "DB_URL"]'),
+        ("network of localhost:5432", 'network = ["localhost:5432"]'),
+    )
+    for line, (ask, grant) in zip(person.refused(own, asks), wanted, strict=True):
+        assert line.startswith(f"kern.toml asks for {ask} in the sandbox: not granted; ")
+        assert line.endswith(f": {grant}") and person.FILE in line
+    everything = Holding(("~",), ("~",), ("A", "DB_URL"), network=("*",))
+    assert [*person.refused(everything, asks)] == []
+    few = Holding(network=("a.org",))
+    (line,) = person.refused(few, {"network": ("a.org", "b.org")})
+    assert line.endswith('network = ["a.org", "b.org"]')
+
+
 def test_the_environment_is_before_the_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
