@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import socket
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,10 +85,13 @@ def _release(where: Scope, marker: Callable[[], None]) -> None:
 
 
 def _busy(git_dir: Path) -> Held:
-    other = holder(git_dir)
     who, stop = "its pid is not known", ""
-    if other and other.lives(git_dir):
-        who, stop = f"pid {other.pid}", f", `kill {other.pid}`"
+    for _ in range(40):  # the lock is held a moment before its holder is written down
+        other = holder(git_dir)
+        if other and other.lives(git_dir):
+            who, stop = f"pid {other.pid}", f", `kill {other.pid}`"
+            break
+        time.sleep(0.05)
     return Held(
         f"another kern is at work in this working tree ({who})",
         hint=f"wait for it, end it (kern stop{stop}), or use a git worktree",
