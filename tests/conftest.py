@@ -89,7 +89,11 @@ EVERY_DAY = {
 # The whole suite passes with it: KERN_TEST_SANDBOX=bwrap pytest
 SANDBOX = os.environ.get("KERN_TEST_SANDBOX", "off")
 STRIPPED = ("GIT_", "ANTHROPIC_", "CLAUDE", "KERN_", "XDG_", "IS_SANDBOX", "PYTEST_ADDOPTS")
-COLOURS = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS")  # rich and typer colour where these are set
+COLOURS = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS")  # which rich and typer heed
+    "FORCE_COLOR",
+    "PY_COLORS",
+    "GITHUB_ACTIONS",
+)  # rich and typer colour where these are set
 
 
 @pytest.fixture(scope="session")
@@ -108,7 +112,7 @@ def settle(folder: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def sealed(shared: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """No test reads the developer's git configuration, or inherits a hook's variables, or colours."""
+    """No test reads the git configuration of who runs it, or inherits a hook's variables."""
     for name in list(os.environ):
         if name.startswith((*STRIPPED, *COLOURS)) and not name.startswith("KERN_TEST_"):
             monkeypatch.delenv(name)
