@@ -90,10 +90,6 @@ EVERY_DAY = {
 SANDBOX = os.environ.get("KERN_TEST_SANDBOX", "off")
 STRIPPED = ("GIT_", "ANTHROPIC_", "CLAUDE", "KERN_", "XDG_", "IS_SANDBOX", "PYTEST_ADDOPTS")
 COLOURS = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS")  # which rich and typer heed
-    "FORCE_COLOR",
-    "PY_COLORS",
-    "GITHUB_ACTIONS",
-)  # rich and typer colour where these are set
 
 
 @pytest.fixture(scope="session")
