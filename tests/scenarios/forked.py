@@ -31,6 +31,13 @@ WRITES = os.O_WRONLY | os.O_RDWR
 INDEX = {"read-tree", "update-index", "reset"}
 MOVES = {"update-ref", "symbolic-ref", "checkout", "commit", "rm", "mv", "cherry-pick", "merge"}
 MOVES |= INDEX | {"stash", "restore", "switch", "branch", "worktree"}
+# What kern's libraries load at their first use.
+LATE = (
+    ("filelock", "SoftFileLock"),
+    ("git", "Repo"),
+    ("jinja2.sandbox", "SandboxedEnvironment"),
+    ("typer._adapters", "try_build_adapter"),
+)
 LOOSE = ", not on the disk"
 # Of one process, and gone with it: a number or letters by chance end its name.
 SCRATCH = re.compile(r"^\..*\.[a-z0-9_]{8}$|-\d+-\d+$|-[a-z0-9_]{8}$|\.lock$|^\.last$")
@@ -170,6 +177,8 @@ def main() -> None:
     for found in pkgutil.walk_packages(package.__path__, "kern."):
         if not found.name.endswith("__main__"):
             importlib.import_module(found.name)
+    for name, attribute in LATE:
+        getattr(importlib.import_module(name), attribute)
     gc.freeze()
     for line in sys.stdin:
         job = json.loads(line)
