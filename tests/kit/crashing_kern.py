@@ -28,6 +28,13 @@ from kern.system import process
 from tests.kit.writes import watch
 
 MOST_SECONDS = 300  # of one run: a test must not hang with kern
+# What kern's libraries load at their first use.
+LATE = (
+    ("filelock", "SoftFileLock"),
+    ("git", "Repo"),
+    ("jinja2.sandbox", "SandboxedEnvironment"),
+    ("typer._adapters", "try_build_adapter"),
+)
 STARTS = "kern.holder"  # written before kern looks at anything
 
 
@@ -123,6 +130,8 @@ def import_all() -> None:
     for found in pkgutil.walk_packages(kern.__path__, "kern."):
         if found.name != "kern.__main__":
             importlib.import_module(found.name)
+    for name, attribute in LATE:
+        getattr(importlib.import_module(name), attribute)
     gc.freeze()  # nothing to look through in each fork
 
 

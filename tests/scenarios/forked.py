@@ -25,19 +25,14 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from tests.kit.crashing_kern import LATE
+
 MOST_S = 300  # of one kern: a test must not hang with it
 WRITES = os.O_WRONLY | os.O_RDWR
 # Commands of git after which something else stands under a name, or in the person's index.
 INDEX = {"read-tree", "update-index", "reset"}
 MOVES = {"update-ref", "symbolic-ref", "checkout", "commit", "rm", "mv", "cherry-pick", "merge"}
 MOVES |= INDEX | {"stash", "restore", "switch", "branch", "worktree"}
-# What kern's libraries load at their first use.
-LATE = (
-    ("filelock", "SoftFileLock"),
-    ("git", "Repo"),
-    ("jinja2.sandbox", "SandboxedEnvironment"),
-    ("typer._adapters", "try_build_adapter"),
-)
 LOOSE = ", not on the disk"
 # Of one process, and gone with it: a number or letters by chance end its name.
 SCRATCH = re.compile(r"^\..*\.[a-z0-9_]{8}$|-\d+-\d+$|-[a-z0-9_]{8}$|\.lock$|^\.last$")
