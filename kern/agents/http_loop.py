@@ -6,7 +6,6 @@ there is, and imports that one's own library alone.
 """
 
 import contextlib
-import http.client
 import json
 import os
 import re
@@ -18,13 +17,13 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 _MOST = 32_000_000  # bytes of one message, as they come
 _SHOWN = 20_000  # bytes of what the commands of one message printed
 _PRINTED = 100_000_000  # bytes at which a command is ended
-_COMMANDS = 20  # of one message
 _SAME = 4  # times in a row
 _SILENT_S = 600
 _WAITS_S = (2, 10, 30)  # before another try, where there is work to lose
@@ -32,6 +31,10 @@ _BASH = shutil.which("bash") or "/bin/sh"
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,}) *(?:bash|console|sh|shell|zsh)\b.*\n", re.M)
 _THOUGHTS = re.compile(r"^\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.S)
 _UNDONE = re.compile(r"(?:\A|```|~~~|\}\]?|</\w+>)\s*\Z")  # the end of what is no answer
+_NOTHING = (
+    "Nothing was run. Commands stand in a block, from ```sh to ```: there is no tool. "
+    "If that was your answer, say it with no block at its end."
+)
 Message = dict[str, Any]
 
 
@@ -58,41 +61,38 @@ def ask(url: str, key: str, body: Message | None = None) -> Message:
     request = urllib.request.Request(url, json.dumps(body).encode() if body else None, headers)
     try:
         with urllib.request.build_opener(Stay).open(request, timeout=_SILENT_S) as came:
-            return receive(came) if body else json.loads(came.read(_MOST))
+            return message(came) if body else json.loads(came.read(_MOST))
     except urllib.error.HTTPError as exc:
         said = f"{complaint(exc.read(_MOST))} {exc.headers.get('Location', '')}".strip()
         after = exc.headers.get("Retry-After", "")
         raise Trouble(said, exc.code, int(after) if after.isdecimal() else 0) from None
-    except (OSError, http.client.HTTPException) as exc:
+    except (OSError, HTTPException) as exc:
         raise Trouble(f"{url}: {getattr(exc, 'reason', exc)}") from None
     except (ValueError, TypeError, AttributeError, RecursionError) as exc:
         raise Trouble(f"what {url} answers is no chat completion: {exc}") from None
 
 
-def receive(came: Any) -> Message:
+def message(came: Any) -> Message:
     """In pieces, or in one although a stream was asked for."""
-    chunks, whole, size, data = list[Any](), bytearray(), 0, b""
-    while data != b"[DONE]" and (line := came.readline(_MOST)):
+    lines, size = list[bytes](), 0
+    while line := came.readline(_MOST):
+        lines.append(line)
         size += len(line)
         if size >= _MOST:
             raise Trouble("the endpoint's answer does not end", bound=True)
-        data = line.removeprefix(b"data:").strip()
-        if not line.startswith(b"data:"):
-            whole += line
-        elif data != b"[DONE]":
-            chunks.append(json.loads(data))
-            if len(chunks) % 50 == 0:
-                say("progress")
-    if not chunks:
-        chunks, data = [json.loads(whole)] if whole.strip() else [], b"[DONE]"
+        if len(lines) % 50 == 0:
+            say("progress")
+    body = b"".join(lines)
+    data = [one[5:].strip() for one in body.splitlines() if one.startswith(b"data:")] or [body]
+    chunks = [json.loads(one) for one in data if one.strip() not in (b"", b"[DONE]")]
     for error in (one["error"] for one in chunks if one.get("error")):
         raise Trouble(complaint(json.dumps(error).encode()))
     choices = [one for chunk in chunks for one in (chunk.get("choices") or [])[:1]]
     if not choices:
-        raise ValueError(complaint(bytes(whole)) or "it is empty")
+        raise ValueError(complaint(body) or "it is empty")
     said = [(one.get("delta") or one.get("message") or {}).get("content") for one in choices]
     finish = next(filter(None, (one.get("finish_reason") for one in choices)), "")
-    if data != b"[DONE]" and not finish:
+    if data[0] is not body and data[-1] != b"[DONE]" and not finish:
         raise Trouble("the answer broke off in its middle")
     # Halves of a letter may come apart, and many endpoints refuse half of one.
     text = "".join(filter(None, said)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -115,15 +115,15 @@ def commands(text: str) -> list[str]:
     the shell can read what is above it.
     """
     found, at = list[str](), 0
-    while len(found) < _COMMANDS and (begin := _FENCE.search(text, at)):
+    while begin := _FENCE.search(text, at):
         end = re.compile(rf"^ {{0,3}}{begin[1]}{begin[1][0]}*[ \r]*$", re.M)
-        ends = [*end.finditer(text, begin.end())][:_COMMANDS]
+        ends = [*end.finditer(text, begin.end())][:20]
         if not ends:
             return []
         last = next((one for one in ends if readable(text[begin.end() : one.start()])), ends[0])
         found.append(text[begin.end() : last.start()])
         at = last.end()
-    return found
+    return found[:20]
 
 
 def readable(command: str) -> bool:
@@ -134,23 +134,22 @@ def readable(command: str) -> bool:
 def run(command: str, seconds: float, most: int) -> tuple[int, str]:
     """What it started ends with it."""
     with tempfile.TemporaryFile() as printed:
-        child = subprocess.Popen(
-            [_BASH, "-c", command],
-            stdin=subprocess.DEVNULL,
-            stdout=printed,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        end, size = time.monotonic() + seconds, 0
-        while child.poll() is None and time.monotonic() < end and size < _PRINTED:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(0.1)
-            size = os.fstat(printed.fileno()).st_size
-        why = "" if child.poll() is not None else f", ended after {seconds:g} s or for its output"
+        streams: Message = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": printed,
+            "stderr": subprocess.STDOUT,
+        }
+        child = subprocess.Popen([_BASH, "-c", command], start_new_session=True, **streams)
+        end, why = time.monotonic() + seconds, ""
+        while child.poll() is None and not why:
+            time.sleep(0.02)
+            why = f", ended after {seconds:g} s" if time.monotonic() > end else ""
+            why = ", ended for its output" if printed.tell() > _PRINTED else why
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
-        code, text = child.wait(), os.pread(printed.fileno(), most, 0)
-        if (size := os.fstat(printed.fileno()).st_size) > most:
+        code, size = child.wait(), os.fstat(printed.fileno()).st_size
+        text = os.pread(printed.fileno(), most, 0)
+        if size > most:
             rest = os.pread(printed.fileno(), most // 2, size - most // 2)
             text = text[: most // 2] + b"\n[left out]\n" + rest
     return code, f"[exit {code}{why}]\n{text.decode('utf-8', 'replace')}"
@@ -160,78 +159,69 @@ def say(kind: str, **more: object) -> None:
     print(json.dumps({"type": kind, **more}), flush=True)
 
 
-class Talk:
-    """`given`: see `http.Http.argv`."""
+def carry_out(found: list[str], seconds: float) -> str:
+    replies = []
+    for command in found:
+        try:
+            code, text = run(command, seconds, _SHOWN // len(found))
+        except (OSError, ValueError) as exc:  # too long, or letters that no shell takes
+            code, text = 1, f"[it cannot be run: {exc}]"
+        say("output", text=text, failed=code != 0)
+        replies.append(f"$ {command.strip()[:200]}\n{text}")
+    return "\n".join(replies) or _NOTHING
 
-    def __init__(self, given: Message, prompt: str) -> None:
-        contract = Path(given["contract"]).read_text("utf-8") if given["contract"] else ""
-        system = (
-            f"{contract}\n{Path(__file__).with_name('http.md').read_text('utf-8')}{given['may']}"
-        )
-        self.messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
-        self.given, self.key, self.turns = given, os.environ.pop(given["key"], "").strip(), 0
 
-    def answer(self) -> str:
-        reply, before, same = "", "", 0
-        while same < _SAME and self.turns < self.given["turns"]:
-            text = self.next()
-            found = commands(text)
-            if not (found or _FENCE.search(text) or _UNDONE.search(text)):
-                return text
-            before, reply = reply, self.carried_out(found)
-            same = same + 1 if reply == before else 1
-            self.messages.append({"role": "assistant", "content": text})
-            self.messages.append({"role": "user", "content": reply})
-        circle = f"it goes in a circle: {same} times in a row {reply[:200]}"
-        endless = f"it did not come to an end in {self.turns} turns"
-        raise Trouble(circle if same == _SAME else endless, bound=True)
+def converse(given: Message, key: str, prompt: str) -> str:
+    """The answer. `given`: see `start` in http.py."""
+    contract = Path(given["contract"]).read_text("utf-8") if given["contract"] else ""
+    form = Path(__file__).with_name("http.md").read_text("utf-8")
+    begin = {"role": "system", "content": f"{contract}\n{form}{given['may']}"}
+    talk, reply, same = [begin, {"role": "user", "content": prompt}], "", 0
+    for turn in range(1, given["turns"] + 1):
+        text = next_message(given, key, talk, turn)
+        found = commands(text)
+        if not (found or _FENCE.search(text) or _UNDONE.search(text)):
+            return text
+        before, reply = reply, carry_out(found, given["patience"])
+        same = same + 1 if reply == before else 1
+        if same == _SAME:
+            circle = f"it goes in a circle: {same} times in a row {reply[:200]}"
+            raise Trouble(circle, bound=True)
+        talk += {"role": "assistant", "content": text}, {"role": "user", "content": reply}
+    raise Trouble(f"it did not come to an end in {given['turns']} turns", bound=True)
 
-    def next(self) -> str:
-        """Where nothing is done yet, another try is kern's."""
-        body = {"model": self.given["model"], "messages": self.messages, "stream": True}
-        body |= {"stream_options": {"include_usage": True}}
-        body |= {"reasoning_effort": self.given["effort"]} if self.given["effort"] else {}
-        for wait in (*_WAITS_S, 0) if self.turns else (0,):
-            try:
-                message = ask(f"{self.given['url']}/chat/completions", self.key, body)
-                break
-            except Trouble as exc:
-                if not (wait and exc.passes):
-                    raise
-                for one in self.messages[3:-4:2] if exc.about["status"] in (400, 413) else ():
-                    one["content"] = "[left out to make room: run it again if you need it]"
-                time.sleep(wait)
-        self.turns += 1
-        say("assistant", turn=self.turns, commands=commands(message["text"]), **message)
-        if message["finish"] in ("length", "content_filter"):
-            raise Trouble(f"the endpoint cut the answer: {message['finish']}", bound=True)
-        return str(message["text"])
 
-    def carried_out(self, found: list[str]) -> str:
-        replies = []
-        for command in found:
-            try:
-                code, text = run(command, self.given["patience"], _SHOWN // len(found))
-            except (OSError, ValueError) as exc:  # too long, or letters that no shell takes
-                code, text = 1, f"[it cannot be run: {exc}]"
-            say("output", text=text, failed=code != 0)
-            replies.append(f"$ {command.strip()[:200]}\n{text}")
-        return "\n".join(replies) or (
-            "Nothing was run. Commands stand in a block, from ```sh to ```: there is no tool. "
-            "If that was your answer, say it with no block at its end."
-        )
+def next_message(given: Message, key: str, talk: list[Message], turn: int) -> str:
+    """Where nothing is done yet, another try is kern's."""
+    body = {"model": given["model"], "messages": talk, "stream": True}
+    body |= {"stream_options": {"include_usage": True}}
+    body |= {"reasoning_effort": given["effort"]} if given["effort"] else {}
+    for wait in (*_WAITS_S, 0) if turn > 1 else (0,):
+        try:
+            found = ask(f"{given['url']}/chat/completions", key, body)
+            break
+        except Trouble as exc:
+            if not (wait and exc.passes):
+                raise
+            for one in talk[3:-4:2] if exc.about["status"] in (400, 413) else ():
+                one["content"] = "[left out to make room: run it again if you need it]"
+            time.sleep(wait)
+    say("assistant", turn=turn, commands=commands(found["text"]), **found)
+    if found["finish"] in ("length", "content_filter"):
+        raise Trouble(f"the endpoint cut the answer: {found['finish']}", bound=True)
+    return str(found["text"])
 
 
 def main() -> int:
     """As kern starts it, with the prompt on standard input."""
     given = json.loads(sys.argv[1])
+    key = os.environ.pop(given["key"], "").strip()
     try:
         if sys.argv[2:]:  # which models there are
-            found = ask(f"{given['url']}/models", os.environ.get(given["key"], "").strip())
-            print(*(one["id"] for one in found.get("data") or ()))
+            print(*(one["id"] for one in ask(f"{given['url']}/models", key).get("data") or ()))
         else:
-            talk = Talk(given, sys.stdin.buffer.read().decode("utf-8", "replace"))
-            say("result", result=talk.answer())
+            prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
+            say("result", result=converse(given, key, prompt))
         return 0
     except Trouble as exc:
         say("result", result="", errors=[str(exc)], fault={**exc.about, "at": time.time()})

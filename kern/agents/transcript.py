@@ -11,12 +11,9 @@ from typing import Any, BinaryIO
 
 Object = dict[str, Any]
 
-LINE_LIMIT = 1 << 20  # bytes; a longer line is read only where it is the result
+LOG_LIMIT = 1 << 20  # bytes of a line, where a log stands between the objects
 WHOLE_LIMIT = 1 << 24  # bytes; nothing longer is read at once
-STRING_LIMIT = 1 << 19  # characters; a longer string in the result is cut in its middle
-DEPTH_LIMIT = 200  # a deeper result is left out: not every Python could write it down again
-_RESULT = re.compile(rb'"type"\s*:\s*"result"')
-_ENDS = 1 << 12  # bytes at both ends of a long line, where a result says that it is one
+_BEGINNING = 1 << 12  # bytes
 _PIECE = 1 << 20  # bytes read at a time of an array
 _BETWEEN = re.compile(r"[\s,]*")
 
@@ -24,7 +21,7 @@ _BETWEEN = re.compile(r"[\s,]*")
 def objects(file: BinaryIO) -> Iterator[Object]:
     """In order, one by one, from the file's beginning; what is torn or too large is left out."""
     file.seek(0)
-    array = file.read(_ENDS).lstrip().startswith(b"[")
+    array = file.read(_BEGINNING).lstrip().startswith(b"[")
     for read in (_members, _by_line) if array else (_by_line, _whole):
         file.seek(0)
         found = None
@@ -37,13 +34,13 @@ def objects(file: BinaryIO) -> Iterator[Object]:
 def lines(file: BinaryIO) -> Iterator[Object]:
     """The objects, one a line; what else stands there, as a log does, is the `log` of one."""
     file.seek(0)
-    while line := file.readline(LINE_LIMIT):
-        yield from _values(line) or [{"log": line[:_ENDS].decode("utf-8", "replace").rstrip()}]
+    while line := file.readline(LOG_LIMIT):
+        yield from _values(line) or [{"log": line[:_BEGINNING].decode("utf-8", "replace").rstrip()}]
 
 
 def line(data: bytes) -> Object:
     """A line of the live output; see `lines`."""
-    return next(iter(_values(data)), {"log": data[:_ENDS].decode("utf-8", "replace").rstrip()})
+    return next(iter(_values(data)), {"log": data[:_BEGINNING].decode("utf-8", "replace").rstrip()})
 
 
 def epoch(text: object) -> float:
@@ -67,7 +64,7 @@ def _members(file: BinaryIO) -> Iterator[Object]:
             while gap := _BETWEEN.match(text, at):
                 value, at = scan(text, gap.end())
                 if isinstance(value, dict):
-                    yield _readable(value)
+                    yield value
         except RecursionError:
             return
         except ValueError:  # a member that is not whole yet, or the end
@@ -83,41 +80,15 @@ def _whole(file: BinaryIO) -> Iterator[Object]:
 def _by_line(file: BinaryIO) -> Iterator[Object]:
     while line := file.readline(WHOLE_LIMIT):
         torn = len(line) == WHOLE_LIMIT and not line.endswith(b"\n")
-        if not torn and (len(line) <= LINE_LIMIT or _is_result(line)):
-            yield from _values(line)
+        yield from () if torn else _values(line)
         while torn:  # the rest of the line
-            torn = file.readline(LINE_LIMIT)[-1:] not in (b"\n", b"")
-
-
-def _is_result(line: bytes) -> bool:
-    return any(_RESULT.search(end) for end in (line[:_ENDS], line[-_ENDS:]))
+            torn = file.readline(WHOLE_LIMIT)[-1:] not in (b"\n", b"")
 
 
 def _values(data: bytes) -> list[Object]:
     """The object, or those in the array, that the data is."""
     try:
         found = json.loads(data)
-        members = found if isinstance(found, list) else [found]
-        return [_readable(one) for one in members if isinstance(one, dict)]
     except (ValueError, RecursionError):
         return []
-
-
-def _readable(value: Object) -> Object:
-    return _shortened(value) if value.get("type") == "result" else value
-
-
-def _shortened(value: Any, depth: int = 0) -> Any:
-    """Over-long strings lose their middle; the end, where the code is, stays."""
-    if depth > DEPTH_LIMIT:
-        raise ValueError("nested too deep")
-    match value:
-        case str() if len(value) > STRING_LIMIT:
-            keep = STRING_LIMIT // 2
-            note = f"\n[{len(value) - 2 * keep} characters left out here]\n"
-            return value[:keep] + note + value[-keep:]
-        case dict():
-            return {name: _shortened(one, depth + 1) for name, one in value.items()}
-        case list():
-            return [_shortened(one, depth + 1) for one in value]
-    return value
+    return [one for one in (found if isinstance(found, list) else [found]) if isinstance(one, dict)]

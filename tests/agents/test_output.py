@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import random
-import time
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -86,13 +85,6 @@ def test_what_holds_no_object(data: bytes) -> None:
     assert read(data) == []
 
 
-def test_of_several_results_the_last_counts() -> None:
-    values = [{**RESULT, "result": text} for text in "abc"]
-    for data in (dump(values), lines(values)):
-        assert read(data) == values
-        assert claude.read(read(data), Ended(0)).text == "c"
-
-
 # -------------------------------------------------------------------- other text around
 
 
@@ -131,14 +123,6 @@ def test_torn_output_gives_the_objects_that_are_whole() -> None:
             assert all(value in ALL for value in read(data[:end])), end
 
 
-@pytest.mark.parametrize("tail", [b'a\\"b', b"{", b"[", b'{"a":"', b"}", b"\n{", b"\n[", b'\n{"a'])
-def test_torn_output_takes_no_time(tail: bytes) -> None:
-    data = b'[{"type":"assistant","text":"' + tail * 60_000
-    began = time.process_time()
-    read(data)
-    assert time.process_time() - began < 10
-
-
 # -------------------------------------------------------------------- deep
 
 
@@ -149,52 +133,12 @@ def test_deep_nesting_is_survived(opening: bytes, closing: bytes) -> None:
     assert read(opening * 100_000) == []
 
 
-def test_what_is_nested_too_deep_to_be_written_down_again_is_left_out() -> None:
-    def deep(levels: int) -> bytes:
-        return b'{"type":"result","more":' + b"[" * levels + b"]" * levels + b"}\n"
-
-    assert len(read(deep(150))) == 1
-    assert read(deep(300) + dump(RESULT)) == [RESULT]
-
-
 # -------------------------------------------------------------------- large
-
-
-def large(text: str) -> dict[str, Any]:
-    return {**RESULT, "result": text + "\n\nSUCCESS"}
-
-
-@pytest.mark.parametrize("piece", ["word ", '"', "é", "🎉", "\x00", '{"type":"result"}'])
-@pytest.mark.parametrize("plain", [True, False])
-def test_a_very_long_answer_is_cut_in_its_middle_and_keeps_its_code(
-    piece: str, plain: bool
-) -> None:
-    value = large("begin" + piece * (2_000_000 // len(piece.encode())))
-    for data in (dump(value, ensure_ascii=not plain), dump([START, value])):
-        found = read(data)[-1]
-        assert {**found, "result": ""} == {**value, "result": ""}
-        if len(value["result"]) > transcript.STRING_LIMIT:
-            assert found["result"].startswith("begin" + piece)
-            assert found["result"].endswith("SUCCESS")
-            assert len(found["result"]) < 600_000
-            assert "left out" in found["result"]
-
-
-def test_a_long_line_that_is_no_result_is_left_out() -> None:
-    huge = {"type": "user", "text": "x" * 2_000_000}
-    assert read(lines([START, huge, RESULT])) == [START, RESULT]
-
-
-@pytest.mark.parametrize("first", [True, False])
-def test_a_long_result_is_known_by_its_beginning_or_its_end(first: bool) -> None:
-    rest = {"result": "x" * 2_000_000 + "\n\nSUCCESS"}
-    value = {"type": "result", **rest} if first else {**rest, "type": "result"}
-    assert [one["type"] for one in read(lines([START, value]))] == ["system", "result"]
 
 
 @pytest.mark.slow
 def test_what_is_longer_than_could_be_held_is_passed_over() -> None:
-    huge = dump(large("x" * transcript.WHOLE_LIMIT))
+    huge = dump({**RESULT, "result": "x" * transcript.WHOLE_LIMIT})
     assert read(huge) == []
     assert read(lines([START]) + huge + b"\n" + lines([RESULT])) == [START, RESULT]
     exact = dump(RESULT) + b" " * (transcript.WHOLE_LIMIT - len(dump(RESULT)))
@@ -248,11 +192,6 @@ def test_of_an_array_that_could_not_be_held_the_result_is_found(tmp_path: Path, 
     assert peak < transcript.WHOLE_LIMIT
 
 
-def test_of_a_torn_array_what_is_whole_is_read() -> None:
-    whole = dump([START, SAID, RESULT])
-    assert read(whole[:-20]) == [START, SAID]
-
-
 # -------------------------------------------------------------------- random bytes
 
 
@@ -265,20 +204,3 @@ def test_random_bytes_never_raise() -> None:
         assert all(isinstance(value, dict) for value in found), seed
         with contextlib.suppress(AgentError):
             claude.read(found, Ended(1))
-
-
-def test_damaged_transcripts_never_raise() -> None:
-    for seed in range(500):
-        chance = random.Random(seed)
-        data = bytearray(chance.choice((dump(ALL), lines(ALL))))
-        for _ in range(chance.randrange(1, 5)):
-            at = chance.randrange(len(data))
-            match chance.randrange(3):
-                case 0:
-                    data[at] = chance.randrange(256)
-                case 1:
-                    del data[at : at + chance.randrange(20)]
-                case 2:
-                    data[at:at] = chance.randbytes(3)
-        with contextlib.suppress(AgentError):
-            claude.read(read(bytes(data)), Ended(1))

@@ -28,7 +28,6 @@ from tests.conftest import PATIENCE_S, Git, Inline, Kern, wait_for
 from tests.kit import frameworks
 from tests.kit.scripted_server import ScriptedServer, Turn, bash, say, use
 from tests.sandbox.test_wall import needs_bwrap
-from tests.world import test_examples
 
 BINARY = os.environ.get("KERN_TEST_CLAUDE", "")
 pytestmark = [
@@ -469,46 +468,6 @@ def test_what_slips_past_the_rules_in_implement_is_undone(
     assert {name.rpartition("/")[2] for name in kept} >= {"1", "2-commit"}
 
 
-@pytest.mark.unheld
-def test_history_of_a_person_that_implement_takes_away_comes_back(
-    kern: Kern, repo: Path, git: Git, serve: Serve
-) -> None:
-    """The first two attempts break limits and fail, the third is set right and counts."""
-    git("switch", "--quiet", "--create", "side")
-    (repo / "a.txt").write_text("theirs\n")
-    git("commit", "--quiet", "--all", "--message=side")
-    git("switch", "--quiet", "main")
-    (repo / "a.txt").write_text("ours\n")
-    git("commit", "--quiet", "--all", "--message=second")
-    base = git("rev-parse", "HEAD")
-    amend = "git add hi.txt && git commit -q --amend -m sneaked"
-    server = serve(
-        research=[READY],
-        implement=[
-            [
-                bash(f"echo 1 > hi.txt; sh -c '{amend}'; git switch -q -c first"),
-                DONE,
-            ],
-            [
-                bash(f"echo 2 > hi.txt; sh -c '{amend}'; git switch -q -c other"),
-                bash("git merge -q side"),
-                DONE,
-            ],
-            [bash("echo hello > hi.txt; git reset -q --soft HEAD~1"), DONE],
-        ],
-        commit=[say("greet")],
-    )
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.err
-    twice = ["implement", "implement"]
-    assert begun(server) == ["research", *twice, "research", "implement", "commit"]
-    assert git("symbolic-ref", "--short", "HEAD") == "main"
-    assert git("log", "--format=%s", f"{base}..") == "greet"
-    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
-    assert git("show", "HEAD:hi.txt") == "hello"
-    assert git("status", "--porcelain") == ""
-
-
 def test_an_interrupt_in_the_middle_of_a_command_leaves_nothing_running(
     background: Callable[..., "subprocess.Popen[str]"],
     kern: Kern,
@@ -570,24 +529,6 @@ def test_a_red_gate_sends_the_agent_back_in_the_same_process(
         sizes.append(sum(request.size for request in server.requests))
         git("reset", "--quiet", "--hard", "HEAD~1")
     assert sizes[1] / sizes[0] <= 1.45, sizes  # 1.36 with 2.1.197
-
-
-def test_where_no_hook_runs_a_red_gate_is_a_failed_attempt(
-    kern: Kern, repo: Path, git: Git, serve: Serve
-) -> None:
-    (repo / "SPEC.md").write_text(RED)
-    (repo / ".claude").mkdir()
-    (repo / ".claude/settings.json").write_text('{"disableAllHooks": true}')
-    git("add", "--all")
-    git("commit", "--quiet", "--message=no hooks")
-    server = serve(
-        research=[READY],
-        implement=[[bash("echo hi > hi.txt"), DONE], [bash("echo hello > hi.txt"), DONE]],
-        commit=[say("greet")],
-    )
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.said
-    assert begun(server) == ["research", "implement", "implement", "commit"]
 
 
 # -------------------------------------------------------------------- in a sandbox
@@ -775,39 +716,6 @@ def test_a_subscriptions_limit_is_waited_for_and_the_same_stage_runs_again(
     assert "Attempt" not in (repo / "SPEC.md").read_text()
 
 
-def test_a_gate_and_a_judge_stand_between_the_answer_and_the_commit(
-    kern: Kern, repo: Path, git: Git, serve: Serve
-) -> None:
-    (repo / "SPEC.md").write_text(
-        "- [ ] add a greeting\n  > **Gate:** `grep -q hello hi.txt`\n  > **Judge:** it is polite\n"
-    )
-    git("commit", "--quiet", "--all", "--message=checks")
-    serve(
-        research=[READY],
-        implement=[
-            [bash("echo hi > hi.txt"), DONE, DONE, DONE],
-            [bash("echo hello, you > hi.txt"), DONE],
-            [bash("echo hello, dear you > hi.txt"), DONE],
-        ],
-        judge=[
-            [use("Write", file_path=str(repo / "evil"), content="x"), say("FAIL: not polite")],
-            [say("FAIL: not polite")],
-            [use("Read", file_path=str(repo / "hi.txt")), say("PASS: it says dear")],
-        ],
-        commit=[say("greet")],
-    )
-
-    ran = kern("1", "0")
-
-    assert ran.code == 0, ran.err
-    notes = [line for line in (repo / "SPEC.md").read_text().splitlines() if "Attempt" in line]
-    assert "gate `grep -q hello hi.txt` is red (exit 1)" in notes[0]
-    assert "judge of 'it is polite' is red (FAIL): not polite" in notes[1]
-    assert git("show", "HEAD:hi.txt") == "hello, dear you"
-    assert not (repo / "evil").exists()
-    assert "verified by `grep -q hello hi.txt`, judge of 'it is polite'" in ran.out
-
-
 LIST = """Nothing is there yet.
 
 ## Tasks
@@ -818,109 +726,6 @@ LIST = """Nothing is there yet.
 
 TASKS"""
 DOCS = "echo 'sh greet.sh NAME' > README.md"
-
-
-def test_from_an_empty_repository_to_done(
-    tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    test_examples.on_path(tmp_path, monkeypatch)
-    write = [use("Write", file_path=str(tmp_path / "greet" / "evil"), content="x")]
-    server = serve(
-        planner=[
-            [use("Glob", pattern="*"), *write, say(LIST)],
-            [use("Read", file_path="greet.sh"), say("I looked.\n\nDONE: both are there")],
-        ],
-        research=[READY],
-        implement=[[bash(test_examples.SCRIPT), DONE], [bash(DOCS), DONE]],
-        commit=[[say("Greet")], [say("Document it")]],
-    )
-    goal = "a script greet.sh that says hello"
-    run = "kern --until-done --max-cost 5"
-    planned = f'kern plan "{goal}" --yes'
-    begin = "git add --all && git commit -qm begin"
-    session = ["mkdir greet", "cd greet", "git init -q", "kern init", begin]
-    said = test_examples.minutes(tmp_path, [*session, planned, "kern status", run])
-    assert "Write greet.sh" in said[planned] and "waits for 1" in said["kern status"]
-    assert "nothing is missing: both are there" in said[run]
-    assert not (tmp_path / "greet" / "evil").exists()
-    walk = ["research", "implement", "commit"]
-    assert begun(server) == ["planner", *walk, *walk, "planner"]
-    asked = [str(one.body) for one in server.requests if one.stage == "planner"]
-    assert goal in asked[0] and goal in asked[-1], "the review knows the goal"
-
-
-def test_a_question_waits_for_its_answer_and_the_task_is_done_with_it(
-    kern: Kern, repo: Path, git: Git, serve: Serve
-) -> None:
-    (repo / "kern.toml").write_text("[probes]\nport = 'echo 8080 and no other'\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=settings")
-    asked = say("Began.\n\n**NEEDS_ANSWER:** Postgres or SQLite?")
-    server = serve(
-        research=[[READY], [READY]],
-        implement=[[bash("echo half > half.txt"), asked], [bash("echo hi > hi.txt"), DONE]],
-        commit=[say("greet")],
-    )
-
-    first = kern("1", "0")
-    assert first.code == 1, first.err
-    assert 'kern answer 1 "…"' in first.out
-    assert not (repo / "half.txt").exists()
-    assert kern("answer", "greeting", "SQLite,", "in one file").code == 0
-    last = kern("1", "0")
-
-    assert last.code == 0, last.err
-    text = (repo / "SPEC.md").read_text()
-    assert "**Question:** Postgres or SQLite? (kept: kern/attempts/" in text
-    assert "Attempt" not in text
-    prompts = [str(one.body) for one in server.requests if one.stage == "implement"]
-    assert "8080 and no other" in prompts[0] and "SQLite, in one file" not in prompts[0]
-    assert "SQLite, in one file" in prompts[-1]
-    assert git("show", "HEAD:hi.txt") == "hi"
-
-
-def test_what_one_task_learned_is_told_to_the_next_and_voted_up(
-    kern: Kern, repo: Path, git: Git, serve: Serve
-) -> None:
-    (repo / "SPEC.md").write_text("- [ ] add a shop\n- [ ] add a basket\n")
-    git("commit", "--quiet", "--all", "--message=tasks")
-    lesson = "Money is in cents: a fraction is lost."
-    learned = say(f"Did it.\n\n## Learned\n{lesson}\nWhen: prices; a discount\n\nSUCCESS")
-    server = serve(
-        research=[[READY], [READY]],
-        implement=[
-            [bash("echo shop > shop.txt"), learned],
-            [bash("echo basket > basket.txt"), say("Did it.\n\nUsed: L1\n\nSUCCESS")],
-        ],
-        commit=[[say("shop")], [say("basket")]],
-    )
-
-    assert kern("2", "0").code == 0
-
-    asked = [str(one.body["messages"]) for one in server.requests if one.stage == "implement"]
-    assert [lesson in one for one in asked] == [False, False, True, True]
-    assert "a discount" not in asked[-1]
-    text = f"- L1 +1 -0 {lesson} | when: prices; a discount"
-    assert git("show", "HEAD:LEARNINGS.md").endswith(f"\n{text}")
-
-
-def test_an_overloaded_api_is_asked_again_and_it_is_no_attempt(
-    kern: Kern, repo: Path, git: Git, serve: Serve
-) -> None:
-    overloaded = fault(529, "overloaded_error", "Overloaded")
-    server = serve(
-        research=[READY],
-        implement=[
-            [bash("echo half > half.txt"), overloaded],
-            [bash("test ! -e half.txt && echo hello > hi.txt"), DONE],
-        ],
-        commit=[say("greet")],
-    )
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.err
-    assert begun(server) == ["research", "implement", "implement", "commit"]
-    assert "Attempt" not in (repo / "SPEC.md").read_text()
-    assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
 
 
 def test_an_api_that_stays_away_is_waited_for(
@@ -941,22 +746,3 @@ def test_an_api_that_stays_away_is_waited_for(
     assert ran.err.count("the API has been away since") == 1
     assert "(529 Overloaded" in ran.err and " in 1 outage" in ran.err
     assert git("show", "--format=", "--name-only", "HEAD").split() == ["SPEC.md", "hi.txt"]
-
-
-def test_a_prompt_that_no_model_takes_fails_the_task_and_not_the_run(
-    kern: Kern, repo: Path, serve: Serve
-) -> None:
-    huge = "word " * 200_000
-    (repo / "SPEC.md").write_text(f"- [ ] add a greeting\n  {huge}\n- [ ] another task\n")
-    too_long = "prompt is too long: 250000 tokens > 200000 maximum"
-    server = serve(
-        research=[
-            [fault(400, "invalid_request_error", too_long)],
-            [say("NO_TASK: there is nothing to do")],
-        ]
-    )
-    ran = kern("2", "0")
-    assert ran.code == 1, ran.err
-    assert server.requests[0].size > len(huge)
-    assert (repo / "SPEC.md").read_text().count("> **Skipped:** ") == 2
-    assert "Prompt is too long" in ran.said
