@@ -8,11 +8,10 @@ import pytest
 
 from tests.conftest import wait_for
 from tests.eval import arms, repository, rows
-from tests.eval.__main__ import cells_of, main
+from tests.eval.__main__ import main
 from tests.eval.cell import NotPlayed, Play
 from tests.eval.dry import stage
 from tests.eval.suites import MICRO
-from tests.eval.test_figures import row
 
 Said = pytest.CaptureFixture[str]
 TASKS = {task.name: task for task in MICRO}
@@ -58,15 +57,6 @@ def test_a_run_that_says_nothing_about_its_arm_leaves_no_row(tmp_path: Path) -> 
         play.row(broken, arms.arm("prompts"), 1, tmp_path / "cell")
 
 
-def test_arms_take_turns_and_each_is_first_as_often() -> None:
-    compared = [arms.Arm("a", {}), arms.Arm("b", {})]
-    cells = [
-        (task.name[-1], arm.name, seed) for task, arm, seed in cells_of(MICRO[:2], compared, 2)
-    ]
-    assert [arm for _, arm, _ in cells] == ["b", "a", "a", "b", "a", "b", "b", "a"]
-    assert [seed for _, _, seed in cells] == [1] * 4 + [2] * 4
-
-
 def test_an_arm_is_a_folder_of_prompts(tmp_path: Path) -> None:
     own = arms.arm("prompts")
     copy = tmp_path / "prompts"
@@ -81,13 +71,6 @@ def test_an_arm_is_a_folder_of_prompts(tmp_path: Path) -> None:
         arms.arm(str(tmp_path / "nowhere"))
 
 
-def test_rows_of_other_prompts_are_not_gone_on_with(tmp_path: Path, capsys: Said) -> None:
-    out = tmp_path / "rows.jsonl"
-    rows.add(out, row("notes/quoting", "prompts", prompts="others"))
-    assert main(["--dry", "--only", "quoting", "--arm", "prompts", "--out", str(out)]) == 1
-    assert "holds rows of prompts with other prompts" in capsys.readouterr().err
-
-
 def alive() -> set[int]:
     found = psutil.process_iter(["status"])
     return {one.pid for one in found if one.info["status"] != psutil.STATUS_ZOMBIE}
@@ -100,16 +83,6 @@ def test_what_is_graded_knows_no_secret_and_ends_with_its_check(
     assert repository.runs('sleep 347 & echo $! > pid; test -z "$SECRET_TOKEN"', tmp_path)
     left = int((tmp_path / "pid").read_text())
     wait_for(lambda: left not in alive())
-
-
-def test_the_help_names_each_command_and_the_report_needs_rows(
-    tmp_path: Path, capsys: Said
-) -> None:
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    assert "run | report" in capsys.readouterr().out
-    assert main(["report", str(tmp_path / "none.jsonl")]) == 1
-    assert "holds no rows" in capsys.readouterr().err
 
 
 def test_an_arm_tells_no_learnings_and_asks_for_no_votes() -> None:

@@ -115,18 +115,6 @@ def test_a_number_beyond_all_bounds_names_no_task(
     assert typed("show", "1").code == 0
 
 
-@pytest.mark.parametrize("argv", [["1", "2", "3"], ["--frobnicate"], ["-x"], ["status", "x"]])
-def test_what_is_no_argument_is_a_usage_error(
-    repo: Path, fake: Fake, typed: Typed, argv: list[str]
-) -> None:
-    ran = typed(*argv)
-
-    assert (ran.code, ran.out) == (2, "")
-    assert argv[-1] in ran.err
-    assert "Traceback" not in ran.err
-    assert fake.calls == []
-
-
 @pytest.mark.unheld
 def test_an_agent_that_rewords_its_task_again_and_again_is_not_paid_for_without_end(
     repo: Path, fake: Fake, inline: Inline
@@ -153,28 +141,6 @@ def test_without_git_every_command_says_so(
             hint="git",
         )
     assert (spec(repo), fake.calls) == (before, [])
-
-
-def test_outside_a_repository_the_folder_is_named(fake: Fake, typed: Typed, tmp_path: Path) -> None:
-    for argv in ([], ["-n"], ["status"], ["path"], ["init"]):
-        refused(
-            typed(*argv, cwd=tmp_path), 2, "not a git repository", str(tmp_path), hint="git init"
-        )
-    subprocess.run(["git", "init", "--quiet", "--bare", "bare"], cwd=tmp_path, check=True)
-    for odd in ("bare", "bare/objects"):
-        refused(typed(cwd=tmp_path / odd), 2, f"cannot work in {tmp_path / odd}", hint="worktree")
-
-
-def test_a_repository_without_a_commit_needs_one(
-    fake: Fake, typed: Typed, git: Git, tmp_path: Path
-) -> None:
-    (tmp_path / "project").mkdir()
-    git("init", "--quiet")
-    (tmp_path / "project" / "SPEC.md").write_text("- [ ] task\n")
-
-    for argv in ([], ["-n"], ["status"]):
-        refused(typed(*argv), 2, "no commit yet", hint="git commit")
-    assert fake.calls == []
 
 
 @pytest.mark.parametrize("code", ["utf-16", "utf-16-le", "utf-16-be"])
@@ -248,21 +214,6 @@ def test_every_broken_marker_is_named_with_its_line(
     assert not (tmp_path / "kern").exists()
 
 
-def test_of_two_tasks_in_progress_the_first_stays(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    text = "```\n- [~] shown\n```\n- [~] first\n- [~] second\n  > **Attempt 1:** no\n- [ ] third\n"
-    (repo / "SPEC.md").write_text(text)
-
-    ran = inline(1)
-
-    assert ran.code == 0
-    assert "more than one [~]" in ran.err
-    assert "second" in ran.err
-    after = re.sub(r"  > \*\*Research:\*\*\n(  >   - .*\n)+", "", spec(repo))
-    assert after == text.replace("[~] first", "[x] first").replace("[~] second", "[ ] second")
-
-
 @pytest.mark.parametrize("what", ["merge", "rebase", "cherry-pick", "revert", "unmerged", "am"])
 def test_in_the_middle_of_another_operation_kern_waits_for_its_end(
     repo: Path, git: Git, fake: Fake, typed: Typed, what: str
@@ -307,16 +258,6 @@ def test_git_must_know_who_commits(
     refused(typed("1", "0"), 2, "who commits", hint="git config --global user.name")
 
     assert (snapshot(repo), fake.calls) == (before, [])
-
-
-@pytest.mark.unheld
-def test_a_branch_switched_while_a_stage_is_at_work_is_switched_back(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    fake.script(research=[{"run": ["git switch -q -c other"], "result": READY}])
-    ran = inline(1)
-    assert ran.code == 0 and "it switched to other; switched back" in ran.err
-    assert git("symbolic-ref", "--short", "HEAD") == "main"
 
 
 def test_a_branch_switched_under_the_run_ends_it(

@@ -612,54 +612,6 @@ def test_of_two_secrets_the_longer_is_hidden_whole() -> None:
     assert plain.masked("abcdefgh abcdef", secrets) == "*** ***"
 
 
-def test_a_secret_that_somebody_prints_reaches_no_note_and_no_journal(
-    secretive: None, repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern, tmp_path: Path
-) -> None:
-    """Raw it lies in stage files, transcripts and logs alone, which nobody else can read."""
-    first, second = SECRETS.values()
-    (repo / "kern.toml").write_text(
-        "[gates]\ncheck = { run = 'echo with $GITHUB_TOKEN; test ! -e red', strict = true }\n"
-    )
-    hook = repo / ".git" / "hooks" / "pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text('#!/bin/sh\n[ ! -e refuse ] || { echo "hook: $ANTHROPIC_API_KEY"; exit 1; }\n')
-    hook.chmod(0o755)
-    (repo / SPEC).write_text("- [ ] one\n- [ ] two\n- [ ] three\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=tasks")
-    found = f"- Files: a.txt\n- Pattern: {first}\n- Constraint: none\n\nREADY"
-    denial = {"tool_name": "Bash", "tool_input": {"command": f"curl -H {second}"}}
-    fake.script(
-        research=[{"result": found}],
-        implement=[
-            {"run": ["touch red"], "result": "SUCCESS"},
-            {"run": ["rm red; touch refuse"], "result": "SUCCESS"},
-            {
-                "run": ["echo 1 > n"],
-                "result": f"## Learned\nNever use {second}.\n\nSUCCESS",
-                "fields": {"permission_denials": [denial]},
-            },
-            {"run": ["echo 2 > n"], "result": f"NEEDS_ANSWER: is {first} right?"},
-            {"run": ["echo 3 > n"], "result": f"FAILED: {second} was refused"},
-            {"run": ["echo 4 > n"], "result": f"SKIPPED: no, {second}"},
-        ],
-        commit=[{"result": "do the task"}],
-    )
-    heard = inline(3)
-    text = (repo / SPEC).read_text()
-    assert [text.count(f"> **{kind}") for kind in ("Attempt", "Question", "Skipped")] == [3, 1, 1]
-    written = {name: (repo / name).read_text() for name in (SPEC, LEARNINGS)}
-    written["HEAD"] = kept_by_git(repo, ["HEAD"]).decode("utf-8", "replace")
-    written["journal"] = (repo / ".git" / "kern" / "events.jsonl").read_text()
-    written |= {form: kern("report", form).out for form in ("--md", "--html", "--json")}
-    written["terminal"] = heard.err
-    for place, data in written.items():
-        assert "***" in data.replace("\\", ""), place  # which Markdown needs before each
-        assert not [value for value in (first, second) if value in data], place
-    raw = [path.read_text() for path in (tmp_path / "kern").rglob("stage2.json")]
-    assert any(second in one for one in raw)
-
-
 def test_a_kept_attempt_can_be_shown_and_pushed_without_gits_own_files(
     secretive: None, repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
@@ -699,19 +651,6 @@ def test_two_clones_of_one_name_and_branch_work_at_once_without_mixing(
     for folder in folders:
         assert len(list((tmp_path / "kern" / folder / "main" / "history").iterdir())) == 1
     assert not list(tmp_path.glob("kern/*.lock.d"))
-
-
-def test_two_kerns_started_in_the_same_moment_do_the_work_once(
-    repo: Path, git: Git, fake: Fake, background: Background
-) -> None:
-    (repo / SPEC).write_text("- [ ] first\n- [ ] second\n")
-    fake.script(implement=[{"sleep": 2, "run": ["echo 1 >> work.txt"], "result": "SUCCESS"}])
-    both = [background("1", "0"), background("1", "0")]
-    codes = sorted(process.wait(PATIENCE_S) for process in both)
-    assert codes == [0, 1]
-    assert fake.stages == ["research", "implement", "commit"]
-    assert git("rev-list", "--count", "HEAD") == "2"
-    assert git("show", "HEAD:work.txt") == "1"
 
 
 def test_two_worktrees_at_once_keep_their_failures_apart(
