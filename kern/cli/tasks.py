@@ -12,8 +12,7 @@ from kern.errors import Held, KernError, UsageError
 from kern.git import repository
 from kern.git.repository import Repo
 from kern.model import SPEC, Question
-from kern.pipeline import place, trust
-from kern.pipeline import undo as reverting
+from kern.pipeline import landing, place, trust
 from kern.spec import commands, edit, notes, order
 from kern.spec.commands import Edited, New
 from kern.spec.file import Documents
@@ -62,7 +61,7 @@ def retry(folder: Path, wanted: str) -> None:
 def undo(folder: Path, wanted: str) -> None:
     found, papers = _opened(folder)
     with _alone(found, f'undo "{wanted}"'):
-        print(plain.line(reverting.undo(found, papers, wanted), 1000))
+        print(plain.line(landing.undo(found, papers, wanted), 1000))
     print("next: kern edit, to say below it what to do otherwise; then: kern")
 
 

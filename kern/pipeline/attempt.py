@@ -1,13 +1,13 @@
 """The attempt that stage 2 is: begun by a ref, its tree taken, kept or put back."""
 
 from kern import plain
-from kern.git import index, landing, refs
+from kern.git import index, refs
 from kern.git.faults import GitFailed
 from kern.git.ignored import Ignored
 from kern.git.refs import StartRef
-from kern.model import Key, Stage
+from kern.model import Stage
 from kern.pipeline.facts import Situation
-from kern.pipeline.site import Site, replayed
+from kern.pipeline.site import Site
 
 
 def ignored(site: Site) -> Ignored:
@@ -62,12 +62,3 @@ def restore(site: Site, at: Situation, *, again: bool = False) -> None:
     if at.key:
         number = at.start.attempt if at.start else at.attempt
         ignored(site).restore(at.key, number, again=again)
-
-
-def follow(site: Site, key: Key | None) -> None:
-    """The person's index and files, where a landing got no further than the branch."""
-
-    def replay(name: str, text: str, came: str) -> str:
-        return replayed(name, text, came, key) if key else text
-
-    landing.follow(site.repo, replay)

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from kern import plain
 from kern.errors import KernError
-from kern.git import history, ignore, landing, refs
+from kern.git import history, ignore, refs
+from kern.git.landing import advance
 from kern.memory import changes
 from kern.memory.changes import Taught, Vote
 from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, Stage
-from kern.pipeline import attempt, hooks, lessons, settle, unlanded, verify, watched
+from kern.pipeline import attempt, hooks, landing, lessons, settle, verify, watched
 from kern.pipeline.facts import Situation
 from kern.pipeline.hooks import Checked
 from kern.pipeline.site import Site, save
@@ -182,11 +183,11 @@ def _land(site: Site, at: Situation, sha: str) -> None:
     """The branch, then the person's files; where something of theirs is in the way, it waits."""
     if not site.rooms.mounted:
         site.rooms.work.fill(site.repo.tree(sha))
-    elif unlanded.waits(site, at.head, sha):
+    elif landing.waits(site, at.head.commit, sha):
         hooks.after(site, at.start)
         return
-    if landing.advance(site.repo, at.head, sha, history.commit(site.repo, sha).subject):
-        attempt.follow(site, at.key)
+    if advance(site.repo, at.head, sha, history.commit(site.repo, sha).subject):
+        landing.follow(site.repo, site.papers)
         hooks.after(site, at.start)
 
 

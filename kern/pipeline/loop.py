@@ -10,19 +10,20 @@ from typing import TypeVar
 
 from kern.errors import Asked, Interrupted, KernError
 from kern.events import Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
-from kern.git import ignore, landing
+from kern.git import ignore
+from kern.git.landing import waiting_refs
 from kern.model import SPEC, Key, Outcome
 from kern.pipeline import (
     baseline,
     clean,
     departure,
     facts,
+    landing,
     preflight,
     recover,
     session,
     steps,
     summary,
-    unlanded,
 )
 from kern.pipeline.facts import Situation
 from kern.pipeline.options import Options
@@ -105,7 +106,7 @@ class Loop:
     def _all(self) -> None:
         """The iterations that were asked for; what waits then is said."""
         self._iterations()
-        unlanded.check(self.site)
+        landing.check(self.site)
 
     def _iterations(self) -> None:
         """As far as there is something to do."""
@@ -136,13 +137,13 @@ class Loop:
     def go_ahead(self) -> None:
         """From commits that wait to land, as from those that have; a worker's all land."""
         if self.site.rooms.mounted and process.FLEET not in os.environ:
-            self.site.repo.ahead = landing.waiting_refs(self.site.repo)
+            self.site.repo.ahead = waiting_refs(self.site.repo)
 
     def finish(self) -> list[Settled]:
         """Carry the task in progress to its outcome, where one is."""
         while resume(steps.look(self.site).facts) is not Do.SELECT:
             self._iterate(1)
-        unlanded.land(self.site)
+        landing.land(self.site)
         return self.settled
 
     def _delay(self) -> None:
@@ -173,7 +174,7 @@ class Loop:
                 self.sink(TaskStarted(at.key.text, number, "" if step else do.words))
                 told = True
             if do is Do.SELECT:
-                unlanded.land(self.site)
+                landing.land(self.site)
             if do in _UNTOUCHED and not self.site.memory.checked and self._pays(do):
                 with self.waits.patience():
                     baseline.check(self.site)

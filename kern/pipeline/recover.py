@@ -9,8 +9,7 @@ from kern.git import refs
 from kern.journal import store
 from kern.model import Stage
 from kern.models import ROLES
-from kern.pipeline import attempt, facts, watched
-from kern.pipeline import undo as reverting
+from kern.pipeline import attempt, facts, landing, watched
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start
 from kern.stages import record
@@ -38,7 +37,7 @@ def tidy(site: Site, killed: Holder | None) -> None:
         site.warn(f"ended {plain.count(ended, 'process')} that an earlier run left behind")
     if killed:
         _count(site, killed.run)
-    reverting.finish(site.repo, site.papers)
+    landing.follow(site.repo, site.papers)
 
 
 def _count(site: Site, run: str) -> None:

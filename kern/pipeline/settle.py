@@ -8,7 +8,7 @@ from kern import plain
 from kern.events import AttemptNoted, QuestionNoted
 from kern.git.history import Commit
 from kern.model import Marker, Outcome, Saved, Stage, Tier
-from kern.pipeline import attempt, baseline, lessons, project
+from kern.pipeline import attempt, baseline, landing, lessons, project
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start
 from kern.pipeline.table import ATTEMPTS, Research, Settled, mends, skipped
@@ -26,7 +26,7 @@ def finish(site: Site, at: Situation) -> Settled:
     """HEAD has the task. All of it can be repeated."""
     assert at.done is not None and at.key is not None
     key, done = at.key, at.done
-    attempt.follow(site, key)
+    landing.follow(site.repo, site.papers)
     if changed := site.rooms.landed():
         site.warn(
             f"the task changed {some(changed)}, which git ignores: yours is as it was; "

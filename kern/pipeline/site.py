@@ -9,13 +9,11 @@ from kern.checks.gates import Gates
 from kern.events import Sink, Warned
 from kern.git import refs
 from kern.git.repository import Entry, Repo
-from kern.memory import changes
-from kern.model import LEARNINGS, Key, Role, Stage
+from kern.model import Key, Role, Stage
 from kern.pipeline import place
 from kern.pipeline.facts import BY_ITSELF, Situation
 from kern.pipeline.place import Place
 from kern.pipeline.rooms import Rooms
-from kern.spec import edit
 from kern.stages import prompts, record
 from kern.stages.call import Caller, Said
 from kern.stages.prompts import Template
@@ -96,13 +94,6 @@ def in_rooms(site: Site, rooms: Rooms) -> Site:
         tree, site.repo.head(), mounted=mounted
     )
     return replace(site, rooms=rooms)
-
-
-def replayed(path: str, text: str, came: str, key: Key) -> str:
-    """What a commit says of the task once more, in what a person has staged of the same file."""
-    if path != LEARNINGS:
-        return edit.replayed(text, came, key)
-    return changes.merged(text, "", came)
 
 
 def with_prompts(site: Site) -> Site:
