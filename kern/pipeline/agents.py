@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import shutil
-import stat
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -30,9 +29,9 @@ def chosen(templates: Iterable[Template]) -> list[Agent]:
 
 
 def foreseen(root: Path, settings: Settings) -> dict[Role, Template]:
-    """The prompts that can be read and carried out by now. A killed agent may have left some that
-    cannot; see `recover.unplant`. Raises UsageError for an agent that kern.toml or the command line
-    names and kern does not know.
+    """The prompts that can be read and carried out by now; a killed agent may have left some that
+    cannot. Raises UsageError for an agent that kern.toml or the command line names and kern does
+    not know.
     """
     prompts.know_commands(settings)
     named = (*settings.models.values(), *settings.picked.values())
@@ -57,72 +56,21 @@ def command(agent: Agent) -> str:
     return os.environ.get(agent.variable) or agent.program
 
 
-def checks(agent: Agent, root: Path | None) -> Iterator[Check]:
-    """The program is there, none of the repository's files, and will not refuse this user."""
-    yield tried("agent", lambda: program(agent, root))
-    yield tried("user", lambda: _user(agent))
-
-
-def program(agent: Agent, root: Path | None) -> str:
-    """Where the agent's program is, seen from where kern is started. A run starts this one,
-    whatever PATH holds later. By PATH alone it is none of the files below `root`.
-    """
-    named = command(agent)
-    found = shutil.which(named)
-    if not found:
-        parts = os.environ.get("PATH", "").split(os.pathsep)
-        there = any(Path(part, named).exists() for part in parts) or Path(named).exists()
-        what = "is not executable" if there else "is not installed, or not on PATH"
-        raise UsageError(f"{named} {what}", hint=_missing(agent))
-    place = os.path.abspath(found)
-    inside = root and any(
-        Path(one).is_relative_to(root) for one in (place, os.path.realpath(place))
-    )
-    ours = agent.program == sys.executable  # kern itself runs by it
-    if inside and not ours and (os.sep not in named or named != os.environ.get(agent.variable)):
-        raise UsageError(
-            f"{named} is a file of this repository, which an agent could change: {place}",
-            hint=f"take its folder off PATH; or, if it is meant: {agent.variable}={place}",
-        )
-    return place
-
-
-def version(place: str) -> tuple[int, str]:
-    """The exit code and the words of a program that is asked for its version."""
-    return process.capture([place, "--version"], 30, cwd="/")  # see `login`
-
-
-def running(agent: Agent, place: str, code: int, said: str) -> str:
-    """Where it is and what it says of its version, see `version`. Raises KernError for one that
-    does not run, or is too old.
-    """
-    if code or protocol.version(said) < agent.oldest:
-        detail = f"{place} does not run: {said}" if code else f"{place}, {plain.line(said, 60)}"
-        oldest = ".".join(map(str, agent.oldest))
-        raise KernError(detail, hint=f"kern needs {oldest} or newer: {agent.install}")
-    return f"{place}, {plain.line(said, 60)}"
-
-
-def _missing(agent: Agent) -> str:
-    if command(agent) != agent.name:
-        return f"{agent.variable} names it: correct it, or unset it for `{agent.name}`"
-    return f"{agent.install}; then run `{agent.name}` once and log in"
-
-
-def own(agent: Agent) -> bool:
+def is_own(agent: Agent) -> bool:
     """Whether it is the agent itself, and not a program that a person put in its place."""
-    if agent.program == sys.executable:
+    if agent.program == sys.executable:  # kern itself
         return not os.environ.get(agent.variable)
     return os.path.basename(command(agent)) == agent.name
 
 
-def _user(agent: Agent) -> str:
-    try:
-        if own(agent):
-            agent.admit(os.environ, root=os.getuid() == 0)
-    except Unusable as exc:
-        raise KernError(exc.message, hint=exc.hint) from None
-    return f"{agent.name} accepts this user"
+def installed() -> list[Program]:
+    """The agent CLIs that are here."""
+    known = (one for one in map(protocol.find, protocol.AGENTS) if one.program != sys.executable)
+    found = ((agent, shutil.which(command(agent))) for agent in known)
+    return [Program(agent, place) for agent, place in found if place]
+
+
+# ---------------------------------------------------------------- it starts
 
 
 def ready(crew: Iterable[Agent], root: Path) -> dict[str, Program]:
@@ -137,18 +85,79 @@ def ready(crew: Iterable[Agent], root: Path) -> dict[str, Program]:
     return programs
 
 
+def checks(agent: Agent, root: Path | None) -> Iterator[Check]:
+    """The program is there, none of the repository's files, and will not refuse this user."""
+    yield tried("agent", lambda: program(agent, root))
+    yield tried("user", lambda: _user(agent))
+
+
+def program(agent: Agent, root: Path | None) -> str:
+    """Where the agent's program is, seen from where kern is started. A run starts this one,
+    whatever PATH holds later. By PATH alone it is none of the files below `root`.
+    """
+    named = command(agent)
+    if not (found := shutil.which(named)):
+        hint = f"{agent.install}; then run `{agent.name}` once and log in"
+        if named != agent.name:
+            hint = f"{agent.variable} names it: correct it, or unset it for `{agent.name}`"
+        there = shutil.which(named, os.F_OK)
+        what = "is not executable" if there else "is not installed, or not on PATH"
+        raise UsageError(f"{named} {what}", hint=hint)
+    place = os.path.abspath(found)
+    inside = root and any(Path(p).is_relative_to(root) for p in (place, os.path.realpath(place)))
+    meant = os.sep in named and named == os.environ.get(agent.variable)
+    if inside and not meant and agent.program != sys.executable:  # by which kern itself runs
+        raise UsageError(
+            f"{named} is a file of this repository, which an agent could change: {place}",
+            hint=f"take its folder off PATH; or, if it is meant: {agent.variable}={place}",
+        )
+    return place
+
+
+def _user(agent: Agent) -> str:
+    try:
+        if is_own(agent):
+            agent.admit(os.environ, root=os.getuid() == 0)
+    except Unusable as exc:
+        raise KernError(exc.message, hint=exc.hint) from None
+    return f"{agent.name} accepts this user"
+
+
+def version(agent: Agent, place: str) -> str:
+    """Where it is and what it says of its version. Raises KernError for one that does not run, or
+    is too old.
+    """
+    code, said = process.capture([place, "--version"], 30, cwd="/")  # see `login`
+    if code or protocol.version(said) < agent.oldest:
+        detail = f"{place} does not run: {said}" if code else f"{place}, {plain.line(said, 60)}"
+        oldest = ".".join(map(str, agent.oldest))
+        raise KernError(detail, hint=f"kern needs {oldest} or newer: {agent.install}")
+    return f"{place}, {plain.line(said, 60)}"
+
+
+# ---------------------------------------------------------------- it is logged in, or has a key
+
+
 def needs(agent: Agent) -> Needs:
     """What its own program needs of this machine to work."""
-    return places.needs(agent.places, os.environ, str(Path.home()), begin)
+    return places.needs(agent.places, os.environ, str(Path.home()), _text)
+
+
+def _text(path: str) -> str:
+    """The beginning of a file, empty where there is none."""
+    try:
+        with open(path if os.path.isfile(path) else os.devnull, "rb") as file:
+            return file.read(_MOST).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def key(agent: Agent) -> str:
     """The variable whose key it takes in place of a login; empty where there is none."""
-    if not own(agent):
-        return ""
     known = {one for place in agent.places for one in place.variables}
     theirs = (one for one in needs(agent).variables if one not in known)  # of their settings
-    return next((one for one in (*agent.keys, *theirs) if os.environ.get(one)), "")
+    names = (*agent.keys, *theirs) if is_own(agent) else ()
+    return next(filter(os.environ.get, names), "")
 
 
 def paid(crew: Iterable[Agent]) -> str:
@@ -164,46 +173,27 @@ def paid(crew: Iterable[Agent]) -> str:
     return "; ".join(f"{name}: {payer}" for name, payer in named.items())
 
 
-def installed() -> list[Program]:
-    """The agent CLIs that are here."""
-    found = list[Program]()
-    for agent in map(protocol.find, protocol.AGENTS):
-        place = shutil.which(command(agent)) if agent.program != sys.executable else None
-        found += [Program(agent, place)] if place else []
-    return found
-
-
-def login(agent: Agent, program: str) -> Check:
+def login(agent: Agent, place: str) -> Check:
     """By what the agent says of itself, where no key or endpoint makes that needless."""
     # An endpoint is asked itself.
     if (named := key(agent)) and agent.program != sys.executable:
         return Check("login", f"not needed: {named} is set")
-    if own(agent) and agent.places and (named := places.own_endpoint(needs(agent), agent.places)):
+    if not (is_own(agent) and agent.status):
+        return status(agent, 1, "")
+    if agent.places and (named := places.own_endpoint(needs(agent), agent.places)):
         return Check("login", f"not asked: its settings lead to {named}")
-    if own(agent) and agent.status:
-        # Not in the project: its settings name programs that the agent would ask.
-        return status(agent, *process.capture([program, *agent.status], 30, cwd="/"))
-    advice = f"run `{agent.name}` by hand once, and see that it answers"
-    return Check("login", f"unknown: this {agent.name} does not tell", advice=advice)
+    # Not in the project: its settings name programs that the agent would ask.
+    return status(agent, *process.capture([place, *agent.status], 30, cwd="/"))
 
 
 def status(agent: Agent, code: int, said: str) -> Check:
-    """Whether it is logged in, by what its status command printed."""
-    if bool(re.search(agent.logged_out, said)) if agent.logged_out else bool(code):
+    """Whether it is logged in, by what its status command printed, if it has one."""
+    out = re.search(agent.logged_out, said) if agent.logged_out else code
+    if agent.status and is_own(agent) and out:
         fault = KernError(f"{agent.name} is not logged in", hint=agent.login)
         return Check("login", str(fault), fault)
     if code or not said.strip():
-        advice = f"run `{agent.name}` by hand once, and see that it answers"
         told = plain.line(said, 100) or f"this {agent.name} does not tell"
+        advice = f"run `{agent.name}` by hand once, and see that it answers"
         return Check("login", f"unknown: {told}", advice=advice)
     return Check("login", f"its own word: {plain.line(' '.join(said.split()), 200)}")
-
-
-def begin(place: str) -> str:
-    try:
-        if not stat.S_ISREG(os.stat(place).st_mode):
-            return ""
-        with open(place, "rb") as file:
-            return file.read(_MOST).decode("utf-8", "replace")
-    except OSError:
-        return ""

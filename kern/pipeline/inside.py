@@ -43,7 +43,7 @@ def checks(held: Sandbox, program: Program) -> Iterator[Check]:
 def login(held: Sandbox, program: Program) -> Check | None:
     """None where the agent does not tell, or is not logged in outside either."""
     agent = program.agent
-    if not (agents.own(agent) and agent.status) or agents.login(agent, program.command).fault:
+    if not (agents.is_own(agent) and agent.status) or agents.login(agent, program.command).fault:
         return None
     code, output, shut = _run(held, agent, ["sh", "-c", _ELSEWHERE, program.command, *agent.status])
     found = agents.status(agent, code, output)

@@ -1,6 +1,4 @@
-"""What must be right before a run begins, each fault with its remedy; and the branch that its
-commits go to.
-"""
+"""What must be right before a run begins, each fault with its remedy."""
 
 import os
 import re
@@ -14,7 +12,7 @@ from kern.errors import KernError, UsageError
 from kern.git import environment, history, ignore, operations, refs, repository
 from kern.git.ignore import left_out
 from kern.git.protected_files import PROMPTS
-from kern.git.repository import Repo
+from kern.git.repository import LINK, Repo
 from kern.model import LEARNINGS, SPEC
 from kern.person import Person
 from kern.pipeline import place
@@ -86,45 +84,38 @@ def person_settings(root: Path) -> Person:
 
 def tasks(found: Repo, papers: Documents, *, empty: bool = False) -> Spec:
     """SPEC.md without a fault, and with at least one task unless it may be `empty`."""
-    head = found.head()
     papers.read(LEARNINGS)
-    for name in (SPEC, LEARNINGS):
-        entry = found.entry(head.commit, name) if papers.form(name) else None
-        if entry and entry.mode == "120000":
+    for name in filter(papers.form, (SPEC, LEARNINGS)):
+        entry = found.entry(found.head().commit, name)
+        if entry and entry.mode == LINK:
             raise UsageError(
                 f"{name} is a link in git: kern would commit it as a file",
                 hint=f"git rm --cached {name}, then put the file itself there",
             )
     text, parsed = papers.spec()
     if parsed.diagnostics:
-        raise UsageError(
-            _listed(parsed.diagnostics), hint="kern never guesses what a marker means: edit SPEC.md"
-        )
+        raise _listed(parsed.diagnostics, "kern never guesses what a marker means: edit SPEC.md")
     if tangled := order.faults(parsed):
-        raise UsageError(
-            _listed(tangled),
-            hint="correct these After lines: each names another task by its whole text; kern "
-            "status says what each waits for",
+        raise _listed(
+            tangled,
+            "correct these After lines: each names another task by its whole text; kern status "
+            "says what each waits for",
         )
-    if empty:
-        return parsed
-    if prompts.is_example(text):
+    if not empty and prompts.is_example(text):
         raise UsageError(
             f"{SPEC} is still the example that kern init wrote",
             hint="put your own tasks in place of those, then: kern -n",
         )
-    if not parsed.tasks:
+    if not (empty or parsed.tasks):
         raise UsageError(
-            f"no task line in {found.root / SPEC}",
-            hint=f"a task is a line like:  {EXAMPLE}",
+            f"no task line in {found.root / SPEC}", hint=f"a task is a line like:  {EXAMPLE}"
         )
     return parsed
 
 
-def _listed(faults: tuple[Diagnostic, ...]) -> str:
-    shown = [fault.said for fault in faults[:50]]
-    more = [f"and {len(faults) - 50} more"] if len(faults) > 50 else []
-    return "\n".join([*shown, *more])
+def _listed(faults: Sequence[Diagnostic], hint: str) -> UsageError:
+    more = [f"and {len(faults) - 50} more"] * (len(faults) > 50)
+    return UsageError("\n".join([*(fault.said for fault in faults[:50]), *more]), hint=hint)
 
 
 # ---------------------------------------------------------------- what a run needs, one by one
@@ -142,9 +133,8 @@ class Check:
 
 def demand(checks: Iterable[Check]) -> None:
     """Raises the first fault."""
-    for check in checks:
-        if check.fault:
-            raise check.fault
+    for fault in filter(None, (check.fault for check in checks)):
+        raise fault
 
 
 def tried(name: str, attempt: Callable[[], str]) -> Check:
@@ -154,17 +144,57 @@ def tried(name: str, attempt: Callable[[], str]) -> Check:
         return Check(name, str(exc), exc)
 
 
+def of_repository(found: Repo, *, commits: bool = True) -> Iterator[Check]:
+    """git is in no state that a run would spoil, and knows who commits. What is committed on no
+    branch is lost with the next switch.
+    """
+
+    def row(name: str, detail: str, fault: str, hint: str) -> Check:
+        return Check(name, fault or detail, UsageError(fault, hint=hint) if fault else None)
+
+    head, busy = found.head(), operations.under_way(found)
+    yield row(
+        "state",
+        "no merge or rebase under way",
+        busy and f"{busy} in {found.root}",
+        "finish or abort it first: git status tells how",
+    )
+    if commits:
+        yield row(
+            "branch",
+            head.name,
+            "" if head.branch else f"HEAD is detached at {head.commit[:7]}, on no branch",
+            "git switch -c NAME makes a branch of it; git switch BRANCH goes to one",
+        )
+    known, why = history.committer(found)
+    yield row(
+        "identity",
+        known,
+        "" if known else f"git does not know who commits: {why}",
+        "git config --global user.name YOU; git config --global user.email YOU@EXAMPLE",
+    )
+
+
+def lands(repo: Repo, branch: str) -> str:
+    """Where its commits go, which a run says first of it."""
+    follows = repo.text("for-each-ref", "--format=%(upstream:short)", f"refs/heads/{branch}")
+    how = f"follows {follows.strip()}" if follows.strip() else "follows no upstream"
+    return f"commits go to {branch}, which {how}; nothing is pushed"
+
+
+# ---------------------------------------------------------------- what is not committed
+
+
 def yours(found: Repo, who: str = "tasks", *, apart: bool = True) -> str:
     """What a person should know of their uncommitted changes; empty where there are none. `apart`:
     `who` does not see them. Else raises UsageError, unless they are the task in progress.
     """
+    paths = [path for path in uncommitted(found) if path != FILE]
     if not apart:
         if not refs.start(found, found.head().name):
-            require_clean([path for path in uncommitted(found) if path != FILE])
+            require_clean(paths)
         return ""
-    paths = uncommitted(found)
-    paths = [path for path in paths if path != FILE and not path.startswith(f"{PROMPTS}/")]
-    if not paths:
+    if not (paths := [path for path in paths if not path.startswith(f"{PROMPTS}/")]):
         return ""
     files = plain.count(len(paths), "file") + (" has" if len(paths) == 1 else " have")
     return (
@@ -186,68 +216,16 @@ def require_clean(paths: Sequence[str]) -> None:
 
 
 def uncommitted(found: Repo) -> list[str]:
-    """What a person has changed and not committed, but for what kern writes."""
-    how = "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty"
-    # Beside a run too, and where nothing may be written: the index is not refreshed.
-    argv = ("--no-optional-locks", "status", "--porcelain", "-z", *how)
-    rows = found.run(*argv, env=environment.unfiltered(_filters(found)))[1].split(b"\0")
-    paths = dict.fromkeys(os.fsdecode(row[3:]) for row in rows if row)
-    return [path for path in paths if not left_out(path)]
-
-
-def _filters(found: Repo) -> list[str]:
-    """The settings of filters that lie in git's folder, which an archive can bring along."""
-    if not any(key.startswith("filter.") for key in found.config()):
-        return []
-    told = os.fsdecode(found.git("config", "-z", "--list", "--name-only", "--show-scope"))
-    rows = iter(told.split("\0"))
-    scoped = zip(rows, rows, strict=False)
-    return [key for scope, key in scoped if key.startswith("filter.") and scope in _WITHIN]
-
-
-def of_repository(found: Repo, *, commits: bool = True) -> Iterator[Check]:
-    """git is in no state that a run would spoil, and knows who commits. What is committed on no
-    branch is lost with the next switch.
+    """What a person has changed and not committed, but for what kern writes. No filter is run that
+    git's folder names, which an archive can bring along.
     """
-    yield tried("state", lambda: _idle(found))
-    if commits:
-        yield tried("branch", lambda: _branch(found))
-    yield tried("identity", lambda: _identity(found))
-
-
-def _idle(found: Repo) -> str:
-    if busy := operations.under_way(found):
-        raise UsageError(
-            f"{busy} in {found.root}", hint="finish or abort it first: git status tells how"
-        )
-    return "no merge or rebase under way"
-
-
-def _branch(found: Repo) -> str:
-    head = found.head()
-    if not head.branch:
-        raise UsageError(
-            f"HEAD is detached at {head.commit[:7]}, on no branch",
-            hint="git switch -c NAME makes a branch of it; git switch BRANCH goes to one",
-        )
-    return head.name
-
-
-def _identity(found: Repo) -> str:
-    known, why = history.committer(found)
-    if known:
-        return known
-    raise UsageError(
-        f"git does not know who commits: {why}",
-        hint="git config --global user.name YOU; git config --global user.email YOU@EXAMPLE",
-    )
-
-
-# ---------------------------------------------------------------- where its commits go
-
-
-def lands(repo: Repo, branch: str) -> str:
-    """What a run says first of it."""
-    follows = repo.text("for-each-ref", "--format=%(upstream:short)", f"refs/heads/{branch}")
-    how = f"follows {follows.strip()}" if follows.strip() else "follows no upstream"
-    return f"commits go to {branch}, which {how}; nothing is pushed"
+    scopes = found.text("config", "-z", "--list", "--name-only", "--show-scope").split("\0")
+    names = [key for scope, key in zip(scopes[::2], scopes[1::2], strict=False) if scope in _WITHIN]
+    env = environment.unfiltered(key for key in names if key.startswith("filter."))
+    # Beside a run too, and where nothing may be written: the index is not refreshed.
+    argv = ("--no-optional-locks", "status", "--porcelain", "-z", "--no-renames")
+    how = ("--untracked-files=all", "--ignore-submodules=dirty")
+    rows = filter(None, found.run(*argv, *how, env=env)[1].split(b"\0"))
+    return [
+        path for path in dict.fromkeys(os.fsdecode(row[3:]) for row in rows) if not left_out(path)
+    ]

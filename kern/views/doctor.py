@@ -114,10 +114,9 @@ def _agents(folder: Path, crew: Sequence[Agent]) -> Iterator[Check]:
         if there.fault or not agent.oldest:  # what would a command do that is asked for a version
             yield there
             continue
-        code, said = agents.version(there.detail)
-        yield tried("agent", partial(agents.running, agent, there.detail, code, said))
-        yield user
-        if code == 0:
+        runs = tried("agent", partial(agents.version, agent, there.detail))
+        yield from (runs, user)
+        if not runs.fault:
             yield _login(repo, agent, there.detail)
 
 
