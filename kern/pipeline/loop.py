@@ -3,19 +3,17 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 from kern.errors import Asked, Interrupted, KernError
 from kern.events import Sink, TaskSettled, TaskStarted, Traced, Waiting, Warned
-from kern.git import ignore
+from kern.git import ignore, refs
 from kern.git.landing import waiting_refs
 from kern.model import SPEC, Key, Outcome
 from kern.pipeline import (
     baseline,
-    clean,
     departure,
     facts,
     landing,
@@ -34,30 +32,26 @@ from kern.pipeline.waits import Waits
 from kern.spec import order
 from kern.system import process
 
-T = TypeVar("T")
 MOST_BEGUN = 4  # in one iteration: a task, and another where a person took that one away
+MOST_STEPS = 200  # of one iteration; the table's longest is far below: more means a fault of kern's
 # What begins something long: a request of a person is looked for before it. The other steps are
 # short, and settle what was begun.
 _LONG = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT, Do.PROVE, Do.COMMIT)
 _BEGINS = (Do.SELECT, Do.RESEARCH, Do.IMPLEMENT)
 # The tree holds no agent's work then: the gates tell how things stand before the first task.
 _UNTOUCHED = (Do.SELECT, Do.RESEARCH)
-_NOTHING = (Outcome.SKIPPED, Outcome.BLOCKED)
 _COLLECTS = 10  # tasks, between two of git's own tidyings
-MOST_STEPS = 200  # of one iteration; the table's longest is far below: more means a fault of kern's
 
 
 def run(folder: Path, options: Options, sink: Sink) -> int:
     """One run of kern; the exit code. Raises KernError for what a person must settle."""
-    empty = options.until_done
-    with session.begin(folder, options, sink, empty=empty, lands=True) as begun:
+    with session.begin(folder, options, sink, empty=options.until_done, lands=True) as begun:
         begun.site.repo.signs = options.sign
         departure.look(begun.site, options)
         if (code := options.instead(begun)) is not None:
             return code
         loop = Loop(begun, options)
-        loop.require_clean()
-        loop.go_ahead()
+        loop.make_ready()
         begun.site.sink(summary.begun(begun, options))
         return loop.run()
 
@@ -66,11 +60,9 @@ class Loop:
     """Iterations: each carries one task to an outcome."""
 
     def __init__(self, begun: Session, options: Options) -> None:
-        self.site = begun.site
-        self.options = options
-        self.steered = begun.steered
+        self.site, self.options, self.steered = begun.site, options, begun.steered
         self.sink = begun.site.sink
-        self.reviews = Reviews(begun)
+        self.reviews, self.waits = Reviews(begun), Waits(begun, options)
         self.branch = self.site.repo.head().branch
         self.due = Do.SELECT
         self.taken: Key | None = None
@@ -80,8 +72,18 @@ class Loop:
             self.wanted = at.wanted(self.site.papers.spec()[1], options.task)
         self.settled: list[Settled] = []
         self.passed_over: set[Key] = set()
-        self.waits = Waits(begun, options)
         self.began = time.monotonic()
+
+    def make_ready(self) -> None:
+        """In the person's tree, which must be clean: what changes from then on is saved and undone.
+        Else from commits that wait to land, as from those that have; a worker's all land.
+        """
+        site, at = self.site, facts.look(self.site)
+        do = resume(at.facts)
+        if site.rooms.place and not at.start and do in _BEGINS and self._pays(do):
+            preflight.require_clean(site.rooms.place.changed())
+        if site.rooms.mounted and process.FLEET not in os.environ:
+            site.repo.ahead = waiting_refs(site.repo)
 
     def run(self) -> int:
         if ignore.ignored(self.site.repo, SPEC):
@@ -90,26 +92,29 @@ class Loop:
         error: BaseException | None = None
         stopped = ""
         try:
-            self._all()
+            self._iterations()
+            landing.check(self.site)
         except Asked:
             stopped = "the next task" if self.due is Do.SELECT else self.due.words
-            stopped = "; ".join(filter(None, (stopped, recover.left(self.site))))
+            stopped = "; ".join(filter(None, (stopped, self._unfinished())))
         except BaseException as exc:
             error = exc
             if isinstance(exc, Interrupted):
-                exc.note = recover.left(self.site)
+                exc.note = self._unfinished()
             raise
         finally:
             code = self._end(error, stopped)
         return code
 
-    def _all(self) -> None:
-        """The iterations that were asked for; what waits then is said."""
-        self._iterations()
-        landing.check(self.site)
+    def finish(self) -> list[Settled]:
+        """Carry the task in progress to its outcome, where one is."""
+        while resume(steps.look(self.site).facts) is not Do.SELECT:
+            self._iterate(1)
+        landing.land(self.site)
+        return self.settled
 
     def _iterations(self) -> None:
-        """As far as there is something to do."""
+        """Those that were asked for, as far as there is something to do."""
         if self.options.until_done:
             self.reviews.goal()
         number = 1
@@ -122,29 +127,8 @@ class Loop:
                     self.site.repo.run("-c", "gc.autoDetach=false", "gc", "--auto", "--quiet")
                 if fault := fruitless(self.settled, self.site.caller.settings.max_failures):
                     raise fault
-            elif not (self.options.until_done and self._planned(self.reviews.more)):
+            elif not (self.options.until_done and self._planned()):
                 return
-
-    def require_clean(self) -> None:
-        """Where it works in the person's tree, and there is something to do. What changes from then
-        on is saved and undone.
-        """
-        place, at = self.site.rooms.place, facts.look(self.site)
-        do = resume(at.facts)
-        if place and at.start is None and do in _BEGINS and self._pays(do):
-            preflight.require_clean(place.changed())
-
-    def go_ahead(self) -> None:
-        """From commits that wait to land, as from those that have; a worker's all land."""
-        if self.site.rooms.mounted and process.FLEET not in os.environ:
-            self.site.repo.ahead = waiting_refs(self.site.repo)
-
-    def finish(self) -> list[Settled]:
-        """Carry the task in progress to its outcome, where one is."""
-        while resume(steps.look(self.site).facts) is not Do.SELECT:
-            self._iterate(1)
-        landing.land(self.site)
-        return self.settled
 
     def _delay(self) -> None:
         _, parsed = self.site.papers.spec()
@@ -156,7 +140,7 @@ class Loop:
 
     def _iterate(self, number: int) -> bool:
         """One task to its outcome; False where nothing is ready."""
-        told, begun = False, 0
+        shown, begun = False, 0
         for step in range(MOST_STEPS):
             at = self._look()
             do = self.due = resume(at.facts)
@@ -170,9 +154,9 @@ class Loop:
                     hint=f"does a hook stash {SPEC}, or an agent write it? git stash list; then "
                     "run kern again",
                 )
-            if at.key and not told and do not in (Do.SELECT, Do.ABANDON):
+            if at.key and not shown and do not in (Do.SELECT, Do.ABANDON):
                 self.sink(TaskStarted(at.key.text, number, "" if step else do.words))
-                told = True
+                shown = True
             if do is Do.SELECT:
                 landing.land(self.site)
             if do in _UNTOUCHED and not self.site.memory.checked and self._pays(do):
@@ -180,11 +164,10 @@ class Loop:
                     baseline.check(self.site)
                 continue  # it may have taken long
             if do is Do.SELECT:
-                self.taken = self._take()
-                if self.taken is None:
+                if not (key := self._take()):
                     return False
-                self.sink(TaskStarted(self.taken.text, number))
-                told = True
+                self.sink(TaskStarted(key.text, number))
+                shown = True
                 continue
             settled = None
             with self.waits.patience():
@@ -206,12 +189,6 @@ class Loop:
         away = at.facts.elsewhere and at.key != self.taken
         return replace(at, facts=replace(at.facts, elsewhere=away))
 
-    def _settle(self, one: Settled) -> None:
-        self.settled.append(one)
-        if one.outcome not in (Outcome.DONE, Outcome.ASKED):
-            self.passed_over.add(one.key)
-        self.sink(TaskSettled(one.task, one.outcome, one.detail, one.commit, one.proved))
-
     def _pays(self, do: Do) -> bool:
         """Whether an agent is about to be paid."""
         if do is not Do.SELECT or self.options.until_done:
@@ -219,31 +196,44 @@ class Loop:
         return order.select(self.site.papers.spec()[1], self.passed_over) is not None
 
     def _take(self) -> Key | None:
-        key = steps.take_next(self.site, self.passed_over, self.wanted)
-        if key is None and self.wanted:
+        self.taken = steps.take_next(self.site, self.passed_over, self.wanted)
+        if self.wanted and not self.taken:
             raise KernError(
                 f"the task is no longer in {SPEC}: {self.wanted.text}",
                 hint="kern status shows those that are",
             )
-        return key
+        return self.taken
 
-    def _planned(self, ask: Callable[[], T]) -> T:
-        """The planner's word, however long limits last."""
+    def _settle(self, one: Settled) -> None:
+        self.settled.append(one)
+        if one.outcome not in (Outcome.DONE, Outcome.ASKED):
+            self.passed_over.add(one.key)
+        self.sink(TaskSettled(one.task, one.outcome, one.detail, one.commit, one.proved))
+
+    def _planned(self) -> bool:
+        """Whether a review finds more to do, however long limits last."""
         while True:
             with self.waits.patience():
-                return ask()
+                return self.reviews.more()
+
+    def _unfinished(self) -> str:
+        """In place, what a person should know of the tree where the run is interrupted."""
+        site = self.site
+        if site.rooms.mounted or not refs.start(site.repo, site.repo.head().name):
+            return ""
+        return (
+            "the task's unfinished work is in your working tree: do not commit it. The next run "
+            "goes on with it, or saves it to a ref and restores the tree, with edits that you make "
+            "now"
+        )
 
     def _end(self, error: BaseException | None, stopped: str) -> int:
         """The summary, whatever ended the run."""
-        try:
+        parsed, caller = None, self.site.caller
+        with contextlib.suppress(KernError):
             parsed = self.site.papers.spec()[1]
-        except KernError:
-            parsed = None
-        caller = self.site.caller
         ended = summary.of(
-            self.settled,
-            parsed,
-            error,
+            *(self.settled, parsed, error),
             seconds=time.monotonic() - self.began,
             cost=caller.cost,
             tokens=caller.tokens,
@@ -253,7 +243,7 @@ class Loop:
         summary.name_unsigned(self.site, self.settled)
         if error is None:
             with contextlib.suppress(KernError):  # the next run's end tries again
-                clean.old(self.site.repo, self.site.scope.folder / "history")
+                recover.drop_old(self.site)
         self.sink(ended)
         return ended.exit_code
 
@@ -267,8 +257,8 @@ def switched(before: str, now: str) -> KernError:
 
 def fruitless(settled: Sequence[Settled], most: int) -> KernError | None:
     """To stop where task after task comes to nothing: the fault is hardly theirs."""
-    last = [one for one in settled if not one.idle][-most:] if most else []
-    if len(last) < most or not all(one.outcome in _NOTHING for one in last) or not last:
+    last = [one.outcome for one in settled if not one.idle][-most:]
+    if not most or len(last) < most or not {*last} <= {Outcome.SKIPPED, Outcome.BLOCKED}:
         return None
     return KernError(
         f"{most} tasks in a row ended without a result: stopped, before more is spent",

@@ -6,40 +6,28 @@ the tree restored, then the attempt noted.
 """
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from kern.errors import KernError
 from kern.git import refs
 from kern.model import Key, Marker, Saved, Stage
-from kern.pipeline import commit, facts, implement, recover, research, settle, verify
+from kern.pipeline import attempt, commit, facts, implement, research, settle, verify, watched
 from kern.pipeline.facts import Situation
-from kern.pipeline.site import CLOSE, Site
+from kern.pipeline.site import CLOSE, Site, drop_start
 from kern.pipeline.table import Do, Settled
 from kern.spec import edit, order
 from kern.spec.parse import Spec, Task
 from kern.stages import record
-
-# What each row of the resume table does; SELECT is the loop's. Each returns how the task's
-# iteration ended, where it did.
-STEPS: dict[Do, Callable[[Site, Situation], Settled | None]] = {
-    Do.STOP: recover.stop,
-    Do.FINISH: settle.finish,
-    Do.ABANDON: recover.undo,
-    Do.BOOK: settle.book,
-    Do.RELEASE: settle.release,
-    Do.COMMIT: commit.commit,
-    Do.PROVE: verify.prove,
-    Do.UNDO: recover.undo,
-    Do.CONCLUDE: commit.conclude,
-    Do.RESEARCH: research.research,
-    Do.IMPLEMENT: implement.implement,
-}
+from kern.system import workspace
 
 
 def look(site: Site) -> Situation:
     """What is true, the markers set right first."""
-    if unclosed := site.papers.spec()[1].unclosed:
-        raise KernError(unclosed.said, hint=CLOSE)
-    _one_active(site)
+    _, parsed = site.papers.spec()
+    if parsed.unclosed:
+        raise KernError(parsed.unclosed.said, hint=CLOSE)
+    if len(parsed.active) > 1:
+        _one_active(site)
     at = facts.look(site, proved=site.memory.proved)
     task, verdict = at.task, at.facts.saved not in (Saved.NONE, Saved.OPEN)
     if at.start and not at.facts.done and task and task.marker is Marker.DONE and not verdict:
@@ -51,24 +39,19 @@ def look(site: Site) -> Situation:
 
 
 def _one_active(site: Site) -> None:
-    """Of several `[~]` the start ref's stays, else the stage files', else the first."""
-    _, parsed = site.papers.spec()
-    if len(parsed.active) < 2:
-        return
-    active = {task.key for task in parsed.active}
-    files = (record.read(site.scope, stage) for stage in Stage)
-    names = [start.task for _, start in refs.starts(site.repo)]
-    names += [one.key for one in files if one]
-    stays = next((key for key in names if key in active), parsed.active[0].key)
+    """Of several `[~]` the one stays that has a start ref or a stage file, else the first."""
+    begun = {start.task for _, start in refs.starts(site.repo)}
+    begun |= {one.key for stage in Stage if (one := record.read(site.scope, stage))}
 
     def others(now: Spec) -> list[Task]:
-        return [task for task in now.active if task.key != stays]
+        stays = next((task for task in now.active if task.key in begun), now.active[0])
+        return [task for task in now.active if task is not stays]
 
+    for task in others(site.papers.spec()[1]):
+        site.warn(f"more than one [~]: line {task.line} goes back to [ ]: {task.text}")
     site.papers.edit(
         lambda text, now: edit.mark_all(text, [(task, Marker.PENDING) for task in others(now)])
     )
-    for task in others(parsed):
-        site.warn(f"more than one [~]: line {task.line} goes back to [ ]: {task.text}")
 
 
 def take_next(site: Site, passed_over: Collection[Key], wanted: Key | None = None) -> Key | None:
@@ -80,3 +63,56 @@ def take_next(site: Site, passed_over: Collection[Key], wanted: Key | None = Non
         return (edit.mark(text, task, Marker.ACTIVE), task.key) if task else (text, None)
 
     return site.papers.update(apply)
+
+
+def stop(site: Site, at: Situation) -> None:
+    """The task in progress belongs to another branch of this working tree."""
+    text = at.key.text if at.key else ""
+    raise KernError(
+        f"the task in progress was begun on branch {at.other_branch}: {text}",
+        hint=f"git switch {at.other_branch}, or set its marker in SPEC.md to [ ] here",
+    )
+
+
+def undo(site: Site, at: Situation) -> None:
+    """An attempt is open that does not count: kern was killed before its answer was saved, or the
+    task was unmarked, ticked, reworded or removed. Its work is saved. Not an attempt.
+    """
+    start = at.start
+    assert start is not None
+    watched.undo_mistakes(site, replace(at.head, commit=start.base), start, "the agent")
+    if second := facts.files(site, start.task, start.attempt, start).get(Stage.IMPLEMENT):
+        ref = site.keep(start.task, f"{start.attempt}-killed", second.tree, start.base)
+        site.rooms.work.accept(second.tree)
+    else:
+        ref = attempt.unfinished(site, start)
+    attempt.restore(site, at)
+    killed = at.facts.active and start.task == at.key
+    why = f"no longer in progress: {start.task.text}"
+    if killed:
+        why = "an earlier run was killed while an agent implemented"
+        # A stage2.json that does not count must not come back to count.
+        workspace.retire(site.scope, f"{start.attempt}-lost")
+    if ref:
+        since = "" if site.rooms.mounted else " and what you changed since"
+        site.warn(f"{why}: its work{since} is saved: git show {ref}")
+    drop_start(site, at)
+    if not killed:  # or its answer would count again if the task is taken up again
+        record.sweep(site.scope)
+
+
+# What each row of the resume table does; SELECT is the loop's. Each returns how the task's
+# iteration ended, where it did.
+STEPS: dict[Do, Callable[[Site, Situation], Settled | None]] = {
+    Do.STOP: stop,
+    Do.FINISH: settle.finish,
+    Do.ABANDON: undo,
+    Do.BOOK: settle.book,
+    Do.RELEASE: settle.release,
+    Do.COMMIT: commit.commit,
+    Do.PROVE: verify.prove,
+    Do.UNDO: undo,
+    Do.CONCLUDE: commit.conclude,
+    Do.RESEARCH: research.research,
+    Do.IMPLEMENT: implement.implement,
+}

@@ -8,23 +8,22 @@ from kern import plain
 from kern.agents import protocol
 from kern.events import RunEnded, RunStarted
 from kern.journal import store
-from kern.model import Cost, Key, Marker, Need, Outcome
+from kern.model import Cost, Marker, Need, Outcome
 from kern.pipeline import isolation, preflight
 from kern.pipeline.options import Options
 from kern.pipeline.session import Session
 from kern.pipeline.site import Site
 from kern.pipeline.table import Settled
 from kern.spec import notes, order
-from kern.spec.parse import Kind, Spec, Task
+from kern.spec.parse import Kind, Spec, parse
 
 
 def begun(session: Session, options: Options) -> RunStarted:
     """What a person sees first."""
     site, count = session.site, options.iterations
     _, parsed = site.papers.spec()
+    settings, branch = site.caller.settings, site.repo.head().name
     tasks = min(count, order.ahead(parsed))
-    settings = site.caller.settings
-    branch = site.repo.head().name
     return RunStarted(
         *(site.caller.run, str(site.repo.root), branch, str(site.scope.folder)),
         notes.commands(parsed, settings),
@@ -55,39 +54,30 @@ def of(
     """`parsed` is None where SPEC.md cannot be read any more; `error` ended the run early. A stop
     that was asked for is none: the exit code is that of a run whose iterations are used up.
     """
-    tasks = parsed.tasks if parsed else ()
-    done = {task.key for task in tasks if task.marker is Marker.DONE}
-    last = {one.key: one for one in settled}
-    lost = {
-        key: one
-        for key, one in last.items()
-        if one.outcome in (Outcome.SKIPPED, Outcome.BLOCKED) and key not in done
-    }
-    lacking = tuple((one.task, one.detail) for one in lost.values())
-    asked = notes.waiting(parsed) if parsed else ()
-    stuck = _stuck(parsed) if parsed and not error and not order.select(parsed) else ()
-    failed = 1 if lacking or stuck or asked else 0
-    told = order.needs(parsed) if parsed else ()
-    held = order.holds(parsed) if parsed else ()
-    known = {one.task for one in (*told, *held)}
-    more = [_lost(parsed, key, one) for key, one in lost.items() if one.task not in known]
-    committed = [one for one in settled if one.outcome is Outcome.DONE]
+    spec = parsed or parse("")
+    ticked = {task.key for task in spec.tasks if task.marker is Marker.DONE}
+    done = [one for one in settled if one.outcome is Outcome.DONE]
+    last = {one.key: one for one in settled if one.key not in ticked}.values()
+    lost = [one for one in last if one.outcome in (Outcome.SKIPPED, Outcome.BLOCKED)]
+    asked, needs, held = notes.waiting(spec), order.needs(spec), order.holds(spec)
+    stuck = () if error or order.select(spec) else _stuck(spec)
+    named = {one.task for one in (*needs, *held)}
     return RunEnded(
-        done=tuple((one.task, one.detail, one.proved) for one in committed),
-        needs_help=lacking,
-        stuck=tuple((task.text, why) for task, why in stuck),
+        done=tuple((one.task, one.detail, one.proved) for one in done),
+        commits=tuple(one.commit for one in done),
+        needs_help=tuple((one.task, one.detail) for one in lost),
+        needs=(*needs, *(_lost(spec, one) for one in lost if one.task not in named)),
+        held=held,
+        stuck=stuck,
         questions=asked,
-        open_tasks=order.still(parsed) if parsed else None,
+        open_tasks=order.still(spec) if parsed else None,
         seconds=seconds,
         cost=cost,
         tokens=tokens,
         interrupted=str(error) if error else "",
-        exit_code=int(getattr(error, "exit_code", 1)) if error else failed,
+        exit_code=int(getattr(error, "exit_code", 1) if error else bool(lost or stuck or asked)),
         stopped=stopped,
         until=until,
-        commits=tuple(one.commit for one in committed),
-        needs=(*told, *more),
-        held=held,
     )
 
 
@@ -99,24 +89,22 @@ def name_unsigned(site: Site, settled: Sequence[Settled]) -> None:
         site.warn(f"{what}: git rebase --force-rebase -S {made[0][:10]}^ signs", kept=True)
 
 
-def _lost(parsed: Spec | None, key: Key, one: Settled) -> Need:
+def _lost(spec: Spec, one: Settled) -> Need:
     """What came to nothing in this run, and SPEC.md does not tell of."""
-    tasks = enumerate(parsed.tasks if parsed else (), 1)
-    for number, task in tasks:
-        if task.key == key:
-            show = f"kern show {number}, edit the task"
-            return Need(number, task.line, one.task, one.detail, show)
-    return Need(0, 0, one.task, one.detail, "kern report: it is not in SPEC.md any more")
+    if not (task := spec.find(one.key)):
+        return Need(0, 0, one.task, one.detail, "kern report: it is not in SPEC.md any more")
+    number = spec.tasks.index(task) + 1
+    return Need(number, task.line, one.task, one.detail, f"kern show {number}, edit the task")
 
 
-def _stuck(parsed: Spec) -> tuple[tuple[Task, str], ...]:
+def _stuck(spec: Spec) -> tuple[tuple[str, str], ...]:
     """Open tasks of which none is ready, each with what it waits for; a question is not among it,
     and told by itself.
     """
-    blocker = order.blockers(parsed)
+    blocker = order.blockers(spec)
     return tuple(
-        (task, why)
-        for task in parsed.tasks
+        (task.text, why)
+        for task in spec.tasks
         if task.marker is not Marker.DONE
         and (why := blocker(task))
         and why != order.OPEN_SUBTASKS

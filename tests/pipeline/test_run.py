@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from kern.cli import demo
-from kern.git import repository
-from kern.pipeline import clean
+from kern.pipeline import recover
 from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, agents, held, wait_for
 
 Background = Callable[..., "subprocess.Popen[str]"]
@@ -562,7 +561,7 @@ def test_init_writes_both_files_and_never_over_one(repo: Path, git: Git, kern: K
     assert "SPEC.md is still the example that kern init wrote" in dry.err
 
 
-def test_clean_deletes_what_is_old_and_nothing_else(
+def test_what_done_tasks_left_goes_with_a_run_s_end_once_it_is_old(
     repo: Path,
     git: Git,
     fake: Fake,
@@ -571,69 +570,28 @@ def test_clean_deletes_what_is_old_and_nothing_else(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    write_spec(repo, git, "- [ ] first\n- [ ] second\n")
+    results = ("FAILED: no", "SUCCESS", "NEEDS_ANSWER: which?")
     fake.script(
-        implement=[
-            {"run": ["echo 1 > n"], "result": "FAILED: no"},
-            {"run": ["echo 2 > n"], "result": "SUCCESS"},
-        ]
+        implement=[{"run": [f"echo {n} > n"], "result": one} for n, one in enumerate(results)]
     )
-    assert inline(1).code == 0
+    assert inline(2).code == 1
     history = tmp_path / "kern" / "project" / "main" / "history"
 
-    (walk,) = history.iterdir()
-    (ref,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").splitlines()
-    assert inline(1).code == 0
-    assert walk.exists() and git("rev-parse", ref), "they are young"
-    monkeypatch.setattr(clean, "AGE_S", -1.0)
-    assert inline(1).code == 0
-    assert list(history.iterdir()) == []
-    assert git("for-each-ref", "refs/kern") == ""
-    assert git("show", "HEAD:n") == "2"
-    for view in ("report", "show 1", "report --html", "report --json"):
-        assert ref.removeprefix("refs/") not in kern(*view.split()).out, view
-
-
-def test_clean_keeps_the_attempts_of_tasks_that_are_open_anywhere(
-    repo: Path,
-    git: Git,
-    fake: Fake,
-    kern: Kern,
-    inline: Inline,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    tried = [{"run": [f"echo {n} > n"], "result": "FAILED: no"} for n in (1, 2)]
-    asked = {"run": ["echo 3 > n"], "result": "NEEDS_ANSWER: which?"}
-    fake.script(implement=[tried[0], asked, tried[1], {"run": ["echo 4 > n"], "result": "SUCCESS"}])
-    write_spec(repo, git, "- [ ] first\n- [ ] second\n- [ ] third\n")
-    assert inline(2).code == 1
-
     def kept() -> list[str]:
-        names = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").splitlines()
-        return [name.split("/")[3].partition("-")[0] for name in names]
+        return git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").splitlines()
 
-    assert kept() == ["first", "first", "second"]
-
-    monkeypatch.setattr(clean, "AGE_S", -1.0)
-    found, history = repository.open_at(repo), tmp_path / "kern" / "project" / "main" / "history"
-    clean.old(found, history)
-    assert kept() == ["first", "first"]
-
-    spec = (repo / "SPEC.md").read_text()
-    (repo / "SPEC.md").write_text(spec.replace("- [ ] first", "- [ ] the first one"))
-    clean.old(found, history)
-    assert kept() == ["first", "first"], "their notes name them"
-
-    git("branch", "side")
-    (repo / "SPEC.md").write_text("- [x] first\n")
-    git("commit", "--quiet", "--all", "--message=by hand")
-    clean.old(found, history)
-    assert kept() == ["first", "first"], "open on another branch"
-
-    git("worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"), "side")
-    git("branch", "-D", "side")
-    clean.old(found, history)
-    assert kept() == ["first", "first"], "open in another working tree"
+    (done, asked) = kept()
+    assert [*history.iterdir()]
+    assert inline(1).code == 1
+    assert [*history.iterdir()] and kept() == [done, asked], "they are young"
+    monkeypatch.setattr(recover, "AGE_S", -1.0)
+    assert inline(1).code == 1
+    assert [*history.iterdir()] == []
+    assert kept() == [asked], "that task is open"
+    assert git("show", "HEAD:n") == "1"
+    for view in ("report", "show 1", "report --html", "report --json"):
+        assert done.removeprefix("refs/") not in kern(*view.split()).out, view
 
 
 def test_path_follows_project_branch_and_kern_dir(
