@@ -36,10 +36,7 @@ _LEAN = ("-c", "features.multi_agent=false", "-c", 'web_search="disabled"')
 # Begins what a command prints that could not be put into its sandbox.
 _NO_SANDBOX = ("bwrap: ", "linux-sandbox/src")
 _CALLS = ("command_execution", "file_change", "mcp_tool_call", "web_search", "collab_tool_call")
-_CLOCK = re.compile(
-    r"try again at (?:([A-Z][a-z]{2}) (\d{1,2})(?:st|nd|rd|th),? (\d{4}),? )?"
-    r"(\d{1,2}):(\d\d) ([AP])M"
-)
+_CLOCK = re.compile(r"try again at (?:(\w{3} \d+)\w\w,? (\d{4}),? )?(\d+:\d\d [AP]M)")
 
 
 def start(call: Call) -> Start:
@@ -119,11 +116,11 @@ def read(seen: Iterable[Object], ended: Ended) -> Answer:
         hint = "install bubblewrap, allow user namespaces, and keep CODEX_HOME out of /tmp"
         raise Unusable(f"codex's own sandbox does not work here: {shut}", hint, found)
     if failed:
-        raise _error(failed, session, found)
+        raise _error(failed, found)
     return found
 
 
-def _error(failed: str, session: str, found: Answer) -> AgentError:
+def _error(failed: str, found: Answer) -> AgentError:
     """The API's JSON is passed on where the API will not take the request; no words of codex's own
     have a status.
     """
@@ -132,8 +129,7 @@ def _error(failed: str, session: str, found: Answer) -> AgentError:
     if re.search(r"(?i)to use codex with your", said):
         hint = "see to the account, then run kern again"
         return Unusable(f"the account cannot pay: {said}", hint, found)
-    when = began(session)
-    resets = resets_at(said, when) if when else None
+    resets = resets_at(said, datetime.now().astimezone())
     status = 400 if inner else None
     return faults.of_api("codex", said, status=status, login=LOGIN, resets_at=resets, answer=found)
 
@@ -146,36 +142,20 @@ def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
     return counts | {"cache_creation_input": stored, "cache_read_input": cached}
 
 
-def resets_at(said: str, began: datetime) -> int | None:
-    """Epoch seconds of `try again at 7:56 PM`, or with a date before it: the end of that minute.
-    `began`: when the agent was started, in the time zone that it speaks in.
+def resets_at(said: str, now: datetime) -> int | None:
+    """Epoch seconds of `try again at 7:56 PM`, or with a date before it: the end of that minute, in
+    the time zone of `now`.
     """
     if not (match := _CLOCK.search(said)):
         return None
-    month, day, year, hour, minute, half = match.groups()
+    day, year, clock = match.groups()
     try:
-        at = began.replace(
-            hour=int(hour) % 12 + 12 * (half == "P"), minute=int(minute), second=0, microsecond=0
-        ) + timedelta(minutes=1)
-        if month:
-            number = datetime.strptime(month, "%b").month
-            at = at.replace(year=int(year), month=number, day=int(day))
-        elif at <= began:
-            at += timedelta(days=1)
-    except (ValueError, OverflowError):
+        named = f"{day} {year}" if day else now.strftime("%b %d %Y")
+        at = datetime.strptime(f"{named} {clock}", "%b %d %Y %I:%M %p").replace(tzinfo=now.tzinfo)
+    except ValueError:
         return None
+    at += timedelta(days=not day and at <= now, minutes=1)
     return int(at.timestamp())
-
-
-def began(session: str) -> datetime | None:
-    """When a session began: its id is a UUID of version 7, which has the time in it."""
-    digits = session.replace("-", "")
-    if not re.fullmatch(r"[0-9a-f]{12}7[0-9a-f]{19}", digits):
-        return None
-    try:
-        return datetime.fromtimestamp(int(digits[:12], 16) / 1000).astimezone()
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 AGENT = Agent(
