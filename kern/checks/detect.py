@@ -2,11 +2,12 @@
 that they make. Pure but for that table.
 """
 
+import itertools
 import json
 import re
 import shlex
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,39 +18,26 @@ from kern.config import Settings
 from kern.model import Result
 
 _KINDS = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text("utf-8"))
-_NAMES: Mapping[str, Sequence[str]] = _KINDS["names"]
-_TARGETS: Mapping[str, Mapping[str, Any]] = _KINDS["targets"]
+_NAMES, _NAMED, _RULES = _KINDS["names"], _KINDS["named"], _KINDS["rules"]
 _TOOLS: Sequence[str] = _KINDS["parts"]["tools"]
-_PLACEHOLDER = "no test specified"  # what `npm init` writes
-_WATCHES = r"--watch(?:All)?\b(?!=false)|(?<!-)\bwatch\b|\bnodemon\b"
+# What `npm init` writes, and what has no end.
+_NO_CHECK = r"no test specified|--watch(?:All)?\b(?!=false)|(?<!-)\bwatch\b|\bnodemon\b"
 # A program that has others work, outside: they see the working tree, whatever is mounted here.
 DAEMON = re.compile(r"(?<![\w./-])(?:docker|podman)(?:-compose)?(?= )")
 _SHOWN = 100  # characters of why a command is no gate
 
 
-def _names(marks: Iterable[str]) -> Iterator[str]:
-    for mark in marks:
-        yield from mark.partition(" ")[0].split("|")
+def _telling() -> Iterator[str]:
+    """All that is looked for, in a folder or below it."""
+    yield from PROJECT
+    for row in itertools.chain(*_KINDS["runners"].values(), *_RULES.values()):
+        for mark in (*row["marks"], *row.get("also", ())):
+            yield from mark.partition(" ")[0].split("|")
+    yield from (f"{folder}/{tool}" for folder in (".venv/bin", "venv/bin") for tool in _TOOLS)
 
 
-# A folder with one of these is a part.
-PROJECT = (*_KINDS["parts"]["files"], *(name for row in _TARGETS.values() for name in row["files"]))
-# All that is looked for, in a folder or below it.
-TELLING = tuple(
-    dict.fromkeys(
-        (
-            *PROJECT,
-            *(
-                name
-                for table in (_KINDS["runners"], _KINDS["rules"])
-                for rows in table.values()
-                for row in rows
-                for name in _names((*row["marks"], *row.get("also", ())))
-            ),
-            *(f"{folder}/{tool}" for folder in (".venv/bin", "venv/bin") for tool in _TOOLS),
-        )
-    )
-)
+PROJECT: Sequence[str] = _KINDS["parts"]["files"]  # a folder with one of these is a part
+TELLING = tuple(dict.fromkeys(_telling()))
 
 
 class Folder(NamedTuple):
@@ -74,99 +62,107 @@ class Guess(NamedTuple):
 class _Hint(NamedTuple):
     """A guess before it has a name."""
 
-    family: str
+    family: str  # empty: what it does stands for any other's
     purpose: str
     kind: str
     command: str  # in its folder
     why: str  # the file, below the folder
-    does: str = ""  # what the command runs, where that is told
+    does: str = ""  # what the command runs, where that is known
 
 
 def guesses(folders: Iterable[Folder]) -> tuple[Guess, ...]:
     """What may be gates, the top level's first; nothing that a folder above does as well."""
-    hints: list[tuple[Folder, _Hint]] = []
+    named: dict[str, Guess] = {}
     done: dict[str, set[tuple[str, str]]] = {}
     for folder in sorted(folders, key=lambda one: (one.path.count("/"), one.path)):
-        around = [pairs for path, pairs in done.items() if _holds(path, folder.path)]
-        above = {pair for pairs in around for pair in pairs}
-        if ("", "check") in above:
-            continue
-        mine = done.setdefault(folder.path, set())
-        for hint in (*_targets(folder), *_scripts(folder), *_rules(folder)):
-            pair = hint.family, hint.purpose
+        above = set[tuple[str, str]]()
+        for path, pairs in done.items():
+            above |= pairs if not path or folder.path.startswith(f"{path}/") else set()
+        mine, hints = done.setdefault(folder.path, set()), list[_Hint]()
+        for hint in (*_named(folder), *_rules(folder)):
             known = mine if hint.family in _KINDS["parts"]["apart"] else mine | above
-            if known.isdisjoint((pair, ("", hint.purpose))) and ("", "check") not in mine:
-                mine.add(pair)
-                hints.append((folder, hint))
-    return _named(hints)
+            same = {(hint.family, hint.purpose), ("", hint.purpose), ("", "check")}
+            if same.isdisjoint(known) and ("", "check") not in above:
+                mine.add((hint.family, hint.purpose))
+                hints.append(hint)
+        for hint in hints:
+            alone = [one.purpose for one in hints].count(hint.purpose) == 1
+            name = _free_name(folder.path, hint, named, alone=alone)
+            named[name] = _guess(name, folder.path, hint)
+    return tuple(named.values())
 
 
-def _holds(path: str, other: str) -> bool:
-    return not path or other.startswith(f"{path}/")
+def _free_name(path: str, hint: _Hint, taken: Collection[str], *, alone: bool) -> str:
+    """The purpose, with the tool or the part where that is not enough."""
+    base = hint.purpose if alone else f"{hint.kind}-{hint.purpose}"
+    if path:
+        base = f"{re.sub(r'[^A-Za-z0-9_]+', '-', path).strip('-') or 'part'}-{base}"
+    names = (base, *(f"{base}-{number}" for number in range(2, len(taken) + 3)))
+    return next(name for name in names if name not in taken)
 
 
-def _targets(folder: Folder) -> Iterator[_Hint]:
-    for kind, row in _TARGETS.items():
+def _guess(name: str, path: str, hint: _Hint) -> Guess:
+    command = f"cd {shlex.quote(path)} && {hint.command}" if path else hint.command
+    why, room = f"{path}/{hint.why}" if path else hint.why, not DAEMON.search(hint.does)
+    return Guess(name, command, path, hint.kind, why, room)
+
+
+def _named(folder: Folder) -> Iterator[_Hint]:
+    """What the project has named itself."""
+    for family, row in _NAMED.items():
         why = next((name for name in row["files"] if name in folder.files), "")
-        text = folder.files.get(why, "")
-        for purpose, words in _NAMES.items() if text else ():
-            for word in words if purpose != "build" else ():
-                if at := re.search(row["form"].replace("{name}", re.escape(word)), text, re.M):
-                    does = _recipe(text[at.start() :])
-                    yield _Hint("", purpose, kind, f"{kind} {word}", why, does)
-                    break
+        text, whole = _with_scripts(why, folder.files.get(why, "")), "whole" in row
+        runner = _runner(family, folder)
+        for purpose, word in ((one, word) for one, words in _NAMES.items() for word in words):
+            at = re.search(row["form"].replace("{name}", re.escape(word)), text, re.M)
+            if not at or purpose == ("build" if whole else "check"):
+                continue
+            does = _recipe(text[at.start() :])
+            if whole or not re.search(_NO_CHECK, does):
+                command = row["command"].format(run=runner.get("run"), name=word)
+                kind = runner.get("kind", family)
+                if word == "test" and kind != "bun":
+                    command = command.replace("run test", "test")  # as people type it
+                yield _Hint("" if whole else family, purpose, kind, command, why, does)
+
+
+def _with_scripts(name: str, text: str) -> str:
+    """A line for each script of a JSON file."""
+    if ".json" not in name:
+        return text
+    try:
+        found = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.M))
+        scripts = found.get("scripts", found.get("tasks"))
+        return "".join(f"script {one}: {json.dumps(what)}\n" for one, what in scripts.items())
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return ""
 
 
 def _recipe(text: str) -> str:
-    """Of the target on the first line: all below it that stands further in."""
-    at = re.match(r"([ \t]*).*((?:\n(?:\1[ \t].*)?)*)", text)
-    return at[2] if at else ""
-
-
-def _scripts(folder: Folder) -> Iterator[_Hint]:
-    for family, row in _KINDS["scripts"].items():
-        why = next((name for name in row["files"] if name in folder.files), "")
-        scripts = _read(folder.files.get(why, ""), row["key"])
-        runner = _runner(family, folder)
-        run, kind = (runner["run"], runner["kind"]) if runner else ("", why.partition(".")[0])
-        for purpose, words in _NAMES.items():
-            word = next((word for word in words if word in scripts and purpose != "check"), "")
-            if not word or re.search(f"{_PLACEHOLDER}|{_WATCHES}", scripts[word]):
-                continue
-            command = row["command"].format(run=run, name=word)
-            if word == "test" and kind != "bun":
-                command = command.replace("run test", "test")  # as people type it
-            yield _Hint(family, purpose, kind, command, why, scripts[word])
-
-
-def _read(text: str, key: str) -> dict[str, str]:
-    try:
-        scripts = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.M))[key]
-        return {str(name): json.dumps(value) for name, value in scripts.items()}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return {}
+    """The first line, and all below it that stands further in."""
+    at = re.match(r"([ \t]*).*(?:\n(?:\1[ \t].*)?)*", text)
+    return at[0] if at else ""
 
 
 def _rules(folder: Folder) -> Iterator[_Hint]:
-    for family, rows in _KINDS["rules"].items():
-        runner = _runner(family, folder)
-        run = runner["run"] if runner else ""
+    """What the files of tools tell."""
+    for family, rows in _RULES.items():
+        run = _runner(family, folder).get("run", "")
         for row in rows:
-            if "alone" in row and run and not run.endswith("/"):
-                continue
             why = _first(row["marks"], folder.files)
-            if why and ("also" not in row or _first(row["also"], folder.files)):
+            misses = "also" in row and not _first(row["also"], folder.files)
+            if why and not misses and not ("alone" in row and run and not run.endswith("/")):
                 command = _command(row, run, folder)
                 yield _Hint(family, row["purpose"], row["kind"], command, why)
 
 
-def _runner(family: str, folder: Folder) -> Mapping[str, Any] | None:
+def _runner(family: str, folder: Folder) -> Mapping[str, Any]:
     """The folder's own lock file counts before one above it, that before its package.json."""
     rows = _KINDS["runners"].get(family, ())
     own = [row for row in rows if _first(row["marks"], folder.files)]
     locked = [row for row in own if not row["marks"][0].startswith("package.json")]
     above = [r for r in rows if folder.above & {*r["marks"]} and not r["run"].endswith("/")]
-    return next(iter((*locked, *above, *own)), None)
+    return next(iter((*locked, *above, *own)), {})
 
 
 def _command(row: Mapping[str, Any], run: str, folder: Folder) -> str:
@@ -180,12 +176,11 @@ def _command(row: Mapping[str, Any], run: str, folder: Folder) -> str:
 def _first(marks: Iterable[str], files: Mapping[str, str]) -> str:
     """The first file that bears one of them; empty where none does."""
     for mark in marks:
-        text = mark.partition(" ")[2]
-        if text[:1] == "[" and text[-1] == "]":
-            text = rf"^{re.escape(text[:-1])}[.\]]"
-        for pattern in _names([mark]):
-            for name in files if "*" in pattern else (pattern,):
-                if name in files and matches(name, pattern) and re.search(text, files[name], re.M):
+        names, _, text = mark.partition(" ")
+        text = re.sub(r"^\[(.*)\]$", lambda table: rf"^\[{re.escape(table[1])}[.\]]", text)
+        for pattern in names.split("|"):
+            for name in files if "*" in pattern else {pattern} & files.keys():
+                if matches(name, pattern) and re.search(text, files[name], re.M):
                     return name
     return ""
 
@@ -195,26 +190,6 @@ def matches(name: str, pattern: str) -> bool:
     if pattern.startswith("**/"):
         return fnmatchcase(name.rpartition("/")[2], pattern[3:])
     return name.count("/") == pattern.count("/") and fnmatchcase(name, pattern)
-
-
-def _named(hints: Sequence[tuple[Folder, _Hint]]) -> tuple[Guess, ...]:
-    """Each with a name of its own: the purpose, with the tool or the part where that is not one."""
-    named: dict[str, Guess] = {}
-    purposes = [(folder.path, hint.purpose) for folder, hint in hints]
-    for (path, _, _), hint in hints:
-        one = purposes.count((path, hint.purpose)) == 1
-        base = hint.purpose if one else f"{hint.kind}-{hint.purpose}"
-        if path:
-            base = f"{re.sub(r'[^A-Za-z0-9_]+', '-', path).strip('-') or 'part'}-{base}"
-        name, number = base, 1
-        while name in named:
-            number += 1
-            name = f"{base}-{number}"
-        command = f"cd {shlex.quote(path)} && {hint.command}" if path else hint.command
-        why = f"{path}/{hint.why}" if path else hint.why
-        room = not DAEMON.search(hint.does)
-        named[name] = Guess(name, command, path, hint.kind, why, room)
-    return tuple(named.values())
 
 
 # ---------------------------------------------------------------- a first kern.toml
@@ -237,10 +212,8 @@ class Proposal(NamedTuple):
         run = _quoted(self.guess.command)
         value = run if self.guess.room else f"{{ run = {run}, room = false }}"
         setting = f"{self.guess.name} = {value}"
-        if self.ended is None:
-            return setting
-        if self.gate:
-            return f"{setting}  # {plain.span(self.ended.seconds)}"
+        if self.ended is None or self.gate:
+            return setting + (f"  # {plain.span(self.ended.seconds)}" if self.ended else "")
         last = next(iter(self.ended.closed), result.first_failing(self.ended.output, _SHOWN))
         return f"# {setting}  # {': '.join(filter(None, (result.outcome(self.ended), last)))}"
 

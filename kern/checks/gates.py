@@ -48,10 +48,10 @@ class Gates:
         stage files its output is none of.
         """
         room = self.furnish(exact, gate.room)
-        place = self._log(f"{'before' if before else 'gate'}-{_name(gate)}")
-        ended = self._run(gate, place, room)
-        result = replace(ended, strict=gate.strict, known_red=gate.known_red)
-        return self.remember(gate, tree, result)
+        ended = self._run(gate, f"{'before' if before else 'gate'}-{_name(gate)}", room)
+        return self.remember(
+            gate, tree, replace(ended, strict=gate.strict, known_red=gate.known_red)
+        )
 
     def remember(self, gate: Gate, tree: str, ended: Result) -> Result:
         self._ended[tree, gate.name, gate.command] = ended
@@ -61,25 +61,24 @@ class Gates:
         """Its end on that tree, for which `once` runs it once more where the `first` is red."""
         if not results.runs_again(gate, first):
             return first
-        result = results.combined(first, once())
-        self._ended[tree, gate.name, gate.command] = result
-        return result
+        return self.remember(gate, tree, results.combined(first, once()))
+
+    # Of these nothing is remembered.
 
     def look(self, probe: Probe, exact: str = "") -> Result:
-        """Run a command that tells how things stand; nothing of it is remembered."""
-        room = self.furnish(exact, True)
-        return self._run(probe, self._log(probe.label), room)
+        """What a command says of how things stand."""
+        return self._run(probe, probe.label, self.furnish(exact, True))
 
     def outside(self, gate: Gate) -> Result:
-        """How it ends where no sandbox holds it; nothing of it is remembered."""
-        return replace(self, hold=unheld)._run(gate, self._log(f"outside-{_name(gate)}"))
+        """How it ends where no sandbox holds it."""
+        return replace(self, hold=unheld)._run(gate, f"outside-{_name(gate)}")
 
     def beside(self, gate: Gate) -> Result:
-        """How it ends on all that lies in the working tree; nothing of it is remembered."""
-        room = self.furnish("", gate.room)
-        return self._run(gate, self._log(f"tree-{_name(gate)}"), room)
+        """How it ends on all that lies in the working tree."""
+        return self._run(gate, f"tree-{_name(gate)}", self.furnish("", gate.room))
 
-    def _run(self, command: Gate | Probe, place: Path, room: Room | None = None) -> Result:
+    def _run(self, command: Gate | Probe, name: str, room: Room | None = None) -> Result:
+        log = self.scope.folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', name)[:60]}.log"
         env = {
             **process.surroundings(),
             "KERN_ROOT": str(self.root),
@@ -92,28 +91,25 @@ class Gates:
             env=held.env,
             status=held.status,
             stdin="",
-            stdout=place,
+            stdout=log,
             joined=True,
             mark=self.mark,
             tick=self.tick,
             limit=OUTPUT_LIMIT,
             total=command.timeout,
         )
-        output = plain.masked(_end(place), plain.secrets(os.environ))
-        if told := closed.sentences(output, held.wall) if ran.code else []:
-            output = "\n".join((output.rstrip(), *told))
+        output = plain.masked(_end(log), plain.secrets(os.environ))
+        shut = closed.sentences(output, held.wall) if ran.code else []
+        output = "\n".join((output.rstrip(), *shut)) if shut else output
         ended = ran.timed_out or (ran.overflow and f"it printed more than {ran.overflow} bytes")
         return Result(
             command.label,
             None if ended else ran.code,
             f"{output}\n{ended}" if ended else output,
             ran.seconds,
-            log=str(place),
-            closed=tuple(told),
+            log=str(log),
+            closed=tuple(shut),
         )
-
-    def _log(self, name: str) -> Path:
-        return self.scope.folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', name)[:60]}.log"
 
 
 def _name(gate: Gate) -> str:
@@ -123,10 +119,8 @@ def _name(gate: Gate) -> str:
 
 
 def _end(place: Path) -> str:
-    try:
-        file = place.open("rb")
-    except FileNotFoundError:  # a gate's own doing
+    if not place.exists():  # a gate's own doing
         return ""
-    with file:
+    with place.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
         return file.read().decode("utf-8", "replace")

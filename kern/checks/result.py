@@ -15,6 +15,15 @@ _LONG_S = 600.0  # a gate that takes longer is not run twice
 TELLING = 160  # characters in a note
 KEPT_OUTPUT = 2000  # characters for the next attempt
 KEPT_STATE = 1000  # of what each probe says
+_MISSING = "install what it runs or correct [gates] in kern.toml, then run kern again"
+_STRICT = (
+    "fix it, then run kern again. Or take `strict` off it in kern.toml and let the next task fix "
+    "it: kern --allow-red"
+)
+_RED = (
+    "fix it, then run kern again. Or: kern --allow-red, to hold it against no task; red = 'known' "
+    "in kern.toml, if it is to be expected"
+)
 # What differs between two runs of the same failure; counts stay, fewer failures are progress.
 _PASSING = r"0x[0-9a-f]+|\d+:\d\d(?::\d\d)?|\d+(?:\.\d+)? ?(?:ms|s|sec|min)\b|\d+\.\d+"
 
@@ -44,35 +53,26 @@ class Red:
 
 def objection(result: Result) -> str:
     """Why the attempt has failed, for its note."""
-    unknown = "" if result.strict else ", how it was before the task is not known to this run"
+    before = {
+        True: ", was red before",
+        False: ", was green before the task",
+        None: "" if result.strict else ", how it was before the task is not known to this run",
+    }[result.red_before]
     meant = result.name.startswith("gate `")  # a task's own, which says what done means
-    before = "" if meant else ", was red before"
-    whose = {True: before, False: ", was green before the task", None: unknown}
-    return f"{result.name} is red ({result.how}{whose[result.red_before]}){_said(result)}"
+    how = result.how + before * (not meant or result.red_before is not True)
+    return f"{result.name} is red ({how}){_last(result)}"
 
 
 def refusal(results: Sequence[Result]) -> tuple[str, str]:
     """Why no task begins where these stop it, and what to type."""
-    lines: list[str] = []
+    lines = list[str]()
     for result in results:
-        red = "is strict and red before any task" if result.strict else "is red before any task"
+        red = f"is {'strict and ' * result.strict}red before any task"
         what = "cannot run" if result.cannot_run else red
-        lines.append(f"{result.name} {what} ({result.how}){_said(result)}")
-        if result.log:
-            lines.append(f"all that it printed: {result.log}")
-    if any(result.cannot_run for result in results):
-        hint = "install what it runs or correct [gates] in kern.toml, then run kern again"
-    elif any(result.strict for result in results):
-        hint = (
-            "fix it, then run kern again. Or take `strict` off it in kern.toml and let the next "
-            "task fix it: kern --allow-red"
-        )
-    else:
-        hint = (
-            "fix it, then run kern again. Or: kern --allow-red, to hold it against no "
-            "task; red = 'known' in kern.toml, "
-            "if it is to be expected"
-        )
+        lines.append(f"{result.name} {what} ({result.how}){_last(result)}")
+        lines += [f"all that it printed: {result.log}"] * bool(result.log)
+    hint = _STRICT if any(result.strict for result in results) else _RED
+    hint = _MISSING if any(result.cannot_run for result in results) else hint
     if any(result.closed for result in results):
         hint = f"open it below [sandbox] in {person.FILE} (kern help safety); or {hint}"
     return "\n".join(lines), hint
@@ -80,15 +80,12 @@ def refusal(results: Sequence[Result]) -> tuple[str, str]:
 
 def regard(result: Result) -> str:
     """What a gate that is red before a task and does not stop the run means for the task."""
-    if result.strict:
-        counts = "the task must turn it green"
-    else:
-        why = 'red = "known" in kern.toml, ' if result.known_red else ""
-        counts = f"{why}not held against the task"
+    why = 'red = "known" in kern.toml, ' if result.known_red else ""
+    counts = "the task must turn it green" if result.strict else f"{why}not held against the task"
     return f"{result.name} is red before the task ({result.how}): {counts}"
 
 
-def _said(result: Result) -> str:
+def _last(result: Result) -> str:
     last = telling(result.output, TELLING)
     return f": {last}" if last else ""
 
@@ -111,12 +108,10 @@ def telling(output: str, limit: int) -> str:
     """The last lines that say something, on one line."""
     lines = [plain.line(line, limit) for line in plain.block(output).splitlines()]
     taken: list[str] = []
-    room = limit
     for line in reversed([line for line in lines if re.search(r"\w", line)]):
-        if taken and len(line) + 3 > room:
+        if taken and len(" / ".join((line, *taken))) > limit:
             break
         taken.insert(0, line)
-        room -= len(line) + 3
     return " / ".join(taken)
 
 
@@ -141,11 +136,6 @@ def evidence(result: Result) -> Red:
     return Red(result.name, result.code, plain.block(result.output)[-KEPT_OUTPUT:])
 
 
-def before(result: Result, command: str) -> str:
-    """How a task's own gate ended before it, as a stage reads it."""
-    return state(replace(result, name="gate of the task"), command)
-
-
 def state(result: Result, command: str) -> str:
     """What a command of `[probes]` said, as a stage reads it."""
     said = plain.block(result.output).strip()
@@ -162,10 +152,9 @@ def state(result: Result, command: str) -> str:
 def runs_again(gate: Gate, ended: Result) -> bool:
     """Whether it runs once more: not where it was green, nor where its red does not count."""
     final = ended.code is None or ended.cannot_run or ended.seconds > _LONG_S
-    if not ended.against(ended.red_before).blocks:
-        return False
     asked = repeats(gate)
-    return not final if asked is None else bool(asked)
+    wanted = not final if asked is None else bool(asked)
+    return wanted and ended.against(ended.red_before).blocks
 
 
 def repeats(gate: Gate) -> int | None:
@@ -176,8 +165,7 @@ def repeats(gate: Gate) -> int | None:
 def combined(first: Result, second: Result) -> Result:
     """What the two come to, the first of which is red."""
     spent = first.seconds + second.seconds
-    last = telling(first.output, TELLING)
-    flaky = "" if second.red else f"red at first ({first.how}){': ' * bool(last)}{last}"
+    flaky = "" if second.red else f"red at first ({first.how}){_last(first)}"
     return replace(second, seconds=spent, flaky=flaky)
 
 

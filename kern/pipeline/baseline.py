@@ -66,7 +66,7 @@ def own(site: Site, at: Situation, wanted: Checks) -> list[str]:
     for gate in mine:
         was = known(site, gate, at.head.commit)
         assert was is not None
-        found.append(result.before(was, gate.command))
+        found.append(result.state(replace(was, name="gate of the task"), gate.command))
         if gate in fresh and not was.red:
             site.warn(f"{gate.label} is green before the task: it proves nothing of it")
     return found

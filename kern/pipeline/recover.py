@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from kern import plain
+from kern.events import StageStarted
 from kern.git import refs
 from kern.journal import store
 from kern.model import Marker
@@ -39,8 +40,9 @@ def _count(site: Site, run: str) -> None:
     last = next((one for one in found[::-1] if one["kind"] == "stage" and one["run"] == run), {})
     role = next((role for role in ROLES if role == last.get("stage")), None)
     if role and last.get("did") == "start":
-        who = str(last.get("model")), str(last.get("agent"))
-        site.caller.cut_off(role, str(last.get("task")), int(last.get("attempt") or 1), who)
+        task, model, agent = (str(last.get(name)) for name in ("task", "model", "agent"))
+        attempt = int(last.get("attempt") or 1)
+        site.caller.cut_off(StageStarted(role, task, model, attempt, agent=agent))
 
 
 def drop_old(site: Site) -> None:

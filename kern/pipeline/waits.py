@@ -3,6 +3,8 @@ away; both for as long as `max_wait` says.
 """
 
 import contextlib
+import random
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,7 +13,6 @@ from kern.errors import LimitReached, Outage
 from kern.events import LimitReset
 from kern.pipeline.options import Options
 from kern.pipeline.session import Session
-from kern.stages import ending
 
 UNKNOWN_WAIT_S = 900.0  # where a limit does not say when it ends
 RESET_MARGIN_S = 5.0
@@ -39,7 +40,7 @@ class Waits:
             self._answer(outage)
         else:
             self.count, self.waited = 0, 0.0
-            if self.outage and not self.caller.rota.away:
+            if self.outage and not self.caller.away:
                 took = plain.span(max(self.outage.until - self.outage.since, 0.0))
                 said = f"the API answers again, after {took}"
                 self.caller.sink(replace(self.outage, text=said, number=0, seconds=0.0))
@@ -61,15 +62,15 @@ class Waits:
         if not self.outage:  # what was waited for a limit before does not count
             self.waited = 0.0
         left = (self.most if self.options.wait else 0.0) - self.waited
-        seconds = max(min(ending.pause(self.waited), left), 0.0)
-        since, until = self.caller.rota.away, self.options.clock() + seconds
+        seconds = max(min(pause(self.waited), left), 0.0)
+        since, until = self.caller.away, self.options.clock() + seconds
         number = self.outage.number + 1 if self.outage else 1
-        said = ending.away(since, fault.reason, until)
+        said = _away(since, fault.reason, until)
         self.outage = events.Outage(said, since, until, seconds, number)
         if seconds or number > 1:
             self.caller.sink(self.outage)
         if not seconds:
-            said = f"{ending.away(since, fault.reason)}; {self._unwaited()}"
+            said = f"{_away(since, fault.reason)}; {self._unwaited()}"
             raise Outage(said, hint=fault.hint)
         self._sleep(seconds, until)
 
@@ -88,3 +89,17 @@ class Waits:
             step = min(left, 1.0)
             self.options.sleep(step)
             left = min(left - step, until - self.options.clock())
+
+
+def pause(waited: float) -> float:
+    """Seconds until an API that is away is asked again: an outage of 40 s costs at most 15 more.
+    `waited`: for so long.
+    """
+    return min(max(waited / 3, 5.0), 600.0) * random.uniform(0.9, 1.0)
+
+
+def _away(since: float, reason: str, until: float = 0.0) -> str:
+    """What is said of it; `until`: the next try."""
+    clock = [time.strftime("%H:%M", time.localtime(one)) for one in (since, until)]
+    again = f"; next try {clock[1]}" if until else ""
+    return f"the API has been away since {clock[0]} ({reason}){again}"

@@ -1,10 +1,13 @@
-"""One stage as a call: prompt in, reply out; transient faults are retried."""
+"""One stage as a call: prompt in, answer out. What passes is tried again, another agent stands in
+for one that cannot, and what all of it costs is counted.
+"""
 
 import os
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from kern import events, model, plain
@@ -12,27 +15,31 @@ from kern.agents.protocol import AgentError, Answer, Call, Ended, Failed, OverBu
 from kern.checks.result import repeats
 from kern.config import Gate, Settings, Spent
 from kern.errors import BudgetReached, Interrupted, KernError, LimitReached, Outage, TransientFault
-from kern.events import Sink
+from kern.events import Sink, StageStarted
 from kern.git import environment
 from kern.model import Cost, Role, Stage
+from kern.models import Choice
 from kern.sandbox import closed
 from kern.sandbox.confine import Hold, unheld
 from kern.sandbox.wall import Kind, Room, Wall
-from kern.stages import ending, watch
-from kern.stages.ending import Rota
+from kern.stages import output
+from kern.stages.output import Output, Watch
 from kern.stages.prompts import Prompt, announced
-from kern.stages.watch import Output, Watch
 from kern.system import process, waits, workspace
 from kern.system.workspace import Scope
 
 RAISE = "raise it ([max_cost], [max_tokens] in kern.toml; --max-cost) and run {}: it resumes"
 CUT_OFF = "cut off before it answered"
+REST_S = 900.0  # for an agent that says no time: then it is asked again
 TRIES = 3
 _CONTRACT = "contract.md"
 _FOR_EVER = 7 * 24 * 3600.0  # seconds, for who knows no bound
 # What git would start in the background would outlive the stage, or be ended in mid-work by the
 # sweep.
 _FOREGROUND = (("gc.auto", "0"), ("maintenance.auto", "false"), ("core.fsmonitor", "false"))
+
+
+Run = Callable[[Prompt, str], tuple[process.Ran, Wall | None]]  # of a task's text
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +49,6 @@ class Said:
     reply: Answer
     fault: str = ""
     idle: bool = False  # by its transcript, none of its calls can have written
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """One process of an agent, to be started."""
-
-    prompt: Prompt
-    task: str
-    attempt: int
-    env: Mapping[str, str]
-    config: Sequence[tuple[str, str]]  # of git
-    gates: Sequence[Gate]
-    room: Room | None
 
 
 @dataclass(slots=True)
@@ -73,18 +67,19 @@ class Caller:
     heed: Callable[[], None] = lambda: None  # raises Asked where nothing more is to begin
     scratch: Path = Path("/nonexistent")  # where an agent can read what kern puts there
     watched: bool = False  # a person looks at what agents do
-    cost: Cost = field(default_factory=lambda: Cost(0.0))
-    tokens: int = 0
     # What a task took in earlier runs, and others so far of the same budget: US dollars, tokens.
     earlier: Callable[[str], tuple[float, int]] = lambda task: (0.0, 0)
     beside: Callable[[], tuple[float, int]] = lambda: (0.0, 0)
     hold: Hold = unheld
     named: Callable[[str], str] = str  # a text, by the paths that what is held sees
     nests: bool = True  # within what holds it, an agent can make a sandbox of its own
-    rota: Rota = field(default_factory=Rota)
     laid: set[Path] = field(default_factory=set)  # what was put there for agents
-    # What each task took in this run.
-    _tasks: dict[str, tuple[float, int]] = field(default_factory=dict)
+    cost: Cost = field(default_factory=lambda: Cost(0.0))
+    tokens: int = 0
+    away: float = 0.0  # since when the API gives no answer (epoch seconds); 0: it gives one
+    # Agents at their limit, or without an answer, and until when: in this run.
+    _rest: dict[str, float] = field(default_factory=dict)
+    _tasks: dict[str, tuple[float, int]] = field(default_factory=dict)  # what each took, so far
 
     @property
     def mark(self) -> tuple[str, str]:
@@ -105,180 +100,161 @@ class Caller:
         """`gates`: those that send the agent back where it would end and they are red. `again`
         prepares a retry.
         """
-        self._afford(task)
-        self.heed()
+        self._check_may_begin(task)
         for event in announced(prompt, task):
             self.sink(event)
-        every = (prompt.by, *prompt.stand_ins)
-        for by, after in self.rota.order(every, self.clock()):
-            began = prompt.stage, task, by.model, attempt, prompt.mode, by.agent
-            self.sink(events.StageStarted(*began))
-            asked = _Asked(replace(prompt, by=by), task, attempt, env or {}, config, gates, room)
+        every = prompt.by, *prompt.stand_ins
+        runners = awake(every, self._rest, self.clock())
+        run = partial(self._run, env=env or {}, config=config, gates=gates, room=room)
+        for by, after in zip(runners, (*runners[1:], None), strict=True):
+            began = StageStarted(prompt.stage, task, by.model, attempt, prompt.mode, by.agent)
+            self.sink(began)
             try:
-                return self._tried(asked, again)
+                return self._tried(began, replace(prompt, by=by), run, again)
             except (LimitReached, TransientFault) as exc:
+                resets_at = exc.resets_at if isinstance(exc, LimitReached) else None
+                if after is None and isinstance(exc, LimitReached):
+                    others = (self._rest.get(one.agent) for one in every if one != by)
+                    exc.resets_at = min(filter(None, (*others, resets_at)), default=None)
                 if after is None:
-                    if isinstance(exc, LimitReached):
-                        others = [one for one in every if one != by]
-                        exc.resets_at = self.rota.wakes(others, exc.resets_at)
                     raise
-                self.sink(self.rota.rest(by, after, exc, prompt.stage, self.clock()))
+                self._rest[by.agent] = until = resets_at or self.clock() + REST_S
+                self.sink(events.StoodIn(prompt.stage, after.agent, by.agent, until, str(exc)))
                 again()
-                self._afford(task)
-                self.heed()
+                self._check_may_begin(task)
         raise AssertionError("the last one returns or raises")
 
-    def _tried(self, asked: _Asked, again: Callable[[], object]) -> Said:
+    def _tried(
+        self, began: StageStarted, prompt: Prompt, run: Run, again: Callable[[], object]
+    ) -> Said:
         """By one agent, again and again while the fault is one that passes."""
-        awaited = bool(self.rota.away)
+        import tenacity  # with asyncio and more, which a look does without
 
-        def passes(fault: BaseException) -> bool:
-            """Of an outage that is waited for, one try after each pause."""
-            return isinstance(fault, TransientFault) and not (awaited and isinstance(fault, Outage))
+        awaited = Outage if self.away else ()  # of one that is waited for, one try after each pause
 
-        try:
-            return self._once(asked)
-        except TransientFault as exc:
-            if not passes(exc):
-                raise
-            first = exc
-        import tenacity  # with asyncio and more, which most runs do without
-
-        def told(state: tenacity.RetryCallState) -> None:
+        def prepare(state: tenacity.RetryCallState) -> None:
             fault = state.outcome and state.outcome.exception()
             tries, wait = state.attempt_number, state.upcoming_sleep
-            self.sink(events.StageRetried(asked.prompt.stage, str(fault), tries, wait))
+            self.sink(events.StageRetried(prompt.stage, str(fault), tries, wait))
+            again()
 
-        for trial in tenacity.Retrying(
-            retry=tenacity.retry_if_exception(passes),
+        return tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(TransientFault)
+            & tenacity.retry_if_not_exception_type(awaited),
             stop=tenacity.stop_after_attempt(TRIES),
             wait=tenacity.wait_exponential(multiplier=2, max=60) + tenacity.wait_random(0, 1),
             sleep=self.sleep,
-            before_sleep=told,
+            before_sleep=prepare,
             reraise=True,
-        ):
-            with trial:
-                if trial.retry_state.attempt_number == 1:
-                    raise first
-                again()
-                return self._once(asked)
-        raise AssertionError("tenacity ends by returning or raising")
+        )(self._once, began, prompt, run)
 
-    def _once(self, asked: _Asked) -> Said:
-        prompt, task, attempt = asked.prompt, asked.task, asked.attempt
-        stage, by = prompt.stage, prompt.by
-        who, place, began = (by.model, by.agent), self.scope.transcript(stage), time.monotonic()
+    def _once(self, began: StageStarted, prompt: Prompt, run: Run) -> Said:
+        """One process: what it answered, counted and told."""
+        stage, task, at = prompt.stage, began.task, time.monotonic()
         agent = self._program(prompt).agent
         try:
-            ran, wall = self._ran(asked)
-        except (AgentError, Interrupted, BudgetReached) as exc:
-            why = exc.message if isinstance(exc, AgentError) else CUT_OFF
-            self.cut_off(stage, task, attempt, who, why, time.monotonic() - began)
-            if isinstance(exc, AgentError):
-                raise self.rota.failed(stage, exc, place, self.clock()) from None
+            ran, wall = run(prompt, task)
+        except (Interrupted, BudgetReached):
+            self.cut_off(began, seconds=time.monotonic() - at)
             raise
+        except AgentError as exc:
+            self.cut_off(began, exc.message, time.monotonic() - at)
+            raise self._error(stage, exc) from None
         self.sink(events.Traced(f"{stage}: exit {ran.code} after {ran.seconds:.1f} s"))
         ended = Ended(ran.code, ran.stderr, ran.overflow, ran.timed_out)
-        output = watch.read(agent, place, stage, ended)
-        self._count(output, task)
-        fault = ending.timed_out(stage, ended, acted=bool(output.acts)) or output.error
-        hidden = plain.secrets(os.environ)
+        found = output.read(agent, self.scope.transcript(stage), stage, ended)
+        fault = output.timed_out(stage, ended, acted=bool(found.acts)) or found.error
+        hidden, why = plain.secrets(os.environ), ""
         if fault:
             shut = closed.sentences(f"{ran.stderr}\n{fault.message}", wall)
-            fault.message = plain.masked("; ".join((fault.message, *shut)), hidden)
+            why = fault.message = plain.masked("; ".join((fault.message, *shut)), hidden)
         broke = isinstance(fault, OverBudget) and bool(self._left(task))
+        self._count(found, task)
         if fault and (broke or not isinstance(fault, Failed)):
-            ended_by = fault.message, ran.seconds, output.cost, attempt, *who, output.tokens
-            self.sink(events.StageFailed(stage, task, *ended_by))
+            self._tell_failed(began, why, ran.seconds, found)
             if broke:
                 broken = f"{stage} stage: the agent used up what it may cost: "
-                raise BudgetReached(f"{broken}${output.cost or 0:.2f}", hint=RAISE.format("kern"))
-            raise self.rota.failed(stage, fault, place, self.clock())
-        self.rota.away = 0.0
-        said = fault.message if fault else ""
+                raise BudgetReached(f"{broken}${found.cost or 0:.2f}", hint=RAISE.format("kern"))
+            raise self._error(stage, fault)
+        self.away = 0.0
         if fault:
             advice = f"; {fault.hint}" if fault.hint else ""
-            self.sink(events.Warned(f"{stage} stage: {said}{advice}"))
-        nothing = Answer(result={"type": "result", "is_error": True, "errors": [said]})
-        reply = output.answer or nothing
+            self.sink(events.Warned(f"{stage} stage: {why}{advice}"))
+        nothing = Answer(result={"type": "result", "is_error": True, "errors": [why]})
+        reply = found.answer or nothing
         denied = tuple(plain.masked(call, hidden) for call in reply.denied)
         reply = replace(reply, text=plain.masked(reply.text, hidden), denied=denied)
-        ending.new_enough(agent, reply.version)
+        output.check_version(agent, reply.version)
         self.sink(
             events.StageFinished(
-                *(stage, task, reply.text or said, ran.seconds, reply.cost_usd, reply.denied),
-                *(attempt, by.model, reply.session, reply.turns, output.tokens, by.effort),
-                *(reply.version, reply.sent_back, by.agent),
+                *(stage, task, reply.text or why, ran.seconds, reply.cost_usd, denied),
+                *(began.attempt, began.model, reply.session, reply.turns, found.tokens),
+                *(prompt.by.effort, reply.version, reply.sent_back, began.agent),
             )
         )
-        if stage is Stage.RESEARCH and not (said or reply.text.strip()):
+        if stage is Stage.RESEARCH and not (why or reply.text.strip()):
             raise TransientFault(f"{stage} stage: the answer is empty")
-        return Said(reply, said, output.only_reads(agent))
+        return Said(reply, why, found.only_reads(agent))
 
-    def _ran(self, asked: _Asked) -> tuple[process.Ran, Wall | None]:
+    def _run(
+        self,
+        prompt: Prompt,
+        task: str,
+        env: Mapping[str, str],
+        config: Sequence[tuple[str, str]],
+        gates: Sequence[Gate],
+        room: Room | None,
+    ) -> tuple[process.Ran, Wall | None]:
         """And what it saw of the machine, where a sandbox held it. What is laid into the scratch
         folder stays: until the answer is saved, nothing else is to happen.
         """
-        prompt, stage, settings = asked.prompt, asked.prompt.stage, self.settings
-        program, works = self._program(prompt), stage is Stage.IMPLEMENT
-        agent, transcript = program.agent, self.scope.transcript(stage)
-        most = settings.budget.tokens.left(self._spent(asked.task))
+        stage, settings, program = prompt.stage, self.settings, self._program(prompt)
+        agent, works = program.agent, stage is Stage.IMPLEMENT
+        most = settings.budget.tokens.left(self._spent(task))
         # What is silent until its end is not ended in time.
         printed = model.Output.STREAM if self.watched or most else model.Output.JSON
         idle = waits.scaled(settings.idle(printed))
-        checking = 2 * sum(gate.timeout or _FOR_EVER for gate in asked.gates)  # seconds
+        checking = 2 * sum(gate.timeout or _FOR_EVER for gate in gates)  # seconds
         longest = settings.patience or settings.total(stage) or _FOR_EVER  # a gate that it runs
         given, folder = process.surroundings(), self.named(str(self.scratch))
-        contract = prompt.contract if agent.contract else ""
+        contract = {_CONTRACT: prompt.contract} if agent.contract and prompt.contract else {}
         call = Call(
-            program.command,
-            stage,
-            prompt.by.model,
-            effort=prompt.by.effort,
+            *(program.command, stage, prompt.by.model, prompt.by.effort, printed),
             contract=f"{folder}/{_CONTRACT}" if contract else "",
-            budget=self._left(asked.task),
+            folder=folder,
+            budget=self._left(task),
             patience=longest if works else 0.0,
-            output=printed,
             mark=secrets.token_hex(8),
             given=given,
             root=self.named(str(self.root)),
             nests=self.nests,
-            folder=folder,
-            gates=[(one.label, one.command, one.timeout, repeats(one)) for one in asked.gates],
+            gates=[(one.label, one.command, one.timeout, repeats(one)) for one in gates],
         )
         begun = agent.start(call)
-        self._lay({**begun.files, **({_CONTRACT: contract} if contract else {})})
-        git = environment.added(given, (*_FOREGROUND, *asked.config))
-        own = {**dict.fromkeys(("KERN_ROOT", "PWD"), str(self.root)), **asked.env}
+        for name, text in {**begun.files, **contract}.items():
+            self.laid.add(self.scratch / name)
+            workspace.lay(self.scratch / name, plain.encode(text))
+        git = environment.added(given, (*_FOREGROUND, *config))
+        own = {**dict.fromkeys(("KERN_ROOT", "PWD"), str(self.root)), **env}
         kind, env = Kind.WORKER if works else Kind.READER, {**given, **git, **begun.env, **own}
-        held = self.hold(
-            kind,
-            begun.argv,
-            env,
-            agent=agent.name,
-            room=asked.room,
-        )
-        watch = Watch(agent, stage, transcript, self.sink, self.tick, most)
+        held = self.hold(kind, begun.argv, env, agent=agent.name, room=room)
+        place = self.scope.transcript(stage)
+        watch = Watch(agent, stage, place, self.sink, self.tick, most)
         ran = process.run(
             held.argv,
             cwd=self.root,
             env=held.env,
             status=held.status,
             stdin=prompt.text if agent.contract else prompt.whole,
-            stdout=transcript,
+            stdout=place,
             mark=self.mark,
             tick=watch,
             joined=agent.joined,
             total=settings.total(stage),
             idle=idle and max(idle, checking),
         )
-        watch.look(ended=True)
+        watch.end()
         return ran, held.wall
-
-    def _lay(self, files: Mapping[str, str]) -> None:
-        for name, text in files.items():
-            self.laid.add(self.scratch / name)
-            workspace.lay(self.scratch / name, plain.encode(text))
 
     def _program(self, prompt: Prompt) -> Program:
         if found := self.programs.get(prompt.by.agent):
@@ -292,32 +268,34 @@ class Caller:
         """Whether its agent is sent back by red gates where it would end."""
         return self._program(prompt).agent.gates
 
-    def cut_off(
-        self,
-        stage: Role,
-        task: str,
-        attempt: int,
-        who: tuple[str, str],
-        why: str = CUT_OFF,
-        seconds: float = 0.0,
-    ) -> None:
-        """A call without an answer cost something as well: what its transcript tells. `who`: model
-        and agent.
-        """
-        program = self.programs.get(who[1])
+    # ------------------------------------------------------------ what came to nothing
+
+    def _error(self, stage: Role, fault: AgentError) -> KernError:
+        """What is to be raised."""
+        why = output.error(stage, fault, self.scope.transcript(stage))
+        self.away = (self.away or self.clock()) if isinstance(why, Outage) else 0.0
+        return why
+
+    def cut_off(self, began: StageStarted, why: str = CUT_OFF, seconds: float = 0.0) -> None:
+        """A call without an answer cost something as well: what its transcript tells."""
+        program, place = self.programs.get(began.agent), self.scope.transcript(began.stage)
         found = Output()
         if program:
-            found = watch.cut_off(program.agent, self.scope.transcript(stage), stage)
-        self._count(found, task)
-        self.sink(
-            events.StageFailed(stage, task, why, seconds, found.cost, attempt, *who, found.tokens)
-        )
+            found = output.read(program.agent, place, began.stage, Ended(-1))
+        self._count(found, began.task)
+        self._tell_failed(began, why, seconds, found)
 
-    def _count(self, output: Output, task: str) -> None:
-        self.cost += Cost.of([output.cost])
-        used = sum(output.tokens.values())
+    def _tell_failed(self, began: StageStarted, why: str, seconds: float, found: Output) -> None:
+        cost = seconds, found.cost, began.attempt, began.model, began.agent, found.tokens
+        self.sink(events.StageFailed(began.stage, began.task, why, *cost))
+
+    # ------------------------------------------------------------ what it costs
+
+    def _count(self, found: Output, task: str) -> None:
+        self.cost += Cost.of([found.cost])
+        used = sum(found.tokens.values())
         usd, tokens = self._tasks.get(task, (0.0, 0))
-        self._tasks[task] = usd + (output.cost or 0.0), tokens + used
+        self._tasks[task] = usd + (found.cost or 0.0), tokens + used
         self.tokens += used
 
     def _spent(self, task: str) -> Spent:
@@ -333,6 +311,18 @@ class Caller:
     def _left(self, task: str) -> float:
         return self.settings.budget.left(self._spent(task))
 
-    def _afford(self, task: str) -> None:
+    def _check_may_begin(self, task: str) -> None:
         if why := self.settings.budget.reached(self._spent(task)):
             raise BudgetReached(why, hint=RAISE.format("kern"))
+        self.heed()
+
+
+def awake(choices: Sequence[Choice], rest: Mapping[str, float], now: float) -> list[Choice]:
+    """Who is asked, one after the other: who rests is passed over; where all do, the one that wakes
+    first is asked.
+    """
+
+    def wakes(choice: Choice) -> float:
+        return rest.get(choice.agent, 0.0)
+
+    return [one for one in choices if wakes(one) <= now] or [min(choices, key=wakes)]

@@ -12,7 +12,7 @@ import pytest
 
 from kern.events import LimitReset, Outage
 from kern.journal import totals
-from kern.stages import ending
+from kern.pipeline import waits
 from tests.conftest import PATIENCE_S, Fake, Git, Inline, Kern, wait_for
 
 Step = dict[str, Any]
@@ -244,12 +244,12 @@ def test_pauses_grow_with_the_outage() -> None:
     for _ in range(50):
         passed = 0.0
         for _ in range(60):
-            pause = ending.pause(passed)
+            pause = waits.pause(passed)
             assert pause <= 600
             assert pause <= max(5, passed / 3)
             passed += pause
         assert passed > 2 * 3600
-    assert ending.pause(40) < 15
+    assert waits.pause(40) < 15
 
 
 def test_outages_that_workers_meet_at_once_are_one() -> None:

@@ -36,7 +36,7 @@ from kern.fleet.lanes import Lane, Picture
 from kern.journal import words
 from kern.model import Act, Cost, Outcome, Stage
 from kern.plain import UNSAFE
-from kern.stages.watch import Watch
+from kern.stages.output import Watch
 from kern.system import process
 from kern.views import live, progress
 from kern.views.console import Console

@@ -33,7 +33,7 @@ from kern.spec import edit
 from kern.spec.file import Documents
 from kern.spec.parse import Kind, Spec, Task, parse
 from kern.spec.reapply import reapply, vanished
-from kern.stages import answer, ending, prompts, record, verdict
+from kern.stages import answer, output, prompts, record, verdict
 from kern.stages.answer import Code
 from kern.stages.record import sweep
 from kern.system import lock, workspace
@@ -348,7 +348,7 @@ def test_any_output_of_an_agent_is_a_reply_or_a_fault(tmp_path: Path) -> None:
             try:
                 reply = claude.read(transcript.objects(io.BytesIO(data)), ended)
             except AgentError as error:
-                assert isinstance(ending.error(stage, error, tmp_path), KernError)
+                assert isinstance(output.error(stage, error, tmp_path), KernError)
                 reply = error.answer
             if reply:
                 read_any += 1
