@@ -19,11 +19,10 @@ from kern.model import LEARNINGS, SPEC, Aide, Marker, Role
 from kern.spec.file import Documents
 from kern.spec.imports import Added
 from kern.spec.parse import Spec, parse
-from kern.stages import briefs, prompts, proposal, tidy
+from kern.stages import briefs, prompts, proposal
 from kern.stages.call import Caller
 from kern.stages.prompts import Template
-from kern.stages.proposal import Mode, Plan
-from kern.stages.tidy import Proposed
+from kern.stages.proposal import Mode, Plan, Proposed
 from kern.system import workspace
 
 _MOST_TOLD = 3000  # characters of finished tasks, and of their history
@@ -46,7 +45,7 @@ class Planner:
         """The same for LEARNINGS.md."""
         return self.caller.scope.folder / prompts.TIDY
 
-    def _said(
+    def _ask(
         self,
         form: Template,
         place: Path,
@@ -57,17 +56,13 @@ class Planner:
         records = store.load(store.place(self.repo.common_dir), lambda complaint: None)
         known = briefs.known(self.repo, self.papers)
         history = [_became(task) for task in fold(records).tasks.values()]
-        prompt = prompts.compose(
-            form,
-            {"guidance": known.guidance.text, **exempt},
-            {
-                "history": prompts.newest(history, _MOST_TOLD),
-                "commits": known.commits,
-                "learnings": [shown(one) for one in known.learnings.entries if not one.unwanted],
-                **sections,
-            },
-            known.guidance.notices,
-        )
+        usual = {
+            "history": prompts.newest(history, _MOST_TOLD),
+            "commits": known.commits,
+            "learnings": [shown(one) for one in known.learnings.entries if not one.unwanted],
+        }
+        words = {"guidance": known.guidance.text, **exempt}
+        prompt = prompts.compose(form, words, {**usual, **sections}, known.guidance.notices)
         said = self.caller.call(prompt, task="", attempt=1)
         workspace.replace(place, plain.encode(said.reply.text))
         return said.reply.text, said.fault
@@ -78,18 +73,16 @@ class Planner:
         """A refused answer comes back as such. `red`: the checks that fail now, with the end of
         what they printed. Of specifications the paths are listed: they may be many.
         """
-        tasks = parse(self.known()).tasks
-        listed = sorted(tasks, key=lambda task: task.marker is not Marker.DONE)  # open: last
+        tasks = sorted(parse(self.known()).tasks, key=lambda task: task.marker is not Marker.DONE)
         specs = (path.relative_to(self.repo.root) for path in self.repo.root.glob("specs/**/*.md"))
-        text, fault = self._said(
-            *(self.templates[Aide.PLANNER], self.answer),
-            {"goal": goal or "(none is stated: go by the specifications)", "mode": str(mode)},
-            {
-                "red": red,
-                "specs": sorted(map(str, specs)),
-                "tasks": [f"[{task.marker}] {task.text}" for task in listed],
-            },
-        )
+        sections = {
+            "red": red,
+            "specs": sorted(map(str, specs)),
+            "tasks": [f"[{task.marker}] {task.text}" for task in tasks],  # the open ones last
+        }
+        wanted = goal or "(none is stated: go by the specifications)"
+        form = self.templates[Aide.PLANNER]
+        text, fault = self._ask(form, self.answer, {"goal": wanted, "mode": mode}, sections)
         return Plan(wrong=fault) if fault else proposal.read(text, self.known(), mode)
 
     def known(self) -> str:
@@ -124,18 +117,16 @@ class Planner:
         """As `ask`."""
         own, there = self.templates[Aide.PLANNER], self.learnings()
         form = prompts.template(self.repo.root, Aide.PLANNER, prompts.TIDY, self.caller.settings)
-        done = tidy.finished(self.papers.spec()[1])
-        text, fault = self._said(
-            *(replace(form, by=own.by, stand_ins=own.stand_ins), self.tidied),
-            {"mode": "tidy"},
-            {
-                "learnings": tidy.listed(parse_learnings(there).entries),
-                "tasks": prompts.newest(done, _MOST_TOLD),
-            },
-        )
+        form = replace(form, by=own.by, stand_ins=own.stand_ins)
+        done = proposal.finished(self.papers.spec()[1])
+        sections = {
+            "learnings": proposal.listed(parse_learnings(there).entries),
+            "tasks": prompts.newest(done, _MOST_TOLD),
+        }
+        text, fault = self._ask(form, self.tidied, {"mode": "tidy"}, sections)
         if self.learnings() != there:
             return Proposed(wrong=f"{LEARNINGS} has changed while the agent read it")
-        return Proposed(wrong=fault) if fault else tidy.read(text, there)
+        return Proposed(wrong=fault) if fault else proposal.changes(text, there)
 
     def learnings(self) -> str:
         return self.papers.read(LEARNINGS) or ""

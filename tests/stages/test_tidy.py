@@ -6,8 +6,8 @@ import pytest
 
 from kern.memory.entries import Entry, parse
 from kern.spec import parse as spec
-from kern.stages import prompts, tidy
-from kern.stages.tidy import Proposed
+from kern.stages import prompts, proposal
+from kern.stages.proposal import Proposed
 from tests.spec.test_parse import nasty
 
 FILE = """\
@@ -27,7 +27,7 @@ def answered(*items: str, end: str = "CHANGES") -> str:
 
 
 def after(*items: str) -> dict[str, Entry]:
-    found = tidy.read(answered(*items), FILE)
+    found = proposal.changes(answered(*items), FILE)
     assert not found.wrong and found.before == FILE, found.wrong
     return {one.id: one for one in parse(found.text).entries}
 
@@ -71,7 +71,7 @@ def test_one_is_reworded_retired_or_new_and_the_others_stay() -> None:
     ],
 )
 def test_an_answer_that_cannot_be_trusted_is_refused_as_a_whole(said: str, why: str) -> None:
-    found = tidy.read(said, FILE)
+    found = proposal.changes(said, FILE)
     assert why in found.wrong and not found.text
 
 
@@ -81,7 +81,7 @@ def test_no_junk_makes_it_fail() -> None:
     for seed in range(300):
         head = chance.choice(("L1", "L2, L1", "NEW", "L7, L2"))
         item = f"{head}: {chance.choice(nasty(seed).splitlines() or ['x'])} and more"
-        if found := tidy.read(answered(item), FILE).text:
+        if found := proposal.changes(answered(item), FILE).text:
             taken += 1
             new = {one.id: one.line for one in parse(found).entries}
             others = (one for one in parse(FILE).entries if one.id not in head)
@@ -90,18 +90,18 @@ def test_no_junk_makes_it_fail() -> None:
 
 
 def test_done_says_why() -> None:
-    found = tidy.read("I read all.\n\nDONE: each entry holds", FILE)
+    found = proposal.changes("I read all.\n\nDONE: each entry holds", FILE)
     assert found == Proposed(FILE, FILE.replace("- Build", "- L2 +0 -0 Build"), "each entry holds")
 
 
 def test_what_the_agent_is_told() -> None:
-    told = tidy.listed(parse(FILE).entries)
+    told = proposal.listed(parse(FILE).entries)
     assert [one[:12] for one in told] == ["- L1 +3 -1 T", "- L2 +0 -0 B", "- L7 +2 -0 I"]
     text = (
         "- [x] Store the users\n  > **Question:** Postgres or SQLite?\n  > **Answer:** SQLite\n"
         "- [ ] Not yet\n  > **Answer:** Never\n- [x] Write it down\n"
     )
     asked = "- Store the users\n  Question: Postgres or SQLite?\n  Answer: SQLite"
-    assert tidy.finished(spec.parse(text)) == [asked, "- Write it down"]
+    assert proposal.finished(spec.parse(text)) == [asked, "- Write it down"]
     for room, kept in ((0, []), (2, ["3"]), (4, ["2", "3"]), (99, ["1", "2", "3"])):
         assert prompts.newest(["1", "2", "3"], room) == kept
