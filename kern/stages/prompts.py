@@ -4,7 +4,6 @@ else kern brings along.
 
 import itertools
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -33,21 +32,14 @@ FILES: dict[Role, str] = {
 TIDY = "tidy.md"  # of the planner, where it looks after LEARNINGS.md
 OVERRIDES = Path(".kern") / "prompts"
 SEPARATOR = "<!-- prompt -->"  # the line between the contract and what stands below it
-BUDGET: dict[Role, int] = {  # tokens
-    Stage.RESEARCH: 2000,
-    Stage.IMPLEMENT: 3000,
-    Stage.COMMIT: 3000,  # most of it for the patches
-    Aide.JUDGE: 3000,  # the list of changed files, and a share for each patch: change.py
-    Aide.PLANNER: 3000,
-}
+# Tokens; of judge and commit most of them are for the patches.
+BUDGET: dict[Role, int] = {**dict.fromkeys(FILES, 3000), Stage.RESEARCH: 2000}
 CHARS_PER_TOKEN = 4
-# What counts for the budget, the most needed first (kern help settings). Attempts come twice: the
-# newest must be known, the older ones go before learnings do.
+# What counts for the budget, the most needed first (kern help settings).
 SECTIONS: dict[Role, tuple[str, ...]] = {
-    Stage.RESEARCH: ("attempts", "snapshot", "learnings", "attempts", "commits"),
+    Stage.RESEARCH: ("attempts", "snapshot", "learnings", "commits"),
     Stage.IMPLEMENT: (
-        *("attempts", "failure", "kept", "research", "answer", "snapshot", "learnings"),
-        *("attempts", "commits"),
+        *("attempts", "failure", "kept", "research", "answer", "snapshot", "learnings", "commits"),
     ),
     Stage.COMMIT: ("commits", "diff", "answer"),
     Aide.JUDGE: ("diff",),
@@ -60,7 +52,6 @@ _EXEMPT: dict[Role, tuple[str, ...]] = {  # neither counted nor cut; the first m
     Aide.JUDGE: ("criterion", "task", "guidance"),
     Aide.PLANNER: ("goal", "mode", "guidance"),
 }
-_NEWEST = 3  # attempts
 _MOST_NAMED = 20  # of the learnings that are left out
 _BARE = ("mode", "trailer")  # words of kern's own: not data, so without a tag
 _DEFAULTS = Settings()
@@ -156,36 +147,35 @@ def template(root: Path, role: Role, name: str, settings: Settings = _DEFAULTS) 
     """One of the files, or the project's own in its place. Raises UsageError."""
     own, place = root / OVERRIDES / name, path("prompts") / name
     data = workspace.read(own)
+    if data is None and own.is_symlink():
+        raise UsageError(f"{own} is a link to nothing", hint="put the file itself there")
     if theirs := data is not None:
         place = real(root, str(OVERRIDES / name)) and own
-    elif own.is_symlink():
-        raise UsageError(f"{own} is a link to nothing", hint="put the file itself there")
     text = (place.read_bytes() if data is None else data).decode("utf-8", "replace")
     found = read(role, text, str(place), needed=name != TIDY)
     # kern's own name models of the usual agent.
     front = found.by if theirs else replace(found.by, agent=protocol.DEFAULT)
-    first = next(iter(settings.agents), protocol.DEFAULT)
     pick = partial(
         models.chosen,
         role,
         own=theirs,
         settings=settings.models,
         options=settings.picked,
-        first=first,
+        first=next(iter(settings.agents), protocol.DEFAULT),
     )
     by = pick(front)
     if not front.agent and by.agent in protocol.AGENTS and protocol.foreign(front.model, by.agent):
         by = pick(replace(front, model=""))
     others = [name for name in settings.agents if name != by.agent and not by.alone]
-    stand_ins = (front if name == front.agent else Choice(agent=name) for name in others)
-    by, *spare = (_named(one, settings) for one in (by, *stand_ins))
-    return replace(found, by=by, stand_ins=tuple(spare))
-
-
-def _named(by: Choice, settings: Settings) -> Choice:
-    """An endpoint has no model of its own: by that of its table where none is named."""
-    asked = settings.endpoint if by.agent == protocol.ENDPOINT else None
-    return replace(by, model=by.model or asked.model) if asked else by
+    runners = [by, *(front if name == front.agent else Choice(agent=name) for name in others)]
+    if endpoint := settings.endpoint:  # it has no model of its own
+        runners = [
+            replace(one, model=one.model or endpoint.model)
+            if one.agent == protocol.ENDPOINT
+            else one
+            for one in runners
+        ]
+    return replace(found, by=runners[0], stand_ins=tuple(runners[1:]))
 
 
 def read(role: Role, text: str, origin: str, *, needed: bool = True) -> Template:
@@ -194,36 +184,30 @@ def read(role: Role, text: str, origin: str, *, needed: bool = True) -> Template
     front = re.match(_FRONT, text)
     body = text[front.end() :] if front else text
     rows = re.findall(_SETTING, front[1] if front else "")
-    said = {key: value.strip(" \t\"'") for key, value in rows}
+    named = {key: value.strip(" \t\"'") for key, value in rows}
     used = _variables(body, origin, text.count("\n") - body.count("\n"))
-    for why, hint in _faults(role, text, said, used, needed=needed):
+    for why, hint in _faults(role, text, named, used, needed=needed):
         raise UsageError(f"{origin}{why}", hint=hint)
-    by = Choice(
-        **{
-            key: toml.checked(said[key], reader, f"{origin}: {key}", "")
-            for key, reader in models.FIELDS.items()
-            if said.get(key)
-        }
-    )
+    given = ((key, reader) for key, reader in models.FIELDS.items() if named.get(key))
+    by = {key: toml.checked(named[key], one, f"{origin}: {key}", "") for key, one in given}
     above, line, below = body.partition(f"\n{SEPARATOR}\n")
     parts = (below, above) if line else (body, "")
-    return Template(role, by, *parts, variables=frozenset(used), origin=origin)
+    return Template(role, Choice(**by), *parts, variables=frozenset(used), origin=origin)
 
 
 def _faults(
-    role: Role, text: str, said: Mapping[str, str], used: set[str], *, needed: bool
+    role: Role, text: str, named: Mapping[str, str], used: set[str], *, needed: bool
 ) -> Iterator[tuple[str, str]]:
     """What is wrong, and what to write instead."""
     known, wanted = {*SECTIONS[role], *_EXEMPT[role]}, _EXEMPT[role][0]
-    if not said.get("model") and not said.get("agent"):
+    if not named.get("model") and not named.get("agent"):
         yield " names no model", "begin the file with three lines: ---, model: opus, ---"
-    if other := ", ".join(sorted(said.keys() - {"model", "effort", "agent"})):
+    if other := ", ".join(sorted(named.keys() - models.FIELDS.keys())):
         hint = "the front matter takes `model:`, `effort:` and `agent:`"
         yield f": unknown setting in the front matter: {other}", hint
     for match in re.finditer(_EARLIER, text):
-        why = (
-            f":{text.count(chr(10), 0, match.start()) + 1}: {match[0]} is what an earlier kern read"
-        )
+        line = text.count("\n", 0, match.start()) + 1
+        why = f":{line}: {match[0]} is what an earlier kern read"
         if match[2]:
             modes = ", ".join(f'"{name}"' for name in re.findall("`([a-z]+)`", match[2]))
             yield why, f"put {{% if mode in [{modes}] %}} above the section, {{% endif %}} below it"
@@ -273,21 +257,32 @@ def compose(
     which they are shown; where there is no room for all, the last ones stay. `recall`: the
     learnings, within so many tokens.
     """
-    context, left_out, memory = _fitted(form, sections, recall)
-    texts = {**dict.fromkeys(_EXEMPT[form.stage], ""), **exempt, **context}
+    stage, left_out, memory = form.stage, list[str](), NOTHING
+    texts = {**dict.fromkeys((*SECTIONS[stage], *_EXEMPT[stage]), ""), **exempt}
+    room = BUDGET[stage] * CHARS_PER_TOKEN
+    for name in SECTIONS[stage]:
+        items = [item.strip("\n") for item in sections.get(name, ()) if item.strip()]
+        around = 2 * len(name) + len("<-2>\n\n</-2>")
+        if name == "learnings" and recall:
+            memory = recall(max(0, room - around) // CHARS_PER_TOKEN)
+            items = memory.texts
+        if items and name in form.variables:
+            texts[name], lost = _fit(items, room - around)
+            left_out += [f"{name}: {lost}"] * bool(lost)
+            room -= (len(texts[name]) + around) * bool(texts[name])
+    injected = sum(len(texts[name]) for name in SECTIONS[stage])
     everything = "\n".join(texts.values())
     blocks = {
         name: text if name in _BARE or not text else tag(name, text, everything)
         for name, text in texts.items()
     }
     contract, body = (_rendered(form, part, blocks) for part in (form.contract, form.text))
-    stage = form.stage
     number = f"stage {stage.number} of {len(Stage)}: " if isinstance(stage, Stage) else ""
     text = f"kern {number}{stage}\n\n{body}\n"
     if stage is Stage.IMPLEMENT:  # the only one that may follow such a name: agents/claude.py
         text = re.sub(_MENTION, r"\\@", text)
     return Prompt(
-        *(stage, form.by, text, -(-len("".join(context.values())) // CHARS_PER_TOKEN), left_out),
+        *(stage, form.by, text, -(-injected // CHARS_PER_TOKEN), tuple(left_out)),
         *(contract and f"{contract}\n", form.stand_ins, notices, memory, texts.get("mode", "")),
     )
 
@@ -302,40 +297,16 @@ def _rendered(form: Template, part: str, texts: Mapping[str, str]) -> str:
         ) from None
 
 
-def _fitted(
-    form: Template,
-    sections: Mapping[str, Sequence[str]],
-    recall: Callable[[int], Selection] | None,
-) -> tuple[dict[str, str], tuple[str, ...], Selection]:
-    """The sections' texts, what there was no room for, in words, and the learnings."""
-    texts, memory, left_out = dict.fromkeys(SECTIONS[form.stage], ""), NOTHING, dict[str, str]()
-    around = {name: 2 * len(name) + len("<-2>\n\n</-2>") for name in texts}
-    for name in SECTIONS[form.stage]:
-        if name not in form.variables:
-            continue
-        taken = sum(len(texts[one]) + around[one] for one in texts if texts[one] and one != name)
-        room = BUDGET[form.stage] * CHARS_PER_TOKEN - taken - around[name]
-        items = [item.strip("\n") for item in sections.get(name, ()) if item.strip()]
-        if name == "learnings" and recall:
-            memory = recall(max(0, room) // CHARS_PER_TOKEN)
-            items = memory.texts
-        if name == "attempts" and name not in left_out:
-            items = items[-_NEWEST:]
-        texts[name], left_out[name] = _fit(items, room)
-    lost = (f"{name}: {dropped}" for name, dropped in left_out.items() if dropped)
-    return texts, tuple(lost), memory
-
-
 def newest(items: Sequence[str], room: int) -> list[str]:
     """The last ones that fit into so many characters, each with a line end."""
-    sizes = [*itertools.accumulate(len(item) + 1 for item in reversed(items))]
-    return [*items[len(items) - bisect_right(sizes, room) :]]
+    sizes = itertools.accumulate(len(item) + 1 for item in reversed(items))
+    return [*items[len(items) - sum(size <= room for size in sizes) :]]
 
 
 def _fit(items: Sequence[str], room: int) -> tuple[str, str]:
     """The items that fit, the last ones first; and what did not, in words."""
     kept, rest = newest(items, room + 1), room - len(_CUT)
-    if items and not kept and rest > 200:  # the beginning of the newest is better than none
+    if not kept and rest > 200:  # the beginning of the newest is better than none
         return items[-1][:rest] + _CUT, f"{len(items[-1]) - rest} characters of the last item"
     dropped = len(items) - len(kept)
     return "\n".join(kept), f"{dropped} of {len(items)} items" if dropped else ""
@@ -345,10 +316,10 @@ def tag(name: str, text: str, everything: str) -> str:
     """A block that its content cannot close: where the prompt's texts hold the tag, it gets a
     number that none of them holds.
     """
-    free = name
-    if re.search(rf"<\s*/?\s*{name}", everything, re.I):
-        everything = everything.lower()
-        free = next(one for n in itertools.count(2) if (one := f"{name}-{n}") not in everything)
+    everything = everything.lower()
+    held = re.search(rf"<\s*/?\s*{name}", everything)
+    numbered = (f"{name}-{n}" for n in itertools.count(2))
+    free = next(one for one in numbered if one not in everything) if held else name
     return f"<{free}>\n{text}\n</{free}>"
 
 
