@@ -10,7 +10,7 @@ from kern.config import Gate, parse
 from kern.errors import UsageError
 from kern.events import GateEnded, GateStarted
 from kern.model import Result
-from tests.checks.test_gates import attempts, task, toml
+from tests.checks.test_gates import attempts, toml
 from tests.conftest import Fake, Git, Inline, Kern
 
 DONE = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
@@ -87,19 +87,6 @@ def test_a_flake_costs_no_attempt_and_is_named_with_the_change_that_brought_it(
     assert f"flaky gate net: {flaky} 4; green on the same files (2 times)" in told
 
 
-def test_a_flake_before_the_first_task_ends_no_run(
-    repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
-) -> None:
-    toml(repo, git, f"[gates]\nnet = '{counting(fake.folder, 1)}'\n")
-    fake.script(implement=[DONE])
-
-    ran = inline(1)
-
-    assert (ran.code, runs(fake.folder)) == (0, 3), ran.said
-    assert "a risk" not in ran.said
-    assert "flaky gate net: red at first" in kern("report").out
-
-
 def test_a_change_that_breaks_a_gate_costs_its_attempt_and_one_more_run_of_that_gate(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
@@ -154,26 +141,3 @@ def test_what_a_red_run_makes_turns_no_second_one_green(
     ran = inline(1)
 
     assert (ran.code, len(attempts(repo))) == (0, 1), ran.said
-
-
-def test_a_gate_that_kills_its_own_shell_is_red_twice(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    toml(repo, git, "[gates]\nnet = 'test ! -f n || kill -9 $$'\n")
-    fake.script(implement=[DONE, {**DONE, "run": ["true"], "result": "no\n\nFAILED: no"}])
-
-    ran = inline(1)
-
-    assert "gate net is red (ended by signal 9" in attempts(repo)[0]
-    assert sum(isinstance(one, GateStarted) and not one.before for one in ran.events) == 2
-
-
-def test_a_tasks_own_gate_runs_once_before_it_and_once_more_after_it(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    task(repo, git, f"**Gate:** {counting(fake.folder, 1, 2)}")
-    fake.script(implement=[DONE])
-
-    ran = inline(1)
-
-    assert (ran.code, attempts(repo), runs(fake.folder)) == (0, [], 3), ran.said

@@ -2,15 +2,13 @@
 stays.
 """
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kern.checks import result
 from kern.model import Result
-from tests.conftest import Fake, Git, Inline, Kern, wait_for
+from tests.conftest import Fake, Git, Inline
 
 STATE = "## How things stand now\n\n"
 
@@ -68,13 +66,6 @@ def test_a_command_that_fails_is_said_once_a_stage_and_stops_nothing(
     assert "silent (`true`): exit 0, nothing printed" in told
 
 
-def test_where_nothing_is_configured_there_is_no_section(
-    repo: Path, fake: Fake, inline: Inline
-) -> None:
-    assert inline(1).code == 0
-    assert not any(STATE in call["prompt"] for call in fake.calls)
-
-
 @pytest.mark.unheld
 @pytest.mark.parametrize("stage", [1, 2])
 def test_what_no_one_may_do_between_the_stages_a_snapshot_command_may_not_either(
@@ -117,45 +108,6 @@ def test_which_commands_run_an_agent_cannot_change_for_itself(
     assert said == ["old", "old", "old", "new", "new"]
 
 
-def test_what_a_killed_command_left_before_stage_2_goes_back(
-    repo: Path, git: Git, fake: Fake, inline: Inline, background: Callable[..., Any], tmp_path: Path
-) -> None:
-    count = tmp_path / "count"
-    slow = f"echo x >> {count}; [ $(wc -l < {count}) = 2 ] || exit 0; echo mine > a.txt; sleep 60"
-    toml(repo, git, f"[probes]\nslow = {{ run = '{slow}', timeout = 0 }}\n")
-    process = background("1", "0")
-    wait_for(lambda: count.exists() and len(count.read_text().split()) == 2)
-    wait_for(lambda: (repo / "a.txt").read_text() == "mine\n")
-    process.kill()
-    process.wait()
-
-    ran = inline(1)
-
-    assert ran.code == 0, ran.err
-    assert (repo / "a.txt").read_text().startswith("one\n")
-    assert git("status", "--porcelain") == ""
-
-
-def test_what_is_run_is_named_before_it_runs(repo: Path, git: Git, fake: Fake, kern: Kern) -> None:
-    toml(repo, git, "[probes]\nport = 'touch ran; echo 8080'\n")
-    named = "port: touch ran; echo 8080"
-    told = kern("doctor").out
-    assert f"probe {named}" in told and "no gates: commits are unverified" in told
-    dry = kern("-nv").out
-    assert f"state:  {named}" in dry
-    assert f"{named}\n  | [run before research and implement]" in dry
-    assert not (repo / "ran").exists()
-
-
-def test_a_settings_file_that_git_ignores_is_refused(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    (repo / ".gitignore").write_text("kern.toml\n")
-    (repo / "kern.toml").write_text("[probes]\nport = 'echo 8080'\n")
-    told = kern("1")
-    assert told.code == 2 and "git ignores kern.toml" in told.err
-
-
 def test_an_output_is_bounded_and_harmless() -> None:
     long = result.state(Result("probe log", 0, "a" * 5000 + "\x1b[31mred\x07\n\n"), "tail\nlog")
     head, _, body = long.partition("\n")
@@ -163,16 +115,3 @@ def test_an_output_is_bounded_and_harmless() -> None:
     assert body.startswith("…aaa") and body.endswith("aared") and len(body) == 1001
     ended = result.state(Result("probe log", None, "begun\nnot done after 20 s"), "x")
     assert ended == "log (`x`): failed, ended:\nbegun\nnot done after 20 s"
-
-
-def test_the_state_goes_before_learnings_where_there_is_little_room(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    lines = "".join(f"s{n} = 'yes {n} | head -c 900'\n" for n in range(5))
-    toml(repo, git, f"[probes]\n{lines}")
-    entry = "greeting " + "learned " * 40
-    (repo / "LEARNINGS.md").write_text("## Learnings\n" + f"- {entry}\n" * 24)
-    assert inline(1).code == 0
-    for call in fake.calls[:2]:
-        assert all(f"s{n} (`yes {n}" in call["prompt"] for n in range(5))
-        assert 0 < call["prompt"].count("greeting learned") < 24
