@@ -53,8 +53,6 @@ class Guess(NamedTuple):
 
     name: str
     command: str  # for sh, at the top level
-    folder: str
-    kind: str  # the tool
     why: str  # the file that told of it
     room: bool = True  # False: of no use there, since a daemon outside does the work
 
@@ -85,10 +83,15 @@ def guesses(folders: Iterable[Folder]) -> tuple[Guess, ...]:
             if same.isdisjoint(known) and ("", "check") not in above:
                 mine.add((hint.family, hint.purpose))
                 hints.append(hint)
+        purposes = [hint.purpose for hint in hints]
         for hint in hints:
-            alone = [one.purpose for one in hints].count(hint.purpose) == 1
+            alone = purposes.count(hint.purpose) == 1
             name = _free_name(folder.path, hint, named, alone=alone)
-            named[name] = _guess(name, folder.path, hint)
+            command, why = hint.command, hint.why
+            if folder.path:
+                command = f"cd {shlex.quote(folder.path)} && {command}"
+                why = f"{folder.path}/{why}"
+            named[name] = Guess(name, command, why, not DAEMON.search(hint.does))
     return tuple(named.values())
 
 
@@ -99,12 +102,6 @@ def _free_name(path: str, hint: _Hint, taken: Collection[str], *, alone: bool) -
         base = f"{re.sub(r'[^A-Za-z0-9_]+', '-', path).strip('-') or 'part'}-{base}"
     names = (base, *(f"{base}-{number}" for number in range(2, len(taken) + 3)))
     return next(name for name in names if name not in taken)
-
-
-def _guess(name: str, path: str, hint: _Hint) -> Guess:
-    command = f"cd {shlex.quote(path)} && {hint.command}" if path else hint.command
-    why, room = f"{path}/{hint.why}" if path else hint.why, not DAEMON.search(hint.does)
-    return Guess(name, command, path, hint.kind, why, room)
 
 
 def _named(folder: Folder) -> Iterator[_Hint]:
@@ -209,13 +206,13 @@ class Proposal(NamedTuple):
     @property
     def line(self) -> str:
         """As kern.toml has it: a comment that says why where it does not pass here."""
-        run = _quoted(self.guess.command)
+        run, ended = _quoted(self.guess.command), self.ended
         value = run if self.guess.room else f"{{ run = {run}, room = false }}"
         setting = f"{self.guess.name} = {value}"
-        if self.ended is None or self.gate:
-            return setting + (f"  # {plain.span(self.ended.seconds)}" if self.ended else "")
-        last = next(iter(self.ended.closed), result.first_failing(self.ended.output, _SHOWN))
-        return f"# {setting}  # {': '.join(filter(None, (result.outcome(self.ended), last)))}"
+        if ended is None or self.gate:
+            return setting + (f"  # {plain.span(ended.seconds)}" if ended else "")
+        last = next(iter(ended.closed), result.first_failing(ended.output, _SHOWN))
+        return f"# {setting}  # {': '.join(filter(None, (result.outcome(ended), last)))}"
 
 
 def kern_toml(example: str, proposals: Sequence[Proposal]) -> str:
@@ -228,8 +225,8 @@ def kern_toml(example: str, proposals: Sequence[Proposal]) -> str:
 
 def missing(guesses: Sequence[Guess], settings: Settings) -> tuple[Guess, ...]:
     """Those whose command is none of the gates."""
-    there = {" ".join(gate.command.split()) for gate in (*settings.gates, *settings.final)}
-    return tuple(guess for guess in guesses if " ".join(guess.command.split()) not in there)
+    there = [gate.command.split() for gate in (*settings.gates, *settings.final)]
+    return tuple(guess for guess in guesses if guess.command.split() not in there)
 
 
 def _quoted(command: str) -> str:

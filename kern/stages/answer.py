@@ -68,10 +68,6 @@ _SAYS = re.compile(r"[^\W_]")
 _HEADING = r"(#{1,6})\s+(\S.*)"
 _FENCE = r"`{3,}(?=[^`]*$)|~{3,}"
 _BULLET = r"\s*(?:>\s*)*(?:[-*+]\s+)?"
-_SECTIONS: dict[Role, tuple[str, ...]] = {
-    Stage.IMPLEMENT: ("Learned", "Subtasks"),
-    Aide.PLANNER: ("Tasks", "Changes"),
-}
 _LABELS = ("Files", "Pattern", "Constraint", "Proof")
 _LABEL = r"[-*_+\s#>]*(Files?|Patterns?|Constraints?|Proofs?)[*_]*\s*(?::[*_]*\s*(?P<text>.*)|$)"
 # What it says of the learnings that it was told: `Used: L7, L12`.
@@ -145,15 +141,14 @@ def parse(role: Role, text: str) -> Answer:
     elif code is Code.UNCLEAR and role is Stage.IMPLEMENT and not reason:
         last = plain.line(lines[speaking[-1]], 120)
         reason = f'the answer does not end in SUCCESS, FAILED or another code but in "{last}"'
-    parts = {title: section(rest, title) for title in _SECTIONS.get(role, ())}
     return Answer(
         code,
         reason,
-        findings=_findings(rest) if role is Stage.RESEARCH else (),
-        learned=parts.get("Learned", ""),
-        subtasks=_subtasks(parts.get("Subtasks", "")),
-        tasks=parts.get("Tasks", ""),
-        changes=parts.get("Changes", ""),
+        findings=_findings(rest),
+        learned=section(rest, "Learned"),
+        subtasks=_subtasks(section(rest, "Subtasks")),
+        tasks=section(rest, "Tasks"),
+        changes=section(rest, "Changes"),
         body="\n".join(line for line in rest if line != _CUT).strip(),
         disputed=len(codes) > 1,
         used=_ids(named, "Used"),
@@ -222,13 +217,12 @@ def _why(code: Code, lines: Sequence[str], said: Mapping[int, _Said]) -> tuple[s
 
 def _below(code: Code, lines: Sequence[str], said: Mapping[int, _Said], at: int) -> int:
     """The next line; one further down for a code that announces it, and for a REJECT. 0: none."""
-    rejects = code is Code.REJECT
     for index in range(at + 1, len(lines)):
         line = lines[index].strip()
-        heading = re.fullmatch(_HEADING, line)
-        blank = not _SAYS.search(line) or re.match(_FENCE, line)
-        stops = not rejects and (heading or (blank and not said[at].announces))
-        if index in said or stops:
+        heading = bool(re.fullmatch(_HEADING, line))
+        blank = not _SAYS.search(line) or bool(re.match(_FENCE, line))
+        stops = heading or (blank and not said[at].announces)
+        if index in said or (stops and code is not Code.REJECT):
             return 0
         if not (blank or heading):
             return index

@@ -100,11 +100,6 @@ class StageRecord:
         return self.start, self.tree
 
     @property
-    def day(self) -> str:
-        """A resume past midnight must not write another."""
-        return self.time[:10]
-
-    @property
     def written(self) -> str:
         return json.dumps(self.raw)
 

@@ -24,7 +24,6 @@ def test_each_kind_gets_its_gates(kind: Kind) -> None:
     found = detect.guesses([Folder("", kind.files)])
     assert {guess.name: guess.command for guess in found} == {**kind.gates, **kind.more}
     assert all(guess.why in kind.files for guess in found)
-    assert all(guess.kind for guess in found)
 
 
 PLACEHOLDER = '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1", "lint": "x"}}'
@@ -178,7 +177,7 @@ def test_no_name_of_a_folder_breaks_kern_toml(folder: str) -> None:
 
 
 def test_what_is_red_or_missing_is_a_comment_that_says_why() -> None:
-    guess = Guess("test", "make test", "", "make", "Makefile")
+    guess = Guess("test", "make test", "Makefile")
     for ended, line in (
         (None, 'test = "make test"'),
         (Result("gate test", 0, "", 3.24), 'test = "make test"  # 3 s'),
