@@ -1,24 +1,29 @@
-"""What each stage is told: its prompt, composed of SPEC.md, LEARNINGS.md and what git knows."""
+"""What each stage is told: its prompt, composed of SPEC.md, LEARNINGS.md, what git knows, and the
+project's own advice to agents, the text of CLAUDE.md and AGENTS.md.
+"""
 
+import os
+import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from kern import plain
 from kern.checks.result import Red
 from kern.git import history
-from kern.git.repository import Repo
+from kern.git.repository import LINK, Repo
 from kern.memory import entries, recall
 from kern.memory.entries import Learnings
 from kern.model import LEARNINGS, Key, Stage, Tier
+from kern.obeyed import COMMON, MAIN
 from kern.spec import imports, notes
 from kern.spec.file import Documents
 from kern.spec.notes import Checks
 from kern.spec.parse import Kind, Spec, Task, is_experiment
-from kern.stages import change, guidance, proposal
+from kern.stages import change, proposal
 from kern.stages.answer import Answer
-from kern.stages.guidance import Guidance
 from kern.stages.prompts import BUDGET, CHARS_PER_TOKEN, Prompt, Template, compose
 
 RECENT_COMMITS = 10
@@ -27,6 +32,12 @@ _MOST_OF_A_NEIGHBOUR = 200  # characters: with the goal, six lines of about 300 
 _LONGEST_MESSAGE = 240  # characters
 _MOST_FAULTS = 5  # of LEARNINGS.md, said at a time
 _TRAILER = "Kern-Task: "
+_MOST_GUIDANCE = 40_000  # characters of all of it
+
+
+class Guidance(NamedTuple):
+    text: str = ""
+    notices: tuple[str, ...] = ()  # what a person should know was left out, and why
 
 
 class Known(NamedTuple):
@@ -57,11 +68,11 @@ def known(
     CLAUDE.md without kern.
     """
     text, parsed = papers.spec()
-    named = guidance.paths(researched.findings if researched else ())
+    named = named_files(researched.findings if researched else ())
     return Known(
         entries.parse(papers.read(LEARNINGS) or ""),
         [f"{one.sha[:7]} {one.subject}" for one in history.recent(repo, RECENT_COMMITS)],
-        guidance.on_disk(repo.root, named, by_itself=by_itself),
+        guidance_on_disk(repo.root, named, by_itself=by_itself),
         " ".join(proposal.goals(text)),
         parsed,
     )
@@ -155,37 +166,24 @@ def commit(
 ) -> Prompt:
     """`refused`: why its first message did not pass."""
     again = f"A first message did not pass: {refused}\n\n" if refused else ""
-    said = {
+    sections = {
         "diff": [change.shown(repo, old, new, _room(form) // 2)],
         "answer": [again + implemented],
         "commits": ["\n\n---\n\n".join(_messages(repo))],
     }
-    named = {"trailer": trailer(task.key, imports.references(task))}
-    return _of_change(repo, form, task, named, said, old, new)
+    words = {"task": task_text(task), "trailer": trailer(task.key, imports.references(task))}
+    advice = guidance_in_tree(repo, old, repo.changed(old, new))
+    return compose(form, {**words, "guidance": advice.text}, sections, advice.notices)
 
 
 def judged(repo: Repo, form: Template, task: Task, criterion: str, old: str, new: str) -> Prompt:
     weaker = "; ".join(change.weakened(repo, old, new))
-    told = [f"Tests that were there before: {weaker}"] if weaker else []
+    known = [f"Tests that were there before: {weaker}"] if weaker else []
     shown = change.shown(repo, old, new, _room(form) - len(weaker) - 100)
-    return _of_change(
-        repo, form, task, {"criterion": criterion}, {"diff": [*told, shown]}, old, new
-    )
-
-
-def _of_change(
-    repo: Repo,
-    form: Template,
-    task: Task,
-    exempt: Mapping[str, str],
-    sections: Mapping[str, Sequence[str]],
-    old: str,
-    new: str,
-) -> Prompt:
-    """For who looks at a change: the guidance is as it was before."""
-    advice = guidance.in_tree(repo, old, repo.changed(old, new))
-    whole = {**exempt, "task": task_text(task), "guidance": advice.text}
-    return compose(form, whole, sections, advice.notices)
+    words = {"task": task_text(task), "criterion": criterion}
+    advice = guidance_in_tree(repo, old, repo.changed(old, new))
+    words |= {"guidance": advice.text}
+    return compose(form, words, {"diff": [*known, shown]}, advice.notices)
 
 
 def _room(form: Template) -> int:
@@ -216,3 +214,72 @@ def task_text(task: Task, above: Task | None = None) -> str:
     part = [f"(part of: {task.key.parent})"] if task.key.parent else []
     whole = [f"  {line}" for line in (*above.body, *notes.answers(above))] if above else []
     return "\n".join([*part, *whole, task.text, *task.body, *notes.answers(task)])
+
+
+# ---------------------------------------------------------------- the project's guidance
+
+
+def gathered(
+    read: Callable[[str], str], paths: Iterable[str] = (), *, by_itself: bool = False
+) -> Guidance:
+    """Of the top level, then of the folders above the paths; a text that stands in two files once.
+    `read`: a file's text, empty where there is none. `by_itself`: the agent's CLI reads CLAUDE.md
+    without kern.
+    """
+    inside = ("", *(path for path in paths if not path.startswith(("/", ".."))))
+    folders = {above for path in inside for above in PurePosixPath(f"{path}_").parents}
+    names = dict[str, str]()  # by the text
+    for folder in sorted(folders, key=lambda one: (len(one.parts), one)):
+        there = {name: read(str(folder / name)).strip() for name in (*MAIN, COMMON)}
+        if not (by_itself and any(there[name] for name in MAIN)):
+            for name, text in there.items():
+                names.setdefault(text, str(folder / name))
+    text = "\n\n".join(f"From {name}:\n\n{text}" for text, name in names.items() if text)
+    if len(text) <= _MOST_GUIDANCE:
+        return Guidance(text)
+    notice = f"the project's guidance is cut to {_MOST_GUIDANCE:,} of {len(text):,} characters"
+    return Guidance(f"{text[:_MOST_GUIDANCE]}\n[cut here for length]", (notice,))
+
+
+def named_files(findings: Iterable[tuple[str, str]]) -> list[str]:
+    """The files that research names: `src/a.py:1-9, tests/`."""
+    texts = (text for label, text in findings if label in ("Files", "Pattern"))
+    return re.findall(r"[^\s,;:`*()]+", " ".join(texts))
+
+
+def guidance_on_disk(
+    root: Path, beneath: Iterable[str] = (), *, by_itself: bool = False
+) -> Guidance:
+    away = list[str]()
+
+    def read(name: str) -> str:
+        try:
+            place = Path(os.path.realpath(root / name))
+            if not place.is_file():
+                return ""
+            if place.is_relative_to(root) and root / ".git" not in place.parents:
+                return plain.decode(place.read_bytes()[: 4 * _MOST_GUIDANCE])
+        except (OSError, ValueError):  # no name that a file can have
+            return ""
+        away.append(f"{name} is a link out of the repository: not handed on")
+        return ""
+
+    found = gathered(read, beneath, by_itself=by_itself)
+    return found._replace(notices=(*found.notices, *away))
+
+
+def guidance_in_tree(repo: Repo, tree: str, changed: Iterable[str]) -> Guidance:
+    """As a tree holds it, for those that look at a change: the change's own words on how to look at
+    it do not count.
+    """
+
+    def read(name: str) -> str:
+        entry = repo.entry(tree, name)
+        text = plain.decode(repo.data(entry.blob)) if entry else ""
+        if entry and entry.mode == LINK:
+            leads = posixpath.normpath(posixpath.join(posixpath.dirname(name), text))
+            inside = not leads.startswith(("/", ".."))
+            text = plain.decode(repo.content(tree, leads) or b"") if inside else ""
+        return text
+
+    return gathered(read, changed)
