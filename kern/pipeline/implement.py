@@ -23,7 +23,7 @@ from kern.pipeline.site import Site, save
 from kern.pipeline.table import mends
 from kern.plain import some
 from kern.sandbox.wall import Room
-from kern.stages import briefs, change, record, verdict
+from kern.stages import answer, briefs, change, record
 from kern.stages.briefs import Mending
 from kern.stages.call import Said
 from kern.stages.prompts import Prompt
@@ -222,7 +222,7 @@ def noted(at: Situation, violation: str, said: Said, order: Order) -> dict[str, 
     facts = dict[str, object]()
     if why := violation or said.fault:
         timed_out = said.fault.startswith("timed out")
-        facts["outcome"] = str(verdict.broken(plain.line(why), at.due))
+        facts["outcome"] = str(answer.broken(plain.line(why), at.due))
         facts["cause"] = Cause.LIMIT if violation else Cause.TIME if timed_out else Cause.OTHER
     if told := {one.id: one.text for one, _ in order.prompt.memory.chosen}:
         facts["told"] = told

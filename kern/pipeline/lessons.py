@@ -11,7 +11,7 @@ from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
 from kern.plain import decode
 from kern.spec.parse import Kind, is_experiment
-from kern.stages import record, verdict
+from kern.stages import answer, record
 from kern.stages.record import Made, StageRecord
 
 # What an attempt can fail over by the fault of what it went by.
@@ -63,7 +63,7 @@ def blame(site: Site, at: Situation) -> None:
     """
     second = at.second
     said = of(second)
-    result = at.facts.experiment and verdict.is_result(second.answer, second.decision)
+    result = at.facts.experiment and answer.is_result(second.answer, second.decision)
     if result or second.cause not in _TELLING:
         said = Taught(told=said.told, misled=said.misled)
     if said.told and (said.used or said.misled):

@@ -15,7 +15,7 @@ from kern.pipeline.table import ATTEMPTS, Research, Settled, mends, skipped
 from kern.plain import some
 from kern.spec import edit, notes
 from kern.spec.parse import RESULT, STUCK, Kind, Spec, Task
-from kern.stages import record, verdict
+from kern.stages import answer, record
 from kern.stages.record import StageRecord
 from kern.system import workspace
 
@@ -72,7 +72,7 @@ def book(site: Site, at: Situation) -> None:
     attempt.restore(site, at)
     reason = second.decision.reason or "no reason given"
     why = STUCK if _no_progress(site, at) else "("
-    if at.facts.experiment and verdict.is_result(second.answer, second.decision):
+    if at.facts.experiment and answer.is_result(second.answer, second.decision):
         why = RESULT
     tail = f" {why}kept: {ref})"
     note = edit.note(
@@ -121,7 +121,7 @@ def release(site: Site, at: Situation) -> Settled:
     if second is not None and at.facts.saved in (Saved.DECOMPOSED, Saved.SKIPPED):
         _put_aside(site, at, "stopped")
         if at.facts.saved is Saved.DECOMPOSED:
-            titles = verdict.subtasks(second.answer, task.text)
+            titles = answer.subtasks(second.answer, task.text)
             split = partial(edit.add_subtasks, titles=titles)
             return _let_go(site, at, Outcome.DECOMPOSED, f"{len(titles)} subtasks", split)
         reason = second.decision.reason

@@ -20,7 +20,7 @@ from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site
 from kern.plain import some
 from kern.spec import notes
-from kern.stages import answer, briefs, record, verdict
+from kern.stages import answer, briefs, record
 from kern.stages.change import weakened
 from kern.stages.record import StageRecord
 
@@ -52,7 +52,7 @@ def prove(site: Site, at: Situation) -> None:
                 objection, facts = _checked(site, at, tree, change)
             if facts.get("again"):
                 return
-    found = verdict.decide(
+    found = answer.decide(
         second.answer, task.text, at.due, subtask=at.facts.subtask, objection=objection
     )
     if found.saved is Saved.FAILED:
@@ -200,7 +200,7 @@ def _judge(site: Site, criterion: str, at: Situation, tree: str) -> Result:
     form = site.templates[Aide.JUDGE]
     prompt = briefs.judged(site.repo, form, task, criterion, at.head.commit, tree)
     judges: list[Result] = []
-    while (agreed := verdict.agreed(judges)) is None:
+    while (agreed := answer.agreed(judges)) is None:
         with watched.watched(site, at.head, at.start, "the judge"):
             said = site.caller.call(
                 prompt,
@@ -209,9 +209,9 @@ def _judge(site: Site, criterion: str, at: Situation, tree: str) -> Result:
                 room=site.rooms.for_proof(tree, at.head),
                 again=lambda: site.rooms.for_proof(tree, at.head),
             )
-        judges.append(verdict.judged(criterion, said.fault or said.reply.text))
+        judges.append(answer.judged(criterion, said.fault or said.reply.text))
         site.sink(GateEnded(judges[-1]))
-    if disagreement := verdict.disagreement(judges):
+    if disagreement := answer.disagreement(judges):
         site.warn(disagreement)
     return agreed
 

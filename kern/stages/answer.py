@@ -1,17 +1,22 @@
-"""What a stage said: Markdown that a person can read, with a code word near its end."""
+"""What a stage said: Markdown that a person can read, with a code word near its end; and what that
+comes to. Pure.
+"""
 
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
 from kern import plain
-from kern.model import Aide, Role, Stage
+from kern.checks.result import TELLING
+from kern.model import Aide, Decision, Result, Role, Saved, Stage, Tier
+from kern.spec.parse import is_experiment
 
 MOST_SUBTASKS = 20
 NO_REASON = "no reason given"
+UNSPLIT = "the attempts failed and it could not be split"
 _MESSAGE = 10_000  # characters of a commit message
 LAST = 5  # lines that say something, among which the code word stands
 
@@ -303,3 +308,86 @@ def _subtasks(section: str) -> tuple[str, ...]:
     titles = dict.fromkeys(plain.line(item[1], 200) for item in items if item)
     titles = {title: None for title in titles if re.search(r"\w", title)}
     return tuple(titles) if len(titles) <= MOST_SUBTASKS else ()
+
+
+# ---------------------------------------------------------------- what it comes to
+
+
+def decide(found: Answer, task: str, mode: Tier, *, subtask: bool, objection: str) -> Decision:
+    """Of stage 2's, a claim that any witness may demote and none promote. `objection` is what
+    stands against a SUCCESS or a question.
+    """
+    code, parts = found.code, subtasks(found, task)
+    if code is Code.NEEDS_ANSWER and not objection:
+        return Decision(Saved.ASKED, found.reason)
+    if mode is Tier.DECOMPOSE:
+        split = code is Code.DECOMPOSED and bool(parts)
+        return Decision(Saved.DECOMPOSED) if split else Decision(Saved.SKIPPED, UNSPLIT)
+    if code is Code.SKIPPED:
+        return Decision(Saved.SKIPPED, found.reason)
+    if code is Code.DECOMPOSED:
+        faults = {
+            "a subtask cannot be split again": subtask,
+            "an experiment cannot be split": is_experiment(task),
+            "DECOMPOSED without usable subtasks": not parts,
+        }
+        why = next((why for why, wrong in faults.items() if wrong), "")
+        return Decision(Saved.FAILED, why) if why else Decision(Saved.DECOMPOSED)
+    if code in (Code.SUCCESS, Code.NEEDS_ANSWER):
+        return Decision(Saved.FAILED, objection) if objection else Decision(Saved.PROVED)
+    return Decision(Saved.FAILED, found.reason)
+
+
+def is_result(found: Answer, decided: Decision) -> bool:
+    """Whether an attempt failed by the agent's own undisputed word and for a reason: of an
+    experiment that is what came out, and no other attempt follows.
+    """
+    own = decided == Decision(Saved.FAILED, found.reason) and not found.disputed
+    return found.code is Code.FAILED and own and found.reason != NO_REASON
+
+
+def subtasks(found: Answer, task: str) -> tuple[str, ...]:
+    """A task is no part of itself."""
+    return tuple(title for title in found.subtasks if title != task)
+
+
+def broken(why: str, mode: Tier) -> Decision:
+    """Of a stage 2 that broke a limit or ended in a fault, whatever it answered."""
+    if mode is Tier.DECOMPOSE:  # once: another would be asked without end
+        return Decision(Saved.SKIPPED, f"{UNSPLIT}: {why}")
+    return Decision(Saved.FAILED, why)
+
+
+def judged(criterion: str, text: str) -> Result:
+    """What one judge says; exit code 1 for FAIL, 2 for what is neither PASS nor FAIL."""
+    found = parse(Aide.JUDGE, text)
+    name = f"judge of {plain.line(criterion, 60)!r}"
+    if found.code is Code.UNCLEAR:
+        told = plain.line(text, 120) or "nothing"
+        return Result(name, 2, f"the answer is neither PASS nor FAIL: {told}", strict=True)
+    output = plain.line(f"{found.reason} {found.body}", 1000)
+    return Result(name, 0 if found.code is Code.PASS else 1, output, strict=True)
+
+
+def agreed(judges: Sequence[Result]) -> Result | None:
+    """What judges of one criterion come to, each asked afresh; None: another is to be asked. One
+    that is content is enough, and a change is refused only by two that say the same.
+    """
+    for code in (0, 1, 2):
+        alike = [judge for judge in judges if judge.code == code]
+        if len(alike) == (1 if code == 0 else 2):
+            outputs = dict.fromkeys(judge.output for judge in alike)
+            return replace(alike[0], output="\n".join(outputs))
+    return None
+
+
+def disagreement(judges: Sequence[Result]) -> str:
+    """What a person is to know of judges that let a change pass; empty where all are content."""
+    against = [judge for judge in judges if judge.code == 1]
+    if not against or judges[-1].red:
+        return ""
+    no, yes = (plain.line(judge.output, TELLING) for judge in (against[0], judges[-1]))
+    return (
+        f"{against[0].name}: the judges disagree, so the change passes: one said FAIL: {no}; "
+        f"another said PASS{f': {yes}' if yes else ''}"
+    )

@@ -22,7 +22,7 @@ from kern.pipeline.table import (
     skipped,
     tier,
 )
-from kern.stages import verdict
+from kern.stages import answer
 from kern.stages.answer import Answer, Code
 
 # ------------------------------------------------------------ every combination of facts
@@ -209,7 +209,7 @@ def verdicts(facts: Facts) -> list[Saved]:
     name = "Experiment: it" if facts.experiment else "the task"
     return sorted(
         {
-            verdict.decide(reply, name, mode, subtask=facts.subtask, objection=objection).saved
+            answer.decide(reply, name, mode, subtask=facts.subtask, objection=objection).saved
             for reply in REPLIES
             for objection in OBJECTIONS
         }

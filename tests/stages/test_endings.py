@@ -5,7 +5,7 @@ a model; the exact last line that the prompt asks for is one ending of many.
 import pytest
 
 from kern.model import Aide, Decision, Role, Saved, Stage
-from kern.stages import answer, verdict
+from kern.stages import answer
 from kern.stages.answer import CARE, NO_REASON, Code
 
 UNCLEAR = Code.UNCLEAR
@@ -325,7 +325,7 @@ def test_of_two_codes_the_more_careful_counts_in_either_order() -> None:
 def test_an_experiment_that_says_two_things_has_no_result() -> None:
     for said, final in (("FAILED: slower", True), ("FAILED: slower\n\nSUCCESS", False)):
         found = answer.parse(TWO, said)
-        assert verdict.is_result(found, Decision(Saved.FAILED, "slower")) is final
+        assert answer.is_result(found, Decision(Saved.FAILED, "slower")) is final
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from kern.spec import edit
 from kern.spec.file import Documents
 from kern.spec.parse import Kind, Spec, Task, parse
 from kern.spec.reapply import reapply, vanished
-from kern.stages import answer, output, prompts, record, verdict
+from kern.stages import answer, output, prompts, record
 from kern.stages.answer import Code
 from kern.stages.record import sweep
 from kern.system import lock, workspace
@@ -320,7 +320,7 @@ def test_any_answer_is_read_as_something_harmless() -> None:
             for words in (*short, found.body, found.learned):
                 assert not UNSAFE.search(words)
             for mode in Tier:
-                assert verdict.decide(found, text, mode, subtask=False, objection=text).saved
+                assert answer.decide(found, text, mode, subtask=False, objection=text).saved
         parsed = parse("- [~] parent\n- [ ] next\n")
         titles = answer.parse(Stage.IMPLEMENT, text).subtasks
         again = parse(

@@ -3,11 +3,9 @@
 import pytest
 
 from kern.model import Result
-from kern.stages import verdict
+from kern.stages import answer
 
-YES, NO, WHAT = (
-    verdict.judged("it is clear", said) for said in ("PASS: it is", "FAIL: vague", "?")
-)
+YES, NO, WHAT = (answer.judged("it is clear", said) for said in ("PASS: it is", "FAIL: vague", "?"))
 
 
 @pytest.mark.parametrize(
@@ -27,13 +25,13 @@ YES, NO, WHAT = (
 def test_a_change_is_refused_by_two_judges_that_say_the_same_and_by_no_fewer(
     judges: list[Result], green: bool | None
 ) -> None:
-    found = verdict.agreed(judges)
+    found = answer.agreed(judges)
     assert (found is None) is (green is None)
     if found:
         assert found.red is not green
         assert found.blocks is not green
     overruled = NO in judges and green is True
-    assert ("one said FAIL: vague; another said PASS: it is" in verdict.disagreement(judges)) is (
+    assert ("one said FAIL: vague; another said PASS: it is" in answer.disagreement(judges)) is (
         overruled
     )
-    assert bool(verdict.disagreement(judges)) is overruled
+    assert bool(answer.disagreement(judges)) is overruled
