@@ -96,24 +96,6 @@ def test_a_judge_sees_the_sources_behind_a_lock_file_and_a_renamed_one(
     assert "read package-lock.json for the rest]" in text
 
 
-def test_a_persons_git_configuration_changes_nothing_of_it(repo: Path, git: Git) -> None:
-    write(repo, {"*.txt": "star\n", "b.txt": "b\n"})
-    (repo / "a.txt").write_text("one\n2\nthree\nfour\nfive\nsix\nseven\n")
-    (repo / "own.txt").rename(repo / "moved.txt")
-    plain = seen(repo, git)
-    assert plain.count("+star\n") == plain.count("+b\n") == 1
-    assert "(was own.txt)" in plain
-    for name, value in {
-        "diff.external": "false",
-        "diff.context": "0",
-        "diff.renames": "false",
-        "color.ui": "always",
-        "diff.orderFile": "/nowhere",
-    }.items():
-        git("config", name, value)
-    assert seen(repo, git) == plain
-
-
 def test_of_a_huge_file_no_patch_is_made(repo: Path, git: Git) -> None:
     (repo / "tests").mkdir()
     write(repo, {"tests/test_a.py": "assert 1\n"})
