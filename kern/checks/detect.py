@@ -118,7 +118,7 @@ def _named(folder: Folder) -> Iterator[_Hint]:
             if whole or not re.search(_NO_CHECK, does):
                 command = row["command"].format(run=runner.get("run"), name=word)
                 kind = runner.get("kind", family)
-                if word == "test" and kind != "bun":
+                if word == "test" and kind != "bun" and not whole:
                     command = command.replace("run test", "test")  # as people type it
                 yield _Hint("" if whole else family, purpose, kind, command, why, does)
 
