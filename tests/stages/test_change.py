@@ -52,23 +52,6 @@ def write(root: Path, files: dict[str, str]) -> None:
         (root / name).write_text(text)
 
 
-def lines(name: str, count: int = 3) -> str:
-    return "".join(f"{name} {number}\n" for number in range(count))
-
-
-def test_one_big_file_pushes_out_no_other(repo: Path, git: Git) -> None:
-    write(repo, {f"f{number}.py": lines(f"f{number}") for number in range(9)})
-    write(repo, {"big.py": lines("big", 9000), "a.lock": lines("lock", 9000)})
-    (repo / "own.txt").unlink()
-    text = seen(repo, git)
-    assert len(text) > ROOM * 0.8, "what the small ones leave is the big one's"
-    for number in range(9):
-        assert f"+f{number} 2" in text
-    assert "+big 200\n" in text
-    assert "[cut here for length, +9000 -0 in all: read big.py for the rest]" in text
-    assert "+9000 -0 a.lock (generated)" in text
-
-
 def test_a_judge_sees_the_sources_behind_a_lock_file_and_a_renamed_one(
     repo: Path, git: Git
 ) -> None:

@@ -42,10 +42,6 @@ def test_the_outer_ones_come_first_and_each_text_once() -> None:
     assert of({}) == Guidance()
 
 
-def test_what_the_agent_reads_by_itself_is_not_paid_for_twice() -> None:
-    assert names(of(FILES, "src/lib/a.py", by_itself=True)) == ["src/lib/AGENTS.md"]
-
-
 def test_the_files_that_research_names() -> None:
     findings = [
         ("Files", "src/a.py:1-9, `lib/inner/b.py`, /etc/x/y, ../z/a, docs/"),

@@ -71,29 +71,6 @@ def test_a_list_that_cannot_be_trusted_is_refused_as_a_whole(block: str, why: st
     assert not found.items and not found.titles
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("", "does not end"),
-        ("prose", "does not end"),
-        ("## Tasks\n- [ ] one", "does not end"),
-        ("## Tasks\n- [ ] one\n\nAll TASKS", "does not end"),
-        ("DONE", "does not end"),
-        ("DONE:", "does not end"),
-        ("- [ ] one\n\nTASKS", "no task"),
-        ("## Tasks\n- [ ] one\n\nDONE: all there", "does not end"),
-        ("# README\n\nThis project is a parser.\n\nTASKS", "no task"),
-    ],
-)
-def test_an_answer_of_another_form_is_refused(text: str, why: str) -> None:
-    assert why in proposal.read(text, NOTHING, Mode.REVIEW).wrong
-
-
-def test_done_carries_its_reason() -> None:
-    found = proposal.read("I looked.\n\n**DONE: every spec holds**", NOTHING, Mode.REVIEW)
-    assert found == Plan(done="every spec holds")
-
-
 def test_notes_that_are_kerns_to_write_and_control_characters_stay_out() -> None:
     found = plan(
         "- [ ] one \x1b[2J\u202etwo\n  > **Blocked:** no\n  > **Attempt 1:** x\n"

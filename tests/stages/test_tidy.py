@@ -3,9 +3,7 @@
 import pytest
 
 from kern.memory.entries import Entry, parse
-from kern.spec import parse as spec
-from kern.stages import prompts, proposal
-from kern.stages.proposal import Proposed
+from kern.stages import proposal
 
 FILE = """\
 # Learnings
@@ -70,21 +68,3 @@ def test_one_is_reworded_retired_or_new_and_the_others_stay() -> None:
 def test_an_answer_that_cannot_be_trusted_is_refused_as_a_whole(said: str, why: str) -> None:
     found = proposal.changes(said, FILE)
     assert why in found.wrong and not found.text
-
-
-def test_done_says_why() -> None:
-    found = proposal.changes("I read all.\n\nDONE: each entry holds", FILE)
-    assert found == Proposed(FILE, FILE.replace("- Build", "- L2 +0 -0 Build"), "each entry holds")
-
-
-def test_what_the_agent_is_told() -> None:
-    told = proposal.listed(parse(FILE).entries)
-    assert [one[:12] for one in told] == ["- L1 +3 -1 T", "- L2 +0 -0 B", "- L7 +2 -0 I"]
-    text = (
-        "- [x] Store the users\n  > **Question:** Postgres or SQLite?\n  > **Answer:** SQLite\n"
-        "- [ ] Not yet\n  > **Answer:** Never\n- [x] Write it down\n"
-    )
-    asked = "- Store the users\n  Question: Postgres or SQLite?\n  Answer: SQLite"
-    assert proposal.finished(spec.parse(text)) == [asked, "- Write it down"]
-    for room, kept in ((0, []), (2, ["3"]), (4, ["2", "3"]), (99, ["1", "2", "3"])):
-        assert prompts.newest(["1", "2", "3"], room) == kept
