@@ -15,6 +15,7 @@ HUGE = 4_000_000  # bytes; of a file that is larger no patch is made
 LISTED = 3000  # characters of the list
 LONGEST = 300  # characters of a line: a minified one would take all the room
 _SPARE = 600  # for what is not shown
+_CUT = "\n[cut here for length: read the file for the rest]"
 # What a program writes, or someone else wrote: shown once what the task wrote is shown.
 _GENERATED = (
     r"(?i)(?:^|/)(?:dist|vendor|third_party|node_modules|__snapshots__)/"
@@ -42,11 +43,6 @@ class File:
     def generated(self) -> bool:
         return re.search(_GENERATED, self.path) is not None
 
-    @property
-    def name(self) -> str:
-        """The path as it can be read back, however odd it is."""
-        return self.path if self.path == plain.line(self.path, 4096) else ascii(self.path)
-
 
 def shown(repo: Repo, old: str, new: str, room: int) -> str:
     """The files, sources and small changes first, and of their patches what there is room for
@@ -64,23 +60,23 @@ def shown(repo: Repo, old: str, new: str, room: int) -> str:
     for at, (file, patch) in enumerate(zip(files, _patches(repo, pairs, old, new), strict=False)):
         share = left // max(1, sources - at)
         if patch and share >= LEAST:
-            parts.append(_cut(file, patch[:room], share - 2))
+            parts.append(_cut(patch[:room], share - 2))
             left -= len(parts[-1]) + 2
             seen.add(file.path)
-    hidden = [file.name for file in files if file.path not in seen]
+    hidden = [file.path for file in files if file.path not in seen]
     parts += [f"[not shown, read them: {plain.some(hidden)}]"] if hidden else []
     return "\n\n".join(parts)
 
 
 def _files(repo: Repo, old: str, new: str) -> list[File]:
-    numbers = repo.git("diff", *_NUMBERS, "--numstat", "-z", old, new)
-    fields = iter(numbers.decode("utf-8", "surrogateescape").split("\0")[:-1])
-    files = list[File]()
+    numbers = plain.decode(repo.git("diff", *_NUMBERS, "--numstat", "-z", old, new))
+    fields, files = iter(numbers.split("\0")[:-1]), list[File]()
     for field in fields:
         added, removed, path = field.split("\t", 2)
-        size = "binary" if added == "-" else f"+{added} -{removed}"
-        lines = 0 if added == "-" else int(added) + int(removed)
         was = "" if path else next(fields)
+        binary = added == "-"
+        size = "binary" if binary else f"+{added} -{removed}"
+        lines = 0 if binary else int(added) + int(removed)
         files.append(File(path or next(fields), size, lines, was))
     return sorted(files, key=lambda file: (file.generated, file.lines))
 
@@ -90,7 +86,7 @@ def _listed(files: Sequence[File]) -> str:
     for file in files:
         was = f" (was {plain.line(file.old, LONGEST)})" if file.old else ""
         made = " (generated)" if file.generated else ""
-        rows.append(f"{file.size} {plain.line(file.name, LONGEST)}{was}{made}")
+        rows.append(f"{file.size} {plain.line(file.path, LONGEST)}{was}{made}")
     text = "\n".join(rows)
     if len(text) <= LISTED:
         return text
@@ -98,7 +94,7 @@ def _listed(files: Sequence[File]) -> str:
     return f"{text}\nand {plain.count(len(files) - text.count(chr(10)), 'more file')}"
 
 
-def _cut(file: File, patch: str, most: int) -> str:
+def _cut(patch: str, most: int) -> str:
     """Within so many characters, and its lines within a line's."""
     if "\0" in patch:
         return f"{plain.line(patch.partition(chr(10))[0], LONGEST)}\n[binary]"
@@ -106,10 +102,7 @@ def _cut(file: File, patch: str, most: int) -> str:
     text = "\n".join(one if len(one) <= LONGEST else f"{one[: LONGEST - 1]}…" for one in lines)
     if len(text) <= most:
         return text
-    gone = "\ndeleted file mode " in patch[: 3 * LONGEST]
-    where = "the file is deleted" if gone else f"read {plain.line(file.name, 200)} for the rest"
-    note = f"[cut here for length, {file.size} in all: {where}]"
-    return f"{text[: max(0, most - len(note) - 1)].rpartition(chr(10))[0]}\n{note}"
+    return f"{text[: max(0, most - len(_CUT))].rpartition(chr(10))[0]}{_CUT}"
 
 
 def _patches(repo: Repo, pairs: Sequence[tuple[str, str]], old: str, new: str) -> Iterator[str]:

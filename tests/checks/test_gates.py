@@ -189,25 +189,6 @@ def test_the_baseline_runs_once_for_an_unchanged_tree(
     assert count.read_text().count("x") == 4
 
 
-def test_a_red_baseline_of_an_earlier_run_is_asked_for_again(
-    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
-) -> None:
-    """What it lacked may have been installed since: the red from then must excuse nothing."""
-    tool = tmp_path / "tool"
-    toml(repo, git, f"[gates]\ncheck = 'test -e {tool} && ! grep -q bad n'\n")
-    fake.script(implement=[{"run": [], "result": "SKIPPED: later"}])
-    assert inline(1, on_red=OnRed.ALLOW).code == 1
-    (repo / "SPEC.md").write_text("- [ ] add a greeting\n")
-    (repo / "n").write_text("old\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=n")
-    fake.script(implement=[{"run": [], "result": "SKIPPED: later"}] * 2 + [RED, GREEN])
-    assert inline(1, on_red=OnRed.ALLOW).code == 1
-    tool.touch()
-    assert inline(1).code == 0
-    assert "was green before the task" in attempts(repo)[0]
-
-
 @pytest.mark.unheld
 def test_what_a_gate_changes_in_place_is_the_tasks_or_undone_and_saved(
     repo: Path, git: Git, fake: Fake, inline: Inline
@@ -247,27 +228,6 @@ def test_an_agent_cannot_lower_its_own_bar(
     assert "gate check is red" in attempts(repo)[1]
     assert "**Gate:** `grep -q fine n`" in spec(repo)
     assert "grep -q good n" in git("show", "HEAD:kern.toml")
-
-
-def test_two_attempts_with_the_same_red_gate_go_to_the_next_tier(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    toml(repo, git, "[gates]\ncheck = 'grep -q good n || { date +%s.%N; exit 1; }'\n")
-    parts = {"result": "## Subtasks\n- [ ] one\n- [ ] two\n\nDECOMPOSED"}
-    tries = [{"run": [f"echo bad {n} > n"], "result": "SUCCESS"} for n in range(2)]
-    (repo / "n").write_text("good\n")
-    git("add", "n")
-    git("commit", "--quiet", "--message=n")
-    fake.script(implement=[*tries, parts])
-
-    ran = inline(1)
-
-    assert ran.code == 0, ran.said
-    assert fake.stages == ["research", "implement", "implement", "implement"]
-    assert "The task failed as a whole" in fake.calls[-1]["system"]
-    assert "(no progress; kept: " in attempts(repo)[1]
-    assert "no progress" not in attempts(repo)[0]
-    assert "- [ ] one" in spec(repo)
 
 
 def test_one_judge_alone_discards_no_attempt(

@@ -76,7 +76,7 @@ def test_a_judge_sees_the_sources_behind_a_lock_file_and_a_renamed_one(
     assert "binary image\n" in text
     assert "image\n[binary]" in text
     assert text.index("+print(1)") < text.index('+"0": "x"')
-    assert "read package-lock.json for the rest]" in text
+    assert "[cut here for length: read the file for the rest]" in text
 
 
 def test_of_a_huge_file_no_patch_is_made(repo: Path, git: Git) -> None:
