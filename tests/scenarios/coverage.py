@@ -17,7 +17,7 @@ CONFIG = """\
 branch = true
 parallel = true
 source = {top}/kern
-data_file = {folder}/data
+data_file = {folder}/.coverage
 patch = _exit, fork, subprocess
 disable_warnings = no-data-collected, module-not-imported, module-not-measured
 [report]
