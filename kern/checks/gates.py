@@ -5,9 +5,10 @@ those that only tell how things stand.
 import hashlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from kern import plain
 from kern.checks import result as results
@@ -78,13 +79,28 @@ class Gates:
         return self._run(gate, f"tree-{_name(gate)}", self.furnish("", gate.room))
 
     def _run(self, command: Gate | Probe, name: str, room: Room | None = None) -> Result:
-        log = self.scope.folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', name)[:60]}.log"
-        env = {
-            **process.surroundings(),
-            "KERN_ROOT": str(self.root),
-            "GIT_REFLOG_ACTION": f"kern {self.run_id} stage 2",  # so that its commits are told
-        }
-        held = self.hold(Kind.CHECK, ("sh", "-c", command.command), env, room=room)
+        env = {"GIT_REFLOG_ACTION": f"kern {self.run_id} stage 2"}  # so that its commits are told
+        argv, log = ("sh", "-c", command.command), re.sub(r"[^A-Za-z0-9]+", "-", name)[:60]
+        how = {"limit": OUTPUT_LIMIT, "total": command.timeout}
+        return replace(self.execute(argv, log, env, how, room=room), name=command.label)
+
+    def execute(
+        self,
+        argv: Sequence[str],
+        name: str,
+        own: Mapping[str, str],
+        how: Mapping[str, Any],
+        *,
+        kind: Kind = Kind.CHECK,
+        room: Room | None = None,
+        write: Sequence[Path] = (),
+    ) -> Result:
+        """How a command of the project's ends; what it printed is in its log. `own`: of its
+        environment; `how`: see `process.run`.
+        """
+        log = self.scope.folder / f"{name}.log"
+        env = {**process.surroundings(), "KERN_ROOT": str(self.root), **own}
+        held = self.hold(kind, argv, env, write=write, room=room)
         ran = process.run(
             held.argv,
             cwd=self.root,
@@ -95,15 +111,14 @@ class Gates:
             joined=True,
             mark=self.mark,
             tick=self.tick,
-            limit=OUTPUT_LIMIT,
-            total=command.timeout,
+            **how,
         )
         output = plain.masked(_end(log), plain.secrets(os.environ))
         shut = closed.sentences(output, held.wall) if ran.code else []
         output = "\n".join((output.rstrip(), *shut)) if shut else output
         ended = ran.timed_out or (ran.overflow and f"it printed more than {ran.overflow} bytes")
         return Result(
-            command.label,
+            name,
             None if ended else ran.code,
             f"{output}\n{ended}" if ended else output,
             ran.seconds,

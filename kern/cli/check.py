@@ -11,7 +11,7 @@ from kern.checks import detect, result
 from kern.config import Gate
 from kern.errors import Asked, Exit, UsageError
 from kern.model import OnRed
-from kern.pipeline import baseline, outside, session, trial
+from kern.pipeline import outside, project, session, trial
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.site import Site
 from kern.views import checks
@@ -29,7 +29,7 @@ def main(folder: Path, names: Sequence[str], leave: Leave) -> int:
             table.expect(gates)
             apart = begun.site.rooms.held and all(gate.room for gate in gates)
             with nullcontext() if apart else trial.unchanged(begun.site.repo, table):
-                results = baseline.now(begun.site, gates)
+                results = [was for _, was, _ in project.now(begun.site, gates)]
             told = outside.compared(begun.site, gates, results, leave, hooked=not names)
             told += [_ROOM.format(gate.label) for gate in gates if _is_apart(begun.site, gate)]
     except Asked:

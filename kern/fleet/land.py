@@ -25,7 +25,7 @@ from kern.git.ignore import DOCUMENTS, bare
 from kern.git.repository import Repo
 from kern.memory.changes import merged
 from kern.model import LEARNINGS, SPEC, Cause, Key, Marker, Result, Saved, Stage
-from kern.pipeline import baseline, facts, hooks, verify
+from kern.pipeline import facts, project, verify
 from kern.pipeline import loop as single
 from kern.pipeline.site import Site
 from kern.plain import some
@@ -79,10 +79,10 @@ def _tried(site: Site, work: Work, check: Check) -> Landing | None:
     merged, conflicts = _merged(repo, work, head.commit)
     if conflicts:
         return _collided(site, work, head.commit, merged, conflicts)
-    tree = hooks.with_documents(site, merged, _papers(site, work))
+    tree = project.with_documents(site, merged, _papers(site, work))
     if mine := landing.in_the_way(repo, head.commit, tree):
         return Waiting(work, f"you have uncommitted changes in {some(mine)}")
-    gates = baseline.checks(site, task, site.papers.settings()).gates
+    gates = project.checks(site, task).gates
     proved = work.proved if head.commit == work.base else ""
     if gates and not proved:
         red, proved = check(tree, head.commit, gates)

@@ -1,18 +1,39 @@
-"""The attempt that stage 2 is: begun by a ref, its tree taken, kept or put back."""
+"""An attempt at a task: begun by a ref, its children looked after, its tree kept or put back.
+
+In a room no child can do what is kern's to do, and what it leaves goes with the next filling. In
+the person's own tree mistakes are undone after each child, and said.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
 
 from kern import plain
-from kern.git import index, refs
+from kern.checks.result import Red
+from kern.git import history, in_place, index, refs
 from kern.git.faults import GitFailed
 from kern.git.ignored import Ignored
 from kern.git.refs import StartRef
-from kern.model import Stage
-from kern.pipeline.facts import Situation
+from kern.git.repository import Entry, Head
+from kern.model import LEARNINGS, SPEC, Cause, Key, Stage
+from kern.pipeline.facts import BY_ITSELF, Situation
 from kern.pipeline.site import Site
+from kern.plain import some
+from kern.sandbox.confine import unheld
+from kern.spec import reapply
+from kern.stages import record
+from kern.stages.record import StageRecord
+from kern.system import workspace
+
+_OWN = f"(?:stage [23]|{BY_ITSELF})"  # in a reflog: what kern's children moved
 
 
-def ignored(site: Site) -> Ignored:
-    """The copies of ignored files, which an agent in place works on."""
-    return Ignored(site.repo, site.warn, site.memory.told)
+class Objection(Exception):
+    """What stands against the change: the attempt has failed."""
+
+    def __init__(self, why: str, cause: Cause, red: Red | None = None) -> None:
+        super().__init__(why)
+        self.cause, self.red = cause, red
 
 
 def begin(site: Site, at: Situation, number: int = 0) -> StartRef:
@@ -24,11 +45,21 @@ def begin(site: Site, at: Situation, number: int = 0) -> StartRef:
     return refs.begin(site.repo, at.head, key, number, mounted=mounted)
 
 
-def candidate(site: Site, at: Situation) -> tuple[str, list[str]]:
-    """What is to be committed on HEAD, or the paths in which a commit of the person's collides."""
+def ignored(site: Site) -> Ignored:
+    """The copies of ignored files, which an agent in place works on."""
+    return Ignored(site.repo, site.warn, site.memory.told)
+
+
+def candidate(site: Site, at: Situation) -> str:
+    """What is to be committed on HEAD. Raises Objection where a commit of the person's collides."""
     start, tree = at.second.change
     onto = site.repo.tree(at.head.commit)
-    return (tree, []) if onto == start else index.merge(site.repo, start, onto, tree)
+    if onto == start:
+        return tree
+    merged, conflicts = index.merge(site.repo, start, onto, tree)
+    if conflicts:
+        raise Objection(f"the change overlaps your commit in {some(conflicts)}", Cause.COLLISION)
+    return merged
 
 
 def unfinished(site: Site, start: StartRef, name: str = "killed") -> str:
@@ -50,6 +81,13 @@ def unfinished(site: Site, start: StartRef, name: str = "killed") -> str:
     return ref
 
 
+def put_aside(site: Site, at: Situation, start: StartRef, *, again: bool = False) -> None:
+    """What an agent that was cut off has left, under a ref and out of the tree."""
+    if ref := unfinished(site, start, "retry"):
+        site.warn(f"its work so far is saved, and undone: git show {ref}")
+    restore(site, at, again=again)
+
+
 def restore(site: Site, at: Situation, *, again: bool = False) -> None:
     """In place: the tree as it is committed, and what git ignores as it was before the attempt,
     which may begin `again`.
@@ -62,3 +100,86 @@ def restore(site: Site, at: Situation, *, again: bool = False) -> None:
     if at.key:
         number = at.start.attempt if at.start else at.attempt
         ignored(site).restore(at.key, number, again=again)
+
+
+def take_in(site: Site, second: StageRecord, who: str, changed: Mapping[str, Entry | None]) -> None:
+    """What a gate or a hook rewrote is part of the task: the gates decide anew."""
+    tree = site.repo.tree_with(second.tree, changed)
+    record.save(site.scope, second.undecided(tree=tree, fixed=second.fixed + 1))
+    names = some(sorted(changed))
+    site.warn(f"{who} changed {names}: now part of the task; the gates run again")
+
+
+# ---------------------------------------------------------------- after each child
+
+
+@contextlib.contextmanager
+def watched(site: Site, who: str, back: str = "") -> Iterator[list[str]]:
+    """Around a child: what of that breaks limits, in words. `back`: the tree is that again, after
+    one that was to look only.
+    """
+    told: list[str] = []
+    if not site.rooms.place:
+        yield told
+        return
+    papers, head = site.papers, site.repo.head()
+    staged = workspace.read(site.repo.git_dir / "index")
+    before = [(name, papers.form(name), papers.read(name) or "") for name in (SPEC, LEARNINGS)]
+    try:
+        yield told
+    finally:
+        for name, form, text in before:
+            with papers.alone():
+                _reapply(site, name, form, text)
+        told += undo_mistakes(site, head, who)
+        in_place.restore_index(site.repo, staged if site.repo.head() == head else None)
+        if back:
+            site.rooms.put_back(back)
+
+
+def _reapply(site: Site, name: str, form: str | None, before: str) -> None:
+    """kern's own lines once more, where a child could write them; which words are gone, is said."""
+    if what := site.papers.restore(name, form, before):
+        site.warn(f"{name} was {what} while an agent ran: restored")
+    fixed = text = site.papers.read(name) or ""
+    if text == before or site.caller.hold is not unheld:
+        return
+    if name == SPEC:
+        fixed, warnings = reapply.reapply(before, text)
+        for line in warnings:
+            site.warn(line)
+        if fixed != text:
+            site.papers.write(name, fixed)
+    for one, when in ((before, "before an agent ran"), (text, "that agent left it")):
+        if {*re.findall(r"\w\w+", one)} - {*re.findall(r"\w\w+", fixed)}:
+            site.warn(f"words are gone from {name}; as {when}: {site.keep_document(name, one)}")
+
+
+def undo_mistakes(site: Site, head: Head, who: str) -> list[str]:
+    """What a child did to git on top of `head`, its commits kept by a ref; what of that breaks
+    limits, in words.
+    """
+    if not site.rooms.place:
+        return []
+    told = in_place.undo_mistakes(site.repo, head)
+    for line in told:
+        site.warn(f"{who} broke its limits: {line}")
+    now = site.repo.head()
+    if now.commit != head.commit and history.moved_by(site.repo, now, head.commit, _OWN):
+        start, tip = refs.start(site.repo, head.name), history.commit(site.repo, now.commit)
+        key, number = (start.task, start.attempt) if start else (Key("", who, 1), 1)
+        ref = site.keep(key, f"{number}-commit", tip.tree, tip.sha)
+        history.move_head(site.repo, head.commit, now.commit, "an agent's commit taken back")
+        site.warn(f"{who} committed by itself: the commit was undone and saved as {ref}")
+    return told
+
+
+def save(site: Site, known: str, now: str) -> None:
+    """Before it is undone: what nobody has kept, since it may be a person's."""
+    if paths := sorted(site.repo.changed(known, now)):
+        ref = site.keep(Key("", "your tree", 1), "changed", now, site.repo.head().commit)
+        site.warn(
+            f"{some(paths)} changed while kern worked in your tree: undone, and saved: "
+            f"git checkout {ref} -- PATH",
+            kept=True,
+        )

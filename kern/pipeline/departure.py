@@ -8,8 +8,8 @@ from pathlib import Path
 from kern.errors import UsageError
 from kern.git import history
 from kern.model import Stage
-from kern.pipeline.hooks import NAMES
 from kern.pipeline.options import Options
+from kern.pipeline.project import HOOKS
 from kern.pipeline.site import Site
 from kern.system import process
 
@@ -23,7 +23,7 @@ def look(site: Site, options: Options) -> None:
     """
     if os.environ.get(process.FLEET):  # the run that started it has looked
         return
-    for name in NAMES:
+    for name in HOOKS:
         _startable(site, site.hooks_folder / name)
     for place in dict.fromkeys((site.repo.root, site.scope.folder)):
         if (free := shutil.disk_usage(place).free) < _ROOM:

@@ -18,7 +18,7 @@ from kern.git.repository import Entry, Repo
 from kern.journal import store
 from kern.memory import changes
 from kern.model import LEARNINGS, SPEC, Cause, Marker, Stage
-from kern.pipeline import baseline, hooks, preflight, project
+from kern.pipeline import preflight, project
 from kern.pipeline.site import Site
 from kern.plain import some
 from kern.spec import commands, edit, order
@@ -127,7 +127,7 @@ def _moved(site: Site, made: Sequence[Commit], onto: str) -> str:
         if why := why or _red(site, task, tree, onto):
             _give_back(site, task, one, why)
         else:
-            whole = hooks.with_documents(site, tree)
+            whole = project.with_documents(site, tree)
             timeout = site.caller.settings.total(Stage.COMMIT)
             onto = history.transplanted(site.repo, one.sha, whole, onto, timeout)
     return onto
@@ -135,8 +135,8 @@ def _moved(site: Site, made: Sequence[Commit], onto: str) -> str:
 
 def _red(site: Site, task: Task | None, tree: str, onto: str) -> str:
     """What a gate that is red there says; empty where none is, or it was so before."""
-    settings = project.settings(site)
-    for gate in baseline.checks(site, task, settings).gates if task else settings.gates:
+    wanted = project.checks(site, task) if task else project.settings(site)
+    for gate in wanted.gates:
         ended = project.run_gate(site, gate, tree)
         if ended.red and gate.name:
             ended = ended.against(project.run_gate(site, gate, bare(site.repo, onto)).red)

@@ -13,11 +13,11 @@ from kern.git import ignore, refs
 from kern.git.landing import waiting_refs
 from kern.model import SPEC, Key, Outcome
 from kern.pipeline import (
-    baseline,
     departure,
     facts,
     landing,
     preflight,
+    project,
     recover,
     session,
     steps,
@@ -161,7 +161,7 @@ class Loop:
                 landing.land(self.site)
             if do in _UNTOUCHED and not self.site.memory.checked and self._pays(do):
                 with self.waits.patience():
-                    baseline.check(self.site)
+                    project.check(self.site)
                 continue  # it may have taken long
             if do is Do.SELECT:
                 if not (key := self._take()):

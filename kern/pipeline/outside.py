@@ -7,9 +7,9 @@ from kern.config import Gate
 from kern.errors import UsageError
 from kern.events import GateStarted, Warned
 from kern.model import Result
-from kern.pipeline import hooks, preflight, project, trial, trust
-from kern.pipeline.hooks import Checked
+from kern.pipeline import preflight, project, trial, trust
 from kern.pipeline.options import Leave
+from kern.pipeline.project import Checked
 from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Site, in_rooms
 from kern.pipeline.trust import Started
@@ -40,7 +40,8 @@ def compared(
     with trial.unchanged(site.repo, site.sink):
         told = [_told(one.label, red[one.label].closed, red=_gate(site, one).red) for one in again]
     if tried.refused:
-        free = replace(site, caller=replace(site.caller, hold=unheld))
+        caller, runner = replace(site.caller, hold=unheld), replace(site.gates, hold=unheld)
+        free = replace(site, caller=caller, gates=runner)
         free = in_rooms(free, Rooms(site.repo, held=False, mounted=False))
         if not _hooks(free).refused:  # else it refuses a commit of nothing, as some do
             told.append(_told(hook, tried.closed, red=False))
@@ -78,4 +79,4 @@ def _hooks(site: Site) -> Checked:
     site.caller.heed()
     head = site.repo.head()
     message = site.repo.text("show", "--no-patch", "--format=%B", head.commit)
-    return hooks.through(site, head, None, site.repo.tree(head.commit), message)
+    return project.run_hooks(site, site.repo.tree(head.commit), message)

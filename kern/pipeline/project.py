@@ -1,56 +1,55 @@
-"""The project's own commands: its gates, on exactly what is committed or to be, and its probes."""
+"""The project's own commands, where exactly what is committed or to be lies: its gates, its probes,
+and git's commit hooks, of which nothing that they do to git stays.
+"""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from kern import config
+from kern import config, person, plain
 from kern.checks import result
-from kern.config import FILE, Gate, Probe, Settings
+from kern.checks.result import Red
+from kern.config import FILE, Gate, Settings
+from kern.errors import KernError, UsageError
 from kern.events import GateEnded, GateStarted, ProbeStarted
-from kern.git import ignore
-from kern.git.repository import Head
-from kern.model import Result
-from kern.pipeline import preflight, watched
+from kern.git import environment, history, ignore, shadow
+from kern.git.repository import LINK, Entry
+from kern.model import LEARNINGS, SPEC, Result, Stage
+from kern.pipeline import attempt, preflight
+from kern.pipeline.facts import Situation
+from kern.pipeline.rooms import Hooked
 from kern.pipeline.site import Site
 from kern.plain import some
+from kern.sandbox.wall import Kind
+from kern.spec import notes
+from kern.spec.notes import Checks
+from kern.spec.parse import Task
+from kern.system import process, workspace
 
 LACKING = "which is not committed"
+PRE_COMMIT, PREPARE, MESSAGE = HOOKS = "pre-commit", "prepare-commit-msg", "commit-msg"
+_POST_COMMIT = "post-commit"
+RESUMES = (
+    "run kern again: gates and judges run once more, then it resumes at the commit; the work is "
+    "kept"
+)
 
 
 def settings(site: Site) -> Settings:
     """kern.toml as the person has it, or as it is committed, where an agent works in place: none
     can lower its own bar.
     """
-    asked = site.caller.settings
     if not site.rooms.place:
         return site.papers.settings()
     text = site.repo.content(site.repo.head().commit, FILE)
-    return asked if text is None or FILE in site.rooms.work.own else config.parse(text)
+    own = text is None or FILE in site.rooms.work.own
+    return site.caller.settings if own else config.parse(text or b"")
 
 
-def gates_before(site: Site, head: Head, wanted: Sequence[Gate]) -> list[Gate]:
-    """Those of the gates of which this run did not know how they end before the task."""
-    tree = site.repo.tree(head.commit)
-    unknown = [gate for gate in wanted if not site.gates.known(gate, subject(site, tree))]
-    for gate in unknown:
-        ended = run_gate(site, gate, tree, before=True)
-        site.memory.flaky |= {gate.label} if ended.flaky else set()
-        site.sink(GateEnded(ended, before=True))
-    return unknown
-
-
-def run_gate(site: Site, gate: Gate, tree: str, *, before: bool = False) -> Result:
-    """How it ends on exactly that tree; a red one once more, and with what it may lack."""
-    known_by = subject(site, tree)
-
-    def once() -> Result:
-        site.caller.heed()
-        site.sink(GateStarted(gate.label, gate.command, before=before))
-        with watched.watched(site, site.repo.head(), None, gate.label, back=tree):
-            return site.gates.run(gate, known_by, before=before, exact=tree)
-
-    ended = site.gates.counted(gate, known_by, once(), once)
-    return site.gates.remember(gate, known_by, explained(site, gate, ended))
+def checks(site: Site, task: Task) -> Checks:
+    """Of the task as SPEC.md has it now."""
+    _, parsed = site.papers.spec()
+    fresh, wanted = parsed.find(task.key), settings(site)
+    return notes.checks(parsed, fresh, wanted) if fresh else Checks(wanted.gates)
 
 
 def subject(site: Site, commit: str) -> str:
@@ -58,13 +57,45 @@ def subject(site: Site, commit: str) -> str:
     return ignore.bare(site.repo, commit)
 
 
-def explained(site: Site, gate: Gate, ended: Result) -> Result:
+def known(site: Site, gate: Gate, commit: str) -> Result | None:
+    """How it ended on that commit, or tree, in this run."""
+    return site.gates.known(gate, subject(site, commit))
+
+
+def run_gate(
+    site: Site,
+    gate: Gate,
+    tree: str,
+    *,
+    before: bool = False,
+    red_before: bool | None = None,
+    rewrote: Callable[[Result], None] | None = None,
+) -> Result:
+    """How it ends on exactly that tree; a red one once more, and with what it may lack. `rewrote`:
+    looks at the tree as the gate left it, which is else put back.
+    """
+    known_by = subject(site, tree)
+
+    def once() -> Result:
+        site.caller.heed()
+        site.sink(GateStarted(gate.label, gate.command, before=before))
+        with attempt.watched(site, gate.label, back="" if rewrote else tree):
+            ended = site.gates.run(gate, known_by, before=before, exact=tree)
+        if rewrote:
+            rewrote(ended)
+        return ended.against(red_before)
+
+    ended = site.gates.counted(gate, known_by, once(), once)
+    return site.gates.remember(gate, known_by, _explained(site, gate, ended))
+
+
+def _explained(site: Site, gate: Gate, ended: Result) -> Result:
     """A red end, where it names something that its room does not have: the person has not committed
     it, or git ignores it and it came since the run began.
     """
-    if not (ended.red and site.rooms.held and gate.room):
-        return ended
     own = site.rooms
+    if not (ended.red and own.held and gate.room):
+        return ended
     mine = preflight.uncommitted(site.repo) if own.mounted else []
     named = [p for p in (*mine, *own.made(), *own.proof.new()) if _stem(p) in ended.output]
     if named := named or own.proof.differing:
@@ -83,13 +114,64 @@ def _stem(path: str) -> str:
     return name.lstrip(".").partition(".")[0]
 
 
-def state(site: Site, head: Head, probes: Sequence[Probe]) -> list[str]:
-    """What the project's probes say, in order; one that fails says that."""
-    found = []
-    for probe in probes:
+# ---------------------------------------------------------------- before a task
+
+
+def now(site: Site, wanted: Sequence[Gate]) -> list[tuple[Gate, Result, bool]]:
+    """How they end on what is committed, and whether this run did not know yet."""
+    tree, found = site.repo.tree(site.repo.head().commit), []
+    for gate in wanted:
+        ended = known(site, gate, tree)
+        new = ended is None
+        if ended is None:
+            ended = run_gate(site, gate, tree, before=True)
+            site.memory.flaky |= {gate.label} if ended.flaky else set()
+            site.sink(GateEnded(ended, before=True))
+        found.append((gate, ended, new))
+    return found
+
+
+def check(site: Site) -> None:
+    """The project's gates before a task. Raises UsageError where they let none begin."""
+    ends = now(site, settings(site).gates)
+    on_red, first = site.caller.settings.on_red, not site.memory.checked
+    if stop := [was for _, was, _ in ends if was.red and was.stops(on_red, first=first)]:
+        message, hint = result.refusal(stop)
+        raise UsageError(message, hint=hint)
+    site.memory.checked = True
+    for _, was, new in ends:
+        if new and was.red:
+            site.warn(result.regard(was))
+
+
+def standing(site: Site, at: Situation) -> tuple[Checks, list[str]]:
+    """What must pass, with what of it is red before the task; and how things stand, a text each for
+    the stages: by the task's own gates, which ought to fail, and by the project's probes.
+    """
+    check(site)
+    wanted, state = checks(site, at.opened[1]), list[str]()
+    own = [replace(gate, strict=False, known_red=True) for gate in wanted.gates if not gate.name]
+    for gate, was, new in now(site, own):
+        state.append(result.state(replace(was, name="gate of the task"), gate.command))
+        if new and not was.red:
+            site.warn(f"{gate.label} is green before the task: it proves nothing of it")
+    ends = ((gate, known(site, gate, at.head.commit)) for gate in wanted.gates)
+    red = frozenset(gate for gate, was in ends if was and was.red)
+    return replace(wanted, red=red), state + _probed(site)
+
+
+def at_the_end(wanted: Checks) -> list[Gate]:
+    """Those that send an agent back: what was red before the task is not its fault."""
+    excused = {gate for gate in wanted.gates if gate in wanted.red or gate.known_red}
+    return [gate for gate in wanted.gates if gate.strict or gate not in excused]
+
+
+def _probed(site: Site) -> list[str]:
+    """What the probes say, in order; one that fails says that."""
+    found, tree = [], site.repo.tree(site.repo.head().commit)
+    for probe in settings(site).probes:
         site.sink(ProbeStarted(probe.label, probe.command))
-        tree = site.repo.tree(head.commit)
-        with watched.watched(site, head, None, "a probe", back=tree):
+        with attempt.watched(site, "a probe", back=tree):
             ended = site.gates.look(probe, exact=tree)
         if ended.red:
             last = result.telling(ended.output, result.TELLING)
@@ -97,3 +179,133 @@ def state(site: Site, head: Head, probes: Sequence[Probe]) -> list[str]:
             site.warn(f"{probe.label} failed ({ended.how}){said}; the stage is told so")
         found.append(result.state(ended, probe.command))
     return found
+
+
+# ---------------------------------------------------------------- git's hooks
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What the hooks say of a commit."""
+
+    message: str
+    refused: str = ""  # by this hook
+    output: str = ""  # of that
+    altered: Mapping[str, Entry | None] = field(default_factory=dict)  # beside kern's documents
+    closed: tuple[str, ...] = ()  # to the hook, by the sandbox
+
+    @property
+    def objection(self) -> str:
+        """Why the commit is not made."""
+        last = plain.line(" ".join(self.output.splitlines()[-3:]), 160)
+        why = f'"{last}"' if last else "it said nothing"
+        return f"the {self.refused} hook refused: {why}" if self.refused else ""
+
+    def is_like(self, other: "Checked") -> bool:
+        mine, theirs = (
+            Red(c.refused, 1, result.first_failing(c.output, 400)) for c in (self, other)
+        )
+        return bool(self.refused) and mine.like(theirs)
+
+
+def run_hooks(site: Site, tree: str, message: str, *, again: bool = True) -> Checked:
+    """What the hooks say of the tree and the message, and which files they changed: of the task, or
+    staged. In place kern's documents are part of it as they stand on the disk, so that nothing is
+    unstaged; where a hook formatted them alone, all run `again`.
+    """
+    there, head = site.repo.hooks(*HOOKS, folder=site.hooks_folder), site.repo.head()
+    if not there:
+        return Checked(message)
+    whole, ended = tree if site.rooms.mounted else with_documents(site, tree), None
+    with attempt.watched(site, "a commit hook"):
+        here = site.rooms.for_hooks(whole, head)
+        worded = here.git / "COMMIT_EDITMSG"
+        for place in (worded, site.repo.git_dir / "COMMIT_EDITMSG"):  # some go by its usual name
+            workspace.lay(place, plain.encode(message))
+        for name in there:
+            ended = _run_hook(site, here, name)
+            if name == PRE_COMMIT:  # which may have committed by itself
+                worded.write_bytes(plain.encode(message))
+            if ended.red:
+                break
+    made = site.rooms.proven(mounted=site.rooms.mounted).candidate()
+    task = site.repo.changed(head.commit, whole).keys() | shadow.staged(site.repo, here.git, whole)
+    changed = site.repo.changed(whole, made)
+    altered = {p: new for p, (_, new) in changed.items() if p in task - {SPEC, LEARNINGS}}
+    if ended and ended.red:
+        formed = not site.rooms.mounted and with_documents(site, tree) != whole
+        if again and formed and not altered:
+            return run_hooks(site, tree, message, again=False)
+        output = plain.block(ended.output).strip()
+        return Checked(message, ended.name, output, altered, ended.closed)
+    passed = shadow.read(here.git, "COMMIT_EDITMSG")
+    return Checked(plain.decode(passed) if passed else message, altered=altered)
+
+
+def run_post_commit(site: Site) -> None:
+    """It can refuse nothing, and nothing of it stays."""
+    if not site.repo.hooks(_POST_COMMIT, folder=site.hooks_folder):
+        return
+    head = site.repo.head()
+    tree = site.repo.tree(head.commit)
+    with attempt.watched(site, "the post-commit hook", back=tree):
+        ended = _run_hook(site, site.rooms.for_hooks(tree, head), _POST_COMMIT)
+    if ended.red:
+        site.warn(f"the post-commit hook failed: {plain.line(ended.output, 160)}")
+
+
+def check_helped(site: Site, tree: str, checked: Checked) -> None:
+    """Raises KernError where no other message and no other change would pass: the sandbox keeps
+    something from the hook, or it refuses a commit without the task's change in the same words.
+    """
+    if checked.closed:
+        raise KernError(
+            f"the {checked.refused} hook failed in the sandbox: {'; '.join(checked.closed)}",
+            hint=f"open it in {person.FILE} (kern help safety), then {RESUMES}",
+        )
+    if checked.refused == PRE_COMMIT:
+        bare = run_hooks(site, site.repo.tree(site.repo.head().commit), checked.message)
+        site.rooms.put_back(tree)
+        if checked.is_like(bare):
+            raise KernError(
+                f"{checked.objection}. So it does without the task's change: none can help",
+                hint=f"do what it asks for (another branch: git switch -c NAME), then {RESUMES}",
+            )
+
+
+def with_documents(site: Site, tree: str, texts: Mapping[str, str | None] | None = None) -> str:
+    """The tree with SPEC.md and LEARNINGS.md, as they stand on the disk or in `texts`, where git
+    does not ignore them.
+    """
+    texts = texts or {name: site.papers.read(name) for name in (SPEC, LEARNINGS)}
+    ignored, new = ignore.ignored(site.repo, *texts), dict[str, Entry | None]()
+    for name, text in texts.items():
+        if text and name not in ignored:
+            known = site.repo.entry(site.repo.head().commit, name)
+            known = known if known and known.mode != LINK else None
+            if not known or site.repo.data(known.blob) != plain.encode(text):
+                blob = site.repo.blob(plain.encode(text), path=name)
+                known = Entry(known.mode if known else "100644", blob)
+            new[name] = known
+    return site.repo.tree_with(tree, new)
+
+
+def _run_hook(site: Site, here: Hooked, name: str) -> Result:
+    message = {PREPARE: ["--", here.message, "message"], MESSAGE: ["--", here.message]}
+    env = {
+        **history.author(site.repo),
+        **site.commit_stage,
+        # A folder that was named meanwhile, by an agent perhaps, does not count.
+        **environment.with_hooks([("core.hooksPath", str(site.hooks_folder))]),
+        "GIT_EDITOR": ":",
+        **here.env,
+    }
+    argv = ["git", "hook", "run", "--ignore-missing", name, *message.get(name, ())]
+    total, grace = site.caller.settings.total(Stage.COMMIT), (process.RESTORE_S, process.GRACE_S[1])
+    ended = site.gates.execute(
+        *(argv, f"gate-{name}", env, {"total": total, "grace": grace}),
+        kind=Kind.COMMITTER,
+        room=here.room,
+        write=(site.repo.scratch,),
+    )
+    return replace(ended, name=name)

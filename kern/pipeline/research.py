@@ -3,7 +3,7 @@
 from functools import partial
 
 from kern.model import Stage
-from kern.pipeline import baseline, project, watched
+from kern.pipeline import attempt, project
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, save
 from kern.spec import edit, notes
@@ -13,46 +13,28 @@ from kern.stages.record import now
 
 
 def research(site: Site, at: Situation) -> None:
-    if Stage.RESEARCH in at.files:
-        _note(site, at)
-    else:
-        _ask(site, at)
-
-
-def _ask(site: Site, at: Situation) -> None:
+    """The answer, or its note: one durable step each."""
     key, task = at.opened
+    if Stage.RESEARCH in at.files:
+        findings = at.files[Stage.RESEARCH].answer.findings
+        lines = edit.research(findings or [("Findings", "none")])
+        site.papers.edit_task(
+            key,
+            lambda text, _, now: text if now.of(Kind.RESEARCH) else edit.annotate(text, now, lines),
+        )
+        return
     began, tree = now(), site.repo.tree(at.head.commit)
     site.rooms.put_back(tree)
-    settings = project.settings(site)
-    wanted = baseline.checks(site, task, settings)
-    state = [*baseline.own(site, at, wanted), *project.state(site, at.head, settings.probes)]
-
-    prompt = briefs.brief(
-        site.templates[Stage.RESEARCH],
-        task,
-        briefs.known(site.repo, site.papers),
-        baseline.seen(site, wanted, at.head.commit),
-        state,
-    )
-
+    wanted, state = project.standing(site, at)
+    known = briefs.known(site.repo, site.papers)
+    prompt = briefs.brief(site.templates[Stage.RESEARCH], task, known, wanted, state)
     room = site.rooms.for_agent(tree, at.head, writes=False)
     anew = partial(site.rooms.put_back, tree)
-    with watched.watched(site, at.head, at.start, "research", back=tree):
+    with attempt.watched(site, "research", back=tree):
         said = site.caller.call(prompt, task=key.text, attempt=at.attempt, again=anew, room=room)
     if task.of(Kind.RESEARCH):  # of an earlier one
-        site.papers.edit_task(
-            key, lambda text, _, found: edit.without(text, found.of(Kind.RESEARCH))
-        )
+        site.papers.edit_task(key, lambda text, _, now: edit.without(text, now.of(Kind.RESEARCH)))
     made = save(site, said, key, Stage.RESEARCH, at.attempt, base=at.head.commit, time=began)
     asked = made.answer.reason if made.answer.code is answer.Code.NEEDS_ANSWER else ""
     if asked and (why := notes.objection(task, asked)):
         site.warn(f"research: {why}; implement goes on with what it found")
-
-
-def _note(site: Site, at: Situation) -> None:
-    findings = at.files[Stage.RESEARCH].answer.findings
-    lines = edit.research(findings or [("Findings", "none")])
-    site.papers.edit_task(
-        at.opened[0],
-        lambda text, _, task: text if task.of(Kind.RESEARCH) else edit.annotate(text, task, lines),
-    )

@@ -16,7 +16,7 @@ from kern.git import in_place, refs, repository
 from kern.git.repository import Repo
 from kern.journal import store
 from kern.person import Person
-from kern.pipeline import agents, isolation, preflight, recover, site, trust, watched
+from kern.pipeline import agents, attempt, isolation, preflight, recover, site, trust
 from kern.pipeline.options import Leave, Options
 from kern.pipeline.rooms import Rooms
 from kern.pipeline.site import Site
@@ -145,7 +145,7 @@ def _in_rooms(found: Repo, caller: Caller, held: Sandbox, lands: bool) -> Site:
     if mounted and home.root != found.root:
         caller.named = partial(wall.named, places={found.root: home.root})
     if rooms.place:
-        rooms.place.save = partial(watched.save, here)
+        rooms.place.save = partial(attempt.save, here)
         if begun:  # a killed hook had the task's change staged
             in_place.restore_index(found, None)
     return here

@@ -1,4 +1,4 @@
-"""How an attempt or a task ends: done, noted, split, skipped. Every end can be repeated."""
+"""How an attempt or a task ends: done, noted, split, skipped, asked. Every end can be repeated."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,9 +6,8 @@ from functools import partial
 
 from kern import plain
 from kern.events import AttemptNoted, QuestionNoted
-from kern.git.history import Commit
 from kern.model import Marker, Outcome, Saved, Stage, Tier
-from kern.pipeline import attempt, baseline, landing, lessons, project
+from kern.pipeline import attempt, landing, lessons, project
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import Site, drop_start
 from kern.pipeline.table import ATTEMPTS, Research, Settled, mends, skipped
@@ -16,7 +15,6 @@ from kern.plain import some
 from kern.spec import edit, notes
 from kern.spec.parse import RESULT, STUCK, Kind, Spec, Task
 from kern.stages import answer, record
-from kern.stages.record import StageRecord
 from kern.system import workspace
 
 UNCHANGED_TWICE = "two attempts found nothing to change: tick it, or say what is missing"
@@ -45,39 +43,32 @@ def finish(site: Site, at: Situation) -> Settled:
     site.papers.edit(apply)
     drop_start(site, at)
     record.sweep(site.scope)
-    lessons.tell(site, key, second.made if second else None, said)
-    proved = _proof(site, second, done) if second and not concluded else ""
+    made = second.made if second else None
+    lessons.tell(site, key, made, said)
+    proved = second.proof if second and not concluded else ""
+    if second and not concluded and not (made and made.sha == done.sha):
+        proved = ""
+        site.warn(
+            f"{done.sha[:7]} {done.subject!r} ticks the task and is not the commit that kern made: "
+            "no gate has seen it",
+            kept=True,
+        )
     outcome = Outcome.CONCLUDED if concluded else Outcome.DONE
-    detail = f"{done.sha[:7]} {done.subject}"
-    return Settled(key.text, outcome, detail, key, proved, done.sha)
-
-
-def _proof(site: Site, second: StageRecord, done: Commit) -> str:
-    """What stands behind the commit: it says nothing of one that is not kern's own."""
-    if second.made and second.made.sha == done.sha:
-        return second.proof
-    site.warn(
-        f"{done.sha[:7]} {done.subject!r} ticks the task and is not the commit that kern made: "
-        "no gate has seen it",
-        kept=True,
-    )
-    return ""
+    return Settled(key.text, outcome, f"{done.sha[:7]} {done.subject}", key, proved, done.sha)
 
 
 def book(site: Site, at: Situation) -> None:
     """Keep the attempt, put the tree back, note it; the note is what counts."""
     key, _ = at.opened
     second = at.second
-    ref = site.keep(key, str(at.attempt), second.tree, _before(site, at))
-    attempt.restore(site, at)
+    ref = _keep(site, at, str(at.attempt))
     reason = second.decision.reason or "no reason given"
     why = STUCK if _no_progress(site, at) else "("
     if at.facts.experiment and answer.is_result(second.answer, second.decision):
         why = RESULT
     tail = f" {why}kept: {ref})"
-    note = edit.note(
-        Kind.ATTEMPT, plain.line(reason, edit.NOTE_LIMIT - len(tail)) + tail, at.attempt
-    )
+    words = plain.line(reason, edit.NOTE_LIMIT - len(tail)) + tail
+    note = edit.note(Kind.ATTEMPT, words, at.attempt)
 
     def apply(text: str, _: Spec, task: Task) -> str:
         there = any(known.number == at.attempt for known in task.of(Kind.ATTEMPT))
@@ -92,10 +83,8 @@ def book(site: Site, at: Situation) -> None:
 
 def _no_progress(site: Site, at: Situation) -> bool:
     """Two attempts in a row with the same tree or the same red gate: the next tier is due."""
-    if not at.facts.attempts:
-        return False
     one, other = record.read(site.scope, Stage.IMPLEMENT, at.attempt - 1), at.second
-    if one is None or one.key != at.key:
+    if not at.facts.attempts or one is None or one.key != at.key:
         return False
     if one.tree == other.tree:
         # An agent that was cut off before it changed anything has not tried yet.
@@ -103,59 +92,75 @@ def _no_progress(site: Site, at: Situation) -> bool:
     return one.red is not None and one.red.like(other.red)
 
 
-def _before(site: Site, at: Situation) -> str:
-    """A commit of the tree before stage 2, where its ref still stands."""
-    if at.start:
-        return at.start.base
-    return at.second.base
+def _keep(site: Site, at: Situation, name: str) -> str:
+    """What stage 2 left goes under a ref, then out of the tree."""
+    base = at.start.base if at.start else at.second.base
+    ref = site.keep(at.opened[0], name, at.second.tree, base)
+    attempt.restore(site, at)
+    return ref
 
 
 def release(site: Site, at: Situation) -> Settled:
     """A split, a skip, or a question: keep, put back, then let go."""
     _, task = at.opened
-    idle, second = False, at.files.get(Stage.IMPLEMENT)
-    asked = at.facts.research is Research.ASKED and second is None
-    if at.facts.saved is Saved.ASKED or asked:
+    second, saved = at.files.get(Stage.IMPLEMENT), at.facts.saved
+    if saved is Saved.ASKED or (at.facts.research is Research.ASKED and second is None):
         return _ask(site, at)
-    exhausted = at.due is Tier.SKIP and at.facts.research is Research.READY
-    if second is not None and at.facts.saved in (Saved.DECOMPOSED, Saved.SKIPPED):
+    if second is not None and saved in (Saved.DECOMPOSED, Saved.SKIPPED):
         _put_aside(site, at, "stopped")
-        if at.facts.saved is Saved.DECOMPOSED:
+        if saved is Saved.DECOMPOSED:
             titles = answer.subtasks(second.answer, task.text)
             split = partial(edit.add_subtasks, titles=titles)
             return _let_go(site, at, Outcome.DECOMPOSED, f"{len(titles)} subtasks", split)
-        reason = second.decision.reason
-        exhausted = at.due is not Tier.IMPLEMENT
-    elif exhausted:
+        return _skip(site, at, second.decision.reason, exhausted=at.due is not Tier.IMPLEMENT)
+    if at.due is Tier.SKIP and at.facts.research is Research.READY:
         last = task.of(Kind.ATTEMPT)[-1].text
         reason = f"{task.recent_attempts} attempts failed, the last: {last}"
-    else:
-        first = at.files[Stage.RESEARCH]
-        reason = first.fault or first.answer.reason
-        idle = not first.fault and not _is_red(site, at)
+        return _skip(site, at, reason, exhausted=True)
+    first = at.files[Stage.RESEARCH]
+    ends = (project.known(site, one, at.head.commit) for one in project.checks(site, task).gates)
+    idle = not first.fault and not any(was and was.red for was in ends)
+    return replace(_skip(site, at, first.fault or first.answer.reason), idle=idle)
+
+
+def _skip(site: Site, at: Situation, reason: str, *, exhausted: bool = False) -> Settled:
+    task = at.opened[1]
     again = reason == UNCHANGED_TWICE or bool(task.of(Kind.SKIPPED))
     outcome = skipped(task.full_failures(ATTEMPTS), exhausted=exhausted, again=again)
-    return replace(_noted(site, at, outcome, reason), idle=idle)
+    return note(site, at, outcome, reason)
 
 
-def _is_red(site: Site, at: Situation) -> bool:
-    """Whether one of its gates is known to be so on the tree as it is."""
-    gates = baseline.checks(site, at.opened[1], project.settings(site)).gates
-    known = (baseline.known(site, gate, at.head.commit) for gate in gates)
-    return any(was and was.red for was in known)
-
-
-def block(site: Site, at: Situation, reason: str) -> Settled:
-    """A person is needed for what no other attempt can mend."""
-    return _noted(site, at, Outcome.BLOCKED, reason)
-
-
-def _noted(site: Site, at: Situation, outcome: Outcome, reason: str) -> Settled:
-    kind = Kind.BLOCKED if outcome is Outcome.BLOCKED else Kind.SKIPPED
-    note = edit.note(kind, reason)
+def note(site: Site, at: Situation, outcome: Outcome, reason: str) -> Settled:
+    """Skipped, or blocked: a person is needed."""
+    line = edit.note(Kind.BLOCKED if outcome is Outcome.BLOCKED else Kind.SKIPPED, reason)
     return _let_go(
-        site, at, outcome, reason, lambda text, _, task: edit.annotate(text, task, [note])
+        site, at, outcome, reason, lambda text, _, task: edit.annotate(text, task, [line])
     )
+
+
+def _ask(site: Site, at: Situation) -> Settled:
+    """A question: no attempt, no skip: the task waits for its answer."""
+    stage = Stage.IMPLEMENT if at.facts.saved is Saved.ASKED else Stage.RESEARCH
+    ref = _put_aside(site, at, "asked") if stage is Stage.IMPLEMENT else ""
+    question = at.files[stage].answer.reason
+
+    def apply(text: str, _: Spec, found: Task) -> str:
+        waits = notes.pending(found)
+        there = waits is not None and notes.same(question, waits)
+        return text if there else edit.annotate(text, found, [notes.question(question, ref)])
+
+    settled = _let_go(site, at, Outcome.ASKED, question, apply)
+    site.sink(QuestionNoted(settled.task, stage, question, ref))
+    return settled
+
+
+def _put_aside(site: Site, at: Situation, name: str) -> str:
+    """Keep what stage 2 changed, and put the tree back; the ref, if there was anything."""
+    start, tree = at.second.change
+    if start != tree:
+        return _keep(site, at, f"{at.attempt}-{name}")
+    attempt.restore(site, at)
+    return ""
 
 
 def _let_go(
@@ -175,32 +180,3 @@ def _let_go(
     site.papers.edit_task(key, apply)
     record.sweep(site.scope)
     return Settled(key.text, outcome, detail, key)
-
-
-def _ask(site: Site, at: Situation) -> Settled:
-    """A question: keep, put back, let go. No attempt, no skip: the task waits for its answer."""
-    stage, ref = Stage.RESEARCH, ""
-    if at.facts.saved is Saved.ASKED:
-        stage, ref = Stage.IMPLEMENT, _put_aside(site, at, "asked")
-        question = at.second.decision.reason
-    else:
-        question = at.files[stage].answer.reason
-
-    def apply(text: str, _: Spec, found: Task) -> str:
-        waits = notes.pending(found)
-        there = waits is not None and notes.same(question, waits)
-        return text if there else edit.annotate(text, found, [notes.question(question, ref)])
-
-    settled = _let_go(site, at, Outcome.ASKED, question, apply)
-    site.sink(QuestionNoted(settled.task, stage, question, ref))
-    return settled
-
-
-def _put_aside(site: Site, at: Situation, name: str) -> str:
-    """Keep what stage 2 changed, and put the tree back; the ref, if there was anything."""
-    start, tree = at.second.change
-    ref = ""
-    if start != tree:
-        ref = site.keep(at.opened[0], f"{at.attempt}-{name}", tree, _before(site, at))
-    attempt.restore(site, at)
-    return ref

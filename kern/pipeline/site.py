@@ -29,12 +29,8 @@ class Memory:
 
     checked: bool = False  # whether the gates were seen on a tree without an agent's work
     proved: str = ""  # stage2.json as this process wrote it when it proved the change
-    again: bool = False  # whether the last gate rewrote files of the task: all run once more
-    # The message that hooks made of one, by the tree that they made, and HEAD.
-    passed: dict[tuple[str, str, str], str] = field(default_factory=dict)
     flaky: set[str] = field(default_factory=set)  # gates that were, in this run
     told: set[str] = field(default_factory=set)  # what is said once
-    looked: set[Key] = field(default_factory=set)  # tasks whose tree was looked at before the gates
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from kern.errors import KernError
 from kern.git import refs
 from kern.model import Key, Marker, Saved, Stage
-from kern.pipeline import attempt, commit, facts, implement, research, settle, verify, watched
+from kern.pipeline import attempt, commit, facts, implement, research, settle, verify
 from kern.pipeline.facts import Situation
 from kern.pipeline.site import CLOSE, Site, drop_start
 from kern.pipeline.table import Do, Settled
@@ -80,7 +80,7 @@ def undo(site: Site, at: Situation) -> None:
     """
     start = at.start
     assert start is not None
-    watched.undo_mistakes(site, replace(at.head, commit=start.base), start, "the agent")
+    attempt.undo_mistakes(site, replace(at.head, commit=start.base), "the agent")
     if second := facts.files(site, start.task, start.attempt, start).get(Stage.IMPLEMENT):
         ref = site.keep(start.task, f"{start.attempt}-killed", second.tree, start.base)
         site.rooms.work.accept(second.tree)

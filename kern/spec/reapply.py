@@ -4,7 +4,6 @@ They are the marker and the notes of a task in progress, and every tick. All els
 taken for a person's, and stays.
 """
 
-from collections import Counter
 from dataclasses import replace
 
 from kern.model import Marker
@@ -32,12 +31,6 @@ def reapply(before: str, after: str, *, markers: bool = True) -> tuple[str, list
         return before, ["SPEC.md hid the tasks that are there: restored"]
     known = {fault.message for fault in old.diagnostics}
     return text, warnings + [one.said for one in now.diagnostics if one.message not in known]
-
-
-def vanished(before: str, after: str) -> int:
-    """How many tasks are gone."""
-    names = (Counter(task.text for task in parse(text).tasks) for text in (before, after))
-    return sum((next(names) - next(names)).values())
 
 
 def _markers(old: Spec, after: str) -> tuple[str, list[str]]:

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Fake, Git, Inline, Kern
+from tests.conftest import Fake, Git, Inline
 
 EDIT = {"run": ["sed -i s/seven/SEVEN/ a.txt"], "result": "Shouted.\n\nSUCCESS"}
 WORK = {"run": ["echo 1 > n && echo 2 > m"], "result": "SUCCESS"}
 DONE = {"result": "do the task"}
 ORIGINAL = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
-SHOUTED = ORIGINAL.replace("seven", "SEVEN")
 
 
 def spec(repo: Path) -> str:
@@ -59,7 +58,7 @@ def test_a_commit_of_yours_during_the_task_comes_first_and_stays(
     assert told.code == 0
     assert subjects(git) == ["start", "mine", "do the task"]
     short = git("rev-parse", "--short=7", "HEAD~1")
-    assert f"{short} 'mine'; if that was not you: git show {short}, git revert {short}" in told.err
+    assert f"{short} 'mine'; if that was not you: git revert {short}" in told.err
     assert paths(git, "HEAD~1") == {"own.txt"}
     assert paths(git) == {"n", "SPEC.md"}
     assert git("status", "--porcelain") == ""
@@ -82,40 +81,10 @@ def test_moves_deletions_and_a_folder_for_a_file_are_committed(
     assert git("status", "--porcelain") == ""
 
 
-def test_line_endings_are_committed_as_git_add_would(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    git("config", "core.autocrlf", "true")
-    (repo / "a.txt").unlink()
-    git("checkout", "a.txt")
-    assert b"\r\n" in (repo / "a.txt").read_bytes()
-    script = ["sed -i s/seven/SEVEN/ a.txt", r"printf 'x\r\ny\r\n' > n"]
-    fake.script(implement=[{"run": script, "result": "SUCCESS"}])
-
-    assert inline(1).code == 0
-
-    assert shown(git, "HEAD:a.txt") == SHOUTED
-    assert shown(git, "HEAD:n") == "x\ny\n"
-    assert (repo / "a.txt").read_bytes() == SHOUTED.replace("\n", "\r\n").encode()
-    assert git("status", "--porcelain") == ""
-
-
 # ---------------------------------------------------------------- the message
 
 TRAILER = "Kern-Task: add a greeting"
 PERSON = "env -u GIT_DIR -u GIT_WORK_TREE -u GIT_REFLOG_ACTION -u GIT_INDEX_FILE git"
-
-
-def test_the_agent_words_the_message_and_kern_adds_the_trailer(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    said = f"Here it is:\n\n```\nfeat: mine\n\nBecause.\n\nKern-Task: another\n{TRAILER}\n```"
-    fake.script(implement=[WORK], commit=[{"result": said}])
-
-    assert inline(1).code == 0
-
-    committed(git)
-    assert git("log", "-1", "--format=%B").rstrip() == f"feat: mine\n\nBecause.\n\n{TRAILER}"
 
 
 def test_an_agent_that_cannot_say_it_leaves_the_words_to_kern(
@@ -128,42 +97,6 @@ def test_an_agent_that_cannot_say_it_leaves_the_words_to_kern(
 
     committed(git)
     assert subjects(git) == ["start", "add a greeting"]
-
-
-def test_a_rejected_change_is_a_failed_attempt(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    leak = {"run": ["echo key > n"], "result": "SUCCESS"}
-    fake.script(
-        implement=[leak, WORK],
-        commit=[{"result": "Looked at it.\n\nREJECT: n holds a key"}, {"result": "theirs"}],
-    )
-
-    assert inline(1).code == 0
-
-    assert fake.stages == ["research", "implement", "commit", "implement", "commit"]
-    assert "> **Attempt 1:** rejected at the commit: n holds a key (kept: kern/att" in spec(repo)
-    assert "n holds a key" in fake.calls[3]["prompt"]
-    assert subjects(git) == ["start", "theirs"]
-    assert shown(git, "HEAD:n") == "1\n"
-    (ref,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").splitlines()
-    assert shown(git, f"{ref}:n") == "key\n"
-
-
-@pytest.mark.unheld
-def test_a_message_that_was_paid_for_is_not_asked_for_again(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    kills = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)"  # kern, whose child git is
-    hook(repo, "pre-commit", f"mkdir ../once 2> /dev/null || exit 0; {kills}")
-    fake.script(implement=[WORK], commit=[{"result": "feat: mine"}])
-    assert kern("1", "0").code == -9
-
-    assert kern("1", "0").code == 0
-
-    assert fake.stages == ["research", "implement", "commit"]
-    committed(git)
-    assert subjects(git) == ["start", "feat: mine"]
 
 
 # ---------------------------------------------------------------- the branch moves meanwhile
@@ -220,30 +153,6 @@ def test_where_you_move_the_branch_nothing_is_committed_and_the_gates_run_on_top
 
 
 @pytest.mark.unheld
-@pytest.mark.parametrize("when", ["the agent", "a hook"])
-def test_where_the_branch_is_switched_in_place_it_is_switched_back(
-    repo: Path, git: Git, fake: Fake, inline: Inline, when: str
-) -> None:
-    git("switch", "-qc", "other")
-    git("commit", "-qm", "other work", "--allow-empty")
-    git("switch", "-q", "main")
-    other = git("rev-parse", "other")
-    moves = f"mkdir ../once 2> /dev/null || exit 0; {PERSON} switch -q other"
-    if when == "a hook":
-        hook(repo, "pre-commit", moves)
-        moves = "true"
-    fake.script(implement=[WORK], commit=[{"run": [moves], "result": "do the task"}])
-
-    ran = inline(1)
-
-    assert ran.code == 0, ran.err
-    assert "broke its limits: it switched to other; switched back" in ran.err
-    committed(git)
-    assert git("rev-parse", "other") == other
-    assert git("status", "--porcelain") == ""
-
-
-@pytest.mark.unheld
 def test_your_commit_of_all_is_not_called_done(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
@@ -263,39 +172,6 @@ def test_your_commit_of_all_is_not_called_done(
     assert "verified" not in told.err and "- [x]" not in git("show", "HEAD:SPEC.md")
     assert "**Attempt 1:** gate see is red" in spec(repo)
     assert (repo / "own.txt").read_text() == "mine\nBROKEN\n"
-
-
-def test_the_commit_stage_can_neither_stage_nor_commit(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    """Else its commit, made of an index from before, would revert what you commit meanwhile."""
-    tries = ("git add -A", f"git commit -qam theirs -m '{TRAILER}'", "git commit -qm theirs")
-    fake.script(implement=[WORK], commit=[{"run": [*tries], "result": "do the task"}])
-
-    told = inline(1)
-
-    assert told.code == 0, told.err
-    committed(git)
-    assert subjects(git) == ["start", "do the task"]
-    assert git("status", "--porcelain") == ""
-
-
-@pytest.mark.unheld
-def test_a_commit_of_the_commit_stage_is_undone_and_named(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    """What it takes some purpose to make."""
-    forced = f"env -u GIT_INDEX_FILE git commit -q --allow-empty -m theirs -m '{TRAILER}'"
-    fake.script(implement=[WORK], commit=[{"run": [forced], "result": "do the task"}])
-
-    told = inline(1)
-
-    assert told.code == 0, told.err
-    committed(git)
-    assert subjects(git) == ["start", "do the task"]
-    assert fake.stages == ["research", "implement", "commit"]
-    assert "the commit stage committed by itself: the commit was undone and saved" in told.err
-    assert git("status", "--porcelain") == ""
 
 
 @pytest.mark.parametrize(
@@ -362,41 +238,6 @@ def test_no_process_of_a_hook_puts_another_commit_in_the_place_of_the_tasks(
 # ---------------------------------------------------------------- hooks
 
 
-def test_a_red_hook_becomes_an_attempt_note(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    hook(
-        repo, "pre-commit", "git show :n | grep -q bad && { echo 'n is bad' >&2; exit 1; }\nexit 0"
-    )
-    bad = {"run": ["echo bad > n"], "result": "SUCCESS"}
-    fake.script(implement=[bad, WORK])
-
-    assert inline(1).code == 0
-
-    assert fake.stages == ["research", "implement", "commit", "implement", "commit"]
-    (note,) = (line for line in spec(repo).splitlines() if "**Attempt 1:**" in line)
-    assert "hook" in note
-    assert "n is bad" in note
-    assert "n is bad" in fake.calls[3]["prompt"]
-    committed(git)
-    assert subjects(git) == ["start", "do the task"]
-    assert git("status", "--porcelain") == ""
-
-
-def test_a_hook_that_refuses_the_message_is_heard_once_more(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    hook(repo, "commit-msg", "grep -q ^feat: \"$1\" || { echo 'say feat:' >&2; exit 1; }")
-    fake.script(implement=[WORK], commit=[DONE, {"result": "feat: mine"}])
-
-    assert inline(1).code == 0
-
-    assert fake.stages == ["research", "implement", "commit", "commit"]
-    assert "the commit-msg hook refused it: say feat:" in fake.calls[3]["prompt"]
-    committed(git)
-    assert subjects(git) == ["start", "feat: mine"]
-
-
 def test_the_hooks_have_what_git_commit_gives_them(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
@@ -438,20 +279,6 @@ def test_the_identity_is_the_person_s(
     assert told == ["Wörk, Inc w@example.com robot 2001-01-01"]
 
 
-def test_a_hook_takes_nothing_away_that_is_the_tasks(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    hook(repo, "pre-commit", "git reset -q HEAD -- n")
-    fake.script(implement=[WORK])
-
-    ran = inline(1)
-
-    assert ran.code == 0, ran.err
-    committed(git)
-    assert paths(git) == {"m", "n", "SPEC.md"}
-    assert git("status", "--porcelain") == ""
-
-
 def test_a_contract_is_not_written_through_a_link_that_a_hook_left(
     repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
 ) -> None:
@@ -465,43 +292,6 @@ def test_a_contract_is_not_written_through_a_link_that_a_hook_left(
     assert "**Attempt 1:**" in spec(repo)
     assert theirs.read_text() == "mine\n"
     assert all(call["system"] for call in fake.calls)
-
-
-# ---------------------------------------------------------------- SPEC.md outside git
-
-
-def test_where_git_ignores_spec_md_the_trailer_is_the_witness(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    git("rm", "--quiet", "--cached", "SPEC.md")
-    (repo / ".gitignore").write_text("SPEC.md\n")
-    git("add", ".gitignore")
-    git("commit", "--quiet", "--amend", "--message=start")
-    fake.script(implement=[WORK], commit=[{"result": "theirs"}])
-
-    ran = inline(1)
-
-    assert ran.code == 0
-    assert "git ignores SPEC.md" in ran.err
-    assert "- [x] add a greeting" in spec(repo)
-    assert subjects(git) == ["start", "theirs"]
-    assert TRAILER in git("log", "-1", "--format=%B")
-    assert paths(git) == {"m", "n"}
-    assert git("status", "--porcelain") == ""
-
-
-def test_an_untracked_spec_md_comes_in_with_the_first_commit(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    git("rm", "--quiet", "--cached", "SPEC.md")
-    git("commit", "--quiet", "--amend", "--message=start")
-    fake.script(implement=[WORK])
-
-    assert inline(1).code == 0
-
-    committed(git)
-    assert paths(git) == {"m", "n", "SPEC.md"}
-    assert git("status", "--porcelain") == ""
 
 
 # ---------------------------------------------------------------- kern's own commit fails
@@ -535,39 +325,6 @@ def test_a_failing_signature_stops_the_run_and_the_next_one_goes_on_with_the_mes
     assert git("status", "--porcelain") == ""
 
 
-def test_a_partial_sparse_clone_needs_no_more_blobs_than_it_has(
-    repo: Path, git: Git, fake: Fake, inline: Inline, tmp_path: Path
-) -> None:
-    for folder in ("near", "far"):
-        (repo / folder).mkdir()
-        for n in range(5):
-            (repo / folder / f"{n}.txt").write_text(f"{folder} {n}\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=folders")
-    git("config", "uploadpack.allowFilter", "true")
-    clone = tmp_path / "clone"
-    origin = f"file://{repo}"
-    git("clone", "--quiet", "--filter=blob:none", "--no-checkout", origin, str(clone))
-    git("sparse-checkout", "set", "near", cwd=clone)
-    git("checkout", "--quiet", cwd=clone)
-    missing = git("rev-list", "--objects", "--all", "--missing=print", cwd=clone).count("?")
-    assert missing == 5
-    git("remote", "set-url", "origin", "file:///gone", cwd=clone)
-    fake.script(
-        implement=[
-            {"run": ["echo x >> near/1.txt"], "result": "FAILED: no"},
-            {"run": ["echo work >> near/1.txt"], "result": "SUCCESS"},
-        ]
-    )
-    ran = inline(cwd=clone)
-    assert ran.code == 0, ran.err
-    assert git("show", "--format=", "--name-only", cwd=clone) == "SPEC.md\nnear/1.txt"
-    assert git("ls-files", "-t", "far/1.txt", cwd=clone) == "S far/1.txt"
-    assert git("status", "--porcelain", cwd=clone) == ""
-    left = git("rev-list", "--objects", "--all", "--missing=print", cwd=clone).count("?")
-    assert left == missing
-
-
 # ---------------------------------------------------------------- the index alone
 
 
@@ -596,28 +353,6 @@ def test_changes_of_the_index_are_no_part_of_the_task(
     assert git("status", "--porcelain") == ""
 
 
-@pytest.mark.unheld
-def test_what_you_change_in_place_while_the_commit_is_worded_is_undone_and_saved(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    """In the task's files as well: what is committed is what the gates have seen."""
-    mine = {"run": ["echo v1 > own.txt", "echo v1 > n", "echo x > new.txt"], "result": "do it"}
-    fake.script(implement=[WORK], commit=[mine])
-    ran = inline()
-    assert ran.code == 0, ran.err
-    assert paths(git) == {"m", "n", "SPEC.md"} and shown(git, "HEAD:n") == "1\n"
-    assert git("status", "--porcelain") == ""
-    (ref,) = git("for-each-ref", "--format=%(refname)", "refs/kern/attempts").splitlines()
-    saved = f"saved: git checkout {ref.removeprefix('refs/')} -- PATH"
-    assert "n, new.txt, own.txt changed while kern worked in your tree: undone" in ran.err
-    assert saved in ran.err
-    assert [shown(git, f"{ref}:{name}") for name in ("own.txt", "n", "new.txt")] == [
-        "v1\n",
-        "v1\n",
-        "x\n",
-    ]
-
-
 def test_a_task_that_you_staged_beside_the_current_one_stays_staged_on_top_of_its_tick(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
@@ -637,20 +372,3 @@ def test_a_task_that_you_staged_beside_the_current_one_stays_staged_on_top_of_it
     assert staged.endswith("- [ ] another\n")
     learned = shown(git, ":LEARNINGS.md")
     assert "Mine." in learned and learned.count("Greet late.") == 1
-
-
-def test_what_a_hook_took_out_of_spec_md_is_there_again_where_it_is_ended(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    hook = repo / ".git/hooks/pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    ends = "kill -TERM $(head -n 1 .git/kern.holder); sleep 60"
-    away = "touch ../ended; git show HEAD:SPEC.md > SPEC.md"
-    hook.write_text(f"#!/bin/sh\n[ -e ../ended ] && exit 0\n{away}; {ends}\n")
-    hook.chmod(0o755)
-    ran = kern("1", "0", started=True)
-    assert ran.code == 128 + 15, ran.said
-    assert spec(repo).startswith("- [~] add a greeting")
-    hook.unlink()
-    assert kern("1", "0").code == 0
-    assert fake.stages == ["research", "implement", "commit"]

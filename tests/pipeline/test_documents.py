@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Fake, Git, Inline
-from tests.pipeline.test_commit import DONE, committed, hook, paths, spec, subjects
+from tests.pipeline.test_commit import committed, hook, paths, spec, subjects
 
 LEARNED = {"run": ["echo 1 > n"], "result": "## Learned\nGreet late.\n\nSUCCESS"}
 # As pre-commit asks whether there is anything to take out of the way, then as others may.
@@ -99,37 +99,6 @@ def test_neither_file_says_that_the_task_is_done_before_head_does(
     assert subjects(git) == ["start", "tasks"]
 
 
-@pytest.mark.unheld
-def test_what_you_write_into_both_meanwhile_stays(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    writes = "printf '\\n## mine\\n\\nx\\n' >> LEARNINGS.md; echo '- [ ] of mine' >> SPEC.md"
-    fake.script(implement=[LEARNED], commit=[{**DONE, "run": [writes]}])
-
-    assert inline(1).code == 0
-
-    learned = (repo / "LEARNINGS.md").read_text()
-    assert learned.startswith("\n## mine\n\nx\n") and learned.count("Greet late.") == 1
-    assert spec(repo).startswith("- [x] add a greeting") and "- [ ] of mine\n" in spec(repo)
-
-
-@pytest.mark.unheld
-def test_an_experiment_that_is_concluded_does_so_past_a_hook_that_stashes_too(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    (repo / "SPEC.md").write_text("- [ ] Experiment: greet late\n")
-    git("commit", "-qam", "tasks")
-    hook(repo, "pre-commit", f"{DIFFERS} > /dev/null || exit 1; git checkout -q -- .")
-    fake.script(implement=[{"run": ["echo 1 > n"], "result": "FAILED: nobody saw it"}])
-
-    ran = inline(1)
-
-    assert ran.code == 0, ran.err
-    assert subjects(git)[2:] == ["Conclude: Experiment: greet late"]
-    assert spec(repo).startswith("- [x]")
-    assert git("status", "--porcelain") == ""
-
-
 # A person, in another terminal.
 MINE = "git -c user.name=me -c user.email=me@x commit --no-verify -qam mine"
 
@@ -148,22 +117,4 @@ def test_your_commit_beside_an_experiment_concludes_nothing(
     assert ran.code == 0, ran.err
     assert subjects(git)[2:] == ["mine", "Conclude: Experiment: greet late"]
     assert "[x]" not in git("show", "HEAD~1:SPEC.md")
-    assert git("status", "--porcelain") == ""
-
-
-def test_where_git_ignores_spec_md_it_stays_as_it_is_until_head_has_the_task(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    git("rm", "--quiet", "--cached", "SPEC.md")
-    (repo / ".gitignore").write_text("SPEC.md\n")
-    git("add", ".gitignore")
-    git("commit", "--quiet", "--amend", "--message=start")
-    hook(repo, "pre-commit", "cp SPEC.md .git/seen")
-    fake.script(implement=[LEARNED])
-
-    assert inline(1).code == 0
-
-    assert (repo / ".git" / "seen").read_text().startswith("- [~]")
-    assert spec(repo).startswith("- [x]")
-    assert (repo / "LEARNINGS.md").read_text().count("Greet late.") == 1
     assert git("status", "--porcelain") == ""

@@ -35,22 +35,6 @@ def test_a_hook_that_formats_the_tasks_files_is_taken_in_and_the_gates_run_on_th
     assert "a commit hook changed n" in told.err
 
 
-def test_a_formatted_change_that_a_gate_refuses_is_an_attempt(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    (repo / "kern.toml").write_text("[gates]\nplain = '! grep -qs one n'\n")
-    git("add", "kern.toml")
-    git("commit", "--quiet", "--amend", "--no-edit")
-    hook(repo, "pre-commit", FORMATS)
-    fake.script(implement=[WORK, {"run": ["echo 2 > n"], "result": "SUCCESS"}])
-
-    assert inline(1).code == 0
-
-    assert fake.stages == ["research", "implement", "commit", "implement", "commit"]
-    assert "**Attempt 1:** gate plain is red" in spec(repo)
-    committed(git)
-
-
 def test_a_hook_that_is_never_content_is_an_attempt(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
@@ -96,53 +80,6 @@ def test_a_refused_message_costs_no_second_stage_2_and_the_next_run_resumes_at_t
     assert subjects(git) == ["start", "do the task"]
 
 
-GATED = "[gates]\nplain = '! grep -qs BAD n'\n"
-
-
-def gated(repo: Path, git: Git) -> None:
-    (repo / "kern.toml").write_text(GATED)
-    git("add", "kern.toml")
-    git("commit", "--quiet", "--amend", "--no-edit")
-
-
-def test_what_a_hook_puts_into_the_commit_is_committed_only_after_the_gates_passed_on_it(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    gated(repo, git)
-    hook(repo, "pre-commit", "git show :n | grep -q 1 || exit 0; echo BAD > n; git add n")
-    fake.script(implement=[WORK, {"run": ["echo 2 > n"], "result": "SUCCESS"}])
-
-    told = inline(1)
-
-    assert told.code == 0, told.err
-    assert "a commit hook changed n: now part of the task; the gates run again" in told.err
-    assert fake.stages == ["research", "implement", "commit", "implement", "commit"]
-    assert "**Attempt 1:** gate plain is red" in spec(repo)
-    committed(git)
-    assert shown(git, "HEAD:n") == "2\n"
-
-
-def test_what_a_hook_formats_and_stages_is_the_tasks_when_the_gates_pass_on_it(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    gated(repo, git)
-    (repo / "LEARNINGS.md").write_text("# Learnings\n")
-    git("add", "LEARNINGS.md")
-    git("commit", "--quiet", "--amend", "--no-edit")
-    tidies = "sed -i 's/^Greet late/* Greet  late/' LEARNINGS.md && git add LEARNINGS.md"
-    hook(repo, "pre-commit", f"sed -i s/1/one/ n && git add n; {tidies}")
-    fake.script(implement=[{**WORK, "result": "## Learned\nGreet late.\n\nSUCCESS"}])
-
-    told = inline(1)
-
-    assert told.code == 0, told.err
-    assert fake.stages == ["research", "implement", "commit"]
-    committed(git)
-    assert shown(git, "HEAD:n") == "one\n"
-    assert (repo / "LEARNINGS.md").read_text().count("Greet") == 1
-    assert git("status", "--porcelain") == ""
-
-
 TIDIES = """for f in SPEC.md LEARNINGS.md; do
 git cat-file -e :$f 2>/dev/null || continue
 git show :$f | sed 's/^\\( *\\)- \\[/\\1* [/; $a\\' > .git/tidy
@@ -167,20 +104,6 @@ def test_a_hook_that_formats_the_documents_alone_burns_no_attempt(
     assert git("status", "--porcelain") == ""
 
 
-def test_a_hook_that_formats_the_documents_does_not_block_an_experiment(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    (repo / "SPEC.md").write_text("- [ ] Experiment: add a greeting\n")
-    git("commit", "--quiet", "--all", "--amend", "--no-edit")
-    hook(repo, "pre-commit", TIDIES)
-    fake.script(implement=[{"run": ["echo 1 > n"], "result": "FAILED: nobody greets"}])
-
-    told = inline(1)
-
-    assert told.code == 0, told.err
-    assert shown(git, "HEAD:SPEC.md").startswith("* [x] Experiment")
-
-
 def test_before_the_hooks_run_again_the_files_are_as_the_task_left_them(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
@@ -197,20 +120,6 @@ def test_before_the_hooks_run_again_the_files_are_as_the_task_left_them(
     committed(git)
     assert shown(git, "HEAD:n") == "one\n"
     assert git("status", "--porcelain") == ""
-
-
-def test_a_cache_that_a_hook_leaves_is_no_change(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    cache = "mkdir -p .cache; echo '*' > .cache/.gitignore; date +%N > .cache/data"
-    hook(repo, "pre-commit", f"{cache}; {FORMATS}")
-    fake.script(implement=[WORK])
-
-    assert inline(1).code == 0
-
-    assert fake.stages == ["research", "implement", "commit"]
-    committed(git)
-    assert shown(git, "HEAD:n") == "one\n"
 
 
 @pytest.mark.unheld

@@ -7,9 +7,7 @@ import pytest
 
 from kern.memory.entries import Entry, parse
 from tests.conftest import Fake, Git, Inline, Kern
-from tests.pipeline.test_told import rows
 
-LESSON = "Run make db before any test of the shop -> the tables are missing otherwise."
 DONE = {"run": ["date +%s%N >> n"], "result": "SUCCESS"}
 
 
@@ -36,39 +34,6 @@ def votes(repo: Path) -> dict[str, tuple[int, int]]:
 
 def prompts(fake: Fake, stage: str) -> list[str]:
     return [call["prompt"] for call in fake.calls if call["stage"] == stage]
-
-
-def test_a_lesson_is_captured_told_to_a_later_task_used_and_voted_up(
-    repo: Path, git: Git, fake: Fake, inline: Inline, kern: Kern
-) -> None:
-    tasks(repo, git, "add a shop", "add a basket")
-    fake.script(
-        implement=[
-            answer("## Learned", LESSON, "When: anything sold; payments"),
-            answer("Used: L1", "Misled: L77"),
-        ],
-        commit=[{"result": "do the task"}],
-    )
-
-    ran = inline(2)
-
-    assert ran.code == 0, ran.err
-    (entry,) = entries(repo)
-    assert (entry.id, entry.text) == ("L1", LESSON)
-    assert votes(repo) == {"L1": (1, 0)}
-    assert entry.when == "anything sold; payments"
-    for stage in ("research", "implement"):
-        first, second = prompts(fake, stage)
-        assert LESSON not in first and "## Learnings" not in first, "no learnings, no word of them"
-        assert f"- L1: {LESSON}" in second
-        assert "anything sold" not in second
-    assert "`Used: L7, L12` names those" in prompts(fake, "implement")[1]
-    assert "Used: L1" not in prompts(fake, "commit")[1], "it is no part of the change's account"
-    assert git("status", "--porcelain") == "", "the vote is in the task's own commit"
-    assert "- L1 +1 -0 Run" in git("show", "HEAD:LEARNINGS.md")
-    assert "learning L1 was helpful: used" in ran.err
-    receipt = kern("show", "2").out
-    assert "L1 (all fit)" in receipt and "L1 was helpful: used" in receipt
 
 
 def test_a_lesson_that_misleads_sinks_and_is_told_no_more(
@@ -104,21 +69,6 @@ def test_what_a_failed_attempt_went_by_loses_once_and_what_overcame_it_is_kept(
     assert votes(repo) == {"L1": (0, 1), "L2": (0, 0)}
     assert "learning L1 was harmful: used, and the attempt failed" in ran.err
     assert git("status", "--porcelain") == ""
-    said = [row for row in rows(git) if row["kind"] == "vote"]
-    assert [(row["entry"], row["helpful"]) for row in said] == [("L1", False)]
-
-
-def test_a_vote_does_not_outlive_a_commit_that_does_not_come(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    text = "- Use tabs.\n"
-    tasks(repo, git, "one", learnings=text)
-    gives_up = {"result": "SKIPPED: no"}
-    fake.script(implement=[answer("Used: L1"), gives_up], commit=[{"result": "REJECT: it is bad"}])
-
-    inline(1)
-
-    assert votes(repo) == {"L1": (0, 1)}, "helpful was taken back; the attempt failed"
 
 
 @pytest.mark.parametrize("ignored", [False, True])
@@ -144,24 +94,3 @@ def test_what_is_no_entry_is_said_and_what_is_known_becomes_a_vote(
     assert entries(repo)[1].text == "Ports clash."
     assert "learning L1 was helpful: learned again" in ran.err
     assert ("LEARNINGS.md" in git("ls-files")) is not ignored
-
-
-def test_damage_is_said_and_worked_around(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
-    junk = "\x00\udcff" + "z" * 1_000_000
-    text = (
-        "## Learnings\n\n- Keep the table.\n<<<<<<< HEAD\n- L3 +2 -0 Mine.\n=======\n"
-        f"- L3 +x -0 Lost.\n- L3 +0 -0 Theirs.\n>>>>>>> other\n- {junk}\n"
-    )
-    (repo / "LEARNINGS.md").write_bytes(text.encode("utf-8", "surrogateescape"))
-    tasks(repo, git, "keep the table")
-
-    ran = inline(1)
-
-    assert ran.code == 0, ran.err
-    prompt = prompts(fake, "implement")[0]
-    assert all(said in prompt for said in ("L1: Keep the", "L3: Mine.", "L2: Theirs."))
-    assert "Lost." not in prompt and "zzz" not in prompt
-    assert (repo / "LEARNINGS.md").read_bytes() == text.encode("utf-8", "surrogateescape")
-    assert "LEARNINGS.md: line 4 is no entry, and not read: <<<<<<< HEAD" in ran.err
-    found = next(row for row in rows(git) if row["kind"] == "recall")
-    assert set(found["told"]) == {"L1", "L2", "L3"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Fake, Git, Inline, Kern
+from tests.conftest import Fake, Git, Inline
 
 MENDING = "went the right way"
 GATED = "- [ ] add a greeting\n  > **Gate:** `grep -q good n && test ! -e bad || { ls; exit 1; }`\n"
@@ -41,31 +41,6 @@ def test_the_second_attempt_goes_on_from_a_change_that_a_gate_refused(
     assert git("status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize("answer", ["Wrote it.", "Nearly done."])
-def test_an_answer_without_its_form_is_mended_as_well(
-    repo: Path, git: Git, fake: Fake, inline: Inline, answer: str
-) -> None:
-    fake.script(implement=[{**WORKS, "result": answer}, {"result": "SUCCESS"}])
-    assert inline().code == 0
-    assert git("show", "HEAD:n") == "good"
-    assert MENDING in told(fake, 2)
-
-
-def test_a_prompt_of_ones_own_that_tells_of_no_failure_gets_a_clean_tree(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    """Its agent would take the change for a person's."""
-    own = repo / ".kern/prompts/2_implement.md"
-    own.parent.mkdir(parents=True)
-    own.write_text("---\nmodel: opus\n---\n{{ mode }} {{ task }} {{ attempts }}\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message=prompt")
-    seen = {**WORKS, "run": ["test ! -e n || touch bad", *WORKS["run"]]}
-    fake.script(implement=[FIRST, seen])
-    assert inline().code == 0
-    assert "printed then:" in told(fake, 2)
-
-
 def test_after_the_agents_own_word_the_next_attempt_begins_anew(
     repo: Path, fake: Fake, inline: Inline
 ) -> None:
@@ -96,19 +71,6 @@ def test_before_the_third_attempt_research_runs_again_and_its_note_is_replaced(
     committed = git("show", "HEAD:SPEC.md")
     assert "two.py:2" in committed and "one.py:1" not in committed
     assert MENDING not in told(fake, 4), "only the second mends"
-
-
-@pytest.mark.unheld
-def test_a_kern_killed_while_it_mends_leaves_a_clean_start_to_the_next(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    killed = {"run": ["echo more >> n"], "kill": "parent"}
-    fake.script(implement=[FIRST, killed, SECOND])
-    assert kern("1", "0", started=True).code == -9
-    ran = kern("1", "0")
-    assert ran.code == 0, ran.said
-    assert git("show", "HEAD:n") == "good"
-    assert git("status", "--porcelain") == ""
 
 
 def test_a_tasks_own_gate_runs_before_it_and_the_stages_read_how_it_fails(

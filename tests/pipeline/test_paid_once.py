@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.checks.test_gates import attempts, spec, toml
-from tests.conftest import Fake, Git, Inline, Kern
+from tests.conftest import Fake, Git, Kern
 
 DONE = {"run": ["echo good > n"], "result": "did it\n\nSUCCESS"}
 NOTHING = {"run": [], "result": "It is so already.\n\nSUCCESS"}
@@ -55,17 +55,6 @@ def test_a_hook_that_refuses_without_the_change_too_ends_the_run_with_the_work_k
     assert git("show", "HEAD:n") == "good"
 
 
-def test_a_hook_that_refuses_the_change_alone_is_a_failed_attempt(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    hook(repo, "pre-commit", "! git diff --cached | grep -q ^+bad || { echo it is bad; exit 1; }")
-    fake.script(implement=[{**DONE, "run": ["echo bad > n"]}, DONE])
-
-    ran = inline(1)
-
-    assert (ran.code, len(attempts(repo))) == (0, 1), ran.said
-
-
 @pytest.mark.parametrize("name", ["pre-commit", "prepare-commit-msg"])
 def test_with_many_at_once_a_hook_sees_the_branch_that_the_work_lands_on(
     repo: Path, git: Git, fake: Fake, kern: Kern, name: str
@@ -88,24 +77,6 @@ def test_with_many_at_once_a_hook_sees_the_branch_that_the_work_lands_on(
         assert len(since) == 2 and all(one.startswith("PROJ-7: ") for one in since)
 
 
-def test_what_a_hook_makes_and_stages_belongs_to_the_commit_and_is_made_once(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    (repo / "BUILD").write_text("1\n")
-    git("add", "BUILD")
-    toml(repo, git, "[gates]\ncheck = 'test ! -e n || test $(cat BUILD) -lt 3'\n")
-    hook(
-        repo, "pre-commit", "echo $(( $(cat BUILD) + 1 )) >BUILD; echo x >dist; git add BUILD dist"
-    )
-    fake.script(implement=[DONE])
-
-    ran = inline(1)
-
-    assert (ran.code, attempts(repo)) == (0, []), ran.said
-    assert (git("show", "HEAD:BUILD"), git("show", "HEAD:dist")) == ("2", "x")
-    assert git("status", "--porcelain") == ""
-
-
 # ---------------------------------------------------------------- nothing to do
 
 
@@ -121,15 +92,6 @@ def test_tasks_that_are_done_already_are_no_failures_and_are_asked_about_twice_a
     assert "1 done, 3 need you" in ran.out, ran.said
     assert "[x] four" in spec(repo) and "in a row" not in ran.err
     assert fake.stages.count("research") == 7
-
-
-def test_where_a_gate_is_red_a_task_that_is_called_done_is_a_failure(
-    repo: Path, git: Git, fake: Fake, kern: Kern
-) -> None:
-    toml(repo, git, "max_failures = 2\n[gates]\ncheck = 'false'\n")
-    tasks(repo, git, "one", "two", "three")
-    fake.script(research=[NO_TASK])
-    assert "2 tasks in a row ended without a result" in kern("9", "0", "--allow-red").err
 
 
 def test_a_task_for_which_nothing_needs_to_change_is_paid_twice(

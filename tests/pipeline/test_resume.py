@@ -9,14 +9,12 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kern.system import workspace
 from tests.conftest import Fake, Git, at_home, survivors
 from tests.kit.stable import Ran, Stable
 
@@ -24,12 +22,9 @@ pytestmark = pytest.mark.crash
 
 Script = list[dict[str, Any]]
 
-HERE = Path(__file__).parent.parent
-TASK = "- [ ] add a greeting\n"
 WORK = ["sed -i s/seven/SEVEN/ a.txt", "echo work >> work.txt"]
 DONE = "Wrote it.\n\nSUCCESS"
 WORKS = {"run": WORK, "result": DONE}
-LEARNS = {"run": WORK, "result": "Wrote it.\n\n## Learned\nGreet late.\n\nSUCCESS"}
 FAILS = {"run": WORK, "result": "FAILED: it does not link"}
 COMMITS = {"result": "do the task"}
 COMMITS_ITSELF = {
@@ -227,22 +222,6 @@ def test_a_task_begun_on_another_branch_stops_the_run_until_one_switches_back(
     is_done_once(bench)
 
 
-def test_unmarked_on_the_other_branch_the_task_is_done_there(bench: Bench) -> None:
-    """A branch `a` that became `a/b`: the start ref of the old name stands in nobody's way."""
-    bench.git("switch", "-qc", "a")
-    bench.killed(anew=True, implement=[HALFWAY, WORKS])
-    bench.git("branch", "-m", "a", "a/b")
-    assert "begun on branch a" in bench.resumed(code=1).err
-    bench.mark(" ")
-    bench.git("checkout", "-q", "HEAD", "--", "a.txt")
-    (bench.root / "work.txt").unlink()
-    assert bench.kern("1", "0").code == 0
-    assert bench.subjects == ["start", "do the task"]
-    assert bench.git("for-each-ref", "--format=%(refname)", "refs/kern/start") == (
-        "refs/kern/start/main/a/@"
-    )
-
-
 # ------------------------------------------------------------ j: a commit of the commit stage
 
 
@@ -260,41 +239,7 @@ def test_a_swept_up_commit_is_taken_back_after_the_kill(bench: Bench, cleaned: b
     assert bench.asked == ["commit"]
 
 
-@pytest.mark.unheld
-def test_a_swept_up_commit_that_a_person_built_upon_is_theirs_and_named(bench: Bench) -> None:
-    bench.killed(implement=[WORKS], commit=[{**COMMITS_ITSELF, "kill": "parent"}, COMMITS])
-    bench.git("commit", "-q", "--allow-empty", "-m", "on top")
-    told = bench.resumed().err
-    assert "'sweep up'" in told and "git revert" in told
-    assert bench.subjects == ["start", "sweep up", "on top", "do the task"]
-    assert bench.head("SPEC.md").startswith("- [x]") and not bench.refs("start")
-
-
 # ------------------------------------------------------------ c: HEAD has the task
-
-
-def nobody(bench: Bench) -> None:
-    pass
-
-
-def unmarks_and_cleans(bench: Bench) -> None:
-    bench.mark(" ")
-    bench.clean_tmp()
-
-
-def commits_on_top(bench: Bench) -> None:
-    bench.git("commit", "-qm", "my own", "own.txt")
-
-
-@pytest.mark.parametrize("person", [nobody, unmarks_and_cleans])
-def test_a_committed_task_is_only_finished(bench: Bench, person: Callable[[Bench], None]) -> None:
-    bench.crashed(BRANCH, implement=[WORKS], commit=[COMMITS])
-    assert bench.spec.startswith("- [~]") and bench.head("SPEC.md").startswith("- [x]")
-    person(bench)
-    bench.resumed()
-    assert not bench.asked
-    is_done_once(bench)
-    assert not bench.left
 
 
 def test_a_committed_task_is_finished_under_a_persons_commit(bench: Bench) -> None:
@@ -306,28 +251,6 @@ def test_a_committed_task_is_finished_under_a_persons_commit(bench: Bench) -> No
     assert bench.subjects == ["start", "do the task", "my own"]
     assert bench.spec.startswith("- [x]") and not bench.refs("start") and not bench.left
     assert bench.git("status", "--porcelain") == ""
-
-
-def test_a_committed_task_is_finished_even_without_any_ref_or_file(bench: Bench) -> None:
-    """Base unknown: HEAD itself is the witness."""
-    bench.crashed(BRANCH, implement=[WORKS], commit=[COMMITS])
-    bench.clean_tmp()
-    for ref in bench.git("for-each-ref", "--format=%(refname)", "refs/kern").splitlines():
-        bench.git("update-ref", "-d", ref)
-    bench.resumed()
-    assert not bench.asked
-    assert bench.subjects == ["start", "do the task"]
-    assert bench.spec.startswith("- [x]")
-
-
-def test_the_last_subtask_ticks_its_parent_after_the_kill_as_well(bench: Bench) -> None:
-    bench.write("SPEC.md", "- [ ] all\n  - [x] first\n  - [ ] add a greeting\n")
-    bench.crashed(BRANCH, anew=True, implement=[WORKS], commit=[COMMITS])
-    bench.resumed()
-    assert not bench.asked
-    assert bench.spec.startswith("- [x] all\n  - [x] first\n  - [x] add a greeting\n")
-    assert bench.spec == bench.head("SPEC.md") + "\n"
-    nothing_of_the_persons_is_touched(bench)
 
 
 def test_a_lock_that_a_killed_git_left_is_named_and_not_deleted(bench: Bench) -> None:
@@ -374,35 +297,7 @@ def test_what_a_person_ticked_after_the_answer_is_theirs(bench: Bench) -> None:
     assert bench.spec.startswith("- [x]") and not bench.refs("start") and not bench.left
 
 
-def test_a_tick_without_an_answer_is_not_believed(bench: Bench) -> None:
-    bench.killed(implement=[HALFWAY, WORKS])
-    bench.mark("x")
-    ran = bench.resumed()
-    assert "back to [~]" in ran.err
-    assert bench.asked == ["implement", "commit"]
-    is_done_once(bench)
-
-
 # ------------------------------------------------------------ f: the task was taken away
-
-
-def test_an_unmarked_task_begins_anew_its_half_done_work_kept(bench: Bench) -> None:
-    bench.killed(implement=[HALFWAY, WORKS])
-    bench.mark(" ")
-    ran = bench.resumed()
-    assert "no longer in progress" in ran.err and "1-killed" in ran.err
-    assert bench.kept("1-killed", "work.txt") == "work"
-    assert bench.asked == ["research", "implement", "commit"]
-    is_done_once(bench)
-
-
-def test_of_an_unmarked_task_the_answered_attempt_is_kept(bench: Bench) -> None:
-    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
-    bench.mark(" ")
-    bench.resumed()
-    assert bench.kept("1-killed", "work.txt") == "work"
-    assert bench.asked == ["research", "implement", "commit"]
-    is_done_once(bench)
 
 
 @pytest.mark.parametrize(
@@ -431,68 +326,6 @@ def test_the_work_of_a_task_that_was_taken_away_is_kept_and_put_back(
     nothing_of_the_persons_is_touched(bench)
 
 
-def test_a_task_taken_up_again_after_another_begins_anew(bench: Bench) -> None:
-    """What its first walk saved was kept and put back: it must not count again."""
-    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
-    bench.write("SPEC.md", "- [ ] add a greeting\n- [~] write the manual\n")
-    dies_next = [{"result": "READY"}, DIES, {"result": "- Files: a.txt\n\nREADY"}]
-    bench.fake.script(research=dies_next)
-    bench.resumed(code=-signal.SIGKILL)
-    bench.write("SPEC.md", "- [~] add a greeting\n- [ ] write the manual\n")
-    bench.resumed()
-    assert bench.asked == ["research", "implement", "commit"]
-    is_done_once(bench)
-
-
-# ------------------------------------------------------------ g, h: decided, not yet carried out
-
-
-def test_a_failed_attempt_is_booked_and_the_next_one_begun(bench: Bench) -> None:
-    bench.crashed("stage2.json#3", implement=[FAILS, WORKS])
-    ran = bench.resumed()
-    assert bench.asked == ["implement", "commit"]
-    assert "attempt 1 failed: it does not link" in ran.out
-    assert bench.kept("1", "work.txt") == "work"
-    assert "> **Attempt 1:** it does not link (kept: kern/attempts/" in bench.spec
-    assert "Attempt 2" not in bench.spec
-    is_done_once(bench)
-
-
-@pytest.mark.parametrize(
-    ("answer", "noted"),
-    [
-        ("## Subtasks\n- [ ] one half\n- [ ] other half\n\nDECOMPOSED", "  - [ ] other half\n"),
-        ("SKIPPED: there is no key", "  > **Skipped:** there is no key\n"),
-    ],
-)
-def test_a_task_split_or_skipped_is_released(bench: Bench, answer: str, noted: str) -> None:
-    bench.crashed("stage2.json#3", implement=[{"run": WORK, "result": answer}])
-    bench.resumed(code=1 if "SKIPPED" in answer else 0)
-    assert not bench.asked
-    assert bench.spec.startswith(TASK) and bench.spec.count(noted) == 1
-    assert bench.kept("1-stopped", "work.txt") == "work"
-    assert bench.subjects == ["start"]
-    nothing_but_the_spec_differs(bench)
-    assert not bench.refs("start") and not bench.left
-
-
-def nothing_but_the_spec_differs(bench: Bench) -> None:
-    assert bench.git("status", "--porcelain", "--", ":!SPEC.md") == ""
-
-
-def test_a_killed_split_is_asked_for_again_as_a_split(bench: Bench) -> None:
-    notes = [f"  > **Attempt {number}:** no\n" for number in (1, 2, 3)]
-    bench.write("SPEC.md", "".join([TASK, *notes]))
-    split = {"result": "## Subtasks\n- [ ] one half\n- [ ] other half\n\nDECOMPOSED"}
-    bench.killed(anew=True, implement=[HALFWAY, split])
-    bench.resumed()
-    assert bench.asked == ["implement"]
-    assert "The task failed as a whole" in bench.fake.calls[-1]["system"]
-    assert bench.spec.endswith("  - [ ] one half\n  - [ ] other half\n")
-    assert bench.spec.startswith(TASK) and bench.spec.count("> **Attempt") == 3
-    nothing_but_the_spec_differs(bench)
-
-
 # ------------------------------------------------------------ i: proved, on its base
 
 
@@ -509,13 +342,6 @@ def test_a_proved_change_is_proved_again_with_what_was_edited_since(bench: Bench
     assert bench.head("work.txt") == "work\nmine, later"
 
 
-def test_a_message_that_was_saved_is_not_asked_for_again(bench: Bench) -> None:
-    bench.crashed("stage3.json", implement=[WORKS], commit=[COMMITS])
-    bench.resumed()
-    assert not bench.asked
-    is_done_once(bench)
-
-
 def test_the_tasks_commit_that_you_amend_after_a_kill_is_not_called_verified(
     bench: Bench,
 ) -> None:
@@ -528,17 +354,6 @@ def test_the_tasks_commit_that_you_amend_after_a_kill_is_not_called_verified(
     assert not bench.asked and bench.spec.startswith("- [x]")
     assert "is not the commit that kern made: no gate has seen it" in ran.err
     assert "verified by" not in ran.out and "UNVERIFIED" in ran.out
-
-
-def test_a_saved_rejection_is_a_failed_attempt(bench: Bench) -> None:
-    rejects = {"result": "REJECT: it holds a password"}
-    mends = {"result": "SUCCESS"}
-    bench.crashed("stage3.json", implement=[WORKS, mends], commit=[rejects, COMMITS])
-    bench.resumed()
-    assert "> **Attempt 1:** rejected at the commit: it holds a password" in bench.spec
-    assert bench.kept("1", "work.txt") == "work"
-    assert bench.asked == ["implement", "commit"]
-    is_done_once(bench)
 
 
 # ------------------------------------------------------------ stage files that an agent wrote
@@ -593,19 +408,6 @@ def test_no_stage_file_that_an_agent_wrote_gets_its_work_past_the_gates(
 # ------------------------------------------------------------ j: proved, a commit came in between
 
 
-def test_a_persons_commit_in_between_asks_for_the_proof_again_not_the_work(bench: Bench) -> None:
-    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
-    bench.write("own.txt", "mine too\n")
-    bench.git("commit", "-qm", "my own", "own.txt")
-    ran = bench.resumed()
-    assert "a commit of yours came in" in ran.err
-    assert bench.asked == ["commit"]
-    assert bench.subjects == ["start", "my own", "do the task"]
-    assert bench.head("work.txt") == "work"
-    assert "SEVEN" in bench.head("a.txt")
-    assert bench.git("status", "--porcelain") == ""
-
-
 def test_work_that_a_person_committed_needs_no_agent_only_the_tick(bench: Bench) -> None:
     named = {**WORKS, "result": "Wrote work.txt.\n\nSUCCESS"}  # as a transcript does
     bench.killed(implement=[named], commit=[DIES, COMMITS])
@@ -618,31 +420,7 @@ def test_work_that_a_person_committed_needs_no_agent_only_the_tick(bench: Bench)
     assert bench.spec.startswith("- [x]")
 
 
-def test_a_persons_commit_of_the_same_lines_fails_the_attempt(bench: Bench) -> None:
-    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
-    other = {"run": ["echo other > other.txt"], "result": DONE}
-    bench.fake.script(implement=[WORKS, other])
-    text = (bench.root / "a.txt").read_text()
-    bench.write("a.txt", text.replace("SEVEN", "my seven"))
-    bench.git("commit", "-qm", "my own", "a.txt")
-    bench.resumed()
-    assert "> **Attempt 1:** the change overlaps your commit in a.txt" in bench.spec
-    assert bench.subjects == ["start", "my own", "do the task"]
-    assert "my seven" in bench.head("a.txt") and bench.head("other.txt") == "other"
-    assert "my seven" in (bench.root / "a.txt").read_text()
-    assert not (bench.root / "work.txt").exists()
-
-
 # ------------------------------------------------------------ k: answered, not judged
-
-
-def test_an_answer_is_judged_with_what_a_person_made_of_it_since(bench: Bench) -> None:
-    bench.crashed("stage2.json", implement=[WORKS])
-    bench.write("work.txt", "mine, later\n")
-    ran = bench.resumed()
-    assert bench.asked == ["commit"]
-    assert "and proven with the rest: work.txt" in ran.err
-    assert bench.head("work.txt") == "mine, later"
 
 
 def test_work_that_a_person_stashed_is_there_again(bench: Bench) -> None:
@@ -682,173 +460,7 @@ def test_a_broken_start_ref_is_named_with_the_way_out(bench: Bench) -> None:
     assert bench.head("other.txt") == "other" and not bench.refs("start")
 
 
-# ------------------------------------------------------------ l: begun, never answered
-
-
-@pytest.mark.parametrize("cleaned", [False, True])
-def test_half_done_work_is_kept_put_back_and_done_again(bench: Bench, cleaned: bool) -> None:
-    bench.killed(implement=[HALFWAY, WORKS])
-    if cleaned:
-        bench.clean_tmp()
-    ran = bench.resumed()
-    assert bench.asked == ["implement", "commit"]
-    assert "was killed while an agent implemented" in ran.err
-    assert bench.kept("1-killed", "work.txt") == "work"
-    assert "Attempt" not in bench.spec
-    is_done_once(bench)
-
-
-def test_a_torn_stage_file_counts_as_none(bench: Bench) -> None:
-    bench.killed(implement=[HALFWAY, WORKS])
-    (bench.folder / "stage2.json").write_text('{"result": "SUCC')
-    bench.resumed()
-    assert bench.asked == ["implement", "commit"]
-    is_done_once(bench)
-
-
-@pytest.mark.unheld
-def test_commits_of_a_killed_implement_agent_are_kept_and_taken_back(bench: Bench) -> None:
-    sneaky = {"run": [*WORK, "git add --all", "git commit -qm sneaky"], "kill": "parent"}
-    bench.killed(implement=[sneaky, WORKS])
-    assert bench.subjects == ["start", "sneaky"]
-    ran = bench.resumed()
-    assert "committed by itself: the commit was undone and saved as" in ran.err
-    assert bench.kept("1-commit", "work.txt") == "work"
-    is_done_once(bench)
-
-
-def test_edits_after_the_kill_are_kept_with_the_agents(bench: Bench) -> None:
-    """They cannot be told apart; the first line of output says so."""
-    bench.killed(implement=[HALFWAY, WORKS])
-    bench.write("notes.txt", "mine\n")
-    ran = bench.resumed()
-    assert "what you changed since is saved" in ran.err
-    assert bench.kept("1-killed", "notes.txt") == "mine"
-    is_done_once(bench)
-
-
-# ------------------------------------------------------------ m: researched
-
-
-def test_saved_research_is_not_asked_for_again(bench: Bench) -> None:
-    bench.crashed("stage1.json", implement=[WORKS])
-    bench.write("notes.txt", "mine\n")
-    assert "not committed: notes.txt" in bench.resumed(code=2).err and not bench.asked
-    (bench.root / "notes.txt").unlink()
-    bench.resumed()
-    assert bench.asked == ["implement", "commit"]
-    assert bench.spec.count("> **Research:**") == 1
-    is_done_once(bench)
-
-
-def test_killed_at_the_note_of_the_second_attempt_research_runs_again_all_the_same(
-    bench: Bench,
-) -> None:
-    failed = {"result": "FAILED: too hard"}
-    bench.crashed("SPEC.md#4", implement=[failed, {**WORKS, **failed}, WORKS])
-    assert "Attempt 2" in bench.spec
-    bench.resumed()
-    assert bench.asked == ["research", "implement", "commit"]
-    is_done_once(bench)
-
-
-def test_a_saved_no_task_is_written_down_without_an_agent(bench: Bench) -> None:
-    bench.crashed("stage1.json", research=[{"result": "NO_TASK: it is there already"}])
-    bench.resumed(code=1)
-    assert not bench.asked
-    assert bench.spec == TASK + "  > **Skipped:** it is there already\n"
-    nothing_but_the_spec_differs(bench)
-    assert not bench.left
-
-
-def test_a_subtask_whose_attempts_are_noted_is_skipped_without_an_agent(bench: Bench) -> None:
-    bench.write("SPEC.md", "- [ ] all\n  - [ ] part\n")
-    bench.crashed("stage2.json#3", anew=True, implement=[{"result": "FAILED: third"}])
-    notes = [f"    > **Attempt {n}:** no\n" for n in (1, 2)]
-    lines = bench.spec.splitlines(keepends=True)
-    bench.write("SPEC.md", "".join([*lines, *notes]))
-    second = json.loads((bench.folder / "stage2.json").read_text())
-    second["kern"]["attempt"] = 3
-    (bench.folder / "stage2.json").write_text(json.dumps(second))
-    bench.resumed(code=1)
-    assert not bench.asked
-    assert "  - [ ] part\n" in bench.spec and "**Skipped:** 3 attempts failed" in bench.spec
-    assert bench.spec.count("> **Attempt") == 3
-    assert not bench.refs("start") and not bench.left
-
-
-# ------------------------------------------------------------ n: nothing but the marker
-
-
-def test_a_fresh_clone_of_a_marked_task_begins_anew(bench: Bench, tmp_path: Path) -> None:
-    bench.write("SPEC.md", TASK.replace("[ ]", "[~]"))
-    bench.git("commit", "-qm", "in progress", "SPEC.md")
-    clone = tmp_path / "clone"
-    bench.git("clone", "-q", ".", str(clone))
-    assert bench.kern("1", "0", cwd=clone).code == 0
-    assert bench.asked == ["research", "implement", "commit"]
-    assert bench.git("log", "--format=%s", cwd=clone).splitlines() == [
-        "do the task",
-        "in progress",
-        "start",
-    ]
-
-
 # ------------------------------------------------------------ questions that are not states
-
-
-def untrack_spec(bench: Bench) -> None:
-    bench.git("rm", "-q", "--cached", "SPEC.md")
-    bench.git("commit", "-qm", "untrack")
-
-
-def test_an_untracked_spec_is_added_with_the_first_commit(bench: Bench) -> None:
-    untrack_spec(bench)
-    bench.killed(anew=True, implement=[HALFWAY, WORKS])
-    bench.resumed()
-    is_done_once(bench, more=("untrack",))
-
-
-@pytest.mark.unheld
-@pytest.mark.parametrize("killed", ["committed", "swept"])
-def test_an_ignored_spec_stays_out_and_the_trailer_is_the_witness(
-    bench: Bench, killed: str
-) -> None:
-    untrack_spec(bench)
-    (bench.root / ".git" / "info" / "exclude").write_text("SPEC.md\n.env\n")
-    forced = "env -u GIT_INDEX_FILE git commit -q --allow-empty"
-    by_itself = {"run": [f"{forced} -m x -m 'Kern-Task: add a greeting'"], **DIES}
-    if killed == "swept":
-        bench.killed(anew=True, implement=[WORKS], commit=[by_itself, COMMITS])
-    else:
-        bench.crashed(BRANCH, anew=True, implement=[WORKS], commit=[COMMITS])
-    ran = bench.resumed()
-    assert "git ignores SPEC.md" in ran.err
-    assert bench.asked == ([] if killed == "committed" else ["commit"])
-    assert bench.subjects == ["start", "untrack", "do the task"]
-    assert bench.git("show", "--format=", "--name-only").split() == ["a.txt", "work.txt"]
-    assert bench.spec.startswith("- [x]") and not bench.refs("start")
-    nothing_of_the_persons_is_touched(bench)
-
-
-def test_rewritten_history_counts_like_a_persons_commit(bench: Bench) -> None:
-    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
-    bench.git("commit", "-q", "--amend", "--only", "-m", "start over")
-    ran = bench.resumed()
-    assert "a commit of yours came in" in ran.err
-    assert bench.asked == ["commit"]
-    assert bench.subjects == ["start over", "do the task"]
-    assert bench.head("work.txt") == "work"
-    nothing_of_the_persons_is_touched(bench)
-
-
-def test_rewritten_history_under_half_done_work_stays(bench: Bench) -> None:
-    bench.killed(implement=[HALFWAY, {"run": ["echo other > other.txt"], "result": DONE}])
-    bench.git("commit", "-q", "--amend", "--only", "-m", "start over")
-    bench.resumed()
-    assert bench.subjects == ["start over", "do the task"]
-    assert bench.kept("1-killed", "work.txt") == "work"
-    assert bench.head("other.txt") == "other"
 
 
 @pytest.mark.parametrize("killed", ["stage 1", "stage 2"])
@@ -869,19 +481,6 @@ def test_of_two_marked_tasks_the_one_that_was_begun_stays(bench: Bench, killed: 
     assert bench.head("work.txt") == "work"
 
 
-def test_notes_deleted_by_hand_make_the_count_fall_and_overwrite_no_ref(bench: Bench) -> None:
-    other = {"run": ["echo other > other.txt"], "result": "FAILED: again"}
-    bench.killed(implement=[FAILS, HALFWAY, other, WORKS])
-    kept = [line for line in bench.spec.splitlines(keepends=True) if "Attempt 1" not in line]
-    bench.write("SPEC.md", "".join(kept))
-    bench.resumed()
-    assert bench.asked == ["implement", "implement", "commit"]
-    assert bench.refs("attempts") == ["1", "1+1", "2-killed"]
-    assert bench.kept("1", "work.txt") == "work" and bench.kept("1+1", "other.txt") == "other"
-    assert bench.spec.count("> **Attempt") == 1 and "/1+1)" in bench.spec
-    is_done_once(bench)
-
-
 def test_each_worktree_resumes_its_own(bench: Bench) -> None:
     """A killed run in one is nothing to the other, even where both are called the same."""
     side = bench.place / "side" / "project"
@@ -896,25 +495,6 @@ def test_each_worktree_resumes_its_own(bench: Bench) -> None:
     assert bench.fake.stages[5:] == ["implement", "commit"]
     assert bench.git("log", "--format=%s", "side").splitlines() == ["do the task", "start"]
     is_done_once(bench)
-
-
-def test_branches_that_are_spelled_alike_keep_their_files_and_locks_apart(bench: Bench) -> None:
-    branches = ("a", "a-b", "feature/x", "feature-x", "x")
-    scopes = [workspace.scope(bench.root, branch) for branch in branches]
-    assert len({scope.folder for scope in scopes}) == len({scope.lock for scope in scopes}) == 5
-
-
-@pytest.mark.parametrize("write", [BRANCH, "LEARNINGS.md"])
-def test_a_learning_is_written_once_though_the_run_died_after_its_commit(
-    bench: Bench, write: str
-) -> None:
-    bench.crashed(write, implement=[LEARNS], commit=[COMMITS])
-    bench.clean_tmp()
-    bench.resumed()
-    text = (bench.root / "LEARNINGS.md").read_text()
-    assert text == "## Learnings\n\n- L1 +0 -0 Greet late.\n"
-    assert bench.head("LEARNINGS.md") == text.rstrip("\n")
-    nothing_of_the_persons_is_touched(bench)
 
 
 def test_a_finished_walk_lies_in_history_and_last_points_to_it(bench: Bench) -> None:
@@ -944,21 +524,6 @@ def test_an_agent_that_outlived_its_kern_is_ended_before_anything_else(bench: Be
     assert not survivors(bench.place / "pid")
     assert "leak" in bench.kept("1-killed", "leak.txt")
     is_done_once(bench)
-
-
-@pytest.mark.parametrize("write", ["SPEC.md#2", "LEARNINGS.md#1"])
-def test_a_half_written_file_is_not_left_lying_about(bench: Bench, write: str) -> None:
-    bench.crashed(f"before {write}", implement=[LEARNS])
-    bench.resumed()
-    assert bench.subjects == ["start", "do the task"]
-    nothing_of_the_persons_is_touched(bench)
-    assert not bench.left
-
-
-def test_private_indexes_of_killed_runs_do_not_pile_up(bench: Bench) -> None:
-    bench.killed(implement=[WORKS], commit=[DIES, COMMITS])
-    bench.resumed()
-    assert not list((bench.root / ".git").rglob("*index-*"))
 
 
 # ------------------------------------------------------------ what a kill leaves of an agent's hand

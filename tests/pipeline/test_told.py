@@ -1,6 +1,5 @@
 """What the agents of a run are told beside their task, and what their settings bind."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,6 @@ def settings(repo: Path, git: Git, text: str) -> None:
 def option(call: dict[str, Any], name: str) -> str:
     argv = call["argv"]
     return str(argv[argv.index(name) + 1]) if name in argv else ""
-
-
-def rows(git: Git) -> list[dict[str, Any]]:
-    folder = Path(git("rev-parse", "--absolute-git-dir")) / "kern"
-    found = [path.read_text() for path in folder.rglob("*.jsonl")]
-    return [json.loads(line) for text in found for line in text.splitlines()]
 
 
 def test_the_contract_is_apart_from_the_prompt_and_long_stages_have_the_task_in_both(
@@ -86,15 +79,6 @@ def test_guidance_is_given_to_each_stage_and_to_none_twice(
     assert "Only pure" not in told["research"]
 
 
-def test_guidance_that_is_cut_is_said(repo: Path, git: Git, fake: Fake, inline: Inline) -> None:
-    (repo / "CLAUDE.md").write_text("x" * 5_000_000 + "\n")
-    settings(repo, git, "")
-    ran = inline(1)
-    assert ran.code == 0
-    assert "the project's guidance is cut to 40,000 of" in ran.err
-    assert 40_000 < len(fake.calls[0]["system"]) < 50_000
-
-
 def test_an_experiment_and_a_task_that_is_split_have_a_contract_of_their_own(
     repo: Path, git: Git, fake: Fake, inline: Inline
 ) -> None:
@@ -113,41 +97,6 @@ def test_an_experiment_and_a_task_that_is_split_have_a_contract_of_their_own(
     inline(1)
     *_, last = (call for call in fake.calls if call["stage"] == "implement")
     assert "The task asks whether something works" in last["system"]
-
-
-def test_effort_model_and_version_are_pinned_and_journalled(
-    repo: Path, git: Git, fake: Fake, inline: Inline, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CLAUDE_CODE_EFFORT_LEVEL", "max")
-    init = {"type": "system", "subtype": "init", "claude_code_version": "2.1.197"}
-    fake.script(research=[{"events": [init], "result": "- Files: a.txt\n\nREADY"}])
-    assert inline(1).code == 0
-    efforts = [option(call, "--effort") for call in fake.calls]
-    assert efforts == ["high", "high", ""]
-    levels = [call["env"]["CLAUDE_CODE_EFFORT_LEVEL"] for call in fake.calls]
-    assert levels == ["high", "high", "max"]
-    ended = [row for row in rows(git) if row["kind"] == "stage" and row["did"] == "end"]
-    by = [(row["stage"], row["model"], row["effort"], row["version"]) for row in ended]
-    assert by[0] == ("research", "opus", "high", "2.1.197")
-    assert [row[2] for row in by] == ["high", "high", ""]
-
-
-def test_commands_of_agents_may_take_as_long_as_gates(
-    repo: Path, git: Git, fake: Fake, inline: Inline
-) -> None:
-    gates = "[gates]\nlong = { run = 'true', timeout = '30m' }\n"
-    settings(repo, git, gates)
-    assert inline(1).code == 0
-    given = [call["env"].get("BASH_MAX_TIMEOUT_MS") for call in fake.calls]
-    assert given == [None, "1800000", None]
-    assert [call["env"].get("BASH_DEFAULT_TIMEOUT_MS") for call in fake.calls] == given
-
-
-def test_only_the_small_stages_have_a_model_that_stands_in(
-    repo: Path, fake: Fake, inline: Inline
-) -> None:
-    assert inline(1).code == 0
-    assert [option(call, "--fallback-model") for call in fake.calls] == ["", "", "sonnet"]
 
 
 @pytest.mark.parametrize(("watched", "output"), [(False, "json"), (True, "stream-json")])
