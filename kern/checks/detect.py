@@ -206,7 +206,7 @@ class Proposal(NamedTuple):
     @property
     def line(self) -> str:
         """As kern.toml has it: a comment that says why where it does not pass here."""
-        run, ended = _quoted(self.guess.command), self.ended
+        run, ended = plain.data(self.guess.command, indent=None), self.ended
         value = run if self.guess.room else f"{{ run = {run}, room = false }}"
         setting = f"{self.guess.name} = {value}"
         if ended is None or self.gate:
@@ -227,10 +227,3 @@ def missing(guesses: Sequence[Guess], settings: Settings) -> tuple[Guess, ...]:
     """Those whose command is none of the gates."""
     there = [gate.command.split() for gate in (*settings.gates, *settings.final)]
     return tuple(guess for guess in guesses if guess.command.split() not in there)
-
-
-def _quoted(command: str) -> str:
-    """A TOML string."""
-    if '"' in command and not re.search(r"['\x00-\x1f\x7f]", command):
-        return f"'{command}'"
-    return plain.data(command, indent=None)
