@@ -168,13 +168,9 @@ def template(root: Path, role: Role, name: str, settings: Settings = _DEFAULTS) 
         by = pick(replace(front, model=""))
     others = [name for name in settings.agents if name != by.agent and not by.alone]
     runners = [by, *(front if name == front.agent else Choice(agent=name) for name in others)]
-    if endpoint := settings.endpoint:  # it has no model of its own
-        runners = [
-            replace(one, model=one.model or endpoint.model)
-            if one.agent == protocol.ENDPOINT
-            else one
-            for one in runners
-        ]
+    # An endpoint has no model of its own.
+    usual = {protocol.ENDPOINT: settings.endpoint.model} if settings.endpoint else {}
+    runners = [replace(one, model=one.model or usual.get(one.agent, "")) for one in runners]
     return replace(found, by=runners[0], stand_ins=tuple(runners[1:]))
 
 
