@@ -35,7 +35,9 @@ MOVES = {"update-ref", "symbolic-ref", "checkout", "commit", "rm", "mv", "cherry
 MOVES |= INDEX | {"stash", "restore", "switch", "branch", "worktree"}
 LOOSE = ", not on the disk"
 # Of one process, and gone with it: a number or letters by chance end its name.
-SCRATCH = re.compile(r"^\..*\.[a-z0-9_]{8}$|-\d+-\d+$|-[a-z0-9_]{8}$|\.lock$|^\.last$|^\.coverage\.")
+SCRATCH = re.compile(
+    r"^\..*\.[a-z0-9_]{8}$|-\d+-\d+$|-[a-z0-9_]{8}$|\.lock$|^\.last$|^\.coverage\."
+)
 FULL = "!echo 'error: unable to write file: {}' >&2; exit 128"
 
 
